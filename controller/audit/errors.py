@@ -43,15 +43,15 @@ class OtherTable(RecordProblem):
     exit_code = EXIT_USAGE
 
 
-class Damaged(RecordProblem):
+class RecordDamaged(RecordProblem):
     """Its bytes are not what was written."""
 
 
-class Missing(RecordProblem):
+class RecordsMissing(RecordProblem):
     """Records that were acknowledged are gone, or cannot be read any more."""
 
 
-class Unexplained(RecordProblem):
+class UnexplainedTail(RecordProblem):
     """Bytes past the last record that no loss of power explains."""
 
 
@@ -61,26 +61,26 @@ class CannotWrite(RecordProblem):
     exit_code = EXIT_USAGE
 
 
-def unreadable(where: Path | str, problem: OSError) -> CannotWrite:
+def cannot_read(where: Path | str, problem: OSError) -> CannotWrite:
     """The operating system does not let it be read."""
     return CannotWrite(where, f"cannot be read: {problem.strerror or problem}", "mend that")
 
 
-class NotNow(RecordProblem):
+class RetryLater(RecordProblem):
     """It can be recorded later: nothing was written, nothing is lost."""
 
     exit_code = EXIT_OUTPUT
 
 
-class NoRoom(NotNow):
+class DiskFull(RetryLater):
     """The disk has no room for the next segment."""
 
 
-class Busy(NotNow):
+class WriterBusy(RetryLater):
     """Too much waits to be recorded."""
 
 
-class Failed(RecordProblem):
+class LogFailed(RecordProblem):
     """The record takes nothing any more until it is opened anew. `first` is the first cause."""
 
     exit_code = EXIT_OUTPUT
@@ -94,7 +94,7 @@ class Failed(RecordProblem):
         self.first = first
 
 
-class Late(Failed):
+class AppendTimeout(LogFailed):
     """The disk has not answered in time. What was handed in may stand in the record or not: that is
     seen when it is opened anew. Until then nobody may go on as if it did, or as if it did not."""
 
@@ -131,13 +131,13 @@ class IndexAhead(IndexProblem):
     """It has seen records that this record does not have."""
 
 
-class IndexPlace(IndexProblem):
+class IndexFileProblem(IndexProblem):
     """Its file cannot be made, read or written where it is."""
 
     exit_code = EXIT_USAGE
 
 
-class IndexNoRoom(IndexPlace):
+class IndexDiskFull(IndexFileProblem):
     """The disk has no room for it."""
 
     exit_code = EXIT_OUTPUT
@@ -161,5 +161,5 @@ class WitnessProblem(RecordProblem):
     """Nothing is countersigned."""
 
 
-class Unsigned(WitnessProblem):
+class NothingSigned(WitnessProblem):
     """There is no checkpoint yet."""

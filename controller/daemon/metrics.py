@@ -19,8 +19,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from controller.audit.errors import Failed
-from controller.audit.format.records import Appended, Entry
+from controller.audit.errors import LogFailed
+from controller.audit.format.records import ChainPosition, RecordEntry
 from controller.procedure.model.effects import Told
 from controller.procedure.model.holds import REFUSED, TAKEN
 from controller.procedure.model.row import Decision
@@ -187,10 +187,10 @@ class TimedWriter:
         self._took = took
 
     @property
-    def failed(self) -> Failed | None:
+    def failed(self) -> LogFailed | None:
         return self._inner.failed
 
-    async def append(self, *entries: Entry) -> tuple[Appended, ...]:
+    async def append(self, *entries: RecordEntry) -> tuple[ChainPosition, ...]:
         """As the writer itself; what is not on the disk is not measured."""
         began = time.perf_counter()
         made = await self._inner.append(*entries)

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from controller.api.http import Api, application
 from controller.api.service import Serving
-from controller.audit.errors import Failed
+from controller.audit.errors import LogFailed
 from controller.audit.log import Log, SystemClock
 from controller.config import ControlPlace, TableConfig
 from controller.daemon import logging as lines
@@ -284,8 +284,8 @@ def _watched(world: TableEnvironment, metrics: Metrics, failed: asyncio.Event) -
     """The same world, whose record is measured and heard when it fails."""
     loop = asyncio.get_running_loop()
 
-    def write(log: Log, told: Callable[[Failed], None]) -> RecordWriter:
-        def also(problem: Failed) -> None:
+    def write(log: Log, told: Callable[[LogFailed], None]) -> RecordWriter:
+        def also(problem: LogFailed) -> None:
             told(problem)
             with suppress(RuntimeError):  # the loop has ended, and with it whoever waits
                 loop.call_soon_threadsafe(failed.set)

@@ -8,7 +8,7 @@ from typing import Final
 
 from controller.audit.errors import NoRecord, RecordProblem
 from controller.audit.format.segments import numbers
-from controller.audit.keys import look, out_of_place, store
+from controller.audit.keys import list_keys, misplaced_keys, store
 from controller.doctor.check import (
     CheckFindings,
     DoctorCase,
@@ -121,7 +121,7 @@ def _tried(case: DoctorCase, place: Path) -> Iterator[DoctorProblem]:
 
 
 def _out_of_place(place: Path) -> Iterator[DoctorProblem]:
-    for what in out_of_place(look(place)):
+    for what in misplaced_keys(list_keys(place)):
         role = what.partition(".")[0]
         yield warning(
             what,

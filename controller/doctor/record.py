@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from controller.audit.errors import RecordProblem
-from controller.audit.files import LOCK, Locked, RealDisk
+from controller.audit.files import LOCK, RealDisk, WriterLock
 from controller.audit.format.notes import SigningKey, VerifierKey, table_name
 from controller.audit.format.segments import DIRECTORY, SPARE, numbers
-from controller.audit.format.tail import Verdict
+from controller.audit.format.tail import TailVerdict
 from controller.audit.keys import load_table_private
-from controller.audit.log import COSIGNED, Opening, in_doubt
+from controller.audit.log import COSIGNED, RecordOpening, unsigned_faults
 from controller.audit.read.reader import in_words, read_segment, record_of
-from controller.audit.replay import Disagrees, OtherProcedure, fold, proc_of
+from controller.audit.replay import OtherProcedure, ReplayMismatch, proc_of, replay_opening
 from controller.audit.text import format_time
 from controller.doctor.check import (
     CheckFindings,
@@ -74,12 +74,12 @@ def _locked(lock: Path) -> bool:
     return False
 
 
-def read(record: Path) -> Opening | None:
+def read(record: Path) -> RecordOpening | None:
     """What the last segment holds, as a boot would read it; None in a record that has not begun.
     RecordProblem."""
     if not (record / DIRECTORY).exists() or not (there := numbers(record)):
         return None
-    opening = Opening(record, RealDisk(), Locked(-1, ()))
+    opening = RecordOpening(record, RealDisk(), WriterLock(-1, ()))
     segment = opening.segment = read_segment(record, there[-1])
     opening.records = [record_of(segment.file, frame) for frame in segment.frames]
     opening.tail = segment.tail()
@@ -90,7 +90,7 @@ class Unreadable(Exception):
     """The record does not open, which another check tells."""
 
 
-def _readable(record: Path) -> Opening | None:
+def _readable(record: Path) -> RecordOpening | None:
     """As read() has it. Unreadable."""
     try:
         return read(record)
@@ -123,7 +123,7 @@ def record_opens(case: DoctorCase) -> CheckFindings:
     return found(f"{_told(opening)}{_busy(busy)}", problems)
 
 
-def _told(opening: Opening) -> str:
+def _told(opening: RecordOpening) -> str:
     last = opening.last
     assert last is not None  # a segment that is read begins with one
     return f"{last.seq} records, the last at {format_time(last.utc)}"
@@ -151,14 +151,14 @@ def _damaged(case: DoctorCase, record: Path, problem: RecordProblem) -> DoctorPr
     return wrong(f"{problem.where}: {problem.what}", verify, mend=_ARCHIVE)
 
 
-def _other_table(case: DoctorCase, opening: Opening) -> Iterator[DoctorProblem]:
+def _other_table(case: DoctorCase, opening: RecordOpening) -> Iterator[DoctorProblem]:
     theirs = opening.records[0].table
     if case.name and theirs != case.name:
         what = f"{opening.record} is the record of table {theirs}, not of {case.name}"
         yield wrong(what, mend=f"name the record of {case.name} in {case.file} at [record]")
 
 
-def _witnessed(case: DoctorCase, opening: Opening) -> Iterator[DoctorProblem]:
+def _witnessed(case: DoctorCase, opening: RecordOpening) -> Iterator[DoctorProblem]:
     sizes = [file.stem for file in (opening.record / COSIGNED).glob("*.note")]
     most = max((int(one) for one in sizes if one.isdecimal() and one.isascii()), default=0)
     last = opening.last
@@ -167,17 +167,17 @@ def _witnessed(case: DoctorCase, opening: Opening) -> Iterator[DoctorProblem]:
         yield wrong(what, case.ours("audit", "verify", opening.record), mend=_ARCHIVE)
 
 
-def _tail(case: DoctorCase, opening: Opening) -> Iterator[DoctorProblem]:
+def _tail(case: DoctorCase, opening: RecordOpening) -> Iterator[DoctorProblem]:
     segment, tail = opening.segment, opening.tail
     assert segment is not None
     assert tail is not None
-    if tail.verdict is Verdict.CLEAN:
+    if tail.verdict is TailVerdict.CLEAN:
         return
     what = f"{segment.file}: offset {tail.offset}: {in_words(tail, segment)}"
     match tail.verdict:
-        case Verdict.TORN:
+        case TailVerdict.TORN:
             yield warning(what, mend=f"nothing acknowledged is missing; {_AGAIN}")
-        case Verdict.MISSING:
+        case TailVerdict.MISSING:
             yield wrong(what, case.ours("audit", "verify", opening.record), mend=_ARCHIVE)
         case _:
             keys = case.equipment.keys
@@ -221,10 +221,12 @@ def record_key(case: DoctorCase) -> CheckFindings:
     )
 
 
-def _unsigned(case: DoctorCase, opening: Opening, table: VerifierKey) -> Iterator[DoctorProblem]:
+def _unsigned(
+    case: DoctorCase, opening: RecordOpening, table: VerifierKey
+) -> Iterator[DoctorProblem]:
     """A boot signs nothing that no boot has signed."""
     try:
-        in_doubt(opening, table)
+        unsigned_faults(opening, table)
     except RecordProblem as problem:
         verify = case.ours("audit", "verify", opening.record)
         yield wrong(
@@ -247,10 +249,10 @@ def round_open(case: DoctorCase) -> CheckFindings:
         return found(NONE_YET)
     game = game_of_table(case.config)
     try:
-        folded = fold(opening, Procedure(game))
+        folded = replay_opening(opening, Procedure(game))
     except OtherProcedure as problem:
         return found("", [wrong(f"{problem.where}: {problem.what}", mend=problem.todo)])
-    except Disagrees as problem:
+    except ReplayMismatch as problem:
         what = f"{problem.where}: {problem.what}"
         return found("", [wrong(what, case.ours("audit", "verify", opening.record), mend=_ARCHIVE)])
     except RecordProblem as problem:

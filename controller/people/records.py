@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias, get_args
 import msgspec
 from msgspec import Struct
 
-from controller.audit.format.records import CONTROLLER, By, Entry, Record
+from controller.audit.format.records import CONTROLLER, Record, RecordActor, RecordEntry
 from controller.people.person import HouseRole
 
 PinRefusal: TypeAlias = Literal["unknown badge", "wrong PIN", "disabled"]
@@ -114,9 +114,9 @@ class _Tag(Struct, frozen=True):
 _what: Final = msgspec.json.Decoder(_Tag).decode
 
 
-def entry_for(said: SignInEntry) -> Entry:
+def entry_for(said: SignInEntry) -> RecordEntry:
     """What to record. Who was refused is nobody as long as no PIN says so."""
-    return Entry("person", _by(said), said)
+    return RecordEntry("person", _by(said), said)
 
 
 def read_sign_in_entry(record: Record) -> SignInEntry | None:
@@ -128,11 +128,11 @@ def read_sign_in_entry(record: Record) -> SignInEntry | None:
     return None if decoder is None else decoder.decode(record.data)
 
 
-def _by(said: SignInEntry) -> By:
+def _by(said: SignInEntry) -> RecordActor:
     match said:
         case SignIn() | Authorisation() | RecordView():
-            return By(said.role, said.name)
+            return RecordActor(said.role, said.name)
         case SignOut(why="asked"):
-            return By(said.role, said.name)
+            return RecordActor(said.role, said.name)
         case _:
             return CONTROLLER

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from controller.audit.errors import Damaged
-from controller.audit.format.frames import Frame, unpack
+from controller.audit.errors import RecordDamaged
+from controller.audit.format.frames import RecordFrame, unpack
 from controller.audit.format.records import Record
 from controller.audit.format.segments import HEADER_SIZE, numbers, segment_file
-from controller.audit.log import Opening
+from controller.audit.log import RecordOpening
 from controller.audit.read.reader import ASK, load, record_of
 from controller.people.rate_limit import DAY
 from controller.people.records import SignIn, SignOut, read_sign_in_entry
@@ -24,7 +24,7 @@ _COUNTS: Final = (b'"kind":"person"', b'"kind":"opened"')
 """What people did, and where another boot began, whose clocks are others."""
 
 
-def restore_sign_ins(opening: Opening) -> SignInState:
+def restore_sign_ins(opening: RecordOpening) -> SignInState:
     """Damaged where a record of people cannot be read."""
     if opening.last is None:
         return SignInState()
@@ -41,10 +41,10 @@ def restore_sign_ins(opening: Opening) -> SignInState:
     try:
         return fold(found)
     except ValueError as problem:
-        raise Damaged(opening.record, str(problem), ASK) from None
+        raise RecordDamaged(opening.record, str(problem), ASK) from None
 
 
-def _before(opening: Opening) -> Iterator[int]:
+def _before(opening: RecordOpening) -> Iterator[int]:
     """The segments before the last one, newest first."""
     last = 0 if opening.segment is None else opening.segment.number
     left = [number for number in numbers(opening.record) if number < last]
@@ -80,10 +80,10 @@ def _read(record: Path, number: int) -> tuple[int, list[Record]]:
     buffer = load(file, number)
     first = unpack(buffer, HEADER_SIZE)
     if first is None:
-        raise Damaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
+        raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
     frames = _frames(buffer) if any(one in buffer for one in _COUNTS) else iter(())
-    wanted: dict[int, Frame] = {}
-    before: Frame | None = None
+    wanted: dict[int, RecordFrame] = {}
+    before: RecordFrame | None = None
     for frame in frames:
         if any(one in frame.data for one in _COUNTS):
             wanted |= {one.seq: one for one in (before, frame) if one is not None}
@@ -92,7 +92,7 @@ def _read(record: Path, number: int) -> tuple[int, list[Record]]:
     return record_of(file, first).utc, _counting(records)
 
 
-def _frames(buffer: bytes) -> Iterator[Frame]:
+def _frames(buffer: bytes) -> Iterator[RecordFrame]:
     at = HEADER_SIZE
     while (frame := unpack(buffer, at)) is not None:
         yield frame

@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import structlog
 from msgspec import Struct
 
-from controller.audit.format.records import CONTROLLER, Entry, Moment
+from controller.audit.format.records import CONTROLLER, Moment, RecordEntry
 from controller.people import sign_in as standing_of
 from controller.people.approvals import SECONDS, Act
 from controller.people.directory import FileFingerprint, PeopleFile
@@ -117,7 +117,7 @@ CHECK_TIMEOUT: Final = 10.0
 _log: Final = structlog.get_logger()
 _T = TypeVar("_T")
 
-AppendEntry: TypeAlias = Callable[[Entry], Awaitable[object]]
+AppendEntry: TypeAlias = Callable[[RecordEntry], Awaitable[object]]
 
 
 class PeopleUnavailable(Exception):
@@ -431,7 +431,7 @@ class PeopleDesk:
         _log.warning("badges and PINs cannot be looked at", why=trouble)
         if trouble != self._told:
             data = {"what": "people", "detail": trouble}
-            await self._record(Entry("fault", CONTROLLER, data))
+            await self._record(RecordEntry("fault", CONTROLLER, data))
             self._told = trouble
 
     def _at(self, now: Moment) -> None:

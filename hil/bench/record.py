@@ -16,9 +16,9 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.format.records import By, Entry, Identity
+from controller.audit.format.records import BootIdentity, RecordActor, RecordEntry
 from controller.audit.format.segments import SIZE
-from controller.audit.log import Book, Log, Opening
+from controller.audit.log import Log, LogWriter, RecordOpening
 from hil.bench.measure import Line, Pace, Section, rate
 
 PLACE: Final = "HOLECARD_BENCH_DISK"
@@ -33,9 +33,9 @@ _OPS_A_SECOND: Final = 4000
 _TEXT: Final = "x" * 300
 
 
-def entry(text: str = _TEXT) -> Entry:
+def entry(text: str = _TEXT) -> RecordEntry:
     """One of the usual length: a decision has some 600 bytes."""
-    return Entry("note", By("dealer", "Ann"), {"text": text}, 1)
+    return RecordEntry("note", RecordActor("dealer", "Ann"), {"text": text}, 1)
 
 
 @contextmanager
@@ -45,8 +45,10 @@ def scratch() -> Iterator[Path]:
 
 
 def begun(record: Path) -> Log:
-    identity = Identity("bench", "holecard", "00" * 32, "00" * 32, "00" * 32, b"{}")
-    return Log.begin(Opening.at(record, table="bench"), identity, Ed25519PrivateKey.generate())
+    identity = BootIdentity("bench", "holecard", "00" * 32, "00" * 32, "00" * 32, b"{}")
+    return Log.begin(
+        RecordOpening.at(record, table="bench"), identity, Ed25519PrivateKey.generate()
+    )
 
 
 class Raw:
@@ -101,13 +103,13 @@ def _measure(pace: Pace) -> list[Line]:
     rates: dict[str, list[float]] = {name: [] for name in counted}
     with scratch() as place:
         raw, log, signed = Raw(place / "raw"), begun(place / "log"), begun(place / "signed")
-        book = Book(begun(place / "book"))
+        book = LogWriter(begun(place / "book"))
         signing, one, group = _Signed(signed), entry(), [entry()] * TOGETHER
         contestants: dict[str, Callable[[], object]] = {
             "raw": raw.once,
             "log": lambda: log.write([one]),
             "signed": signing.once,
-            "book": lambda: book.hand_in(one).result(),
+            "book": lambda: book.submit(one).result(),
         }
         for _ in range(pace.slices):
             for name, once in contestants.items():
@@ -130,7 +132,7 @@ def _measure(pace: Pace) -> list[Line]:
     return _lines(times, rates)
 
 
-def _together(book: Book, turns: int) -> None:
+def _together(book: LogWriter, turns: int) -> None:
     """So many always wait, on a loop as at a table: each appends again when it is answered."""
     one = entry()
 

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from controller.audit.format.hole_cards import HoleKey
 from controller.audit.index import open_index
-from controller.audit.simulate import Keys, record_par
+from controller.audit.simulate import RecorderKeys, record_par
 from controller.config import load_game
 from controller.games import default_jurisdiction, game_of
 from controller.rules.cards import DECK
@@ -155,7 +155,7 @@ async def _looked(record: Path, scratch: Path, rounds: int) -> dict[str, list[fl
 def _measure(pace: Pace) -> list[Line]:
     rounds = rounds_of(pace)
     public = X25519PrivateKey.generate().public_key()
-    keys = Keys(Ed25519PrivateKey.generate(), HoleKey(bytes(range(32))), public)
+    keys = RecorderKeys(Ed25519PrivateKey.generate(), HoleKey(bytes(range(32))), public)
     game = game_of(load_game("mega"), default_jurisdiction())
     with scratch() as place:
         record_par(place / "record", game, rounds, lambda _: keys)

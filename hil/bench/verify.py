@@ -20,7 +20,7 @@ from controller.audit.format.hole_cards import HoleKey
 from controller.audit.format.segments import SIZE, numbers
 from controller.audit.index import Index
 from controller.audit.read.reader import read_segment, segments
-from controller.audit.simulate import PAR, Keys, Recorder, record_par
+from controller.audit.simulate import PAR, Recorder, RecorderKeys, record_par
 from controller.audit.verify import Verification
 from controller.config import load_game
 from controller.games import default_jurisdiction, game_of
@@ -47,9 +47,9 @@ sys.exit(code)
 """
 
 
-def _keys() -> Keys:
+def _keys() -> RecorderKeys:
     surveillance = X25519PrivateKey.generate().public_key()
-    return Keys(Ed25519PrivateKey.generate(), HoleKey(bytes(range(32))), surveillance)
+    return RecorderKeys(Ed25519PrivateKey.generate(), HoleKey(bytes(range(32))), surveillance)
 
 
 def _timed(run: Callable[[], None]) -> float:
@@ -91,7 +91,7 @@ def _memory(record: Path) -> float:
     return int(most.split()[1]) / 1024
 
 
-def _gone_on_with(record: Path, game: Game, keys: Keys) -> float:
+def _gone_on_with(record: Path, game: Game, keys: RecorderKeys) -> float:
     """Seconds until a table goes on: its record read, each decision of the last segment made again,
     a boot begun and signed."""
     with Recorder(record, PAR, lambda _: keys) as recorder:

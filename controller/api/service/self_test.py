@@ -14,7 +14,7 @@ from controller.api.service.approvals import supervisor_of
 from controller.api.service.context import Serving
 from controller.api.service.screens import Screen
 from controller.api.service.sign_in import people_news, signed_in, told_of_the_record
-from controller.audit.format.records import Entry, by
+from controller.audit.format.records import RecordEntry, record_actor
 from drivers.devices import CommandRefused, CommandUnanswered, NotReady
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages.enums import FaultCode
@@ -56,7 +56,7 @@ async def self_test(served: Serving, screen: Screen, serial: str) -> Tested:
     async def told(found: str, detail: str) -> None:
         data = {**said, "found": found, "detail": detail}
         with told_of_the_record():
-            await served.table.record(Entry("person", by(technician.actor), data))
+            await served.table.record(RecordEntry("person", record_actor(technician.actor), data))
 
     try:
         reply = await device.driver.selftest()

@@ -14,7 +14,7 @@ from controller.api.contract.errors import Problem
 from controller.api.service.context import Serving
 from controller.api.service.screens import Screen
 from controller.api.service.sign_in import signed_in, told_of_the_record
-from controller.audit.format.records import Entry, by
+from controller.audit.format.records import RecordEntry, record_actor
 from controller.people import SignInSession
 
 EVERY: Final = 60.0
@@ -56,7 +56,9 @@ class Looks:
             return
         data = {"what": LOOKS, "badge": session.badge, "screen": screen.name, "at": at}
         with told_of_the_record():
-            await self._served.table.record(Entry("person", by(session.actor), data))
+            await self._served.table.record(
+                RecordEntry("person", record_actor(session.actor), data)
+            )
         self._last[screen] = (session.badge, self._clock())
 
     def _due(self, screen: Screen) -> SignInSession | None:

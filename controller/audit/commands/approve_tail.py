@@ -10,7 +10,7 @@ from typing import Final
 from controller.audit.commands.common import Subparsers, command, path_of, print_json, say
 from controller.audit.keys import store
 from controller.audit.log import TAILS
-from controller.audit.replay import Acceptance, Bytes
+from controller.audit.replay import TailApproval, UnexplainedBytes
 from controller.errors import UsageProblem, printable
 from controller.terminal import (
     PromptCancelled,
@@ -58,7 +58,7 @@ def accept(args: argparse.Namespace) -> int:
         table_key = store.load_table_private(keys_directory_of(args))
     try:
         names = two_people(args)
-        with Acceptance.at(record, names) as found:
+        with TailApproval.at(record, names) as found:
             bytes_ = found.bytes
             _show(bytes_)
             if not args.yes and ask(_ASK) != _YES:
@@ -84,7 +84,7 @@ def accept(args: argparse.Namespace) -> int:
     return 0
 
 
-def _show(found: Bytes) -> None:
+def _show(found: UnexplainedBytes) -> None:
     """What it is about, before anybody says yes to it."""
     lines = (
         f"behind the last record stand {found.size} bytes that no loss of power explains:",

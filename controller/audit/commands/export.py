@@ -22,12 +22,12 @@ from controller.audit.commands.common import (
 )
 from controller.audit.export import CaseCheck, check_case, check_free, rows
 from controller.audit.export import case as export
-from controller.audit.read.access_log import look
+from controller.audit.read.access_log import log_access
 from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head, gone_before
-from controller.audit.read.retirements import gone as was_retired
-from controller.audit.read.retirements import kept_in, sha256_of
-from controller.audit.read.selection import Pick
+from controller.audit.read.retirements import retirement_files, sha256_of
+from controller.audit.read.retirements import where_retired as was_retired
+from controller.audit.read.selection import Selection
 from controller.errors import UsageProblem, printable
 
 EXPORT_EXAMPLES: Final = """\
@@ -91,7 +91,7 @@ def export_record(args: argparse.Namespace) -> int:
         return _export_case(args, record, pick, out)
 
 
-def _export_case(args: argparse.Namespace, record: Path, pick: Pick, out: Path) -> int:
+def _export_case(args: argparse.Namespace, record: Path, pick: Selection, out: Path) -> int:
     who, reason = text_of("--by", args.by), text_of("--reason", args.reason)
     with writing(out), progress() as tell:
         case = export.export_case(record, out, pick, who=who, reason=reason, tell=tell)
@@ -120,7 +120,7 @@ def _export_case(args: argparse.Namespace, record: Path, pick: Pick, out: Path) 
     return 0
 
 
-def _export_rows(args: argparse.Namespace, record: Path, pick: Pick, out: Path | None) -> int:
+def _export_rows(args: argparse.Namespace, record: Path, pick: Selection, out: Path | None) -> int:
     first_head(record)
     if out is not None:
         check_free(out)
@@ -130,7 +130,7 @@ def _export_rows(args: argparse.Namespace, record: Path, pick: Pick, out: Path |
     gone = retired or gone_before(record)
     if gone:
         say(gone)
-    look(record, f"export {args.format}", str(pick), who=who, reason=reason, out=name)
+    log_access(record, f"export {args.format}", str(pick), who=who, reason=reason, out=name)
     with progress() as tell:
         lines = rows.rows(record, pick, args.format, tell)
         if out is None:
@@ -173,21 +173,21 @@ def _other_case(case: Path, record: Path) -> list[str]:
     """What is wrong where it is none that was retired from this record, whose notes `verify`
     proves. NoRecord, Damaged."""
     first_head(record)
-    cases = {one.said.case for one in kept_in(record) if one.said is not None}
+    cases = {one.said.case for one in retirement_files(record) if one.said is not None}
     same = case.is_file() and sha256_of(case) in cases
     return [] if same else ["it is no case that was retired from this record"]
 
 
-def _pick(args: argparse.Namespace) -> Pick:
+def _pick(args: argparse.Namespace) -> Selection:
     if args.round is not None:
         first, last = rounds_of(args.round)
-        return Pick(first, last)
+        return Selection(first, last)
     if args.day is None:
-        return Pick()
+        return Selection()
     try:
         if not _DAY.fullmatch(args.day):
             raise ValueError(args.day)
         date.fromisoformat(args.day)
     except ValueError:
         raise UsageProblem("--day", f"{args.day!a} is no day", "YYYY-MM-DD") from None
-    return Pick(day=args.day)
+    return Selection(day=args.day)

@@ -19,9 +19,9 @@ from controller.audit.commands.common import (
     text_of,
     words_of,
 )
-from controller.audit.errors import IndexBusy, IndexPlace
+from controller.audit.errors import IndexBusy, IndexFileProblem
 from controller.audit.index import NAME, Index, IndexProgress, SqlAnswer, run_sql
-from controller.audit.read.access_log import look
+from controller.audit.read.access_log import log_access
 from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head
 from controller.errors import printable
@@ -95,7 +95,7 @@ def sql(args: argparse.Namespace) -> int:
     record = path_of("RECORD", args.record)
     statement = words_of("SELECT", args.statement)
     first_head(record)
-    look(record, "sql", statement, who=text_of("--by", args.by))
+    log_access(record, "sql", statement, who=text_of("--by", args.by))
     with to_its_end(record):
         with caught_up(record, args.index) as index:
             file = index.file
@@ -122,7 +122,7 @@ def caught_up(record: Path, index: str | None) -> Iterator[Index]:
     with progress() as tell, Index.ready(record, _file(index), say=say) as ready:
         try:
             ready.catch_up(tell)
-        except (IndexPlace, IndexBusy) as problem:
+        except (IndexFileProblem, IndexBusy) as problem:
             if not ready.goes.seq:
                 raise
             say(f"the index goes up to record {ready.goes.seq} only: {problem.what}")

@@ -15,9 +15,9 @@ from controller.audit.commands.common import (
     text_of,
 )
 from controller.audit.keys import store
-from controller.audit.read.access_log import look
+from controller.audit.read.access_log import log_access
 from controller.audit.read.follow import to_its_end
-from controller.audit.replay import Hole, holes_of, open_hole
+from controller.audit.replay import SealedHoleCard, open_hole_card, sealed_hole_cards
 from controller.audit.text import format_time
 from controller.procedure.prompts import card_words
 from controller.rules.cards import NAMES, Card
@@ -50,13 +50,13 @@ def open_(args: argparse.Namespace) -> int:
     with usage_errors():
         private = store.load_surveillance_private(keys_directory_of(args))
     with to_its_end(record):
-        holes = holes_of(record, turn)
-        look(record, "open hole card", f"round {turn}", who=who, reason=reason)
-        _show([(hole, open_hole(record, hole, private)) for hole in holes], json=args.json)
+        holes = sealed_hole_cards(record, turn)
+        log_access(record, "open hole card", f"round {turn}", who=who, reason=reason)
+        _show([(hole, open_hole_card(record, hole, private)) for hole in holes], json=args.json)
     return 0
 
 
-def _show(found: Sequence[tuple[Hole, Card]], *, json: bool) -> None:
+def _show(found: Sequence[tuple[SealedHoleCard, Card]], *, json: bool) -> None:
     if json:
         print_json(
             [

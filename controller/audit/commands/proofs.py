@@ -24,14 +24,14 @@ from controller.audit.commands.common import (
     writing,
 )
 from controller.audit.export import check_free, time_text
-from controller.audit.files import RealDisk, put
+from controller.audit.files import RealDisk, write_atomically
 from controller.audit.format.notes import Checkpoint
 from controller.audit.format.records import Record
-from controller.audit.proofs import Checked, Proof, proof_file, prover
-from controller.audit.read.access_log import look
+from controller.audit.proofs import CheckedProof, Proof, proof_file, prover
+from controller.audit.read.access_log import log_access
 from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head, gone_before
-from controller.audit.read.retirements import gone as was_retired
+from controller.audit.read.retirements import where_retired as was_retired
 from controller.errors import UsageProblem, printable
 
 PROVE_EXAMPLES: Final = """\
@@ -99,7 +99,7 @@ def prove(args: argparse.Namespace) -> int:
     given = None if args.checkpoint is None else bytes_of("--checkpoint", args.checkpoint)
     asked = f"round {turn}" if turn else f"records {args.seq}" if args.seq else "how it grew"
     first_head(record)
-    look(record, "prove", asked, who=text_of("--by", args.by))
+    log_access(record, "prove", asked, who=text_of("--by", args.by))
     with to_its_end(record):
         if given is None:
             signed = prover.last_signed(record)
@@ -122,10 +122,10 @@ def prove(args: argparse.Namespace) -> int:
 
 
 def _put_proof(proof: Proof, said: Checkpoint, out: Path | None, *, json: bool) -> None:
-    data = proof_file.packed(proof)
+    data = proof_file.encode_proof(proof)
     if out is not None:
         with writing(out):
-            put(RealDisk(), out, data)
+            write_atomically(RealDisk(), out, data)
     if json:
         print_bytes(data)
         return
@@ -136,11 +136,11 @@ def _put_proof(proof: Proof, said: Checkpoint, out: Path | None, *, json: bool) 
         print(f"{each.size} records, root {each.root}: grown, {len(each.hashes)} hashes")
 
 
-def _older(record: Path, name: str, data: bytes | None) -> prover.Older:
+def _older(record: Path, name: str, data: bytes | None) -> prover.OlderSize:
     if data is None:
-        return prover.Older(int(name))
+        return prover.OlderSize(int(name))
     signed = prover.signed_as(record, printable(name), data)
-    return prover.Older(signed.checkpoint.size, signed)
+    return prover.OlderSize(signed.checkpoint.size, signed)
 
 
 def check_proof(args: argparse.Namespace) -> int:
@@ -165,7 +165,7 @@ def check_proof(args: argparse.Namespace) -> int:
 
 
 def _proof(file: str) -> Proof:
-    return proof_file.unpacked(printable(file), bytes_of("FILE", file))
+    return proof_file.decode_proof(printable(file), bytes_of("FILE", file))
 
 
 def _record_line(one: Record) -> str:
@@ -174,7 +174,7 @@ def _record_line(one: Record) -> str:
     return f"record {one.seq}: {one.kind} of round {one.round}, {when} UTC, by {who}"
 
 
-def _checked_json(found: Checked) -> dict[str, object]:
+def _checked_json(found: CheckedProof) -> dict[str, object]:
     said = found.checkpoint
     return {
         "origin": said.origin,

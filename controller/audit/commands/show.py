@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from controller.audit.commands.common import Subparsers, path_of, rounds_of, say, text_of
 from controller.audit.commands.index import add_index, caught_up
 from controller.audit.errors import RecordProblem
-from controller.audit.format.records import KINDS, Opened, Record
+from controller.audit.format.records import KINDS, OpenedData, Record
 from controller.audit.index import (
     MAX_PAGE,
     RecordPage,
@@ -23,11 +23,19 @@ from controller.audit.index import (
     parse_amounts,
     parse_time,
 )
-from controller.audit.read.access_log import look
-from controller.audit.read.follow import Durable, Following, check_end, to_its_end
+from controller.audit.read.access_log import log_access
+from controller.audit.read.follow import DurableRecords, Follower, check_end, to_its_end
 from controller.audit.read.heads import first_head, gone_before
-from controller.audit.read.lookup import Boots, Told, at, last_of, last_round, of_rounds, of_seqs
-from controller.audit.read.retirements import gone
+from controller.audit.read.lookup import (
+    BootLookup,
+    LocatedRecord,
+    at,
+    last_of,
+    last_round,
+    of_rounds,
+    of_seqs,
+)
+from controller.audit.read.retirements import where_retired
 from controller.audit.text import currency_of, format_clock, format_time, record_lines
 from controller.errors import UsageProblem, printable
 from controller.procedure.prompts import AmountFormat
@@ -145,7 +153,7 @@ def show(args: argparse.Namespace) -> int:
     seqs = None if args.seq is None else _seqs(args.seq)
     rounds = None if args.round is None else rounds_of(args.round)
     first_head(record)  # nobody has looked at what is no record
-    look(record, "show", _asked(args), who=text_of("--by", args.by))
+    log_access(record, "show", _asked(args), who=text_of("--by", args.by))
     if wanted is not None:
         found = _found(record, wanted, args)
     elif seqs is not None:
@@ -155,7 +163,7 @@ def show(args: argparse.Namespace) -> int:
         found = of_rounds(record, *(rounds or (now, now + 1)))
     with to_its_end(record):
         count = _print_all(found, args)
-    retired = gone(record, rounds=rounds or (0, 0), seqs=seqs or (0, 0))
+    retired = where_retired(record, rounds=rounds or (0, 0), seqs=seqs or (0, 0))
     if retired:
         say(retired)
     else:
@@ -232,16 +240,16 @@ def _asked(args: argparse.Namespace) -> str:
     return ", ".join(given) or "the round at hand"
 
 
-def _found(record: Path, wanted: RecordQuery, args: argparse.Namespace) -> Iterator[Told]:
+def _found(record: Path, wanted: RecordQuery, args: argparse.Namespace) -> Iterator[LocatedRecord]:
     """What the index finds, read from the segments."""
     with caught_up(record, args.index) as index:
-        boots = Boots(record)
+        boots = BootLookup(record)
         left, after = args.limit, 0
         while left:
             page: RecordPage = find(index.db, wanted, after, min(left, MAX_PAGE))
             for row in page.rows:
                 frame, found = at(record, row.place)
-                yield Told(row.place, frame.data, found, boots.opened(row.place))
+                yield LocatedRecord(row.place, frame.data, found, boots.opened(row.place))
             left -= len(page.rows)
             if page.next is None:
                 return
@@ -249,7 +257,7 @@ def _found(record: Path, wanted: RecordQuery, args: argparse.Namespace) -> Itera
     say(f"there are more; --limit {args.limit} was asked for")
 
 
-def _print_all(found: Iterable[Told], args: argparse.Namespace) -> int:
+def _print_all(found: Iterable[LocatedRecord], args: argparse.Namespace) -> int:
     printer = _Printer(json=args.json)
     for told in found:
         printer(told)
@@ -265,7 +273,7 @@ def tail(args: argparse.Namespace) -> int:
         raise UsageProblem("--lines", f"{args.lines} records", f"0 to {_MOST}")
     first_head(record)
     asked = f"the last {args.lines}{', and all that follow' if args.follow else ''}"
-    look(record, "tail", asked, who=text_of("--by", args.by))
+    log_access(record, "tail", asked, who=text_of("--by", args.by))
     printer = _Printer(json=args.json)
     if args.follow:
         _follow(record, args.lines, printer)
@@ -277,9 +285,11 @@ def tail(args: argparse.Namespace) -> int:
 
 def _follow(record: Path, count: int, printer: _Printer) -> NoReturn:
     """Ends with an interrupt, or because the record is damaged: RecordProblem."""
-    following = Following(record)
+    following = Follower(record)
     last = last_of(record, count) if count else []
-    durable = Durable(following, [one for one in last if one.place.seq <= following.where.seq])
+    durable = DurableRecords(
+        following, [one for one in last if one.place.seq <= following.where.seq]
+    )
     while True:
         for told in durable.more():
             printer(told)
@@ -303,11 +313,11 @@ class _Printer:
     def __init__(self, *, json: bool) -> None:
         self._json = json
         self._day = ""
-        self._boot: Opened | None = None
+        self._boot: OpenedData | None = None
         self._money: AmountFormat = currency_of(None)
         self.count = 0
 
-    def __call__(self, told: Told) -> None:
+    def __call__(self, told: LocatedRecord) -> None:
         self.count += 1
         if self._json:
             place = told.place

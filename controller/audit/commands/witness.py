@@ -19,7 +19,7 @@ from controller.audit.commands.common import (
     say,
     writing,
 )
-from controller.audit.files import RealDisk, put
+from controller.audit.files import RealDisk, write_atomically
 from controller.audit.keys import store
 from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head
@@ -87,10 +87,10 @@ def cosign(args: argparse.Namespace) -> int:
     return 0
 
 
-def _put_note(made: witness.Cosigned, out: Path | None, *, json: bool) -> None:
+def _put_note(made: witness.CosignedNote, out: Path | None, *, json: bool) -> None:
     if out is not None:
         with writing(out):
-            put(RealDisk(), out, made.note.encode())
+            write_atomically(RealDisk(), out, made.note.encode())
     if json:
         print_json(
             {
@@ -107,7 +107,7 @@ def _put_note(made: witness.Cosigned, out: Path | None, *, json: bool) -> None:
         print_bytes(made.note.encode())
 
 
-def _tell_witnessed(made: witness.Cosigned) -> None:
+def _tell_witnessed(made: witness.CosignedNote) -> None:
     if not made.first:
         say(f"{made.origin}: {made.size} records, continues the {made.before} seen before")
         return
@@ -121,7 +121,7 @@ def _tell_witnessed(made: witness.Cosigned) -> None:
 def bring(args: argparse.Namespace) -> int:
     key = given_witness(args.witness_key)
     notes = [(printable(name), bytes_of("NOTE", name)) for name in args.notes]
-    brought = cosignatures.bring(path_of("RECORD", args.record), notes, key)
+    brought = cosignatures.store_notes(path_of("RECORD", args.record), notes, key)
     if args.json:
         print_json([{"size": one.size, "file": one.file.name, "new": one.new} for one in brought])
         return 0

@@ -36,20 +36,20 @@ from controller.audit.export.manifest import (
     packed,
     seal_of,
 )
-from controller.audit.files import NoFile, opened_to_read
-from controller.audit.format.frames import Frame
-from controller.audit.format.records import Opened, Record, TailSet
+from controller.audit.files import NotRegularFile, open_regular
+from controller.audit.format.frames import RecordFrame
+from controller.audit.format.records import OpenedData, Record, TailData
 from controller.audit.format.segments import DIRECTORY, LARGEST, numbers, segment_file, segment_name
-from controller.audit.format.tail import Verdict
+from controller.audit.format.tail import TailVerdict
 from controller.audit.proofs import FORMAT as PROOF
-from controller.audit.proofs import Hashes, Proof, Proved, last_signed, signed_as, untold
-from controller.audit.proofs import packed as packed_proof
-from controller.audit.read.access_log import Noted, account, look
+from controller.audit.proofs import Proof, ProvedRecord, TreeHashes, last_signed, signed_as, untold
+from controller.audit.proofs import encode_proof as packed_proof
+from controller.audit.read.access_log import AccessLogger, account, log_access
 from controller.audit.read.heads import first_head, gone_before, segment_of
-from controller.audit.read.reader import Segment, closed, in_words, read_segment, record_of
-from controller.audit.read.retirements import gone, kept_in, note_file
-from controller.audit.read.selection import Match, Pick, matching, nothing_of
-from controller.audit.read.signatures import Signatures, Signed
+from controller.audit.read.reader import RecordSegment, closed, in_words, read_segment, record_of
+from controller.audit.read.retirements import note_file, retirement_files, where_retired
+from controller.audit.read.selection import Match, Selection, matches, no_match
+from controller.audit.read.signatures import SignatureReader, SignedCheckpoint
 from controller.audit.replay import software_name
 from controller.audit.witness import COSIGNED
 from controller.errors import UsageProblem
@@ -69,16 +69,16 @@ class SealedCase(Struct, frozen=True):
 def export_case(
     record: Path,
     out: Path,
-    pick: Pick,
+    pick: Selection,
     *,
     who: str = "",
     reason: str = "",
     tell: Callable[[int], None] = untold,
-    noted: Noted | None = None,
+    noted: AccessLogger | None = None,
 ) -> SealedCase:
     """Makes a case; that it was made stands beside the record, or where `noted` puts it.
     RecordProblem, UsageProblem, OSError: nothing is made."""
-    note = noted or look
+    note = noted or log_access
     check_free(out)
     if record.resolve() in out.resolve().parents:
         raise UsageProblem("--out", "lies in the record's own directory", "another place")
@@ -99,20 +99,20 @@ class _CaseBuilder:
     """One case."""
 
     def __init__(
-        self, record: Path, pick: Pick, folder: CaseFolder, tell: Callable[[int], None]
+        self, record: Path, pick: Selection, folder: CaseFolder, tell: Callable[[int], None]
     ) -> None:
         self._record, self._pick, self._folder, self._tell = record, pick, folder, tell
         self._cosigned = _cosigned(record)  # first: what follows holds what they are over
         self._there = numbers(record)
         self._origin = first_head(record).snapshot.origin
-        self._signatures = Signatures(self._origin)
+        self._signatures = SignatureReader(self._origin)
         self._notes: dict[str, str] = {}
         self._boots: dict[str, CaseBoot] = {}
         before = gone_before(record)
         self._remarks: list[str] = [before] if before else []
         self._seqs = (0, 0)
         self._segments = (self._there[0], self._there[-1])
-        self._against: Signed | None = None
+        self._against: SignedCheckpoint | None = None
         self._wanted: list[Match] = []
 
     def fill(self) -> None:
@@ -162,11 +162,13 @@ class _CaseBuilder:
     def _find(self) -> None:
         """The records, their segments up to the checkpoint over the last of them, and the
         checkpoint that the proofs lead to: one that a witness has seen, if there is one."""
-        self._wanted = list(matching(self._record, self._pick, self._tell))
+        self._wanted = list(matches(self._record, self._pick, self._tell))
         if not self._wanted:
             todo = "name rounds or a day that the record has"
-            raise nothing_of(self._record, self._pick, todo)
-        part = gone(self._record, rounds=(self._pick.first, self._pick.last), day=self._pick.day)
+            raise no_match(self._record, self._pick, todo)
+        part = where_retired(
+            self._record, rounds=(self._pick.first, self._pick.last), day=self._pick.day
+        )
         if part:
             self._remarks.append(part)
         told = [one.seq for one in self._wanted if not one.signs]
@@ -184,7 +186,7 @@ class _CaseBuilder:
         start = segment_of(self._record, seq)
         for number in [one for one in self._there if one >= start]:
             segment = read_segment(self._record, number)
-            signatures = Signatures(self._origin)
+            signatures = SignatureReader(self._origin)
             signatures.begin(segment)
             for frame in segment.frames:
                 found = record_of(segment.file, frame)
@@ -193,7 +195,7 @@ class _CaseBuilder:
                     return number
         return start
 
-    def _witnessed_over(self, seq: int) -> Signed | None:
+    def _witnessed_over(self, seq: int) -> SignedCheckpoint | None:
         for size in reversed(self._cosigned):
             if size < seq:
                 return None
@@ -233,11 +235,11 @@ class _CaseBuilder:
         except RecordProblem as problem:
             self._remarks.append(f"segment {number}: {problem.where}: {problem.what}")
 
-    def _last(self, segment: Segment) -> tuple[Segment, bytes]:
+    def _last(self, segment: RecordSegment) -> tuple[RecordSegment, bytes]:
         """Read again where something stands behind its last record: it may be in the making. What
         stays the same is exported as it lies there; what does not is no part of the record yet."""
         tail = segment.tail()
-        if tail.verdict is Verdict.CLEAN:
+        if tail.verdict is TailVerdict.CLEAN:
             return segment, segment.buffer
         again = read_segment(self._record, segment.number)
         if again.buffer == segment.buffer:
@@ -245,33 +247,33 @@ class _CaseBuilder:
             return segment, segment.buffer
         return again, again.buffer[: again.end].ljust(len(again.buffer), b"\0")
 
-    def _take(self, segment: Segment) -> None:
+    def _take(self, segment: RecordSegment) -> None:
         """Signed notes, what ran, and what was set aside. RecordProblem."""
         self._signatures.begin(segment)
         opened = segment.snapshot.opened
         if opened is not UNSET and not self._boots:
             self._boot(record_of(segment.file, segment.frames[0]).boot, opened)
-        last: Signed | None = None
+        last: SignedCheckpoint | None = None
         for frame in segment.frames:
             last = self._record_taken(segment, frame) or last
         if last is not None:
             self._noted(last)
 
-    def _record_taken(self, segment: Segment, frame: Frame) -> Signed | None:
+    def _record_taken(self, segment: RecordSegment, frame: RecordFrame) -> SignedCheckpoint | None:
         found = record_of(segment.file, frame)
         if found.kind == "opened":
-            self._boot(found.boot, msgspec.json.decode(found.data, type=Opened))
+            self._boot(found.boot, msgspec.json.decode(found.data, type=OpenedData))
         elif found.kind == "tail":
             self._tail(found)
         return self._signatures.take(segment.place(frame), found)
 
-    def _boot(self, boot: str, opened: Opened) -> None:
+    def _boot(self, boot: str, opened: OpenedData) -> None:
         self._boots[boot] = CaseBoot(
             boot, opened.software, opened.sw, opened.conf, opened.proc, opened.code
         )
 
     def _tail(self, found: Record) -> None:
-        name = msgspec.json.decode(found.data, type=TailSet).file
+        name = msgspec.json.decode(found.data, type=TailData).file
         file = self._record / name
         if re.fullmatch(r"tails/[0-9-]+\.json", name) and file.is_file():
             self._folder.put(f"record/{name}", file.read_bytes())
@@ -280,13 +282,13 @@ class _CaseBuilder:
 
     def _as_it_is(self, path: str, file: Path) -> None:
         """What may be anything: only what can be a segment is taken along."""
-        with suppress(NoFile), opened_to_read(file) as opened:
+        with suppress(NotRegularFile), open_regular(file) as opened:
             if os.fstat(opened.fileno()).st_size <= LARGEST:
                 self._folder.put(path, opened.read(LARGEST))
                 return
         self._remarks.append(f"{path}: is no segment, and not in this case")
 
-    def _noted(self, signed: Signed) -> None:
+    def _noted(self, signed: SignedCheckpoint) -> None:
         self._notes[f"checkpoints/{signed.checkpoint.size}.note"] = signed.note
         self._notes[f"certificates/{signed.boot}.note"] = signed.certificate
 
@@ -306,7 +308,7 @@ class _CaseBuilder:
 
     def _retired(self) -> None:
         """Where the case begins as the record does: what stands for the segments before it."""
-        for kept in kept_in(self._record) if self._segments[0] == self._there[0] else ():
+        for kept in retirement_files(self._record) if self._segments[0] == self._there[0] else ():
             if kept.number < self._segments[0]:
                 data = note_file(self._record, kept.number).read_bytes()
                 self._folder.put(f"record/{kept.name}", data)
@@ -325,24 +327,24 @@ class _CaseBuilder:
         }
         if not of:
             return
-        hashes = Hashes(self._record, list(of), signed)
+        hashes = TreeHashes(self._record, list(of), signed)
         hashes.gather(self._tell)
         left = dict.fromkeys(of.values(), 0)
         for turn in of.values():
             left[turn] += 1
-        waiting: dict[int, list[Proved]] = {turn: [] for turn in left}
+        waiting: dict[int, list[ProvedRecord]] = {turn: [] for turn in left}
         for frame in self._frames():
             turn = of.get(frame.seq, 0)
             if not turn:
                 continue
-            proved = Proved(frame.seq, frame.data.decode(), hashes.inclusion(frame.seq))
+            proved = ProvedRecord(frame.seq, frame.data.decode(), hashes.inclusion(frame.seq))
             waiting[turn].append(proved)
             if len(waiting[turn]) == left[turn]:
                 records = tuple(waiting.pop(turn))
                 proof = Proof(PROOF, self._origin, signed.note, signed.certificate, records, ())
                 self._folder.put(f"proofs/round-{turn:08d}.json", packed_proof(proof))
 
-    def _frames(self) -> Iterator[Frame]:
+    def _frames(self) -> Iterator[RecordFrame]:
         """Of the segments in the case."""
         first, last = self._segments
         for number in range(first, last + 1):

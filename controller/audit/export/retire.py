@@ -26,8 +26,16 @@ from controller.audit.errors import OtherTable, RecordProblem
 from controller.audit.export.case import SealedCase, export_case
 from controller.audit.export.case_folder import check_free
 from controller.audit.export.manifest import check_case
-from controller.audit.files import Disk, RealDisk, make_directory, put, take_lock, undo, written_to
-from controller.audit.format.frames import Frame
+from controller.audit.files import (
+    Disk,
+    RealDisk,
+    acquire_writer_lock,
+    make_directory,
+    remove_created,
+    reporting_write_errors,
+    write_atomically,
+)
+from controller.audit.format.frames import RecordFrame
 from controller.audit.format.merkle import Hash, Span, leaf_hash, merged
 from controller.audit.format.notes import (
     NoteProblem,
@@ -37,27 +45,27 @@ from controller.audit.format.notes import (
     parse_note,
     table_name,
 )
-from controller.audit.format.records import NoteData, Record, TailSet
+from controller.audit.format.records import NoteData, Record, TailData
 from controller.audit.format.segments import DIRECTORY, numbers, segment_file, segment_name
 from controller.audit.proofs import untold
-from controller.audit.read.access_log import look
+from controller.audit.read.access_log import log_access
 from controller.audit.read.heads import first_head
-from controller.audit.read.reader import Segment, read_segment, record_of, segments
+from controller.audit.read.reader import RecordSegment, read_segment, record_of, segments
 from controller.audit.read.retirements import (
     RETIRED,
-    Kept,
     Retirement,
-    Step,
-    Sums,
-    kept_in,
+    RetirementFile,
+    SegmentSummary,
+    TreeStep,
     note_file,
+    retirement_files,
     root_of,
     sha256_of,
     step,
     written,
 )
-from controller.audit.read.selection import Pick
-from controller.audit.read.signatures import Signatures, Signed
+from controller.audit.read.selection import Selection
+from controller.audit.read.signatures import SignatureReader, SignedCheckpoint
 from controller.audit.replay import fallback
 from controller.audit.verify import (
     FACE_DOWN_EVENTS,
@@ -80,7 +88,7 @@ class NotSigned(RecordProblem):
 
 def sum_segments(
     record: Path, origin: str, last: int, table: VerifierKey, tell: Callable[[int], None]
-) -> Sums:
+) -> SegmentSummary:
     """Of all segments up to this one. Unsigned; Damaged, BadSignature."""
     work = _SegmentSums(record, origin, last, table)
     wanted = cosigned_sizes(record)
@@ -104,7 +112,7 @@ def cosigned_sizes(record: Path) -> set[int]:
     return sizes
 
 
-def _sizes(segment: Segment) -> Iterator[int]:
+def _sizes(segment: RecordSegment) -> Iterator[int]:
     for frame in segment.frames:
         found = record_of(segment.file, frame)
         if found.kind == "witnessed":
@@ -118,9 +126,9 @@ def _sizes(segment: Segment) -> Iterator[int]:
 class _SegmentSums:
     def __init__(self, record: Path, origin: str, last: int, table: VerifierKey) -> None:
         self._last = last
-        self._signatures = Signatures(origin, table)
+        self._signatures = SignatureReader(origin, table)
         self._holes = HoleCardTracker(whole=True)
-        kept = kept_in(record)
+        kept = retirement_files(record)
         if kept and kept[-1].said is not None:
             self._holes.goes_on(kept[-1].said.hole, kept[-1].said.drawn)
         self._segments = self._records = (0, 0)
@@ -132,14 +140,14 @@ class _SegmentSums:
         self._days: set[str] = set()
         self._rounds: set[int] = set()
         self._tails: list[str] = []
-        self._steps: list[Step] = []
+        self._steps: list[TreeStep] = []
         self._certificates: dict[str, str] = {}
         self._chain = b""
         self._tree = Span(0)
-        self.signed: Signed | None = None
+        self.signed: SignedCheckpoint | None = None
         """The first checkpoint over all of them."""
 
-    def take(self, segment: Segment, wanted: set[int]) -> None:
+    def take(self, segment: RecordSegment, wanted: set[int]) -> None:
         if not self._segments[0]:
             self._begin(segment)
         for frame in segment.frames:
@@ -158,7 +166,7 @@ class _SegmentSums:
         if segment.number <= self._last:
             self._segments = (self._segments[0], segment.number)
 
-    def _begin(self, segment: Segment) -> None:
+    def _begin(self, segment: RecordSegment) -> None:
         """Where the record begins, its first snapshot says what stands before it: that was held
         against the retirement before."""
         seq = segment.before.seq
@@ -167,7 +175,7 @@ class _SegmentSums:
         self._segments, self._records = (segment.number, 0), (seq + 1, 0)
         self._signatures.begin(segment)
 
-    def _grow(self, frame: Frame, *, last: bool, wanted: set[int]) -> None:
+    def _grow(self, frame: RecordFrame, *, last: bool, wanted: set[int]) -> None:
         self._part.add(leaf_hash(frame.data))
         self._chain = frame.chain
         self._records = (self._records[0], frame.seq)
@@ -179,16 +187,16 @@ class _SegmentSums:
         self._tree = merged(self._tree, self._part)
         self._part = Span(self._tree.end)
 
-    def _tell(self, segment: Segment, frame: Frame, found: Record) -> None:
+    def _tell(self, segment: RecordSegment, frame: RecordFrame, found: Record) -> None:
         self._days.add(found.day)
         self._rounds.add(found.round)
         if found.kind == "tail":
-            self._tails.append(msgspec.json.decode(found.data, type=TailSet).file)
+            self._tails.append(msgspec.json.decode(found.data, type=TailData).file)
         elif found.kind == "decision" and event_type(bytes(found.data)) in FACE_DOWN_EVENTS:
             at = RecordFinding(segment.number, frame.offset, frame.seq, found.round, "", 0)
             self._holes.take(FaceDownDecision(at, found.table, found.cursor, bytes(found.data)))
 
-    def _sign(self, signed: Signed) -> None:
+    def _sign(self, signed: SignedCheckpoint) -> None:
         self.signed = signed
         self._certificates[signed.boot] = signed.certificate
         self._root = root_of(self._tree).hex()
@@ -197,11 +205,11 @@ class _SegmentSums:
         if self._part.end > self._records[1]:
             self._step()
 
-    def done(self) -> Sums:
+    def done(self) -> SegmentSummary:
         assert self.signed is not None
         hole, drawn = self._holes.down
         rounds = sorted(self._rounds - {0}) or [0]
-        return Sums(
+        return SegmentSummary(
             self._segments,
             self._records,
             (rounds[0], rounds[-1]),
@@ -281,11 +289,11 @@ def retire(  # noqa: PLR0913 - all but the first five have a usual value
 @contextmanager
 def _locked(record: Path) -> Iterator[None]:
     first_head(record)  # no lock is made where no record is
-    lock = take_lock(record)
+    lock = acquire_writer_lock(record)
     try:
         yield
     finally:
-        undo(lock.made)
+        remove_created(lock.made)
         os.close(lock.fd)
 
 
@@ -307,14 +315,14 @@ class _RetireRun:
 
     # --- one that was cut short -----------------------------------------------------------
 
-    def cut_short(self) -> Kept | None:
+    def cut_short(self) -> RetirementFile | None:
         """The last retirement, where some of its segments lie here still."""
-        kept = kept_in(self._record)
+        kept = retirement_files(self._record)
         if not kept or kept[-1].said is None or self._there[0] > kept[-1].number:
             return None
         return kept[-1]
 
-    def end(self, kept: Kept) -> RetireResult:
+    def end(self, kept: RetirementFile) -> RetireResult:
         """With its case at hand. UsageProblem where that is another one."""
         said = kept.said
         assert said is not None
@@ -326,16 +334,16 @@ class _RetireRun:
         self._remove(said)
         return RetireResult(said, kept.name, True)
 
-    def look_for_all_of(self, kept: Kept | None) -> None:
+    def look_for_all_of(self, kept: RetirementFile | None) -> None:
         """NotEnded where some of its segments are gone already."""
         if kept is not None and kept.said is not None and self._there[0] > kept.said.segments[0]:
             case = kept.said.case
             what = f"the retirement of {kept.name} was cut short: sha256 of its case {case}"
             raise UnfinishedRetirement(self._record, what, "name that case with --out")
 
-    def forget(self, kept: Kept) -> None:
+    def forget(self, kept: RetirementFile) -> None:
         """It has removed nothing, and its case is not given: it never was."""
-        with written_to(self._record / RETIRED, _WRITABLE):
+        with reporting_write_errors(self._record / RETIRED, _WRITABLE):
             self._disk.remove(note_file(self._record, kept.number))
             self._disk.sync_directory(self._record / RETIRED)
 
@@ -391,20 +399,22 @@ class _RetireRun:
         record, disk = self._record, self._disk
         sums = sum_segments(record, self._origin, last, self._key.verifier, self._tell)
         who, why = " and ".join(self._two), f"retired: gaming days before {before}"
-        pick = Pick(until=last)
+        pick = Selection(until=last)
         case = export_case(record, self._out, pick, who=who, reason=why, tell=self._tell)
         self._check(case)
         said = self._said(sums, case, utc)
         name = f"{RETIRED}/{last:08d}.note"
-        look(record, "retire", str(pick), who=who, reason=why, out=self._out.name, seal=case.seal)
-        with written_to(record / RETIRED, _WRITABLE):
+        log_access(
+            record, "retire", str(pick), who=who, reason=why, out=self._out.name, seal=case.seal
+        )
+        with reporting_write_errors(record / RETIRED, _WRITABLE):
             make_directory(disk, record / RETIRED)
             data = written(said, self._origin, self._key)
-            put(disk, note_file(record, last), data)
+            write_atomically(disk, note_file(record, last), data)
         self._remove(said)
         return RetireResult(said, name, False)
 
-    def _said(self, sums: Sums, case: SealedCase, utc: int) -> Retirement:
+    def _said(self, sums: SegmentSummary, case: SealedCase, utc: int) -> Retirement:
         return Retirement(
             **asdict(sums), case=sha256_of(self._out), seal=case.seal, utc=utc, two=self._two
         )
@@ -436,19 +446,19 @@ class _RetireRun:
         """Each is gone for good before the next one: what is left has no gap. CannotWrite."""
         place = self._record / DIRECTORY
         first, last = said.segments
-        with written_to(place, "retire again with the same case: that goes on with it"):
+        with reporting_write_errors(place, "retire again with the same case: that goes on with it"):
             for number in [one for one in self._there if first <= one <= last]:
                 self._disk.remove(segment_file(self._record, number))
                 self._disk.sync_directory(place)
 
 
-def _rests(segment: Segment) -> list[bool]:
+def _rests(segment: RecordSegment) -> list[bool]:
     """Whether no round was open: where it begins, and after each decision."""
-    standing = fallback.standing(bytes(segment.snapshot.state))
+    standing = fallback.state_of(bytes(segment.snapshot.state))
     found = [standing.rests]
     for frame in segment.frames:
         record = record_of(segment.file, frame)
         if record.kind == "decision":
-            standing = fallback.after(standing, record)
+            standing = fallback.state_after(standing, record)
             found.append(standing.rests)
     return found

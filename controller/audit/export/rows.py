@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from controller.audit.files import MODE, RealDisk
-from controller.audit.format.frames import Frame
+from controller.audit.format.frames import RecordFrame
 from controller.audit.format.records import Record
 from controller.audit.format.segments import numbers, segment_file
 from controller.audit.proofs import untold
 from controller.audit.read.reader import closed, load, read_segment, record_of
-from controller.audit.read.selection import Pick, nothing_of
+from controller.audit.read.selection import Selection, no_match
 
 RowFormat: TypeAlias = Literal["jsonl", "csv"]
 
@@ -55,7 +55,7 @@ _LAST_UTC: Final = 253_402_300_800_000_000
 
 
 def rows(
-    record: Path, pick: Pick, form: RowFormat, tell: Callable[[int], None] = untold
+    record: Path, pick: Selection, form: RowFormat, tell: Callable[[int], None] = untold
 ) -> Iterator[bytes]:
     """The lines, one record each; of CSV the names of the columns first. NothingThere where there
     would be none; Damaged, NoRecord."""
@@ -77,14 +77,14 @@ def rows(
         if number != there[-1]:
             closed(segment)
     if not found:
-        raise nothing_of(record, pick, "name what the record has")
+        raise no_match(record, pick, "name what the record has")
 
 
-def _json_line(frame: Frame, record: Record) -> bytes:
+def _json_line(frame: RecordFrame, record: Record) -> bytes:
     return frame.data + b"\n"
 
 
-def _csv_line(frame: Frame, record: Record) -> bytes:
+def _csv_line(frame: RecordFrame, record: Record) -> bytes:
     by, cursor = record.by, record.cursor
     return _cells(
         (

@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
-from controller.audit.files.atomic import make_directory, put, take_turn, written_to
+from controller.audit.files.atomic import (
+    lock_with_timeout,
+    make_directory,
+    reporting_write_errors,
+    write_atomically,
+)
 from controller.audit.files.disk import (
     DIRECTORY_MODE,
     MODE,
-    Back,
     Disk,
-    NoFile,
+    NotRegularFile,
+    ReadBack,
     RealDisk,
-    opened_to_read,
+    open_regular,
     read_file,
-    whole_write,
+    write_all,
 )
-from controller.audit.files.lock import LOCK, Locked, begun, take_lock, tell_begun, undo, unlock
+from controller.audit.files.lock import (
+    LOCK,
+    WriterLock,
+    acquire_writer_lock,
+    release_lock,
+    remove_created,
+    store_origin,
+    stored_origin,
+)
 
 __all__ = [
     "DIRECTORY_MODE",
     "LOCK",
     "MODE",
-    "Back",
     "Disk",
-    "Locked",
-    "NoFile",
+    "NotRegularFile",
+    "ReadBack",
     "RealDisk",
-    "begun",
+    "WriterLock",
+    "acquire_writer_lock",
+    "lock_with_timeout",
     "make_directory",
-    "opened_to_read",
-    "put",
+    "open_regular",
     "read_file",
-    "take_lock",
-    "take_turn",
-    "tell_begun",
-    "undo",
-    "unlock",
-    "whole_write",
-    "written_to",
+    "release_lock",
+    "remove_created",
+    "reporting_write_errors",
+    "store_origin",
+    "stored_origin",
+    "write_all",
+    "write_atomically",
 ]

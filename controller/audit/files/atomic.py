@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import Final
 
 from controller.audit.errors import CannotWrite, InUse
-from controller.audit.files.disk import DIRECTORY_MODE, Disk, whole_write
+from controller.audit.files.disk import DIRECTORY_MODE, Disk, write_all
 
 NEW: Final = ".new"
 """Behind the name of a file that is being written."""
 
 
-def put(disk: Disk, file: Path, data: bytes) -> None:
+def write_atomically(disk: Disk, file: Path, data: bytes) -> None:
     """The file holds these bytes on return, on the disk; until then what it held before. OSError,
     and then nothing is left of them."""
     new = file.with_name(file.name + NEW)
     try:
         fd = disk.create(new)
         try:
-            whole_write(disk, fd, data, 0)
+            write_all(disk, fd, data, 0)
             disk.sync(fd)
         finally:
             disk.close(fd)
@@ -45,7 +45,7 @@ def make_directory(disk: Disk, place: Path) -> None:
 
 
 @contextmanager
-def written_to(place: Path, todo: str, *, full: str = "") -> Iterator[None]:
+def reporting_write_errors(place: Path, todo: str, *, full: str = "") -> Iterator[None]:
     """What the operating system refuses there as a problem that says where. `full`: what to do
     where there is no room."""
     try:
@@ -61,7 +61,7 @@ WAIT: Final = 10.0
 _EVERY: Final = 0.02
 
 
-def take_turn(fd: int, place: Path) -> None:
+def lock_with_timeout(fd: int, place: Path) -> None:
     """The lock on `fd` is ours on return; it ends with the file's descriptor. InUse where another
     one has held it for too long: then nothing has changed. OSError."""
     deadline = time.monotonic() + WAIT

@@ -75,33 +75,33 @@ class RealDisk:
             os.close(fd)
 
 
-class NoFile(OSError):
+class NotRegularFile(OSError):
     """It is something else: to read it may take for ever, or have no end."""
 
 
-def opened_to_read(file: Path) -> BinaryIO:
+def open_regular(file: Path) -> BinaryIO:
     """A file, or one that a link leads to. OSError; NoFile without waiting for anything."""
     fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise NoFile(errno.EINVAL, "it is no file", str(file))
+        raise NotRegularFile(errno.EINVAL, "it is no file", str(file))
     return os.fdopen(fd, "rb")
 
 
 def read_file(file: Path, most: int) -> bytes:
     """So many bytes of it at most. OSError, NoFile."""
-    with opened_to_read(file) as opened:
+    with open_regular(file) as opened:
         return opened.read(most)
 
 
-def whole_write(disk: Disk, fd: int, data: bytes, offset: int) -> None:
+def write_all(disk: Disk, fd: int, data: bytes, offset: int) -> None:
     """All of it or an error. A short write is not completed: what it left is for the reader."""
     written = disk.write(fd, data, offset)
     if written != len(data):
         raise OSError(errno.EIO, f"{written} of {len(data)} bytes were written")
 
 
-class Back:
+class ReadBack:
     """Reads a file's bytes back past the page cache, where its file system can do that."""
 
     def __init__(self, file: Path) -> None:

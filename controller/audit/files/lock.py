@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from controller.audit.errors import CannotWrite, InUse, NoRecord, unreadable
+from controller.audit.errors import CannotWrite, InUse, NoRecord, cannot_read
 from controller.audit.files.disk import DIRECTORY_MODE, MODE
 
 LOCK: Final = "lock"
@@ -19,7 +19,7 @@ _MOST_ORIGIN: Final = 1024
 _OPEN: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-class Locked(NamedTuple):
+class WriterLock(NamedTuple):
     """It ends with the file's descriptor."""
 
     fd: int
@@ -27,7 +27,7 @@ class Locked(NamedTuple):
     """What was not there before."""
 
 
-def take_lock(record: Path) -> Locked:
+def acquire_writer_lock(record: Path) -> WriterLock:
     """The one writer's lock. Makes the directory where there is none. NoRecord, InUse,
     CannotWrite: then nothing was made."""
     for _ in range(_TRIES):
@@ -38,17 +38,17 @@ def take_lock(record: Path) -> Locked:
             if _is_still(record / LOCK, found.fd):
                 return found
         except InUse:
-            unlock(found.fd)
+            release_lock(found.fd)
             raise
         except BaseException:
-            undo(found.made)
-            unlock(found.fd)
+            remove_created(found.made)
+            release_lock(found.fd)
             raise
-        unlock(found.fd)
+        release_lock(found.fd)
     raise InUse(record, "it is being opened again and again", "stop whoever does that")
 
 
-def undo(made: tuple[Path, ...]) -> None:
+def remove_created(made: tuple[Path, ...]) -> None:
     """Takes away what this start has made, as far as nothing else is in it. Only with the lock
     held."""
     for path in reversed(made):
@@ -59,7 +59,7 @@ def undo(made: tuple[Path, ...]) -> None:
                 path.rmdir()
 
 
-def unlock(fd: int) -> None:
+def release_lock(fd: int) -> None:
     """Lets go of a lock, where there is one. Whatever comes of closing it, it is closed, and its
     number may be some other file's from here on: nobody may have it any more."""
     if fd >= 0:
@@ -67,23 +67,23 @@ def unlock(fd: int) -> None:
             os.close(fd)
 
 
-def begun(fd: int) -> str:
+def stored_origin(fd: int) -> str:
     """The origin of the record that was begun where this lock is held; empty without one.
     OSError."""
     return os.pread(fd, _MOST_ORIGIN, 0).decode("utf-8", "replace")
 
 
-def tell_begun(fd: int, origin: str) -> None:
+def store_origin(fd: int, origin: str) -> None:
     """From now on the lock tells that the record has a segment: where none is there, they are
     gone. OSError."""
-    if begun(fd) == origin:
+    if stored_origin(fd) == origin:
         return
     os.ftruncate(fd, 0)
     os.pwrite(fd, origin.encode(), 0)
     os.fdatasync(fd)
 
 
-def _opened(record: Path) -> Locked:
+def _opened(record: Path) -> WriterLock:
     made: tuple[Path, ...] = ()
     try:
         with suppress(FileExistsError):
@@ -92,9 +92,9 @@ def _opened(record: Path) -> Locked:
         file = record / LOCK
         try:
             fd = os.open(file, _OPEN | os.O_CREAT | os.O_EXCL, MODE)
-            return Locked(fd, (*made, file))
+            return WriterLock(fd, (*made, file))
         except FileExistsError:
-            return Locked(os.open(file, _OPEN | os.O_CREAT, MODE), made)
+            return WriterLock(os.open(file, _OPEN | os.O_CREAT, MODE), made)
     except NotADirectoryError:
         raise NoRecord(record, "is no directory", "name a record's directory") from None
     except FileNotFoundError:
@@ -105,7 +105,7 @@ def _opened(record: Path) -> Locked:
         todo = f"make {record.parent} first"
         raise NoRecord(record, "there is no directory to make it in", todo) from None
     except OSError as problem:
-        undo(made)
+        remove_created(made)
         what = f"cannot be written: {problem.strerror}"
         raise CannotWrite(record, what, "let the controller's user write there") from None
 
@@ -116,7 +116,7 @@ def _is_still(file: Path, fd: int) -> bool:
     except FileNotFoundError:
         return False
     except OSError as problem:
-        raise unreadable(file, problem) from None
+        raise cannot_read(file, problem) from None
 
 
 def _lock(record: Path, fd: int) -> None:

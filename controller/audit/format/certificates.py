@@ -16,12 +16,12 @@ from controller.audit.format.notes import (
     VerifierKey,
     base64,
     check_name,
+    format_note,
     parse_base64,
     parse_note,
     parse_number,
-    shown,
-    signed,
-    verified,
+    quoted,
+    verify_note,
 )
 
 TITLE: Final = "holecard boot key 1"
@@ -58,13 +58,13 @@ def certificate(
     """The note that makes a key the one of a boot."""
     text = Certificate(origin, boot, boot_key_public, seq).text()
     _check_table(table_key.verifier, origin)
-    return signed(text, table_key.sign(text))
+    return format_note(text, table_key.sign(text))
 
 
 def read_certificate(note_text: str, table: VerifierKey) -> Certificate:
     """What a certificate says. NoteProblem unless it is one, signed by this table's key."""
     note = parse_note(note_text)
-    verified(note, (table,))
+    verify_note(note, (table,))
     found = _parse_text(note.text)
     _check_table(table, found.origin)
     return found
@@ -74,13 +74,13 @@ def _parse_text(text: str) -> Certificate:
     *lines, _ = text.split("\n")
     if len(lines) != 5 or lines[0] != TITLE:
         raise NoteProblem(
-            f"no certificate: {shown(text)}; allowed: the five lines {TITLE!r}, origin, boot, "
+            f"no certificate: {quoted(text)}; allowed: the five lines {TITLE!r}, origin, boot, "
             "public key, seq"
         )
     _, origin, boot, key, seq = lines
     check_name(origin)
     if not _BOOT.fullmatch(boot):
-        raise NoteProblem(f"no boot: {shown(boot)}; allowed: 16 hexadecimal digits")
+        raise NoteProblem(f"no boot: {quoted(boot)}; allowed: 16 hexadecimal digits")
     found = Certificate(origin, boot, parse_base64(key, KEY_SIZE), parse_number(seq))
     if found.seq == 0:
         raise NoteProblem("a boot that record 0 opened; allowed: 1 or more")
@@ -89,4 +89,4 @@ def _parse_text(text: str) -> Certificate:
 
 def _check_table(table: VerifierKey, origin: str) -> None:
     if table.name != origin + TABLE_KEY or table.kind is not KeyKind.ED25519:
-        raise NoteProblem(f"{table!r} certifies nothing of {shown(origin)}")
+        raise NoteProblem(f"{table!r} certifies nothing of {quoted(origin)}")

@@ -22,13 +22,13 @@ from controller.audit.format.decode import HEX16, LARGEST, UNREADABLE, Natural, 
 from controller.audit.format.hole_cards import SEALED_TEXT
 from controller.audit.format.notes import NoteProblem, VerifierKey, table_name
 from controller.audit.format.records import (
-    ClockSet,
+    ClockData,
+    EmptyData,
     Kind,
     NoteData,
-    Nothing,
-    Opened,
+    OpenedData,
     Snapshot,
-    TailSet,
+    TailData,
 )
 
 HEX64: Final = re.compile("[0-9a-f]{64}")
@@ -82,7 +82,7 @@ class _Text(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 SHAPES: Final[dict[Kind, type[Struct]]] = {
-    "opened": Opened,
+    "opened": OpenedData,
     "certificate": NoteData,
     "checkpoint": NoteData,
     "decision": _Decision,
@@ -90,13 +90,13 @@ SHAPES: Final[dict[Kind, type[Struct]]] = {
     "device": _What,
     "link": _What,
     "person": _What,
-    "clock": ClockSet,
-    "tail": TailSet,
+    "clock": ClockData,
+    "tail": TailData,
     "witnessed": NoteData,
     "unwitnessed": _Unwitnessed,
     "fault": _Fault,
     "note": _Text,
-    "closed": Nothing,
+    "closed": EmptyData,
 }
 _DECODERS: Final = {kind: msgspec.json.Decoder(shape) for kind, shape in SHAPES.items()}
 _PLAIN: Final = msgspec.json.Decoder(dict[str, _Nested])
@@ -113,7 +113,7 @@ def check_data(kind: Kind, data: bytes) -> None:
         found = _DECODERS[kind].decode(data)
     except UNREADABLE as problem:
         raise WrongData(str(problem)) from None
-    if isinstance(found, ClockSet) and found.two and found.two[0] == found.two[1]:
+    if isinstance(found, ClockData) and found.two and found.two[0] == found.two[1]:
         raise WrongData("two people say that a clock is right, and they are one")
     if isinstance(found, _What):
         usual = data.startswith(b'{"what":') and _is_plain(data)
@@ -149,7 +149,7 @@ def _is_plain(data: bytes) -> bool:
 
 def wrong_snapshot(data: bytes, said: Snapshot, seq: int) -> Iterator[str]:
     """Why no segment begins like this, as far as it alone can tell. `said` is what `data` says."""
-    wrong = wrong_form(data, Snapshot, {"opened": Opened})
+    wrong = wrong_form(data, Snapshot, {"opened": OpenedData})
     if wrong:
         yield f"snapshot: {wrong}"
     if not ORIGIN.fullmatch(said.origin):
@@ -165,7 +165,7 @@ def wrong_snapshot(data: bytes, said: Snapshot, seq: int) -> Iterator[str]:
         yield "segment 1 does not begin the record"
 
 
-def wrong_opened(opened: Opened, seq: int) -> str:
+def wrong_opened(opened: OpenedData, seq: int) -> str:
     """Why a boot cannot begin like this, as far as the record `seq` alone can tell."""
     for name in ("sw", "conf", "proc", "code"):
         if not HEX64.fullmatch(getattr(opened, name)):
@@ -183,8 +183,8 @@ def wrong_opened(opened: Opened, seq: int) -> str:
     return ""
 
 
-LEAST: Final = -(2**63)
-MOST_DEEP: Final = 64
+MIN_INTEGER: Final = -(2**63)
+MAX_DEPTH: Final = 64
 """Values within values: so deep is nothing that is meant."""
 _ALLOWED: Final = "text, integers of 64 bits, true, false, null, lists, objects with names"
 _SIMPLE: Final[set[type]] = {str, bool, NoneType, UnsetType}
@@ -212,14 +212,14 @@ def check_plain(value: object) -> None:
 
 def _all_plain(values: Iterable[Any], deep: int) -> bool:
     """Whether all of them are. Quick: everything that is recorded comes by."""
-    if deep > MOST_DEEP:
+    if deep > MAX_DEPTH:
         return False
     for value in values:
         kind = type(value)
         if kind in _SIMPLE:
             continue
         if kind is int:
-            if not LEAST <= value <= LARGEST:
+            if not MIN_INTEGER <= value <= LARGEST:
                 return False
         elif kind is tuple or kind is list:
             if value and not _all_plain(value, deep + 1):
@@ -257,8 +257,8 @@ def _inner(value: object) -> Iterable[object] | None:
 
 def _find(value: object, deep: int) -> None:
     """BadData unless it is plain, or written already."""
-    if deep > MOST_DEEP:
-        raise BadData(f"is nested more than {MOST_DEEP} deep")
+    if deep > MAX_DEPTH:
+        raise BadData(f"is nested more than {MAX_DEPTH} deep")
     if isinstance(value, Raw):
         value = _read(value)
     if isinstance(value, Enum):
@@ -266,7 +266,7 @@ def _find(value: object, deep: int) -> None:
     if type(value) in _SIMPLE:
         return
     if type(value) is int:
-        if not LEAST <= value <= LARGEST:
+        if not MIN_INTEGER <= value <= LARGEST:
             raise BadData("is an integer of more than 64 bits")
         return
     for name, inner in _parts(value):

@@ -34,7 +34,7 @@ def pack(seq: int, before: int, chain: bytes, data: bytes) -> bytes:
     return HEAD.pack(size, check, seq, before, chain) + data
 
 
-class Frame(Struct, frozen=True, gc=False):
+class RecordFrame(Struct, frozen=True, gc=False):
     seq: int
     before: int
     """The highest seq that was known to be on the disk when this was written."""
@@ -47,7 +47,7 @@ class Frame(Struct, frozen=True, gc=False):
         return self.offset + HEAD_SIZE + len(self.data)
 
 
-def unpack(buffer: bytes | memoryview, offset: int) -> Frame | None:
+def unpack(buffer: bytes | memoryview, offset: int) -> RecordFrame | None:
     """The frame at this place, if it is whole and its CRC is right."""
     if offset + HEAD_SIZE > len(buffer):
         return None
@@ -58,4 +58,4 @@ def unpack(buffer: bytes | memoryview, offset: int) -> Frame | None:
         return None
     data = bytes(buffer[start:end])
     found = crc32(buffer[offset + 8 : end], crc32(buffer[offset : offset + 4]))
-    return Frame(seq, before, chain, data, offset) if found == check else None
+    return RecordFrame(seq, before, chain, data, offset) if found == check else None

@@ -67,7 +67,7 @@ class OtherCard(SealProblem):
     """The opening is that of the commitment, and its card is not the one that is said."""
 
 
-class Cursor(Protocol):
+class CardCursor(Protocol):
     """Which record of which device. That of a record is one."""
 
     @property
@@ -90,7 +90,7 @@ class HoleKey(Sealed[bytes]):
 
 
 @final
-class Opening(Sealed[bytes]):
+class CardOpening(Sealed[bytes]):
     """What a commitment is opened with: a nonce, and all that the shoe said of the card.
     `open()` gives its bytes as they are recorded."""
 
@@ -104,13 +104,13 @@ class Opening(Sealed[bytes]):
         super().__init__(nonce + body)
 
     @classmethod
-    def of_bytes(cls, raw: bytes) -> Opening:
+    def of_bytes(cls, raw: bytes) -> CardOpening:
         """From its bytes, nonce first."""
         _sized("the opening", raw, OPENING_SIZE)
         return cls(raw[:NONCE_SIZE], raw[NONCE_SIZE:])
 
     @classmethod
-    def of_hex(cls, text: str) -> Opening:
+    def of_hex(cls, text: str) -> CardOpening:
         """As HoleRevealed has it."""
         return cls.of_bytes(_hex("the opening", text, OPENING_SIZE))
 
@@ -120,7 +120,7 @@ class Opening(Sealed[bytes]):
         return SealedCard(self.open()[NONCE_SIZE + _CARD_AT])
 
 
-class Committed(Struct, frozen=True):
+class CardCommitment(Struct, frozen=True):
     """What the record takes of a hole card that lies face down. Tells nothing of it."""
 
     commitment_hex: str
@@ -137,20 +137,20 @@ def nonce(hole_key: HoleKey, device: str, epoch: int, seq: int, salt: Sealed[byt
     return hmac.digest(hole_key.open(), place + salt.open(), "sha256")
 
 
-def opening(hole_key: HoleKey, cursor: Cursor, body: Sealed[CardRead]) -> Opening:
+def opening(hole_key: HoleKey, cursor: CardCursor, body: Sealed[CardRead]) -> CardOpening:
     """The opening of a card that was read: the same whenever the shoe tells that record again."""
     salt = Sealed(body.open().salt)
     made = nonce(hole_key, cursor.device, cursor.epoch, cursor.seq, salt)
-    return Opening(made, body.open().encode())
+    return CardOpening(made, body.open().encode())
 
 
-def commitment(table: str, device: str, epoch: int, seq: int, opened: Opening) -> bytes:
+def commitment(table: str, device: str, epoch: int, seq: int, opened: CardOpening) -> bytes:
     """What binds the table to this card of this record of this device."""
     place = _place(_COMMITMENT, (table, device), epoch, seq)
     return hashlib.sha256(place + opened.open()).digest()
 
 
-def seal(surveillance: X25519PublicKey, committed: bytes, opened: Opening) -> bytes:
+def seal(surveillance: X25519PublicKey, committed: bytes, opened: CardOpening) -> bytes:
     """The opening, readable for surveillance only, and only together with its commitment."""
     _sized("the commitment", committed, COMMITMENT_SIZE)
     with suppress(ValueError):  # of a point of small order: what it seals, everybody could open
@@ -160,20 +160,24 @@ def seal(surveillance: X25519PublicKey, committed: bytes, opened: Opening) -> by
 
 def commit(
     table: str,
-    cursor: Cursor,
+    cursor: CardCursor,
     body: Sealed[CardRead],
     hole_key: HoleKey,
     surveillance: X25519PublicKey,
-) -> Committed:
+) -> CardCommitment:
     """What to record of a card that was read face down."""
     opened = opening(hole_key, cursor, body)
     committed = commitment(table, cursor.device, cursor.epoch, cursor.seq, opened)
     sealed = seal(surveillance, committed, opened)
-    return Committed(committed.hex(), base64(sealed))
+    return CardCommitment(committed.hex(), base64(sealed))
 
 
 def check(
-    opened: Opening, table: str, cursor: Cursor, commitment_hex: str, card: int | None = None
+    opened: CardOpening,
+    table: str,
+    cursor: CardCursor,
+    commitment_hex: str,
+    card: int | None = None,
 ) -> None:
     """SealProblem unless this is the opening of the commitment and, where one is said, of this
     card."""
@@ -191,12 +195,12 @@ def check(
 # --- at surveillance --------------------------------------------------------------------------
 
 
-def open_sealed(private: X25519PrivateKey, committed: bytes, sealed: bytes) -> Opening:
+def open_sealed(private: X25519PrivateKey, committed: bytes, sealed: bytes) -> CardOpening:
     """What surveillance was given to keep. Whether it is that of the commitment, check() says."""
     _sized("the commitment", committed, COMMITMENT_SIZE)
     _sized("the sealed opening", sealed, SEALED_SIZE)
     with suppress(InvalidTag):
-        return Opening.of_bytes(_SUITE.decrypt(sealed, private, info=committed))
+        return CardOpening.of_bytes(_SUITE.decrypt(sealed, private, info=committed))
     raise NotOpened(
         "this key does not open it: it was sealed to another key or with another commitment, or"
         " it was altered"
@@ -204,7 +208,7 @@ def open_sealed(private: X25519PrivateKey, committed: bytes, sealed: bytes) -> O
 
 
 def opened_card(
-    cursor: Cursor, table: str, commitment_hex: str, sealed_b64: str, private: X25519PrivateKey
+    cursor: CardCursor, table: str, commitment_hex: str, sealed_b64: str, private: X25519PrivateKey
 ) -> int:
     """The card that a record keeps under seal, or SealProblem: one of a round that was voided, or
     whose shoe was lost."""

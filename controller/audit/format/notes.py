@@ -1,7 +1,7 @@
 """Signed notes, keys and checkpoints: C2SP signed-note, tlog-checkpoint and tlog-cosignature.
 
-A note is a text with lines of signatures below it. The text is nobody's word until `verified` has
-said whose.
+A note is a text followed by signature lines. Nothing in it may be trusted before `verify_note` has
+checked the signatures.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NoteProblem(Exception):
         self.what = what
 
 
-def shown(text: str) -> str:
+def quoted(text: str) -> str:
     """What was read, for an error: in quotes, and not too much of it."""
     return ascii(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
@@ -70,12 +70,12 @@ def check_name(name: str) -> None:
     """Whether a key may be called this."""
     check_characters(name)
     if not name or "+" in name or any(letter.isspace() for letter in name):
-        raise NoteProblem(f"no name of a key: {shown(name)}; allowed: no spaces, no +, not empty")
+        raise NoteProblem(f"no name of a key: {quoted(name)}; allowed: no spaces, no +, not empty")
 
 
 def parse_number(text: str) -> int:
     if not _NUMBER.fullmatch(text) or (number := int(text)) > LARGEST:
-        raise NoteProblem(f"no number: {shown(text)}; allowed: 0 to {LARGEST}, no leading zeros")
+        raise NoteProblem(f"no number: {quoted(text)}; allowed: 0 to {LARGEST}, no leading zeros")
     return number
 
 
@@ -88,10 +88,10 @@ def parse_base64(text: str, size: int | None = None) -> bytes:
     try:
         data = a2b_base64(text, strict_mode=True)
     except ValueError:
-        raise NoteProblem(f"no base64: {shown(text)}") from None
+        raise NoteProblem(f"no base64: {quoted(text)}") from None
     # The last character may hold bits that say nothing: base64() leaves them zero.
     if not data or base64(data) != text:
-        raise NoteProblem(f"no base64 as it is to be written: {shown(text)}")
+        raise NoteProblem(f"no base64 as it is to be written: {quoted(text)}")
     if size is not None and len(data) != size:
         raise NoteProblem(f"base64 of {len(data)} bytes; allowed: {size}")
     return data
@@ -101,16 +101,16 @@ __all__ = [
     "MAX_SIGNATURES",
     "Checkpoint",
     "KeyKind",
-    "Note",
     "NoteProblem",
     "Signature",
+    "SignedNote",
     "SigningKey",
-    "Verified",
+    "VerifiedSignature",
     "VerifierKey",
+    "format_note",
     "parse_checkpoint",
     "parse_note",
-    "signed",
-    "verified",
+    "verify_note",
 ]
 
 MAX_SIGNATURES: Final = 100
@@ -133,7 +133,7 @@ class KeyKind(IntEnum):
 
 
 class Signature(Struct, frozen=True, gc=False):
-    """A line of signature. Only `verified` says whether it is right."""
+    """A line of signature. Only `verify_note` says whether it is right."""
 
     name: str
     key_id: Octets
@@ -141,7 +141,7 @@ class Signature(Struct, frozen=True, gc=False):
     """What stands behind the key id: of a cosignature the time, then of both the signature."""
 
 
-class Note(Struct, frozen=True, gc=False):
+class SignedNote(Struct, frozen=True, gc=False):
     """A text, which ends with a newline, and what signatures stand below it."""
 
     text: str
@@ -168,7 +168,7 @@ class VerifierKey(Struct, frozen=True, gc=False):
         key_id, _, encoded = rest.partition("+")
         if not _KEY_ID.fullmatch(key_id):
             raise NoteProblem(
-                f"no verifier key: {shown(text)}; allowed: NAME+8 hexadecimal digits+BASE64"
+                f"no verifier key: {quoted(text)}; allowed: NAME+8 hexadecimal digits+BASE64"
             )
         data = parse_base64(encoded)
         if data[0] not in tuple(KeyKind):
@@ -236,7 +236,7 @@ class SigningKey:
         check_text(text)
         if text.startswith(_COSIGNED):
             # The same bytes are signed for a cosignature: nobody shall get one by asking for this.
-            raise NoteProblem(f"a text to be signed that begins with {shown(_COSIGNED)}")
+            raise NoteProblem(f"a text to be signed that begins with {quoted(_COSIGNED)}")
         return Signature(self._name, self.verifier.key_id, self._key.sign(text.encode()))
 
     def cosign(self, text: str, seconds: int) -> Signature:
@@ -249,14 +249,14 @@ class SigningKey:
         return f"SigningKey({self._name})"
 
 
-class Verified(Struct, frozen=True, gc=False):
+class VerifiedSignature(Struct, frozen=True, gc=False):
     """Whose signature is right; of a cosignature, when it was made."""
 
     verifier: VerifierKey
     seconds: int | None = None
 
 
-def parse_note(data: bytes | str) -> Note:
+def parse_note(data: bytes | str) -> SignedNote:
     """A signed note, of which nothing is checked yet but its form."""
     if len(data) > MAX_SIZE:
         raise NoteProblem(f"a note of {len(data)} or more bytes; allowed: {MAX_SIZE}")
@@ -276,18 +276,20 @@ def parse_note(data: bytes | str) -> Note:
         raise NoteProblem("a note that does not end with a line of signature")
     if len(lines) > MAX_SIGNATURES:
         raise NoteProblem(f"a note with {len(lines)} signatures; allowed: {MAX_SIGNATURES}")
-    return Note(text, tuple(_signature(line) for line in lines))
+    return SignedNote(text, tuple(_signature(line) for line in lines))
 
 
-def signed(text: str, *signatures: Signature) -> str:
+def format_note(text: str, *signatures: Signature) -> str:
     """The note of a text and its signatures, of which one at least."""
     note = f"{text}\n{''.join(_line(one) for one in signatures)}"
-    if parse_note(note) != Note(text, signatures):
+    if parse_note(note) != SignedNote(text, signatures):
         raise NoteProblem("a text or signatures that a note cannot hold")
     return note
 
 
-def verified(note: Note, verifiers: Iterable[VerifierKey]) -> tuple[Verified, ...]:
+def verify_note(
+    note: SignedNote, verifiers: Iterable[VerifierKey]
+) -> tuple[VerifiedSignature, ...]:
     """Which of these keys signed the note: each once, in the order of its lines.
 
     Signatures of other keys say nothing. NoteProblem where a signature of one of these is wrong,
@@ -297,12 +299,12 @@ def verified(note: Note, verifiers: Iterable[VerifierKey]) -> tuple[Verified, ..
     for verifier in verifiers:
         if known.setdefault((verifier.name, verifier.key_id), verifier) != verifier:
             raise NoteProblem(f"two keys with the name and id of {verifier!r}")
-    found: dict[VerifierKey, Verified] = {}
+    found: dict[VerifierKey, VerifiedSignature] = {}
     for signature in note.signatures:
         signer = known.get((signature.name, signature.key_id))
         if signer is not None:
             seconds = signer.check(note.text, signature.bytes)
-            found.setdefault(signer, Verified(signer, seconds))
+            found.setdefault(signer, VerifiedSignature(signer, seconds))
     if not found:
         raise NoteProblem("a note that none of the known keys has signed")
     return tuple(found.values())
@@ -310,12 +312,12 @@ def verified(note: Note, verifiers: Iterable[VerifierKey]) -> tuple[Verified, ..
 
 def _signature(line: str) -> Signature:
     if not line.startswith(_DASH):
-        raise NoteProblem(f"no line of signature: {shown(line)}")
+        raise NoteProblem(f"no line of signature: {quoted(line)}")
     name, _, encoded = line.removeprefix(_DASH).partition(" ")
     check_name(name)
     data = parse_base64(encoded)
     if len(data) <= KEY_ID_SIZE:
-        raise NoteProblem(f"a signature of {shown(name)} that is no more than a key id")
+        raise NoteProblem(f"a signature of {quoted(name)} that is no more than a key id")
     return Signature(name, data[:KEY_ID_SIZE], data[KEY_ID_SIZE:])
 
 

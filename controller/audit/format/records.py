@@ -43,7 +43,7 @@ SHORT: Final = 16
 """Characters of a hash that every record carries."""
 
 
-class By(Struct, frozen=True, gc=False, omit_defaults=True):
+class RecordActor(Struct, frozen=True, gc=False, omit_defaults=True):
     """Who did it. An actor of the procedure, or the controller itself."""
 
     role: str
@@ -51,11 +51,11 @@ class By(Struct, frozen=True, gc=False, omit_defaults=True):
     seat: int = 0
 
 
-CONTROLLER: Final = By("device", "controller")
+CONTROLLER: Final = RecordActor("device", "controller")
 
 
-def by(actor: Actor) -> By:
-    return By(actor.role, actor.name, actor.seat)
+def record_actor(actor: Actor) -> RecordActor:
+    return RecordActor(actor.role, actor.name, actor.seat)
 
 
 class DeviceCursor(Struct, frozen=True, gc=False):
@@ -69,11 +69,11 @@ class DeviceCursor(Struct, frozen=True, gc=False):
     t_us: int = 0
 
 
-class Entry(Struct, frozen=True, gc=False):
+class RecordEntry(Struct, frozen=True, gc=False):
     """Something to be recorded. Time, seq and place are the record's to say."""
 
     kind: Kind
-    by: By
+    by: RecordActor
     data: Any
     """What msgspec can write as JSON. Integers only, and nothing that is not to be read."""
     round: int = 0
@@ -86,7 +86,7 @@ class Entry(Struct, frozen=True, gc=False):
     """A checkpoint is wanted right after it."""
 
 
-class Appended(Struct, frozen=True, gc=False):
+class ChainPosition(Struct, frozen=True, gc=False):
     """It is on the disk."""
 
     seq: int
@@ -103,7 +103,7 @@ class Moment(Struct, frozen=True, gc=False):
     quality: ClockQuality = "unknown"
 
 
-class Identity(Struct, frozen=True):
+class BootIdentity(Struct, frozen=True):
     """Which table, and what runs it. The hashes are in hexadecimal, whole."""
 
     table: str
@@ -147,7 +147,7 @@ class WrittenRest(Struct, frozen=True, gc=False, omit_defaults=True):
 
     round: int
     kind: Kind
-    by: By
+    by: RecordActor
     sw: str
     conf: str
     proc: str
@@ -169,7 +169,7 @@ class Record(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     clock: ClockQuality
     round: int
     kind: Kind
-    by: By
+    by: RecordActor
     sw: str
     conf: str
     proc: str
@@ -178,7 +178,7 @@ class Record(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     cursor: DeviceCursor | None = None
 
 
-class Opened(Struct, frozen=True, forbid_unknown_fields=True):
+class OpenedData(Struct, frozen=True, forbid_unknown_fields=True):
     """A start of the controller."""
 
     origin: str
@@ -203,7 +203,7 @@ class NoteData(Struct, frozen=True, forbid_unknown_fields=True):
     note: str
 
 
-class ClockSet(Struct, frozen=True, forbid_unknown_fields=True):
+class ClockData(Struct, frozen=True, forbid_unknown_fields=True):
     utc_was: int
     mono: int
     two: tuple[str, str] | UnsetType = UNSET
@@ -211,7 +211,7 @@ class ClockSet(Struct, frozen=True, forbid_unknown_fields=True):
     end: in the record that accepts it, so that it never stands without them."""
 
 
-class TailSet(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class TailData(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Bytes past the last good frame were set aside."""
 
     segment: int
@@ -230,17 +230,17 @@ class Snapshot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     segment: int
     chain: str
     frontier: tuple[str, ...]
-    opened: Opened | UnsetType = UNSET
+    opened: OpenedData | UnsetType = UNSET
     certificate: str | UnsetType = UNSET
     cursors: Mapping[str, DeviceCursor]
     state: msgspec.Raw
 
 
-class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
+class EmptyData(Struct, frozen=True, forbid_unknown_fields=True):
     """An empty `data`."""
 
 
-NOTHING: Final = Nothing()
+EMPTY_DATA: Final = EmptyData()
 
 encode: Final = msgspec.json.Encoder().encode
 _records: Final = msgspec.json.Decoder(Record)
@@ -248,7 +248,7 @@ read_record: Final = _records.decode
 """msgspec.ValidationError or DecodeError for what is no record."""
 
 
-class Place(Struct, frozen=True, gc=False):
+class RecordPosition(Struct, frozen=True, gc=False):
     """Where a frame lies."""
 
     segment: int

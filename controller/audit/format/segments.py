@@ -7,8 +7,8 @@ from pathlib import Path
 from struct import Struct as Layout
 from typing import BinaryIO, Final, NamedTuple
 
-from controller.audit.errors import Damaged, NoRecord, unreadable
-from controller.audit.files import Disk, NoFile, opened_to_read
+from controller.audit.errors import NoRecord, RecordDamaged, cannot_read
+from controller.audit.files import Disk, NotRegularFile, open_regular
 
 DIRECTORY: Final = "segments"
 SPARE: Final = "spare.seg"
@@ -49,21 +49,23 @@ def pack_header(number: int, size: int) -> bytes:
 def read_header(file: Path, data: bytes, number: int, size: int) -> Header:
     """The header of segment `number`, whose file has `size` bytes. Damaged."""
     if len(data) < HEADER_SIZE or not data.startswith(_MAGIC):
-        raise Damaged(file, "is no segment of a record", "put the right file back")
+        raise RecordDamaged(file, "is no segment of a record", "put the right file back")
     _, found, room = _HEADER.unpack_from(data)
     if found != number:
-        raise Damaged(file, f"is segment {found}, not {number}", "put the right file back")
+        raise RecordDamaged(file, f"is segment {found}, not {number}", "put the right file back")
     if room != size or not SMALLEST <= room <= LARGEST:
-        raise Damaged(file, f"has {size} bytes, its header says {room}", "put the whole file back")
+        raise RecordDamaged(
+            file, f"has {size} bytes, its header says {room}", "put the whole file back"
+        )
     return Header(number, room)
 
 
 def open_segment(file: Path) -> BinaryIO:
     """To be read. Damaged where it is no file; OSError."""
     try:
-        return opened_to_read(file)
-    except NoFile:
-        raise Damaged(file, "is no file", "put the right file back") from None
+        return open_regular(file)
+    except NotRegularFile:
+        raise RecordDamaged(file, "is no file", "put the right file back") from None
 
 
 def numbers(record: Path) -> list[int]:
@@ -78,7 +80,7 @@ def numbers(record: Path) -> list[int]:
     except NotADirectoryError:
         raise NoRecord(record, "is no directory of a record", "name its directory") from None
     except OSError as problem:
-        raise unreadable(place, problem) from None
+        raise cannot_read(place, problem) from None
     listed = sorted(int(match[1]) for name in names if (match := NAME.fullmatch(name)))
     if not listed:
         return []
@@ -87,7 +89,7 @@ def numbers(record: Path) -> list[int]:
         # A directory that grows while it is listed may leave out what is there.
         if not segment_file(record, number).exists():
             todo = "put it back from the archive"
-            raise Damaged(segment_file(record, number), "is missing", todo)
+            raise RecordDamaged(segment_file(record, number), "is missing", todo)
     return found
 
 

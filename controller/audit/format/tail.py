@@ -31,7 +31,7 @@ _SEQ: Final = slice(8, 16)
 _JSON: Final = json.JSONDecoder()
 
 
-class Verdict(Enum):
+class TailVerdict(Enum):
     CLEAN = "clean"
     TORN = "torn"
     """A write that was cut off; nothing acknowledged is missing."""
@@ -41,7 +41,7 @@ class Verdict(Enum):
 
 
 class Tail(NamedTuple):
-    verdict: Verdict
+    verdict: TailVerdict
     offset: int
     size: int
     """Up to and with the last byte that is not zero."""
@@ -53,12 +53,12 @@ def classify(buffer: bytes, end: int, last: int) -> Tail:
     """What `buffer` holds from `end` on, where the frame after `last` would begin."""
     stop = len(buffer.rstrip(b"\0"))
     if stop <= end:
-        return Tail(Verdict.CLEAN, end, 0)
+        return Tail(TailVerdict.CLEAN, end, 0)
     needed, searched = _knew_of(buffer, end, stop, last)
     if needed > last:
-        return Tail(Verdict.MISSING, end, stop - end, needed)
+        return Tail(TailVerdict.MISSING, end, stop - end, needed)
     torn = searched and stop - end <= MOST_TORN and _is_torn(buffer, end, stop, last)
-    return Tail(Verdict.TORN if torn else Verdict.UNEXPLAINED, end, stop - end)
+    return Tail(TailVerdict.TORN if torn else TailVerdict.UNEXPLAINED, end, stop - end)
 
 
 def _knew_of(buffer: bytes, start: int, stop: int, last: int) -> tuple[int, bool]:

@@ -20,10 +20,10 @@ from controller.audit.errors import (
     REBUILD,
     IndexBusy,
     IndexDamaged,
-    IndexNoRoom,
+    IndexDiskFull,
+    IndexFileProblem,
     IndexOfOther,
     IndexOutdated,
-    IndexPlace,
 )
 from controller.audit.files import MODE
 from controller.audit.index.frames import IndexPosition, RecordStart
@@ -69,13 +69,13 @@ def sqlite_errors(file: Path) -> Iterator[None]:
         raise IndexDamaged(file, f"the index is damaged: {problem}", REBUILD_HINT) from problem
     except apsw.FullError as problem:
         todo = f"free some, or {OTHER_FILE_HINT}; nothing of the record is lost"
-        raise IndexNoRoom(file, "there is no room for the index", todo) from problem
+        raise IndexDiskFull(file, "there is no room for the index", todo) from problem
     except (apsw.BusyError, apsw.LockedError) as problem:
         what = "somebody else writes the index for too long"
         raise IndexBusy(file, what, "try again when that is done") from problem
     except _PLACE as problem:
         what = f"the index cannot be read or written: {problem}"
-        raise IndexPlace(file, what, OTHER_FILE_HINT) from problem
+        raise IndexFileProblem(file, what, OTHER_FILE_HINT) from problem
 
 
 def open_for_writing(file: Path) -> apsw.Connection:
@@ -86,15 +86,15 @@ def open_for_writing(file: Path) -> apsw.Connection:
         os.close(os.open(file, flags, MODE))
     except FileExistsError:
         if not file.is_file():
-            raise IndexPlace(file, "is no file", OTHER_FILE_HINT) from None
+            raise IndexFileProblem(file, "is no file", OTHER_FILE_HINT) from None
     except OSError as problem:
         what = f"the index cannot be made: {problem.strerror}"
-        raise IndexPlace(file, what, OTHER_FILE_HINT) from None
+        raise IndexFileProblem(file, what, OTHER_FILE_HINT) from None
     with sqlite_errors(file):
         db = apsw.Connection(name, apsw.SQLITE_OPEN_READWRITE)
         try:
             if db.readonly("main"):
-                raise IndexPlace(file, "the index cannot be written", OTHER_FILE_HINT)
+                raise IndexFileProblem(file, "the index cannot be written", OTHER_FILE_HINT)
             db.set_busy_timeout(WAIT_MS)
         except BaseException:
             db.close()
@@ -109,7 +109,7 @@ def _name(file: Path) -> str:
         name.encode()
     except UnicodeEncodeError:
         what = "the index cannot be there: its name, or its directory's, is not UTF-8"
-        raise IndexPlace(printable(file), what, OTHER_FILE_HINT) from None
+        raise IndexFileProblem(printable(file), what, OTHER_FILE_HINT) from None
     return name
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from controller.audit.errors import CannotWrite, Damaged, NoRecord, unreadable
-from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES, Frame, unpack
+from controller.audit.errors import CannotWrite, NoRecord, RecordDamaged, cannot_read
+from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES, RecordFrame, unpack
 from controller.audit.format.segments import (
     HEADER_SIZE,
     numbers,
@@ -22,7 +22,7 @@ from controller.audit.format.segments import (
     read_header,
     segment_file,
 )
-from controller.audit.read.reader import ASK, Where, good_frames, record_of, snapshot_of
+from controller.audit.read.reader import ASK, EndPosition, good_frames, record_of, snapshot_of
 
 WINDOW: Final = 2 * (MOST_BYTES + HEAD_SIZE)
 """Bytes read at once; every frame lies whole in half of them."""
@@ -43,7 +43,7 @@ class IndexPosition(NamedTuple):
 
 
 class NewFrames(NamedTuple):
-    frames: list[tuple[int, int, Frame]]
+    frames: list[tuple[int, int, RecordFrame]]
     """Each with its segment, and where in it the frame's own offset is counted from."""
     goes: IndexPosition
     more: bool
@@ -71,7 +71,7 @@ def record_start(record: Path) -> RecordStart:
         first = unpack(segment.read(HEADER_SIZE), 0)
     file = segment.file
     if first is None:
-        raise Damaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
+        raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
     snapshot = snapshot_of(file, number, record_of(file, first))
     chain = bytes.fromhex(snapshot.chain)
     return RecordStart(snapshot.origin, IndexPosition(number, 0, HEADER_SIZE, first.seq - 1, chain))
@@ -93,7 +93,7 @@ def read_new_frames(
     that is known to be on the disk; where nobody knows, they are brought there.
 
     Damaged, CannotWrite."""
-    found: list[tuple[int, int, Frame]] = []
+    found: list[tuple[int, int, RecordFrame]] = []
     last = _LAST if durable is None else durable
     here = goes
     known = 0
@@ -117,7 +117,7 @@ def read_new_frames(
                 return NewFrames(found, goes, True)  # what is wrong is said next time
             file = segment_file(record, goes.segment)
             what = f"offset {goes.until}: no whole record after seq {goes.seq}, and the next"
-            raise Damaged(file, f"{what} segment does not go on from there", ASK)
+            raise RecordDamaged(file, f"{what} segment does not go on from there", ASK)
         if not followed:
             break
         here = goes._replace(segment=goes.segment + 1, until=HEADER_SIZE)
@@ -135,7 +135,7 @@ class _Segment:
         try:
             self._opened = open_segment(self.file)
         except FileNotFoundError:
-            raise Damaged(self.file, "is missing", "put it back from the archive") from None
+            raise RecordDamaged(self.file, "is missing", "put it back from the archive") from None
         except OSError as problem:
             raise self._unreadable(problem) from None
         self._fd = self._opened.fileno()
@@ -161,10 +161,10 @@ class _Segment:
 
     def windows(
         self, here: IndexPosition, room: int, last: int
-    ) -> Iterator[tuple[int, list[Frame]]]:
+    ) -> Iterator[tuple[int, list[RecordFrame]]]:
         """The good frames from there on, window by window: until `room` is used up, and up to seq
         `last`."""
-        start, where = here.until, Where(here.seq, here.chain)
+        start, where = here.until, EndPosition(here.seq, here.chain)
         while room > 0:
             frames = []
             for frame in good_frames(self.read(start), 0, where):
@@ -175,7 +175,7 @@ class _Segment:
             if not frames:
                 return
             yield start, frames
-            start, where = start + frames[-1].end, Where(frames[-1].seq, frames[-1].chain)
+            start, where = start + frames[-1].end, EndPosition(frames[-1].seq, frames[-1].chain)
 
     def settle(self) -> None:
         """What is read is on the disk afterwards."""
@@ -192,4 +192,4 @@ class _Segment:
             raise self._unreadable(problem) from None
 
     def _unreadable(self, problem: OSError) -> CannotWrite:
-        return unreadable(self.file, problem)
+        return cannot_read(self.file, problem)

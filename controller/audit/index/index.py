@@ -21,9 +21,9 @@ import msgspec
 from controller.audit.errors import (
     IndexAhead,
     IndexDamaged,
+    IndexFileProblem,
     IndexOfOther,
     IndexOutdated,
-    IndexPlace,
     IndexProblem,
 )
 from controller.audit.format.segments import numbers
@@ -194,7 +194,7 @@ class Index:
         Damaged, CannotWrite; IndexProblem. Whatever is raised, the index is what it was."""
         if _inode(self.file) != self._inode:
             what = "the index is no longer the file that was opened: somebody has replaced it"
-            raise IndexPlace(self.file, what, "open it again")
+            raise IndexFileProblem(self.file, what, "open it again")
         with sqlite_errors(self.file), transaction(self.db):
             return self._take(durable, room)
 
@@ -254,7 +254,7 @@ def _inode(file: Path) -> tuple[int, int]:
         found = os.stat(file)
     except OSError as problem:
         what = f"the index cannot be looked at: {problem.strerror}"
-        raise IndexPlace(file, what, OTHER_FILE_HINT) from None
+        raise IndexFileProblem(file, what, OTHER_FILE_HINT) from None
     return found.st_dev, found.st_ino
 
 

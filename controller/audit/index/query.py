@@ -18,7 +18,7 @@ from typing import Any, Final
 import apsw
 from msgspec import Struct
 
-from controller.audit.format.records import Place
+from controller.audit.format.records import RecordPosition
 from controller.audit.index.file import sqlite_errors
 from controller.audit.index.schema import RECORDS, ROUNDS, IndexTable
 from controller.audit.index.search_terms import (
@@ -56,8 +56,8 @@ class IndexRow(Struct, frozen=True, gc=False):
     length: int
 
     @property
-    def place(self) -> Place:
-        return Place(self.segment, self.offset, self.seq)
+    def place(self) -> RecordPosition:
+        return RecordPosition(self.segment, self.offset, self.seq)
 
 
 class RoundRow(Struct, frozen=True, gc=False):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from controller.audit.keys.files import BadText
-from controller.audit.keys.fingerprints import as_before, other_keys, with_keys
-from controller.audit.keys.list import look, out_of_place
+from controller.audit.keys.files import BadKeyText
+from controller.audit.keys.fingerprints import changed_keys, with_keys, with_previous_keys
+from controller.audit.keys.list import list_keys, misplaced_keys
 from controller.audit.keys.store import (
     Role,
     key_file,
@@ -17,18 +17,18 @@ from controller.audit.keys.store import (
 )
 
 __all__ = [
-    "BadText",
+    "BadKeyText",
     "Role",
-    "as_before",
+    "changed_keys",
     "key_file",
+    "list_keys",
     "load_hole_key",
     "load_surveillance_public",
     "load_table_private",
     "load_table_public",
-    "look",
-    "other_keys",
-    "out_of_place",
+    "misplaced_keys",
     "public_file",
     "read_bytes",
     "with_keys",
+    "with_previous_keys",
 ]

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from controller.audit.keys.create import make
-from controller.audit.keys.list import AT_THE_TABLE, Found, look, mode, out_of_place
+from controller.audit.keys.create import create_key
+from controller.audit.keys.list import AT_THE_TABLE, KeyStatus, list_keys, misplaced_keys, mode
 from controller.audit.keys.store import ROLES, Role
 from controller.errors import UsageProblem, printable
 from controller.terminal import show, usage_errors
@@ -91,12 +91,12 @@ def new_key(args: argparse.Namespace) -> int:
     role = _role(args.kind)
     with usage_errors():
         place = _place(args.dir)
-        made = make(place, role, args.name)
-        every = look(place)
+        made = create_key(place, role, args.name)
+        every = list_keys(place)
     files = "\n".join(f"made {printable(file)} (mode {bits})" for file, bits in made.files)
     show(args, {"directory": str(place), **_as_json(made)}, f"{files}\n{_described(made)}")
     words = [_BACKUP] if role in AT_THE_TABLE else [_STAYS, _COMPARE]
-    _tell(*(text.format(role=role) for text in words), *out_of_place(every))
+    _tell(*(text.format(role=role) for text in words), *misplaced_keys(every))
     return 0
 
 
@@ -104,12 +104,12 @@ def show_keys(args: argparse.Namespace) -> int:
     """Print which keys there are. A key that cannot be used is listed, and ends with exit 2."""
     with usage_errors():
         place = _place(args.dir)
-        every = look(place)
+        every = list_keys(place)
         bits = mode(place)
     found = {"directory": str(place), "mode": bits, "keys": [_as_json(one) for one in every]}
     lines = [f"{printable(place)} (mode {bits})", *(_line(one) for one in every)]
     show(args, found, "\n".join(lines if every else [*lines, "no key of the record is there"]))
-    _tell(*out_of_place(every))
+    _tell(*misplaced_keys(every))
     with usage_errors():
         for one in every:
             if one.problem is not None:
@@ -130,7 +130,7 @@ def _place(given: str | None) -> Path:
     return keys_directory(None if given is None else Path(given))
 
 
-def _described(found: Found) -> str:
+def _described(found: KeyStatus) -> str:
     if found.shown is None:
         problem = found.problem
         return f"cannot be used: {Path(problem.where).name} {problem.what}" if problem else ""
@@ -138,12 +138,12 @@ def _described(found: Found) -> str:
     return f"fingerprint {found.shown.fingerprint}{name}"
 
 
-def _line(found: Found) -> str:
+def _line(found: KeyStatus) -> str:
     files = ", ".join(f"{file.name} ({bits})" for file, bits in found.files)
     return f"{found.role:<13} {_described(found)}  {files}"
 
 
-def _as_json(found: Found) -> dict[str, object]:
+def _as_json(found: KeyStatus) -> dict[str, object]:
     shown = found.shown
     return {
         "kind": found.role,

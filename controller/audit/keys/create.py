@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from controller.audit.format.hole_cards import HOLE_KEY_SIZE, HoleKey
 from controller.audit.format.notes import NoteProblem, SigningKey, check_name
 from controller.audit.keys import files as key_texts
-from controller.audit.keys.list import Found, find
+from controller.audit.keys.list import KeyStatus, find_key
 from controller.audit.keys.store import Role, key_file, public_file, read_bytes
 from drivers.keys import LOCK, KeyProblem, private_files
 
@@ -23,7 +23,7 @@ NAMED: Final = "the witness's name, as floor.example/archive: no spaces, no +"
 _ANOTHER: Final = "another directory: a key is made once and never replaced"
 
 
-def make(directory: Path, role: Role, name: str | None = None) -> Found:
+def create_key(directory: Path, role: Role, name: str | None = None) -> KeyStatus:
     """Make a key, and the directory if there is none; read it back. KeyProblem, and nothing is
     made, if there is any part of such a key. A witness's key needs a name, and no other has one."""
     if role == "witness" and name is None:
@@ -102,7 +102,7 @@ def _refuse_existing(directory: Path, role: Role) -> None:
         raise KeyProblem(str(private if is_private else public), "is there already", _ANOTHER)
 
 
-def _write(directory: Path, role: Role, texts: _Texts) -> Found:
+def _write(directory: Path, role: Role, texts: _Texts) -> KeyStatus:
     """Both files, or neither. The secret part is there first: if power goes between the two, there
     is no .pub to be used whose secret part was never kept."""
     files = {key_file(directory, role): texts.private}
@@ -112,7 +112,7 @@ def _write(directory: Path, role: Role, texts: _Texts) -> Found:
         with ExitStack() as last_first:
             for file, data in reversed(files.items()):
                 last_first.enter_context(private_files.written(file, data, once=True))
-        made = find(directory, role)
+        made = find_key(directory, role)
         if made.problem is not None:
             raise made.problem
     except KeyProblem:

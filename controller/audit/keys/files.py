@@ -52,7 +52,7 @@ _PROBE: Final = X25519PrivateKey.from_private_bytes(bytes(32))
 """Any key will do to see whether an exchange comes to anything."""
 
 
-class BadText(Exception):
+class BadKeyText(Exception):
     """It is not what this file must hold."""
 
     def __init__(self, what: str, allowed: str) -> None:
@@ -101,11 +101,13 @@ def _loaded(data: bytes, kind: str) -> object:
         with suppress(ValueError, TypeError, UnsupportedAlgorithm):
             return load_pem_private_key(data, None)
         what = "is damaged: its PEM holds no key"
-    raise BadText(what, allowed)
+    raise BadKeyText(what, allowed)
 
 
-def _other(kind: str) -> BadText:
-    return BadText("holds another kind of key", f"a private {kind} key: PKCS8 in PEM, unencrypted")
+def _other(kind: str) -> BadKeyText:
+    return BadKeyText(
+        "holds another kind of key", f"a private {kind} key: PKCS8 in PEM, unencrypted"
+    )
 
 
 def _refused(text: str) -> str | None:
@@ -141,7 +143,7 @@ def read_surveillance(data: bytes) -> X25519PublicKey:
     with suppress(ValueError):
         _PROBE.exchange(key)
         return key
-    raise BadText("holds a key that nothing can be sealed to", _a(SURVEILLANCE))
+    raise BadKeyText("holds a key that nothing can be sealed to", _a(SURVEILLANCE))
 
 
 def hole_text(key: HoleKey) -> bytes:
@@ -152,7 +154,7 @@ def read_hole(data: bytes) -> HoleKey:
     """The hole key, or BadText."""
     said, line = _read_titled(HOLE, data)
     if not _HEX.fullmatch(line):
-        raise BadText(f"is damaged: its key is not {2 * HOLE_KEY_SIZE} hex digits", _a(HOLE))
+        raise BadKeyText(f"is damaged: its key is not {2 * HOLE_KEY_SIZE} hex digits", _a(HOLE))
     key = HoleKey(bytes.fromhex(line))
     _belong(HOLE, said, hole_fingerprint(key))
     return key
@@ -164,7 +166,7 @@ def _public(title: str, data: bytes) -> bytes:
     with suppress(NoteProblem):  # its words repeat what was read
         public = parse_base64(line, KEY_SIZE)
     if not public:
-        raise BadText("is damaged: its key is not base64 of 32 bytes", _a(title))
+        raise BadKeyText("is damaged: its key is not base64 of 32 bytes", _a(title))
     _belong(title, said, fingerprint(public))
     return public
 
@@ -176,20 +178,22 @@ def _titled(title: str, said: str, line: str) -> bytes:
 def _read_titled(title: str, data: bytes) -> tuple[str, str]:
     text = _text(data, _a(title))
     if _PEM.search(text):
-        raise BadText("holds a PEM block", _a(title))
+        raise BadKeyText("holds a PEM block", _a(title))
     found = _TITLED.fullmatch(text)
     if found is None:
-        raise BadText("is not a comment with a fingerprint and a line below it", _a(title))
+        raise BadKeyText("is not a comment with a fingerprint and a line below it", _a(title))
     other, said, line = found.groups()
     if other != title:
         what = f"holds a {other}" if other in _TITLES else "says that it is something else"
-        raise BadText(what, _a(title))
+        raise BadKeyText(what, _a(title))
     return said, line
 
 
 def _belong(title: str, said: str, found: str) -> None:
     if said != found:
-        raise BadText("is damaged: its key and its fingerprint do not belong together", _a(title))
+        raise BadKeyText(
+            "is damaged: its key and its fingerprint do not belong together", _a(title)
+        )
 
 
 def _a(title: str) -> str:
@@ -212,16 +216,16 @@ def read_witness(data: bytes) -> VerifierKey:
     with suppress(NoteProblem):  # its words repeat what was read
         found = VerifierKey.parse(text.removesuffix("\n"))
     if found is None or not found.name.isprintable():  # it is going to be shown
-        raise BadText("holds no verifier key, or a damaged one", WITNESS)
+        raise BadKeyText("holds no verifier key, or a damaged one", WITNESS)
     if found.kind is not KeyKind.COSIGNATURE:
-        raise BadText("holds a key that signs notes and countersigns nothing", WITNESS)
+        raise BadKeyText("holds a key that signs notes and countersigns nothing", WITNESS)
     return found
 
 
 def _text(data: bytes, allowed: str) -> str:
     if not data.strip():
-        raise BadText("is empty", allowed)
+        raise BadKeyText("is empty", allowed)
     with suppress(UnicodeDecodeError):
         return data.decode()
     # Not in a handler: UnicodeDecodeError carries all that was read.
-    raise BadText("holds bytes that are no text", allowed)
+    raise BadKeyText("holds bytes that are no text", allowed)

@@ -9,23 +9,23 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from msgspec.structs import replace
 
 from controller.audit.format.hole_cards import HoleKey
-from controller.audit.format.records import Identity, Opened
+from controller.audit.format.records import BootIdentity, OpenedData
 from controller.audit.keys.files import fingerprint, hole_fingerprint
 
 
-def with_keys(identity: Identity, hole: HoleKey, surveillance: X25519PublicKey) -> Identity:
+def with_keys(identity: BootIdentity, hole: HoleKey, surveillance: X25519PublicKey) -> BootIdentity:
     """A boot that has these."""
     sealed_to = fingerprint(surveillance.public_bytes_raw())
     return replace(identity, hole=hole_fingerprint(hole), sealed_to=sealed_to)
 
 
-def as_before(identity: Identity, opened: Opened) -> Identity:
+def with_previous_keys(identity: BootIdentity, opened: OpenedData) -> BootIdentity:
     """A boot that has none, and goes on with those of the one before."""
     return replace(identity, hole=opened.hole or "", sealed_to=opened.sealed_to or "")
 
 
-def other_keys(
-    opened: Opened | None, hole: HoleKey, surveillance: X25519PublicKey
+def changed_keys(
+    opened: OpenedData | None, hole: HoleKey, surveillance: X25519PublicKey
 ) -> Iterator[str]:
     """Which of them are others than those of the boot before, in words."""
     if opened is None:

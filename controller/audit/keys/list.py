@@ -19,7 +19,7 @@ AT_THE_TABLE: Final = frozenset[Role]({"table", "hole"})
 """Whose secret parts the table must have."""
 
 
-class Shown(Struct, frozen=True):
+class KeySummary(Struct, frozen=True):
     """A key that can be used."""
 
     fingerprint: str
@@ -29,13 +29,13 @@ class Shown(Struct, frozen=True):
     """Of a witness."""
 
 
-class Found(Struct, frozen=True):
+class KeyStatus(Struct, frozen=True):
     """What there is of a key."""
 
     role: Role
     files: tuple[tuple[Path, str], ...]
     """With their modes."""
-    shown: Shown | None = None
+    shown: KeySummary | None = None
     problem: KeyProblem | None = None
     """Why it cannot be used."""
 
@@ -45,30 +45,30 @@ class Found(Struct, frozen=True):
         return any(file.suffix == ".key" for file, _ in self.files)
 
 
-def look(directory: Path) -> tuple[Found, ...]:
+def list_keys(directory: Path) -> tuple[KeyStatus, ...]:
     """What there is, usable or not. KeyProblem if the directory is not ours alone."""
     store.check_directory(directory)
-    every = (find(directory, role) for role in ROLES)
+    every = (find_key(directory, role) for role in ROLES)
     return tuple(found for found in every if found.files)
 
 
-def find(directory: Path, role: Role) -> Found:
+def find_key(directory: Path, role: Role) -> KeyStatus:
     """What there is of this key."""
     both = (key_file(directory, role), public_file(directory, role))
     try:
         files = tuple((file, mode(file)) for file in both if private_files.exists(file))
     except KeyProblem as problem:
-        return Found(role, tuple((file, "?") for file in both), None, problem)
-    found = Found(role, files)
+        return KeyStatus(role, tuple((file, "?") for file in both), None, problem)
+    found = KeyStatus(role, files)
     if not files:
         return found
     try:
-        return Found(role, files, _SHOW[role](directory, found.private))
+        return KeyStatus(role, files, _SHOW[role](directory, found.private))
     except KeyProblem as problem:
-        return Found(role, files, None, problem)
+        return KeyStatus(role, files, None, problem)
 
 
-def out_of_place(every: tuple[Found, ...]) -> tuple[str, ...]:
+def misplaced_keys(every: tuple[KeyStatus, ...]) -> tuple[str, ...]:
     """Secret parts that lie together and should not: who has both needs nobody else."""
     ours = [found.role for found in every if found.private and found.role in AT_THE_TABLE]
     theirs = [found.role for found in every if found.private and found.role not in AT_THE_TABLE]
@@ -88,32 +88,32 @@ def mode(place: Path) -> str:
         raise private_files.failed(place, "cannot be looked at", problem) from None
 
 
-def _table(directory: Path, private: bool) -> Shown:
+def _table(directory: Path, private: bool) -> KeySummary:
     if private:
         store.load_table_private(directory)
     public = store.load_table_public(directory)
-    return Shown(key_texts.fingerprint(public), base64(public))
+    return KeySummary(key_texts.fingerprint(public), base64(public))
 
 
-def _hole(directory: Path, _: bool) -> Shown:
-    return Shown(key_texts.hole_fingerprint(store.load_hole_key(directory)))
+def _hole(directory: Path, _: bool) -> KeySummary:
+    return KeySummary(key_texts.hole_fingerprint(store.load_hole_key(directory)))
 
 
-def _surveillance(directory: Path, private: bool) -> Shown:
+def _surveillance(directory: Path, private: bool) -> KeySummary:
     if private:
         store.load_surveillance_private(directory)
     public = store.load_surveillance_public(directory).public_bytes_raw()
-    return Shown(key_texts.fingerprint(public), base64(public))
+    return KeySummary(key_texts.fingerprint(public), base64(public))
 
 
-def _witness(directory: Path, private: bool) -> Shown:
+def _witness(directory: Path, private: bool) -> KeySummary:
     if private:
         store.load_witness_key(directory)
     key = store.load_witness_public(directory)
-    return Shown(key_texts.fingerprint(key.key), str(key), key.name)
+    return KeySummary(key_texts.fingerprint(key.key), str(key), key.name)
 
 
-_SHOW: Final[dict[Role, Callable[[Path, bool], Shown]]] = {
+_SHOW: Final[dict[Role, Callable[[Path, bool], KeySummary]]] = {
     "table": _table,
     "hole": _hole,
     "surveillance": _surveillance,

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from controller.audit.format.hole_cards import HoleKey
 from controller.audit.format.notes import TABLE_KEY, SigningKey, VerifierKey
 from controller.audit.keys import files
-from controller.audit.keys.files import BadText
+from controller.audit.keys.files import BadKeyText
 from drivers.keys import KeyProblem, private_files
 
 Role: TypeAlias = Literal["table", "hole", "surveillance", "witness"]
@@ -134,7 +134,7 @@ def _read(file: Path, read: Callable[[bytes], _T]) -> _T:
     data = read_bytes(file)
     try:
         return read(data)
-    except BadText as bad:
+    except BadKeyText as bad:
         problem = KeyProblem(str(file), bad.what, bad.allowed)
     # Not in the handler: the frames of what was refused hold all that was read.
     del data

@@ -12,20 +12,26 @@ from typing import Final, Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.errors import Damaged, RecordProblem
-from controller.audit.files import Back
+from controller.audit.errors import RecordDamaged, RecordProblem
+from controller.audit.files import ReadBack
 from controller.audit.format.certificates import certificate
 from controller.audit.format.merkle import Frontier, leaf_hash
-from controller.audit.format.notes import Checkpoint, SigningKey, VerifierKey, signed, table_name
+from controller.audit.format.notes import (
+    Checkpoint,
+    SigningKey,
+    VerifierKey,
+    format_note,
+    table_name,
+)
 from controller.audit.format.records import Record
 from controller.audit.format.segments import segment_file
-from controller.audit.log.opening import Opening
-from controller.audit.read.reader import ASK, Segment, Where
+from controller.audit.log.opening import RecordOpening
+from controller.audit.read.reader import ASK, EndPosition, RecordSegment
 from controller.audit.read.scan import scan
-from controller.audit.read.signatures import BadSignature, Signatures
+from controller.audit.read.signatures import BadSignature, SignatureReader
 
 
-class Signer:
+class CheckpointSigner:
     """The key of one boot. It exists here only, and ends with the process."""
 
     def __init__(self, record: Path, origin: str, frontier: Frontier) -> None:
@@ -34,7 +40,7 @@ class Signer:
         self._key = SigningKey(origin, Ed25519PrivateKey.generate())
         self._tree = frontier.copy()
         """Of what was read back; never fed from memory."""
-        self._back: Back | None = None
+        self._back: ReadBack | None = None
         self._number = 0
         self._at = 0
 
@@ -49,10 +55,10 @@ class Signer:
     def begin(self, number: int, at: int) -> None:
         """From here on in segment `number`."""
         self.close()
-        self._back = Back(segment_file(self._record, number))
+        self._back = ReadBack(segment_file(self._record, number))
         self._number, self._at = number, at
 
-    def read_back(self, end: int, before: Where, after: Where) -> None:
+    def read_back(self, end: int, before: EndPosition, after: EndPosition) -> None:
         """What was written from where it last read up to `end`, which led from `before` to
         `after`. Damaged if the disk gives anything else."""
         assert self._back is not None
@@ -62,7 +68,7 @@ class Signer:
             file = segment_file(self._record, self._number)
             seq = found.where.seq
             what = f"the disk gives back something else than was written after seq {seq}"
-            raise Damaged(file, what, ASK)
+            raise RecordDamaged(file, what, ASK)
         self._at = end
 
     def checkpoint(self, tree: Frontier) -> str:
@@ -70,9 +76,9 @@ class Signer:
         root = tree.root()
         if (tree.size, root) != (self._tree.size, self._tree.root()):
             what = f"the tree of {self._tree.size} records on the disk is not the one in memory"
-            raise Damaged(self._record, what, ASK)
+            raise RecordDamaged(self._record, what, ASK)
         text = Checkpoint(self._origin, tree.size, root).text()
-        return signed(text, self._key.sign(text))
+        return format_note(text, self._key.sign(text))
 
     def close(self) -> None:
         back, self._back = self._back, None
@@ -88,18 +94,18 @@ _BEFORE_THE_FIRST: Final = frozenset(
 _TODO: Final = "two people may accept that: holecard audit accept-tail"
 
 
-class Unsigned(RecordProblem):
+class UnsignedRecords(RecordProblem):
     """Records that no boot has signed although it must have."""
 
 
-def in_doubt(opening: Opening, table: VerifierKey) -> list[dict[str, object]]:
+def unsigned_faults(opening: RecordOpening, table: VerifierKey) -> list[dict[str, object]]:
     """What two people have accepted although nobody signed it; BadSignature, Unsigned where they
     have not."""
     if opening.segment is None:
         return []
     try:
         check_signed(opening.segment, opening.records, table)
-    except (BadSignature, Unsigned) as problem:
+    except (BadSignature, UnsignedRecords) as problem:
         if opening.accept is None:
             raise
         detail = {"problem": problem.what, "two": list(opening.accept)}
@@ -107,9 +113,9 @@ def in_doubt(opening: Opening, table: VerifierKey) -> list[dict[str, object]]:
     return []
 
 
-def check_signed(segment: Segment, records: list[Record], table: VerifierKey) -> None:
+def check_signed(segment: RecordSegment, records: list[Record], table: VerifierKey) -> None:
     """BadSignature, Unsigned."""
-    signatures = Signatures(segment.snapshot.origin, table)
+    signatures = SignatureReader(segment.snapshot.origin, table)
     signatures.begin(segment)
     hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]
     tree = Frontier.of(segment.before.seq, hashes)
@@ -125,16 +131,16 @@ def check_signed(segment: Segment, records: list[Record], table: VerifierKey) ->
         if found is not None:
             size = found.checkpoint.size
             if size in roots and roots[size] != found.checkpoint.root:
-                raise Unsigned(
+                raise UnsignedRecords(
                     segment.file, f"{place}: its checkpoint is over other records", _TODO
                 )
             began, first = "", None
         elif began and record.kind not in _BEFORE_THE_FIRST:
             what = f"{place}: boot {began} recorded this before it had signed anything"
-            raise Unsigned(segment.file, what, _TODO)
+            raise UnsignedRecords(segment.file, what, _TODO)
         elif first is not None and _late(first, record):
             what = f"{place}: boot {record.boot} had signed nothing for over {MOST_NS // 10**9} s"
-            raise Unsigned(segment.file, what, _TODO)
+            raise UnsignedRecords(segment.file, what, _TODO)
         elif first is None and record.kind not in _BEFORE_THE_FIRST:
             first = record
         tree.add(leaf_hash(frame.data))

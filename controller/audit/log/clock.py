@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from msgspec import UNSET
 
-from controller.audit.format.records import ClockQuality, ClockSet, Moment
+from controller.audit.format.records import ClockData, ClockQuality, Moment
 
 Clock: TypeAlias = Callable[[], Moment]
 Day: TypeAlias = Callable[[int], str]
@@ -71,7 +71,7 @@ def gaming_day(starts: timedelta = timedelta(0)) -> Day:
 
 def clock_set(
     last: Moment | None, now: Moment, *, runs: bool, two: tuple[str, str] | None = None
-) -> ClockSet | None:
+) -> ClockData | None:
     """What is to be told before anything else is, where the clock was set since the last record.
     `runs`: that is of the same boot, so that `mono` has gone on from there. `two`: people who said
     before this boot that the clock is right."""
@@ -82,7 +82,7 @@ def clock_set(
         wanted += (now.mono - last.mono) // 1000
         if abs(now.utc - wanted) <= STEP_US and now.utc >= last.utc:
             return None
-        return ClockSet(wanted, last.mono)
+        return ClockData(wanted, last.mono)
     if now.utc >= last.utc:
         return None
-    return ClockSet(wanted, last.mono, UNSET if two is None else two)
+    return ClockData(wanted, last.mono, UNSET if two is None else two)

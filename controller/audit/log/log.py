@@ -1,7 +1,7 @@
-"""The record being written: one writer, one thread at a time, everything on the disk on return.
+"""Synchronous record writer: used by one thread at a time, durable on return.
 
-What fails while it writes leaves a log that takes nothing any more (`Failed`): what the disk holds
-then is known only when it is read again. `NoRoom` alone leaves it as it was.
+A failed write leaves the log closed for writing (`LogFailed`): what the disk contains is known only
+after it has been read again. Only `DiskFull` leaves the log usable.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import UNSET, Raw
 
-from controller.audit.errors import Damaged, Failed
-from controller.audit.files import DIRECTORY_MODE, tell_begun, unlock, whole_write
+from controller.audit.errors import LogFailed, RecordDamaged
+from controller.audit.files import DIRECTORY_MODE, release_lock, store_origin, write_all
 from controller.audit.format.frames import chain_start
 from controller.audit.format.merkle import Frontier, leaf_hash
 from controller.audit.format.notes import SigningKey, table_name
 from controller.audit.format.records import (
     CONTROLLER,
-    NOTHING,
-    Appended,
+    EMPTY_DATA,
+    BootIdentity,
+    ChainPosition,
     DeviceCursor,
-    Entry,
-    Identity,
     Moment,
     NoteData,
-    Opened,
+    OpenedData,
+    RecordEntry,
     Snapshot,
     encode,
 )
@@ -42,13 +42,20 @@ from controller.audit.format.segments import (
     segment_file,
 )
 from controller.audit.format.tail import MOST_TORN
-from controller.audit.log.checkpoints import Signer, in_doubt
+from controller.audit.log.checkpoints import CheckpointSigner, unsigned_faults
 from controller.audit.log.clock import Clock, Day, SystemClock, clock_set, gaming_day
-from controller.audit.log.opening import Opening
-from controller.audit.log.preallocate import Spares
-from controller.audit.log.quarantine import set_aside, untold
-from controller.audit.log.staging import Head, Ready, Staged, TooLarge, ready, stage
-from controller.audit.read.reader import Where
+from controller.audit.log.opening import RecordOpening
+from controller.audit.log.preallocate import SegmentPreallocator
+from controller.audit.log.quarantine import quarantine_tail, unrecorded_tails
+from controller.audit.log.staging import (
+    BootFields,
+    EncodedEntry,
+    EntryTooLarge,
+    StagedFrames,
+    encode_entry,
+    stage,
+)
+from controller.audit.read.reader import EndPosition
 from controller.procedure.model.state import State
 
 SIGN_AFTER_NS: Final = 900_000_000
@@ -60,8 +67,8 @@ class Log:
 
     def __init__(
         self,
-        opening: Opening,
-        identity: Identity,
+        opening: RecordOpening,
+        identity: BootIdentity,
         origin: str,
         size: int,
         clock: Clock,
@@ -73,18 +80,18 @@ class Log:
         self.boot = secrets.token_hex(8)
         self.size = size
         self._identity = identity
-        self._head = Head.of(identity, self.boot)
+        self._head = BootFields.of(identity, self.boot)
         self._disk = opening.disk
         self._lock = -1
         self._clock, self._day = clock, day
-        self._spares = Spares(self._disk, self.record, size)
+        self._spares = SegmentPreallocator(self._disk, self.record, size)
         self._failed: BaseException | None = None
         self._state: State | None = state
         self._cursors: dict[str, DeviceCursor] = dict(opening.cursors)
         self._round = 0
         self._moment: Moment | None = None
         self._believed = opening.believed
-        self._opened: Opened | None = opening.opened()
+        self._opened: OpenedData | None = opening.opened()
         self._certificate = opening.certificate()
         self._fd = -1
         self._number = 0
@@ -92,7 +99,7 @@ class Log:
         self._tree = Frontier()
         self._leaves: list[bytes] = []
         """Those that are not in the tree yet: nobody waits for that but a signature."""
-        self._last = Appended(0, chain_start(origin))
+        self._last = ChainPosition(0, chain_start(origin))
         """The record ends with it."""
         self._read_to = self.where
         """How far the signer has read back."""
@@ -105,18 +112,18 @@ class Log:
         if segment is not None:
             self._round = max(record.round for record in opening.records)
             self._number, self._at = segment.number, segment.end
-            self._last, self._read_to = Appended(*segment.after), segment.before
+            self._last, self._read_to = ChainPosition(*segment.after), segment.before
             hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]
             self._tree = Frontier.of(segment.before.seq, hashes)
             self._leaves = [leaf_hash(frame.data) for frame in segment.frames]
-        self._signer = Signer(self.record, origin, self._tree)
+        self._signer = CheckpointSigner(self.record, origin, self._tree)
         self._lock, opening.lock = opening.lock, -1  # last: what fails before leaves it there
 
     @classmethod
     def begin(
         cls,
-        opening: Opening,
-        identity: Identity,
+        opening: RecordOpening,
+        identity: BootIdentity,
         table_key: Ed25519PrivateKey,
         *,
         state: State | None = None,
@@ -150,10 +157,10 @@ class Log:
             raise
         return log
 
-    def _begin(self, opening: Opening, table_key: Ed25519PrivateKey) -> None:
+    def _begin(self, opening: RecordOpening, table_key: Ed25519PrivateKey) -> None:
         last = 0 if opening.last is None else opening.last.seq
         verifier = SigningKey(table_name(self.origin), table_key).verifier
-        doubt = in_doubt(opening, verifier)
+        doubt = unsigned_faults(opening, verifier)
         try:
             if opening.segment is None:
                 (self.record / DIRECTORY).mkdir(mode=DIRECTORY_MODE, exist_ok=True)
@@ -161,7 +168,7 @@ class Log:
                 self._disk.sync_directory(self.record.parent)
                 self._next_segment(self._clock())
             else:
-                set_aside(opening)
+                quarantine_tail(opening)
                 self._fd = self._disk.open(opening.segment.file)
                 # What was read may be in memory only: written by one that was killed, or kept there
                 # by a disk that failed. From here on it is on the disk, and what is on the disk.
@@ -169,24 +176,28 @@ class Log:
                 self._disk.sync_directory(opening.segment.file.parent)
                 self._signer.begin(self._number, HEADER_SIZE)
                 self._read_back()
-            tell_begun(self._lock, self.origin)
-            tails = untold(opening)
+            store_origin(self._lock, self.origin)
+            tails = unrecorded_tails(opening)
         except OSError as problem:
-            raise Failed(self.record, problem) from problem
+            raise LogFailed(self.record, problem) from problem
         torn = sum(tail.size for tail in tails)
         way = self._signer.way
         me = self._identity
         hashes, game = (me.sw, me.conf, me.proc, me.code), Raw(me.game)
         used = me.hole or UNSET, me.sealed_to or UNSET
-        opened = Opened(
+        opened = OpenedData(
             self.origin, me.software, *hashes, game, str(verifier), last, torn, way, *used
         )
-        told = [Entry("tail", CONTROLLER, tail, self._round) for tail in tails]
-        told += [Entry("fault", CONTROLLER, one, self._round) for one in doubt]
-        opened_at = self._write([Entry("opened", CONTROLLER, opened, self._round), *told])[0].seq
+        told = [RecordEntry("tail", CONTROLLER, tail, self._round) for tail in tails]
+        told += [RecordEntry("fault", CONTROLLER, one, self._round) for one in doubt]
+        opened_at = self._write([RecordEntry("opened", CONTROLLER, opened, self._round), *told])[
+            0
+        ].seq
         self._opened = opened
         note = self._signer.certificate(self.boot, opened_at, table_key)
-        told_of = Entry("certificate", CONTROLLER, NoteData(note), self._round, cause=opened_at)
+        told_of = RecordEntry(
+            "certificate", CONTROLLER, NoteData(note), self._round, cause=opened_at
+        )
         self._write([told_of])
         self._certificate = note  # from here on: a segment that began before it knows the last one
         self.sign()
@@ -195,9 +206,9 @@ class Log:
     # --- what it is asked for -------------------------------------------------------------
 
     @property
-    def where(self) -> Where:
+    def where(self) -> EndPosition:
         """How far the record goes."""
-        return Where(self._last.seq, self._last.chain)
+        return EndPosition(self._last.seq, self._last.chain)
 
     def sign_in(self) -> float | None:
         """Seconds until a checkpoint is due, 0 when it is; None while all is signed."""
@@ -205,31 +216,31 @@ class Log:
             return None
         return max(0, self._unsigned_since + SIGN_AFTER_NS - self._clock().mono) / 1e9
 
-    def ready(self, entry: Entry) -> Ready:
+    def ready(self, entry: RecordEntry) -> EncodedEntry:
         """Written down, for write_ready(). TypeError, ValueError."""
-        return ready(entry, self._head)
+        return encode_entry(entry, self._head)
 
-    def write(self, entries: Sequence[Entry]) -> list[Appended]:
+    def write(self, entries: Sequence[RecordEntry]) -> list[ChainPosition]:
         """On the disk on return, in this order. TooLarge, NoRoom: nothing is written. Failed."""
         if self._failed is not None:
-            raise Failed(self.record, self._failed)
+            raise LogFailed(self.record, self._failed)
         return self._write(entries)
 
-    def write_ready(self, entries: Sequence[Ready]) -> list[Appended]:
+    def write_ready(self, entries: Sequence[EncodedEntry]) -> list[ChainPosition]:
         """As write()."""
         if self._failed is not None:
-            raise Failed(self.record, self._failed)
+            raise LogFailed(self.record, self._failed)
         return self._write_ready(entries)
 
-    def sign(self) -> Appended:
+    def sign(self) -> ChainPosition:
         """A checkpoint over all that was written. NoRoom, Failed."""
         if self._failed is not None:
-            raise Failed(self.record, self._failed)
+            raise LogFailed(self.record, self._failed)
         with self._surely():
             self._read_back()
             note = self._signer.checkpoint(self._grown())
         signed = self._last.seq
-        made = self._write([Entry("checkpoint", CONTROLLER, NoteData(note), self._round)])[0]
+        made = self._write([RecordEntry("checkpoint", CONTROLLER, NoteData(note), self._round)])[0]
         if made.seq == signed + 1:
             self._unsigned_since = 0  # else a snapshot or a clock that was set came between
         return made
@@ -239,7 +250,7 @@ class Log:
         is raised, the record is let go of."""
         try:
             if self._failed is None and self._fd >= 0:
-                self._write([Entry("closed", CONTROLLER, NOTHING, self._round)])
+                self._write([RecordEntry("closed", CONTROLLER, EMPTY_DATA, self._round)])
                 self.sign()
         finally:
             self.let_go()
@@ -252,14 +263,14 @@ class Log:
         self._close(fd)
         self._spares.close()
         lock, self._lock = self._lock, -1
-        unlock(lock)  # last: until here the next segment was in the making
+        release_lock(lock)  # last: until here the next segment was in the making
 
     # --- writing --------------------------------------------------------------------------
 
-    def _write(self, entries: Sequence[Entry]) -> list[Appended]:
-        return self._write_ready([ready(one, self._head) for one in entries])
+    def _write(self, entries: Sequence[RecordEntry]) -> list[ChainPosition]:
+        return self._write_ready([encode_entry(one, self._head) for one in entries])
 
-    def _write_ready(self, entries: Sequence[Ready]) -> list[Appended]:
+    def _write_ready(self, entries: Sequence[EncodedEntry]) -> list[ChainPosition]:
         """All into one segment: where they do not fit into this one, they begin the next.
 
         Written out, and few calls: each is cold again when the disk has answered."""
@@ -267,13 +278,13 @@ class Log:
         changed = clock_set(self._moment, moment, runs=self._begun, two=self._believed)
         told = 0 if changed is None else 1
         if changed is not None:
-            words = Entry("clock", CONTROLLER, changed, self._round)
-            entries = [ready(words, self._head), *entries]
+            words = RecordEntry("clock", CONTROLLER, changed, self._round)
+            entries = [encode_entry(words, self._head), *entries]
         staged = stage(entries, self._head, moment, self._day(moment.utc), self._last)
         if len(staged.data) > MOST_TORN or self._at + len(staged.data) > self.size:
             staged = self._elsewhere(staged, entries, moment)
         try:
-            whole_write(self._disk, self._fd, staged.data, self._at)
+            write_all(self._disk, self._fd, staged.data, self._at)
             self._disk.sync(self._fd)
         except BaseException as problem:
             self._ended(problem)
@@ -286,24 +297,28 @@ class Log:
             self._unsigned_since = moment.mono
         return staged.made[told:] if told else staged.made
 
-    def _elsewhere(self, staged: Staged, entries: Sequence[Ready], moment: Moment) -> Staged:
+    def _elsewhere(
+        self, staged: StagedFrames, entries: Sequence[EncodedEntry], moment: Moment
+    ) -> StagedFrames:
         """What has no room in this segment, in the next. TooLarge, NoRoom, Failed."""
         size = len(staged.data)
         if size > MOST_TORN:
-            raise TooLarge(f"{size} bytes at once; at most {MOST_TORN}")
+            raise EntryTooLarge(f"{size} bytes at once; at most {MOST_TORN}")
         if HEADER_SIZE + size > self.size:
-            raise TooLarge(f"{size} bytes at once; a segment has {self.size}")
+            raise EntryTooLarge(f"{size} bytes at once; a segment has {self.size}")
         self._next_segment(moment)
         staged = self._staged(entries, moment)
         if self._at + len(staged.data) > self.size:
-            raise TooLarge(f"{len(staged.data)} bytes at once; {self.size - self._at} are free")
+            raise EntryTooLarge(
+                f"{len(staged.data)} bytes at once; {self.size - self._at} are free"
+            )
         return staged
 
-    def _staged(self, entries: Sequence[Ready], moment: Moment) -> Staged:
+    def _staged(self, entries: Sequence[EncodedEntry], moment: Moment) -> StagedFrames:
         """Changes nothing. TooLarge."""
         return stage(entries, self._head, moment, self._day(moment.utc), self._last)
 
-    def _took(self, staged: Staged) -> None:
+    def _took(self, staged: StagedFrames) -> None:
         """They are on the disk."""
         self._leaves += staged.leaves
         self._at += len(staged.data)
@@ -321,7 +336,7 @@ class Log:
         self._leaves.clear()
         return self._tree
 
-    def _learn(self, entries: Sequence[Ready]) -> None:
+    def _learn(self, entries: Sequence[EncodedEntry]) -> None:
         """What the next snapshot has to say."""
         for one in entries:
             entry = one.entry
@@ -335,7 +350,7 @@ class Log:
         """NoRoom: the record stands as it stood. Failed."""
         try:
             file = self._spares.take()
-        except Failed as failed:
+        except LogFailed as failed:
             self._failed = self._failed or failed.first
             raise
         number = self._number + 1
@@ -349,17 +364,19 @@ class Log:
             cursors=self._cursors,
             state=Raw(encode(self._state)),
         )
-        told = ready(Entry("snapshot", CONTROLLER, snapshot, self._round), self._head)
+        told = encode_entry(RecordEntry("snapshot", CONTROLLER, snapshot, self._round), self._head)
         staged = self._staged([told], moment)
         if HEADER_SIZE + len(staged.data) > self.size:
-            raise TooLarge(f"a snapshot of {len(staged.data)} bytes; a segment has {self.size}")
+            raise EntryTooLarge(
+                f"a snapshot of {len(staged.data)} bytes; a segment has {self.size}"
+            )
         with self._surely():
             if self._fd >= 0:
                 self._read_back()
             fd = self._disk.open(file)
             try:
                 data = pack_header(number, self.size) + staged.data
-                whole_write(self._disk, fd, data, 0)
+                write_all(self._disk, fd, data, 0)
                 self._disk.sync(fd)
                 whole = segment_file(self.record, number)
                 self._disk.rename(file, whole)
@@ -391,5 +408,5 @@ class Log:
     def _ended(self, problem: BaseException) -> None:
         """Whatever it is, what the disk holds is not known now. The first cause stays. Failed."""
         self._failed = self._failed or problem
-        if isinstance(problem, OSError | Damaged):
-            raise Failed(self.record, self._failed) from problem
+        if isinstance(problem, OSError | RecordDamaged):
+            raise LogFailed(self.record, self._failed) from problem

@@ -15,12 +15,34 @@ from typing import Final
 
 import msgspec
 
-from controller.audit.errors import Missing, NoRecord, OtherTable, Unexplained, unreadable
-from controller.audit.files import LOCK, Disk, Locked, RealDisk, begun, take_lock, undo, unlock
-from controller.audit.format.records import DeviceCursor, NoteData, Opened, Record, Snapshot
+from controller.audit.errors import (
+    NoRecord,
+    OtherTable,
+    RecordsMissing,
+    UnexplainedTail,
+    cannot_read,
+)
+from controller.audit.files import (
+    LOCK,
+    Disk,
+    RealDisk,
+    WriterLock,
+    acquire_writer_lock,
+    release_lock,
+    remove_created,
+    stored_origin,
+)
+from controller.audit.format.records import DeviceCursor, NoteData, OpenedData, Record, Snapshot
 from controller.audit.format.segments import DIRECTORY, SPARE, numbers
-from controller.audit.format.tail import Tail, Verdict
-from controller.audit.read.reader import ASK, Segment, in_words, missing, read_segment, record_of
+from controller.audit.format.tail import Tail, TailVerdict
+from controller.audit.read.reader import (
+    ASK,
+    RecordSegment,
+    in_words,
+    missing,
+    read_segment,
+    record_of,
+)
 from controller.errors import printable
 
 COSIGNED: Final = "cosigned"
@@ -28,15 +50,15 @@ _OURS: Final = frozenset({LOCK, DIRECTORY, "keys"})
 """What may lie in a record's directory before the first segment does: demo keys too."""
 
 
-class Opening:
+class RecordOpening:
     """What a record holds, read and held against itself, and the lock on it."""
 
-    def __init__(self, record: Path, disk: Disk, locked: Locked) -> None:
+    def __init__(self, record: Path, disk: Disk, locked: WriterLock) -> None:
         self.record = record
         self.disk = disk
         self.lock = locked.fd
         self._made = locked.made
-        self.segment: Segment | None = None
+        self.segment: RecordSegment | None = None
         """The last one; None in a new record."""
         self.tail: Tail | None = None
         self.accept: tuple[str, str] | None = None
@@ -56,13 +78,13 @@ class Opening:
         table: str,
         disk: Disk | None = None,
         accept: tuple[str, str] | None = None,
-    ) -> Opening:
+    ) -> RecordOpening:
         """Reads the last segment. `accept`: two people who accept what no loss of power explains.
 
         NoRecord, InUse, OtherTable, Damaged, Missing, Unexplained, CannotWrite."""
         try:
             _look_at(record)
-            opening = cls(record, disk or RealDisk(), take_lock(record))
+            opening = cls(record, disk or RealDisk(), acquire_writer_lock(record))
             opening.accept = accept
             try:
                 opening._look(table, accept)
@@ -70,7 +92,7 @@ class Opening:
                 opening.close()
                 raise
         except OSError as problem:
-            raise unreadable(problem.filename or record, problem) from None
+            raise cannot_read(problem.filename or record, problem) from None
         return opening
 
     def close(self) -> None:
@@ -78,11 +100,11 @@ class Opening:
         if self.lock >= 0:
             self.undo()
             lock, self.lock = self.lock, -1
-            unlock(lock)
+            release_lock(lock)
 
     def undo(self) -> None:
         """What was made to take the lock is gone again, which must be held still."""
-        undo(self._made)
+        remove_created(self._made)
         self._made = ()
 
     @property
@@ -113,12 +135,12 @@ class Opening:
         """The procedure's state before `records`, as JSON; "null" before the first decision."""
         return None if self.snapshot is None else bytes(self.snapshot.state)
 
-    def opened(self) -> Opened | None:
+    def opened(self) -> OpenedData | None:
         """The last start of the controller."""
         found = None if self.snapshot is None else self.snapshot.opened or None
         for record in self.records:
             if record.kind == "opened":
-                found = msgspec.json.decode(record.data, type=Opened)
+                found = msgspec.json.decode(record.data, type=OpenedData)
         return found
 
     def certificate(self) -> str | None:
@@ -155,10 +177,10 @@ class Opening:
     def _look(self, table: str, accept: tuple[str, str] | None) -> None:
         if there := _there(self.record):
             self._read(there[-1], table, accept)
-        elif origin := begun(self.lock):
+        elif origin := stored_origin(self.lock):
             what = f"the record {printable(origin)} was begun here, and its segments are gone"
             todo = f"{ASK}; a new record needs a directory of its own"
-            raise Missing(self.record, what, todo)
+            raise RecordsMissing(self.record, what, todo)
 
     def _read(self, number: int, table: str, accept: tuple[str, str] | None) -> None:
         segment = self.segment = read_segment(self.record, number)
@@ -170,15 +192,15 @@ class Opening:
         seen = _witnessed(self.record)
         if seen > segment.after.seq:
             what = f"ends with record {segment.after.seq}; a witness has seen {seen}"
-            raise Missing(self.record, what, ASK)
+            raise RecordsMissing(self.record, what, ASK)
         self.tail = tail = segment.tail()
-        if tail.verdict is Verdict.MISSING:
+        if tail.verdict is TailVerdict.MISSING:
             raise missing(segment, tail)
-        if tail.verdict is Verdict.UNEXPLAINED:
+        if tail.verdict is TailVerdict.UNEXPLAINED:
             if accept is None:
                 what = f"offset {tail.offset}: {in_words(tail, segment)}"
                 todo = "two people may accept that: holecard audit accept-tail"
-                raise Unexplained(segment.file, what, todo)
+                raise UnexplainedTail(segment.file, what, todo)
             self.accepted = accept
         self.cursors = dict(segment.snapshot.cursors)
         for record in self.records:

@@ -8,7 +8,7 @@ from concurrent.futures import TimeoutError as StillRunning
 from pathlib import Path
 from typing import Final
 
-from controller.audit.errors import Failed, NoRoom
+from controller.audit.errors import DiskFull, LogFailed
 from controller.audit.files import Disk
 from controller.audit.format.segments import make_spare, spare_file
 
@@ -20,7 +20,7 @@ NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFI
 """What can be otherwise later, and has touched nothing that counts."""
 
 
-class Spares:
+class SegmentPreallocator:
     """One spare segment at a time."""
 
     def __init__(self, disk: Disk, record: Path, size: int) -> None:
@@ -53,13 +53,13 @@ class Spares:
             made.result(WAIT)
         except StillRunning:
             late = OSError(errno.ETIMEDOUT, f"the next segment took more than {WAIT:g} s")
-            raise Failed(self._record, late) from None
+            raise LogFailed(self._record, late) from None
         except OSError as problem:
             if problem.errno not in NO_ROOM:
-                raise Failed(self._record, problem) from problem
+                raise LogFailed(self._record, problem) from problem
             what = f"there is no room for the next segment: {problem.strerror}"
             todo = f"free {self._size >> 10} KiB on its disk; nothing is lost"
-            raise NoRoom(self._record, what, todo) from None
+            raise DiskFull(self._record, what, todo) from None
         self._made = None
         return spare_file(self._record)
 

@@ -13,12 +13,12 @@ from typing import Final, Literal
 
 import msgspec
 
-from controller.audit.errors import Damaged
-from controller.audit.files import DIRECTORY_MODE, Disk, read_file, whole_write
-from controller.audit.format.records import Record, TailSet, encode
+from controller.audit.errors import RecordDamaged
+from controller.audit.files import DIRECTORY_MODE, Disk, read_file, write_all
+from controller.audit.format.records import Record, TailData, encode
 from controller.audit.format.segments import LARGEST
-from controller.audit.format.tail import Verdict
-from controller.audit.log.opening import Opening
+from controller.audit.format.tail import TailVerdict
+from controller.audit.log.opening import RecordOpening
 from controller.audit.read.reader import ASK
 
 TAILS: Final = "tails"
@@ -39,10 +39,10 @@ class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
     two: tuple[str, ...] = ()
 
 
-def set_aside(opening: Opening) -> None:
+def quarantine_tail(opening: RecordOpening) -> None:
     """Into `tails/`, then away from the segment; both are on the disk on return."""
     segment, tail, disk = opening.segment, opening.tail, opening.disk
-    if segment is None or tail is None or tail.verdict is Verdict.CLEAN:
+    if segment is None or tail is None or tail.verdict is TailVerdict.CLEAN:
         return
     data = segment.buffer[tail.offset : tail.offset + tail.size]
     kept = _Kept(
@@ -57,13 +57,13 @@ def set_aside(opening: Opening) -> None:
     _keep(disk, _free_name(opening.record, segment.number, tail.offset), encode(kept))
     fd = disk.open(segment.file)
     try:
-        whole_write(disk, fd, bytes(tail.size), tail.offset)
+        write_all(disk, fd, bytes(tail.size), tail.offset)
         disk.sync(fd)
     finally:
         disk.close(fd)
 
 
-def untold(opening: Opening) -> list[TailSet]:
+def unrecorded_tails(opening: RecordOpening) -> list[TailData]:
     """What was set aside from the last segment and stands in no record yet; from the one before
     it too, where this one began before a boot could tell of it."""
     place = opening.record / TAILS
@@ -80,27 +80,27 @@ def untold(opening: Opening) -> list[TailSet]:
         if name not in told:
             kept = _read(file)
             found.append(
-                TailSet(
+                TailData(
                     kept.segment, kept.offset, kept.size, kept.sha256, name, kept.verdict, kept.two
                 )
             )
     return found
 
 
-def aside(record: Path) -> set[str]:
+def quarantined_files(record: Path) -> set[str]:
     """The files of all that was ever set aside, as `tail` records name them."""
     return {f"{TAILS}/{file.name}" for file in (record / TAILS).glob("*.json")}
 
 
 def _file_of(record: Record) -> str:
-    return msgspec.json.decode(record.data, type=TailSet).file
+    return msgspec.json.decode(record.data, type=TailData).file
 
 
 def _read(file: Path) -> _Kept:
     try:
         return msgspec.json.decode(read_file(file, _MOST), type=_Kept)
     except (OSError, UnicodeDecodeError, msgspec.DecodeError) as problem:
-        raise Damaged(file, f"cannot be read: {problem}", ASK) from None
+        raise RecordDamaged(file, f"cannot be read: {problem}", ASK) from None
 
 
 def _free_name(record: Path, number: int, offset: int) -> Path:
@@ -116,7 +116,7 @@ def _keep(disk: Disk, file: Path, data: bytes) -> None:
     new = file.with_name(file.name + _NEW)
     fd = disk.create(new)
     try:
-        whole_write(disk, fd, data, 0)
+        write_all(disk, fd, data, 0)
         disk.sync(fd)
     finally:
         disk.close(fd)

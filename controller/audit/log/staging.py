@@ -12,10 +12,10 @@ from controller.audit.format.frames import MOST_BYTES, pack
 from controller.audit.format.records import (
     SHORT,
     VERSION,
-    Appended,
-    Entry,
-    Identity,
+    BootIdentity,
+    ChainPosition,
     Moment,
+    RecordEntry,
     WrittenFirst,
     WrittenRest,
     WrittenTime,
@@ -23,11 +23,11 @@ from controller.audit.format.records import (
 )
 
 
-class TooLarge(ValueError):
+class EntryTooLarge(ValueError):
     """One entry, or what is to stand together, is more than there may be."""
 
 
-class Head(NamedTuple):
+class BootFields(NamedTuple):
     """What every record of a boot has."""
 
     begin: bytes
@@ -37,30 +37,30 @@ class Head(NamedTuple):
     proc: str
 
     @classmethod
-    def of(cls, identity: Identity, boot: str) -> Self:
+    def of(cls, identity: BootIdentity, boot: str) -> Self:
         hashes = (identity.sw[:SHORT], identity.conf[:SHORT], identity.proc[:SHORT])
         first = encode(WrittenFirst(VERSION, identity.table, boot))
         return cls(first[:-1] + b',"seq":', *hashes)
 
 
-class Ready(Struct, frozen=True, gc=False):
+class EncodedEntry(Struct, frozen=True, gc=False):
     """An entry that is written down but for its seq and its time. That can be done by whoever hands
     it in, while others are being recorded."""
 
-    entry: Entry
+    entry: RecordEntry
     rest: bytes
     """What stands behind the time, up to the record's end."""
 
 
-class Staged(Struct, frozen=True, gc=False):
+class StagedFrames(Struct, frozen=True, gc=False):
     """Records on their way: their bytes, and where they lead."""
 
     data: bytes
     leaves: list[bytes]
-    made: list[Appended]
+    made: list[ChainPosition]
 
 
-def ready(entry: Entry, head: Head) -> Ready:
+def encode_entry(entry: RecordEntry, head: BootFields) -> EncodedEntry:
     """TypeError, ValueError for what cannot be written down."""
     written = encode(
         WrittenRest(
@@ -75,10 +75,12 @@ def ready(entry: Entry, head: Head) -> Ready:
             entry.data,
         )
     )
-    return Ready(entry, written[1:])
+    return EncodedEntry(entry, written[1:])
 
 
-def stage(entries: Sequence[Ready], head: Head, moment: Moment, day: str, last: Appended) -> Staged:
+def stage(
+    entries: Sequence[EncodedEntry], head: BootFields, moment: Moment, day: str, last: ChainPosition
+) -> StagedFrames:
     """The frames of these entries right after the record `last`. TooLarge.
 
     One loop with the hashes written out: everybody who waits for the disk waits for this too."""
@@ -91,10 +93,10 @@ def stage(entries: Sequence[Ready], head: Head, moment: Moment, day: str, last: 
         seq += 1
         data = b"%b%d,%b,%b" % (begin, seq, time, one.rest)
         if len(data) > MOST_BYTES:
-            raise TooLarge(f"a {one.entry.kind} of {len(data)} bytes; at most {MOST_BYTES}")
+            raise EntryTooLarge(f"a {one.entry.kind} of {len(data)} bytes; at most {MOST_BYTES}")
         leaf = sha256(b"\x00" + data).digest()  # leaf_hash() and chained()
         chain = sha256(chain + leaf).digest()
         frames.append(pack(seq, before, chain, data))
         leaves.append(leaf)
-        made.append(Appended(seq, chain))
-    return Staged(b"".join(frames), leaves, made)
+        made.append(ChainPosition(seq, chain))
+    return StagedFrames(b"".join(frames), leaves, made)

@@ -2,7 +2,7 @@
 
     book = Book(log)
     appended = await book.append(entry)      # on the disk now
-    appended = book.hand_in(entry).result()  # the same from a thread without a loop
+    appended = book.submit(entry).result()  # the same from a thread without a loop
     await book.close()
 
 Entries that wait at the same time share one sync. A checkpoint follows what asks for one, and
@@ -25,16 +25,16 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from controller.audit.errors import Busy, Failed, Late, NotNow, RecordProblem
+from controller.audit.errors import AppendTimeout, LogFailed, RecordProblem, RetryLater, WriterBusy
 from controller.audit.format.data_fields import BadData, WrongData, check_data, check_plain
-from controller.audit.format.records import OWN, Appended, Entry, Kind, encode
+from controller.audit.format.records import OWN, ChainPosition, Kind, RecordEntry, encode
 from controller.audit.log.log import Log
-from controller.audit.log.staging import Ready, TooLarge
+from controller.audit.log.staging import EncodedEntry, EntryTooLarge
 
 T = TypeVar("T")
 
 
-class Deadlines(Generic[T]):
+class TimeoutQueue(Generic[T]):
     """Of one loop, and to be used on it alone. All have the same patience, and are answered in the
     order in which they came."""
 
@@ -73,22 +73,22 @@ class Deadlines(Generic[T]):
             self._timer = self.loop.call_at(waiting[0][0], self._due)
 
 
-MOST_WAITING: Final = 1024
+MAX_QUEUED: Final = 1024
 """Groups that may wait; a table has a few at once, so more is a disk that has stopped."""
-MOST_TOGETHER: Final = 256 * 1024
+MAX_BATCH_BYTES: Final = 256 * 1024
 """Bytes of records that one sync takes."""
-LARGEST: Final = 2**63 - 1
+MAX_INTEGER: Final = 2**63 - 1
 """Of the integers in a record."""
 DECIDED: Final[frozenset[Kind]] = frozenset(("decision", "refusal"))
 """Kinds whose `data` has a type of its own, which says what stands in it."""
-APPEND_WAIT: Final = 60.0
+APPEND_TIMEOUT: Final = 60.0
 """Seconds that who waits for `append` has patience; disks are known to stand still for 30."""
-CLOSE_WAIT: Final = 30.0
+CLOSE_TIMEOUT: Final = 30.0
 """Seconds that the disk has for what is being written at the end."""
-RETRY_SIGN: Final = 1.0
+CHECKPOINT_RETRY_DELAY: Final = 1.0
 """Seconds until a checkpoint is tried again for which there was no room."""
 
-Together: TypeAlias = tuple[Appended, ...]
+Together: TypeAlias = tuple[ChainPosition, ...]
 _Loop: TypeAlias = asyncio.AbstractEventLoop
 _Waits: TypeAlias = "Future[Together] | asyncio.Future[Together]"
 
@@ -96,10 +96,10 @@ _Waits: TypeAlias = "Future[Together] | asyncio.Future[Together]"
 class _Group(Struct, eq=False):
     """Entries that stand one after the other, and who waits for them: a thread or a loop."""
 
-    entries: list[Ready]
+    entries: list[EncodedEntry]
     size: int
     waits: _Waits
-    there: Deadlines[Together] | None = None
+    there: TimeoutQueue[Together] | None = None
     """Of the loop that it is waited for on."""
 
     def answer(self, answer: Together | Exception) -> None:
@@ -118,7 +118,7 @@ class _Group(Struct, eq=False):
 _Answers: TypeAlias = list[tuple[_Group, Together | Exception]]
 
 
-def _deliver(there: Deadlines[Together], answers: _Answers) -> None:
+def _deliver(there: TimeoutQueue[Together], answers: _Answers) -> None:
     for group, answer in answers:
         group.answer(answer)
     there.look()
@@ -136,22 +136,22 @@ def _answer(answers: _Answers) -> None:
                 there.loop.call_soon_threadsafe(_deliver, there, theirs)
 
 
-class Book:
+class LogWriter:
     """The one writer of a table's record."""
 
-    def __init__(self, log: Log, failed: Callable[[Failed], None] | None = None) -> None:
+    def __init__(self, log: Log, failed: Callable[[LogFailed], None] | None = None) -> None:
         """`failed` is called once, when nothing can be recorded any more: in the book's thread, or
         in that of who has waited too long."""
         self._log = log
         self._told_failed = failed
-        self._failed: Failed | None = None
+        self._failed: LogFailed | None = None
         self._closed = False
         self._waiting: SimpleQueue[_Group | None] = SimpleQueue()
         self._door = Lock()
         """Nothing is put behind the last thing that is taken."""
         self._taken: Sequence[_Group] = ()
         """What is being recorded."""
-        self._loops: dict[_Loop, Deadlines[Together]] = {}
+        self._loops: dict[_Loop, TimeoutQueue[Together]] = {}
         """Those that somebody waits on."""
         self._sign_after = 0.0
         self._thread = Thread(target=self._work, name="record", daemon=True)
@@ -163,11 +163,11 @@ class Book:
         return self._log
 
     @property
-    def failed(self) -> Failed | None:
+    def failed(self) -> LogFailed | None:
         """Why nothing is recorded any more."""
         return self._failed
 
-    def hand_in(self, *entries: Entry) -> Future[Together]:
+    def submit(self, *entries: RecordEntry) -> Future[Together]:
         """Recorded one after the other, all or none. The future says where, once they are on the
         disk; or raises NotNow (nothing was written) or Failed. Who waits for it says how long.
 
@@ -176,8 +176,8 @@ class Book:
         self._put(self._group(entries, answer))
         return answer
 
-    async def append(self, *entries: Entry) -> Together:
-        """hand_in(), waited for. Giving up waiting does not call it off.
+    async def append(self, *entries: RecordEntry) -> Together:
+        """submit(), waited for. Giving up waiting does not call it off.
 
         Late after APPEND_WAIT: the disk may have it or not, so nothing is recorded any more behind
         it, and whoever waits for something else is told so too. What the disk has then is what a
@@ -186,19 +186,19 @@ class Book:
         answer: asyncio.Future[Together] = loop.create_future()
         there = self._loops.get(loop) or self._begun(loop)
         self._put(self._group(entries, answer, there))
-        there.watch(answer, APPEND_WAIT)
+        there.watch(answer, APPEND_TIMEOUT)
         return await answer
 
-    def _begun(self, loop: _Loop) -> Deadlines[Together]:
+    def _begun(self, loop: _Loop) -> TimeoutQueue[Together]:
         """Somebody waits on another loop than before."""
-        there = Deadlines(loop, self._late)
+        there = TimeoutQueue(loop, self._late)
         running = {one: its for one, its in self._loops.items() if not one.is_closed()}
         self._loops = {**running, loop: there}
         return there
 
     def _late(self, answer: asyncio.Future[Together]) -> None:
-        words = TimeoutError(f"the disk has not answered for {APPEND_WAIT:g} s")
-        self._fail(Late(self._log.record, words))
+        words = TimeoutError(f"the disk has not answered for {APPEND_TIMEOUT:g} s")
+        self._fail(AppendTimeout(self._log.record, words))
         answer.set_exception(self._gone())
 
     def _put(self, group: _Group) -> None:
@@ -207,13 +207,15 @@ class Book:
                 raise self._failed
             if self._closed:
                 raise self._gone()
-            if self._waiting.qsize() >= MOST_WAITING:
+            if self._waiting.qsize() >= MAX_QUEUED:
                 todo = "hold the table until its disk is quick again; nothing was written of this"
-                raise Busy(self._log.record, f"{MOST_WAITING} entries wait to be recorded", todo)
+                raise WriterBusy(
+                    self._log.record, f"{MAX_QUEUED} entries wait to be recorded", todo
+                )
             self._waiting.put(group)
 
-    def _gone(self) -> Failed:
-        return self._failed or Failed(self._log.record, OSError(errno.EBADF, "it is closed"))
+    def _gone(self) -> LogFailed:
+        return self._failed or LogFailed(self._log.record, OSError(errno.EBADF, "it is closed"))
 
     async def close(self) -> None:
         """What waits is recorded, then the record is closed in good order. Failed."""
@@ -226,10 +228,10 @@ class Book:
             if not self._closed:
                 self._closed = True
                 self._waiting.put(None)
-        self._thread.join(CLOSE_WAIT)
+        self._thread.join(CLOSE_TIMEOUT)
         if self._thread.is_alive():
-            late = OSError(errno.ETIMEDOUT, f"it has not closed within {CLOSE_WAIT:g} s")
-            raise Failed(self._log.record, late)
+            late = OSError(errno.ETIMEDOUT, f"it has not closed within {CLOSE_TIMEOUT:g} s")
+            raise LogFailed(self._log.record, late)
         if self._failed is not None:
             raise self._failed
 
@@ -248,7 +250,7 @@ class Book:
             # Whatever ended it: nobody waits for ever, and nothing looks as if all were well.
             bug = sys.exc_info()[1]
             if bug is not None:
-                self._fail(Failed(self._log.record, bug))
+                self._fail(LogFailed(self._log.record, bug))
             self._end()
 
     def _wait(self) -> tuple[list[_Group], bool]:
@@ -262,7 +264,7 @@ class Book:
         while first is not None:
             groups.append(first)
             size += first.size
-            if size >= MOST_TOGETHER or self._waiting.empty():
+            if size >= MAX_BATCH_BYTES or self._waiting.empty():
                 return groups, True
             first = self._waiting.get()
         return groups, False
@@ -281,13 +283,13 @@ class Book:
             return
         try:
             made = self._log.write_ready([one for group in groups for one in group.entries])
-        except Failed as failed:
+        except LogFailed as failed:
             _answer([(group, failed) for group in groups])
             self._fail(failed)
-        except NotNow as refused:
+        except RetryLater as refused:
             # All of them, or what came later would be recorded before what came first.
             _answer([(group, refused) for group in groups])
-        except TooLarge as refused:
+        except EntryTooLarge as refused:
             if len(groups) == 1:
                 _answer([(groups[0], refused)])
                 return
@@ -315,12 +317,12 @@ class Book:
             return
         try:
             self._log.sign()
-        except NotNow:
-            self._sign_after = time.monotonic() + RETRY_SIGN
-        except Failed as failed:
+        except RetryLater:
+            self._sign_after = time.monotonic() + CHECKPOINT_RETRY_DELAY
+        except LogFailed as failed:
             self._fail(failed)
 
-    def _fail(self, failed: Failed) -> None:
+    def _fail(self, failed: LogFailed) -> None:
         with self._door:
             if self._failed is not None:
                 return
@@ -334,10 +336,13 @@ class Book:
                 self._log.close()
             else:
                 self._log.let_go()
-        except Failed as failed:
+        except LogFailed as failed:
             self._fail(failed)
-        except (RecordProblem, TooLarge) as problem:  # no room for last words: all else is there
-            self._fail(Failed(self._log.record, problem))
+        except (
+            RecordProblem,
+            EntryTooLarge,
+        ) as problem:  # no room for last words: all else is there
+            self._fail(LogFailed(self._log.record, problem))
         with self._door:
             self._closed = True
             left = list(self._taken)
@@ -350,7 +355,10 @@ class Book:
     # --- in whoever's thread --------------------------------------------------------------
 
     def _group(
-        self, entries: Sequence[Entry], waits: _Waits, there: Deadlines[Together] | None = None
+        self,
+        entries: Sequence[RecordEntry],
+        waits: _Waits,
+        there: TimeoutQueue[Together] | None = None,
     ) -> _Group:
         """Written down by whoever hands it in, so that what cannot be is nobody else's trouble."""
         if not entries:
@@ -367,16 +375,16 @@ class Book:
         return _Group(made, size, waits, there)
 
 
-def _check(one: Entry) -> None:
+def _check(one: RecordEntry) -> None:
     """BadData, ValueError, and TypeError from what writes it down."""
     if one.kind in OWN:
         raise ValueError(f"a {one.kind} is written by the record itself")
-    if not (0 <= one.round <= LARGEST and 0 <= one.cause <= LARGEST):
+    if not (0 <= one.round <= MAX_INTEGER and 0 <= one.cause <= MAX_INTEGER):
         raise ValueError(f"round {one.round}, cause {one.cause}; allowed: 0 to 2^63 - 1")
     check_plain(one.data)
 
 
-def _check_kind(one: Entry) -> None:
+def _check_kind(one: RecordEntry) -> None:
     """BadData."""
     try:
         check_data(one.kind, encode(one.data))

@@ -5,24 +5,24 @@ from __future__ import annotations
 from controller.audit.proofs.proof_file import (
     FORMAT,
     MOST_BYTES,
-    Checked,
+    CheckedProof,
     Proof,
-    Proved,
+    ProvedRecord,
     check_proof,
-    packed,
+    encode_proof,
 )
-from controller.audit.proofs.prover import Hashes, last_signed, prove, signed_as, untold
+from controller.audit.proofs.prover import TreeHashes, last_signed, prove, signed_as, untold
 
 __all__ = [
     "FORMAT",
     "MOST_BYTES",
-    "Checked",
-    "Hashes",
+    "CheckedProof",
     "Proof",
-    "Proved",
+    "ProvedRecord",
+    "TreeHashes",
     "check_proof",
+    "encode_proof",
     "last_signed",
-    "packed",
     "prove",
     "signed_as",
     "untold",

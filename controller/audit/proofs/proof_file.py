@@ -26,7 +26,7 @@ from controller.audit.format.notes import (
     VerifierKey,
     parse_checkpoint,
     parse_note,
-    verified,
+    verify_note,
 )
 from controller.audit.format.records import Record, read_record
 from controller.audit.read.signatures import check_table_key, signed_checkpoint
@@ -42,7 +42,7 @@ class ProofProblem(RecordProblem):
     """It proves nothing."""
 
 
-class Proved(Struct, frozen=True, forbid_unknown_fields=True):
+class ProvedRecord(Struct, frozen=True, forbid_unknown_fields=True):
     """A record, and that it stands in the tree."""
 
     seq: int
@@ -51,7 +51,7 @@ class Proved(Struct, frozen=True, forbid_unknown_fields=True):
     hashes: tuple[Hex, ...]
 
 
-class Grown(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class OlderTree(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """That the tree is one of fewer records, grown."""
 
     size: int
@@ -69,11 +69,11 @@ class Proof(Struct, frozen=True, forbid_unknown_fields=True):
     origin: str
     checkpoint: str
     certificate: str
-    records: tuple[Proved, ...]
-    grown: tuple[Grown, ...]
+    records: tuple[ProvedRecord, ...]
+    grown: tuple[OlderTree, ...]
 
 
-class Checked(Struct, frozen=True):
+class CheckedProof(Struct, frozen=True):
     """What a proof file proves."""
 
     checkpoint: Checkpoint
@@ -86,12 +86,12 @@ class Checked(Struct, frozen=True):
     witnessed_size: int = 0
 
 
-def packed(proof: Proof) -> bytes:
+def encode_proof(proof: Proof) -> bytes:
     """The file of a proof."""
     return msgspec.json.encode(proof) + b"\n"
 
 
-def unpacked(where: str, data: bytes) -> Proof:
+def decode_proof(where: str, data: bytes) -> Proof:
     """ProofProblem where it is none."""
     try:
         return msgspec.json.decode(data, type=Proof)
@@ -101,7 +101,7 @@ def unpacked(where: str, data: bytes) -> Proof:
 
 def check_proof(
     where: str, proof: Proof, table: VerifierKey, witness: VerifierKey | None = None
-) -> Checked:
+) -> CheckedProof:
     """What it proves to who has the table's key, and that of a witness. ProofProblem."""
     try:
         check_table_key(table, proof.origin)
@@ -123,8 +123,8 @@ def check_proof(
         raise _no(where, "holds no record and no older tree")
     seen = None if witness is None else _witnessed(where, proof, witness)
     if seen is None:
-        return Checked(said, records, grown, None)
-    return Checked(said, records, grown, seen[1], seen[0])
+        return CheckedProof(said, records, grown, None)
+    return CheckedProof(said, records, grown, seen[1], seen[0])
 
 
 def _signed(text: str, certificate: str, table: VerifierKey) -> Checkpoint:
@@ -132,7 +132,7 @@ def _signed(text: str, certificate: str, table: VerifierKey) -> Checkpoint:
     return signed_checkpoint(parse_note(text), read_certificate(certificate, table))
 
 
-def _check_signed(older: Grown, table: VerifierKey) -> None:
+def _check_signed(older: OlderTree, table: VerifierKey) -> None:
     if not older.checkpoint:
         return
     said = _signed(older.checkpoint, older.certificate, table)
@@ -140,7 +140,7 @@ def _check_signed(older: Grown, table: VerifierKey) -> None:
         raise NoteProblem(f"a checkpoint of {said.size} records for a tree of {older.size}")
 
 
-def _proved(where: str, said: Checkpoint, one: Proved) -> Record:
+def _proved(where: str, said: Checkpoint, one: ProvedRecord) -> Record:
     hashes = _hashes(where, one.hashes)
     data = one.record.encode()
     if not check_inclusion(leaf_hash(data), one.seq - 1, said.size, hashes, said.root):
@@ -164,7 +164,7 @@ def _witnessed(where: str, proof: Proof, witness: VerifierKey) -> tuple[int, int
         if not any((one.name, one.key_id) == mine for one in note.signatures):
             continue
         try:
-            (right,) = verified(note, (witness,))
+            (right,) = verify_note(note, (witness,))
         except NoteProblem as problem:
             raise _no(where, str(problem)) from None
         found.append((parse_checkpoint(note.text).size, right.seconds or 0))

@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.audit.errors import CannotProve, Damaged
-from controller.audit.format.frames import Frame
+from controller.audit.errors import CannotProve, RecordDamaged
+from controller.audit.format.frames import RecordFrame
 from controller.audit.format.merkle import (
     Block,
     Frontier,
@@ -28,12 +28,12 @@ from controller.audit.format.merkle import (
 )
 from controller.audit.format.notes import NoteProblem, VerifierKey, parse_checkpoint, parse_note
 from controller.audit.format.segments import numbers
-from controller.audit.proofs.proof_file import FORMAT, Grown, Proof, Proved
+from controller.audit.proofs.proof_file import FORMAT, OlderTree, Proof, ProvedRecord
 from controller.audit.read.heads import PUT_BACK, first_head, gone_before, segment_of
-from controller.audit.read.reader import ASK, Segment, read_segment, record_of, segments
-from controller.audit.read.retirements import gone
-from controller.audit.read.selection import Pick, matching
-from controller.audit.read.signatures import Signatures, Signed
+from controller.audit.read.reader import ASK, RecordSegment, read_segment, record_of, segments
+from controller.audit.read.retirements import where_retired
+from controller.audit.read.selection import Selection, matches
+from controller.audit.read.signatures import SignatureReader, SignedCheckpoint
 
 _ALTERED: Final = "the record or the note is not what it was: ask who altered it"
 
@@ -42,17 +42,17 @@ def untold(number: int) -> None:
     """For who is not interested in the segment that is read."""
 
 
-class Older(Struct, frozen=True):
+class OlderSize(Struct, frozen=True):
     """A tree of fewer records, and its checkpoint where there is one."""
 
     size: int
-    signed: Signed | None = None
+    signed: SignedCheckpoint | None = None
 
 
 # --- checkpoints ------------------------------------------------------------------------------
 
 
-def last_signed(record: Path, table: VerifierKey | None = None) -> Signed:
+def last_signed(record: Path, table: VerifierKey | None = None) -> SignedCheckpoint:
     """The last checkpoint. CannotProve where there is none; BadSignature, Damaged."""
     for number in reversed(numbers(record)):
         found = list(_checkpoints(record, number, table))
@@ -61,7 +61,9 @@ def last_signed(record: Path, table: VerifierKey | None = None) -> Signed:
     raise CannotProve(record, "nothing of it is signed", "come back in a second")
 
 
-def signed_as(record: Path, where: str, data: bytes, table: VerifierKey | None = None) -> Signed:
+def signed_as(
+    record: Path, where: str, data: bytes, table: VerifierKey | None = None
+) -> SignedCheckpoint:
     """The checkpoint of this note, with whatever countersignatures it brings. CannotProve where
     the record has no such checkpoint; BadSignature, Damaged."""
     try:
@@ -79,7 +81,7 @@ def signed_as(record: Path, where: str, data: bytes, table: VerifierKey | None =
             if signed.checkpoint == said:
                 if signed.signature not in note.signatures:
                     raise CannotProve(where, "is not signed by the table", _ALTERED)
-                return Signed(
+                return SignedCheckpoint(
                     signed.seq,
                     signed.boot,
                     data.decode(),
@@ -91,9 +93,11 @@ def signed_as(record: Path, where: str, data: bytes, table: VerifierKey | None =
     raise CannotProve(where, what, _ALTERED)
 
 
-def _checkpoints(record: Path, number: int, table: VerifierKey | None) -> Iterator[Signed]:
+def _checkpoints(
+    record: Path, number: int, table: VerifierKey | None
+) -> Iterator[SignedCheckpoint]:
     segment = read_segment(record, number)
-    signatures = Signatures(segment.snapshot.origin, table)
+    signatures = SignatureReader(segment.snapshot.origin, table)
     signatures.begin(segment)
     for frame in segment.frames:
         signed = signatures.take(segment.place(frame), record_of(segment.file, frame))
@@ -107,16 +111,16 @@ def _checkpoints(record: Path, number: int, table: VerifierKey | None) -> Iterat
 def prove(
     record: Path,
     seqs: Iterable[int],
-    signed: Signed,
-    older: Sequence[Older] = (),
+    signed: SignedCheckpoint,
+    older: Sequence[OlderSize] = (),
     tell: Callable[[int], None] = untold,
 ) -> Proof:
     """That these records stand in the tree of the checkpoint, and that it grew from older ones.
     CannotProve, Damaged."""
     wanted = sorted(set(seqs))
-    hashes = Hashes(record, wanted, signed, [one.size for one in older])
+    hashes = TreeHashes(record, wanted, signed, [one.size for one in older])
     texts = hashes.gather(tell, keep=frozenset(wanted))
-    proved = [Proved(seq, texts[seq], hashes.inclusion(seq)) for seq in wanted]
+    proved = [ProvedRecord(seq, texts[seq], hashes.inclusion(seq)) for seq in wanted]
     grown = [_grown(hashes, one) for one in older]
     return Proof(
         FORMAT,
@@ -128,13 +132,13 @@ def prove(
     )
 
 
-def seqs_of_round(record: Path, number: int, signed: Signed) -> tuple[list[int], int]:
+def seqs_of_round(record: Path, number: int, signed: SignedCheckpoint) -> tuple[list[int], int]:
     """The records of a round that the checkpoint is over, and how many it is not over yet, other
     checkpoints left aside. CannotProve where there are none."""
-    found = list(matching(record, Pick(first=number, last=number)))
+    found = list(matches(record, Selection(first=number, last=number)))
     seqs = [one.seq for one in found if one.seq <= signed.checkpoint.size]
     if not seqs:
-        retired = gone(record, rounds=(number, number))
+        retired = where_retired(record, rounds=(number, number))
         before = "" if retired or found else gone_before(record)
         if before:
             what = f"{before}, and nothing of round {number} in the others"
@@ -144,22 +148,22 @@ def seqs_of_round(record: Path, number: int, signed: Signed) -> tuple[list[int],
     return seqs, sum(not one.signs for one in found[len(seqs) :])
 
 
-def _grown(hashes: Hashes, older: Older) -> Grown:
+def _grown(hashes: TreeHashes, older: OlderSize) -> OlderTree:
     root, proof = hashes.consistency(older.size)
     signed = older.signed
     if signed is None:
-        return Grown(older.size, root.hex(), proof)
+        return OlderTree(older.size, root.hex(), proof)
     if root != signed.checkpoint.root:
         what = f"the first {older.size} records have another root than its checkpoint"
         raise CannotProve(hashes.record, what, "the record was altered: ask who did")
-    return Grown(older.size, root.hex(), proof, signed.note, signed.certificate)
+    return OlderTree(older.size, root.hex(), proof, signed.note, signed.certificate)
 
 
-class Hashes:
+class TreeHashes:
     """Roots of subtrees of a record, for proofs against one of its checkpoints."""
 
     def __init__(
-        self, record: Path, seqs: Sequence[int], signed: Signed, sizes: Sequence[int] = ()
+        self, record: Path, seqs: Sequence[int], signed: SignedCheckpoint, sizes: Sequence[int] = ()
     ) -> None:
         """CannotProve where the checkpoint is not over what is to be proved."""
         self.record = record
@@ -198,7 +202,7 @@ class Hashes:
                     self._check(tree.root())
                     return kept
         what = f"it ends before record {self._said.size}, which a checkpoint is over"
-        raise Damaged(self.record, what, ASK)
+        raise RecordDamaged(self.record, what, ASK)
 
     def inclusion(self, seq: int) -> tuple[str, ...]:
         ranges = inclusion_ranges(seq - 1, self._said.size)
@@ -216,20 +220,22 @@ class Hashes:
     def _check(self, root: Hash) -> None:
         if root != self._said.root:
             what = f"the first {self._said.size} records have another root than is signed"
-            raise Damaged(self.record, what, ASK)
+            raise RecordDamaged(self.record, what, ASK)
 
 
-def _text(segment: Segment, frame: Frame) -> str:
+def _text(segment: RecordSegment, frame: RecordFrame) -> str:
     try:
         return frame.data.decode()
     except UnicodeDecodeError:
-        raise Damaged(segment.file, f"record {frame.seq} is not UTF-8", ASK) from None
+        raise RecordDamaged(segment.file, f"record {frame.seq} is not UTF-8", ASK) from None
 
 
 class _Growing:
     """A tree that keeps the roots of the whole subtrees that are wanted, as they come to be."""
 
-    def __init__(self, segment: Segment, wanted: set[Block], found: dict[Block, Hash]) -> None:
+    def __init__(
+        self, segment: RecordSegment, wanted: set[Block], found: dict[Block, Hash]
+    ) -> None:
         self.size = segment.before.seq
         self._hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]
         self._wanted = wanted

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Struct
 
-from controller.audit.files import take_turn, written_to
+from controller.audit.files import lock_with_timeout, reporting_write_errors
 
 SUFFIX: Final = ".looks.jsonl"
 _MODE: Final = 0o660
@@ -22,7 +22,7 @@ _TODO: Final = "nobody looks without it: let this user write there, or take a co
 _FULL: Final = "nobody looks without it: make room, or take a copy elsewhere and look at that"
 
 
-class Look(Struct, frozen=True, omit_defaults=True):
+class AccessEntry(Struct, frozen=True, omit_defaults=True):
     """Somebody looked."""
 
     utc: int
@@ -40,7 +40,7 @@ class Look(Struct, frozen=True, omit_defaults=True):
     """SHA-256 of the manifest of what was exported."""
 
 
-class Noted(Protocol):
+class AccessLogger(Protocol):
     """Whoever writes down that somebody looks, before they do: as look() does."""
 
     def __call__(
@@ -56,7 +56,7 @@ class Noted(Protocol):
     ) -> object: ...
 
 
-def looks_file(record: Path) -> Path:
+def access_log_file(record: Path) -> Path:
     """Beside the record, whatever it is called by."""
     place = record.resolve()
     return place.with_name(place.name + SUFFIX)
@@ -71,7 +71,7 @@ def account() -> str:
         return str(number)
 
 
-def look(
+def log_access(
     record: Path,
     what: str,
     of: str,
@@ -80,13 +80,13 @@ def look(
     reason: str = "",
     out: str = "",
     seal: str = "",
-) -> Look:
+) -> AccessEntry:
     """On the disk on return. CannotWrite, InUse: then nobody may look."""
     user = account()
     utc = time.time_ns() // 1000
-    made = Look(utc, who or user, user, what, of, reason, out, seal)
-    file = looks_file(record)
-    with written_to(file, _TODO, full=_FULL):
+    made = AccessEntry(utc, who or user, user, what, of, reason, out, seal)
+    file = access_log_file(record)
+    with reporting_write_errors(file, _TODO, full=_FULL):
         _append(file, msgspec.json.encode(made) + b"\n")
     return made
 
@@ -95,7 +95,7 @@ def _append(file: Path, line: bytes) -> None:
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     fd = os.open(file, flags, _MODE)
     try:
-        take_turn(fd, file)
+        lock_with_timeout(fd, file)
         size = os.fstat(fd).st_size
         torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"  # power went while it was written
         data = b"\n" * torn + line

@@ -14,21 +14,21 @@ import msgspec
 from controller.audit.errors import (
     CannotProve,
     IndexAhead,
+    NothingSigned,
     NotVoided,
     RecordProblem,
-    Unexplained,
-    Unsigned,
-    unreadable,
+    UnexplainedTail,
+    cannot_read,
 )
 from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES
-from controller.audit.format.records import Opened, Place
+from controller.audit.format.records import OpenedData, RecordPosition
 from controller.audit.format.segments import HEADER_SIZE, numbers, open_segment, segment_file
-from controller.audit.format.tail import Tail, Verdict, classify
-from controller.audit.read.lookup import Told
+from controller.audit.format.tail import Tail, TailVerdict, classify
+from controller.audit.read.lookup import LocatedRecord
 from controller.audit.read.reader import (
     ASK,
-    Segment,
-    Where,
+    EndPosition,
+    RecordSegment,
     good_frames,
     in_words,
     load,
@@ -37,9 +37,9 @@ from controller.audit.read.reader import (
     record_of,
     segments,
 )
-from controller.audit.read.selection import NothingThere
+from controller.audit.read.selection import NoMatch
 
-WRONG: Final = frozenset({Verdict.MISSING, Verdict.UNEXPLAINED})
+WRONG: Final = frozenset({TailVerdict.MISSING, TailVerdict.UNEXPLAINED})
 """A write that was cut off is no wrong end: whoever writes the record next sets it aside."""
 
 
@@ -62,14 +62,14 @@ def to_its_end(record: Path) -> Iterator[None]:
     also where that is why something is not there. Raises as check_end() does."""
     try:
         yield
-    except (NothingThere, CannotProve, IndexAhead, NotVoided, Unsigned):
+    except (NoMatch, CannotProve, IndexAhead, NotVoided, NothingSigned):
         check_end(record)
         raise
     check_end(record)
 
 
 class _Wrong(NamedTuple):
-    segment: Segment
+    segment: RecordSegment
     tail: Tail
 
     @property
@@ -77,10 +77,10 @@ class _Wrong(NamedTuple):
         return self.segment.number, self.tail.offset
 
     def problem(self) -> RecordProblem:
-        if self.tail.verdict is Verdict.MISSING:
+        if self.tail.verdict is TailVerdict.MISSING:
             return missing(self.segment, self.tail)
         what = f"offset {self.tail.offset}: {in_words(self.tail, self.segment)}"
-        return Unexplained(self.segment.file, what, ASK)
+        return UnexplainedTail(self.segment.file, what, ASK)
 
 
 def _wrong(record: Path) -> _Wrong | None:
@@ -97,7 +97,7 @@ CHUNK: Final = 1024 * 1024
 assert CHUNK > HEAD_SIZE + MOST_BYTES
 
 
-class Following:
+class Follower:
     """From the end of a record on. `more` gives what was written since it was last asked."""
 
     def __init__(self, record: Path) -> None:
@@ -116,7 +116,7 @@ class Following:
             self._opened = self._boot(segment.file, frame.data) or self._opened
 
     @property
-    def where(self) -> Where:
+    def where(self) -> EndPosition:
         """How far it has come."""
         return self._where
 
@@ -126,7 +126,7 @@ class Following:
         on its way there, and be gone after a loss of power."""
         return self._durable
 
-    def more(self) -> Iterator[Told]:
+    def more(self) -> Iterator[LocatedRecord]:
         """Damaged, CannotWrite."""
         while True:
             yield from self._of_segment()
@@ -151,22 +151,22 @@ class Following:
                 continue  # each of them but the last must be whole
             check_end(self._record)
 
-    def _of_segment(self) -> Iterator[Told]:
+    def _of_segment(self) -> Iterator[LocatedRecord]:
         file = segment_file(self._record, self._number)
         while True:
             chunk = _read(file, self._at)
             base, begin = self._at, self._where
             for frame in good_frames(chunk, 0, begin):
-                self._where = Where(frame.seq, frame.chain)
+                self._where = EndPosition(frame.seq, frame.chain)
                 self._durable = max(self._durable, frame.before)
                 self._at, self._good = base + frame.end, self._number
                 self._opened = self._boot(file, frame.data) or self._opened
-                place = Place(self._number, base + frame.offset, frame.seq)
-                yield Told(place, frame.data, record_of(file, frame), self._opened)
+                place = RecordPosition(self._number, base + frame.offset, frame.seq)
+                yield LocatedRecord(place, frame.data, record_of(file, frame), self._opened)
             if self._where == begin:
                 return
 
-    def _boot(self, file: Path, data: bytes) -> Opened | None:
+    def _boot(self, file: Path, data: bytes) -> OpenedData | None:
         if b'"kind":"opened"' not in data:
             return None
         try:
@@ -176,21 +176,21 @@ class Following:
         return found.data if found.kind == "opened" else None
 
 
-class Durable:
-    """What a `Following` gives, each record once one behind it says that it was on the disk."""
+class DurableRecords:
+    """What a `Follower` gives, each record once one behind it says that it was on the disk."""
 
-    def __init__(self, following: Following, begin: Iterable[Told] = ()) -> None:
+    def __init__(self, following: Follower, begin: Iterable[LocatedRecord] = ()) -> None:
         """`begin`: records that it has come to already."""
         self._following = following
         self._waiting = deque(begin)
 
-    def more(self) -> Iterator[Told]:
+    def more(self) -> Iterator[LocatedRecord]:
         """Damaged, CannotWrite."""
         self._waiting.extend(self._following.more())
         while self._waiting and self._waiting[0].place.seq <= self._following.durable:
             yield self._waiting.popleft()
 
-    def rest(self) -> Iterator[Told]:
+    def rest(self) -> Iterator[LocatedRecord]:
         """What no record behind it tells of, where none is going to come."""
         while self._waiting:
             yield self._waiting.popleft()
@@ -198,14 +198,14 @@ class Durable:
 
 class _Boot(msgspec.Struct, frozen=True):
     kind: str
-    data: Opened
+    data: OpenedData
 
 
 def _changed(file: Path) -> int:
     try:
         return file.stat().st_mtime_ns
     except OSError as problem:
-        raise unreadable(file, problem) from None
+        raise cannot_read(file, problem) from None
 
 
 def _read(file: Path, at: int) -> bytes:
@@ -213,4 +213,4 @@ def _read(file: Path, at: int) -> bytes:
         with open_segment(file) as opened:
             return os.pread(opened.fileno(), CHUNK, at)
     except OSError as problem:
-        raise unreadable(file, problem) from None
+        raise cannot_read(file, problem) from None

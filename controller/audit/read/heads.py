@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from controller.audit.errors import Damaged, NoRecord, unreadable
+from controller.audit.errors import NoRecord, RecordDamaged, cannot_read
 from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES, unpack
 from controller.audit.format.records import Record, Snapshot
 from controller.audit.format.segments import (
@@ -17,7 +17,7 @@ from controller.audit.format.segments import (
     segment_file,
 )
 from controller.audit.read.reader import ASK, record_of, snapshot_of
-from controller.audit.read.retirements import gone, kept_in
+from controller.audit.read.retirements import retirement_files, where_retired
 
 PUT_BACK: Final = "put them back from the archive"
 _MOST: Final = HEADER_SIZE + HEAD_SIZE + MOST_BYTES
@@ -39,11 +39,11 @@ def head(record: Path, number: int) -> FirstRecord:
             size = os.fstat(opened.fileno()).st_size
             data = opened.read(_MOST)
     except OSError as problem:
-        raise unreadable(file, problem) from None
+        raise cannot_read(file, problem) from None
     read_header(file, data, number, size)
     first = unpack(data, HEADER_SIZE)
     if first is None:
-        raise Damaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
+        raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
     found = record_of(file, first)
     return FirstRecord(number, found, snapshot_of(file, number, found))
 
@@ -57,7 +57,7 @@ def gone_before(record: Path) -> str:
     """Which segments the record begins without, in words; empty where it begins with the first,
     or where those before it were retired. NoRecord."""
     first = _there(record)[0]
-    if first == 1 or any(first <= one.number + 1 for one in kept_in(record)):
+    if first == 1 or any(first <= one.number + 1 for one in retirement_files(record)):
         return ""
     return f"segments before {first} are not here"
 
@@ -69,8 +69,8 @@ def segment_of(record: Path, seq: int) -> int:
     first = head(record, there[0])
     if seq < first.record.seq:
         what = f"record {seq} stands before segment {there[0]}, the first that is here"
-        retired = gone(record, seqs=(seq, seq))
-        raise Damaged(record, retired or what, "look into that case" if retired else ASK)
+        retired = where_retired(record, seqs=(seq, seq))
+        raise RecordDamaged(record, retired or what, "look into that case" if retired else ASK)
     low, high = 0, len(there)
     while high - low > 1:
         middle = (low + high) // 2

@@ -11,25 +11,25 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from controller.audit.errors import Damaged, NoRecord, unreadable
-from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES, Frame, unpack
-from controller.audit.format.records import Opened, Place, Record
+from controller.audit.errors import NoRecord, RecordDamaged, cannot_read
+from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES, RecordFrame, unpack
+from controller.audit.format.records import OpenedData, Record, RecordPosition
 from controller.audit.format.segments import numbers, open_segment, segment_file
 from controller.audit.read.heads import head, segment_of
 from controller.audit.read.reader import ASK, closed, read_segment, record_of
 from controller.procedure.model.effects import Tell
 
 
-class Told(NamedTuple):
+class LocatedRecord(NamedTuple):
     """A record with its place, its bytes, and the boot that it is of."""
 
-    place: Place
+    place: RecordPosition
     data: bytes
     record: Record
-    opened: Opened | None
+    opened: OpenedData | None
 
 
-def of_seqs(record: Path, first: int, last: int) -> Iterator[Told]:
+def of_seqs(record: Path, first: int, last: int) -> Iterator[LocatedRecord]:
     """Records by their numbers, as far as they are there. NoRecord, Damaged, CannotWrite."""
     for told in _from(record, segment_of(record, first)):
         if told.place.seq > last:
@@ -38,12 +38,12 @@ def of_seqs(record: Path, first: int, last: int) -> Iterator[Told]:
             yield told
 
 
-def of_rounds(record: Path, first: int, last: int) -> Iterator[Told]:
+def of_rounds(record: Path, first: int, last: int) -> Iterator[LocatedRecord]:
     """All records of these rounds, each from its first wager to the last record before the first
     wager of the next one; without those that begin a segment. NoRecord, Damaged, CannotWrite."""
     there = _there(record)
     begin = _before_round(record, there, first - 1)
-    lying: list[Told] = []
+    lying: list[LocatedRecord] = []
     """The first wager for the next round, and what follows on it."""
     at = 0
     for number in (one for one in there if one >= begin):
@@ -90,9 +90,9 @@ def _wagers(decision: Record) -> int | None:
     return counts[0] if counts else None
 
 
-def last_of(record: Path, count: int) -> list[Told]:
+def last_of(record: Path, count: int) -> list[LocatedRecord]:
     """So many records from the end. NoRecord, Damaged, CannotWrite."""
-    found: list[Told] = []
+    found: list[LocatedRecord] = []
     for number in reversed(_there(record)):
         tail = deque(_segment(record, number), count - len(found))
         found = [*tail, *found]
@@ -106,7 +106,7 @@ def last_round(record: Path) -> int:
     return max(told.record.round for told in _segment(record, _there(record)[-1]))
 
 
-def at(record: Path, place: Place) -> tuple[Frame, Record]:
+def at(record: Path, place: RecordPosition) -> tuple[RecordFrame, Record]:
     """The record at a place that somebody has noted. Damaged where there is another one."""
     file = segment_file(record, place.segment)
     try:
@@ -114,22 +114,22 @@ def at(record: Path, place: Place) -> tuple[Frame, Record]:
             opened.seek(place.offset)
             data = opened.read(HEAD_SIZE + MOST_BYTES)
     except OSError as problem:
-        raise unreadable(file, problem) from None
+        raise cannot_read(file, problem) from None
     frame = unpack(data, 0)
     if frame is None or frame.seq != place.seq:
-        raise Damaged(file, f"offset {place.offset}: record {place.seq} is not there", ASK)
+        raise RecordDamaged(file, f"offset {place.offset}: record {place.seq} is not there", ASK)
     return frame, record_of(file, frame)
 
 
-class Boots:
+class BootLookup:
     """The boots of a record's segments, for records that were found one by one."""
 
     def __init__(self, record: Path) -> None:
         self._record = record
-        self._known: dict[int, list[tuple[int, Opened | None]]] = {}
+        self._known: dict[int, list[tuple[int, OpenedData | None]]] = {}
         """Of each segment, the records from which on another boot's `opened` holds."""
 
-    def opened(self, place: Place) -> Opened | None:
+    def opened(self, place: RecordPosition) -> OpenedData | None:
         """Of the boot that this record is of. Damaged, CannotWrite."""
         if place.segment not in self._known:
             self._known[place.segment] = _boots(self._record, place.segment)
@@ -140,29 +140,29 @@ class Boots:
 _seq: Final = itemgetter(0)
 
 
-def _boots(record: Path, number: int) -> list[tuple[int, Opened | None]]:
-    found: list[tuple[int, Opened | None]] = []
+def _boots(record: Path, number: int) -> list[tuple[int, OpenedData | None]]:
+    found: list[tuple[int, OpenedData | None]] = []
     for told in _segment(record, number):
         if not found or told.record.kind == "opened":
             found.append((told.place.seq, told.opened))
     return found
 
 
-def _from(record: Path, number: int) -> Iterator[Told]:
+def _from(record: Path, number: int) -> Iterator[LocatedRecord]:
     there = _there(record)
     for one in there:
         if one >= number:
             yield from _segment(record, one, followed=one != there[-1])
 
 
-def _segment(record: Path, number: int, *, followed: bool = False) -> Iterator[Told]:
+def _segment(record: Path, number: int, *, followed: bool = False) -> Iterator[LocatedRecord]:
     segment = read_segment(record, number)
     opened = segment.snapshot.opened or None
     for frame in segment.frames:
         found = record_of(segment.file, frame)
         if found.kind == "opened":
-            opened = msgspec.json.decode(found.data, type=Opened)
-        yield Told(segment.place(frame), frame.data, found, opened)
+            opened = msgspec.json.decode(found.data, type=OpenedData)
+        yield LocatedRecord(segment.place(frame), frame.data, found, opened)
     if followed:
         closed(segment)
 

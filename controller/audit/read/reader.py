@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from controller.audit.errors import Damaged, Missing, unreadable
-from controller.audit.format.frames import Frame, chain_start, unpack
-from controller.audit.format.records import Place, Record, Snapshot, read_record
+from controller.audit.errors import RecordDamaged, RecordsMissing, cannot_read
+from controller.audit.format.frames import RecordFrame, chain_start, unpack
+from controller.audit.format.records import Record, RecordPosition, Snapshot, read_record
 from controller.audit.format.segments import (
     HEADER_SIZE,
     numbers,
@@ -20,28 +20,28 @@ from controller.audit.format.segments import (
     read_header,
     segment_file,
 )
-from controller.audit.format.tail import Tail, Verdict, classify
+from controller.audit.format.tail import Tail, TailVerdict, classify
 
 ASK = "put it back from the archive, or keep it for whoever looks into it"
 
 
-class Where(NamedTuple):
+class EndPosition(NamedTuple):
     """How far a record goes."""
 
     seq: int
     chain: bytes
 
 
-class Segment(NamedTuple):
+class RecordSegment(NamedTuple):
     """One segment, read and held against itself."""
 
     file: Path
     number: int
     buffer: bytes
-    before: Where
+    before: EndPosition
     """Where the record stood before it, as its snapshot says."""
     snapshot: Snapshot
-    frames: list[Frame]
+    frames: list[RecordFrame]
     """The good ones, the snapshot's first."""
 
     @property
@@ -49,14 +49,14 @@ class Segment(NamedTuple):
         return self.frames[-1].end
 
     @property
-    def after(self) -> Where:
-        return Where(self.frames[-1].seq, self.frames[-1].chain)
+    def after(self) -> EndPosition:
+        return EndPosition(self.frames[-1].seq, self.frames[-1].chain)
 
     def tail(self) -> Tail:
         return classify(self.buffer, self.end, self.after.seq)
 
-    def place(self, frame: Frame) -> Place:
-        return Place(self.number, frame.offset, frame.seq)
+    def place(self, frame: RecordFrame) -> RecordPosition:
+        return RecordPosition(self.number, frame.offset, frame.seq)
 
 
 def load(file: Path, number: int) -> bytes:
@@ -68,45 +68,45 @@ def load(file: Path, number: int) -> bytes:
             opened.seek(0)
             buffer = opened.read(size)
     except OSError as problem:
-        raise unreadable(file, problem) from None
+        raise cannot_read(file, problem) from None
     read_header(file, buffer, number, len(buffer))  # once more: it may have been cut off
     return buffer
 
 
-def record_of(file: Path, frame: Frame) -> Record:
+def record_of(file: Path, frame: RecordFrame) -> Record:
     """The record in a frame. Damaged."""
     try:
         record = read_record(frame.data)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         what = f"offset {frame.offset}, seq {frame.seq}: is no record: {problem}"
-        raise Damaged(file, what, ASK) from None
+        raise RecordDamaged(file, what, ASK) from None
     if record.seq != frame.seq:
         what = f"offset {frame.offset}: the frame says seq {frame.seq}, the record {record.seq}"
-        raise Damaged(file, what, ASK)
+        raise RecordDamaged(file, what, ASK)
     return record
 
 
 def snapshot_of(file: Path, number: int, record: Record) -> Snapshot:
     """The snapshot that a segment begins with. Damaged."""
     if record.kind != "snapshot":
-        raise Damaged(file, f"begins with a {record.kind}, not with a snapshot", ASK)
+        raise RecordDamaged(file, f"begins with a {record.kind}, not with a snapshot", ASK)
     try:
         snapshot = msgspec.json.decode(record.data, type=Snapshot)
         chain = bytes.fromhex(snapshot.chain)
         frontier = [bytes.fromhex(one) for one in snapshot.frontier]
     except (msgspec.DecodeError, ValueError) as problem:
-        raise Damaged(file, f"its snapshot cannot be read: {problem}", ASK) from None
+        raise RecordDamaged(file, f"its snapshot cannot be read: {problem}", ASK) from None
     sizes = {len(chain), *map(len, frontier)}
     if snapshot.segment != number or sizes != {32}:
-        raise Damaged(file, "its snapshot is of another segment or has no right hashes", ASK)
+        raise RecordDamaged(file, "its snapshot is of another segment or has no right hashes", ASK)
     if len(frontier) != (record.seq - 1).bit_count():
-        raise Damaged(file, f"its snapshot's tree is none of {record.seq - 1} records", ASK)
+        raise RecordDamaged(file, f"its snapshot's tree is none of {record.seq - 1} records", ASK)
     if record.seq == 1 and chain != chain_start(snapshot.origin):
-        raise Damaged(file, "the record does not begin with the chain of its origin", ASK)
+        raise RecordDamaged(file, "the record does not begin with the chain of its origin", ASK)
     return snapshot
 
 
-def read_segment(record: Path, number: int, after: Where | None = None) -> Segment:
+def read_segment(record: Path, number: int, after: EndPosition | None = None) -> RecordSegment:
     """Segment `number`, up to its last good frame; `after`: where the one before it ends.
 
     Damaged where it does not begin as it must."""
@@ -114,21 +114,23 @@ def read_segment(record: Path, number: int, after: Where | None = None) -> Segme
     buffer = load(file, number)
     first = unpack(buffer, HEADER_SIZE)
     if first is None:
-        raise Damaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
+        raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
     snapshot = snapshot_of(file, number, record_of(file, first))
-    before = Where(first.seq - 1, bytes.fromhex(snapshot.chain))
+    before = EndPosition(first.seq - 1, bytes.fromhex(snapshot.chain))
     if after is not None and before != after:
         what = f"goes on from seq {before.seq}, the segment before it ends with {after.seq}"
         if before.seq == after.seq:
             what = f"goes on from another chain than the segment before it has at seq {after.seq}"
-        raise Damaged(file, what, ASK)
+        raise RecordDamaged(file, what, ASK)
     frames = list(good_frames(buffer, HEADER_SIZE, before))
     if not frames:
-        raise Damaged(file, f"offset {HEADER_SIZE}: the chain of seq {first.seq} is wrong", ASK)
-    return Segment(file, number, buffer, before, snapshot, frames)
+        raise RecordDamaged(
+            file, f"offset {HEADER_SIZE}: the chain of seq {first.seq} is wrong", ASK
+        )
+    return RecordSegment(file, number, buffer, before, snapshot, frames)
 
 
-def good_frames(buffer: bytes, at: int, where: Where) -> Iterator[Frame]:
+def good_frames(buffer: bytes, at: int, where: EndPosition) -> Iterator[RecordFrame]:
     """The frames that continue the record from `where`, up to the first that does not."""
     seq, chain = where
     while (frame := unpack(buffer, at)) is not None:
@@ -141,11 +143,11 @@ def good_frames(buffer: bytes, at: int, where: Where) -> Iterator[Frame]:
         at = frame.end
 
 
-def segments(record: Path, start: int | None = None) -> Iterator[Segment]:
+def segments(record: Path, start: int | None = None) -> Iterator[RecordSegment]:
     """The segments of a record in their order, each held against the one before it; only the last
     may have something behind its last good frame. Damaged, Missing."""
     there = [number for number in numbers(record) if start is None or number >= start]
-    after: Where | None = None
+    after: EndPosition | None = None
     for number in there:
         segment = read_segment(record, number, after)
         if number != there[-1]:
@@ -154,29 +156,29 @@ def segments(record: Path, start: int | None = None) -> Iterator[Segment]:
         after = segment.after
 
 
-def closed(segment: Segment) -> None:
+def closed(segment: RecordSegment) -> None:
     """Nothing may stand behind the last good frame of a segment that is followed by another."""
     tail = segment.tail()
-    if tail.verdict is not Verdict.CLEAN:
-        raise Damaged(segment.file, f"offset {tail.offset}: {in_words(tail, segment)}", ASK)
+    if tail.verdict is not TailVerdict.CLEAN:
+        raise RecordDamaged(segment.file, f"offset {tail.offset}: {in_words(tail, segment)}", ASK)
 
 
-def in_words(tail: Tail, segment: Segment) -> str:
+def in_words(tail: Tail, segment: RecordSegment) -> str:
     last = segment.after.seq
-    if tail.verdict is Verdict.MISSING:
+    if tail.verdict is TailVerdict.MISSING:
         what = f"records after seq {last} cannot be read from there on"
         return f"{what}; those up to seq {tail.needed} at least were acknowledged"
-    if tail.verdict is Verdict.TORN:
+    if tail.verdict is TailVerdict.TORN:
         return f"a write after seq {last} was cut off; {tail.size} bytes of it are left"
     return f"{tail.size} bytes after seq {last} that no cut-off write explains"
 
 
-def missing(segment: Segment, tail: Tail) -> Missing:
+def missing(segment: RecordSegment, tail: Tail) -> RecordsMissing:
     what = f"offset {tail.offset}: {in_words(tail, segment)}"
-    return Missing(segment.file, what, ASK)
+    return RecordsMissing(segment.file, what, ASK)
 
 
-def records(record: Path, start: int | None = None) -> Iterator[tuple[Place, Record]]:
+def records(record: Path, start: int | None = None) -> Iterator[tuple[RecordPosition, Record]]:
     """Every record, in order, from segment `start` on."""
     for segment in segments(record, start):
         for frame in segment.frames:

@@ -25,13 +25,13 @@ from controller.audit.format.notes import (
     NoteProblem,
     SigningKey,
     VerifierKey,
+    format_note,
     parse_checkpoint,
     parse_note,
-    signed,
-    verified,
+    verify_note,
 )
 from controller.audit.format.records import DeviceCursor
-from controller.audit.read.reader import Where
+from controller.audit.read.reader import EndPosition
 from controller.audit.read.signatures import check_table_key, signed_checkpoint
 
 RETIRED: Final = "retired"
@@ -45,7 +45,7 @@ _LATEST: Final = 253_402_300_800_000_000
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
 
 
-class Step(Struct, frozen=True, forbid_unknown_fields=True):
+class TreeStep(Struct, frozen=True, forbid_unknown_fields=True):
     """How the tree grew: from the size of the step before it to this one."""
 
     size: int
@@ -53,7 +53,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
     """Of the largest whole subtrees between the two, in order."""
 
 
-class Card(Struct, frozen=True, forbid_unknown_fields=True):
+class FaceDownCard(Struct, frozen=True, forbid_unknown_fields=True):
     """A card that was dealt face down in what was retired, and may be turned over behind it."""
 
     round: int
@@ -62,7 +62,7 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True):
     """What the commitment binds; null where it stood in no segment that was here."""
 
 
-class Sums(Struct, frozen=True):
+class SegmentSummary(Struct, frozen=True):
     """What some whole segments come to."""
 
     segments: tuple[int, int]
@@ -74,20 +74,20 @@ class Sums(Struct, frozen=True):
     root: str
     """Of the tree over all records up to the last of them."""
     chain: str
-    tree: tuple[Step, ...]
+    tree: tuple[TreeStep, ...]
     """From the record before the first of them on: at each checkpoint that a witness has
     countersigned, at the last of them, and at `checkpoint`."""
     checkpoint: str
     """The first signed note over all of them."""
     certificates: tuple[str, ...]
     """Of the boots that have signed these checkpoints."""
-    hole: Card | None
-    drawn: tuple[Card, ...]
+    hole: FaceDownCard | None
+    drawn: tuple[FaceDownCard, ...]
     tails: tuple[str, ...]
     """Files of what was set aside, of which their records tell."""
 
 
-class Retirement(Sums, frozen=True, forbid_unknown_fields=True):
+class Retirement(SegmentSummary, frozen=True, forbid_unknown_fields=True):
     """Some whole segments that were taken out together."""
 
     case: str
@@ -101,7 +101,7 @@ class Retirement(Sums, frozen=True, forbid_unknown_fields=True):
         return f"{datetime.fromtimestamp(self.utc // 10**6, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-class Kept(NamedTuple):
+class RetirementFile(NamedTuple):
     """The file of a retirement, read; who signed it is not looked at yet."""
 
     name: str
@@ -117,12 +117,12 @@ class Kept(NamedTuple):
     """Why it cannot be read."""
 
 
-class Before(NamedTuple):
+class RetiredPart(NamedTuple):
     """What all retirements of a record come to."""
 
     segment: int
     """The last one."""
-    where: Where
+    where: EndPosition
     frontier: tuple[Hash, ...]
     roots: dict[int, Hash]
     """By size: where a witness has countersigned, and at each end."""
@@ -131,7 +131,7 @@ class Before(NamedTuple):
     """Records that the checkpoint in the last one is over."""
 
 
-class Changed(ValueError):
+class RetirementChanged(ValueError):
     """A file of a retirement is not what the table's key has signed."""
 
 
@@ -141,34 +141,34 @@ class Changed(ValueError):
 def written(said: Retirement, origin: str, key: SigningKey) -> bytes:
     line = msgspec.json.encode(said)
     text = f"{TITLE}\n{origin}\n{sha256(line).hexdigest()}\n"
-    return line + b"\n" + signed(text, key.sign(text)).encode()
+    return line + b"\n" + format_note(text, key.sign(text)).encode()
 
 
 def note_file(record: Path, number: int) -> Path:
     return record / RETIRED / f"{number:08d}.note"
 
 
-def kept_in(record: Path) -> list[Kept]:
+def retirement_files(record: Path) -> list[RetirementFile]:
     """The files that are there, in order."""
     place = record / RETIRED
     names = sorted(one.name for one in place.iterdir()) if place.is_dir() else []
     return [_kept(place / name) for name in names if NAME.fullmatch(name)]
 
 
-def _kept(file: Path) -> Kept:
+def _kept(file: Path) -> RetirementFile:
     name, number = f"{RETIRED}/{file.name}", int(file.stem)
     try:
         with file.open("rb") as opened:
             line, _, rest = opened.read(_MOST).partition(b"\n")
         said, note = msgspec.json.decode(line, type=Retirement), rest.decode()
     except OSError as problem:
-        return Kept(name, number, None, "", "", f"cannot be read: {problem.strerror}")
+        return RetirementFile(name, number, None, "", "", f"cannot be read: {problem.strerror}")
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        return Kept(name, number, None, "", "", f"cannot be read: {problem}")
+        return RetirementFile(name, number, None, "", "", f"cannot be read: {problem}")
     hashes = (said.root, said.chain, said.case, said.seal)
     if not all(map(_HEX.fullmatch, hashes)) or not 0 <= said.utc < _LATEST:
-        return Kept(name, number, None, "", "", "has no right hashes, or time")
-    return Kept(name, number, said, sha256(line).hexdigest(), note, "")
+        return RetirementFile(name, number, None, "", "", "has no right hashes, or time")
+    return RetirementFile(name, number, said, sha256(line).hexdigest(), note, "")
 
 
 def sha256_of(file: Path) -> str:
@@ -183,7 +183,7 @@ def sha256_of(file: Path) -> str:
 # --- what they come to ------------------------------------------------------------------------
 
 
-def before(kept: Sequence[Kept], origin: str, table: VerifierKey) -> Before:
+def before(kept: Sequence[RetirementFile], origin: str, table: VerifierKey) -> RetiredPart:
     """All of them together, from the first record on. Changed, where one of them is not what this
     table's key has signed, or does not go on from the one before it."""
     segment = seq = size = 0
@@ -195,34 +195,34 @@ def before(kept: Sequence[Kept], origin: str, table: VerifierKey) -> Before:
         try:
             said = _signed(one, origin, table)
             if said.segments[0] != segment + 1 or said.records[0] != seq + 1:
-                raise Changed(f"does not go on from segment {segment}, record {seq}")
+                raise RetirementChanged(f"does not go on from segment {segment}, record {seq}")
             if said.segments[1] != one.number:
-                raise Changed(f"is of segments up to {said.segments[1]}")
+                raise RetirementChanged(f"is of segments up to {said.segments[1]}")
             grown = list(_grown(tree, said))
             if not grown:
-                raise Changed("has no tree")
+                raise RetirementChanged("has no tree")
             segment, seq, size = one.number, said.records[1], grown[-1].end
             tree = next((span for span in grown if span.end == seq), tree)
             if tree.end != seq or root_of(tree).hex() != said.root:
-                raise Changed(f"its tree has another root at record {seq}")
+                raise RetirementChanged(f"its tree has another root at record {seq}")
             certified = [read_certificate(note, table) for note in said.certificates]
             _check_checkpoint(said, grown[-1], certified)
-        except (Changed, NoteProblem, ValueError) as problem:
-            raise Changed(f"{one.name}: {problem}") from None
+        except (RetirementChanged, NoteProblem, ValueError) as problem:
+            raise RetirementChanged(f"{one.name}: {problem}") from None
         chain = bytes.fromhex(said.chain)
         roots |= {span.end: root_of(span) for span in grown if span.end <= seq}
         boots += certified
-    return Before(segment, Where(seq, chain), tree.hashes, roots, tuple(boots), size)
+    return RetiredPart(segment, EndPosition(seq, chain), tree.hashes, roots, tuple(boots), size)
 
 
-def _signed(one: Kept, origin: str, table: VerifierKey) -> Retirement:
+def _signed(one: RetirementFile, origin: str, table: VerifierKey) -> Retirement:
     if one.said is None:
-        raise Changed(one.wrong)
+        raise RetirementChanged(one.wrong)
     check_table_key(table, origin)
     note = parse_note(one.note)
-    verified(note, (table,))
+    verify_note(note, (table,))
     if note.text != f"{TITLE}\n{origin}\n{one.digest}\n":
-        raise Changed("is not what the table's key has signed")
+        raise RetirementChanged("is not what the table's key has signed")
     return one.said
 
 
@@ -230,7 +230,7 @@ def _grown(tree: Span, said: Retirement) -> Iterator[Span]:
     """The tree at each step. ValueError."""
     for step in said.tree:
         if step.size <= tree.end:
-            raise Changed("the steps of its tree do not go on")
+            raise RetirementChanged("the steps of its tree do not go on")
         hashes = [bytes.fromhex(one) for one in step.hashes]
         tree = merged(tree, Span.of(tree.end, step.size, hashes))
         yield tree
@@ -245,17 +245,17 @@ def _check_checkpoint(said: Retirement, tree: Span, boots: Iterable[Certificate]
         if (boot.verifier.name, boot.verifier.key_id) in ids:
             signed_checkpoint(note, boot)
             if (checkpoint.size, checkpoint.root) != (tree.end, root_of(tree)):
-                raise Changed("its checkpoint is over another tree")
+                raise RetirementChanged("its checkpoint is over another tree")
             return
-    raise Changed("its checkpoint is signed by no boot of the record")
+    raise RetirementChanged("its checkpoint is signed by no boot of the record")
 
 
 def root_of(tree: Span) -> Hash:
     return tree.frontier().root()
 
 
-def step(tree: Span) -> Step:
-    return Step(tree.end, tuple(one.hex() for one in tree.hashes))
+def step(tree: Span) -> TreeStep:
+    return TreeStep(tree.end, tuple(one.hex() for one in tree.hashes))
 
 
 # --- in words ---------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def in_words(said: Retirement) -> str:
     return f"{retired}, root {said.root}; case sha256 {said.case}"
 
 
-def gone(
+def where_retired(
     record: Path,
     *,
     rounds: tuple[int, int] = (0, 0),
@@ -276,7 +276,7 @@ def gone(
 ) -> str:
     """What of this was retired, and where it is; empty where nothing was. Nothing is proven here:
     it says where to look."""
-    told = [one.said for one in kept_in(record) if one.said is not None]
+    told = [one.said for one in retirement_files(record) if one.said is not None]
     for said in told:
         found = _asked(said, rounds, seqs, day)
         if found:

@@ -15,20 +15,20 @@ from zlib import crc32
 
 from controller.audit.format.frames import HEAD, HEAD_SIZE, MOST_BYTES
 from controller.audit.format.merkle import Hash, blocks, folded
-from controller.audit.read.reader import Where
+from controller.audit.read.reader import EndPosition
 
 _BEFORE_CRC: Final = 4
 _BEHIND_CRC: Final = 8
 
 
-class Scanned(NamedTuple):
+class ScannedFrames(NamedTuple):
     """The good frames of a segment."""
 
     records: list[bytes]
     offsets: list[int]
     """Where their frames begin."""
     leaves: list[Hash]
-    where: Where
+    where: EndPosition
     """How far the record goes with them."""
     end: int
     """Where the last of them ends."""
@@ -40,7 +40,7 @@ class Scanned(NamedTuple):
     """Why what stands at `end` is not the next one; empty where zeros stand there."""
 
 
-def scan(buffer: bytes, at: int, where: Where) -> Scanned:
+def scan(buffer: bytes, at: int, where: EndPosition) -> ScannedFrames:
     """The frames from `at` on that continue the record from `where`."""
     seq, chain = where
     why = ""
@@ -83,7 +83,9 @@ def scan(buffer: bytes, at: int, where: Where) -> Scanned:
     if not buffer[at:].rstrip(b"\0"):
         why = ""
     ends = (durable[0], durable[-1]) if durable else (0, 0)
-    return Scanned(records, offsets, leaves, Where(seq, chain), at, _back(durable), ends, why)
+    return ScannedFrames(
+        records, offsets, leaves, EndPosition(seq, chain), at, _back(durable), ends, why
+    )
 
 
 def _back(durable: list[int]) -> list[int]:

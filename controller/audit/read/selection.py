@@ -14,16 +14,16 @@ from controller.audit.format.records import Record
 from controller.audit.format.segments import numbers, segment_file
 from controller.audit.read.heads import PUT_BACK, gone_before
 from controller.audit.read.reader import closed, load, read_segment, record_of
-from controller.audit.read.retirements import gone
+from controller.audit.read.retirements import where_retired
 
 _ROUND: Final = re.compile(rb'"round":([0-9]{1,19}),')
 
 
-class NothingThere(RecordProblem):
+class NoMatch(RecordProblem):
     """The record has nothing of what was asked for."""
 
 
-class Pick(Struct, frozen=True):
+class Selection(Struct, frozen=True):
     """Rounds from one to another, a gaming day, segments up to one, or, without any, all."""
 
     first: int = 0
@@ -57,15 +57,15 @@ class Pick(Struct, frozen=True):
         return f"gaming day {self.day}" if self.day else "all"
 
 
-def nothing_of(record: Path, pick: Pick, allowed: str) -> NothingThere:
+def no_match(record: Path, pick: Selection, allowed: str) -> NoMatch:
     """Why there is none: it may have been retired, or stand in segments that are gone. NoRecord."""
-    retired = gone(record, rounds=(pick.first, pick.last), day=pick.day)
+    retired = where_retired(record, rounds=(pick.first, pick.last), day=pick.day)
     if retired:
-        return NothingThere(record, retired, "look into that case")
+        return NoMatch(record, retired, "look into that case")
     before = gone_before(record)
     if not before:
-        return NothingThere(record, f"has nothing of {pick}", allowed)
-    return NothingThere(record, f"{before}, and nothing of {pick} in the others", PUT_BACK)
+        return NoMatch(record, f"has nothing of {pick}", allowed)
+    return NoMatch(record, f"{before}, and nothing of {pick} in the others", PUT_BACK)
 
 
 class Match(NamedTuple):
@@ -76,8 +76,8 @@ class Match(NamedTuple):
     """It is a checkpoint, which only a later one is over."""
 
 
-def matching(
-    record: Path, pick: Pick, tell: Callable[[int], None] = lambda number: None
+def matches(
+    record: Path, pick: Selection, tell: Callable[[int], None] = lambda number: None
 ) -> Iterator[Match]:
     """Where all that was picked stands; `tell` is told of each segment. Damaged, NoRecord."""
     there = numbers(record)

@@ -13,16 +13,16 @@ from controller.audit.format.notes import (
     TABLE_KEY,
     Checkpoint,
     KeyKind,
-    Note,
     NoteProblem,
     Signature,
+    SignedNote,
     VerifierKey,
     parse_checkpoint,
     parse_note,
-    verified,
+    verify_note,
 )
-from controller.audit.format.records import NoteData, Opened, Place, Record
-from controller.audit.read.reader import ASK, Segment
+from controller.audit.format.records import NoteData, OpenedData, Record, RecordPosition
+from controller.audit.read.reader import ASK, RecordSegment
 
 _OTHER: Final = "ask the table's floor whether its key was changed, and by whom"
 
@@ -35,7 +35,7 @@ class OtherKey(BadSignature):
     """The table's key is not the one that it was, or that was given."""
 
 
-class Signed(Struct, frozen=True):
+class SignedCheckpoint(Struct, frozen=True):
     """A checkpoint in the record, rightly signed by a key that the table's key has certified."""
 
     seq: int
@@ -48,7 +48,7 @@ class Signed(Struct, frozen=True):
     """The boot key's, without those of others."""
 
 
-class Signatures:
+class SignatureReader:
     """Read along with a record, from any segment on. All problems are BadSignature."""
 
     def __init__(self, origin: str, table: VerifierKey | None = None) -> None:
@@ -58,7 +58,7 @@ class Signatures:
         self._note = ""
         self._certificate: Certificate | None = None
 
-    def begin(self, segment: Segment) -> None:
+    def begin(self, segment: RecordSegment) -> None:
         """What the first segment says of those before it."""
         snapshot = segment.snapshot
         if snapshot.opened is not UNSET:
@@ -66,12 +66,12 @@ class Signatures:
         if snapshot.certificate is not UNSET:
             self._certified(str(segment.file), snapshot.certificate)
 
-    def take(self, place: Place, record: Record) -> Signed | None:
+    def take(self, place: RecordPosition, record: Record) -> SignedCheckpoint | None:
         """The next record; what it signs, if it is a checkpoint."""
         where = str(place)
         try:
             if record.kind == "opened":
-                self._opened(where, msgspec.json.decode(record.data, type=Opened))
+                self._opened(where, msgspec.json.decode(record.data, type=OpenedData))
             elif record.kind == "certificate":
                 self._certified(where, _note(record))
             elif record.kind == "checkpoint":
@@ -80,7 +80,7 @@ class Signatures:
             raise BadSignature(where, f"its {record.kind} cannot be read: {problem}", ASK) from None
         return None
 
-    def _opened(self, where: str, opened: Opened) -> None:
+    def _opened(self, where: str, opened: OpenedData) -> None:
         try:
             found = VerifierKey.parse(opened.table_key)
             check_table_key(found, self._origin)
@@ -104,7 +104,7 @@ class Signatures:
             raise BadSignature(where, f"a certificate of {found.origin}, another record", ASK)
         self._note, self._certificate = note, found
 
-    def _signed(self, where: str, record: Record, text: str) -> Signed:
+    def _signed(self, where: str, record: Record, text: str) -> SignedCheckpoint:
         key = self._certificate
         if key is None or key.boot != record.boot:
             raise BadSignature(where, "a checkpoint of a boot without a certificate", ASK)
@@ -116,19 +116,21 @@ class Signatures:
         if said.size >= record.seq:
             what = f"a checkpoint over {said.size} records, of which not all stand before it"
             raise BadSignature(where, what, ASK)
-        return Signed(record.seq, record.boot, text, said, self._note, signature_of(note, key))
+        return SignedCheckpoint(
+            record.seq, record.boot, text, said, self._note, signature_of(note, key)
+        )
 
 
-def signed_checkpoint(note: Note, key: Certificate) -> Checkpoint:
+def signed_checkpoint(note: SignedNote, key: Certificate) -> Checkpoint:
     """What a checkpoint says that the key of this boot has signed. NoteProblem."""
-    verified(note, (key.verifier,))
+    verify_note(note, (key.verifier,))
     said = parse_checkpoint(note.text)
     if said.origin != key.origin:
         raise NoteProblem(f"a checkpoint of {said.origin}, another record")
     return said
 
 
-def signature_of(note: Note, key: Certificate) -> Signature:
+def signature_of(note: SignedNote, key: Certificate) -> Signature:
     """The line of a note that this boot's key has signed, as it is known to have."""
     mine = (key.verifier.name, key.verifier.key_id)
     return next(one for one in note.signatures if (one.name, one.key_id) == mine)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from controller.audit.replay.entries import Made, entry, read_made, read_said, read_turned_down
-from controller.audit.replay.hole_opening import Hole, holes_of, open_hole
+from controller.audit.replay.entries import (
+    DecisionData,
+    decode_decision,
+    decode_event,
+    decode_refusal,
+    event_entry,
+)
+from controller.audit.replay.hole_opening import SealedHoleCard, open_hole_card, sealed_hole_cards
 from controller.audit.replay.identity import (
     PROCEDURE,
     identity_of,
@@ -12,29 +18,35 @@ from controller.audit.replay.identity import (
     software_name,
     source_hash,
 )
-from controller.audit.replay.replay import Disagrees, OtherProcedure, Replay, at_rest, fold
-from controller.audit.replay.tail_approval import Acceptance, Bytes
+from controller.audit.replay.replay import (
+    OtherProcedure,
+    RecordReplay,
+    ReplayMismatch,
+    at_rest,
+    replay_opening,
+)
+from controller.audit.replay.tail_approval import TailApproval, UnexplainedBytes
 
 __all__ = [
     "PROCEDURE",
-    "Acceptance",
-    "Bytes",
-    "Disagrees",
-    "Hole",
-    "Made",
+    "DecisionData",
     "OtherProcedure",
-    "Replay",
+    "RecordReplay",
+    "ReplayMismatch",
+    "SealedHoleCard",
+    "TailApproval",
+    "UnexplainedBytes",
     "at_rest",
-    "entry",
-    "fold",
-    "holes_of",
+    "decode_decision",
+    "decode_event",
+    "decode_refusal",
+    "event_entry",
     "identity_of",
-    "open_hole",
+    "open_hole_card",
     "proc_of",
     "procedure_of",
-    "read_made",
-    "read_said",
-    "read_turned_down",
+    "replay_opening",
+    "sealed_hole_cards",
     "software_name",
     "source_hash",
 ]

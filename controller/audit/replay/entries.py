@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from controller.audit.format.hole_cards import COMMITMENT_SIZE, SEALED_TEXT
-from controller.audit.format.records import DeviceCursor, Entry, Record, by
+from controller.audit.format.records import DeviceCursor, Record, RecordEntry, record_actor
 from controller.procedure.engine import EVENTS
 from controller.procedure.model.effects import (
     Corrected,
@@ -55,7 +55,7 @@ else:  # told apart by their type when they are read
     AnyEffect = reduce(or_, EFFECTS)
 
 
-class Made(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class DecisionData(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """The `data` of a decision."""
 
     event: AnyEvent
@@ -65,7 +65,7 @@ class Made(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """The opening of a card that lies face down, for surveillance, in base64."""
 
 
-class TurnedDown(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class RefusalData(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """The `data` of a refusal."""
 
     event: AnyEvent
@@ -73,7 +73,7 @@ class TurnedDown(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     why: str
 
 
-class Said(Struct, frozen=True, gc=False):
+class RecordedEvent(Struct, frozen=True, gc=False):
     """Of either no more than what the procedure was told."""
 
     event: AnyEvent
@@ -90,7 +90,7 @@ _NO_CARD: Final = -1
 # --- what is recorded -------------------------------------------------------------------------
 
 
-def entry(
+def event_entry(
     event: Event,
     answer: Decision | Refused,
     before: State,
@@ -98,31 +98,31 @@ def entry(
     cursor: DeviceCursor | None = None,
     sealed: str = "",
     cause: int = 0,
-) -> Entry:
+) -> RecordEntry:
     """What to record of an event that met the state `before`.
 
     `cursor`: where the device stands that told it. `sealed`: of a card that came face down.
     ValueError where it would not be what a record must have of such a card."""
     if isinstance(answer, Decision):
-        return decision(event, answer, cursor=cursor, sealed=sealed, cause=cause)
+        return decision_entry(event, answer, cursor=cursor, sealed=sealed, cause=cause)
     if sealed:
         raise ValueError(f"a {type(event).__name__} that was refused has nothing sealed")
-    return refusal(event, answer, before, cursor=cursor, cause=cause)
+    return refusal_entry(event, answer, before, cursor=cursor, cause=cause)
 
 
-def decision(
+def decision_entry(
     event: Event,
     answer: Decision,
     *,
     cursor: DeviceCursor | None = None,
     sealed: str = "",
     cause: int = 0,
-) -> Entry:
+) -> RecordEntry:
     _check_hidden(event, cursor, sealed)
-    return Entry(
+    return RecordEntry(
         "decision",
-        by(event.actor),
-        Made(event, answer.rows, answer.effects, sealed or UNSET),
+        record_actor(event.actor),
+        DecisionData(event, answer.rows, answer.effects, sealed or UNSET),
         answer.state.round,
         cause,
         cursor,
@@ -131,16 +131,16 @@ def decision(
     )
 
 
-def refusal(
+def refusal_entry(
     event: Event,
     answer: Refused,
     before: State,
     *,
     cursor: DeviceCursor | None = None,
     cause: int = 0,
-) -> Entry:
-    data = TurnedDown(_untold(event, before), answer.id, answer.why)
-    return Entry("refusal", by(event.actor), data, before.round, cause, cursor)
+) -> RecordEntry:
+    data = RefusalData(_untold(event, before), answer.id, answer.why)
+    return RecordEntry("refusal", record_actor(event.actor), data, before.round, cause, cursor)
 
 
 def signs(effects: tuple[Effect, ...]) -> bool:
@@ -177,19 +177,19 @@ def _untold(event: Event, before: State) -> Event:
 
 # --- how it is read back ----------------------------------------------------------------------
 
-read_made: Final = msgspec.json.Decoder(Made).decode
-read_turned_down: Final = msgspec.json.Decoder(TurnedDown).decode
-read_said: Final = msgspec.json.Decoder(Said).decode
+decode_decision: Final = msgspec.json.Decoder(DecisionData).decode
+decode_refusal: Final = msgspec.json.Decoder(RefusalData).decode
+decode_event: Final = msgspec.json.Decoder(RecordedEvent).decode
 
 
-def read_decision(record: Record) -> Made:
+def read_decision(record: Record) -> DecisionData:
     """msgspec.DecodeError, also where it says more or less than a decision does."""
-    return read_made(_data(record, "decision"))
+    return decode_decision(_data(record, "decision"))
 
 
-def read_refusal(record: Record) -> TurnedDown:
+def read_refusal(record: Record) -> RefusalData:
     """msgspec.DecodeError, also where it says more or less than a refusal does."""
-    return read_turned_down(_data(record, "refusal"))
+    return decode_refusal(_data(record, "refusal"))
 
 
 def _data(record: Record, kind: str) -> Any:

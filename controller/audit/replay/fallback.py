@@ -18,7 +18,7 @@ from controller.procedure.model.state import Shoe, State, Step
 from controller.procedure.rows import BETWEEN
 
 
-class Standing(Struct, frozen=True):
+class OtherCodeState(Struct, frozen=True):
     """How a table stands under code that is not ours."""
 
     rests: bool
@@ -63,31 +63,31 @@ _AT_REST: Final = frozenset(step.value for step in (Step.CLOSED, *BETWEEN))
 _SHUFFLES: Final = frozenset({Tell.SHUFFLE.value, Tell.CHANGE_DECKS.value})
 
 
-def standing(state: bytes) -> Standing:
+def state_of(state: bytes) -> OtherCodeState:
     """What the state of a snapshot tells."""
     try:
         found = _STATE.decode(state)
     except msgspec.DecodeError:
-        return Standing(False)
+        return OtherCodeState(False)
     if found is None:
-        return Standing(True)
+        return OtherCodeState(True)
     rests = found.step in _AT_REST and not found.seats
-    return Standing(rests, found.round, found.shoe.decks_out)
+    return OtherCodeState(rests, found.round, found.shoe.decks_out)
 
 
-def after(before: Standing, record: Record) -> Standing:
+def state_after(before: OtherCodeState, record: Record) -> OtherCodeState:
     """What a decision tells: what it shows says what the table waits for."""
     try:
         made = _MADE.decode(record.data)
     except msgspec.DecodeError:
-        return Standing(False, record.round, before.decks_out)
+        return OtherCodeState(False, record.round, before.decks_out)
     types = {effect.type for effect in made.effects}
     decks_out = DecksOut.__name__ in types or (
         before.decks_out and made.event.type != DecksChanged.__name__
     )
     over = RoundOver.__name__ in types
     rests = any(_rests(effect, over=over) for effect in made.effects)
-    return Standing(rests, record.round, decks_out)
+    return OtherCodeState(rests, record.round, decks_out)
 
 
 def _rests(effect: _Effect, *, over: bool) -> bool:

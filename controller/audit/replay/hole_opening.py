@@ -10,10 +10,10 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from controller.audit.errors import Damaged, NotVoided, RecordProblem
+from controller.audit.errors import NotVoided, RecordDamaged, RecordProblem
 from controller.audit.format.hole_cards import NotCommitted, SealProblem, opened_card
 from controller.audit.format.records import DeviceCursor
-from controller.audit.read.lookup import Told, of_rounds, of_seqs
+from controller.audit.read.lookup import LocatedRecord, of_rounds, of_seqs
 from controller.audit.read.reader import ASK
 from controller.rules.cards import Card
 
@@ -24,7 +24,7 @@ class KeyDoesNotOpen(RecordProblem):
     """The key does not open it."""
 
 
-class Hole(Struct, frozen=True):
+class SealedHoleCard(Struct, frozen=True):
     """A hole card that was dealt, and never turned over."""
 
     round: int
@@ -56,9 +56,9 @@ class _Made(Struct, frozen=True):
 _read: Final = msgspec.json.Decoder(_Made).decode
 
 
-def holes_of(record: Path, turn: int) -> list[Hole]:
+def sealed_hole_cards(record: Path, turn: int) -> list[SealedHoleCard]:
     """Of a voided round. NotVoided, NoRecord, Damaged, CannotWrite."""
-    holes: list[Hole] = []
+    holes: list[SealedHoleCard] = []
     voided = False
     for told, made in _decisions(record, turn):
         if made.event.type == "HoleDealt":
@@ -77,40 +77,42 @@ def holes_of(record: Path, turn: int) -> list[Hole]:
     return holes
 
 
-def open_hole(record: Path, hole: Hole, private: X25519PrivateKey) -> Card:
+def open_hole_card(record: Path, hole: SealedHoleCard, private: X25519PrivateKey) -> Card:
     """The card. KeyDoesNotOpen; Damaged where it is not the one that was committed to."""
     where = f"{record}: record {hole.seq}"
     try:
         return opened_card(hole.cursor, hole.table, hole.commitment, hole.sealed, private)
     except NotCommitted as problem:
-        raise Damaged(where, str(problem), ASK) from None
+        raise RecordDamaged(where, str(problem), ASK) from None
     except SealProblem as problem:
         raise KeyDoesNotOpen(where, str(problem), "name surveillance's key of that time") from None
 
 
-def _decisions(record: Path, turn: int) -> Iterator[tuple[Told, _Made]]:
+def _decisions(record: Path, turn: int) -> Iterator[tuple[LocatedRecord, _Made]]:
     for told in of_rounds(record, turn, turn):
         if told.record.kind == "decision":
             yield told, _made(record, told)
 
 
-def _made(record: Path, told: Told) -> _Made:
+def _made(record: Path, told: LocatedRecord) -> _Made:
     try:
         return _read(told.record.data)
     except msgspec.DecodeError as problem:
         what = f"{told.place}: a decision that cannot be read: {problem}"
-        raise Damaged(record, what, ASK) from None
+        raise RecordDamaged(record, what, ASK) from None
 
 
-def _hole(record: Path, told: Told, made: _Made) -> Hole:
+def _hole(record: Path, told: LocatedRecord, made: _Made) -> SealedHoleCard:
     """A card drawn in error may have become the hole card: it was sealed when it was drawn."""
     drawn, sealed = told, made.sealed
     if not sealed:
         drawn, sealed = _drawn(record, told, made.event.commitment)
     cursor = drawn.record.cursor
     if cursor is None:
-        raise Damaged(record, f"{drawn.place}: no device's record stands behind its card", ASK)
-    return Hole(
+        raise RecordDamaged(
+            record, f"{drawn.place}: no device's record stands behind its card", ASK
+        )
+    return SealedHoleCard(
         told.record.round,
         told.place.seq,
         told.record.utc,
@@ -121,9 +123,9 @@ def _hole(record: Path, told: Told, made: _Made) -> Hole:
     )
 
 
-def _drawn(record: Path, dealt: Told, commitment: str) -> tuple[Told, str]:
+def _drawn(record: Path, dealt: LocatedRecord, commitment: str) -> tuple[LocatedRecord, str]:
     """Where a card was drawn that was dealt later: the last such record before it."""
-    found: tuple[Told, str] | None = None
+    found: tuple[LocatedRecord, str] | None = None
     needle = commitment.encode()
     for told in of_seqs(record, 1, dealt.place.seq - 1):
         if told.record.kind == "decision" and needle in told.data:
@@ -132,5 +134,5 @@ def _drawn(record: Path, dealt: Told, commitment: str) -> tuple[Told, str]:
                 found = told, made.sealed
     if found is None:
         what = f"{dealt.place}: nothing was sealed of the card with this commitment"
-        raise Damaged(record, what, ASK)
+        raise RecordDamaged(record, what, ASK)
     return found

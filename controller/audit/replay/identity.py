@@ -18,8 +18,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from controller.audit.errors import Damaged
-from controller.audit.format.records import Identity, Opened, encode
+from controller.audit.errors import RecordDamaged
+from controller.audit.format.records import BootIdentity, OpenedData, encode
 from controller.audit.read.reader import ASK
 from controller.config import Currency as TableCurrency
 from controller.config import TableConfig
@@ -113,12 +113,12 @@ def _currency(say: Callable[[Amount], str]) -> MoneyFormat | None:
 # --- who runs it ------------------------------------------------------------------------------
 
 
-def identity_of(table: str, what: TableConfig | Game) -> Identity:
+def identity_of(table: str, what: TableConfig | Game) -> BootIdentity:
     """The identity of a boot that deals this, at the table of this name."""
     game = game_of_table(what) if isinstance(what, TableConfig) else what
     terms = game_bytes(game)
     conf = _encode(_configuration(what)) if isinstance(what, TableConfig) else terms
-    return Identity(
+    return BootIdentity(
         table,
         software_name(),
         source_hash(*SOFTWARE),
@@ -133,22 +133,22 @@ def proc_of(game: Game) -> str:
     return _proc(source_hash(*PROCEDURE), game_bytes(game))
 
 
-def procedure_of(opened: Opened) -> Procedure | None:
+def procedure_of(opened: OpenedData) -> Procedure | None:
     """The procedure of that boot; None where its code is another one than ours: nothing can be
     computed again then. Damaged."""
     game = bytes(opened.game)
     try:
         proc = _proc(opened.code, game)
     except ValueError:
-        raise Damaged(opened.origin, "the hash of its code is no hash", ASK) from None
+        raise RecordDamaged(opened.origin, "the hash of its code is no hash", ASK) from None
     if proc != opened.proc:
-        raise Damaged(opened.origin, "the hash of its procedure is not that of its game", ASK)
+        raise RecordDamaged(opened.origin, "the hash of its procedure is not that of its game", ASK)
     if opened.code != source_hash(*PROCEDURE):
         return None
     try:
         return _procedure(game)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise Damaged(opened.origin, f"its game cannot be read: {problem}", ASK) from None
+        raise RecordDamaged(opened.origin, f"its game cannot be read: {problem}", ASK) from None
 
 
 @lru_cache(maxsize=_KEPT)

@@ -17,20 +17,27 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Struct
 
-from controller.audit.errors import Damaged, RecordProblem
-from controller.audit.format.records import SHORT, Opened, Place, Record, Snapshot, encode
-from controller.audit.log import Opening
+from controller.audit.errors import RecordDamaged, RecordProblem
+from controller.audit.format.records import (
+    SHORT,
+    OpenedData,
+    Record,
+    RecordPosition,
+    Snapshot,
+    encode,
+)
+from controller.audit.log import RecordOpening
 from controller.audit.read.reader import ASK
 from controller.audit.replay import fallback
 from controller.audit.replay.entries import (
-    Made,
-    Said,
-    TurnedDown,
-    read_made,
-    read_said,
-    read_turned_down,
+    DecisionData,
+    RecordedEvent,
+    RefusalData,
+    decode_decision,
+    decode_event,
+    decode_refusal,
 )
-from controller.audit.replay.fallback import Standing
+from controller.audit.replay.fallback import OtherCodeState
 from controller.audit.replay.identity import proc_of, procedure_of, software_name, source_hash
 from controller.errors import printable
 from controller.procedure.engine import Procedure, RowFault
@@ -48,7 +55,7 @@ _CANNOT: Final = (RowFault, ArithmeticError, LookupError, ValueError)
 cannot be, put into the record by somebody else."""
 
 
-class Disagrees(RecordProblem):
+class ReplayMismatch(RecordProblem):
     """The rules make something else of an event than what was recorded."""
 
 
@@ -56,7 +63,7 @@ class OtherProcedure(RecordProblem):
     """A round is open, for all that is known, that another procedure deals."""
 
 
-class Folded(Struct, frozen=True):
+class ReplayedState(Struct, frozen=True):
     """What the records come to."""
 
     state: State | None
@@ -74,9 +81,9 @@ class Folded(Struct, frozen=True):
         return _START if self.state is None else self.state
 
 
-def fold(opening: Opening, procedure: Procedure) -> Folded:
+def replay_opening(opening: RecordOpening, procedure: Procedure) -> ReplayedState:
     """What a boot with this procedure begins with. Disagrees, OtherProcedure, Damaged."""
-    replay = Replay(opening.record)
+    replay = RecordReplay(opening.record)
     if opening.segment is not None:
         for frame, record in zip(opening.segment.frames, opening.records, strict=True):
             replay.take(opening.segment.place(frame), record)
@@ -88,35 +95,35 @@ def at_rest(state: State) -> bool:
     return not state.seats and (state.step is Step.CLOSED or state.step in BETWEEN)
 
 
-class Replay:
+class RecordReplay:
     """The table played again from its record: one record after the other, from any snapshot on."""
 
     def __init__(self, record: Path) -> None:
         self._record = record
-        self._opened: Opened | None = None
+        self._opened: OpenedData | None = None
         self._procedure: Procedure | None = None
         self._begun = False
-        self._standing: Standing | None = None
+        self._standing: OtherCodeState | None = None
         """Under other code, all that is known of the state."""
         self._seq = self._again = self._taken = 0
         self.state: State | None = None
         """None before the first decision, and under other code."""
 
-    def take(self, place: Place, record: Record) -> None:
+    def take(self, place: RecordPosition, record: Record) -> None:
         """The next record. Disagrees, OtherProcedure, Damaged."""
         try:
             match record.kind:
                 case "snapshot":
                     self._snapshot(place, msgspec.json.decode(record.data, type=Snapshot))
                 case "opened":
-                    self._boot(place, msgspec.json.decode(record.data, type=Opened))
+                    self._boot(place, msgspec.json.decode(record.data, type=OpenedData))
                 case "decision" | "refusal":
                     self._event(place, record)
                 case _:
                     pass  # nothing that the procedure has a part in
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             what = f"{place}: a {record.kind} that cannot be read: {printable(str(problem))}"
-            raise Damaged(self._record, what, ASK) from None
+            raise RecordDamaged(self._record, what, ASK) from None
 
     @property
     def known(self) -> bytes:
@@ -128,20 +135,20 @@ class Replay:
         """How many decisions and refusals were made again, and how many taken as they stand."""
         return self._again, self._taken
 
-    def folded(self, procedure: Procedure) -> Folded:
+    def folded(self, procedure: Procedure) -> ReplayedState:
         """What it comes to for this procedure. OtherProcedure."""
         if self._opened is not None and self._opened.proc != proc_of(procedure.game):
             self._hand_over(f"seq {self._seq}")
-        return Folded(self.state, self._seq, self._again, self._taken)
+        return ReplayedState(self.state, self._seq, self._again, self._taken)
 
     # --- whose decisions they are ---------------------------------------------------------
 
-    def _snapshot(self, place: Place, snapshot: Snapshot) -> None:
+    def _snapshot(self, place: RecordPosition, snapshot: Snapshot) -> None:
         state = bytes(snapshot.state)
         if self._begun:
             if self._standing is None and state != encode(self.state):
                 what = f"{place}: its state is not what the decisions before it come to"
-                raise Disagrees(self._record, what, ASK)
+                raise ReplayMismatch(self._record, what, ASK)
             return
         self._begun = True
         if snapshot.opened is not UNSET:
@@ -149,19 +156,19 @@ class Replay:
         if self._opened is None or self._procedure is not None:
             self.state = msgspec.json.decode(state, type=State | None)
         else:
-            self._standing = fallback.standing(state)
+            self._standing = fallback.state_of(state)
 
-    def _boot(self, place: Place, opened: Opened) -> None:
+    def _boot(self, place: RecordPosition, opened: OpenedData) -> None:
         if self._opened is not None and self._opened.proc != opened.proc:
             self._hand_over(str(place))
         self._serve(opened)
 
-    def _serve(self, opened: Opened) -> None:
+    def _serve(self, opened: OpenedData) -> None:
         self._opened = opened
         self._procedure = procedure_of(opened)
         if self._procedure is None and self._standing is None:
             now = _START if self.state is None else self.state
-            self._standing = Standing(at_rest(now), now.round, now.shoe.decks_out)
+            self._standing = OtherCodeState(at_rest(now), now.round, now.shoe.decks_out)
             self.state = None
 
     def _hand_over(self, where: str) -> None:
@@ -188,26 +195,28 @@ class Replay:
 
     # --- decisions ------------------------------------------------------------------------
 
-    def _event(self, place: Place, record: Record) -> None:
+    def _event(self, place: RecordPosition, record: Record) -> None:
         if record.kind == "decision":
             self._seq = record.seq
         if self._procedure is None:
             if record.kind == "decision" and self._standing is not None:
-                self._standing = fallback.after(self._standing, record)
+                self._standing = fallback.state_after(self._standing, record)
             self._taken += 1
             return
-        said = read_said(record.data)
+        said = decode_event(record.data)
         answer = self._answer(place, record, said)
         made = _made(said, answer)
         taken = isinstance(answer, Decision)
         if taken != (record.kind == "decision") or encode(made) != bytes(record.data):
-            read = read_made if record.kind == "decision" else read_turned_down
+            read = decode_decision if record.kind == "decision" else decode_refusal
             raise self._disagrees(place, record, _difference(read(record.data), made))
         if isinstance(answer, Decision):
             self.state = answer.state
         self._again += 1
 
-    def _answer(self, place: Place, record: Record, said: Said) -> Decision | Refused:
+    def _answer(
+        self, place: RecordPosition, record: Record, said: RecordedEvent
+    ) -> Decision | Refused:
         assert self._procedure is not None
         event = said.event
         card = getattr(event, "card", 0)
@@ -220,26 +229,26 @@ class Replay:
             what = f"the rules cannot take it: {type(problem).__name__}"
             raise self._disagrees(place, record, what) from problem
 
-    def _disagrees(self, place: Place, record: Record, why: str) -> Disagrees:
+    def _disagrees(self, place: RecordPosition, record: Record, why: str) -> ReplayMismatch:
         kind = f"round {record.round}, a {record.kind} by {record.by.role} {record.by.name}"
         todo = "hold the table and call whoever looks into it; the record is not to be changed"
-        return Disagrees(self._record, f"{place}: {printable(f'{kind}: {why}')}", todo)
+        return ReplayMismatch(self._record, f"{place}: {printable(f'{kind}: {why}')}", todo)
 
 
-def _made(said: Said, answer: Decision | Refused) -> Made | TurnedDown:
+def _made(said: RecordedEvent, answer: Decision | Refused) -> DecisionData | RefusalData:
     if isinstance(answer, Decision):
-        return Made(said.event, answer.rows, answer.effects, said.sealed)
-    return TurnedDown(said.event, answer.id, answer.why)
+        return DecisionData(said.event, answer.rows, answer.effects, said.sealed)
+    return RefusalData(said.event, answer.id, answer.why)
 
 
-def _difference(recorded: Made | TurnedDown, made: Made | TurnedDown) -> str:
+def _difference(recorded: DecisionData | RefusalData, made: DecisionData | RefusalData) -> str:
     """Where what was recorded is not what the rules make, in words."""
     name = type(recorded.event).__name__
-    if isinstance(recorded, TurnedDown):
-        if isinstance(made, Made):
+    if isinstance(recorded, RefusalData):
+        if isinstance(made, DecisionData):
             return f"{name} was refused ({recorded.id}); the rules take it ({_listed(made.rows)})"
         return f"{name} was refused: {_shown(recorded)}; the rules refuse it: {_shown(made)}"
-    if isinstance(made, TurnedDown):
+    if isinstance(made, RefusalData):
         return f"{name} was taken ({_listed(recorded.rows)}); the rules refuse it: {made.why}"
     if recorded.rows != made.rows:
         return f"{name}: recorded rows {_listed(recorded.rows)}; the rules: {_listed(made.rows)}"

@@ -18,23 +18,23 @@ from controller.audit.errors import OtherTable, RecordProblem
 from controller.audit.format.notes import SigningKey, table_name
 from controller.audit.format.records import SHORT
 from controller.audit.format.segments import numbers
-from controller.audit.format.tail import Verdict
-from controller.audit.keys import as_before
-from controller.audit.log import Log, Opening
+from controller.audit.format.tail import TailVerdict
+from controller.audit.keys import with_previous_keys
+from controller.audit.log import Log, RecordOpening
 from controller.audit.read.heads import head
 from controller.audit.read.reader import in_words
 from controller.audit.replay.identity import identity_of, procedure_of
-from controller.audit.replay.replay import OtherProcedure, fold
+from controller.audit.replay.replay import OtherProcedure, replay_opening
 
 _SHOWN: Final = 32
 """Bytes of it that are shown."""
 
 
-class NothingToAccept(RecordProblem):
+class NothingToApprove(RecordProblem):
     """What stands behind the last record needs nobody."""
 
 
-class Bytes(NamedTuple):
+class UnexplainedBytes(NamedTuple):
     """What would be set aside."""
 
     segment: int
@@ -45,10 +45,10 @@ class Bytes(NamedTuple):
     """The first of them."""
 
 
-class Acceptance:
+class TailApproval:
     """A record that does not open, and the lock on it."""
 
-    def __init__(self, opening: Opening) -> None:
+    def __init__(self, opening: RecordOpening) -> None:
         self._opening = opening
 
     @classmethod
@@ -58,19 +58,19 @@ class Acceptance:
         if not there:
             raise _nothing(record, "the record has not begun")
         table = head(record, there[-1]).record.table
-        opening = Opening.at(record, table=table, accept=two)
-        if opening.tail is None or opening.tail.verdict is not Verdict.UNEXPLAINED:
+        opening = RecordOpening.at(record, table=table, accept=two)
+        if opening.tail is None or opening.tail.verdict is not TailVerdict.UNEXPLAINED:
             opening.close()
             raise _nothing(record, _why(opening))
         return cls(opening)
 
     @property
-    def bytes(self) -> Bytes:
+    def bytes(self) -> UnexplainedBytes:
         segment, tail = self._opening.segment, self._opening.tail
         assert segment is not None and tail is not None  # noqa: PT018 - at() has seen to both
         data = segment.buffer[tail.offset : tail.offset + tail.size]
         digest = sha256(data).hexdigest()
-        return Bytes(segment.number, tail.offset, tail.size, digest, data[:_SHOWN])
+        return UnexplainedBytes(segment.number, tail.offset, tail.size, digest, data[:_SHOWN])
 
     def accept(self, table_key: Ed25519PrivateKey) -> int:
         """Sets them aside, and says so in the record; gives the seq of its last record.
@@ -89,12 +89,12 @@ class Acceptance:
         if procedure is None:
             what = f"was written by {opened.software}, of other code ({opened.code[:SHORT]})"
             raise OtherProcedure(opening.record, what, f"do it with {opened.software}")
-        folded = fold(opening, procedure)
+        folded = replay_opening(opening, procedure)
         last = opening.last
         assert last is not None
         # The boot deals what was dealt: a round that is open is gone on with by the next one.
         identity = replace(identity_of(last.table, procedure.game), conf=opened.conf)
-        identity = as_before(identity, opened)
+        identity = with_previous_keys(identity, opened)
         log = Log.begin(opening, identity, table_key, state=folded.state)
         log.close()
         return log.where.seq
@@ -111,12 +111,12 @@ class Acceptance:
         self._opening.close()
 
 
-def _why(opening: Opening) -> str:
+def _why(opening: RecordOpening) -> str:
     segment, tail = opening.segment, opening.tail
-    if segment is None or tail is None or tail.verdict is Verdict.CLEAN:
+    if segment is None or tail is None or tail.verdict is TailVerdict.CLEAN:
         return "nothing stands behind the last record"
     return f"{in_words(tail, segment)}: the next start sets them aside by itself"
 
 
-def _nothing(record: Path, what: str) -> NothingToAccept:
-    return NothingToAccept(record, what, "nobody has to accept anything")
+def _nothing(record: Path, what: str) -> NothingToApprove:
+    return NothingToApprove(record, what, "nobody has to accept anything")

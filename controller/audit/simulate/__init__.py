@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from controller.audit.simulate.recorder import Keys, Recorder
+from controller.audit.simulate.recorder import Recorder, RecorderKeys
 from controller.audit.simulate.rounds import PAR, check_recordable, plain_round, record_par
 
 __all__ = [
     "PAR",
-    "Keys",
     "Recorder",
+    "RecorderKeys",
     "check_recordable",
     "plain_round",
     "record_par",

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from controller.audit.keys import Role, create, store
-from controller.audit.log import Opening
-from controller.audit.simulate.recorder import Keys, Recorder
+from controller.audit.log import RecordOpening
+from controller.audit.simulate.recorder import Recorder, RecorderKeys
 from controller.audit.simulate.rounds import SCRIPTS, SCRIPTS_SIZE, check_recordable, play_recorded
 from controller.errors import UsageProblem, printable
 from controller.procedure.engine import Procedure
@@ -109,14 +109,14 @@ class _Keyring:
     def __init__(self, place: Path, given: str | None) -> None:
         self._demo = given is None
         self._directory = place / DEMO_KEYS if given is None else Path(given)
-        self._keys: Keys | None = None
+        self._keys: RecorderKeys | None = None
 
-    def __call__(self, opening: Opening) -> Keys:
+    def __call__(self, opening: RecordOpening) -> RecorderKeys:
         if self._keys is None:
             with usage_errors():
                 if self._demo:
                     self._make_missing(begun=opening.snapshot is not None)
-                self._keys = Keys(
+                self._keys = RecorderKeys(
                     store.load_table_private(self._directory),
                     store.load_hole_key(self._directory),
                     store.load_surveillance_public(self._directory),
@@ -130,5 +130,5 @@ class _Keyring:
             what = f"the record was begun with other keys than demo keys: {place} has none"
             raise UsageProblem("--keys", what, "the directory of the keys that it was begun with")
         for role in missing:
-            create.make(place, role)
+            create.create_key(place, role)
         print(_DEMO.format(place=printable(place)), file=sys.stderr)

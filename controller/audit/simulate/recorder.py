@@ -23,15 +23,15 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from msgspec import Raw
 from msgspec.structs import replace
 
-from controller.audit.errors import NotNow, OtherTable, RecordProblem
+from controller.audit.errors import OtherTable, RecordProblem, RetryLater
 from controller.audit.files import Disk
 from controller.audit.format.hole_cards import HoleKey
 from controller.audit.format.notes import SigningKey, table_name
-from controller.audit.format.records import Entry, Identity, encode
+from controller.audit.format.records import BootIdentity, RecordEntry, encode
 from controller.audit.format.segments import SIZE
-from controller.audit.keys import other_keys, with_keys
-from controller.audit.log import Clock, Log, Opening
-from controller.audit.replay import at_rest, entry, fold, identity_of, procedure_of
+from controller.audit.keys import changed_keys, with_keys
+from controller.audit.log import Clock, Log, RecordOpening
+from controller.audit.replay import at_rest, event_entry, identity_of, procedure_of, replay_opening
 from controller.audit.simulate.vault import SERIAL, RecordingVault
 from controller.games import DEALER, FLOOR, SECOND
 from controller.procedure.engine import Procedure
@@ -68,7 +68,7 @@ _MOST_EVENTS: Final = 1_000
 _VOIDED: Final = "nobody goes on with it"
 
 
-class Keys(NamedTuple):
+class RecorderKeys(NamedTuple):
     """What a table needs to have its record signed and its hole cards bound and sealed."""
 
     table: Ed25519PrivateKey
@@ -76,7 +76,7 @@ class Keys(NamedTuple):
     surveillance: X25519PublicKey
 
 
-Keyring: TypeAlias = Callable[[Opening], Keys]
+Keyring: TypeAlias = Callable[[RecordOpening], RecorderKeys]
 """The keys for this record."""
 
 
@@ -104,7 +104,7 @@ class Recorder:
         self._most_waiting = together
         self.tell: Callable[[str], None] = lambda words: None
         """Told of keys that are others than before."""
-        self._waiting: list[Entry] = []
+        self._waiting: list[RecordEntry] = []
         self._bytes = 0
         self._sign = False
         """A signature is due that there was no room for."""
@@ -156,15 +156,15 @@ class Recorder:
         boot.log.close()
         self.seq = boot.log.where.seq
 
-    def _end_former(self, identity: Identity) -> None:
+    def _end_former(self, identity: BootIdentity) -> None:
         """A round that was left open is ended by the game that it was begun with."""
-        opening = Opening.at(self._place, table=self._table, disk=self._disk)
+        opening = RecordOpening.at(self._place, table=self._table, disk=self._disk)
         try:
             opened = opening.opened()
             former = procedure_of(opened) if opened is not None else None
             if opened is None or former is None or opened.proc == identity.proc:
                 return
-            if at_rest(fold(opening, former).now):
+            if at_rest(replay_opening(opening, former).now):
                 return
         finally:
             opening.close()
@@ -172,14 +172,14 @@ class Recorder:
         self._begin(theirs, former)
         self.end()
 
-    def _begin(self, identity: Identity, procedure: Procedure) -> None:
-        opening = Opening.at(self._place, table=self._table, disk=self._disk)
+    def _begin(self, identity: BootIdentity, procedure: Procedure) -> None:
+        opening = RecordOpening.at(self._place, table=self._table, disk=self._disk)
         try:
             keys = self._keyring(opening)
             _check_key(opening, keys)
-            folded = fold(opening, procedure)
+            folded = replay_opening(opening, procedure)
             cursor = opening.cursor(SERIAL)
-            for words in other_keys(opening.opened(), keys.hole, keys.surveillance):
+            for words in changed_keys(opening.opened(), keys.hole, keys.surveillance):
                 self.tell(words)
             identity = with_keys(identity, keys.hole, keys.surveillance)
             vault = RecordingVault(self._table, keys.hole, keys.surveillance, cursor)
@@ -220,8 +220,8 @@ class Recorder:
         told = boot.vault.told()
         sealed = "" if isinstance(answer, Refused) else told.sealed
         try:
-            self._keep(entry(e, answer, s, cursor=told.cursor, sealed=sealed))
-        except NotNow:
+            self._keep(event_entry(e, answer, s, cursor=told.cursor, sealed=sealed))
+        except RetryLater:
             boot.vault.tell_again(told)
             raise
         if isinstance(answer, Refused):
@@ -265,7 +265,7 @@ class Recorder:
 
     # --- the record -----------------------------------------------------------------------
 
-    def _keep(self, made: Entry) -> None:
+    def _keep(self, made: RecordEntry) -> None:
         """NotNow: this one is not kept; those that wait for others wait still."""
         data = encode(made.data)
         size = len(data) + _AROUND
@@ -274,7 +274,7 @@ class Recorder:
         if self._bytes >= self._most_waiting or self._bytes >= self._running.log.size // 4:
             try:
                 self._flush()
-            except NotNow:
+            except RetryLater:
                 self._waiting.pop()
                 self._bytes -= size
                 raise
@@ -288,7 +288,7 @@ class Recorder:
         self._waiting, self._bytes = [], 0
         self.seq = log.where.seq
         if self._sign or log.sign_in() == 0:
-            with suppress(NotNow):  # what stands there stands; it is signed once there is room
+            with suppress(RetryLater):  # what stands there stands; it is signed once there is room
                 log.sign()
                 self._sign = False
             self.seq = log.where.seq
@@ -298,12 +298,12 @@ class _Boot(NamedTuple):
     """A start of the controller, as far as there is one without a table."""
 
     log: Log
-    identity: Identity
+    identity: BootIdentity
     procedure: Procedure
     vault: RecordingVault
 
 
-def _check_key(opening: Opening, keys: Keys) -> None:
+def _check_key(opening: RecordOpening, keys: RecorderKeys) -> None:
     """A record is signed by one table's key from its beginning."""
     opened = opening.opened()
     if opened is None:

@@ -41,7 +41,7 @@ _PACE_US: Final = 400_000
 _BACK: Final = 1
 
 
-class Told(NamedTuple):
+class CardSource(NamedTuple):
     """What is recorded with an event of the shoe, beside the event."""
 
     cursor: DeviceCursor | None = None
@@ -77,7 +77,7 @@ class RecordingVault:
             self._epoch, self._seq = last.epoch, last.seq
             self._chain, self._boot = bytes.fromhex(last.chain), last.boot + 1
         self._shoe = self._pos = 0
-        self._told = Told()
+        self._told = CardSource()
         self._down: _Hidden | None = None
         """The last card that came face down."""
         self._hole: _Hidden | None = None
@@ -91,12 +91,12 @@ class RecordingVault:
         self._shoe += 1
         self._pos = 0
 
-    def told(self) -> Told:
+    def told(self) -> CardSource:
         """What belongs to the event that was made last; told once."""
-        told, self._told = self._told, Told()
+        told, self._told = self._told, CardSource()
         return told
 
-    def tell_again(self, told: Told) -> None:
+    def tell_again(self, told: CardSource) -> None:
         """It could not be recorded: the event is going to be brought once more."""
         self._told = told
 
@@ -119,7 +119,7 @@ class RecordingVault:
         """It lies face down: what binds it from now on."""
         self._down = down = self._read(card)
         bound = commit(self._table, down.cursor, down.body, self._hole_key, self._surveillance)
-        self._told = Told(down.cursor, bound.sealed_b64)
+        self._told = CardSource(down.cursor, bound.sealed_b64)
         return bound.commitment_hex
 
     def checked(self, up: Card, /) -> Event:
@@ -163,5 +163,5 @@ class RecordingVault:
         cursor = DeviceCursor(
             SERIAL, self._epoch, self._seq, record.chain.hex(), self._boot, self._t_us
         )
-        self._told = Told(cursor)
+        self._told = CardSource(cursor)
         return _Hidden(cursor, Sealed(read))

@@ -15,14 +15,14 @@ from msgspec import Struct
 from controller.audit.format.notes import NoteProblem, parse_checkpoint, parse_note
 from controller.audit.format.records import (
     SHORT,
-    ClockSet,
+    ClockData,
     NoteData,
-    Opened,
+    OpenedData,
     Record,
     Snapshot,
-    TailSet,
+    TailData,
 )
-from controller.audit.replay import read_made, read_turned_down
+from controller.audit.replay import decode_decision, decode_refusal
 from controller.audit.text.device_events import sentence
 from controller.errors import printable
 from controller.procedure.model.effects import Effect, Fact, Prompt
@@ -65,7 +65,7 @@ class _CurrencyTerms(Struct, frozen=True):
     currency: MoneyFormat | None = None
 
 
-def currency_of(opened: Opened | None) -> AmountFormat:
+def currency_of(opened: OpenedData | None) -> AmountFormat:
     """How the game that a boot deals writes amounts."""
     try:
         terms = None if opened is None else msgspec.json.decode(opened.game, type=_CurrencyTerms)
@@ -104,13 +104,13 @@ def record_lines(record: Record, money: AmountFormat) -> Iterator[str]:
 
 
 def _decision(record: Record, money: AmountFormat) -> Iterator[str]:
-    made = read_made(record.data)
+    made = decode_decision(record.data)
     yield _event(made.event, money)
     yield from _effects(made.effects, money)
 
 
 def _refusal(record: Record, money: AmountFormat) -> Iterator[str]:
-    refused = read_turned_down(record.data)
+    refused = decode_refusal(record.data)
     yield f"{_event(refused.event, money)} - refused: {refused.why}"
 
 
@@ -167,7 +167,7 @@ def _snapshot(record: Record, money: AmountFormat) -> Iterator[str]:
 
 
 def _opened(record: Record, money: AmountFormat) -> Iterator[str]:
-    opened = msgspec.json.decode(record.data, type=Opened)
+    opened = msgspec.json.decode(record.data, type=OpenedData)
     yield f"the controller starts: {opened.software}, boot {record.boot}"
     yield f"  software {opened.sw[:SHORT]}, configuration {opened.conf[:SHORT]}"
     yield f"  procedure {opened.proc[:SHORT]}, code {opened.code[:SHORT]}"
@@ -199,14 +199,14 @@ def _unwitnessed(record: Record, money: AmountFormat) -> Iterator[str]:
 
 
 def _clock(record: Record, money: AmountFormat) -> Iterator[str]:
-    was = msgspec.json.decode(record.data, type=ClockSet)
+    was = msgspec.json.decode(record.data, type=ClockData)
     yield f"the clock was set: it would have been {format_time(was.utc_was)}"
     if was.two:
         yield f"  {was.two[0]} and {was.two[1]} said that it was right now"
 
 
 def _tail(record: Record, money: AmountFormat) -> Iterator[str]:
-    tail = msgspec.json.decode(record.data, type=TailSet)
+    tail = msgspec.json.decode(record.data, type=TailData)
     who = f"accepted by {' and '.join(tail.two)}" if tail.two else "a write that was cut off"
     where = f"segment {tail.segment:08d}, offset {tail.offset}"
     yield f"{tail.size} bytes of {where} were set aside: {who}"

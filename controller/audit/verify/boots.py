@@ -11,14 +11,14 @@ from controller.audit.format.data_fields import wrong_opened
 from controller.audit.format.decode import HEX16, Strict
 from controller.audit.format.notes import (
     Checkpoint,
-    Note,
     NoteProblem,
+    SignedNote,
     VerifierKey,
     parse_checkpoint,
     parse_note,
-    verified,
+    verify_note,
 )
-from controller.audit.format.records import SHORT, NoteData, Opened, TailSet, encode
+from controller.audit.format.records import SHORT, NoteData, OpenedData, TailData, encode
 from controller.audit.read.scan import PartOfTree
 from controller.audit.verify.facts import (
     SECOND,
@@ -41,7 +41,7 @@ class SegmentBoots:
     """What the records of a segment say of their boots, one after the other."""
 
     def __init__(
-        self, origin: str, opened: Opened | None, note: str, found: SegmentFindings
+        self, origin: str, opened: OpenedData | None, note: str, found: SegmentFindings
     ) -> None:
         """`opened`, `note`: what the snapshot says of the last boot."""
         self.origin = origin
@@ -137,8 +137,8 @@ class SegmentBoots:
 
     # --- kinds ----------------------------------------------------------------------------
 
-    def opened_record(self, record: Strict, seq: int) -> Opened:
-        opened = msgspec.json.decode(record.bytes, type=Opened)
+    def opened_record(self, record: Strict, seq: int) -> OpenedData:
+        opened = msgspec.json.decode(record.bytes, type=OpenedData)
         if self.opened_at or not self.begun:
             self._found.say("its boot was opened already")
         wrong = wrong_opened(opened, seq)
@@ -157,8 +157,8 @@ class SegmentBoots:
         self.unusual = self.unusual or opened.torn > 0
         return opened
 
-    def tail_record(self, record: Strict) -> TailSet | None:
-        tail = msgspec.json.decode(record.bytes, type=TailSet)
+    def tail_record(self, record: Strict) -> TailData | None:
+        tail = msgspec.json.decode(record.bytes, type=TailData)
         self.told.add(tail.file)
         if tail.size > self.untold or tail.size < 1:
             what = f"a tail record of {tail.size} bytes; its boot has {self.untold} left to tell"
@@ -212,7 +212,7 @@ class SegmentBoots:
             self._found.say(
                 f"a checkpoint of boot {record.boot}; the key is that of {self._key.boot}"
             )
-        verified(note, (self._key.verifier,))
+        verify_note(note, (self._key.verifier,))
         if self._holds(said, "checkpoint", tree, seq):
             self.signed = max(self.signed, said.size)
 
@@ -222,7 +222,7 @@ class SegmentBoots:
             self._found.say("a witnessed checkpoint without a countersignature")
         self._holds(said, "witnessed checkpoint", tree, seq)
 
-    def _noted(self, record: Strict) -> tuple[Note, Checkpoint]:
+    def _noted(self, record: Strict) -> tuple[SignedNote, Checkpoint]:
         note = parse_note(msgspec.json.decode(record.bytes, type=NoteData).note)
         return note, parse_checkpoint(note.text)
 
@@ -264,5 +264,5 @@ class SegmentBoots:
         )
 
 
-def _short(opened: Opened) -> RunHashes:
+def _short(opened: OpenedData) -> RunHashes:
     return opened.sw[:SHORT], opened.conf[:SHORT], opened.proc[:SHORT]

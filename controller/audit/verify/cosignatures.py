@@ -15,12 +15,12 @@ from controller.audit.format.merkle import EMPTY_ROOT, Hash
 from controller.audit.format.notes import (
     MAX_SIZE,
     Checkpoint,
-    Note,
     NoteProblem,
+    SignedNote,
     VerifierKey,
     parse_checkpoint,
     parse_note,
-    verified,
+    verify_note,
 )
 from controller.audit.witness import COSIGNED
 
@@ -31,7 +31,7 @@ class SeenCheckpoint(Struct, frozen=True):
     """A checkpoint that somebody else has seen."""
 
     who: str
-    note: Note
+    note: SignedNote
     checkpoint: Checkpoint
     seconds: int = 0
     """When a witness whose key is known countersigned it; 0 without one."""
@@ -47,7 +47,7 @@ class BadNote(Struct, frozen=True):
 def seen_by_witness(note: bytes, key: VerifierKey) -> SeenCheckpoint:
     """NoteProblem unless the witness with this key has countersigned a checkpoint in it."""
     read = parse_note(note)
-    (signer,) = verified(read, (key,))
+    (signer,) = verify_note(read, (key,))
     return SeenCheckpoint(key.name, read, parse_checkpoint(read.text), signer.seconds or 0)
 
 

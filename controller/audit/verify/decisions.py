@@ -17,8 +17,8 @@ from msgspec import UNSET, Struct
 from controller.audit.errors import RecordProblem
 from controller.audit.format.data_fields import check_data
 from controller.audit.format.decode import UNREADABLE, Strict, StrictBy
-from controller.audit.format.records import By, Opened, Record, encode
-from controller.audit.replay import PROCEDURE, OtherProcedure, Replay, source_hash
+from controller.audit.format.records import OpenedData, Record, RecordActor, encode
+from controller.audit.replay import PROCEDURE, OtherProcedure, RecordReplay, source_hash
 from controller.audit.verify.facts import CodeVersion, SegmentFindings
 from controller.audit.verify.hole_cards import (
     FACE_DOWN_EVENTS,
@@ -56,10 +56,10 @@ class DecisionReplay:
     """Follows the procedure along a segment."""
 
     def __init__(
-        self, record: Path, opened: Opened | None, found: SegmentFindings, *, replay: bool
+        self, record: Path, opened: OpenedData | None, found: SegmentFindings, *, replay: bool
     ) -> None:
         """`opened`: the last boot before the segment."""
-        self._replay: Replay | None = Replay(record) if replay else None
+        self._replay: RecordReplay | None = RecordReplay(record) if replay else None
         self.asked = replay
         """What decisions say is to be looked at."""
         self._found = found
@@ -83,7 +83,7 @@ class DecisionReplay:
         record at hand."""
         return self._play(row, None)
 
-    def opened(self, row: Strict, opened: Opened) -> str:
+    def opened(self, row: Strict, opened: OpenedData) -> str:
         """Another boot, which may be of other code."""
         former, self._opened = self._opened, opened
         return self._play(row, former)
@@ -138,7 +138,7 @@ class DecisionReplay:
         data = row.bytes
         return refusal_error(data) if event_type(data) in LAID_EVENTS else ""
 
-    def _play(self, row: Strict, former: Opened | None) -> str:
+    def _play(self, row: Strict, former: OpenedData | None) -> str:
         """Into the replay, if there still is one: what follows from a wrong state says nothing."""
         if self._replay is None:
             return ""
@@ -163,7 +163,7 @@ def event_type(data: bytes) -> str:
 
 def _as_record(row: Strict) -> Record:
     """As far as the rules ask: not where a device stood."""
-    by = By(row.by.role, row.by.name, row.by.seat)
+    by = RecordActor(row.by.role, row.by.name, row.by.seat)
     place = (row.v, row.table, row.boot, row.seq, row.day, row.utc, row.mono, row.clock, row.round)
     return Record(*place, row.kind, by, row.sw, row.conf, row.proc, row.data)
 
@@ -188,5 +188,5 @@ def _actor(by: StrictBy) -> bytes:
     return encode(Actor(by.role, by.name, by.seat))
 
 
-def _other(opened: Opened | None, ours: str) -> CodeVersion | None:
+def _other(opened: OpenedData | None, ours: str) -> CodeVersion | None:
     return None if opened is None or opened.code == ours else (opened.software, opened.code)

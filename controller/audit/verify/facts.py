@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from controller.audit.format.certificates import Certificate
 from controller.audit.format.decode import UNREADABLE
 from controller.audit.format.merkle import Hash
-from controller.audit.format.records import DeviceCursor, Place, TailSet
-from controller.audit.read.reader import Where
-from controller.audit.read.scan import Scanned
+from controller.audit.format.records import DeviceCursor, RecordPosition, TailData
+from controller.audit.read.reader import EndPosition
+from controller.audit.read.scan import ScannedFrames
 from controller.audit.verify.finding import RecordFinding
 from controller.audit.verify.hole_cards import FaceDownDecision
 
@@ -79,7 +79,7 @@ class SegmentStart(Struct, frozen=True):
     segment; and nothing found yet."""
     other: RecordFinding | None = None
     """The first record of it that may not follow on `closed`, and nothing found yet."""
-    tails: tuple[tuple[RecordFinding, TailSet], ...] = ()
+    tails: tuple[tuple[RecordFinding, TailData], ...] = ()
     """What `tail` records of it tell of the segment before, with their places."""
     tick: ClockReading | None = None
     """Of the first record that is no snapshot, whatever boot it is of."""
@@ -88,7 +88,7 @@ class SegmentStart(Struct, frozen=True):
 class SegmentEdge(Struct, frozen=True):
     """How things stand before a segment, as it says, or after it, as was found."""
 
-    where: Where
+    where: EndPosition
     frontier: tuple[Hash, ...]
     cursors: dict[str, DeviceCursor]
     opened: bytes
@@ -179,7 +179,7 @@ def read_glance(record: bytes) -> RecordGlance:
 class SegmentFindings:
     """The findings of one segment, and the record that is looked at now."""
 
-    def __init__(self, number: int, base: int, scanned: Scanned) -> None:
+    def __init__(self, number: int, base: int, scanned: ScannedFrames) -> None:
         """`base`: seq of the last record before the segment."""
         self._number, self._base, self._scanned = number, base, scanned
         self.index = 0
@@ -198,8 +198,8 @@ class SegmentFindings:
         return self._scanned.records[self.index]
 
     @property
-    def place(self) -> Place:
-        return Place(self._number, self._scanned.offsets[self.index], self.seq)
+    def place(self) -> RecordPosition:
+        return RecordPosition(self._number, self._scanned.offsets[self.index], self.seq)
 
     def at(self) -> RecordFinding:
         """The place of the record at hand, and nothing found yet."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from controller.audit.format.records import Place
+from controller.audit.format.records import RecordPosition
 
 
 class RecordFinding(Struct, frozen=True, order=True):
@@ -19,8 +19,8 @@ class RecordFinding(Struct, frozen=True, order=True):
     """utc of the last record before it: all until then was as it must be."""
 
     @property
-    def place(self) -> Place:
-        return Place(self.segment, self.offset, self.seq)
+    def place(self) -> RecordPosition:
+        return RecordPosition(self.segment, self.offset, self.seq)
 
     def __str__(self) -> str:
         return f"{self.place}, round {self.round}: {self.what}"

@@ -17,12 +17,12 @@ from controller.audit.format.decode import UNREADABLE
 from controller.audit.format.hole_cards import (
     COMMITMENT_SIZE,
     SEALED_TEXT,
-    Opening,
+    CardOpening,
     SealProblem,
     check,
 )
 from controller.audit.format.records import DeviceCursor
-from controller.audit.read.retirements import Card
+from controller.audit.read.retirements import FaceDownCard
 from controller.audit.verify.finding import RecordFinding
 
 FACE_DOWN_EVENTS: Final = frozenset(("HoleDealt", "ErrorCardDrawn", "HoleRevealed"))
@@ -92,18 +92,18 @@ class HoleCardTracker:
         self._whole = self._begun = False
         self._hole = None
 
-    def goes_on(self, hole: Card | None, drawn: Iterable[Card]) -> None:
+    def goes_on(self, hole: FaceDownCard | None, drawn: Iterable[FaceDownCard]) -> None:
         """With the cards that lie face down where the record begins."""
         if hole is not None:
             self._hole = _Commitment(hole.round, hole.commitment, hole.cursor)
         self._drawn = {one.commitment: one.cursor for one in drawn if one.cursor is not None}
 
     @property
-    def down(self) -> tuple[Card | None, tuple[Card, ...]]:
+    def down(self) -> tuple[FaceDownCard | None, tuple[FaceDownCard, ...]]:
         """The hole card dealt last, and the cards drawn in error that may still become one."""
         hole = self._hole
-        last = None if hole is None else Card(hole.round, hole.commitment, hole.cursor)
-        return last, tuple(Card(0, name, cursor) for name, cursor in self._drawn.items())
+        last = None if hole is None else FaceDownCard(hole.round, hole.commitment, hole.cursor)
+        return last, tuple(FaceDownCard(0, name, cursor) for name, cursor in self._drawn.items())
 
     def take(self, hidden: FaceDownDecision) -> list[RecordFinding]:
         try:
@@ -154,7 +154,7 @@ class HoleCardTracker:
             self.unproven += not again
             return ""
         try:
-            opening = Opening.of_hex(event.opening)
+            opening = CardOpening.of_hex(event.opening)
             check(opening, hidden.table, hole.cursor, hole.commitment, event.card)
         except SealProblem as problem:
             return f"the hole card is not the one that was dealt: {problem}"

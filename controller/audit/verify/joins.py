@@ -11,13 +11,13 @@ from controller.audit.format.merkle import Hash
 from controller.audit.format.notes import NoteProblem, VerifierKey
 from controller.audit.format.segments import HEADER_SIZE
 from controller.audit.read.retirements import (
-    Before,
-    Card,
-    Changed,
-    Kept,
+    FaceDownCard,
+    RetiredPart,
     Retirement,
+    RetirementChanged,
+    RetirementFile,
     before,
-    kept_in,
+    retirement_files,
 )
 from controller.audit.read.retirements import in_words as told
 from controller.audit.verify.continuity import clock_error
@@ -213,7 +213,7 @@ class RetiredSegments:
 
     def __init__(self, record: Path, there: Sequence[int]) -> None:
         """`there`: its segments."""
-        self.kept: list[Kept] = kept_in(record)
+        self.kept: list[RetirementFile] = retirement_files(record)
         self._last = self.kept[-1] if self.kept else None
         ends = 0 if self._last is None or self._last.said is None else self._last.number
         over = [number for number in there if number <= ends]
@@ -224,7 +224,7 @@ class RetiredSegments:
         """Those that were to be removed."""
         self.joins = 0 < ends == self.left[0] - 1
         """The record begins behind the last retirement."""
-        self.before: Before | None = None
+        self.before: RetiredPart | None = None
         """What they come to, once they were held against the record, and rightly."""
 
     @property
@@ -241,7 +241,7 @@ class RetiredSegments:
         return tuple(told(one.said) for one in self.kept if one.said is not None)
 
     @property
-    def down(self) -> tuple[Card | None, tuple[Card, ...]]:
+    def down(self) -> tuple[FaceDownCard | None, tuple[FaceDownCard, ...]]:
         """The cards that lie face down where the record begins."""
         return (self.last.hole, self.last.drawn) if self.joins and self.last else (None, ())
 
@@ -268,7 +268,7 @@ class RetiredSegments:
             return
         try:
             found = before(self.kept, origin, VerifierKey.parse(key))
-        except (Changed, NoteProblem) as problem:
+        except (RetirementChanged, NoteProblem) as problem:
             yield RecordFinding(self._last.number, 0, 0, 0, str(problem), 0)
             return
         size = found.where.seq

@@ -11,17 +11,24 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from controller.audit.errors import Damaged
+from controller.audit.errors import RecordDamaged
 from controller.audit.format.data_fields import WrongData, check_data, wrong_snapshot
 from controller.audit.format.decode import Strict, read_all
-from controller.audit.format.frames import Frame, unpack
+from controller.audit.format.frames import RecordFrame, unpack
 from controller.audit.format.merkle import Hash
 from controller.audit.format.notes import NoteProblem
-from controller.audit.format.records import KINDS, Snapshot, TailSet, encode
+from controller.audit.format.records import KINDS, Snapshot, TailData, encode
 from controller.audit.format.segments import HEADER_SIZE, segment_file
-from controller.audit.format.tail import Verdict, classify
-from controller.audit.read.reader import Segment, Where, in_words, load, record_of, snapshot_of
-from controller.audit.read.scan import PartOfTree, Scanned, roots, scan
+from controller.audit.format.tail import TailVerdict, classify
+from controller.audit.read.reader import (
+    EndPosition,
+    RecordSegment,
+    in_words,
+    load,
+    record_of,
+    snapshot_of,
+)
+from controller.audit.read.scan import PartOfTree, ScannedFrames, roots, scan
 from controller.audit.verify.boots import SegmentBoots
 from controller.audit.verify.continuity import Continuity
 from controller.audit.verify.decisions import DecisionReplay
@@ -43,9 +50,9 @@ MAX_READINGS: Final = 8
 class ScannedSegment(NamedTuple):
     """A segment up to its last good frame."""
 
-    segment: Segment
+    segment: RecordSegment
     """With that frame only."""
-    scanned: Scanned
+    scanned: ScannedFrames
 
 
 def scan_segment(
@@ -78,16 +85,16 @@ def _scan_once(record: Path, number: int) -> ScannedSegment | RecordFinding:
         buffer = load(file, number)
         at = HEADER_SIZE
         snapshot, seq = _snapshot(file, number, buffer)
-    except Damaged as problem:
+    except RecordDamaged as problem:
         return RecordFinding(number, at, 0, 0, problem.what.removeprefix(f"offset {at}: "), 0)
-    before = Where(seq - 1, bytes.fromhex(snapshot.chain))
+    before = EndPosition(seq - 1, bytes.fromhex(snapshot.chain))
     scanned = scan(buffer, HEADER_SIZE, before)
     if not scanned.records:
         what = f"its first record is not good: {scanned.why}"
         return RecordFinding(number, HEADER_SIZE, seq, 0, what, 0)
     durable, offset = scanned.durable[1], scanned.offsets[-1]
-    end = Frame(scanned.where.seq, durable, scanned.where.chain, scanned.records[-1], offset)
-    return ScannedSegment(Segment(file, number, buffer, before, snapshot, [end]), scanned)
+    end = RecordFrame(scanned.where.seq, durable, scanned.where.chain, scanned.records[-1], offset)
+    return ScannedSegment(RecordSegment(file, number, buffer, before, snapshot, [end]), scanned)
 
 
 def tree_of(found: ScannedSegment) -> PartOfTree:
@@ -105,11 +112,11 @@ def _snapshot(file: Path, number: int, buffer: bytes) -> tuple[Snapshot, int]:
     """The snapshot that a segment begins with, and its seq. Damaged."""
     first = unpack(buffer, HEADER_SIZE)
     if first is None:
-        raise Damaged(file, f"offset {HEADER_SIZE}: its first record is not whole", "")
+        raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is not whole", "")
     try:
         return snapshot_of(file, number, record_of(file, first)), first.seq
     except RecursionError as problem:
-        raise Damaged(file, f"its snapshot cannot be read: {problem}", "") from None
+        raise RecordDamaged(file, f"its snapshot cannot be read: {problem}", "") from None
 
 
 BATCH_SIZE: Final = 256
@@ -128,7 +135,7 @@ class _SegmentVerifier:
     """The reading of one segment, record by record."""
 
     def __init__(
-        self, record: Path, segment: Segment, scanned: Scanned, wanted: VerifyScope
+        self, record: Path, segment: RecordSegment, scanned: ScannedFrames, wanted: VerifyScope
     ) -> None:
         self._record, self._segment, self._scanned = record, segment, scanned
         self._wanted = wanted
@@ -146,7 +153,7 @@ class _SegmentVerifier:
         self._succession = Continuity(self._boots, cursors)
         self._decisions = DecisionReplay(record, opened, found, replay=wanted.replay)
         self._kinds: Counter[str] = Counter()
-        self._tails: list[tuple[RecordFinding, TailSet]] = []
+        self._tails: list[tuple[RecordFinding, TailData]] = []
         self._torn = ""
 
     def done(self, last: bool) -> VerifiedSegment:
@@ -290,7 +297,7 @@ class _SegmentVerifier:
             return
         tail = classify(segment.buffer, scanned.end, scanned.where.seq)
         words = in_words(tail, segment)
-        if last and tail.verdict is Verdict.TORN:
+        if last and tail.verdict is TailVerdict.TORN:
             self._torn = words
             return
         self._found.say_at_the_end(f"{scanned.why}; {words}")

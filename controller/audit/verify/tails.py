@@ -11,7 +11,7 @@ import msgspec
 
 from controller.audit.files import read_file
 from controller.audit.format.notes import NoteProblem, parse_base64
-from controller.audit.format.records import TailSet
+from controller.audit.format.records import TailData
 from controller.audit.format.segments import HEADER_SIZE, LARGEST
 from controller.audit.log import TAILS
 
@@ -19,7 +19,7 @@ _AROUND: Final = 1024 * 1024
 """Bytes that the file of what was set aside has beside them, and more."""
 
 
-def place_error(tail: TailSet, segment: int, end: int) -> str:
+def place_error(tail: TailData, segment: int, end: int) -> str:
     """Why nothing can have been set aside there: before the boot the record ended at `end`."""
     if tail.segment != segment or not HEADER_SIZE < tail.offset <= end:
         where = f"segment {tail.segment}, offset {tail.offset}"
@@ -27,7 +27,7 @@ def place_error(tail: TailSet, segment: int, end: int) -> str:
     return ""
 
 
-def tail_error(record: Path, tail: TailSet) -> str:
+def tail_error(record: Path, tail: TailData) -> str:
     """Why the file of what was set aside is not what its record tells."""
     folder, _, name = tail.file.rpartition("/")
     if folder != TAILS or not name or name in (".", "..") or "\0" in name:
@@ -41,13 +41,13 @@ def tail_error(record: Path, tail: TailSet) -> str:
     return _wrong_file(tail, data)
 
 
-def _max_bytes(tail: TailSet) -> int:
+def _max_bytes(tail: TailData) -> int:
     """Bytes of the file: in base64 it is a third longer than what was set aside, which was less
     than a segment."""
     return _AROUND + min(tail.size, LARGEST) * 4 // 3
 
 
-def _wrong_file(tail: TailSet, data: bytes) -> str:
+def _wrong_file(tail: TailData, data: bytes) -> str:
     try:
         kept: dict[str, Any] = json.loads(data)
         lost = parse_base64(kept.pop("bytes"))

@@ -29,9 +29,9 @@ from controller.audit.errors import NoRecord
 from controller.audit.format.certificates import Certificate
 from controller.audit.format.merkle import Hash
 from controller.audit.format.notes import VerifierKey
-from controller.audit.format.records import Opened
+from controller.audit.format.records import OpenedData
 from controller.audit.format.segments import DIRECTORY, HEADER_SIZE, NAME
-from controller.audit.log import aside
+from controller.audit.log import quarantined_files
 from controller.audit.verify.cosignatures import SeenCheckpoint, read_cosigned, witness_error
 from controller.audit.verify.facts import (
     CodeVersion,
@@ -286,7 +286,7 @@ class Verification:
         """The table's key, as the first boot names it; that it stays is looked at elsewhere."""
         if self._opened_key or not opened:
             return
-        self._opened_key = msgspec.json.decode(opened, type=Opened).table_key
+        self._opened_key = msgspec.json.decode(opened, type=OpenedData).table_key
         if self._table_key is not None and str(self._table_key) != self._opened_key:
             what = f"the table's key is {self._opened_key}, not the one that was given"
             seq = 0 if segment.before is None else segment.before.where.seq + 1
@@ -391,7 +391,7 @@ class Verification:
                 f"{late} times something stood without a signature for more than a second, the "
                 f"longest for {longest:.1f} s"
             )
-        for file in sorted(aside(self._record) - self._told):
+        for file in sorted(quarantined_files(self._record) - self._told):
             say(f"{file}: was set aside, and no record tells of it")
         for words in foreign_files(self._record, self._told):
             say(words)

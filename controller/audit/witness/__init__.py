@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from controller.audit.witness.cosignatures import COSIGNED
-from controller.audit.witness.monitor import News, Said, beside, look, said_before
+from controller.audit.witness.monitor import (
+    WitnessReport,
+    WitnessState,
+    check_witnesses,
+    cosigned_checkpoints,
+    recorded_state,
+)
 
 __all__ = [
     "COSIGNED",
-    "News",
-    "Said",
-    "beside",
-    "look",
-    "said_before",
+    "WitnessReport",
+    "WitnessState",
+    "check_witnesses",
+    "cosigned_checkpoints",
+    "recorded_state",
 ]

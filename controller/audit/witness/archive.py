@@ -22,11 +22,17 @@ import msgspec
 from msgspec import Struct
 
 from controller.audit.errors import InUse, WitnessProblem
-from controller.audit.files import MODE, Disk, make_directory, put, written_to
+from controller.audit.files import (
+    MODE,
+    Disk,
+    make_directory,
+    reporting_write_errors,
+    write_atomically,
+)
 from controller.audit.format.certificates import read_certificate
 from controller.audit.format.merkle import Frontier
 from controller.audit.format.notes import NoteProblem, VerifierKey, parse_checkpoint, parse_note
-from controller.audit.read.signatures import Signed, check_table_key, signed_checkpoint
+from controller.audit.read.signatures import SignedCheckpoint, check_table_key, signed_checkpoint
 
 _ORIGIN: Final = re.compile(r"holecard/([A-Za-z0-9][A-Za-z0-9._-]{0,63})/([0-9a-f]{16})")
 _NOTE: Final = re.compile(r"([1-9][0-9]{0,18})\.note")
@@ -42,7 +48,7 @@ class ArchiveProblem(WitnessProblem):
     """What the witness kept is not what it kept."""
 
 
-class Seen(Struct, frozen=True, forbid_unknown_fields=True):
+class WitnessedRecord(Struct, frozen=True, forbid_unknown_fields=True):
     """How far a record was seen."""
 
     format: Literal["holecard witness 1"]
@@ -64,7 +70,7 @@ class Seen(Struct, frozen=True, forbid_unknown_fields=True):
         return Frontier.of(self.size, [bytes.fromhex(one) for one in self.frontier])
 
 
-class Kept:
+class RecordArchive:
     """What is kept of one record, locked."""
 
     def __init__(self, archive: Path, origin: str, disk: Disk) -> None:
@@ -73,7 +79,7 @@ class Kept:
         self.place = archive / directory_of(origin)
         self._disk = disk
 
-    def seen(self) -> Seen | None:
+    def seen(self) -> WitnessedRecord | None:
         """None where nothing ever was. ArchiveProblem."""
         countersigned = self._countersigned()
         seen = _read(self.place)
@@ -89,13 +95,13 @@ class Kept:
             raise ArchiveProblem(self.place / _SEEN, f"it is of {seen.origin}", _BACKUP)
         return seen
 
-    def others(self) -> Iterator[Seen]:
+    def others(self) -> Iterator[WitnessedRecord]:
         """Other records that this archive has seen. ArchiveProblem."""
         for place in sorted(self.archive.iterdir()):
             if place != self.place and (seen := _read(place)) is not None:
                 yield seen
 
-    def keep(self, seen: Seen) -> None:
+    def keep(self, seen: WitnessedRecord) -> None:
         """On the disk on return. CannotWrite, ArchiveProblem where another tree of this size was
         countersigned."""
         text = parse_note(seen.checkpoint).text
@@ -103,27 +109,29 @@ class Kept:
         if file.exists() and _text_of(file) != text:
             what = f"another tree of {seen.size} records was countersigned before"
             raise ArchiveProblem(file, what, "keep both for whoever looks into it")
-        with written_to(self.place, _WRITABLE):
-            put(self._disk, self.place / _SEEN, msgspec.json.format(msgspec.json.encode(seen)))
+        with reporting_write_errors(self.place, _WRITABLE):
+            write_atomically(
+                self._disk, self.place / _SEEN, msgspec.json.format(msgspec.json.encode(seen))
+            )
 
     def countersigned(self, size: int, note: str) -> None:
         """The first of a checkpoint stays: it shows since when it has been there. CannotWrite."""
         file = self._file(size)
         if file.exists():
             return
-        with written_to(self.place, _WRITABLE):
+        with reporting_write_errors(self.place, _WRITABLE):
             make_directory(self._disk, file.parent)
-            put(self._disk, file, note.encode())
+            write_atomically(self._disk, file, note.encode())
 
-    def contradicted(self, signed: Signed) -> Path:
+    def contradicted(self, signed: SignedCheckpoint) -> Path:
         """A signed checkpoint that is not of what was seen: with it, whoever holds the table's key
         stands convicted. CannotWrite."""
         said = signed.checkpoint
         file = self.place / "refused" / f"{said.size}-{said.root.hex()[:16]}.json"
         data = {"checkpoint": signed.note, "certificate": signed.certificate}
-        with written_to(self.place, _WRITABLE):
+        with reporting_write_errors(self.place, _WRITABLE):
             make_directory(self._disk, file.parent)
-            put(self._disk, file, msgspec.json.format(msgspec.json.encode(data)))
+            write_atomically(self._disk, file, msgspec.json.format(msgspec.json.encode(data)))
         return file
 
     def _file(self, size: int) -> Path:
@@ -136,10 +144,10 @@ class Kept:
 
 
 @contextmanager
-def kept_of(archive: Path, origin: str, disk: Disk) -> Iterator[Kept]:
+def open_archive(archive: Path, origin: str, disk: Disk) -> Iterator[RecordArchive]:
     """While nobody else countersigns this record. CannotWrite, InUse, WitnessProblem."""
-    kept = Kept(archive, origin, disk)
-    with written_to(archive, _WRITABLE):
+    kept = RecordArchive(archive, origin, disk)
+    with reporting_write_errors(archive, _WRITABLE):
         make_directory(disk, archive)
         make_directory(disk, kept.place)
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -164,7 +172,7 @@ def directory_of(origin: str) -> str:
     return f"{found[1]}-{found[2]}"
 
 
-def _read(place: Path) -> Seen | None:
+def _read(place: Path) -> WitnessedRecord | None:
     """What is kept there, held against its own signatures and tree. ArchiveProblem."""
     file = place / _SEEN
     try:
@@ -176,7 +184,7 @@ def _read(place: Path) -> Seen | None:
         what = f"cannot be read: {problem.strerror}"
         raise ArchiveProblem(file, what, "let the witness's user read it") from None
     try:
-        seen = msgspec.json.decode(data, type=Seen)
+        seen = msgspec.json.decode(data, type=WitnessedRecord)
         table = VerifierKey.parse(seen.table_key)
         check_table_key(table, seen.origin)
         certificate = read_certificate(seen.certificate, table)

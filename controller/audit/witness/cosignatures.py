@@ -11,15 +11,22 @@ from typing import Final
 from msgspec import Struct
 
 from controller.audit.errors import RecordProblem
-from controller.audit.files import Disk, RealDisk, make_directory, put, take_turn, written_to
+from controller.audit.files import (
+    Disk,
+    RealDisk,
+    lock_with_timeout,
+    make_directory,
+    reporting_write_errors,
+    write_atomically,
+)
 from controller.audit.format.notes import (
-    Note,
     NoteProblem,
+    SignedNote,
     VerifierKey,
+    format_note,
     parse_checkpoint,
     parse_note,
-    signed,
-    verified,
+    verify_note,
 )
 from controller.audit.read.heads import first_head
 
@@ -27,11 +34,11 @@ COSIGNED: Final = "cosigned"
 _WRITABLE: Final = "let this user write there, and give it room"
 
 
-class NotWitnessed(RecordProblem):
+class NotCosigned(RecordProblem):
     """A note that no countersigned checkpoint of this record is in."""
 
 
-class Brought(Struct, frozen=True):
+class StoredNote(Struct, frozen=True):
     """A checkpoint that lies in the record's directory now."""
 
     size: int
@@ -40,72 +47,76 @@ class Brought(Struct, frozen=True):
     """This witness had not countersigned it there."""
 
 
-def bring(
+def store_notes(
     record: Path, notes: Sequence[tuple[str, bytes]], witness: VerifierKey, disk: Disk | None = None
-) -> list[Brought]:
+) -> list[StoredNote]:
     """Puts notes, each with the name that it is called by, into `cosigned/`. All of them or none:
     NoRecord; NotWitnessed where one is not what it must be. CannotWrite; InUse where somebody else
     brings some and does not come to an end."""
     origin = first_head(record).snapshot.origin
     read = [_note(where, data, origin, witness) for where, data in notes]
     place = record / COSIGNED
-    with written_to(place, _WRITABLE), _alone(disk or RealDisk(), place):
-        texts: dict[int, Note] = {}
+    with reporting_write_errors(place, _WRITABLE), _alone(disk or RealDisk(), place):
+        texts: dict[int, SignedNote] = {}
         brought = []
         for size, note in read:
             there = texts.get(size) or _there(place, size, witness)
             texts[size] = _together(place, size, there, note, witness)
-            brought.append(Brought(size, _file(place, size), texts[size] != there))
+            brought.append(StoredNote(size, _file(place, size), texts[size] != there))
         for one in brought:
             if one.new:
                 note = texts[one.size]
-                put(disk or RealDisk(), one.file, signed(note.text, *note.signatures).encode())
+                write_atomically(
+                    disk or RealDisk(), one.file, format_note(note.text, *note.signatures).encode()
+                )
     return brought
 
 
-def _note(where: str, data: bytes, origin: str, witness: VerifierKey) -> tuple[int, Note]:
+def _note(where: str, data: bytes, origin: str, witness: VerifierKey) -> tuple[int, SignedNote]:
     try:
         note = parse_note(data)
         said = parse_checkpoint(note.text)
-        verified(note, (witness,))
+        verify_note(note, (witness,))
     except NoteProblem as problem:
         todo = "give a note that this witness has countersigned, as it was made"
-        raise NotWitnessed(where, str(problem), todo) from None
+        raise NotCosigned(where, str(problem), todo) from None
     if said.origin != origin:
         what = f"it is a checkpoint of {said.origin}, this record is {origin}"
-        raise NotWitnessed(where, what, "bring it to its own record")
+        raise NotCosigned(where, what, "bring it to its own record")
     mine = [one for one in note.signatures if one.name in (origin, witness.name)]
-    return said.size, Note(note.text, tuple(mine))
+    return said.size, SignedNote(note.text, tuple(mine))
 
 
-def _together(place: Path, size: int, there: Note | None, note: Note, witness: VerifierKey) -> Note:
+def _together(
+    place: Path, size: int, there: SignedNote | None, note: SignedNote, witness: VerifierKey
+) -> SignedNote:
     """What is there stays, with this witness's signature."""
     if there is None:
         return note
     if there.text != note.text:
         what = f"says another root of {size} records than the note that is brought"
         todo = "keep both: who holds the table's key has signed two records"
-        raise NotWitnessed(_file(place, size), what, todo)
+        raise NotCosigned(_file(place, size), what, todo)
     if _has(there, witness):
         return there
     more = [one for one in note.signatures if one.name == witness.name]
-    return Note(there.text, (*there.signatures, *more))
+    return SignedNote(there.text, (*there.signatures, *more))
 
 
-def _there(place: Path, size: int, witness: VerifierKey) -> Note | None:
+def _there(place: Path, size: int, witness: VerifierKey) -> SignedNote | None:
     file = _file(place, size)
     if not file.exists():
         return None
     try:
         note = parse_note(file.read_bytes())
         if _has(note, witness):
-            verified(note, (witness,))
+            verify_note(note, (witness,))
     except NoteProblem as problem:
-        raise NotWitnessed(file, f"is damaged: {problem}", "put it back, or remove it") from None
+        raise NotCosigned(file, f"is damaged: {problem}", "put it back, or remove it") from None
     return note
 
 
-def _has(note: Note, witness: VerifierKey) -> bool:
+def _has(note: SignedNote, witness: VerifierKey) -> bool:
     mine = (witness.name, witness.key_id)
     return any((one.name, one.key_id) == mine for one in note.signatures)
 
@@ -120,7 +131,7 @@ def _alone(disk: Disk, place: Path) -> Iterator[None]:
     make_directory(disk, place)
     fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        take_turn(fd, place)
+        lock_with_timeout(fd, place)
         yield
     finally:
         os.close(fd)

@@ -19,14 +19,14 @@ import msgspec
 from msgspec import Struct
 
 from controller.audit.errors import RecordProblem
-from controller.audit.format.frames import Frame, unpack
+from controller.audit.format.frames import RecordFrame, unpack
 from controller.audit.format.notes import (
     MAX_SIZE,
-    Note,
     NoteProblem,
+    SignedNote,
+    format_note,
     parse_checkpoint,
     parse_note,
-    signed,
 )
 from controller.audit.format.records import Kind, NoteData
 from controller.audit.format.segments import HEADER_SIZE, numbers, segment_file
@@ -51,7 +51,7 @@ _COSIGNATURE: Final = 72
 """Bytes of a time and a signature, behind the key id."""
 
 
-class Said(Struct, frozen=True):
+class WitnessState(Struct, frozen=True):
     """What the record tells of its witnesses."""
 
     size: int = 0
@@ -60,17 +60,17 @@ class Said(Struct, frozen=True):
     """That of an `unwitnessed` behind it; 0 without one."""
 
 
-class Seen(Struct, frozen=True):
+class SeenCheckpoint(Struct, frozen=True):
     """A checkpoint of this record that somebody has countersigned."""
 
     size: int
     note: str
 
 
-class News(Struct, frozen=True):
+class WitnessReport(Struct, frozen=True):
     """What a look has found."""
 
-    seen: tuple[Seen, ...]
+    seen: tuple[SeenCheckpoint, ...]
     """To be told, in their order: each is over something that none before it is over."""
     size: int
     """So many records are countersigned; 0: none ever was."""
@@ -91,7 +91,7 @@ _NOWHERE: Final = _First(0, 0)
 """There is no such record."""
 
 
-def said_before(record: Path) -> Said:
+def recorded_state(record: Path) -> WitnessState:
     """As the last segments have it. RecordProblem."""
     since = 0
     for number in reversed(numbers(record)[-MOST_SEGMENTS:]):
@@ -104,12 +104,12 @@ def said_before(record: Path) -> Said:
             data = record_of(file, frame).data
             if _kind(frame) == "witnessed":
                 text = parse_note(msgspec.json.decode(data, type=NoteData).note).text
-                return Said(parse_checkpoint(text).size, since)
+                return WitnessState(parse_checkpoint(text).size, since)
             since = since or msgspec.json.decode(data, type=dict[str, int])["since"]
-    return Said(0, since)
+    return WitnessState(0, since)
 
 
-def beside(record: Path, told: int) -> tuple[tuple[int, int], ...]:
+def cosigned_checkpoints(record: Path, told: int) -> tuple[tuple[int, int], ...]:
     """The notes in `cosigned/` over more than is told of: over how many records, and when the file
     was written. OSError."""
     names = [file for file in (record / COSIGNED).glob("*.note") if _NAME.fullmatch(file.stem)]
@@ -117,13 +117,13 @@ def beside(record: Path, told: int) -> tuple[tuple[int, int], ...]:
     return tuple((size, file.stat().st_mtime_ns) for size, file in newer[-MOST_NOTES:])
 
 
-def look(record: Path, told: int) -> News:
+def check_witnesses(record: Path, told: int) -> WitnessReport:
     """What there is now; `told`: so many records are told of as countersigned. RecordProblem,
     OSError."""
-    seen: list[Seen] = []
+    seen: list[SeenCheckpoint] = []
     wrong: list[str] = []
     size, first = told, _first_after(record, told)
-    for over, _ in beside(record, told):
+    for over, _ in cosigned_checkpoints(record, told):
         try:
             note = _countersigned(record, over)
         except (NoteProblem, RecordProblem) as problem:
@@ -131,9 +131,9 @@ def look(record: Path, told: int) -> News:
             continue
         size = over
         if first.seq and first.seq <= over:
-            seen.append(Seen(over, note))
+            seen.append(SeenCheckpoint(over, note))
             first = _first_after(record, over)
-    return News(tuple(seen), size, first.utc, tuple(wrong))
+    return WitnessReport(tuple(seen), size, first.utc, tuple(wrong))
 
 
 def _countersigned(record: Path, size: int) -> str:
@@ -153,10 +153,10 @@ def _countersigned(record: Path, size: int) -> str:
         raise NoteProblem("not signed by the table")
     if not by_others:
         raise NoteProblem("countersigned by nobody")
-    return signed(note.text, *by_table, *by_others)
+    return format_note(note.text, *by_table, *by_others)
 
 
-def _signed_after(record: Path, size: int) -> Note | None:
+def _signed_after(record: Path, size: int) -> SignedNote | None:
     """The first checkpoint behind record `size`. RecordProblem."""
     for file, frame in _behind(record, size):
         if _kind(frame) == "checkpoint":
@@ -173,7 +173,7 @@ def _first_after(record: Path, size: int) -> _First:
     return _NOWHERE
 
 
-def _behind(record: Path, size: int) -> Iterator[tuple[Path, Frame]]:
+def _behind(record: Path, size: int) -> Iterator[tuple[Path, RecordFrame]]:
     """What stands behind record `size`, with its file."""
     begins = first_head(record)
     start = begins.number if size < begins.record.seq else segment_of(record, size)
@@ -184,7 +184,7 @@ def _behind(record: Path, size: int) -> Iterator[tuple[Path, Frame]]:
                 yield file, frame
 
 
-def _frames(buffer: bytes) -> Iterator[Frame]:
+def _frames(buffer: bytes) -> Iterator[RecordFrame]:
     """As far as they are whole: the last one may be on its way to the disk."""
     at = HEADER_SIZE
     while (frame := unpack(buffer, at)) is not None:
@@ -192,7 +192,7 @@ def _frames(buffer: bytes) -> Iterator[Frame]:
         at = frame.end
 
 
-def _kind(frame: Frame) -> str:
+def _kind(frame: RecordFrame) -> str:
     """Without decoding it: there may be many."""
     found = _KIND.search(frame.data)
     return "" if found is None else found[1].decode()

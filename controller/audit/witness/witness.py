@@ -14,28 +14,44 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from controller.audit.errors import Damaged, Unsigned, WitnessProblem
+from controller.audit.errors import NothingSigned, RecordDamaged, WitnessProblem
 from controller.audit.files import Disk, RealDisk
 from controller.audit.format.merkle import Frontier, leaf_hash
-from controller.audit.format.notes import NoteProblem, SigningKey, VerifierKey, parse_note, signed
+from controller.audit.format.notes import (
+    NoteProblem,
+    SigningKey,
+    VerifierKey,
+    format_note,
+    parse_note,
+)
 from controller.audit.read.heads import first_head
-from controller.audit.read.reader import ASK, Segment, record_of, segments
-from controller.audit.read.retirements import Changed, kept_in
+from controller.audit.read.reader import ASK, RecordSegment, record_of, segments
+from controller.audit.read.retirements import RetirementChanged, retirement_files
 from controller.audit.read.retirements import before as retired_before
-from controller.audit.read.signatures import OtherKey, Signatures, Signed, check_table_key
-from controller.audit.witness.archive import ArchiveProblem, Kept, Seen, kept_of
+from controller.audit.read.signatures import (
+    OtherKey,
+    SignatureReader,
+    SignedCheckpoint,
+    check_table_key,
+)
+from controller.audit.witness.archive import (
+    ArchiveProblem,
+    RecordArchive,
+    WitnessedRecord,
+    open_archive,
+)
 from controller.errors import printable
 
 __all__ = [
     "ArchiveProblem",
-    "ClockBack",
-    "Cosigned",
-    "CutOff",
-    "Forked",
+    "ClockWentBack",
+    "CosignedNote",
+    "NothingSigned",
     "OtherRecord",
     "OtherTableKey",
-    "Rewritten",
-    "Unsigned",
+    "RecordForked",
+    "RecordRewritten",
+    "RecordTruncated",
     "WitnessProblem",
     "cosign",
 ]
@@ -45,15 +61,15 @@ _BACK: Final = 16
 _ASK: Final = "ask the table's floor and surveillance what happened; keep both copies"
 
 
-class CutOff(WitnessProblem):
+class RecordTruncated(WitnessProblem):
     """Its end is not there any more, or an older copy is in its place."""
 
 
-class Rewritten(WitnessProblem):
+class RecordRewritten(WitnessProblem):
     """What was seen stands in it otherwise."""
 
 
-class Forked(Rewritten):
+class RecordForked(RecordRewritten):
     """And the table's key has signed both."""
 
 
@@ -65,11 +81,11 @@ class OtherTableKey(WitnessProblem):
     """The table's key is not the one that it was."""
 
 
-class ClockBack(WitnessProblem):
+class ClockWentBack(WitnessProblem):
     """This machine's clock is behind the last countersignature."""
 
 
-class Cosigned(Struct, frozen=True):
+class CosignedNote(Struct, frozen=True):
     """What a witness has countersigned."""
 
     origin: str
@@ -90,7 +106,7 @@ class Cosigned(Struct, frozen=True):
 class _Tip(NamedTuple):
     """A checkpoint, and the tree that it is over."""
 
-    signed: Signed
+    signed: SignedCheckpoint
     hashes: tuple[bytes, ...]
     segment: int
     """That of the last record in it."""
@@ -106,7 +122,7 @@ def cosign(  # noqa: PLR0913 - all but the first three have a usual value
     now: Callable[[], float] = time.time,
     disk: Disk | None = None,
     tell: Callable[[int], None] | None = None,
-) -> Cosigned:
+) -> CosignedNote:
     """Countersigns the record's last checkpoint, if the record continues what the archive saw.
 
     `begin`: the table is known to have begun another record. `tell`: the segment being read.
@@ -114,7 +130,7 @@ def cosign(  # noqa: PLR0913 - all but the first three have a usual value
     _stand_apart(record, archive)
     head = first_head(record)
     origin = head.snapshot.origin
-    with kept_of(archive, origin, disk or RealDisk()) as kept:
+    with open_archive(archive, origin, disk or RealDisk()) as kept:
         seen = kept.seen()
         if not begin:
             _refuse_in_place(record, kept, seen)
@@ -133,22 +149,24 @@ class _Agreed(NamedTuple):
 
     walk: _Walk
     tip: _Tip
-    seen: Seen | None
+    seen: WitnessedRecord | None
     seconds: int
     given: VerifierKey | None
 
 
-def _countersign(record: Path, kept: Kept, key: SigningKey, agreed: _Agreed) -> Cosigned:
+def _countersign(
+    record: Path, kept: RecordArchive, key: SigningKey, agreed: _Agreed
+) -> CosignedNote:
     """What is kept is on the disk before anything is signed."""
     said, seen, seconds = agreed.tip.signed.checkpoint, agreed.seen, agreed.seconds
     if seen is not None and seconds < seen.time:
         what = f"it says second {seconds}; what was countersigned last is of {seen.time}"
-        raise ClockBack("clock of this machine", what, "set it right")
+        raise ClockWentBack("clock of this machine", what, "set it right")
     text = said.text()
-    bare = signed(text, agreed.tip.signed.signature)
+    bare = format_note(text, agreed.tip.signed.signature)
     table = str(agreed.walk.table)
     kept.keep(
-        Seen(
+        WitnessedRecord(
             "holecard witness 1",
             said.origin,
             printable(record.resolve()),
@@ -161,10 +179,10 @@ def _countersign(record: Path, kept: Kept, key: SigningKey, agreed: _Agreed) -> 
             agreed.tip.signed.certificate,
         )
     )
-    note = signed(text, *parse_note(bare).signatures, key.cosign(text, seconds))
+    note = format_note(text, *parse_note(bare).signatures, key.cosign(text, seconds))
     kept.countersigned(said.size, note)
     before = 0 if seen is None else seen.size
-    return Cosigned(
+    return CosignedNote(
         said.origin, said.size, said.root, before, note, table, agreed.given is not None
     )
 
@@ -178,7 +196,7 @@ def _stand_apart(record: Path, archive: Path) -> None:
         raise WitnessProblem(archive, what, "name a directory elsewhere")
 
 
-def _refuse_in_place(record: Path, kept: Kept, seen: Seen | None) -> None:
+def _refuse_in_place(record: Path, kept: RecordArchive, seen: WitnessedRecord | None) -> None:
     """A record that was not seen here, where another one was, or another one of this table."""
     table = kept.origin.rpartition("/")[0]
     place = printable(record.resolve())
@@ -195,7 +213,7 @@ def _refuse_in_place(record: Path, kept: Kept, seen: Seen | None) -> None:
 
 
 def _table_key(
-    record: Path, origin: str, seen: Seen | None, given: VerifierKey | None
+    record: Path, origin: str, seen: WitnessedRecord | None, given: VerifierKey | None
 ) -> VerifierKey | None:
     """The key to go by: as first seen, as given, else as the record says. OtherTableKey."""
     if given is not None:
@@ -213,7 +231,9 @@ def _table_key(
     return pinned
 
 
-def _judged(record: Path, walk: _Walk, tip: _Tip | None, seen: Seen | None, kept: Kept) -> _Tip:
+def _judged(
+    record: Path, walk: _Walk, tip: _Tip | None, seen: WitnessedRecord | None, kept: RecordArchive
+) -> _Tip:
     """The checkpoint, if what was read continues what was seen."""
     if seen is not None:
         if walk.other:
@@ -224,19 +244,21 @@ def _judged(record: Path, walk: _Walk, tip: _Tip | None, seen: Seen | None, kept
                 f"it was cut off, or is an older copy: {seen.size} records were seen signed, "
                 f"here are {walk.size}, signed up to {far}"
             )
-            raise CutOff(record, what, _ASK)
+            raise RecordTruncated(record, what, _ASK)
     if tip is None:
-        raise Unsigned(record, "it has no checkpoint yet", "come back in a second")
+        raise NothingSigned(record, "it has no checkpoint yet", "come back in a second")
     return tip
 
 
-def _contradicted(record: Path, tip: _Tip | None, seen: Seen, kept: Kept) -> None:
+def _contradicted(
+    record: Path, tip: _Tip | None, seen: WitnessedRecord, kept: RecordArchive
+) -> None:
     what = f"the first {seen.size} records are not those that were seen"
     if tip is None or tip.signed.checkpoint.size < seen.size:
-        raise Rewritten(record, f"it was rewritten: {what}", _ASK)
+        raise RecordRewritten(record, f"it was rewritten: {what}", _ASK)
     file = kept.contradicted(tip.signed)
     what = f"it was rewritten by who holds the table's key: {what}, and yet they are signed"
-    raise Forked(record, f"{what}; the signature is kept in {file}", _ASK)
+    raise RecordForked(record, f"{what}; the signature is kept in {file}", _ASK)
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -246,13 +268,13 @@ class _Walk:
     """The record from the segment on where it was left."""
 
     def __init__(
-        self, record: Path, origin: str, table: VerifierKey | None, seen: Seen | None
+        self, record: Path, origin: str, table: VerifierKey | None, seen: WitnessedRecord | None
     ) -> None:
         self._record = record
         self._origin = origin
         self._seen = seen
         self._wanted = () if seen is None else seen.tree().hashes
-        self._signatures = Signatures(origin, table)
+        self._signatures = SignatureReader(origin, table)
         self._tree: Frontier | None = None
         self._tip: _Tip | None = None
         self._lately: deque[tuple[int, tuple[bytes, ...], int]] = deque(maxlen=_BACK)
@@ -278,20 +300,22 @@ class _Walk:
             self._segment(segment)
         if self._tree is None and self._seen is not None:
             gone = f"segment {start}, which held record {self._seen.size}, is gone"
-            raise CutOff(self._record, f"it was cut off, or is an older copy: {gone}", _ASK)
+            raise RecordTruncated(
+                self._record, f"it was cut off, or is an older copy: {gone}", _ASK
+            )
         return self._tip
 
-    def _segment(self, segment: Segment) -> None:
+    def _segment(self, segment: RecordSegment) -> None:
         said = segment.snapshot
         hashes = tuple(bytes.fromhex(one) for one in said.frontier)
         if said.origin != self._origin:
-            raise Damaged(segment.file, f"is of {said.origin}, not of {self._origin}", ASK)
+            raise RecordDamaged(segment.file, f"is of {said.origin}, not of {self._origin}", ASK)
         if self._tree is None:
             self._signatures.begin(segment)
             self._tree = self._begun(segment, hashes)
         elif self._tree.hashes != hashes:
             what = "its snapshot has another tree than that of the records before it"
-            raise Rewritten(segment.file, what, _ASK)
+            raise RecordRewritten(segment.file, what, _ASK)
         for frame in segment.frames:
             record = record_of(segment.file, frame)
             signed = self._signatures.take(segment.place(frame), record)
@@ -303,7 +327,7 @@ class _Walk:
                 self.met = self._tree.hashes == self._wanted
                 self.other = not self.met
 
-    def _begun(self, segment: Segment, hashes: tuple[bytes, ...]) -> Frontier:
+    def _begun(self, segment: RecordSegment, hashes: tuple[bytes, ...]) -> Frontier:
         """The tree before the first segment that is read: nothing the first time; later as it says
         itself, which shows when the tree that was seen is met, or not."""
         wanted = 1 if self._seen is None else self._seen.segment
@@ -312,25 +336,27 @@ class _Walk:
             self._retired(segment, wanted, hashes)
         elif self._seen is not None and begins >= self._seen.size:
             what = f"begins with record {begins + 1}; record {self._seen.size} stood in it"
-            raise Rewritten(segment.file, what, _ASK)
+            raise RecordRewritten(segment.file, what, _ASK)
         if begins:
             self._lately.append((begins, hashes, segment.number - 1))
         return Frontier.of(begins, hashes)
 
-    def _retired(self, segment: Segment, wanted: int, hashes: tuple[bytes, ...]) -> None:
+    def _retired(self, segment: RecordSegment, wanted: int, hashes: tuple[bytes, ...]) -> None:
         """The record begins behind what was retired, of which the table's key has signed the tree;
         what was seen last is held against the root that was kept of it."""
         what = f"segment {wanted} is needed, the first that is here is {segment.number}"
         todo = "put the segments back from the archive"
-        kept, table = kept_in(self._record), self._signatures.table
+        kept, table = retirement_files(self._record), self._signatures.table
         if not kept or kept[-1].number != segment.number - 1 or table is None:
             raise WitnessProblem(self._record, what, todo)
         try:
             before = retired_before(kept, self._origin, table)
-        except (Changed, NoteProblem) as problem:
-            raise Damaged(self._record, f"{problem}", ASK) from None
+        except (RetirementChanged, NoteProblem) as problem:
+            raise RecordDamaged(self._record, f"{problem}", ASK) from None
         if (before.where, before.frontier) != (segment.before, hashes):
-            raise Rewritten(segment.file, "it does not begin where what was retired ends", _ASK)
+            raise RecordRewritten(
+                segment.file, "it does not begin where what was retired ends", _ASK
+            )
         if self._seen is None:
             return
         root = before.roots.get(self._seen.size)
@@ -340,14 +366,14 @@ class _Walk:
         self.met = root == self._seen.tree().root()
         self.other = not self.met
 
-    def _checkpoint(self, segment: Segment, signed: Signed) -> None:
+    def _checkpoint(self, segment: RecordSegment, signed: SignedCheckpoint) -> None:
         said = signed.checkpoint
         for size, hashes, number in reversed(self._lately):
             if size == said.size:
                 if Frontier.of(size, hashes).root() != said.root:
                     what = f"record {signed.seq} is a checkpoint over other records than these"
-                    raise Rewritten(segment.file, what, _ASK)
+                    raise RecordRewritten(segment.file, what, _ASK)
                 self._tip = _Tip(signed, hashes, number)
                 return
         what = f"record {signed.seq} is a checkpoint over {said.size} records, and comes too late"
-        raise Damaged(segment.file, what, ASK)
+        raise RecordDamaged(segment.file, what, ASK)

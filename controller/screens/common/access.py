@@ -19,12 +19,12 @@ from controller.audit.errors import (
     CannotProve,
     CannotWrite,
     IndexBusy,
-    IndexPlace,
+    IndexFileProblem,
     InUse,
     NoRecord,
     RecordProblem,
 )
-from controller.audit.read.selection import NothingThere
+from controller.audit.read.selection import NoMatch
 from controller.errors import UsageProblem
 from controller.screens.common.forms import TooLarge, fields_of, form_of, only
 from controller.screens.common.sessions import Known, Role, Session, is_secret_of
@@ -181,13 +181,13 @@ _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
     (TooLarge, 413),
     (NotHere, 404),
     (UsageProblem, 400),
-    (NothingThere, 404),
+    (NoMatch, 404),
     (CannotProve, 404),
     (NoRecord, 404),
     (CannotWrite, 503),
     (InUse, 503),
     (IndexBusy, 503),
-    (IndexPlace, 503),
+    (IndexFileProblem, 503),
     (RecordProblem, 409),
     (OSError, 503),
 )

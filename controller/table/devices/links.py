@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from controller.audit.format.records import By, Entry
+from controller.audit.format.records import RecordActor, RecordEntry
 from controller.procedure.model.events import Device
 from controller.table.intake import card_destination
 from controller.table.loop import DeviceRecordStore, TableLoop, TableStopped
@@ -181,9 +181,9 @@ class Link:
 # --- for the record ---------------------------------------------------------------------------
 
 
-def entry_of(happening: events.AnyHappening, device: Device) -> Entry:
+def entry_of(happening: events.AnyHappening, device: Device) -> RecordEntry:
     """What is recorded of it. None of them holds a card."""
-    return Entry("link", By("device", device), data_of(happening))
+    return RecordEntry("link", RecordActor("device", device), data_of(happening))
 
 
 def data_of(happening: events.AnyHappening) -> dict[str, Any]:

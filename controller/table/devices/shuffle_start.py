@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from controller.audit.format.records import CONTROLLER, Entry
+from controller.audit.format.records import CONTROLLER, RecordEntry
 from drivers.devices import CommandRefused, CommandUnanswered, InDoubt, NotReady, ResultMissing
 from firmware_protocol.host import LinkBusy
 
@@ -29,7 +29,7 @@ class Startable(Protocol):
 class Starting:
     """Starts the shuffles of one table, one at a time."""
 
-    def __init__(self, shuffler: Startable, record: Callable[[Entry], None]) -> None:
+    def __init__(self, shuffler: Startable, record: Callable[[RecordEntry], None]) -> None:
         """`record` takes what stands in the way; it must not wait."""
         self._shuffler = shuffler
         self._record = record
@@ -85,4 +85,4 @@ class Starting:
     def _tell(self, problem: str) -> None:
         if self.asked:  # what is over meanwhile is in nobody's way
             self.problem = f"{problem}; {_TODO}"
-        self._record(Entry("fault", CONTROLLER, {"what": "shuffle", "detail": problem}))
+        self._record(RecordEntry("fault", CONTROLLER, {"what": "shuffle", "detail": problem}))

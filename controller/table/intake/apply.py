@@ -14,8 +14,8 @@ from typing import Final, Protocol, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.audit.format.records import DeviceCursor, Entry
-from controller.audit.replay import entry
+from controller.audit.format.records import DeviceCursor, RecordEntry
+from controller.audit.replay import event_entry
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import CountersAccepted, DeckSuspect, Event, ShoeRanOut
 from controller.procedure.model.felt import top
@@ -59,7 +59,7 @@ class AppliedInput(Struct, frozen=True):
     """What comes of it, once it is recorded."""
 
     now: TableSnapshot
-    entries: tuple[Entry, ...]
+    entries: tuple[RecordEntry, ...]
     answered: tuple[EventAnswer, ...]
 
     @property
@@ -135,7 +135,7 @@ class _Application:
         self._cursor = cursor
         self.state, self.recall, self.troubles = now.state, now.recall, now.troubles
         self.answered: list[EventAnswer] = []
-        self.entries: list[Entry] = []
+        self.entries: list[RecordEntry] = []
 
     @property
     def takes(self) -> bool:
@@ -149,13 +149,13 @@ class _Application:
         self.answered.append(EventAnswer(event, answer))
         if isinstance(answer, Refused):
             # What is sealed of a card that is not taken stands nowhere.
-            self.entries.append(entry(event, answer, before, cursor=self._once()))
+            self.entries.append(event_entry(event, answer, before, cursor=self._once()))
             return False
         if isinstance(event, CountersAccepted):
             self.troubles = self.troubles.accept(top(before).device)
         first = not self.entries
         self.entries.append(
-            entry(event, answer, before, cursor=self._once(), sealed=sealed if first else "")
+            event_entry(event, answer, before, cursor=self._once(), sealed=sealed if first else "")
         )
         self.state = answer.state
         if ends_loading(event, before, answer.state) and not self.recall.closed:
@@ -183,7 +183,7 @@ class _Application:
             return DeckSuspect(SHOE, "duplicate")
         return None
 
-    def note(self, note: Entry) -> None:
+    def note(self, note: RecordEntry) -> None:
         cursor = self._once()
         self.entries.append(note if cursor is None else replace(note, cursor=cursor))
         if note.kind == "device":

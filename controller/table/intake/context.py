@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from controller.audit.format.records import DeviceCursor, Entry
+from controller.audit.format.records import DeviceCursor, RecordEntry
 from controller.procedure.model import events as e
 from controller.procedure.model.events import Actor, Device, Event
 from controller.procedure.model.game import Game
@@ -68,7 +68,7 @@ class TableInput(Struct, frozen=True):
     taken."""
     sealed: str = ""
     """Of a card that came face down: of the first event."""
-    notes: tuple[Entry, ...] = ()
+    notes: tuple[RecordEntry, ...] = ()
     """For the record alone."""
     wrong: tuple[DeviceFault, ...] = ()
     """What is wrong with a device from now on."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum, Flag
 from typing import Any, Final
 
-from controller.audit.format.records import By, Entry
+from controller.audit.format.records import RecordActor, RecordEntry
 from controller.table.intake.context import DeviceSource
 from drivers.devices import DeviceEvent, Sealed
 from firmware_protocol.messages.enums import CardFlags
@@ -33,21 +33,21 @@ def plain(value: Any) -> Any:
             return value
 
 
-def note(source: DeviceSource, round_: int, what: str, /, **fields: Any) -> Entry:
+def note(source: DeviceSource, round_: int, what: str, /, **fields: Any) -> RecordEntry:
     """Something that a device told, in these words. Its cursor goes with whatever is recorded of
     it first."""
     data = {"what": what, **{name: plain(value) for name, value in fields.items()}}
-    return Entry("device", By("device", source.device), data, round_)
+    return RecordEntry("device", RecordActor("device", source.device), data, round_)
 
 
-def note_of(told: DeviceEvent, source: DeviceSource, round_: int, /, **more: Any) -> Entry:
+def note_of(told: DeviceEvent, source: DeviceSource, round_: int, /, **more: Any) -> RecordEntry:
     """All of what a device told. TypeError where something of it is sealed."""
     names = (name for name in told.__struct_fields__ if name != "origin")
     fields = {name: getattr(told, name) for name in names}
     return note(source, round_, type(told).__name__, **fields, **more)
 
 
-def card_seen(source: DeviceSource, round_: int, read: CardRead) -> Entry:
+def card_seen(source: DeviceSource, round_: int, read: CardRead) -> RecordEntry:
     """How a card was read that lies face up."""
     return note(
         source,

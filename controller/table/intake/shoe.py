@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-from controller.audit.format.records import Entry
+from controller.audit.format.records import RecordEntry
 from controller.procedure.model import events
 from controller.procedure.model.events import Event
 from controller.procedure.model.felt import expected, next_spare
@@ -121,7 +121,7 @@ def face_up(
     )
 
 
-def card_turned(ear: IntakeContext, round_: int, commitment: str, read: CardRead) -> Entry:
+def card_turned(ear: IntakeContext, round_: int, commitment: str, read: CardRead) -> RecordEntry:
     """How a card was read that lies face up by now, and lay face down."""
     return card_seen(DeviceSource("shoe", ear.vault.cursor(commitment)), round_, read)
 

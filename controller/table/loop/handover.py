@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from controller.audit.format.records import Entry
+from controller.audit.format.records import RecordEntry
 from controller.people import SignIn, SignInSession, SignOut
 from controller.procedure.model.events import Actor, DealerRelieved
 from controller.procedure.model.state import Step
@@ -21,7 +21,7 @@ def is_relief(said: SignIn, dealt: str) -> bool:
     return bool(said.relieved or (dealt and not same_person(dealt, said.name)))
 
 
-def relief_input(signed_in: Entry) -> InputFactory:
+def relief_input(signed_in: RecordEntry) -> InputFactory:
     """It is told to the procedure where the table is open: cards may have to be burned for it."""
 
     def make(now: TableSnapshot) -> TableInput:
@@ -34,7 +34,9 @@ def relief_input(signed_in: Entry) -> InputFactory:
     return make
 
 
-def dealer_after(deals: SignInSession | None, entries: Iterable[Entry]) -> SignInSession | None:
+def dealer_after(
+    deals: SignInSession | None, entries: Iterable[RecordEntry]
+) -> SignInSession | None:
     """Who deals, and at which screen, once these stand in the record. The desk knows of it a moment
     later, in which other acts have had their turn."""
     for entry in entries:

@@ -19,10 +19,10 @@ from typing import Final, TypeAlias
 import structlog
 from msgspec.structs import replace
 
-from controller.audit.errors import Failed, NotNow
+from controller.audit.errors import LogFailed, RetryLater
 from controller.audit.format.hole_cards import SealProblem
 from controller.audit.format.records import CONTROLLER as BY_CONTROLLER
-from controller.audit.format.records import Appended, Entry
+from controller.audit.format.records import ChainPosition, RecordEntry
 from controller.procedure.engine import RowFault
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.state import State
@@ -62,7 +62,7 @@ _CLOSING: Final = "the table is closing"
 
 _log: Final = structlog.get_logger("table")
 
-Append: TypeAlias = Callable[..., Awaitable[tuple[Appended, ...]]]
+Append: TypeAlias = Callable[..., Awaitable[tuple[ChainPosition, ...]]]
 """Records entries, all or none: `audit.book.Book.append`. On the disk on return."""
 
 
@@ -143,7 +143,7 @@ class TableLoop:
         `make` raises. Giving up before its turn has come calls it off."""
         return await self._put_if_room(LoopRequest(make, self._future()))
 
-    async def record(self, entry: Entry) -> RequestResult:
+    async def record(self, entry: RecordEntry) -> RequestResult:
         """Something for the record alone. Stopped, Full, CannotTake."""
         return await self._put_if_room(LoopRequest(_note(entry), self._future(), whose="note"))
 
@@ -152,7 +152,7 @@ class TableLoop:
         item = LoopRequest(lambda now: heard, self._future(), first=True)
         return await self._put(item)
 
-    def later(self, entry: Entry) -> None:
+    def later(self, entry: RecordEntry) -> None:
         """The same where nobody can wait. What cannot be recorded is dropped."""
         item = LoopRequest(_note(entry), self._future(), whose="note")
         item.answer.add_done_callback(_drop)
@@ -173,7 +173,7 @@ class TableLoop:
 
     async def try_again(self, text: str) -> bool:
         """Whether the record takes something again: these words. All goes on then."""
-        note = _note(Entry("note", BY_CONTROLLER, {"text": text}))
+        note = _note(RecordEntry("note", BY_CONTROLLER, {"text": text}))
         item = LoopRequest(note, self._future(), whose="note", anyway=True)
         try:
             await self._put(item)
@@ -244,7 +244,7 @@ class TableLoop:
             return
         try:
             appended = await self._record(taken.entries)
-        except (Failed, NotNow) as problem:
+        except (LogFailed, RetryLater) as problem:
             self._stop(problem)
             self._turn_away(item, problem)
             return
@@ -258,7 +258,7 @@ class TableLoop:
             # What has changed meanwhile is told now.
             await self._take(LoopRequest(lambda now: TableInput(), self._future(), whose="changes"))
 
-    async def _record(self, entries: tuple[Entry, ...]) -> tuple[Appended, ...]:
+    async def _record(self, entries: tuple[RecordEntry, ...]) -> tuple[ChainPosition, ...]:
         if not entries:
             return ()
         loop = asyncio.get_running_loop()
@@ -300,14 +300,14 @@ class TableLoop:
         if device or isinstance(problem, InputRejected):
             what = problem.what if isinstance(problem, InputRejected) else ""
             data = {"what": what or item.whose, "detail": str(problem)}
-            fault = Entry("fault", BY_CONTROLLER, data)
-            with suppress(Failed, NotNow):  # it stops as it is
+            fault = RecordEntry("fault", BY_CONTROLLER, data)
+            with suppress(LogFailed, RetryLater):  # it stops as it is
                 told = await self._record((replace(fault, round=self.now.state.round),))
                 self.seq = told[-1].seq
         _fail(item, problem)
 
     def _is_true(
-        self, item: LoopRequest, taken: AppliedInput, appended: tuple[Appended, ...]
+        self, item: LoopRequest, taken: AppliedInput, appended: tuple[ChainPosition, ...]
     ) -> None:
         item.settled(True)
         if item.first:
@@ -354,14 +354,14 @@ class TableLoop:
             self._show(self.shown)
             self.goes_on.clear()
 
-    def fail(self, failed: Failed) -> None:
+    def fail(self, failed: LogFailed) -> None:
         """Nothing can be recorded any more: told by who writes the record."""
         self._stop(failed)
 
     @property
     def may_go_on(self) -> bool:
         """Whether that what stops the table can be over by itself."""
-        return isinstance(self.stopped, NotNow)
+        return isinstance(self.stopped, RetryLater)
 
     def _go_on(self) -> None:
         _log.info("going on")
@@ -382,7 +382,7 @@ class TableLoop:
         return TableDisplay(self.seq, self.now.state, effects, self.now.arms, again, stopped, soon)
 
 
-def _note(entry: Entry) -> InputFactory:
+def _note(entry: RecordEntry) -> InputFactory:
     return lambda now: TableInput(notes=(replace(entry, round=now.state.round),))
 
 

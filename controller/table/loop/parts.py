@@ -10,11 +10,11 @@ from typing import Final, Protocol, TypeAlias
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from controller.audit.errors import Failed
-from controller.audit.format.records import Appended, Entry
+from controller.audit.errors import LogFailed
+from controller.audit.format.records import ChainPosition, RecordEntry
 from controller.audit.format.segments import SIZE
-from controller.audit.log import Book, Clock, Day, Log, gaming_day
-from controller.audit.simulate import Keys
+from controller.audit.log import Clock, Day, Log, LogWriter, gaming_day
+from controller.audit.simulate import RecorderKeys
 from controller.config import TableConfig
 from controller.procedure.model.events import Device
 from controller.procedure.model.game import Game
@@ -39,8 +39,8 @@ class RecordWriter(Protocol):
     """Who writes the record: an `audit.book.Book`."""
 
     @property
-    def failed(self) -> Failed | None: ...
-    async def append(self, *entries: Entry) -> tuple[Appended, ...]: ...
+    def failed(self) -> LogFailed | None: ...
+    async def append(self, *entries: RecordEntry) -> tuple[ChainPosition, ...]: ...
     async def close(self) -> None: ...
 
 
@@ -69,7 +69,7 @@ class TableParts(Struct, frozen=True):
     game: Game
     house: DeviceSettings
     devices: tuple[DeviceConfig, ...]
-    keys: Keys
+    keys: RecorderKeys
     own: Callable[[], X25519PrivateKey]
     """The host's key towards its devices."""
     record: Path
@@ -85,7 +85,7 @@ class TableEnvironment(Struct, frozen=True):
     opener: Open = open_port
     clock: Callable[[], int] = monotonic_us
     utc: Clock | None = None
-    write: Callable[[Log, Callable[[Failed], None]], RecordWriter] = Book
+    write: Callable[[Log, Callable[[LogFailed], None]], RecordWriter] = LogWriter
     believed: tuple[str, str] | None = None
     """Two people who say that the clock is right though the record is ahead of it."""
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.audit.format.records import By, DeviceCursor, Entry
+from controller.audit.format.records import DeviceCursor, RecordActor, RecordEntry
 from controller.procedure.model.events import Device
 from controller.table.intake import DeviceSource
 from controller.table.loop.loop import TableLoop
@@ -135,7 +135,7 @@ class DeviceRecordStore:
         )
 
 
-def _entry(serial: str, adoption: Adoption) -> Entry:
+def _entry(serial: str, adoption: Adoption) -> RecordEntry:
     """What is recorded of an adoption. Without it no cursor of a device ever goes back."""
     stands = adoption.cursor
     cursor = None
@@ -151,4 +151,4 @@ def _entry(serial: str, adoption: Adoption) -> Entry:
         "next": adoption.next,
         "two": list(adoption.by),
     }
-    return Entry("link", By("floor", adoption.by[0]), data, cursor=cursor, sign=True)
+    return RecordEntry("link", RecordActor("floor", adoption.by[0]), data, cursor=cursor, sign=True)

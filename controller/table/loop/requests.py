@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from controller.audit.format.records import Appended, DeviceCursor, Entry
+from controller.audit.format.records import ChainPosition, DeviceCursor, RecordEntry
 from controller.procedure.model.effects import Prompt
 from controller.procedure.model.state import Hold, State
 from controller.table.intake import EventAnswer, TableInput, TableSnapshot
@@ -45,8 +45,8 @@ class InputRejected(Exception):
 class RequestResult(Struct, frozen=True):
     """Something that stands in the record, and what came of it."""
 
-    appended: tuple[Appended, ...]
-    entries: tuple[Entry, ...]
+    appended: tuple[ChainPosition, ...]
+    entries: tuple[RecordEntry, ...]
     answered: tuple[EventAnswer, ...]
     state: State
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.audit.format.records import By, Entry
+from controller.audit.format.records import RecordActor, RecordEntry
 from controller.procedure.model import events
 from controller.procedure.model.events import Event
 from controller.procedure.model.state import State, Step
@@ -88,7 +88,7 @@ def deck_suspicions(found: Inventory) -> Iterator[Suspicion]:
         yield "long"
 
 
-def inventory_entry(found: Inventory, round_: int) -> Entry:
+def inventory_entry(found: Inventory, round_: int) -> RecordEntry:
     """What is recorded of it."""
     data = {
         "what": WHAT,
@@ -101,4 +101,4 @@ def inventory_entry(found: Inventory, round_: int) -> Entry:
         "missing": found.missing,
         "beyond": found.beyond,
     }
-    return Entry("device", By("device", "shoe"), data, round_)
+    return RecordEntry("device", RecordActor("device", "shoe"), data, round_)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.audit.format.records import Record
-from controller.audit.replay import read_made
+from controller.audit.replay import decode_decision
 from controller.procedure.model import events
 from controller.procedure.model.effects import DecksOut, Discarded, Effect, RoundVoid, Ruled, Told
 from controller.procedure.model.events import Event
@@ -235,7 +235,7 @@ def memory_from(records: Iterable[Record]) -> TableMemory:
     for record in records:
         if record.kind == "decision":
             try:
-                made = read_made(record.data)
+                made = decode_decision(record.data)
             except msgspec.DecodeError:
                 continue
             known = known.decided(made.event, made.effects)

@@ -12,7 +12,14 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.audit.format.hole_cards import Committed, HoleKey, Opening, check, commit, opening
+from controller.audit.format.hole_cards import (
+    CardCommitment,
+    CardOpening,
+    HoleKey,
+    check,
+    commit,
+    opening,
+)
 from controller.audit.format.records import DeviceCursor
 from controller.rules.cards import ACE, DECK, VALUE, Card
 from drivers.devices import Sealed, SealedCard
@@ -33,7 +40,7 @@ class _FaceDown(Struct, frozen=True):
     """A card that lies face down."""
 
     cursor: DeviceCursor
-    opened: Opening
+    opened: CardOpening
     body: Sealed[CardRead]
     wrong: int = 0
     """So often somebody has said that it is another card."""
@@ -48,7 +55,7 @@ class CardVault:
         self._surveillance = surveillance
         self._down: dict[str, _FaceDown] = {}
 
-    def put(self, cursor: DeviceCursor, body: Sealed[CardRead]) -> Committed:
+    def put(self, cursor: DeviceCursor, body: Sealed[CardRead]) -> CardCommitment:
         """A card came that nobody may see: what to record of it. SealProblem."""
         bound = commit(self._table, cursor, body, self._hole_key, self._surveillance)
         opened = opening(self._hole_key, cursor, body)

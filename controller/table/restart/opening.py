@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.errors import OtherTable
 from controller.audit.format.notes import SigningKey, table_name
-from controller.audit.keys import other_keys, with_keys
-from controller.audit.log import Clock, Log, Opening, SystemClock
+from controller.audit.keys import changed_keys, with_keys
+from controller.audit.log import Clock, Log, RecordOpening, SystemClock
 from controller.audit.replay import identity_of
 from controller.errors import UsageProblem
 from controller.procedure.engine import Procedure
@@ -37,7 +37,7 @@ def open_record(
 ) -> tuple[Log, RestoredTable]:
     """The record, begun, and where the table goes on. `believed`: two people who say that the clock
     is right though the record is ahead of it. RecordProblem, ClockBehind: then it is let go of."""
-    opening = Opening.at(parts.record, table=parts.name)
+    opening = RecordOpening.at(parts.record, table=parts.name)
     try:
         _check_key(opening, parts.keys.table)
         behind = _behind(opening, utc or SystemClock())
@@ -47,7 +47,7 @@ def open_record(
         found = restore(opening, procedure, devices)
         hole, surveillance = parts.keys.hole, parts.keys.surveillance
         identity = with_keys(identity_of(parts.name, parts.what), hole, surveillance)
-        for words in other_keys(opening.opened(), hole, surveillance):
+        for words in changed_keys(opening.opened(), hole, surveillance):
             _log.warning("another key", what=words)
     except BaseException:
         opening.close()
@@ -65,7 +65,7 @@ def open_record(
     return log, found
 
 
-def _check_key(opening: Opening, key: Ed25519PrivateKey) -> None:
+def _check_key(opening: RecordOpening, key: Ed25519PrivateKey) -> None:
     """A record is signed by one table's key from its beginning."""
     opened = opening.opened()
     if opened is None:
@@ -76,7 +76,7 @@ def _check_key(opening: Opening, key: Ed25519PrivateKey) -> None:
         raise OtherTable(opening.record, what, "name the keys that it was begun with")
 
 
-def _behind(opening: Opening, utc: Clock) -> ClockBehind | None:
+def _behind(opening: RecordOpening, utc: Clock) -> ClockBehind | None:
     """Times that go back by hours mislead whoever reads the record, and lock-outs go by them."""
     last = opening.last_told
     now = utc().utc

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import structlog
 
 from controller.audit.format.hole_cards import SealProblem
-from controller.audit.format.records import CONTROLLER, Entry
+from controller.audit.format.records import CONTROLLER, RecordEntry
 from controller.table.memory import CardVault
 from controller.table.restart.restore import FaceDownCard
 from drivers.devices import CommandRefused, CommandUnanswered, NotReady, RereadProblem, Sealed
@@ -59,7 +59,7 @@ class CardRereader:
         self._hidden = hidden
         self._lies = lies
 
-    async def run(self) -> tuple[Entry, ...]:
+    async def run(self) -> tuple[RecordEntry, ...]:
         """What is to be recorded of those that cannot be learnt."""
         faults = []
         for one in self._hidden:
@@ -69,7 +69,7 @@ class CardRereader:
                 _log.warning("a card face down is not known", seq=one.seq, why=str(problem))
                 detail = f"{problem}; surveillance can open the sealed copy at seq {one.seq}"
                 data = {"what": "hidden card", "detail": detail}
-                faults.append(Entry("fault", CONTROLLER, data, cause=one.seq))
+                faults.append(RecordEntry("fault", CONTROLLER, data, cause=one.seq))
         return tuple(faults)
 
     async def _learn(self, one: FaceDownCard) -> None:

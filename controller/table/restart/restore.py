@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from controller.audit.format.records import DeviceCursor, Record
 from controller.audit.format.segments import numbers
-from controller.audit.log import Opening
+from controller.audit.log import RecordOpening
 from controller.audit.read.reader import read_segment, record_of
-from controller.audit.replay import fold, read_said
+from controller.audit.replay import decode_event, replay_opening
 from controller.people import NO_SIGN_INS, SignInState, restore_sign_ins
 from controller.procedure.engine import Procedure
 from controller.procedure.model import events
@@ -83,10 +83,10 @@ class RestoredTable(Struct, frozen=True):
 
 
 def restore(
-    opening: Opening, procedure: Procedure, devices: Iterable[tuple[Device, str]]
+    opening: RecordOpening, procedure: Procedure, devices: Iterable[tuple[Device, str]]
 ) -> RestoredTable:
     """RecordProblem where the record does not say how the table stands."""
-    folded = fold(opening, procedure)
+    folded = replay_opening(opening, procedure)
     s, every = folded.now, tuple(devices)
     seq = 0 if opening.last is None else opening.last.seq
     now = TableSnapshot(s, devices_away(every), _recall(opening), ButtonTokens(seq))
@@ -117,7 +117,7 @@ def devices_away(devices: Iterable[tuple[Device, str]]) -> DeviceFaults:
     return DeviceFaults(every, awaited=frozenset(one.key for one in every)) if every else NO_FAULTS
 
 
-def stored_position(opening: Opening, serial: str) -> StoredPosition:
+def stored_position(opening: RecordOpening, serial: str) -> StoredPosition:
     found = opening.cursor(serial)
     if found is None or not found.epoch:
         return StoredPosition()
@@ -126,7 +126,7 @@ def stored_position(opening: Opening, serial: str) -> StoredPosition:
     return StoredPosition(RecordCursor(found.epoch, found.seq, bytes.fromhex(found.chain)), recent)
 
 
-def _known(opening: Opening, serial: str) -> DeviceHistory:
+def _known(opening: RecordOpening, serial: str) -> DeviceHistory:
     cursor = opening.cursor(serial)
     firmware = b""
     for record in opening.records:
@@ -140,7 +140,7 @@ def _known(opening: Opening, serial: str) -> DeviceHistory:
 # --- further back -----------------------------------------------------------------------------
 
 
-def _backwards(opening: Opening) -> Iterator[list[Record]]:
+def _backwards(opening: RecordOpening) -> Iterator[list[Record]]:
     """The records of each segment, the last segment first."""
     if opening.segment is None:
         return
@@ -155,7 +155,7 @@ def _records(record: Path, number: int) -> list[Record]:
     return [record_of(segment.file, frame) for frame in segment.frames]
 
 
-def _hidden(opening: Opening, commitment: str) -> FaceDownCard:
+def _hidden(opening: RecordOpening, commitment: str) -> FaceDownCard:
     """The last record of the shoe that told this card."""
     wanted = commitment.encode()
     wrong = 0
@@ -179,11 +179,11 @@ def _says_another(record: Record) -> bool:
 
 def _told(record: Record) -> str:
     """The commitment of the card that came face down."""
-    event = read_said(record.data).event
+    event = decode_event(record.data).event
     return event.commitment if isinstance(event, events.HoleDealt | events.ErrorCardDrawn) else ""
 
 
-def _recall(opening: Opening) -> TableMemory:
+def _recall(opening: RecordOpening) -> TableMemory:
     """From the batch before the shoe's last one on, for batches take turns; or from where other
     decks came."""
     found: list[Record] = []

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
-from controller.audit.format.hole_cards import COMMITMENT_SIZE, Opening, WrongKey, seal
+from controller.audit.format.hole_cards import COMMITMENT_SIZE, CardOpening, WrongKey, seal
 from controller.audit.keys import (
     load_hole_key,
     load_surveillance_public,
@@ -24,7 +24,7 @@ from controller.audit.keys import (
     public_file,
 )
 from controller.audit.log import gaming_day
-from controller.audit.simulate import Keys
+from controller.audit.simulate import RecorderKeys
 from controller.config import DevicePlace, DevicePlaces, TableConfig
 from controller.errors import UsageProblem
 from controller.games import game_of_table
@@ -67,9 +67,11 @@ def parts_of(config: TableConfig) -> TableParts:
     )
 
 
-def load_keys(place: Path) -> Keys:
+def load_keys(place: Path) -> RecorderKeys:
     """The keys of the record, tried out as far as nothing shows. KeyProblem."""
-    keys = Keys(load_table_private(place), load_hole_key(place), load_surveillance_public(place))
+    keys = RecorderKeys(
+        load_table_private(place), load_hole_key(place), load_surveillance_public(place)
+    )
     _try_sealing(place, keys.surveillance)
     return keys
 
@@ -137,7 +139,7 @@ def _address(port: str, where: str) -> Address | None:
 def _try_sealing(place: Path, public: X25519PublicKey) -> None:
     """That cards can be sealed to this key is found out before there is one."""
     try:
-        seal(public, bytes(COMMITMENT_SIZE), Opening(bytes(32), bytes(_BODY)))
+        seal(public, bytes(COMMITMENT_SIZE), CardOpening(bytes(32), bytes(_BODY)))
     except WrongKey as problem:
         where = str(public_file(place, "surveillance"))
         raise KeyProblem(where, str(problem), "the key that surveillance has made") from None

@@ -21,7 +21,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.audit.format.records import Appended, Entry, by
+from controller.audit.format.records import ChainPosition, RecordEntry, record_actor
 from controller.people import SignIn, dealer
 from controller.procedure.engine import LiveTable, Procedure
 from controller.procedure.model.events import Actor, ShuffleStarted
@@ -122,7 +122,7 @@ class RunningTable:
 
         return await self.table.act(made)
 
-    async def record(self, entry: Entry) -> RequestResult:
+    async def record(self, entry: RecordEntry) -> RequestResult:
         """Something for the record alone; but a dealer who takes another one's place at an open
         table is told to the procedure in the same write."""
         said = entry.data
@@ -145,7 +145,7 @@ class RunningTable:
             raise BadAct("no shuffle of the shuffler is waited for")
         if actor.role not in ("dealer", "floor"):
             raise BadAct("the dealer or the floor looks at the shuffler")
-        looked = Entry("person", by(actor), {"what": "shuffler looked at"})
+        looked = RecordEntry("person", record_actor(actor), {"what": "shuffler looked at"})
 
         def made(now: TableSnapshot) -> TableInput:
             still(now.state)
@@ -253,7 +253,7 @@ class RunningTable:
         self.fittings = Fittings(parts, self._world, self.table, found, unkept=self._mending.failed)
         self._mending.watch(self.fittings.kept)
 
-    async def _append(self, *entries: Entry) -> tuple[Appended, ...]:
+    async def _append(self, *entries: RecordEntry) -> tuple[ChainPosition, ...]:
         return await self.book.append(*entries)
 
     def _begin(self, group: asyncio.TaskGroup, found: RestoredTable) -> Tasks:

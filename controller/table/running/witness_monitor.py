@@ -17,8 +17,14 @@ import structlog
 from msgspec import MsgspecError, Struct
 
 from controller.audit.errors import RecordProblem
-from controller.audit.format.records import CONTROLLER, Entry, Moment, NoteData
-from controller.audit.witness import News, Said, beside, look, said_before
+from controller.audit.format.records import CONTROLLER, Moment, NoteData, RecordEntry
+from controller.audit.witness import (
+    WitnessReport,
+    WitnessState,
+    check_witnesses,
+    cosigned_checkpoints,
+    recorded_state,
+)
 from controller.table.loop import InputRejected, QueueFull, RequestResult, TableStopped
 from controller.table.memory import WitnessStatus
 
@@ -36,14 +42,14 @@ class WitnessedTable(Protocol):
     @property
     def seq(self) -> int: ...
     def seen_by(self, witness: WitnessStatus) -> None: ...
-    async def record(self, entry: Entry) -> RequestResult: ...
+    async def record(self, entry: RecordEntry) -> RequestResult: ...
 
 
 class WitnessCheck(Struct, frozen=True):
     """A look at the files, and what they were then."""
 
-    said: Said
-    news: News
+    said: WitnessState
+    news: WitnessReport
     files: tuple[tuple[int, int], ...]
     seq: int
     """Of the table's last entry, before the look."""
@@ -60,7 +66,7 @@ class WitnessMonitor:
         self._record = record
         self._moment = moment
         self._after = after // timedelta(microseconds=1)
-        self._said: Said | None = None
+        self._said: WitnessState | None = None
         """What the record tells; None before the first look."""
         self._last: WitnessCheck | None = None
         self._thread: asyncio.Task[WitnessCheck] | None = None
@@ -91,17 +97,17 @@ class WitnessMonitor:
             self._last = None
             _log.info("not told who has seen the record", why=str(problem))
 
-    async def _tell(self, news: News) -> None:
+    async def _tell(self, news: WitnessReport) -> None:
         assert self._said is not None
         for seen in news.seen:
-            await self._table.record(Entry("witnessed", CONTROLLER, NoteData(seen.note)))
-            self._said = Said(seen.size)
+            await self._table.record(RecordEntry("witnessed", CONTROLLER, NoteData(seen.note)))
+            self._said = WitnessState(seen.size)
             self._last = None  # it is looked once more what nobody has seen
         late = unwitnessed(news, self._moment().utc, self._after)
         self._table.seen_by(WitnessStatus(news.size, late))
         if late and late != self._said.since:
-            await self._table.record(Entry("unwitnessed", CONTROLLER, {"since": late}))
-            self._said = Said(self._said.size, late)
+            await self._table.record(RecordEntry("unwitnessed", CONTROLLER, {"since": late}))
+            self._said = WitnessState(self._said.size, late)
 
     # --- the files --------------------------------------------------------------------------
 
@@ -122,7 +128,7 @@ class WitnessMonitor:
         return await asyncio.to_thread(work)
 
 
-def unwitnessed(news: News, now: int, after: int) -> int:
+def unwitnessed(news: WitnessReport, now: int, after: int) -> int:
     """Since when nobody has countersigned, where that is to be told; 0 where it is not. Where
     nobody ever has, it is told at once."""
     if news.since and (not news.size or now - news.since > after):
@@ -130,10 +136,12 @@ def unwitnessed(news: News, now: int, after: int) -> int:
     return 0
 
 
-def _looked(record: Path, said: Said | None, last: WitnessCheck | None, seq: int) -> WitnessCheck:
+def _looked(
+    record: Path, said: WitnessState | None, last: WitnessCheck | None, seq: int
+) -> WitnessCheck:
     """Read only where something may be another than the last time."""
-    said = said or said_before(record)
-    files = beside(record, said.size)
+    said = said or recorded_state(record)
+    files = cosigned_checkpoints(record, said.size)
     if last is not None and last.files == files and (last.news.since or last.seq == seq):
         return last
-    return WitnessCheck(said, look(record, said.size), files, seq)
+    return WitnessCheck(said, check_witnesses(record, said.size), files, seq)

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from controller.api.contract.view import View
 from controller.audit.format.notes import VerifierKey, table_name
 from controller.audit.keys import load_table_public
-from controller.audit.read.follow import Following
+from controller.audit.read.follow import Follower
 from controller.audit.read.heads import first_head
 from controller.audit.verify import Verification, VerifyReport
 from controller.games import game_of_table
@@ -156,7 +156,7 @@ class Demo:
     async def _rounds(
         self, stage: Stage, screen: Console, game: str, desk: Desk, url: str | None
     ) -> None:
-        record = Following(stage.house.record)
+        record = Follower(stage.house.record)
         title = screen.view.title
         before = next((one for one in self.tallies if one.table == title), None)
         company, plan = self.company, self._plan

@@ -12,8 +12,8 @@ from typing import Final
 from msgspec import Struct
 
 from controller.api.contract.view import View
-from controller.audit.read.follow import Following
-from controller.audit.replay import Made, read_made
+from controller.audit.read.follow import Follower
+from controller.audit.replay import DecisionData, decode_decision
 from controller.procedure.model import events
 from controller.procedure.model.effects import (
     Effect,
@@ -99,7 +99,7 @@ class Spectator:
     def __init__(
         self,
         screen: Screen,
-        record: Following,
+        record: Follower,
         view: View,
         *,
         tally: Tally | None = None,
@@ -124,7 +124,7 @@ class Spectator:
         """A view, and before it all that was recorded up to it."""
         for told in self._record.more():
             if told.record.kind == "decision":
-                self._did(read_made(told.record.data))
+                self._did(decode_decision(told.record.data))
         self._view = view
         self._prompt()
 
@@ -158,7 +158,7 @@ class Spectator:
 
     # --- what was done --------------------------------------------------------------------
 
-    def _did(self, made: Made) -> None:
+    def _did(self, made: DecisionData) -> None:
         prompt, event = self._view.prompt, made.event
         self.tally.decisions += 1
         words = self._words(event)

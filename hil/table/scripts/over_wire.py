@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from controller.audit.read.follow import Following
+from controller.audit.read.follow import Follower
 from controller.audit.simulate import check_recordable
 from controller.procedure.engine import Procedure
 from controller.procedure.model.events import Event
@@ -139,7 +139,7 @@ class _AtTable:
         buttons = stage.table.sheet.options.decisions.by != "signals"
         ways = Ways(buttons=buttons, dwell_ms=0)
         robot = Robot(stage, screen, Mimics(), ways, cards=lambda: self.cards)
-        self.wired = Wired(robot, screen, Following(stage.house.record))
+        self.wired = Wired(robot, screen, Follower(stage.house.record))
 
     @property
     def _state(self) -> State:

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from controller.audit.read.follow import Following
-from controller.audit.replay import Made, read_made
+from controller.audit.read.follow import Follower
+from controller.audit.replay import DecisionData, decode_decision
 from controller.procedure.engine import Procedure
 from controller.procedure.model import events
 from controller.procedure.model.effects import Effect, Prompt, Tell
@@ -56,7 +56,7 @@ class Wired(Struct, frozen=True):
 
     robot: Robot
     console: Console
-    record: Following
+    record: Follower
 
 
 class WireTable:
@@ -117,10 +117,10 @@ class WireTable:
         effects = tuple(effect for one in made for effect in one.effects)
         return Decision(rows, self.state, effects)
 
-    def _made(self) -> Iterator[Made]:
+    def _made(self) -> Iterator[DecisionData]:
         for told in self._wired.record.more():
             if told.record.kind == "decision":
-                yield read_made(told.record.data)
+                yield decode_decision(told.record.data)
 
 
 async def _does(robot: Robot, prompt: Prompt, event: Event) -> None:

@@ -135,7 +135,7 @@ class House:
         places: dict[Role, Path] = {"table": self.keys, "hole": self.keys, "surveillance": apart}
         for role, place in places.items():
             if not private_files.exists(key_file(place, role)):
-                create.make(place, role)
+                create.create_key(place, role)
         public = public_file(self.keys, "surveillance")
         if not private_files.exists(public):
             private_files.write(public, read_bytes(public_file(apart, "surveillance")), once=True)

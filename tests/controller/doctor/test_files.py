@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from controller.audit.keys.create import make
+from controller.audit.keys.create import create_key
 from tests.support.daemon.doctor_house import House, fill_keys, house, owned
 from tests.support.table.simulated.house import mode, put
 
@@ -317,7 +317,7 @@ def test_a_key_of_another_kind(made: House) -> None:
 
 
 def test_two_keys_that_do_not_belong_together(made: House) -> None:
-    make(made.place / "other", "table")
+    create_key(made.place / "other", "table")
     put(made.keys / "table.pub", (made.place / "other" / "table.pub").read_bytes())
     assert "does not belong to table.pub" in made.problem("keys").what
 

@@ -16,9 +16,9 @@ from controller.audit.format.frames import chained, pack
 from controller.audit.format.merkle import leaf_hash
 from controller.audit.format.segments import HEADER_SIZE, segment_file
 from controller.audit.keys import load_hole_key, load_table_private
-from controller.audit.log import Opening
+from controller.audit.log import RecordOpening
 from controller.audit.read.reader import read_segment, record_of
-from controller.audit.simulate import Keys, Recorder
+from controller.audit.simulate import Recorder, RecorderKeys
 from controller.config import load_table
 from controller.games import DEALER, game_of_table
 from controller.procedure.engine import Procedure
@@ -194,8 +194,8 @@ def wagered(made: House) -> None:
     """A controller that has died with a wager on the felt."""
     keys = made.keys
 
-    def keyring(opening: Opening) -> Keys:
-        return Keys(
+    def keyring(opening: RecordOpening) -> RecorderKeys:
+        return RecorderKeys(
             load_table_private(keys), load_hole_key(keys), X25519PublicKey.from_public_bytes(POINT)
         )
 
@@ -276,7 +276,7 @@ def test_a_lock_that_another_process_has(made: House) -> None:
         found = made.look("record")
         assert f"the table is being served by process {other.pid} (" in found.note
         with pytest.raises(InUse):
-            Opening.at(made.record, table=NAME)
+            RecordOpening.at(made.record, table=NAME)
 
 
 def test_a_lock_whose_holder_is_not_shown(made: House) -> None:
@@ -285,7 +285,7 @@ def test_a_lock_whose_holder_is_not_shown(made: House) -> None:
     with child(LOCKING, made.record / "lock"):
         assert made.look("record").note.endswith("; the table is being served")
     assert not made.look("record").note.endswith("served")
-    Opening.at(made.record, table=NAME).close()
+    RecordOpening.at(made.record, table=NAME).close()
 
 
 @pytest.mark.parametrize("begun", [False, True])

@@ -14,7 +14,7 @@ from argon2.exceptions import HashingError
 from msgspec.structs import replace
 
 from controller.audit.format.data_fields import check_data
-from controller.audit.log import Book
+from controller.audit.log import LogWriter
 from controller.people import DENIAL_TEXTS, Denied, PeopleFile, act_of, dealer, pins, service
 from controller.people.rate_limit import BADGE, SCREEN
 from controller.people.service import SignInResult
@@ -237,7 +237,7 @@ def test_another_pin_is_not_locked_by_guesses_at_the_old_one(desk: Desk, file: P
 
 def test_a_real_record_keeps_the_locks_over_a_restart(tmp_path: Path, file: PeopleFile) -> None:
     async def first() -> None:
-        book = Book(begun(tmp_path / "record"))
+        book = LogWriter(begun(tmp_path / "record"))
         desk = Desk(file, record=book.append, boot="b1")
         try:
             await desk.sign_in("D-18")

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.audit.errors import Damaged
-from controller.audit.format.records import CONTROLLER, Entry
+from controller.audit.errors import RecordDamaged
+from controller.audit.format.records import CONTROLLER, RecordEntry
 from controller.audit.format.segments import numbers
-from controller.audit.log import Opening
+from controller.audit.log import RecordOpening
 from controller.audit.read import reader
 from controller.people import (
     SignIn,
@@ -66,7 +66,7 @@ def recorded(place: Path, doings: Sequence[Doing]) -> None:
 
 
 def found(place: Path) -> SignInState:
-    opening = Opening.at(place, table=TABLE)
+    opening = RecordOpening.at(place, table=TABLE)
     try:
         return restore_sign_ins(opening)
     finally:
@@ -149,7 +149,9 @@ def test_a_new_record_knows_nobody(tmp_path: Path) -> None:
 
 def test_one_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
     log = begun(tmp_path / "r")
-    seq = log.write([Entry("person", CONTROLLER, {"what": "signed in", "role": "dealer"})])[0].seq
+    seq = log.write([RecordEntry("person", CONTROLLER, {"what": "signed in", "role": "dealer"})])[
+        0
+    ].seq
     log.close()
-    with pytest.raises(Damaged, match=f"seq {seq}: a person that is none"):
+    with pytest.raises(RecordDamaged, match=f"seq {seq}: a person that is none"):
         found(tmp_path / "r")

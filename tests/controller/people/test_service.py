@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
-from controller.audit.errors import Busy
-from controller.audit.format.records import Entry
+from controller.audit.errors import WriterBusy
+from controller.audit.format.records import RecordEntry
 from controller.people import ActSigners, Denied, PeopleFile, Person, act_of, dealer
 from controller.people.pins import Cost
 from controller.people.service import SignInResult
@@ -129,10 +129,10 @@ def test_whose_time_is_up_is_gone_though_nobody_asks_for_anything(desk: Desk) ->
 
 def test_nothing_is_answered_before_it_is_on_the_disk(file: PeopleFile) -> None:
     async def run() -> None:
-        entries: list[Entry] = []
+        entries: list[RecordEntry] = []
         on_disk = asyncio.Event()
 
-        async def record(entry: Entry) -> None:
+        async def record(entry: RecordEntry) -> None:
             entries.append(entry)
             await on_disk.wait()
 
@@ -155,10 +155,10 @@ def test_what_cannot_be_recorded_does_not_happen_and_tells_nothing(desk: Desk, p
     """The right PIN and a wrong one end the same."""
 
     async def work() -> None:
-        desk.ledger.broken = Busy("record", "much waits to be recorded", "wait")
-        with pytest.raises(Busy):
+        desk.ledger.broken = WriterBusy("record", "much waits to be recorded", "wait")
+        with pytest.raises(WriterBusy):
             await desk.sign_in("D-17", pin)
-        with pytest.raises(Busy):
+        with pytest.raises(WriterBusy):
             await desk.void("F-2", pin)
         assert desk.desk.standing.sessions == ()
         assert desk.desk.standing.authorities == ()

@@ -11,7 +11,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from controller.audit.format.data_fields import check_data
-from controller.audit.format.records import CONTROLLER, By, Entry, Moment
+from controller.audit.format.records import CONTROLLER, Moment, RecordActor, RecordEntry
 from controller.people import (
     ADOPTED,
     NO_SIGN_INS,
@@ -77,7 +77,7 @@ class Table:
         self.time = Time()
         self.ledger = Ledger(self.time)
         self.standing = NO_SIGN_INS
-        self.ledger.add(Entry("opened", CONTROLLER, {}))
+        self.ledger.add(RecordEntry("opened", CONTROLLER, {}))
         self.tick()
 
     def tick(self, seconds: float = 0) -> SignInState:
@@ -96,7 +96,7 @@ class Table:
         """The controller starts again and reads what was recorded."""
         self.standing = fold(self.ledger.records)
         self.ledger.boot = boot
-        self.ledger.add(Entry("opened", CONTROLLER, {}))  # each boot begins with it
+        self.ledger.add(RecordEntry("opened", CONTROLLER, {}))  # each boot begins with it
         return self.tick(seconds)
 
 
@@ -230,19 +230,19 @@ def test_what_is_recorded_is_read_back(said: SignInEntry) -> None:
 
 
 def test_who_did_it_is_whoever_proved_it() -> None:
-    assert entry_for(ANN).by == By("dealer", "Ann Lee")
-    assert entry_for(BO).by == By("floor", "Bo Chan")
-    assert entry_for(SAID[2]).by == By("dealer", "Gil Ode")
+    assert entry_for(ANN).by == RecordActor("dealer", "Ann Lee")
+    assert entry_for(BO).by == RecordActor("floor", "Bo Chan")
+    assert entry_for(SAID[2]).by == RecordActor("dealer", "Gil Ode")
     for said in (SAID[3], turned(), SAID[-1]):
         assert entry_for(said).by == CONTROLLER
 
 
 def test_other_words_about_people_are_passed_over_and_broken_ones_are_not() -> None:
     ledger = Ledger(Time())
-    ledger.add(Entry("note", CONTROLLER, {"text": "hello"}))
-    ledger.add(Entry("person", CONTROLLER, {"what": "looked", "of": "round 12"}))
+    ledger.add(RecordEntry("note", CONTROLLER, {"text": "hello"}))
+    ledger.add(RecordEntry("person", CONTROLLER, {"what": "looked", "of": "round 12"}))
     assert fold(ledger.records).sessions == ()
-    ledger.add(Entry("person", CONTROLLER, {"what": "signed in", "who": "Al"}))
+    ledger.add(RecordEntry("person", CONTROLLER, {"what": "signed in", "who": "Al"}))
     with pytest.raises(ValueError, match="seq 3: a person that is none"):
         fold(ledger.records)
     broken = replace(ledger.records[1], data=Raw(b'{"text":"no what"}'))
@@ -371,7 +371,7 @@ def test_no_clock_and_no_restart_lets_more_guesses_through(
             table.tick()
         elif what == "restart":
             boots += 1
-            table.ledger.add(Entry("note", CONTROLLER, {"text": "the last words"}))
+            table.ledger.add(RecordEntry("note", CONTROLLER, {"text": "the last words"}))
             table.time.set(-float(value))
             before = table.standing
             standing = table.restart(f"b{boots}", 0)

@@ -9,18 +9,18 @@ from typing import Final
 
 import pytest
 
-from controller.audit.format.records import By, Entry, Kind
+from controller.audit.format.records import Kind, RecordActor, RecordEntry
 from tests.support.screens.looked_at import Browser, dealt, looking, seen, written
 
 ROUND: Final = 3
-STATION: Final = By("device", "station")
+STATION: Final = RecordActor("device", "station")
 RUNS: Final = ("the clock of station ST-7", "says of itself: paired", "lets go of hit")
 LOUD: Final = ("station ST-7 is lost: it is silent", "seat 3 pressed hit, not lit: nothing changed")
 LOOK: Final = "Eve looked at round 1"
 
 
-def _between() -> list[Entry]:
-    happened: list[tuple[Kind, By, dict[str, object]]] = [
+def _between() -> list[RecordEntry]:
+    happened: list[tuple[Kind, RecordActor, dict[str, object]]] = [
         ("link", STATION, {"what": "ClockRead", "device": "ST-7", "offset_us": -5_000}),
         ("link", STATION, {"what": "DeviceStands", "device": "ST-7", "state": 1}),
         ("device", STATION, {"what": "ButtonReleased", "seat": 3, "button": "hit"}),
@@ -28,10 +28,10 @@ def _between() -> list[Entry]:
                            "why": "it is silent"}),
         ("device", STATION, {"what": "ButtonPressed", "seat": 3, "button": "hit",
                              "ignored": "it is not open to the seat now"}),
-        ("person", By("surveillance", "Eve"),
+        ("person", RecordActor("surveillance", "Eve"),
          {"what": "looked", "name": "Eve", "page": "review round", "of": "round 1", "reason": ""}),
     ]  # fmt: skip
-    return [Entry(kind, who, data, ROUND) for kind, who, data in happened]
+    return [RecordEntry(kind, who, data, ROUND) for kind, who, data in happened]
 
 
 @pytest.fixture

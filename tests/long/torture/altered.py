@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Final
 
 from controller.audit import verify_record
-from controller.audit.format.notes import NoteProblem, parse_note, signed
+from controller.audit.format.notes import NoteProblem, format_note, parse_note
 from controller.audit.format.records import KINDS
 from controller.audit.format.segments import segment_file
 from controller.audit.read.reader import segments
@@ -118,7 +118,7 @@ def rewritings(scratch: Path, share: int, seed: int) -> Iterator[tuple[str, bool
 def _seen(first: Original) -> tuple[bytes, SeenCheckpoint]:
     *_, last = segments(first.place)
     said = parse_note(json.loads(last.frames[-1].data)["data"]["note"])
-    note_of = signed(said.text, *said.signatures, WITNESS.cosign(said.text, SECONDS)).encode()
+    note_of = format_note(said.text, *said.signatures, WITNESS.cosign(said.text, SECONDS)).encode()
     return note_of, seen_by_witness(note_of, WITNESS.cosigner)
 
 

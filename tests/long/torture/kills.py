@@ -18,7 +18,7 @@ import msgspec
 from controller.audit.files import LOCK
 from controller.audit.format.records import OWN
 from controller.audit.format.segments import DIRECTORY, segment_file, spare_file
-from controller.audit.log import COSIGNED, Opening
+from controller.audit.log import COSIGNED, RecordOpening
 from controller.audit.read.reader import records
 from tests.long.torture.writer import READY
 from tests.support.audit.record.table import TABLE
@@ -140,7 +140,7 @@ def _paths(record: Path) -> Iterator[str]:
 
 def check(record: Path, promised: Acknowledged) -> None:
     """It opens, and all that was promised is there, in its place."""
-    Opening.at(record, table=TABLE).close()
+    RecordOpening.at(record, table=TABLE).close()
     found = {}
     for _, one in records(record):
         if one.kind not in OWN:

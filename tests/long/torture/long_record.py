@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from controller.audit.format.records import By, DeviceCursor, Entry
+from controller.audit.format.records import DeviceCursor, RecordActor, RecordEntry
 from controller.audit.format.segments import SIZE, numbers
 from controller.audit.read.reader import read_segment
 from controller.audit.verify import VerifyScope, verify_segment
@@ -32,7 +32,7 @@ SIGNED: Final = 100_000
 """Records between checkpoints: those are measured by themselves."""
 TURNS: Final = 5
 OPENED: Final = 3
-_SHOE: Final = By("device", "shoe")
+_SHOE: Final = RecordActor("device", "shoe")
 
 
 class Ran(NamedTuple):
@@ -43,7 +43,7 @@ class Ran(NamedTuple):
     mebibytes: float
 
 
-def card(number: int) -> Entry:
+def card(number: int) -> RecordEntry:
     """About what is recorded of a card."""
     data = {
         "event": {
@@ -56,7 +56,7 @@ def card(number: int) -> Entry:
         "effects": [{"type": "Prompt", "tell": "deal", "to": "dealer", "seat": number % 7 + 1}],
     }
     cursor = DeviceCursor("SHOE-1", 1, number + 1, f"{number:016x}", 1, number * 400_000)
-    return Entry("decision", _SHOE, data, number // 40, cursor=cursor, state=State())
+    return RecordEntry("decision", _SHOE, data, number // 40, cursor=cursor, state=State())
 
 
 def make(place: Path, count: int) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from controller.audit.files import RealDisk
-from controller.audit.log import Book
+from controller.audit.log import LogWriter
 from tests.support.audit.record.table import begun, handed_in, note
 
 WAITING: Final = 200
@@ -26,9 +26,9 @@ class _Stalling(RealDisk):
 def stalled(record: Path, seconds: float) -> int:
     """How many were acknowledged of those that waited; each must be there."""
     disk = _Stalling()
-    book = Book(begun(record, disk=disk, size=1024 * 1024))
+    book = LogWriter(begun(record, disk=disk, size=1024 * 1024))
     disk.seconds = seconds
-    waiting = [book.hand_in(note(f"{at}")) for at in range(WAITING)]
+    waiting = [book.submit(note(f"{at}")) for at in range(WAITING)]
     answered = [one.result(seconds + 60)[0].seq for one in waiting]
     book.close_now()
     found = {seq for seq, _ in handed_in(record)}

@@ -14,8 +14,8 @@ from random import Random
 from typing import Final
 
 from controller.audit.errors import RecordProblem
-from controller.audit.format.records import Entry
-from controller.audit.log import Book, Log, Opening, SystemClock
+from controller.audit.format.records import RecordEntry
+from controller.audit.log import Log, LogWriter, RecordOpening, SystemClock
 from controller.audit.log.writer import Together
 from tests.support.audit.record.table import IDENTITY, SMALL, TABLE, TABLE_KEY, note
 
@@ -26,7 +26,7 @@ TOGETHER: Final = 16
 def main(arguments: list[str]) -> int:
     record, count = Path(arguments[0]), int(arguments[1])
     try:
-        opening = Opening.at(record, table=TABLE)
+        opening = RecordOpening.at(record, table=TABLE)
         begin = 1 + sum(one.kind == "note" for one in opening.records)
         log = Log.begin(opening, IDENTITY, TABLE_KEY, clock=SystemClock(), size=SMALL)
         _say(READY)
@@ -54,11 +54,11 @@ def _one_by_one(log: Log, begin: int, count: int) -> None:
 
 def _all_at_once(log: Log, begin: int, count: int) -> None:
     """Under load: always some that wait."""
-    book = Book(log)
-    flying: dict[Future[Together], Entry] = {}
+    book = LogWriter(log)
+    flying: dict[Future[Together], RecordEntry] = {}
     try:
         for entry in _entries(begin, count):
-            flying[book.hand_in(entry)] = entry
+            flying[book.submit(entry)] = entry
             if len(flying) == TOGETHER:
                 done = wait(flying, return_when="FIRST_COMPLETED").done
                 for one in sorted(done, key=lambda found: found.result()[0].seq):
@@ -69,13 +69,13 @@ def _all_at_once(log: Log, begin: int, count: int) -> None:
         book.close_now()
 
 
-def _entries(begin: int, count: int) -> Iterator[Entry]:
+def _entries(begin: int, count: int) -> Iterator[RecordEntry]:
     random = Random(os.getpid())
     for at in range(begin, begin + count):
         yield note(f"{os.getpid()}.{at}", random.randint(0, 900), sign=not at % 7)
 
 
-def _acknowledge(seq: int, entry: Entry) -> None:
+def _acknowledge(seq: int, entry: RecordEntry) -> None:
     _say(f"{seq} {entry.data['text'].rstrip('.')}")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from controller.audit.replay import read_made
+from controller.audit.replay import decode_decision
 from controller.procedure.model.events import Event
 from controller.procedure.model.permissions import DECISIONS
 from hil.table.robots import Screen
@@ -16,7 +16,7 @@ VOID = {"type": "RoundVoided", "reason": "cards on the floor"}
 
 
 def events(at: AtApi) -> list[Event]:
-    return [read_made(record.data).event for record in at.room.records("decision")]
+    return [decode_decision(record.data).event for record in at.room.records("decision")]
 
 
 def last_event(at: AtApi) -> Event:

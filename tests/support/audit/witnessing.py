@@ -11,20 +11,20 @@ import pytest
 
 from controller.audit.errors import RecordProblem
 from controller.audit.read.reader import segments
-from controller.audit.witness.archive import Seen
-from controller.audit.witness.witness import Cosigned, cosign
+from controller.audit.witness.archive import WitnessedRecord
+from controller.audit.witness.witness import CosignedNote, cosign
 from tests.support.audit.tools.outside import WITNESS, files_in
 
 NOW = 1_800_100_000
 
 
-def seen_by(record: Path, archive: Path, now: int = NOW, **more: object) -> Cosigned:
+def seen_by(record: Path, archive: Path, now: int = NOW, **more: object) -> CosignedNote:
     return cosign(record, archive, WITNESS, now=lambda: now, **more)  # type: ignore[arg-type]
 
 
-def seen_in(archive: Path) -> Seen:
+def seen_in(archive: Path) -> WitnessedRecord:
     (file,) = archive.glob("*/seen.json")
-    return msgspec.json.decode(file.read_bytes(), type=Seen)
+    return msgspec.json.decode(file.read_bytes(), type=WitnessedRecord)
 
 
 def copied(record: Path, place: Path) -> Path:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec.structs import replace
 
 from controller.audit.format.records import ClockQuality, Moment
-from controller.audit.keys.create import make
+from controller.audit.keys.create import create_key
 from controller.audit.log import Log
 from controller.config import load_table
 from controller.doctor.check import CheckFindings, DoctorCase, DoctorProblem, Machine
@@ -233,9 +233,9 @@ def _house(place: Path, ports: tuple[int, int]) -> Iterator[House]:
 def fill_keys(keys: Path, elsewhere: Path) -> None:
     """All that a table has, and surveillance's own on another machine."""
     store = KeyStore.create(keys)
-    make(keys, "table")
-    make(keys, "hole")
-    make(elsewhere, "surveillance")
+    create_key(keys, "table")
+    create_key(keys, "hole")
+    create_key(elsewhere, "surveillance")
     put(keys / "surveillance.pub", (elsewhere / "surveillance.pub").read_bytes())
     put(keys / "people.key", key_bytes(KEY))
     for serial, kind in FITTED.items():

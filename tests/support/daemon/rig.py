@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from controller.audit.keys.create import make
+from controller.audit.keys.create import create_key
 from controller.audit.read.reader import records
 from controller.audit.verify import Verification
 from controller.config import TableConfig, load_table
@@ -76,7 +76,7 @@ def furnished(folder: Path, *more: str) -> Path:
     """A table's file; `more` goes on in [control]."""
     store = KeyStore.create(folder / "keys")
     for role in ("table", "hole", "surveillance"):
-        make(folder / "keys", role)
+        create_key(folder / "keys", role)
     own = store.standing_own().public_key().public_bytes_raw()
     for name, kind, serial in DEVICES:
         made = identity.create(folder / name, kind, serial)

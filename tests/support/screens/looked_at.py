@@ -15,8 +15,8 @@ from typing import Any, Final, Self
 import httpx
 from starlette.types import ASGIApp
 
-from controller.audit.format.records import By, Entry
-from controller.audit.log import Log, Opening
+from controller.audit.format.records import RecordActor, RecordEntry
+from controller.audit.log import Log, RecordOpening
 from controller.audit.replay import identity_of
 from controller.config.tables import load_table
 from controller.games import game_of_table
@@ -57,9 +57,9 @@ def dealt(seed: str, rounds: int) -> Dealing:
     return table
 
 
-def seen(entries: Sequence[Entry]) -> list[Entry]:
+def seen(entries: Sequence[RecordEntry]) -> list[RecordEntry]:
     """With what a shoe says of how it read each card that came face up."""
-    found: list[Entry] = []
+    found: list[RecordEntry] = []
     random = Random(7)
     for number, one in enumerate(entries, 1):
         event = getattr(one.data, "event", None)
@@ -75,16 +75,20 @@ def seen(entries: Sequence[Entry]) -> list[Entry]:
                 "dwell": 110,
                 "back": 1,
             }
-            found.append(Entry("device", By("device", "shoe"), data, one.round))
+            found.append(RecordEntry("device", RecordActor("device", "shoe"), data, one.round))
         found.append(one)
     return found
 
 
 def written(
-    place: Path, table: Dealing, entries: Sequence[Entry] | None = None, *, size: int = SEGMENT
+    place: Path,
+    table: Dealing,
+    entries: Sequence[RecordEntry] | None = None,
+    *,
+    size: int = SEGMENT,
 ) -> None:
     """Their record, with a checkpoint now and then."""
-    opening = Opening.at(place, table=TABLE)
+    opening = RecordOpening.at(place, table=TABLE)
     last = opening.last
     clock = Paced() if last is None else Paced(last.utc + 10**9)
     identity = identity_of(TABLE, table.game)

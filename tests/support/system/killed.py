@@ -19,9 +19,9 @@ from msgspec.structs import asdict
 from controller.audit.errors import RecordProblem
 from controller.audit.format.records import Record
 from controller.audit.format.segments import numbers
-from controller.audit.read.follow import Following
+from controller.audit.read.follow import Follower
 from controller.audit.read.reader import records
-from controller.audit.replay import Made, read_made
+from controller.audit.replay import DecisionData, decode_decision
 from controller.audit.verify import Verification
 from controller.games import game_of_table
 from controller.procedure.model import events
@@ -83,7 +83,7 @@ def at_decision(number: int) -> Kill:
     async def wait(scene: Scene) -> None:
         count = 0
         async for record in _written(scene.stage):
-            count += record.kind == "decision" and is_play(read_made(record.data))
+            count += record.kind == "decision" and is_play(decode_decision(record.data))
             if count >= number:
                 return
 
@@ -154,12 +154,12 @@ async def _written(stage: Stage) -> AsyncIterator[Record]:
         await asyncio.sleep(_LOOK)
 
 
-async def _following(record: Path) -> Following:
+async def _following(record: Path) -> Follower:
     """From the end of the record on, or from its beginning once it has one."""
     while True:
         with suppress(RecordProblem):  # there is none yet
             if numbers(record):
-                return Following(record)
+                return Follower(record)
         await asyncio.sleep(_LOOK)
 
 
@@ -277,13 +277,13 @@ class Hesitant(Robot):
 # --- what stands in the record ----------------------------------------------------------------
 
 
-def decisions(record: Path) -> list[Made]:
+def decisions(record: Path) -> list[DecisionData]:
     """Of the play."""
-    every = [read_made(one.data) for _, one in records(record) if one.kind == "decision"]
+    every = [decode_decision(one.data) for _, one in records(record) if one.kind == "decision"]
     return [one for one in every if is_play(one)]
 
 
-def is_play(made: Made) -> bool:
+def is_play(made: DecisionData) -> bool:
     return not isinstance(made.event, _BESIDE)
 
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from controller.audit.format.notes import VerifierKey
-from controller.audit.format.records import Opened, Place
-from controller.audit.read.retirements import gone
+from controller.audit.format.records import OpenedData, RecordPosition
+from controller.audit.read.retirements import where_retired
 from controller.audit.replay import procedure_of
 from controller.audit.text import currency_of
 from controller.procedure.prompts import AmountFormat
@@ -44,7 +44,7 @@ class _Terms(Struct, frozen=True):
 class Table(Struct, frozen=True):
     """A boot, as far as pages need it."""
 
-    opened: Opened | None
+    opened: OpenedData | None
     game: str
     seats: int
 
@@ -72,7 +72,7 @@ class House:
         self.standings = Standings(source.record)
         self.streams = 0
         """Live tails that are open; for the loop's thread."""
-        self._tables: dict[Place, Table] = {}
+        self._tables: dict[RecordPosition, Table] = {}
 
     def prepare(self) -> None:
         """What the first who looks would wait for: templates, and the rules of the last boot.
@@ -154,5 +154,5 @@ def _words(short: Short, texts: Texts) -> str:
 
 
 def no_round(house: House, number: int) -> NotHere:
-    retired = gone(house.source.record, rounds=(number, number))
+    retired = where_retired(house.source.record, rounds=(number, number))
     return NotHere("round", retired or f"there is no round {number}", "a round of this record")

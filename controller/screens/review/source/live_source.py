@@ -17,11 +17,11 @@ from typing import Final
 import apsw
 import structlog
 
-from controller.audit.errors import IndexBusy, IndexPlace, IndexProblem, RecordProblem
+from controller.audit.errors import IndexBusy, IndexFileProblem, IndexProblem, RecordProblem
 from controller.audit.export import SealedCase, export_case
 from controller.audit.index import NAME, Index, open_index
 from controller.audit.proofs import untold
-from controller.audit.read.selection import Pick
+from controller.audit.read.selection import Selection
 from controller.people import RecordView, entry_for
 from controller.screens.review.source.loop_bridge import Loop
 from controller.screens.review.source.source import Asked, Beside, Short
@@ -75,7 +75,12 @@ class Running(Beside):
         return self._table.table.seq
 
     def export(
-        self, out: Path, pick: Pick, who: str, reason: str, tell: Callable[[int], None] = untold
+        self,
+        out: Path,
+        pick: Selection,
+        who: str,
+        reason: str,
+        tell: Callable[[int], None] = untold,
     ) -> SealedCase:
         return export_case(
             self.record, out, pick, who=who, reason=reason, tell=tell, noted=self._noted
@@ -94,7 +99,7 @@ class Running(Beside):
         try:
             with super().index() as asked:
                 yield asked
-        except IndexPlace as problem:  # nobody gives a running table another place
+        except IndexFileProblem as problem:  # nobody gives a running table another place
             raise type(problem)(problem.where, problem.what, _MEND) from None
 
     def _fresh(self) -> Short | None:
@@ -107,7 +112,7 @@ class Running(Beside):
         if last:
             return Short(last, why) if last < self._made_to else None
         if why:
-            raise IndexPlace(self.record / NAME, f"the index cannot be made: {why}", _MEND)
+            raise IndexFileProblem(self.record / NAME, f"the index cannot be made: {why}", _MEND)
         what = "the index is being made: nothing can be looked up yet"
         raise IndexBusy(self.record / NAME, what, "look again in a moment")
 

@@ -18,13 +18,13 @@ from typing import Final, NamedTuple, Protocol
 import apsw
 from msgspec import Struct
 
-from controller.audit.errors import IndexBusy, IndexPlace, NoRecord, RecordProblem
+from controller.audit.errors import IndexBusy, IndexFileProblem, NoRecord, RecordProblem
 from controller.audit.export import MANIFEST, SealedCase, check_case, export_case
 from controller.audit.format.segments import DIRECTORY
 from controller.audit.index import NAME, Index, IndexProgress, has_more, open_index
 from controller.audit.proofs import untold
-from controller.audit.read.access_log import look
-from controller.audit.read.selection import Pick
+from controller.audit.read.access_log import log_access
+from controller.audit.read.selection import Selection
 from controller.errors import UsageProblem, printable
 from controller.screens.review.view.queries import last_seq
 
@@ -80,7 +80,12 @@ class Source(Protocol):
         what stands there is all that can be known."""
 
     def export(
-        self, out: Path, pick: Pick, who: str, reason: str, tell: Callable[[int], None] = untold
+        self,
+        out: Path,
+        pick: Selection,
+        who: str,
+        reason: str,
+        tell: Callable[[int], None] = untold,
     ) -> SealedCase:
         """A sealed case; who made it is recorded. `tell` is told of each segment, and may raise to
         end it. RecordProblem, UsageProblem, OSError."""
@@ -117,7 +122,7 @@ class Beside:
         return False
 
     def look(self, who: str, what: str, of: str, *, reason: str = "", out: str = "") -> None:
-        look(self._looked_at, what, of, who=who, reason=reason, out=out)
+        log_access(self._looked_at, what, of, who=who, reason=reason, out=out)
 
     def begin(
         self, say: Callable[[str], None], progress: Callable[[IndexProgress], None] | None = None
@@ -126,7 +131,7 @@ class Beside:
         with Index.ready(self._record, self._file, say=say) as index:
             try:
                 index.catch_up(progress)
-            except (IndexPlace, IndexBusy) as problem:
+            except (IndexFileProblem, IndexBusy) as problem:
                 last = index.goes.seq
                 if not last:
                     raise
@@ -152,7 +157,7 @@ class Beside:
             with Index.open(self._record, self._file) as index:
                 self._go_on(index)
             self._short = None
-        except (IndexPlace, IndexBusy) as problem:  # asked as far as it goes
+        except (IndexFileProblem, IndexBusy) as problem:  # asked as far as it goes
             with closing(open_index(self._record, self._file)) as db:
                 short = Short(last_seq(db), problem.what)
                 self._short = short if self._has_more(db) else None
@@ -169,7 +174,12 @@ class Beside:
         return None
 
     def export(
-        self, out: Path, pick: Pick, who: str, reason: str, tell: Callable[[int], None] = untold
+        self,
+        out: Path,
+        pick: Selection,
+        who: str,
+        reason: str,
+        tell: Callable[[int], None] = untold,
     ) -> SealedCase:
         if not self.whole:
             raise UsageProblem("case", "this is a case already", "hand on the file itself")

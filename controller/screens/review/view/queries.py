@@ -9,7 +9,7 @@ from typing import Any, Final
 import apsw
 from msgspec import Struct
 
-from controller.audit.format.records import Place
+from controller.audit.format.records import RecordPosition
 from controller.audit.index import RoundRow, sqlite_errors
 from controller.rules.cards import DECK, Card
 from controller.rules.money import Amount
@@ -24,7 +24,7 @@ _KIND: Final = "SELECT id FROM words WHERE word = ?"
 class Lying(Struct, frozen=True):
     """A record, and where it lies."""
 
-    place: Place
+    place: RecordPosition
     length: int
 
 
@@ -98,7 +98,7 @@ def times(db: apsw.Connection) -> tuple[int, int]:
 def lying(db: apsw.Connection, first: int, last: int, most: int) -> list[Lying]:
     """The records from one seq to another, so many at most."""
     rows = ask(db, f"{_PLACES} LIMIT ?", first, last, most)
-    return [Lying(Place(*row[:3]), row[3]) for row in rows]
+    return [Lying(RecordPosition(*row[:3]), row[3]) for row in rows]
 
 
 def last_of_kind(db: apsw.Connection, kind: str, seq: int) -> Lying | None:
@@ -108,7 +108,7 @@ def last_of_kind(db: apsw.Connection, kind: str, seq: int) -> Lying | None:
         f"FROM raw_records INDEXED BY raw_records_kind WHERE kind = ({_KIND}) AND seq <= ?)"
     )
     rows = ask(db, asked, kind, seq)
-    return Lying(Place(*rows[0][:3]), rows[0][3]) if rows else None
+    return Lying(RecordPosition(*rows[0][:3]), rows[0][3]) if rows else None
 
 
 def all_of_kind(db: apsw.Connection, kind: str) -> list[Lying]:
@@ -116,7 +116,7 @@ def all_of_kind(db: apsw.Connection, kind: str) -> list[Lying]:
         "SELECT segment, offset, seq, length FROM raw_records INDEXED BY raw_records_kind "
         f"WHERE kind = ({_KIND}) ORDER BY seq"
     )
-    return [Lying(Place(*row[:3]), row[3]) for row in ask(db, asked, kind)]
+    return [Lying(RecordPosition(*row[:3]), row[3]) for row in ask(db, asked, kind)]
 
 
 def bets(db: apsw.Connection, first: int, last: int) -> list[Bet]:

@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from controller.audit.errors import CannotWrite, Damaged
+from controller.audit.errors import CannotWrite, RecordDamaged
 from controller.audit.format.frames import HEAD_SIZE, unpack
-from controller.audit.format.records import Opened, Record
+from controller.audit.format.records import OpenedData, Record
 from controller.audit.format.segments import segment_file
 from controller.audit.read.reader import ASK, record_of
 from controller.screens.review.view.queries import Lying
@@ -30,13 +30,13 @@ def read_back(record: Path, wanted: Sequence[Lying]) -> list[Record]:
     return found
 
 
-def opened_of(record: Path, lying: Lying) -> Opened:
+def opened_of(record: Path, lying: Lying) -> OpenedData:
     """A start of the controller. Damaged."""
     (found,) = read_back(record, [lying])
     try:
-        return msgspec.json.decode(found.data, type=Opened)
+        return msgspec.json.decode(found.data, type=OpenedData)
     except msgspec.DecodeError as problem:
-        raise Damaged(record, f"{lying.place}: cannot be read: {problem}", ASK) from None
+        raise RecordDamaged(record, f"{lying.place}: cannot be read: {problem}", ASK) from None
 
 
 def _stretches(lying: list[Lying]) -> list[list[Lying]]:
@@ -66,6 +66,6 @@ def _read(file: Path, lying: list[Lying]) -> list[Record]:
         frame = unpack(data, one.place.offset - start)
         if frame is None or frame.seq != one.place.seq:
             what = f"offset {one.place.offset}: record {one.place.seq} is not there"
-            raise Damaged(file, what, ASK)
+            raise RecordDamaged(file, what, ASK)
         found.append(record_of(file, frame))
     return found

@@ -15,12 +15,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.audit.errors import Damaged
+from controller.audit.errors import RecordDamaged
 from controller.audit.format.frames import unpack
-from controller.audit.format.records import Opened, Record
+from controller.audit.format.records import OpenedData, Record
 from controller.audit.format.segments import HEADER_SIZE, segment_file
 from controller.audit.read.reader import ASK, load, record_of, snapshot_of
-from controller.audit.replay import procedure_of, read_said
+from controller.audit.replay import decode_event, procedure_of
 from controller.procedure.engine import Procedure, RowFault
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State
@@ -42,17 +42,17 @@ class Standing(Struct):
     def take(self, record: Record) -> None:
         """The next record. Damaged where it cannot be read."""
         if record.kind == "opened":
-            self._serve(msgspec.json.decode(record.data, type=Opened))
+            self._serve(msgspec.json.decode(record.data, type=OpenedData))
         elif record.kind == "decision" and self.state is not None and self.procedure is not None:
             try:
-                answer = self.procedure.step(self.state, read_said(record.data).event)
+                answer = self.procedure.step(self.state, decode_event(record.data).event)
             except (msgspec.DecodeError, *_CANNOT):
                 self.state = None
                 return
             # What the rules would not have done: `verify` says so, and here nothing is made up.
             self.state = answer.state if isinstance(answer, Decision) else None
 
-    def _serve(self, opened: Opened) -> None:
+    def _serve(self, opened: OpenedData) -> None:
         if opened.proc != self.proc and self.state is not None:
             self.state = shut(self.state)
         self.proc = opened.proc
@@ -99,13 +99,13 @@ def before(
         while at < offset:
             frame = unpack(buffer, at)
             if frame is None:
-                raise Damaged(file, f"offset {at}: a record is not whole", ASK)
+                raise RecordDamaged(file, f"offset {at}: a record is not whole", ASK)
             # Of most records nothing has to be read.
             if _DECIDED in frame.data or _OPENED in frame.data:
                 known.take(record_of(file, frame))
             at = frame.end
     except msgspec.DecodeError as problem:
-        raise Damaged(file, f"cannot be read: {problem}", ASK) from None
+        raise RecordDamaged(file, f"cannot be read: {problem}", ASK) from None
     return known
 
 
@@ -113,7 +113,7 @@ def _begun(file: Path, number: int, buffer: bytes) -> tuple[Standing, int]:
     """How a segment begins, and where its second record lies. Damaged, DecodeError."""
     first = unpack(buffer, HEADER_SIZE)
     if first is None:
-        raise Damaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
+        raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
     snapshot = snapshot_of(file, number, record_of(file, first))
     standing = Standing()
     if snapshot.opened:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from controller.audit.format.records import DeviceCursor, Record
 from controller.audit.index import NOT_UNDERSTOOD
-from controller.audit.replay import Made, read_made, read_turned_down
+from controller.audit.replay import DecisionData, decode_decision, decode_refusal
 from controller.audit.text import format_clock, format_time, is_access, is_quiet, record_lines
 from controller.errors import printable
 from controller.procedure.model.effects import Stations
@@ -180,14 +180,14 @@ def clock_of(utc: int) -> str:
 # --- cards ------------------------------------------------------------------------------------
 
 
-def _said(record: Record) -> tuple[Event, Made | None, str] | None:
+def _said(record: Record) -> tuple[Event, DecisionData | None, str] | None:
     """The event, what came of it, and why it was refused; None where it is none of ours."""
     try:
         if record.kind == "decision":
-            made = read_made(record.data)
+            made = decode_decision(record.data)
             return made.event, made, ""
         if record.kind == "refusal":
-            down = read_turned_down(record.data)
+            down = decode_refusal(record.data)
             return down.event, None, down.why
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
@@ -212,7 +212,7 @@ def _fields(record: Record) -> dict[str, Any]:
         return {}
 
 
-def _lit(made: Made | None) -> tuple[tuple[int, tuple[str, ...]], ...]:
+def _lit(made: DecisionData | None) -> tuple[tuple[int, tuple[str, ...]], ...]:
     armed = [one.armed for one in made.effects if isinstance(one, Stations)] if made else []
     return tuple(
         (seat, tuple(CHOICES.get(one, one) for one in choices))

@@ -12,10 +12,10 @@ from controller.audit.errors import RecordProblem
 from controller.audit.format.notes import VerifierKey
 from controller.audit.format.segments import numbers
 from controller.audit.index import RoundRow
-from controller.audit.proofs import Checked, check_proof, packed, prove
+from controller.audit.proofs import CheckedProof, check_proof, encode_proof, prove
 from controller.audit.read.heads import first_head, segment_of
 from controller.audit.read.reader import read_segment, record_of
-from controller.audit.read.signatures import Signatures, Signed
+from controller.audit.read.signatures import SignatureReader, SignedCheckpoint
 from controller.audit.verify import (
     HoleCardTracker,
     RecordFinding,
@@ -101,12 +101,12 @@ def verified(record: Path, round_: RoundRow, table_key: VerifierKey | None = Non
 
 class _Proved(Struct, frozen=True):
     key: VerifierKey
-    checked: Checked
+    checked: CheckedProof
     hashes: int
     proof: str
 
 
-def _with_proof(verdict: Verdict, signed: Signed, proved: _Proved) -> Verdict:
+def _with_proof(verdict: Verdict, signed: SignedCheckpoint, proved: _Proved) -> Verdict:
     said = proved.checked.checkpoint
     return replace(
         verdict,
@@ -127,16 +127,16 @@ def _hidden(part: VerifiedSegment, holes: HoleCardTracker, round_: int) -> list[
 
 def _signed_over(
     record: Path, number: int, there: list[int], span: tuple[int, int], key: VerifierKey | None
-) -> tuple[Signed | None, int]:
+) -> tuple[SignedCheckpoint | None, int]:
     """The first checkpoint over all of the round, which ends in segment `number`; where there is
     none, the last one over some of it. And how many records it is not over, those left aside with
     which the record is signed and closed."""
     origin = first_head(record).snapshot.origin
-    found: Signed | None = None
+    found: SignedCheckpoint | None = None
     kinds: dict[int, str] = {}
     for one in [each for each in there if each >= number][: 1 + _AHEAD]:
         segment = read_segment(record, one)
-        signatures = Signatures(origin, key)
+        signatures = SignatureReader(origin, key)
         signatures.begin(segment)
         for frame in segment.frames:
             read = record_of(segment.file, frame)
@@ -152,7 +152,7 @@ def _signed_over(
 
 
 def _proved(
-    record: Path, span: tuple[int, int], signed: Signed, given: VerifierKey | None
+    record: Path, span: tuple[int, int], signed: SignedCheckpoint, given: VerifierKey | None
 ) -> _Proved:
     """The proof is made and then checked by what checks it elsewhere, from its own bytes alone."""
     last = min(span[1], signed.checkpoint.size)
@@ -160,13 +160,13 @@ def _proved(
     key = given or _named(record, signed)
     checked = check_proof(_WHERE, proof, key)
     longest = max(len(one.hashes) for one in proof.records)
-    return _Proved(key, checked, longest, packed(proof).decode())
+    return _Proved(key, checked, longest, encode_proof(proof).decode())
 
 
-def _named(record: Path, signed: Signed) -> VerifierKey:
+def _named(record: Path, signed: SignedCheckpoint) -> VerifierKey:
     """The table's key, as the record names it where the checkpoint stands."""
     segment = read_segment(record, segment_of(record, signed.seq))
-    signatures = Signatures(segment.snapshot.origin)
+    signatures = SignatureReader(segment.snapshot.origin)
     signatures.begin(segment)
     for frame in segment.frames:
         if signatures.table is not None:

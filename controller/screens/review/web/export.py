@@ -12,7 +12,7 @@ from typing import Final, cast
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from controller.audit.export import RowFormat, rows
-from controller.audit.read.selection import Pick
+from controller.audit.read.selection import Selection
 from controller.errors import UsageProblem
 from controller.screens.common.access import NotHere, Visit
 from controller.screens.common.forms import shown
@@ -59,7 +59,9 @@ def export(visit: Visit[House]) -> Response:
     return visit.house.to(f"/export/{kept.id}")
 
 
-def _rows(visit: Visit[House], pick: Pick, kind: RowFormat, name: str, reason: str) -> Response:
+def _rows(
+    visit: Visit[House], pick: Selection, kind: RowFormat, name: str, reason: str
+) -> Response:
     source = visit.house.source
     source.look(visit.who, f"review export {kind}", str(pick), reason=reason, out=name)
     lines = rows.rows(source.record, pick, kind)
@@ -109,16 +111,16 @@ def _gone() -> NotHere:
     return NotHere("export", "this case is not here, or no longer", "one that was just made")
 
 
-def _pick(rounds: str | None, day: str | None, everything: str | None) -> Pick:
+def _pick(rounds: str | None, day: str | None, everything: str | None) -> Selection:
     given = [one for one in (rounds, day, everything) if one is not None]
     if len(given) != 1:
         what = "nothing is named" if not given else "more than one thing is named"
         raise UsageProblem("export", what, "rounds, a gaming day, or all")
     if rounds is not None:
-        return Pick(*rounds_of("round", rounds))
+        return Selection(*rounds_of("round", rounds))
     if everything is not None:
         one_of("all", everything, ("yes",))
-        return Pick()
+        return Selection()
     assert day is not None
     try:
         if not _DAY.fullmatch(day):
@@ -126,4 +128,4 @@ def _pick(rounds: str | None, day: str | None, everything: str | None) -> Pick:
         date.fromisoformat(day)
     except ValueError:
         raise UsageProblem("day", f"{shown(day)} is no day", "YYYY-MM-DD") from None
-    return Pick(day=day)
+    return Selection(day=day)

@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from controller.audit.errors import RecordProblem
-from controller.audit.read.follow import Following
+from controller.audit.read.follow import Follower
 from controller.audit.read.heads import first_head
-from controller.audit.read.lookup import Told, of_seqs
+from controller.audit.read.lookup import LocatedRecord, of_seqs
 from controller.audit.text import currency_of
 from controller.errors import UsageProblem
 from controller.screens.common.access import Visit
@@ -61,7 +61,7 @@ def page(visit: Visit[House]) -> Response:
     house.source.look(visit.who, "review live", "the last records")
     record, last = house.source.record, house.source.durable()
     if last is None:
-        last = Following(record).where.seq
+        last = Follower(record).where.seq
     first = first_head(record).record.seq
     found = list(of_seqs(record, max(first, last - READ + 1), last))
     quiet = visit.query.get("all") != "yes"
@@ -79,7 +79,7 @@ async def stream(visit: Visit[House], request: Request) -> Response:
     if house.streams >= MOST:
         raise UsageProblem("live", f"{MOST} streams run already", "fewer of them")
     await run_in_threadpool(house.source.look, visit.who, "review live", "all that follows")
-    following = await run_in_threadpool(Following, house.source.record)
+    following = await run_in_threadpool(Follower, house.source.record)
     known = Known(house.source, following, after)
     last, start = following.where.seq, known.start
     if not last - MOST_BEHIND <= start <= last:
@@ -96,20 +96,20 @@ class Known:
     """What follows, each record once it is known to be on the disk. Where a table writes it the
     file may have more: what its disk may yet lose, and what it has not acted on."""
 
-    def __init__(self, source: Source, following: Following, after: int | None) -> None:
+    def __init__(self, source: Source, following: Follower, after: int | None) -> None:
         """`following` has come to the end of the file; `after` is the last record that was shown,
         None where all that is known was."""
         last, durable = following.where.seq, source.durable()
         self.start = after if after is not None else last if durable is None else min(last, durable)
         self._source = source
         self._following = following
-        self._ahead: Told | None = None
+        self._ahead: LocatedRecord | None = None
         """It has been read, and is not known yet."""
-        self._before: Iterator[Told] = iter(())
+        self._before: Iterator[LocatedRecord] = iter(())
         if self.start < last:
             self._before = of_seqs(source.record, self.start + 1, last)
 
-    def more(self) -> Iterator[Told]:
+    def more(self) -> Iterator[LocatedRecord]:
         """Damaged, CannotWrite."""
         unread = chain(self._before, self._following.more())
         while (told := self._ahead or next(unread, None)) is not None:
@@ -120,7 +120,7 @@ class Known:
             yield told
 
 
-async def _events(visit: Visit[House], following: Following, known: Known) -> AsyncIterator[bytes]:
+async def _events(visit: Visit[House], following: Follower, known: Known) -> AsyncIterator[bytes]:
     house = visit.house
     house.streams += 1
     try:
@@ -148,11 +148,11 @@ async def _events(visit: Visit[House], following: Following, known: Known) -> As
         house.streams -= 1
 
 
-def _messages(told: Iterator[Told], most: int) -> list[bytes]:
+def _messages(told: Iterator[LocatedRecord], most: int) -> list[bytes]:
     return [_message(one) for one in islice(told, most)]
 
 
-def _message(told: Told) -> bytes:
+def _message(told: LocatedRecord) -> bytes:
     line = line_of(told.record, currency_of(told.opened), 0)
     data = LiveLine(
         line.seq,

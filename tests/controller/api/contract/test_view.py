@@ -9,7 +9,7 @@ from msgspec.structs import asdict, replace
 
 from controller.api.contract.view import Named, PromptShown, Stands, View, dealer_of, view_of
 from controller.api.service.views import named
-from controller.audit.errors import NotNow
+from controller.audit.errors import RetryLater
 from controller.people import NO_SIGN_INS, SignInSession
 from controller.procedure.model.effects import Effect, Prompt, Tell
 from controller.procedure.model.state import State, Step
@@ -111,7 +111,7 @@ def test_it_is_made_once_for_each_change(tmp_path: Path) -> None:
 def test_a_device_that_goes_is_seen_though_nothing_is_recorded(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_api(tmp_path) as at:
-            at.room.book.refusing = NotNow("record", "no room on the disk", "make room")
+            at.room.book.refusing = RetryLater("record", "no room on the disk", "make room")
             assert at.room.station is not None
             at.room.station.hand(Plug(connected=False))
             await until(lambda: at.api.looking.now().view.devices[2].state != "ready", 30)

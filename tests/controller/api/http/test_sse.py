@@ -13,7 +13,7 @@ import pytest
 from controller.api.contract.view import View
 from controller.api.http import HEARTBEAT, sse
 from controller.api.http.sse import MOST_OF_ONE, STUCK
-from controller.audit.format.records import CONTROLLER, Entry
+from controller.audit.format.records import CONTROLLER, RecordEntry
 from hil.table.robots import Screen, Unreachable
 from hil.table.robots.api_client import NoScreen, TooMuch
 from tests.support.api.at_api import FIRST, SECOND, run
@@ -44,7 +44,7 @@ async def caught_up(reader: Reader, seq: int) -> None:
 
 async def note(port: Port, text: str = "something") -> int:
     """Something is recorded."""
-    done = await port.at.table.record(Entry("note", CONTROLLER, {"text": text}))
+    done = await port.at.table.record(RecordEntry("note", CONTROLLER, {"text": text}))
     return done.appended[-1].seq
 
 

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from controller.audit.errors import NotNow as RecordFull
-from controller.audit.format.records import CONTROLLER, Entry
+from controller.audit.errors import RetryLater as RecordFull
+from controller.audit.format.records import CONTROLLER, RecordEntry
 from controller.people import NO_SIGN_INS, Act
 from controller.people.records import Authorisation
 from controller.people.sign_in import authority, state_after, with_given_back, without_used
@@ -216,7 +216,7 @@ def test_what_found_no_room_need_not_be_signed_for_again(tmp_path: Path) -> None
             at.room.book.slow = SLOW
             for pause in (0.1, 0.0):  # the first one is taken at once
                 for _ in range(MAX_WAITING - at.table.table.waiting):
-                    at.table.table.later(Entry("note", CONTROLLER, {"text": "busy"}))
+                    at.table.table.later(RecordEntry("note", CONTROLLER, {"text": "busy"}))
                 await asyncio.sleep(pause)
             with pytest.raises(TooMuch, match="full"):
                 await send(screen, VOID)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from controller.api.service import Doing
-from controller.audit.errors import NotNow as RecordFull
+from controller.audit.errors import RetryLater as RecordFull
 from controller.procedure.model import events
 from controller.procedure.model.state import Step
 from controller.table.intake import TableInput

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from controller.api.service.surveillance import EVERY, LOOKS, PATIENCE
-from controller.audit.errors import NotNow as RecordFull
-from controller.audit.format.records import Entry
+from controller.audit.errors import RetryLater as RecordFull
+from controller.audit.format.records import RecordEntry
 from hil.table.robots import Api, Screen, Unreachable
 from hil.table.robots.api_client import Stopped
 from tests.support.api.at_api import AtApi, at_api, run
@@ -126,7 +126,7 @@ def test_a_disk_that_stalls_holds_up_only_who_is_to_be_recorded(
             nobody, dealer = await at.client.open("nobody"), await at.dealing()
             append, goes_on = at.room.book.append, asyncio.Event()
 
-            async def stalls(*entries: Entry) -> Any:
+            async def stalls(*entries: RecordEntry) -> Any:
                 await goes_on.wait()
                 return await append(*entries)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.errors import Unexplained
+from controller.audit.errors import UnexplainedTail
 from controller.audit.format.segments import segment_file
-from controller.audit.log import Opening
+from controller.audit.log import RecordOpening
 from controller.audit.read.reader import records, segments
 from controller.audit.verify import INCOMPLETE, VALID
 from tests.support.audit.tools.asked import verify
@@ -49,8 +49,8 @@ def accept(runs: Runs, *options: str) -> tuple[int, str, str]:
 def test_two_people_accept_what_nothing_explains(runs: Runs) -> None:
     at = spoil(runs.record)
     before = [record for _, record in records(runs.record)]
-    with pytest.raises(Unexplained, match="accept-tail"):
-        Opening.at(runs.record, table="scripts")
+    with pytest.raises(UnexplainedTail, match="accept-tail"):
+        RecordOpening.at(runs.record, table="scripts")
     assert runs("verify").code == 1
     code, out, err = accept(runs, *ANN_AND_BO)
     assert code == 0
@@ -76,7 +76,7 @@ def test_two_people_accept_what_nothing_explains(runs: Runs) -> None:
     report = verify(runs.record)
     assert (report.code, report.findings, report.boots) == (VALID, (), 2)
     assert read_independently(runs.record)["exit"] == VALID
-    Opening.at(runs.record, table="scripts").close()
+    RecordOpening.at(runs.record, table="scripts").close()
     runs.make(*rounds(1))
     assert verify(runs.record).code == VALID
 

@@ -9,12 +9,12 @@ from threading import current_thread, main_thread
 
 import pytest
 
-from controller.audit.errors import Damaged, Missing, Unexplained
+from controller.audit.errors import RecordDamaged, RecordsMissing, UnexplainedTail
 from controller.audit.files import RealDisk
 from controller.audit.format.frames import HEAD_SIZE
 from controller.audit.format.segments import numbers, segment_file
 from controller.audit.keys import create
-from controller.audit.read.follow import Durable, Following, check_end
+from controller.audit.read.follow import DurableRecords, Follower, check_end
 from controller.audit.read.lookup import of_seqs
 from controller.audit.read.reader import read_segment, records
 from tests.support.audit.record.table import begun, note
@@ -88,7 +88,7 @@ def test_who_looks_from_outside_is_told_what_is_missing(
     """What is good of it is proved, countersigned or opened all the same."""
     runs = Runs(tmp_path, capsys)
     runs.make(LEFT_OPEN, *rounds(1), {**LEFT_OPEN, "id": "R-8"})
-    create.make(runs.keys, "witness", "floor.example/archive")
+    create.create_key(runs.keys, "witness", "floor.example/archive")
     here = [one.format(keys=runs.keys, folder=tmp_path) for one in words]
     last = next(one.seq for _, one in records(runs.record) if one.round == 2)
     flip(runs.record, last)
@@ -148,7 +148,9 @@ def test_bytes_that_nothing_explains_are_told(tmp_path: Path) -> None:
     data = bytearray(segment.buffer)
     data[segment.end : segment.end + 600] = b"\x5a" * 600
     segment_file(record, 1).write_bytes(data)
-    with pytest.raises(Unexplained, match=r"600 bytes after seq .* that no cut-off write explains"):
+    with pytest.raises(
+        UnexplainedTail, match=r"600 bytes after seq .* that no cut-off write explains"
+    ):
         check_end(record)
 
 
@@ -159,7 +161,7 @@ def test_a_segment_that_another_follows_is_read_to_its_end(tmp_path: Path) -> No
     flip(record, 5, first)
     check_end(record)
     told: list[int] = []
-    with pytest.raises(Damaged, match="records after seq 5 cannot be read"):
+    with pytest.raises(RecordDamaged, match="records after seq 5 cannot be read"):
         told.extend(one.place.seq for one in of_seqs(record, 1, 10**6))
     assert told == [1, 2, 3, 4, 5]
 
@@ -171,7 +173,7 @@ def test_what_has_gone_at_a_second_look_is_no_wrong_end(
     file = segment_file(record, 1)
     whole = file.read_bytes()
     flip(record, 4)
-    with pytest.raises(Missing, match="records after seq 4 cannot be read"):
+    with pytest.raises(RecordsMissing, match="records after seq 4 cannot be read"):
         check_end(record)
     read = read_segment
 
@@ -188,7 +190,7 @@ def test_who_follows_is_told_when_it_stands_still(tmp_path: Path) -> None:
     record = tmp_path / "record"
     log = begun(record)
     log.write([note("one", 300)])
-    following = Following(record)
+    following = Follower(record)
     assert not list(following.more())
     following.check_end()
     first = following.where.seq
@@ -197,13 +199,13 @@ def test_who_follows_is_told_when_it_stands_still(tmp_path: Path) -> None:
     log.close()
     flip(record, first + 1)
     assert [told.place.seq for told in following.more()] == [first + 1]
-    with pytest.raises(Missing, match=f"records after seq {first + 1} cannot be read"):
+    with pytest.raises(RecordsMissing, match=f"records after seq {first + 1} cannot be read"):
         following.check_end()
 
 
 def test_who_follows_into_a_segment_that_does_not_go_on_is_told(tmp_path: Path) -> None:
     record = grown(tmp_path / "record", 8)
-    following = Following(record)
+    following = Follower(record)
     here = following.where.seq
     log = begun(record)
     for at in range(90):
@@ -212,7 +214,7 @@ def test_who_follows_into_a_segment_that_does_not_go_on_is_told(tmp_path: Path) 
     assert numbers(record)[-1] > 2
     flip(record, here + 1)
     assert [told.place.seq for told in following.more()] == [here + 1]
-    with pytest.raises(Damaged, match=f"records after seq {here + 1} cannot be read"):
+    with pytest.raises(RecordDamaged, match=f"records after seq {here + 1} cannot be read"):
         following.check_end()
 
 
@@ -221,7 +223,7 @@ class Watched(RealDisk):
 
     def __init__(self, record: Path) -> None:
         self.record = record
-        self.durable: Durable | None = None
+        self.durable: DurableRecords | None = None
         self.shown: list[int] = []
         self.synced = 0
         self.early: list[int] = []
@@ -250,7 +252,7 @@ def test_who_follows_is_shown_nothing_that_may_not_be_on_the_disk(tmp_path: Path
     disk = Watched(record)
     log = begun(record, disk=disk)
     first = disk.synced = log.where.seq
-    disk.durable = Durable(Following(record))
+    disk.durable = DurableRecords(Follower(record))
     for at in range(80):
         log.write([note(str(at), 300), note("with it")])
         if at % 9 == 0:

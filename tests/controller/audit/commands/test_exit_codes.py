@@ -49,7 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All that the commands are about."""
     folder = tmp_path_factory.mktemp("codes")
     for role in ROLES:
-        create.make(folder / "keys", role, "floor/1" if role == "witness" else None)
+        create.create_key(folder / "keys", role, "floor/1" if role == "witness" else None)
     read_rounds(folder, LEFT_OPEN, ROUND)
     record, keys = str(folder / "record"), str(folder / "keys")
     script = ["script", "run", str(folder / "rounds.json"), "--record", record, "--keys", keys]

@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from controller.audit.keys import files
-from controller.audit.keys.create import make
+from controller.audit.keys.create import create_key
 from tests.support.audit.record.table import TABLE_KEY
 from tests.support.audit.tools.cases import record
 from tests.support.audit.tools.outside import audit, audited, table_key, whole
@@ -25,8 +25,8 @@ PUBLIC = TABLE_KEY.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 def papers(record: Path, tmp_path: Path) -> Path:
     """Files with the table's key, as it is made and by its name; with other keys; a witness's."""
     place = tmp_path / "keys"
-    make(place, "table")
-    make(place, "witness", "floor.example/archive")
+    create_key(place, "table")
+    create_key(place, "witness", "floor.example/archive")
     (place / "other.pub").write_bytes((place / "table.pub").read_bytes())
     (place / "table.pub").write_bytes(files.table_text(PUBLIC))
     damaged = files.table_text(PUBLIC).replace(b"fingerprint ", b"fingerprint 0", 1)
@@ -105,10 +105,10 @@ def test_the_verifier_by_itself_refuses_another_key(
 def private(tmp_path: Path) -> Path:
     """A directory with keys of each kind."""
     place = tmp_path / "private"
-    make(place, "table")
-    make(place, "hole")
-    make(place, "surveillance")
-    make(place, "witness", "floor.example/other")
+    create_key(place, "table")
+    create_key(place, "hole")
+    create_key(place, "surveillance")
+    create_key(place, "witness", "floor.example/other")
     return place
 
 

@@ -66,7 +66,7 @@ def test_who_needs_no_index_reads_a_record_of_any_name(moved: Runs) -> None:
 
 
 def test_a_witness_sees_a_record_of_any_name(moved: Runs) -> None:
-    create.make(moved.keys, "witness", "floor.example/archive")
+    create.create_key(moved.keys, "witness", "floor.example/archive")
     place = moved.folder / "archive"
     words = ("cosign", "--keys", str(moved.keys), "--archive", str(place), "--json")
     for _ in range(2):

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.format.records import By, Entry
-from controller.audit.read.access_log import looks_file
+from controller.audit.format.records import RecordActor, RecordEntry
+from controller.audit.read.access_log import access_log_file
 from controller.audit.read.lookup import last_of, of_rounds, of_seqs
 from controller.audit.read.reader import records
 from controller.procedure.model.state import State
@@ -33,7 +33,7 @@ def runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Runs:
 
 
 def looks(record: Path) -> list[dict[str, str]]:
-    return [json.loads(line) for line in looks_file(record).read_text().splitlines()]
+    return [json.loads(line) for line in access_log_file(record).read_text().splitlines()]
 
 
 # --- a round as a timeline --------------------------------------------------------------------
@@ -108,7 +108,7 @@ def test_wagers_that_were_taken_back_belong_to_the_round_before(tmp_path: Path) 
             [] if seats is None else [{"type": "Prompt", "tell": "take_wagers", "count": seats}]
         )
         data = {"event": {"type": "Something"}, "rows": [], "effects": effects}
-        entry = Entry("decision", By("dealer", "Ann"), data, turn, state=State())
+        entry = RecordEntry("decision", RecordActor("dealer", "Ann"), data, turn, state=State())
         return log.write([entry])[0].seq
 
     first = [decided(0, seats=1), decided(1), decided(1, seats=0)]
@@ -182,8 +182,8 @@ def test_each_look_is_written_beside_the_record_before_anything_is_shown(runs: R
         ("sql", "SELECT 1"),
     ]
     assert found[0]["who"] == "Ann"
-    looks_file(runs.record).unlink()
-    looks_file(runs.record).mkdir()
+    access_log_file(runs.record).unlink()
+    access_log_file(runs.record).mkdir()
     ran = runs("show", "--round", "1")
     assert ran.code == 2
     assert ran.out == ""

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from controller.audit.format.records import Record
 from controller.audit.format.segments import segment_file
 from controller.audit.index import Index, RecordQuery, find
-from controller.audit.read.access_log import looks_file
+from controller.audit.read.access_log import access_log_file
 from controller.audit.read.reader import records
 from controller.audit.replay.identity import game_from, terms_of
 from controller.audit.simulate import record_par
@@ -185,5 +185,5 @@ def test_what_is_no_time_and_no_amount_is_a_mistake(
 
 def test_what_was_asked_for_stands_beside_the_record(found: Found) -> None:
     found("--from", "2020-01-01", "--to", "2099-12-31 23:59", "--amount", "5-")
-    last = looks_file(found.record).read_text().splitlines()[-1]
+    last = access_log_file(found.record).read_text().splitlines()[-1]
     assert "from 2020-01-01, to 2099-12-31 23:59, amount 5-" in last

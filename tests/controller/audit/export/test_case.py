@@ -18,11 +18,11 @@ from controller.audit.export import check_case, export_case
 from controller.audit.export.manifest import seal_of
 from controller.audit.format.segments import segment_file
 from controller.audit.proofs import check_proof
-from controller.audit.proofs.proof_file import unpacked
+from controller.audit.proofs.proof_file import decode_proof
 from controller.audit.read.reader import records, segments
-from controller.audit.read.selection import NothingThere, Pick
+from controller.audit.read.selection import NoMatch, Selection
 from controller.audit.replay.entries import read_decision
-from controller.audit.witness.cosignatures import bring
+from controller.audit.witness.cosignatures import store_notes
 from controller.procedure.model.events import HoleDealt, HoleRevealed
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.cases import (
@@ -55,7 +55,7 @@ __all__ = ["dealt", "record", "whole"]
 
 
 def test_a_case_of_all_is_right_for_others(dealt: Path, tmp_path: Path) -> None:
-    case = export_case(dealt, tmp_path / "case.zip", Pick())
+    case = export_case(dealt, tmp_path / "case.zip", Selection())
     folder = unpack(case.out, tmp_path / "unpacked")
     code, told = verified_by_others(folder, "--table-key", str(table_key(dealt)))
     assert (code, told["wrong"], told["not_checked"]) == (0, None, {})
@@ -65,8 +65,8 @@ def test_a_case_of_all_is_right_for_others(dealt: Path, tmp_path: Path) -> None:
     assert check_case(folder).right
 
 
-@pytest.mark.parametrize("pick", [Pick(1, 1), Pick(9, 12), Pick(24, 24)])
-def test_a_case_of_rounds_is_right_for_others(pick: Pick, dealt: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pick", [Selection(1, 1), Selection(9, 12), Selection(24, 24)])
+def test_a_case_of_rounds_is_right_for_others(pick: Selection, dealt: Path, tmp_path: Path) -> None:
     case = export_case(dealt, tmp_path / "case.zip", pick)
     folder = unpack(case.out, tmp_path / "unpacked")
     key = table_key(dealt)
@@ -78,7 +78,7 @@ def test_a_case_of_rounds_is_right_for_others(pick: Pick, dealt: Path, tmp_path:
     assert check_case(folder).right
     for turn in range(pick.first, pick.last + 1):
         data = (folder / "proofs" / f"round-{turn:08d}.json").read_bytes()
-        found = check_proof("p", unpacked("p", data), key)
+        found = check_proof("p", decode_proof("p", data), key)
         whole_round = of_round(dealt, turn)
         if turn == 24 and whole_round[-1].kind == "checkpoint":
             whole_round.pop()  # the last of all: nothing is signed behind it
@@ -87,7 +87,7 @@ def test_a_case_of_rounds_is_right_for_others(pick: Pick, dealt: Path, tmp_path:
 
 
 def test_an_altered_segment_is_found_by_others(dealt: Path, tmp_path: Path) -> None:
-    case = export_case(dealt, tmp_path / "case", Pick())
+    case = export_case(dealt, tmp_path / "case", Selection())
     segment = case.out / "record" / "segments" / "00000001.seg"
     data = bytearray(segment.read_bytes())
     data[5000] ^= 1
@@ -101,12 +101,12 @@ def test_a_cut_off_record_is_found_by_others_through_its_witness(
     record: Path, tmp_path: Path
 ) -> None:
     made = seen_by(record, tmp_path / "archive")
-    bring(record, [("a", made.note.encode())], WITNESS.cosigner)
+    store_notes(record, [("a", made.note.encode())], WITNESS.cosigner)
     last = list(segments(record))[-1]
     with last.file.open("r+b") as file:
         file.seek(last.frames[-4].offset)
         file.write(bytes(last.end - last.frames[-4].offset))
-    case = export_case(record, tmp_path / "case", Pick())
+    case = export_case(record, tmp_path / "case", Selection())
     assert f"record/cosigned/{made.size}.note" in wanted(case)
     code, told = verified_by_others(case.out)
     assert code == 1
@@ -117,7 +117,7 @@ def test_a_cut_off_record_is_found_by_others_through_its_witness(
 
 
 def test_whole_segments_as_they_lie_there(record: Path, tmp_path: Path) -> None:
-    case = export_case(record, tmp_path / "case", Pick(4, 5))
+    case = export_case(record, tmp_path / "case", Selection(4, 5))
     first, last = case.manifest.segments
     found = [one.number for one in segments(record) if {4, 5} & rounds_in(one)]
     assert (first, last) == (found[0], found[-1])
@@ -141,13 +141,13 @@ def test_the_segments_up_to_the_checkpoint_over_the_last_record_are_in_it(tmp_pa
         log.write([note("of round 3", 90, round=3)])
     log.close()
     assert max(one.seq for one in of_round(record, 2)) <= list(segments(record))[1].after.seq
-    case = export_case(record, tmp_path / "case", Pick(2, 2))
+    case = export_case(record, tmp_path / "case", Selection(2, 2))
     assert case.manifest.segments == (1, 3)
 
 
 def test_notes_keys_and_hashes_are_in_it(record: Path, tmp_path: Path) -> None:
     grow(record)
-    case = export_case(record, tmp_path / "case", Pick())
+    case = export_case(record, tmp_path / "case", Selection())
     said = case.manifest
     assert said.table_key == str(table_key(record))
     boots = {one.boot for _, one in records(record)}
@@ -167,15 +167,15 @@ def test_notes_keys_and_hashes_are_in_it(record: Path, tmp_path: Path) -> None:
 
 def test_proofs_lead_to_what_a_witness_saw(record: Path, tmp_path: Path) -> None:
     made = seen_by(record, tmp_path / "archive")
-    bring(record, [("a", made.note.encode())], WITNESS.cosigner)
+    store_notes(record, [("a", made.note.encode())], WITNESS.cosigner)
     grow(record)
-    case = export_case(record, tmp_path / "case", Pick(2, 2))
+    case = export_case(record, tmp_path / "case", Selection(2, 2))
     against = case.manifest.proofs
     assert against is not None
     assert (against.size, against.root) == (made.size, made.root.hex())
     assert (case.out / against.note).read_text("utf-8") == made.note
     assert (case.out / "witnessed" / f"{made.size}.note").read_text("utf-8") == made.note
-    proof = unpacked("p", (case.out / "proofs" / "round-00000002.json").read_bytes())
+    proof = decode_proof("p", (case.out / "proofs" / "round-00000002.json").read_bytes())
     assert check_proof("p", proof, table_key(record), WITNESS.cosigner).witnessed_size == made.size
 
 
@@ -185,7 +185,7 @@ def test_a_note_that_is_not_of_the_record_is_remarked(record: Path, tmp_path: Pa
     root = made.note.split("\n")[2]
     wrong = made.note.replace(root, "A" * 43 + "=")
     (record / "cosigned" / f"{made.size}.note").write_text(wrong, "utf-8")
-    case = export_case(record, tmp_path / "case", Pick(2, 2))
+    case = export_case(record, tmp_path / "case", Selection(2, 2))
     (remark,) = case.manifest.remarks
     assert f"cosigned/{made.size}.note: this record has no such checkpoint" in remark
     assert f"witnessed/{made.size}.note" in wanted(case)
@@ -194,16 +194,16 @@ def test_a_note_that_is_not_of_the_record_is_remarked(record: Path, tmp_path: Pa
 def test_a_day_is_exported(record: Path, tmp_path: Path) -> None:
     days = {one.day for _, one in records(record)}
     (day,) = days
-    case = export_case(record, tmp_path / "case", Pick(day=day))
+    case = export_case(record, tmp_path / "case", Selection(day=day))
     assert case.manifest.exported.what == "day"
     assert case.manifest.exported.day == day
     proofs = [path for path in wanted(case) if path.startswith("proofs/")]
     assert len(proofs) == len({one.round for _, one in records(record)} - {0})
 
 
-@pytest.mark.parametrize("pick", [Pick(99, 120), Pick(day="1999-01-01")])
-def test_what_is_not_there_is_not_exported(pick: Pick, record: Path, tmp_path: Path) -> None:
-    with pytest.raises(NothingThere, match=f"has nothing of {pick}"):
+@pytest.mark.parametrize("pick", [Selection(99, 120), Selection(day="1999-01-01")])
+def test_what_is_not_there_is_not_exported(pick: Selection, record: Path, tmp_path: Path) -> None:
+    with pytest.raises(NoMatch, match=f"has nothing of {pick}"):
         export_case(record, tmp_path / "case", pick)
     assert sorted(os.listdir(tmp_path)) == ["mega-1", "mega-1.looks.jsonl"]
 
@@ -216,7 +216,7 @@ def test_what_was_set_aside_is_in_it(tmp_path: Path) -> None:
         file.write(b"\x80\0\0\0half")
     grow(record)
     (tail,) = (record / "tails").iterdir()
-    case = export_case(record, tmp_path / "case", Pick())
+    case = export_case(record, tmp_path / "case", Selection())
     assert (case.out / "record" / "tails" / tail.name).read_bytes() == tail.read_bytes()
     code, told = verified_by_others(case.out)
     assert (code, told["wrong"]) == (0, None)
@@ -234,7 +234,7 @@ def test_no_card_that_lies_face_down_is_in_it(dealt: Path, tmp_path: Path) -> No
     opening = next(event.opening for _, event in made[dealt_at:] if isinstance(event, HoleRevealed))
     end_after(record, made[dealt_at + 1][0].seq)
     turn = made[dealt_at][0].round
-    for pick in (Pick(), Pick(turn, turn)):
+    for pick in (Selection(), Selection(turn, turn)):
         case = export_case(record, tmp_path / f"case-{pick.first}", pick)
         every = b"".join(files_in(case.out).values())
         assert b'"HoleDealt"' in every
@@ -258,8 +258,10 @@ def end_after(record: Path, seq: int) -> None:
 # --- always the same --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pick", [Pick(), Pick(3, 4)])
-def test_the_same_record_gives_the_same_bytes(pick: Pick, record: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pick", [Selection(), Selection(3, 4)])
+def test_the_same_record_gives_the_same_bytes(
+    pick: Selection, record: Path, tmp_path: Path
+) -> None:
     cases = []
     for name in ("one", "two"):
         case = export_case(record, tmp_path / f"{name}.zip", pick, who="Eve", reason="why")
@@ -272,7 +274,7 @@ def test_the_same_record_gives_the_same_bytes(pick: Pick, record: Path, tmp_path
 
 
 def test_a_zip_tells_nothing_of_who_made_it(record: Path, tmp_path: Path) -> None:
-    case = export_case(record, tmp_path / "case.zip", Pick(1, 1))
+    case = export_case(record, tmp_path / "case.zip", Selection(1, 1))
     with zipfile.ZipFile(case.out) as packed:
         names = packed.namelist()
         assert names == sorted(names)
@@ -282,8 +284,8 @@ def test_a_zip_tells_nothing_of_who_made_it(record: Path, tmp_path: Path) -> Non
 
 def test_the_names_in_it_are_those_of_the_page(record: Path, tmp_path: Path) -> None:
     made = seen_by(record, tmp_path / "archive")
-    bring(record, [("a", made.note.encode())], WITNESS.cosigner)
-    case = export_case(record, tmp_path / "case", Pick(1, 2))
+    store_notes(record, [("a", made.note.encode())], WITNESS.cosigner)
+    case = export_case(record, tmp_path / "case", Selection(1, 2))
     page = (case.out / "FORMAT.md").read_text("utf-8")
     for path in wanted(case):
         shape = re.sub(r"/[0-9]+\.note", "/SIZE.note", path)

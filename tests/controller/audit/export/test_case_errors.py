@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from controller.audit.errors import CannotWrite, Damaged, NoRecord
+from controller.audit.errors import CannotWrite, NoRecord, RecordDamaged
 from controller.audit.export import export_case
 from controller.audit.format.segments import segment_file
-from controller.audit.read.access_log import look, looks_file
+from controller.audit.read.access_log import access_log_file, log_access
 from controller.audit.read.reader import read_segment, segments
-from controller.audit.read.selection import Pick
+from controller.audit.read.selection import Selection
 from controller.errors import UsageProblem
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.cases import record, verified_by_others, wanted
@@ -32,7 +32,7 @@ def test_a_record_that_is_written_is_exported_and_goes_on(tmp_path: Path) -> Non
     log = begun(record)
     play(log, 1, 4)
     log.write([note("of round 5, not signed", round=5)])
-    case = export_case(record, tmp_path / "case", Pick(4, 5))
+    case = export_case(record, tmp_path / "case", Selection(4, 5))
     later = f"records from {log.where.seq} on were not signed yet: no proofs"
     assert case.manifest.remarks == (later,)
     proofs = [path for path in wanted(case) if path.startswith("proofs/")]
@@ -61,7 +61,7 @@ def test_what_is_in_the_making_is_left_out(
         return read_segment(place, number, after)
 
     monkeypatch.setattr("controller.audit.export.case.read_segment", torn)
-    case = export_case(record, tmp_path / "case", Pick())
+    case = export_case(record, tmp_path / "case", Selection())
     there = case.out / "record" / "segments" / last.file.name
     assert there.read_bytes() == right
     assert case.manifest.remarks == ()
@@ -75,7 +75,7 @@ def test_what_stays_behind_the_last_record_is_exported_as_it_lies(
     with last.file.open("r+b") as file:
         file.seek(last.end)
         file.write(b"\x80\0\0\0half of a write")
-    case = export_case(record, tmp_path / "case", Pick())
+    case = export_case(record, tmp_path / "case", Selection())
     there = case.out / "record" / "segments" / last.file.name
     assert there.read_bytes() == last.file.read_bytes()
     (remark,) = case.manifest.remarks
@@ -87,10 +87,10 @@ def test_a_damaged_record_is_exported_as_evidence(record: Path, tmp_path: Path) 
     data = bytearray(file.read_bytes())
     data[3000] ^= 1
     file.write_bytes(data)
-    with pytest.raises(Damaged):
-        export_case(record, tmp_path / "rounds", Pick(8, 8))
+    with pytest.raises(RecordDamaged):
+        export_case(record, tmp_path / "rounds", Selection(8, 8))
     assert not (tmp_path / "rounds").exists()
-    case = export_case(record, tmp_path / "case", Pick())
+    case = export_case(record, tmp_path / "case", Selection())
     assert files_in(case.out / "record" / "segments") == {
         name: data for name, data in files_in(record / "segments").items() if name != "spare.seg"
     }
@@ -102,8 +102,10 @@ def test_a_damaged_record_is_exported_as_evidence(record: Path, tmp_path: Path) 
 
 
 def test_that_somebody_exported_stands_beside_the_record(record: Path, tmp_path: Path) -> None:
-    case = export_case(record, tmp_path / "case.zip", Pick(2, 3), who="Eve", reason="complaint 7")
-    asked, made = map(json.loads, looks_file(record).read_text("utf-8").splitlines())
+    case = export_case(
+        record, tmp_path / "case.zip", Selection(2, 3), who="Eve", reason="complaint 7"
+    )
+    asked, made = map(json.loads, access_log_file(record).read_text("utf-8").splitlines())
     assert (asked["what"], made["what"]) == ("export", "exported")
     for one in (asked, made):
         assert (one["who"], one["of"], one["reason"], one["out"]) == (
@@ -118,9 +120,9 @@ def test_that_somebody_exported_stands_beside_the_record(record: Path, tmp_path:
 
 
 def test_where_a_look_cannot_be_written_nothing_is_exported(record: Path, tmp_path: Path) -> None:
-    looks_file(record).mkdir()
+    access_log_file(record).mkdir()
     with pytest.raises(CannotWrite, match="nobody looks without it"):
-        export_case(record, tmp_path / "case", Pick())
+        export_case(record, tmp_path / "case", Selection())
     assert sorted(os.listdir(tmp_path)) == ["mega-1", "mega-1.looks.jsonl"]
 
 
@@ -130,11 +132,11 @@ def test_where_the_second_look_cannot_be_written_nothing_is_exported(
     def once(record: Path, what: str, of: str, **more: str) -> Any:
         if what == "exported":
             raise CannotWrite(record, "no", "no")
-        return look(record, what, of, **more)
+        return log_access(record, what, of, **more)
 
     monkeypatch.setattr("controller.audit.export.case.look", once)
     with pytest.raises(CannotWrite):
-        export_case(record, tmp_path / "case.zip", Pick())
+        export_case(record, tmp_path / "case.zip", Selection())
     assert sorted(os.listdir(tmp_path)) == ["mega-1", "mega-1.looks.jsonl"]
 
 
@@ -142,9 +144,9 @@ def test_nothing_is_ever_replaced(record: Path, tmp_path: Path) -> None:
     for name in ("case", "case.zip"):
         (tmp_path / name).write_text("mine")
         with pytest.raises(UsageProblem, match="is there already"):
-            export_case(record, tmp_path / name, Pick())
+            export_case(record, tmp_path / name, Selection())
         assert (tmp_path / name).read_text() == "mine"
-    assert not looks_file(record).exists()
+    assert not access_log_file(record).exists()
 
 
 @pytest.mark.parametrize(
@@ -157,11 +159,11 @@ def test_a_place_that_will_not_do_is_refused(
 ) -> None:
     before = files_in(record)
     with pytest.raises(UsageProblem, match=words):
-        export_case(record, tmp_path / out, Pick())
+        export_case(record, tmp_path / out, Selection())
     assert files_in(record) == before
     with pytest.raises(NoRecord):
-        export_case(tmp_path / "nothing", tmp_path / "case", Pick())
-    assert not looks_file(tmp_path / "nothing").exists()
+        export_case(tmp_path / "nothing", tmp_path / "case", Selection())
+    assert not access_log_file(tmp_path / "nothing").exists()
 
 
 @pytest.mark.parametrize("name", ["case", "case.zip"])
@@ -181,6 +183,6 @@ def test_a_disk_that_is_full_leaves_nothing(
         "controller.audit.export.case.look", lambda *_, **__: SimpleNamespace(who="x")
     )
     with pytest.raises(OSError, match="No space left"):
-        export_case(record, tmp_path / name, Pick(1, 1))
+        export_case(record, tmp_path / name, Selection(1, 1))
     monkeypatch.undo()
     assert sorted(os.listdir(tmp_path)) == ["mega-1"]

@@ -16,9 +16,9 @@ import pytest
 
 from controller.audit.commands.export import export_record
 from controller.audit.format.notes import parse_checkpoint, parse_note
-from controller.audit.keys.create import make
+from controller.audit.keys.create import create_key
 from controller.audit.proofs import last_signed
-from controller.audit.read.access_log import looks_file
+from controller.audit.read.access_log import access_log_file
 from controller.errors import UsageProblem
 from tests.support.audit.tools.cases import record
 from tests.support.audit.tools.outside import (
@@ -44,7 +44,7 @@ Out = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def keys(tmp_path: Path) -> Path:
-    make(tmp_path / "keys", "witness", "floor.example/archive")
+    create_key(tmp_path / "keys", "witness", "floor.example/archive")
     return tmp_path / "keys"
 
 
@@ -135,7 +135,7 @@ def test_a_proof_of_a_round_is_made_and_checked(record: Path, tmp_path: Path, ca
     assert audit("prove", record, "--round", 4, "--out", proof, "--by", "Eve") == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 1 + len(of_round(record, 4))
-    (look,) = map(json.loads, looks_file(record).read_text("utf-8").splitlines())
+    (look,) = map(json.loads, access_log_file(record).read_text("utf-8").splitlines())
     assert (look["who"], look["what"], look["of"]) == ("Eve", "prove", "round 4")
     record.rename(tmp_path / "gone")
     assert audit("check-proof", proof, "--table-key", key) == 0
@@ -210,7 +210,7 @@ def test_lines_go_to_stdout_or_a_file(record: Path, tmp_path: Path, capsys: Out)
     assert capsys.readouterr().out == f"{file}: round 2, {count} records\n"
     (day,) = {one.day for one in of_round(record, 2)}
     assert audit("export", record, "--day", day, "--format", "csv") == 0
-    looked = [json.loads(line)["what"] for line in looks_file(record).read_text().splitlines()]
+    looked = [json.loads(line)["what"] for line in access_log_file(record).read_text().splitlines()]
     assert looked == ["export jsonl", "export csv", "export csv"]
 
 
@@ -371,7 +371,7 @@ def test_a_place_that_is_full_is_no_mistake_of_the_user(
 
 
 def test_a_look_that_cannot_be_written_is_exit_2(record: Path, tmp_path: Path, capsys: Out) -> None:
-    looks_file(record).mkdir()
+    access_log_file(record).mkdir()
     for words in (("export", record, "--out", tmp_path / "case"), ("prove", record, "--seq", 1)):
         assert audit(*words) == 2
         out, err = capsys.readouterr()

@@ -12,7 +12,7 @@ import pytest
 from controller.audit.errors import NoRecord, RecordProblem
 from controller.audit.export import check_case, export_case
 from controller.audit.export.manifest import CaseProblem
-from controller.audit.read.selection import Pick
+from controller.audit.read.selection import Selection
 from tests.support.audit.tools.outside import files_in, whole
 
 __all__ = ["whole"]
@@ -24,8 +24,8 @@ SEGMENT = "record/segments/00000001.seg"
 def made(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("made")
     record = shutil.copytree(whole, place / "mega-1")
-    export_case(record, place / "case", Pick(1, 2))
-    export_case(record, place / "case.zip", Pick(1, 2))
+    export_case(record, place / "case", Selection(1, 2))
+    export_case(record, place / "case.zip", Selection(1, 2))
     return place
 
 

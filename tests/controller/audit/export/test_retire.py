@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from controller.audit.errors import CannotProve, Damaged
+from controller.audit.errors import CannotProve, RecordDamaged
 from controller.audit.export import check_case, export_case
 from controller.audit.export.retire import NothingToRetire
 from controller.audit.files import LOCK
@@ -20,11 +20,11 @@ from controller.audit.index import Index, RecordQuery, find
 from controller.audit.keys import files
 from controller.audit.proofs import last_signed, prove
 from controller.audit.proofs.prover import seqs_of_round
-from controller.audit.read.access_log import looks_file
+from controller.audit.read.access_log import access_log_file
 from controller.audit.read.heads import first_head
 from controller.audit.read.reader import records
-from controller.audit.read.retirements import Retirement, kept_in, written
-from controller.audit.read.selection import NothingThere, Pick
+from controller.audit.read.retirements import Retirement, retirement_files, written
+from controller.audit.read.selection import NoMatch, Selection
 from controller.audit.simulate import record_par
 from controller.audit.verify import Verification, seen_by_witness
 from controller.audit.witness.witness import WitnessProblem
@@ -91,7 +91,7 @@ def test_the_case_holds_them_and_checks(old: Aged, tmp_path: Path) -> None:
         assert data[name] == one
     other = by_others(case / "record")
     assert (other["exit"], other["last_seq"]) == (0, found.said.records[1])
-    lines = map(json.loads, looks_file(old.record).read_text("utf-8").splitlines())
+    lines = map(json.loads, access_log_file(old.record).read_text("utf-8").splitlines())
     assert [(one["what"], one["who"], one.get("seal")) for one in lines] == [
         ("export", "Ann and Bo", None),
         ("exported", "Ann and Bo", found.said.seal),
@@ -249,7 +249,7 @@ def test_a_note_that_says_something_else_is_no_beginning_for_a_witness(
     retired(old.record, DAYS[2], tmp_path / "old.zip")
     (file,) = (old.record / "retired").iterdir()
     file.write_bytes(file.read_bytes().replace(b'"Bo"', b'"Al"'))
-    with pytest.raises(Damaged, match="not what the table's key has signed"):
+    with pytest.raises(RecordDamaged, match="not what the table's key has signed"):
         seen_by(old.record, tmp_path / "another", NOW)
 
 
@@ -302,12 +302,12 @@ def test_what_stays_is_shown_proven_indexed_and_exported(
     with Index.ready(old.record) as index:
         index.catch_up()
         first = find(index.db, RecordQuery(kind="note")).rows[0].seq
-    assert first > kept_in(old.record)[0].said.records[1]  # type: ignore[union-attr]
+    assert first > retirement_files(old.record)[0].said.records[1]  # type: ignore[union-attr]
     case = unpack(tmp_path / "all.zip", tmp_path / "all")
     assert len(right(case / "record")) == 1
     signed = last_signed(old.record)
     assert prove(old.record, seqs_of_round(old.record, 16, signed)[0], signed).records
     with pytest.raises(CannotProve, match="round 1 was retired"):
         seqs_of_round(old.record, 1, signed)
-    with pytest.raises(NothingThere, match="rounds 1 to 2 were retired"):
-        export_case(old.record, tmp_path / "none", Pick(1, 2))
+    with pytest.raises(NoMatch, match="rounds 1 to 2 were retired"):
+        export_case(old.record, tmp_path / "none", Selection(1, 2))

@@ -16,7 +16,7 @@ from controller.audit.format.segments import numbers
 from controller.audit.keys import create, files
 from controller.audit.read.heads import first_head
 from controller.audit.read.reader import records
-from controller.audit.replay import Replay, at_rest
+from controller.audit.replay import RecordReplay, at_rest
 from tests.controller.audit.export.test_case import end_after
 from tests.support.audit.record.retiring import DAYS, aged, ends_of, retired, right
 from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun, note
@@ -154,7 +154,7 @@ def test_another_tables_key_retires_nothing(runs: Runs) -> None:
     refused(runs, 2, "there is no such directory", *BY)
     other = Runs(runs.folder, runs._capsys)
     for role in ("table", "hole", "surveillance"):
-        create.make(other.keys, role)
+        create.create_key(other.keys, role)
     refused(runs, 2, "another table's key than the one that is given", *BY)
 
 
@@ -195,7 +195,7 @@ def test_the_open_segment_stays_and_what_a_start_reads(tmp_path: Path) -> None:
 
 def test_an_open_round_stays_whole(dealt: Path, tmp_path: Path) -> None:
     """Wherever the table stops, in a round or between two."""
-    replay = Replay(dealt)
+    replay = RecordReplay(dealt)
     began: dict[int, int] = {}
     """By seq, the first record of the round that is open there; 0 where none is."""
     first = 0

@@ -16,7 +16,7 @@ from controller.audit.export.retire import BadCase, UnfinishedRetirement
 from controller.audit.files import RealDisk
 from controller.audit.format.segments import numbers
 from controller.audit.read.heads import gone_before
-from controller.audit.read.retirements import kept_in
+from controller.audit.read.retirements import retirement_files
 from controller.errors import UsageProblem
 from tests.support.audit.record.power import PowerDisk, PowerLost
 from tests.support.audit.record.retiring import (
@@ -89,12 +89,12 @@ def whole_and_goes_on(record: Path, case: Path, before: list[bytes], last: int) 
     left = bytes_of(record)
     assert left == before[len(before) - len(left) :]
     if numbers(record)[0] > 1:  # nothing is gone that no note tells of and no case has
-        assert kept_in(record)
-    if kept_in(record):
+        assert retirement_files(record)
+    if retirement_files(record):
         assert check_case(case).right
     grow(record)
-    begun = bool(kept_in(record)) and numbers(record)[0] <= last
-    free = begun or not kept_in(record)
+    begun = bool(retirement_files(record)) and numbers(record)[0] <= last
+    free = begun or not retirement_files(record)
     if free:
         again = retired(record, DAYS[2], case if begun else case.with_name("again.zip"))
         assert again.ended == begun

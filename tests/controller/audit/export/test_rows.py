@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from controller.audit.export import time_text
 from controller.audit.export.rows import COLUMNS, _cell, rows, write_rows
-from controller.audit.format.records import By, DeviceCursor, Entry
+from controller.audit.format.records import DeviceCursor, RecordActor, RecordEntry
 from controller.audit.read.reader import records
-from controller.audit.read.selection import NothingThere, Pick
+from controller.audit.read.selection import NoMatch, Selection
 from tests.support.audit.record.table import begun, told
 from tests.support.audit.tools.outside import bytes_of, leaves_of, of_round, whole
 
@@ -26,24 +26,24 @@ __all__ = ["whole"]
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\u3000=1", "\uff1d1"]
 
 
-def table_of(record: Path, pick: Pick) -> list[dict[str, str]]:
+def table_of(record: Path, pick: Selection) -> list[dict[str, str]]:
     text = b"".join(rows(record, pick, "csv")).decode()
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
 def the_note(record: Path) -> dict[str, str]:
-    (line,) = [line for line in table_of(record, Pick()) if line["kind"] == "note"]
+    (line,) = [line for line in table_of(record, Selection()) if line["kind"] == "note"]
     return line
 
 
 def test_json_lines_are_the_bytes_of_the_record(whole: Path) -> None:
-    lines = list(rows(whole, Pick(), "jsonl"))
+    lines = list(rows(whole, Selection(), "jsonl"))
     assert b"".join(lines) == b"\n".join(bytes_of(whole)) + b"\n"
     assert [sha256(b"\0" + line[:-1]).digest() for line in lines] == leaves_of(whole)
 
 
 def test_a_line_of_csv_says_what_the_record_does(whole: Path) -> None:
-    found = table_of(whole, Pick())
+    found = table_of(whole, Selection())
     for line, (_, record) in zip(found, records(whole), strict=True):
         assert tuple(line) == COLUMNS
         assert (line["seq"], line["round"]) == (str(record.seq), str(record.round))
@@ -54,25 +54,25 @@ def test_a_line_of_csv_says_what_the_record_does(whole: Path) -> None:
 
 
 def test_only_what_is_picked_is_in_it(whole: Path) -> None:
-    picked = [json.loads(line) for line in rows(whole, Pick(3, 4), "jsonl")]
+    picked = [json.loads(line) for line in rows(whole, Selection(3, 4), "jsonl")]
     assert [one["seq"] for one in picked] == [
         one.seq for turn in (3, 4) for one in of_round(whole, turn)
     ]
-    with pytest.raises(NothingThere, match="has nothing of round 77"):
-        list(rows(whole, Pick(77, 77), "csv"))
+    with pytest.raises(NoMatch, match="has nothing of round 77"):
+        list(rows(whole, Selection(77, 77), "csv"))
 
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_what_people_typed_is_never_a_formula(text: str, tmp_path: Path) -> None:
     record = tmp_path / "record"
     log = begun(record)
-    log.write([Entry("note", By("dealer", text), {"text": text}, 7)])
+    log.write([RecordEntry("note", RecordActor("dealer", text), {"text": text}, 7)])
     log.write([told(text, 1)])
     log.close()
     line = the_note(record)
     assert line["name"] == f"'{text}"
     assert json.loads(line["data"]) == {"text": text}
-    device = next(one for one in table_of(record, Pick()) if one["device"])
+    device = next(one for one in table_of(record, Selection()) if one["device"])
     assert device["device"] == f"'{text}"
 
 
@@ -89,7 +89,13 @@ def test_numbers_stay_numbers_and_texts_stay_whole(tmp_path: Path) -> None:
     words = 'a "word", and; another\nline\u2028 \N{PLAYING CARD BACK}'
     cursor = DeviceCursor("SHOE-1", 7, 12, "00" * 8)
     log = begun(record)
-    log.write([Entry("note", By("player", words, 3), {"text": words}, 2, cause=1, cursor=cursor)])
+    log.write(
+        [
+            RecordEntry(
+                "note", RecordActor("player", words, 3), {"text": words}, 2, cause=1, cursor=cursor
+            )
+        ]
+    )
     log.close()
     line = the_note(record)
     assert (line["name"], line["seat"], line["cause"]) == (words, "3", "1")
@@ -112,8 +118,8 @@ def test_times_are_as_people_read_them(utc: int, text: str) -> None:
 
 def test_a_file_is_there_when_it_is_whole(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "all.jsonl"
-    assert write_rows(out, rows(whole, Pick(), "jsonl")) == len(bytes_of(whole))
+    assert write_rows(out, rows(whole, Selection(), "jsonl")) == len(bytes_of(whole))
     assert out.read_bytes() == b"\n".join(bytes_of(whole)) + b"\n"
-    with pytest.raises(NothingThere):
-        write_rows(tmp_path / "none.csv", rows(whole, Pick(99, 99), "csv"))
+    with pytest.raises(NoMatch):
+        write_rows(tmp_path / "none.csv", rows(whole, Selection(99, 99), "csv"))
     assert os.listdir(tmp_path) == ["all.jsonl"]

@@ -13,9 +13,9 @@ import pytest
 from controller import cli
 from controller.audit.errors import InUse
 from controller.audit.files import atomic
-from controller.audit.read.access_log import look, looks_file
+from controller.audit.read.access_log import access_log_file, log_access
 from controller.audit.witness import COSIGNED
-from controller.audit.witness.cosignatures import bring
+from controller.audit.witness.cosignatures import store_notes
 from tests.support.audit.tools.outside import WITNESS, files_in, played
 from tests.support.audit.witnessing import seen_by
 
@@ -41,35 +41,35 @@ def test_nobody_waits_for_ever_to_bring_a_note(
     before = files_in(record)
     with held(record / COSIGNED):
         with pytest.raises(InUse, match=r"another command has been writing here for 0\.05 s"):
-            bring(record, [("a", note)], WITNESS.cosigner)
+            store_notes(record, [("a", note)], WITNESS.cosigner)
         file = tmp_path / "a.note"
         file.write_bytes(note)
         words = ["audit", "witnessed", str(record), str(file)]
         assert cli.main([*words, "--witness-key", str(WITNESS.cosigner)]) == 2
         assert "see what holds it, then try again" in capsys.readouterr().err
     assert files_in(record) == before
-    assert bring(record, [("a", note)], WITNESS.cosigner)[0].new
+    assert store_notes(record, [("a", note)], WITNESS.cosigner)[0].new
 
 
 def test_nobody_looks_while_a_look_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = tmp_path / "record"
-    look(record, "show", "all")
-    before = looks_file(record).read_bytes()
+    log_access(record, "show", "all")
+    before = access_log_file(record).read_bytes()
     monkeypatch.setattr(atomic, "WAIT", 0.05)
-    with held(looks_file(record)), pytest.raises(InUse):
-        look(record, "tail", "all")
-    assert looks_file(record).read_bytes() == before
+    with held(access_log_file(record)), pytest.raises(InUse):
+        log_access(record, "tail", "all")
+    assert access_log_file(record).read_bytes() == before
 
 
 def test_who_waits_has_its_turn_when_the_other_one_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = tmp_path / "record"
-    look(record, "show", "all")
+    log_access(record, "show", "all")
     waits: list[float] = []
-    with held(looks_file(record)) as fd:
+    with held(access_log_file(record)) as fd:
 
         def ended(seconds: float) -> None:
             waits.append(seconds)
@@ -77,6 +77,6 @@ def test_who_waits_has_its_turn_when_the_other_one_ends(
 
         sleep: Callable[[float], None] = ended
         monkeypatch.setattr("controller.audit.files.atomic.time.sleep", sleep)
-        look(record, "tail", "all")
+        log_access(record, "tail", "all")
     assert len(waits) == 1
-    assert len(looks_file(record).read_text().splitlines()) == 2
+    assert len(access_log_file(record).read_text().splitlines()) == 2

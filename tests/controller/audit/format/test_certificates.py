@@ -12,11 +12,11 @@ from controller.audit.format.notes import (
     NoteProblem,
     Signature,
     SigningKey,
-    Verified,
+    VerifiedSignature,
     VerifierKey,
+    format_note,
     parse_note,
-    signed,
-    verified,
+    verify_note,
 )
 from tests.support.audit.tools.signers import (
     BOOT,
@@ -38,13 +38,15 @@ LINES = NOTE.splitlines()[:5]
 def with_line(at: int, *lines: str) -> str:
     """A note signed by the table's key, with other lines in the place of one."""
     text = "".join(f"{line}\n" for line in (*LINES[:at], *lines, *LINES[at + 1 :]))
-    return signed(text, TABLE_KEY.sign(text))
+    return format_note(text, TABLE_KEY.sign(text))
 
 
 def test_a_certificate_is_read_back() -> None:
     found = read_certificate(NOTE, TABLE_KEY.verifier)
     assert found == Certificate(ORIGIN, BOOT, KEY, 7)
-    assert verified(parse_note(SIGNED), [found.verifier]) == (Verified(BOOT_KEY.verifier),)
+    assert verify_note(parse_note(SIGNED), [found.verifier]) == (
+        VerifiedSignature(BOOT_KEY.verifier),
+    )
 
 
 def test_it_is_written_as_the_format_says() -> None:
@@ -83,7 +85,7 @@ def test_every_flipped_bit_is_found() -> None:
         (with_line(4, "0"), "a boot that record 0 opened; allowed: 1 or more"),
         (with_line(4, "-7"), "no number: '-7'"),
         (SIGNED, "a note that none of the known keys has signed"),
-        (signed(TEXT, TABLE_KEY.sign(TEXT)), f"no certificate: '{ORIGIN}"),
+        (format_note(TEXT, TABLE_KEY.sign(TEXT)), f"no certificate: '{ORIGIN}"),
         ("", "a note without an empty line between its text and its signatures"),
     ],
 )
@@ -111,7 +113,7 @@ def test_only_the_tables_key_certifies(table: SigningKey) -> None:
             certificate(ORIGIN, BOOT, KEY, 7, table)
         text = parse_note(NOTE).text
         with pytest.raises(NoteProblem, match=rf"certifies nothing of '{ORIGIN}'$"):
-            read_certificate(signed(text, table.sign(text)), table.verifier)
+            read_certificate(format_note(text, table.sign(text)), table.verifier)
 
 
 def test_a_cosignature_certifies_nothing() -> None:
@@ -121,15 +123,15 @@ def test_a_cosignature_certifies_nothing() -> None:
     table = SigningKey(TABLE_KEY.name, key).cosigner
     text = parse_note(NOTE).text
     signature = bytes(8) + key.sign(b"cosignature/v1\ntime 0\n" + text.encode())
-    note = signed(text, Signature(table.name, table.key_id, signature))
-    assert verified(parse_note(note), [table]) == (Verified(table, 0),)
+    note = format_note(text, Signature(table.name, table.key_id, signature))
+    assert verify_note(parse_note(note), [table]) == (VerifiedSignature(table, 0),)
     with pytest.raises(NoteProblem, match=rf"COSIGNATURE\) certifies nothing of '{ORIGIN}'$"):
         read_certificate(note, table)
 
 
 def test_signatures_of_others_say_nothing() -> None:
     text = parse_note(NOTE).text
-    both = signed(text, WITNESS.sign(text), TABLE_KEY.sign(text))
+    both = format_note(text, WITNESS.sign(text), TABLE_KEY.sign(text))
     assert read_certificate(both, TABLE_KEY.verifier) == read_certificate(NOTE, TABLE_KEY.verifier)
 
 
@@ -168,7 +170,7 @@ def test_whatever_is_read_is_a_certificate_or_a_problem(text: str) -> None:
     with pytest.raises(NoteProblem):
         read_certificate(text, TABLE_KEY.verifier)
     try:
-        note = signed(f"{text}\n", TABLE_KEY.sign(f"{text}\n"))
+        note = format_note(f"{text}\n", TABLE_KEY.sign(f"{text}\n"))
     except NoteProblem:
         return
     with pytest.raises(NoteProblem):

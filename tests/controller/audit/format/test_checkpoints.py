@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from controller.audit.format.notes import (
     Checkpoint,
-    Note,
     NoteProblem,
     Signature,
-    Verified,
+    SignedNote,
+    VerifiedSignature,
+    format_note,
     parse_checkpoint,
     parse_note,
-    signed,
-    verified,
+    verify_note,
 )
 from tests.support.audit.tools.note_strategies import close, names
 from tests.support.audit.tools.signers import (
@@ -94,18 +94,21 @@ def test_what_is_no_checkpoint_has_no_text(checkpoint: Checkpoint) -> None:
 
 def test_a_witness_says_when() -> None:
     note = parse_note(WITNESSED)
-    both = verified(note, [WITNESS.cosigner, BOOT_KEY.verifier])
-    assert both == (Verified(BOOT_KEY.verifier), Verified(WITNESS.cosigner, SECONDS))
+    both = verify_note(note, [WITNESS.cosigner, BOOT_KEY.verifier])
+    assert both == (
+        VerifiedSignature(BOOT_KEY.verifier),
+        VerifiedSignature(WITNESS.cosigner, SECONDS),
+    )
     later = (SECONDS + 1).to_bytes(8) + note.signatures[1].bytes[8:]
     changed = Signature(WITNESS.name, WITNESS.cosigner.key_id, later)
     with pytest.raises(NoteProblem, match=f"^the signature of {WITNESS.name} is not one of"):
-        verified(Note(TEXT, (note.signatures[0], changed)), [WITNESS.cosigner])
+        verify_note(SignedNote(TEXT, (note.signatures[0], changed)), [WITNESS.cosigner])
 
 
 @pytest.mark.parametrize("seconds", [0, 1, (1 << 63) - 1])
 def test_every_second_can_be_said(seconds: int) -> None:
-    note = parse_note(signed(TEXT, WITNESS.cosign(TEXT, seconds)))
-    assert verified(note, [WITNESS.cosigner]) == (Verified(WITNESS.cosigner, seconds),)
+    note = parse_note(format_note(TEXT, WITNESS.cosign(TEXT, seconds)))
+    assert verify_note(note, [WITNESS.cosigner]) == (VerifiedSignature(WITNESS.cosigner, seconds),)
 
 
 @pytest.mark.parametrize("seconds", [-1, 1 << 63, 1 << 64])
@@ -115,7 +118,7 @@ def test_no_other_second_can(seconds: int) -> None:
     if 0 < seconds < 1 << 64:
         late = Signature(WITNESS.name, WITNESS.cosigner.key_id, seconds.to_bytes(8) + bytes(64))
         with pytest.raises(NoteProblem, match=rf"^a cosignature at second {seconds}; allowed: "):
-            verified(Note(TEXT, (late,)), [WITNESS.cosigner])
+            verify_note(SignedNote(TEXT, (late,)), [WITNESS.cosigner])
 
 
 def test_a_signature_is_of_one_kind() -> None:
@@ -129,7 +132,7 @@ def test_a_signature_is_of_one_kind() -> None:
     )
     for signature, key in crossed:
         with pytest.raises(NoteProblem, match=r"^(the signature of|a cosignature at second) "):
-            verified(Note(TEXT, (signature,)), [key])
+            verify_note(SignedNote(TEXT, (signature,)), [key])
 
 
 def test_nobody_gets_a_cosignature_by_asking_for_a_signature() -> None:
@@ -146,12 +149,12 @@ def test_only_checkpoints_are_cosigned(text: str) -> None:
 def test_every_flipped_bit_of_a_witnessed_note_costs_a_signature() -> None:
     data = WITNESSED.encode()
     known = [BOOT_KEY.verifier, WITNESS.cosigner]
-    assert len(verified(parse_note(data), known)) == 2
+    assert len(verify_note(parse_note(data), known)) == 2
     for at in range(8 * len(data)):
         flipped = bytearray(data)
         flipped[at // 8] ^= 1 << at % 8
         try:
-            found = verified(parse_note(bytes(flipped)), known)
+            found = verify_note(parse_note(bytes(flipped)), known)
         except NoteProblem:
             continue
         assert len(found) == 1

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from controller.audit.format.hole_cards import (
+    CardOpening,
     HoleKey,
     NotCommitted,
     NotOpened,
-    Opening,
     OtherCard,
     SealProblem,
     WrongForm,
@@ -162,7 +162,7 @@ def test_what_is_committed_is_opened_again(
     made = commit(table, cursor, Sealed(body), hole_key, PUBLIC)
     again = opening(hole_key, cursor, Sealed(CardRead.decode(body.encode())))
     check(again, table, cursor, made.commitment_hex, body.card)
-    recorded = Opening.of_hex(again.open().hex())
+    recorded = CardOpening.of_hex(again.open().hex())
     check(recorded, table, cursor, made.commitment_hex, body.card)
     card = opened_card(cursor, table, made.commitment_hex, made.sealed_b64, SURVEILLANCE)
     assert card == body.card
@@ -221,7 +221,7 @@ def test_no_bit_of_an_opening_can_be_changed(bit: int) -> None:
     raw = bytearray(OPENED.open())
     raw[bit // 8] ^= 1 << bit % 8
     with pytest.raises((NotCommitted, WrongForm)):
-        check(Opening.of_bytes(bytes(raw)), TABLE, CURSOR, COMMITTED.commitment_hex)
+        check(CardOpening.of_bytes(bytes(raw)), TABLE, CURSOR, COMMITTED.commitment_hex)
 
 
 def test_a_card_that_is_not_the_one_of_the_opening() -> None:
@@ -254,7 +254,7 @@ def test_another_key_and_another_commitment_do_not_open_it() -> None:
 
 def test_an_opening_that_was_never_committed_to() -> None:
     """Who seals may lie: the sealed copy is worth no more than its commitment."""
-    lie = Opening(bytes(32), replace(BODY, card=0).encode())
+    lie = CardOpening(bytes(32), replace(BODY, card=0).encode())
     committed = bytes.fromhex(COMMITTED.commitment_hex)
     sealed = base64.b64encode(seal(PUBLIC, committed, lie)).decode()
     with pytest.raises(NotCommitted):
@@ -279,14 +279,14 @@ def test_a_key_that_seals_nothing() -> None:
 
 FORMS: dict[str, Callable[[], object]] = {
     "hole key": lambda: HoleKey(bytes(31)),
-    "nonce": lambda: Opening(bytes(31), bytes(24)),
-    "body": lambda: Opening(bytes(32), bytes(25)),
-    "opening, short": lambda: Opening.of_bytes(bytes(55)),
-    "opening, empty": lambda: Opening.of_hex(""),
-    "opening, capitals": lambda: Opening.of_hex(OPENED.open().hex().upper()),
-    "opening, blanks": lambda: Opening.of_hex(OPENED.open().hex(" ")),
-    "opening, no hex": lambda: Opening.of_hex("zz" * 56),
-    "opening, no ASCII": lambda: Opening.of_hex("٣" * 112),
+    "nonce": lambda: CardOpening(bytes(31), bytes(24)),
+    "body": lambda: CardOpening(bytes(32), bytes(25)),
+    "opening, short": lambda: CardOpening.of_bytes(bytes(55)),
+    "opening, empty": lambda: CardOpening.of_hex(""),
+    "opening, capitals": lambda: CardOpening.of_hex(OPENED.open().hex().upper()),
+    "opening, blanks": lambda: CardOpening.of_hex(OPENED.open().hex(" ")),
+    "opening, no hex": lambda: CardOpening.of_hex("zz" * 56),
+    "opening, no ASCII": lambda: CardOpening.of_hex("٣" * 112),
     "commitment": lambda: check(OPENED, TABLE, CURSOR, "00"),
     "commitment to seal with": lambda: seal(PUBLIC, bytes(31), OPENED),
     "commitment to open with": lambda: open_sealed(SURVEILLANCE, bytes(33), bytes(104)),

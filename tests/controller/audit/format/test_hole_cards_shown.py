@@ -17,7 +17,13 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from rich.console import Console
 from rich.pretty import pretty_repr
 
-from controller.audit.format.hole_cards import Committed, Opening, SealProblem, check, commit
+from controller.audit.format.hole_cards import (
+    CardCommitment,
+    CardOpening,
+    SealProblem,
+    check,
+    commit,
+)
 from drivers.devices import Sealed, SealedCard
 from tests.support.audit.record.sealed_card import (
     BODY,
@@ -79,11 +85,11 @@ def test_nothing_that_holds_a_card_or_the_key_is_carried_away(secret: Sealed[obj
 def test_a_card_is_taken_out_on_purpose() -> None:
     assert isinstance(OPENED.card, SealedCard)
     assert OPENED.card.open() == CARD
-    assert Opening(OPENED.open()[:32], BODY.encode()).card.open() == CARD
+    assert CardOpening(OPENED.open()[:32], BODY.encode()).card.open() == CARD
 
 
 def test_what_is_recorded_shows_what_is_recorded() -> None:
-    assert msgspec.json.decode(msgspec.json.encode(COMMITTED), type=Committed) == COMMITTED
+    assert msgspec.json.decode(msgspec.json.encode(COMMITTED), type=CardCommitment) == COMMITTED
 
 
 BROKEN: dict[str, Callable[[], object]] = {

@@ -15,12 +15,12 @@ from controller.audit.format.notes import (
     KeyKind,
     NoteProblem,
     SigningKey,
-    Verified,
+    VerifiedSignature,
     VerifierKey,
+    format_note,
     parse_checkpoint,
     parse_note,
-    signed,
-    verified,
+    verify_note,
 )
 from tests.support.audit.tools.note_strategies import close
 
@@ -60,7 +60,7 @@ COSIGNED = (
 def test_the_example_of_signed_note() -> None:
     key = VerifierKey.parse(SPEC_KEY)
     note = parse_note(SPEC_NOTE)
-    assert verified(note, [key]) == (Verified(key),)
+    assert verify_note(note, [key]) == (VerifiedSignature(key),)
     assert note.text == "This is an example message.\n"
     assert str(key) == SPEC_KEY
     assert key.key_id.hex() == "530d903a"
@@ -69,8 +69,8 @@ def test_the_example_of_signed_note() -> None:
 def test_the_example_of_go() -> None:
     key = SigningKey("PeterNeumann", Ed25519PrivateKey.from_private_bytes(GO_SEED))
     assert str(key.verifier) == GO_KEY
-    assert signed(GO_TEXT, key.sign(GO_TEXT)) == GO_NOTE
-    assert verified(parse_note(GO_NOTE), [VerifierKey.parse(GO_KEY)])
+    assert format_note(GO_TEXT, key.sign(GO_TEXT)) == GO_NOTE
+    assert verify_note(parse_note(GO_NOTE), [VerifierKey.parse(GO_KEY)])
 
 
 def test_the_example_of_tlog_cosignature() -> None:

@@ -12,14 +12,14 @@ from controller.audit.format.notes import (
     MAX_LINES,
     MAX_SIGNATURES,
     MAX_SIZE,
-    Note,
     NoteProblem,
     Signature,
-    Verified,
+    SignedNote,
+    VerifiedSignature,
     VerifierKey,
+    format_note,
     parse_note,
-    signed,
-    verified,
+    verify_note,
 )
 from tests.support.audit.tools.note_strategies import close, names, signatures, texts
 from tests.support.audit.tools.signers import (
@@ -36,7 +36,7 @@ from tests.support.audit.tools.signers import (
 
 
 def line(signature: Signature) -> str:
-    return signed("x\n", signature).removeprefix("x\n\n")
+    return format_note("x\n", signature).removeprefix("x\n\n")
 
 
 def test_a_note_is_written_as_the_format_says() -> None:
@@ -51,19 +51,19 @@ def test_a_note_is_written_as_the_format_says() -> None:
 
 @given(texts, st.lists(signatures, min_size=1, max_size=4))
 def test_what_is_written_is_read_back(text: str, some: list[Signature]) -> None:
-    note = signed(text, *some)
-    assert parse_note(note) == parse_note(note.encode()) == Note(text, tuple(some))
+    note = format_note(text, *some)
+    assert parse_note(note) == parse_note(note.encode()) == SignedNote(text, tuple(some))
 
 
 @given(texts, names)
 def test_what_is_signed_is_verified(text: str, name: str) -> None:
     key = signing_key(name)
-    note = parse_note(signed(text, STRANGER.sign(text), key.sign(text)))
-    assert verified(note, [WITNESS.cosigner, key.verifier]) == (Verified(key.verifier),)
+    note = parse_note(format_note(text, STRANGER.sign(text), key.sign(text)))
+    assert verify_note(note, [WITNESS.cosigner, key.verifier]) == (VerifiedSignature(key.verifier),)
     assert VerifierKey.parse(str(key.verifier)) == key.verifier
     assert VerifierKey.parse(str(key.cosigner)) == key.cosigner
     with pytest.raises(NoteProblem, match=r" is not one of this text$"):
-        verified(Note(f"x{text}", note.signatures), [key.verifier])
+        verify_note(SignedNote(f"x{text}", note.signatures), [key.verifier])
 
 
 def test_unknown_keys_say_nothing() -> None:
@@ -72,41 +72,41 @@ def test_unknown_keys_say_nothing() -> None:
     same_key = VerifierKey("another-name", BOOT_KEY.verifier.key)
     for known in ([], [STRANGER.verifier], [same_name], [same_key], [BOOT_KEY.cosigner]):
         with pytest.raises(NoteProblem, match=r"^a note that none of the known keys has signed$"):
-            verified(note, known)
-        found = verified(note, [*known, BOOT_KEY.verifier])
-        assert found == (Verified(BOOT_KEY.verifier),)
+            verify_note(note, known)
+        found = verify_note(note, [*known, BOOT_KEY.verifier])
+        assert found == (VerifiedSignature(BOOT_KEY.verifier),)
 
 
 def test_one_wrong_signature_of_a_known_key_is_enough() -> None:
     right = BOOT_KEY.sign(TEXT)
     wrong = Signature(right.name, right.key_id, right.bytes[::-1])
     for some in ((wrong,), (right, wrong), (wrong, right), (right, WITNESS.sign(TEXT), wrong)):
-        note = parse_note(signed(TEXT, *some))
+        note = parse_note(format_note(TEXT, *some))
         with pytest.raises(NoteProblem, match=f"^the signature of {ORIGIN} is not one of this"):
-            verified(note, [WITNESS.verifier, BOOT_KEY.verifier])
-    with_stranger = parse_note(signed(TEXT, WITNESS.sign(TEXT), wrong))
-    assert verified(with_stranger, [WITNESS.verifier]) == (Verified(WITNESS.verifier),)
+            verify_note(note, [WITNESS.verifier, BOOT_KEY.verifier])
+    with_stranger = parse_note(format_note(TEXT, WITNESS.sign(TEXT), wrong))
+    assert verify_note(with_stranger, [WITNESS.verifier]) == (VerifiedSignature(WITNESS.verifier),)
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 63, 65, 71, 73, 200])
 def test_a_signature_of_another_length_is_wrong(size: int) -> None:
     for key in (BOOT_KEY.verifier, BOOT_KEY.cosigner):
-        note = Note(TEXT, (Signature(ORIGIN, key.key_id, bytes(size)),))
+        note = SignedNote(TEXT, (Signature(ORIGIN, key.key_id, bytes(size)),))
         with pytest.raises(NoteProblem, match=r" is not one of this text$"):
-            verified(note, [key])
+            verify_note(note, [key])
 
 
 def test_a_key_counts_once() -> None:
-    two = signed(TEXT, WITNESS.cosign(TEXT, SECONDS), WITNESS.cosign(TEXT, SECONDS + 9))
+    two = format_note(TEXT, WITNESS.cosign(TEXT, SECONDS), WITNESS.cosign(TEXT, SECONDS + 9))
     known = [WITNESS.cosigner, VerifierKey.parse(str(WITNESS.cosigner))]
-    assert verified(parse_note(two), known) == (Verified(WITNESS.cosigner, SECONDS),)
+    assert verify_note(parse_note(two), known) == (VerifiedSignature(WITNESS.cosigner, SECONDS),)
 
 
 def test_two_keys_with_one_name_and_id_are_refused() -> None:
     one, other = (VerifierKey("witness.example", n.to_bytes(32)) for n in (30424, 42834))
     assert one.key_id == other.key_id
     with pytest.raises(NoteProblem, match=r"^two keys with the name and id of VerifierKey\(wit"):
-        verified(parse_note(SIGNED), [BOOT_KEY.verifier, one, other])
+        verify_note(parse_note(SIGNED), [BOOT_KEY.verifier, one, other])
 
 
 def test_every_flipped_bit_of_a_note_is_found() -> None:
@@ -115,7 +115,7 @@ def test_every_flipped_bit_of_a_note_is_found() -> None:
         flipped = bytearray(data)
         flipped[at // 8] ^= 1 << at % 8
         with pytest.raises(NoteProblem):
-            verified(parse_note(bytes(flipped)), [BOOT_KEY.verifier])
+            verify_note(parse_note(bytes(flipped)), [BOOT_KEY.verifier])
 
 
 def test_every_cut_is_found() -> None:
@@ -123,7 +123,7 @@ def test_every_cut_is_found() -> None:
     for at in range(len(data)):
         for rest in (data[:at], data[at:] if at else b"", data[:at] + data[at + 1 :]):
             with pytest.raises(NoteProblem):
-                verified(parse_note(rest), [BOOT_KEY.verifier])
+                verify_note(parse_note(rest), [BOOT_KEY.verifier])
 
 
 @given(st.text() | close | st.binary())
@@ -132,7 +132,7 @@ def test_whatever_is_read_is_a_note_or_a_problem(data: str | bytes) -> None:
         note = parse_note(data)
     except NoteProblem:
         return
-    again = signed(note.text, *note.signatures)
+    again = format_note(note.text, *note.signatures)
     assert again == (data if isinstance(data, str) else data.decode())
 
 
@@ -141,10 +141,10 @@ def test_whatever_was_changed_is_a_note_or_a_problem(at: int, cut: int, put: str
     data = WITNESSED[:at] + put + WITNESSED[at + cut :]
     try:
         note = parse_note(data)
-        found = verified(note, [BOOT_KEY.verifier, WITNESS.cosigner])
+        found = verify_note(note, [BOOT_KEY.verifier, WITNESS.cosigner])
     except NoteProblem:
         return
-    assert signed(note.text, *note.signatures) == data
+    assert format_note(note.text, *note.signatures) == data
     assert note.text == TEXT
     assert len(found) == 2 or data != WITNESSED
 
@@ -197,49 +197,49 @@ def test_no_control_character_is_taken(code: int) -> None:
         with pytest.raises(NoteProblem, match=r"^a note with the character "):
             BOOT_KEY.sign(text)
         with pytest.raises(NoteProblem, match=r"^a note with the character "):
-            signed(text, right)
+            format_note(text, right)
     with pytest.raises(NoteProblem, match=r"^a note with the character "):
-        parse_note(signed("words\n", right).replace("wo", f"wo{code:c}"))
+        parse_note(format_note("words\n", right).replace("wo", f"wo{code:c}"))
 
 
 def test_the_text_ends_at_the_last_empty_line() -> None:
     forged = f"{SIGNED}\n— key eHh4eHg=\n"
     assert parse_note(forged).text == SIGNED
     with pytest.raises(NoteProblem, match="none of the known keys"):
-        verified(parse_note(forged), [BOOT_KEY.verifier])
+        verify_note(parse_note(forged), [BOOT_KEY.verifier])
     for text in ("\n", "\n\n", "a\n\n", "\n\na\n\n\nb\n"):
-        assert parse_note(signed(text, BOOT_KEY.sign(text))).text == text
+        assert parse_note(format_note(text, BOOT_KEY.sign(text))).text == text
 
 
 def test_notes_have_bounds() -> None:
     one = Signature("k", b"abcd", b"e")
-    most = signed("x\n", *[one] * MAX_SIGNATURES)
+    most = format_note("x\n", *[one] * MAX_SIGNATURES)
     assert len(parse_note(most).signatures) == MAX_SIGNATURES
     with pytest.raises(NoteProblem, match=r"^a note with 101 signatures; allowed: 100$"):
         parse_note(most + line(one))
-    longest = signed("x\n" * MAX_LINES, one)
+    longest = format_note("x\n" * MAX_LINES, one)
     assert parse_note(longest).text.count("\n") == MAX_LINES
     with pytest.raises(NoteProblem, match=r"^a text of 1001 lines; allowed: 1000$"):
         parse_note(f"x\n{longest}")
-    room = MAX_SIZE - len(signed("\n", one).encode())
-    assert len(signed("x" * room + "\n", one).encode()) == MAX_SIZE
+    room = MAX_SIZE - len(format_note("\n", one).encode())
+    assert len(format_note("x" * room + "\n", one).encode()) == MAX_SIZE
     for text in ("x" * (room + 1), "é" * (room // 2 + 1)):
         with pytest.raises(NoteProblem, match=r"^a note of 1\d{5} bytes; allowed: 131072$"):
-            signed(text + "\n", one)
+            format_note(text + "\n", one)
     with pytest.raises(NoteProblem, match=r"^a note of 131073 or more bytes; allowed: 131072$"):
         parse_note("x" * (MAX_SIZE + 1))
 
 
 @pytest.mark.parametrize("text", ["", "no newline", "a\rb\n", "\ud800\n", "tab\t\n"])
 def test_a_text_that_a_note_cannot_hold_is_not_signed(text: str) -> None:
-    for attempt in (BOOT_KEY.sign, lambda text: signed(text, BOOT_KEY.sign(TEXT))):
+    for attempt in (BOOT_KEY.sign, lambda text: format_note(text, BOOT_KEY.sign(TEXT))):
         with pytest.raises(NoteProblem):
             attempt(text)
 
 
 def test_signatures_that_a_note_cannot_hold_are_not_written() -> None:
     with pytest.raises(NoteProblem, match=r"^a note that does not end with a line of signature$"):
-        signed(TEXT)
+        format_note(TEXT)
     for wrong in (
         Signature("two words", b"abcd", bytes(64)),
         Signature("key", b"abc", bytes(64)),
@@ -248,4 +248,4 @@ def test_signatures_that_a_note_cannot_hold_are_not_written() -> None:
         Signature("a\n\n— key", b"abcd", bytes(64)),
     ):
         with pytest.raises(NoteProblem):
-            signed(TEXT, BOOT_KEY.sign(TEXT), wrong)
+            format_note(TEXT, BOOT_KEY.sign(TEXT), wrong)

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.audit import verify_record
-from controller.audit.errors import Missing, Unexplained
+from controller.audit.errors import RecordsMissing, UnexplainedTail
 from controller.audit.format import tail as tails
-from controller.audit.format.frames import HEAD_SIZE, Frame, chained, pack, unpack
+from controller.audit.format.frames import HEAD_SIZE, RecordFrame, chained, pack, unpack
 from controller.audit.format.merkle import leaf_hash
 from controller.audit.format.segments import segment_file
-from controller.audit.format.tail import Tail, Verdict, classify
-from controller.audit.log import Opening
+from controller.audit.format.tail import Tail, TailVerdict, classify
+from controller.audit.log import RecordOpening
 from controller.audit.read.reader import read_segment
 from tests.support.audit.record.table import TABLE, begun, everything, note
 
@@ -37,20 +37,20 @@ def segment(at: int, data: bytes) -> bytes:
     return (b"x" * at + data).ljust(SIZE, b"\0")
 
 
-def by_the_verifier(buffer: bytes, at: int, last: int) -> Verdict:
+def by_the_verifier(buffer: bytes, at: int, last: int) -> TailVerdict:
     """What the one file that shares no code says of it."""
     segment = verify_record.Segment(1, io.BytesIO(buffer), len(buffer))
     used = segment.used(at)
     words = "" if used == at else segment.tail(at, used, last)
     if words.endswith("the tail is unexplained"):
-        return Verdict.UNEXPLAINED
+        return TailVerdict.UNEXPLAINED
     assert not words or words.endswith("records that were acknowledged cannot be read")
-    return Verdict.MISSING if words else Verdict.CLEAN if used == at else Verdict.TORN
+    return TailVerdict.MISSING if words else TailVerdict.CLEAN if used == at else TailVerdict.TORN
 
 
 def test_zeros_are_clean() -> None:
-    assert classify(segment(500, b""), 500, 9) == Tail(Verdict.CLEAN, 500, 0)
-    assert classify(b"x" * SIZE, SIZE, 9).verdict is Verdict.CLEAN
+    assert classify(segment(500, b""), 500, 9) == Tail(TailVerdict.CLEAN, 500, 0)
+    assert classify(b"x" * SIZE, SIZE, 9).verdict is TailVerdict.CLEAN
 
 
 @pytest.mark.parametrize("at", [100, 440, 500, 511, 512, 513, 1000])
@@ -64,7 +64,7 @@ def test_a_write_cut_at_every_byte_is_torn(at: int) -> None:
         if cut in ends or not left:
             continue  # whole frames: a reader takes them for what they are
         if cut < ends[0]:
-            assert tail == Tail(Verdict.TORN, at, len(left))
+            assert tail == Tail(TailVerdict.TORN, at, len(left))
 
 
 @given(at=st.integers(0, 1500), kept=st.lists(st.booleans(), min_size=12, max_size=12))
@@ -79,16 +79,16 @@ def test_sectors_that_were_not_written_are_torn(at: int, kept: list[bool]) -> No
     first_end = at + len(frames(10, 9, "a" * 200)[0])
     whole = buffer[at:first_end] == data[: first_end - at]
     if not whole and buffer[at:].strip(b"\0"):
-        assert classify(bytes(buffer), at, 9).verdict is Verdict.TORN
+        assert classify(bytes(buffer), at, 9).verdict is TailVerdict.TORN
 
 
 def test_a_later_frame_that_knew_of_more_says_what_is_missing() -> None:
     first, second = frames(10, 9, "a" * 600)[0], frames(11, 10, "b" * 50)[0]
     hole = bytes(len(first)) + second
     tail = classify(segment(100, hole), 100, 9)
-    assert (tail.verdict, tail.needed) == (Verdict.MISSING, 10)
+    assert (tail.verdict, tail.needed) == (TailVerdict.MISSING, 10)
     changed = first.replace(b"aaaa", b"aaba", 1) + second
-    assert classify(segment(100, changed), 100, 9).verdict is Verdict.MISSING
+    assert classify(segment(100, changed), 100, 9).verdict is TailVerdict.MISSING
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_later_frame_that_knew_of_more_says_what_is_missing() -> None:
 )
 def test_what_is_neither_is_unexplained(data: bytes) -> None:
     tail = classify(segment(3 * 512 - 60, data), 3 * 512 - 60, 9)
-    assert tail.verdict is Verdict.UNEXPLAINED
+    assert tail.verdict is TailVerdict.UNEXPLAINED
 
 
 def test_every_flipped_bit_of_the_last_frame_is_found(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_every_flipped_bit_of_the_last_frame_is_found(tmp_path: Path) -> None:
         flipped = bytearray(unclosed)
         flipped[last.offset + bit // 8] ^= 1 << bit % 8
         verdicts[bit] = classify(bytes(flipped), last.offset, last.seq - 1).verdict
-    assert set(verdicts.values()) == {Verdict.UNEXPLAINED}
+    assert set(verdicts.values()) == {TailVerdict.UNEXPLAINED}
 
 
 # --- both verifiers say the same, and neither is slow
@@ -201,7 +201,7 @@ def test_what_a_later_frame_knew_of_is_found_wherever_it_begins(
     needed = knew_of(buffer, at, stop, 9) if stop > at else 0
     found = classify(buffer, at, 9)
     assert found.needed == needed
-    assert (found.verdict is Verdict.MISSING) == (needed > 0)
+    assert (found.verdict is TailVerdict.MISSING) == (needed > 0)
 
 
 def slope(size: int) -> bytes:
@@ -215,16 +215,16 @@ def test_bytes_that_are_made_to_be_slow_are_unexplained_before_they_are(
 ) -> None:
     tried: list[int] = []
 
-    def counted(buffer: bytes, at: int) -> Frame | None:
+    def counted(buffer: bytes, at: int) -> RecordFrame | None:
         tried.append(HEAD_SIZE + int.from_bytes(buffer[at : at + 4], "little"))
         return unpack(buffer, at)
 
     monkeypatch.setattr(tails, "unpack", counted)
     size = 2 << 20
     buffer = b"x" * 512 + slope(size)
-    assert classify(buffer, 512, 9).verdict is Verdict.UNEXPLAINED
+    assert classify(buffer, 512, 9).verdict is TailVerdict.UNEXPLAINED
     assert 64 << 20 < sum(tried) <= (64 << 20) + 8 * size
-    assert by_the_verifier(buffer, 512, 9) is Verdict.UNEXPLAINED
+    assert by_the_verifier(buffer, 512, 9) is TailVerdict.UNEXPLAINED
 
 
 def test_a_frame_that_is_cut_again_and_again_is_looked_at_once(
@@ -251,23 +251,27 @@ def test_a_frame_that_is_cut_again_and_again_is_looked_at_once(
 def test_the_beginning_of_a_frame_that_the_segment_has_no_room_for_is_no_write(cut: int) -> None:
     at = SIZE - 150
     head = struct.pack("<IIQQ", 100, 0x11223344, 10, 9).ljust(HEAD_SIZE, b"c")
-    assert classify(segment(at, b"\x50" + head[1:cut]), at, 9).verdict is Verdict.TORN
-    assert classify(segment(at, b"\x5f" + head[1:cut]), at, 9).verdict is Verdict.UNEXPLAINED
+    assert classify(segment(at, b"\x50" + head[1:cut]), at, 9).verdict is TailVerdict.TORN
+    assert classify(segment(at, b"\x5f" + head[1:cut]), at, 9).verdict is TailVerdict.UNEXPLAINED
 
 
 def test_half_a_frame_that_knew_of_more_is_no_write_that_was_cut_off() -> None:
     """What it knew of has been acknowledged, and is not there."""
     lost, half = bytes(912), frames(11, 10, "b" * 3000)[0][:1000]
     first = frames(10, 9, "a" * 900)[0]
-    assert classify(segment(0, first[:400] + lost[400:] + half), 0, 9).verdict is not Verdict.TORN
+    assert (
+        classify(segment(0, first[:400] + lost[400:] + half), 0, 9).verdict is not TailVerdict.TORN
+    )
     knew_no_more = frames(11, 9, "b" * 3000)[0][:1000]
     torn = first[:512] + bytes(len(first) - 512) + knew_no_more
-    assert classify(segment(0, torn), 0, 9).verdict is Verdict.UNEXPLAINED  # no sector ends there
+    assert (
+        classify(segment(0, torn), 0, 9).verdict is TailVerdict.UNEXPLAINED
+    )  # no sector ends there
     at = 1024 - len(first)
     torn = (first[: 512 - at] + bytes(512)) + knew_no_more
-    assert classify(segment(at, torn), at, 9).verdict is Verdict.TORN
+    assert classify(segment(at, torn), at, 9).verdict is TailVerdict.TORN
     half_way = (first[: 512 - at] + bytes(512)) + half
-    assert classify(segment(at, half_way), at, 9).verdict is Verdict.UNEXPLAINED
+    assert classify(segment(at, half_way), at, 9).verdict is TailVerdict.UNEXPLAINED
 
 
 def broken(place: Path, change: bytes, to: bytes) -> None:
@@ -285,9 +289,9 @@ def test_damage_before_a_signature_is_missing_records(tmp_path: Path) -> None:
     log.close()
     broken(place, b"paid 500", b"paid 900")
     with pytest.raises(
-        Missing, match=r"after seq 4 cannot be read from there on; .* seq \d+ at least"
+        RecordsMissing, match=r"after seq 4 cannot be read from there on; .* seq \d+ at least"
     ):
-        Opening.at(place, table=TABLE)
+        RecordOpening.at(place, table=TABLE)
 
 
 def test_two_people_accept_what_nothing_explains(tmp_path: Path) -> None:
@@ -296,8 +300,8 @@ def test_two_people_accept_what_nothing_explains(tmp_path: Path) -> None:
     file = segment_file(place, 1)
     data = file.read_bytes()
     file.write_bytes(data[:9000] + b"scribbled" + data[9009:])
-    with pytest.raises(Unexplained, match="that no cut-off write explains"):
-        Opening.at(place, table=TABLE)
+    with pytest.raises(UnexplainedTail, match="that no cut-off write explains"):
+        RecordOpening.at(place, table=TABLE)
     assert file.read_bytes()[9000:9009] == b"scribbled"
     log = begun(place, accept=("Ann", "Bo"))
     log.close()

@@ -12,13 +12,13 @@ import apsw
 import pytest
 
 from controller.audit.errors import (
-    Damaged,
     IndexAhead,
     IndexDamaged,
+    IndexFileProblem,
     IndexOfOther,
     IndexOutdated,
-    IndexPlace,
     IndexProblem,
+    RecordDamaged,
     RecordProblem,
 )
 from controller.audit.format.segments import segment_file
@@ -272,11 +272,11 @@ def test_a_damaged_record_is_not_the_indexs_problem(place: Path) -> None:
         segment.seek(frame.offset + 70)
         segment.write(b"\xff")
     for opens in (Index.open, Index.anew, Index.ready):
-        with pytest.raises(Damaged, match="its first record is not whole"):
+        with pytest.raises(RecordDamaged, match="its first record is not whole"):
             opens(place)
 
 
 def test_each_problem_says_what_to_do() -> None:
-    every = [IndexAhead, IndexDamaged, IndexOfOther, IndexOutdated, IndexPlace]
+    every = [IndexAhead, IndexDamaged, IndexOfOther, IndexOutdated, IndexFileProblem]
     assert {kind for kind in every if kind.remake} == {IndexDamaged, IndexOutdated}
     assert all(issubclass(kind, RecordProblem) for kind in every)

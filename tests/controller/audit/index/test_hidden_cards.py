@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from msgspec import json
 
-from controller.audit.format.records import Entry
+from controller.audit.format.records import RecordEntry
 from controller.audit.index import Index
 from controller.audit.read.reader import records
 from controller.games import SHOE
@@ -128,11 +128,11 @@ def test_a_card_that_a_refused_event_names_is_none(tmp_path: Path) -> None:
     log = begun(place)
     for kind in ("HoleRevealed", "CardDrawn", "FaceUpCardFound", "CardEntered"):
         event = {"type": kind, "actor": SHOE, "card": 7}
-        log.write([Entry("refusal", ANN, {"event": event, "id": "no", "why": "not now"}, 1)])
+        log.write([RecordEntry("refusal", ANN, {"event": event, "id": "no", "why": "not now"}, 1)])
     for kind in ("HoleDealt", "ErrorCardDrawn", "HoleChecked", "Hit"):
         shown = {"type": kind, "actor": SHOE, "card": 7, "cards": [7]}
-        log.write([Entry("decision", ANN, {"event": shown, "rows": [], "effects": []}, 1)])
-    log.write([Entry("device", ANN, {"what": "card", "card": 7})])
+        log.write([RecordEntry("decision", ANN, {"event": shown, "rows": [], "effects": []}, 1)])
+    log.write([RecordEntry("device", ANN, {"what": "card", "card": 7})])
     log.close()
     said = rebuilt(place, tmp_path / "index.db")
     assert said["cards"] == []

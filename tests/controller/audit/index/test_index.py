@@ -18,13 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.audit.errors import IndexBusy, IndexPlace, NoRecord
-from controller.audit.format.frames import HEAD_SIZE, Frame
+from controller.audit.errors import IndexBusy, IndexFileProblem, NoRecord
+from controller.audit.format.frames import HEAD_SIZE, RecordFrame
 from controller.audit.index import Index, IndexProgress, frames
 from controller.audit.index import file as index_file
 from controller.audit.index.frames import IndexPosition
 from controller.audit.log import Log
-from controller.audit.read.reader import Where, good_frames, segments
+from controller.audit.read.reader import EndPosition, good_frames, segments
 from tests.support.audit.record.dealing import boot
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.indexing import (
@@ -152,7 +152,7 @@ def test_a_segment_may_end_while_it_is_read(place: Path, monkeypatch: pytest.Mon
     """What comes into it after it was read, and before the next one begins, is not passed over."""
     log = begun(place)
 
-    def and_then(buffer: bytes, at: int, where: Where) -> Iterator[Frame]:
+    def and_then(buffer: bytes, at: int, where: EndPosition) -> Iterator[RecordFrame]:
         yield from good_frames(buffer, at, where)
         if len(list(segments(place))) == 1:
             for number in range(60):
@@ -253,7 +253,7 @@ def test_without_room_it_says_so_and_stays_what_it_was(place: Path, file: Path) 
         before = dump(index.db)
         pages = index.db.pragma("page_count")
         index.db.pragma("max_page_count", pages + 2)
-        with pytest.raises(IndexPlace, match=r"no room for the index.*--index FILE"):
+        with pytest.raises(IndexFileProblem, match=r"no room for the index.*--index FILE"):
             index.catch_up()
         index.db.pragma("max_page_count", 1 << 20)
         assert dump(index.db)["records"] >= before["records"]
@@ -320,11 +320,11 @@ def test_an_index_that_was_put_away_is_not_written_on(place: Path) -> None:
         index.catch_up()
         (place / "index.db").unlink()
         log.write([note("more")])
-        with pytest.raises(IndexPlace, match="cannot be looked at"):
+        with pytest.raises(IndexFileProblem, match="cannot be looked at"):
             index.catch_up()
         with Index.open(place) as other:
             other.catch_up()
-            with pytest.raises(IndexPlace, match="somebody has replaced it"):
+            with pytest.raises(IndexFileProblem, match="somebody has replaced it"):
                 index.catch_up()
     log.close()
 

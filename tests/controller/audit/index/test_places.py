@@ -12,7 +12,7 @@ from typing import Final
 import apsw
 import pytest
 
-from controller.audit.errors import IndexOfOther, IndexPlace
+from controller.audit.errors import IndexFileProblem, IndexOfOther
 from controller.audit.index import Index, open_index
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.indexing import caught_up
@@ -32,9 +32,9 @@ def test_a_place_where_no_file_can_be(place: Path, tmp_path: Path) -> None:
         tmp_path: "is no file",
     }
     for there, words in places.items():
-        with pytest.raises(IndexPlace, match=f"{words}.*--index FILE"):
+        with pytest.raises(IndexFileProblem, match=f"{words}.*--index FILE"):
             Index.open(place, there)
-        with pytest.raises(IndexPlace, match=f"{words}.*--index FILE"):
+        with pytest.raises(IndexFileProblem, match=f"{words}.*--index FILE"):
             Index.anew(place, there)
 
 
@@ -92,7 +92,7 @@ def test_who_may_only_read_reads_it_all_the_same(live: bool) -> None:
 
 def test_what_is_read_only_must_be_the_records_own(place: Path, tmp_path: Path) -> None:
     log = begun(place)
-    with pytest.raises(IndexPlace, match=r"--index FILE"):
+    with pytest.raises(IndexFileProblem, match=r"--index FILE"):
         open_index(place)
     caught_up(place)
     with closing(open_index(place)) as db, pytest.raises(apsw.ReadOnlyError):

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import pytest
 from msgspec import json
 
-from controller.audit.format.records import By, Entry, Record
+from controller.audit.format.records import Record, RecordActor, RecordEntry
 from controller.audit.index import NOT_UNDERSTOOD, Index
 from controller.audit.read.reader import records
 from controller.games import DEALER, FLOOR, SECOND, SHOE, player
@@ -262,7 +262,7 @@ def test_of_a_decision_that_is_not_understood_there_is_a_row_and_no_more(
 ) -> None:
     place = tmp_path / "record"
     log = begun(place)
-    seq = log.write([Entry("decision", ANN, data, 1), note("next")])[0].seq
+    seq = log.write([RecordEntry("decision", ANN, data, 1), note("next")])[0].seq
     log.close()
     said = rebuilt(place, tmp_path / "index.db")
     row = next(row for row in said["records"] if row[0] == seq)
@@ -278,7 +278,7 @@ def test_what_it_does_not_know_of_a_decision_it_leaves_out(tmp_path: Path) -> No
     event = {"type": "CardFlipped", "actor": DEALER, "seat": 2, "card": 5, "speed": [1, 2]}
     effects = [{"type": "Fireworks", "seat": 3, "card": 6}, {"type": "ShoeLock", "locked": 1}]
     data = {"event": event, "rows": ["flip"], "effects": effects, "more": {"a": [1.5]}}
-    seq = log.write([Entry("decision", By("player", "seat-2", 2), data, 4)])[0].seq
+    seq = log.write([RecordEntry("decision", RecordActor("player", "seat-2", 2), data, 4)])[0].seq
     log.close()
     said = rebuilt(place, tmp_path / "index.db")
     assert next(row[8] for row in said["records"] if row[0] == seq) == "CardFlipped"
@@ -291,7 +291,7 @@ def test_a_face_is_one_of_the_deck(tmp_path: Path) -> None:
     log = begun(place)
     for card in (-1, 52, 1000, *DECK):
         event = {"type": "CardDrawn", "actor": player(1), "card": card}
-        log.write([Entry("decision", ANN, {"event": event, "rows": [], "effects": []}, 1)])
+        log.write([RecordEntry("decision", ANN, {"event": event, "rows": [], "effects": []}, 1)])
     log.close()
     said = rebuilt(place, tmp_path / "index.db")
     assert [row[0] for row in said["cards"]] == list(DECK)

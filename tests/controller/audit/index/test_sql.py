@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from controller.audit.errors import IndexDamaged, IndexOfOther, IndexOutdated, IndexPlace
+from controller.audit.errors import IndexDamaged, IndexFileProblem, IndexOfOther, IndexOutdated
 from controller.audit.index import Index, run_sql
 from controller.audit.index.sql import MAX_BYTES
 from controller.errors import UsageProblem
@@ -138,7 +138,7 @@ def test_it_does_not_wait_for_who_writes(file: Path) -> None:
 
 
 def test_only_an_index_is_asked(tmp_path: Path) -> None:
-    with pytest.raises(IndexPlace, match=r"unable to open.*--index FILE"):
+    with pytest.raises(IndexFileProblem, match=r"unable to open.*--index FILE"):
         run_sql(tmp_path / "nowhere.db", "SELECT 1")
     (tmp_path / "text.db").write_bytes(b"words " * 1000)
     with pytest.raises(IndexOfOther, match="something else than the index"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.errors import CannotWrite, Damaged
+from controller.audit.errors import CannotWrite, RecordDamaged
 from controller.audit.format.frames import chained, pack
 from controller.audit.format.merkle import leaf_hash
 from controller.audit.format.segments import segment_file
@@ -152,7 +152,9 @@ def test_damage_that_the_record_goes_on_behind_is_told(place: Path) -> None:
     _overwrite(place, frame.offset + 60, b"\xff", 3)
     with Index.open(place) as index:
         for _ in range(2):
-            with pytest.raises(Damaged, match=f"00000003.seg: offset {frame.offset}: no whole"):
+            with pytest.raises(
+                RecordDamaged, match=f"00000003.seg: offset {frame.offset}: no whole"
+            ):
                 index.catch_up()
             assert index.goes.seq == frame.seq - 1
         _overwrite(place, frame.offset + 60, third.buffer[frame.offset + 60 :][:1], 3)
@@ -166,7 +168,7 @@ def test_a_segment_that_is_gone_is_told(place: Path) -> None:
         index.step(room=40_000)
         gone = segment_file(place, index.goes.segment)
         gone.rename(place / "gone")
-        with pytest.raises(Damaged, match="is missing"):
+        with pytest.raises(RecordDamaged, match="is missing"):
             index.catch_up()
         (place / "gone").rename(gone)
         index.catch_up()

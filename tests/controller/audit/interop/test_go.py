@@ -17,12 +17,12 @@ import pytest
 from controller.audit.format.merkle import Frontier, Leaves, leaf_hash
 from controller.audit.format.notes import (
     NoteProblem,
-    Verified,
+    VerifiedSignature,
     VerifierKey,
+    format_note,
     parse_checkpoint,
     parse_note,
-    signed,
-    verified,
+    verify_note,
 )
 from tests.conftest import require
 from tests.controller.audit.format.test_certificates import NOTE as CERTIFICATE
@@ -165,7 +165,7 @@ def test_go_refuses_what_we_refuse(ask: Ask) -> None:
 def test_go_opens_our_notes(ask: Ask) -> None:
     keys = [BOOT_KEY.verifier, TABLE_KEY.verifier, WITNESS.cosigner]
     odd = "\n\nwords — é\n\n"
-    foreign = signed(odd, STRANGER.sign(odd), TABLE_KEY.sign(odd))
+    foreign = format_note(odd, STRANGER.sign(odd), TABLE_KEY.sign(odd))
     notes = [SIGNED, WITNESSED, CERTIFICATE, foreign]
     found = open_all(ask, keys, [note.encode() for note in notes])
     assert [(one["Text"], one["Names"], one["Why"]) for one in found] == [
@@ -182,9 +182,12 @@ def test_we_open_gos_notes(ask: Ask) -> None:
         answer = ask("sign", question)
         table, witness = (VerifierKey.parse(key) for key in answer["Keys"])
         note = parse_note(answer["Note"])
-        assert verified(note, [witness, table]) == (Verified(table), Verified(witness, seconds))
+        assert verify_note(note, [witness, table]) == (
+            VerifiedSignature(table),
+            VerifiedSignature(witness, seconds),
+        )
         assert parse_checkpoint(note.text) == CHECKPOINT
-        assert signed(note.text, *note.signatures) == answer["Note"]
+        assert format_note(note.text, *note.signatures) == answer["Note"]
 
 
 def test_go_opens_every_note_that_we_do(ask: Ask) -> None:
@@ -196,7 +199,7 @@ def test_go_opens_every_note_that_we_do(ask: Ask) -> None:
     for data, theirs in zip(notes, open_all(ask, keys, notes), strict=True):
         try:
             note = parse_note(data)
-            ours = verified(note, keys)
+            ours = verify_note(note, keys)
         except NoteProblem:
             continue
         assert (theirs["Why"], theirs["Text"]) == ("", note.text)

@@ -12,8 +12,8 @@ from threading import Event, Thread
 from controller.audit.export import check_case, export_case
 from controller.audit.log import Log
 from controller.audit.proofs import check_proof, last_signed, prove
-from controller.audit.read.selection import Pick
-from controller.audit.witness.witness import Cosigned
+from controller.audit.read.selection import Selection
+from controller.audit.witness.witness import CosignedNote
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.cases import VERIFIER
 from tests.support.audit.tools.outside import root_of, table_key
@@ -49,7 +49,7 @@ def being_written(place: Path) -> Iterator[Log]:
 
 def test_a_witness_sees_it_grow(tmp_path: Path) -> None:
     record, archive = tmp_path / "record", tmp_path / "archive"
-    seen: list[Cosigned] = []
+    seen: list[CosignedNote] = []
     with being_written(record):
         while len(seen) < TIMES or seen[-1].size == seen[0].size:
             seen.append(seen_by(record, archive))
@@ -72,7 +72,7 @@ def test_proofs_are_made_of_it(tmp_path: Path) -> None:
 def test_cases_are_made_of_it(tmp_path: Path) -> None:
     record = tmp_path / "record"
     with being_written(record):
-        cases = [export_case(record, tmp_path / f"case-{at}", Pick()) for at in range(TIMES)]
+        cases = [export_case(record, tmp_path / f"case-{at}", Selection()) for at in range(TIMES)]
     for case in cases:
         assert case.manifest.remarks == ()
         assert check_case(case.out).right

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from controller.audit.keys import Role, look, out_of_place
-from controller.audit.keys.create import make
-from controller.audit.keys.list import find
+from controller.audit.keys import Role, list_keys, misplaced_keys
+from controller.audit.keys.create import create_key
+from controller.audit.keys.list import find_key
 from controller.audit.keys.store import ROLES
 from drivers.keys import KeyStore
 from drivers.keys.store import KeyProblem
@@ -33,19 +33,19 @@ def test_all_that_is_made_is_ours_alone(tmp_path: Path, role: Role) -> None:
     place = tmp_path / "deep/keys"
     before = os.umask(0)
     try:
-        made = make(place, role, NAMES[role])
+        made = create_key(place, role, NAMES[role])
     finally:
         os.umask(before)
     assert sorted(contents(place)) == FILES[role]
     assert mode(place) == 0o700
     assert {mode(file) for file in place.iterdir()} == {0o600}
     assert [(file.name, bits) for file, bits in made.files] == [(n, "600") for n in FILES[role]]
-    assert made == find(place, role)
+    assert made == find_key(place, role)
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_every_key_is_another(tmp_path: Path, role: Role) -> None:
-    every = [make(tmp_path / str(number), role, NAMES[role]) for number in range(3)]
+    every = [create_key(tmp_path / str(number), role, NAMES[role]) for number in range(3)]
     assert len({found.shown.fingerprint for found in every if found.shown}) == 3
 
 
@@ -54,7 +54,7 @@ def test_a_key_is_never_replaced(tmp_path: Path, role: Role) -> None:
     place = filled(tmp_path / "keys")
     before = contents(place)
     with pytest.raises(KeyProblem) as caught:
-        make(place, role, NAMES[role])
+        create_key(place, role, NAMES[role])
     assert str(caught.value) == (
         f"{place}/{role}.key: is there already; allowed: another directory: "
         "a key is made once and never replaced"
@@ -73,7 +73,7 @@ def test_half_a_key_is_not_made_whole(tmp_path: Path, role: Role) -> None:
         (place / name).unlink()
         before = contents(place)
         with pytest.raises(KeyProblem, match=what):
-            make(place, role, NAMES[role])
+            create_key(place, role, NAMES[role])
         assert contents(place) == before
         (place / name).write_bytes(kept)
         (place / name).chmod(0o600)
@@ -91,7 +91,7 @@ def test_whatever_has_the_name_stays(tmp_path: Path, what: str) -> None:
     else:
         file.write_bytes(b"")
     with pytest.raises(KeyProblem, match=r"hole\.key: is there already"):
-        make(place, "hole")
+        create_key(place, "hole")
     assert os.path.lexists(file)
     assert not (tmp_path / "nowhere").exists()
 
@@ -99,10 +99,10 @@ def test_whatever_has_the_name_stays(tmp_path: Path, what: str) -> None:
 def test_a_witness_has_a_name_and_nobody_else(tmp_path: Path) -> None:
     place = tmp_path / "keys"
     with pytest.raises(KeyProblem, match="--name: is missing: a witness signs with its name"):
-        make(place, "witness")
+        create_key(place, "witness")
     for role in ("table", "hole", "surveillance"):
         with pytest.raises(KeyProblem, match=f"--name: no {role} has one when its key is made"):
-            make(place, role, WITNESS)
+            create_key(place, role, WITNESS)
     for name in (
         "",
         "a b",
@@ -115,9 +115,9 @@ def test_a_witness_has_a_name_and_nobody_else(tmp_path: Path) -> None:
         "x" * 200_000,
     ):
         with pytest.raises(KeyProblem, match=r"is no name of a key; allowed: the witness's name"):
-            make(place, "witness", name)
+            create_key(place, "witness", name)
     assert not place.exists()
-    shown = make(place, "witness", "Aufsicht/Süd").shown
+    shown = create_key(place, "witness", "Aufsicht/Süd").shown
     assert shown
     assert shown.name == "Aufsicht/Süd"
 
@@ -127,22 +127,22 @@ def test_a_directory_that_others_may_touch_gets_no_key(tmp_path: Path) -> None:
     place.mkdir()
     place.chmod(0o711)
     with pytest.raises(KeyProblem, match=r"others may touch it \(mode 711\)"):
-        make(place, "hole")
+        create_key(place, "hole")
     assert list(place.iterdir()) == []
     (tmp_path / "file").write_text("")
     with pytest.raises(KeyProblem, match="is no directory"):
-        make(tmp_path / "file", "hole")
+        create_key(tmp_path / "file", "hole")
     with pytest.raises(KeyProblem, match="cannot be made: "):
-        make(tmp_path / "file/below/keys", "hole")
+        create_key(tmp_path / "file/below/keys", "hole")
 
 
 def test_the_devices_keys_may_lie_in_the_same_place(tmp_path: Path) -> None:
     place = tmp_path / "keys"
-    make(place, "hole")
+    create_key(place, "hole")
     own = KeyStore.create(place).own().private_bytes_raw()
-    make(place, "table")
+    create_key(place, "table")
     assert KeyStore(place).own().private_bytes_raw() == own
-    assert [found.role for found in look(place)] == ["table", "hole"]
+    assert [found.role for found in list_keys(place)] == ["table", "hole"]
 
 
 # --- crashes, failing disks, others -----------------------------------------------------------
@@ -155,11 +155,11 @@ def test_a_place_that_another_program_holds(tmp_path: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_SH)
         with pytest.raises(KeyProblem, match="lock: another program changes the keys"):
-            make(place, "hole")
+            create_key(place, "hole")
         assert contents(place) == {}
     finally:
         os.close(lock)
-    make(place, "hole")
+    create_key(place, "hole")
 
 
 def test_a_lock_that_was_removed_while_it_was_opened(
@@ -175,9 +175,9 @@ def test_a_lock_that_was_removed_while_it_was_opened(
     with monkeypatch.context() as patch:
         patch.setattr(fcntl, "flock", late)
         with pytest.raises(KeyProblem, match="another program changes the keys"):
-            make(place, "hole")
+            create_key(place, "hole")
     assert contents(place) == {}
-    make(place, "hole")
+    create_key(place, "hole")
 
 
 def test_a_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +186,7 @@ def test_a_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(fcntl, "flock", fail)
     with pytest.raises(KeyProblem, match="lock: cannot be locked: no locks available"):
-        make(tmp_path / "keys", "hole")
+        create_key(tmp_path / "keys", "hole")
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -209,14 +209,14 @@ def test_a_disk_that_fails_at_any_call(
         with monkeypatch.context() as patch:
             patch.setattr(os, function, failing)
             try:
-                make(place, role, NAMES[role])
+                create_key(place, role, NAMES[role])
             except KeyProblem as problem:
                 assert "no space left on device" in str(problem)  # noqa: PT017 - or it went well
             else:
                 assert left[0] >= 0
                 break
         assert not place.exists() or contents(place) == {}
-        assert make(place, role, NAMES[role]).shown
+        assert create_key(place, role, NAMES[role]).shown
     else:
         pytest.fail("it never went through")
     assert nth > 0
@@ -237,7 +237,7 @@ def _killed_at(place: Path, role: Role, nth: int) -> None:
 
     for name in ("open", "write", "fsync", "link", "unlink", "mkdir"):
         setattr(os, name, dying(getattr(os, name)))
-    make(place, role, NAMES[role])
+    create_key(place, role, NAMES[role])
     os._exit(0)
 
 
@@ -268,19 +268,19 @@ def test_killed_before_any_call(tmp_path: Path, role: Role) -> None:
         seen.add(len(there))
         assert there == FILES[role][: len(there)]
         if len(there) == len(FILES[role]):
-            assert find(place, role).problem is None
+            assert find_key(place, role).problem is None
         elif there:
             with pytest.raises(KeyProblem, match="is there already, without its"):
-                make(place, role, NAMES[role])
+                create_key(place, role, NAMES[role])
         else:
-            assert make(place, role, NAMES[role]).shown
+            assert create_key(place, role, NAMES[role]).shown
             assert sorted(contents(place)) == FILES[role]
     assert seen == set(range(len(FILES[role]) + 1))
 
 
 def _try(place: str) -> str:
     try:
-        make(Path(place), "table")
+        create_key(Path(place), "table")
     except KeyProblem as problem:
         return str(problem)
     return "made"
@@ -297,7 +297,7 @@ def test_several_at_once_make_one_key(tmp_path: Path) -> None:
     assert all(
         "another program" in one or "is there already" in one for one in told if one != "made"
     )
-    assert find(place, "table").problem is None
+    assert find_key(place, "table").problem is None
 
 
 def test_everything_is_synced_before_it_counts(
@@ -316,7 +316,7 @@ def test_everything_is_synced_before_it_counts(
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "link", linked)
-    make(tmp_path / "keys", "surveillance")
+    create_key(tmp_path / "keys", "surveillance")
     private = steps.index("-> surveillance.key")
     assert steps.index("surveillance.key.new") < private
     assert steps.index("surveillance.pub.new") < private
@@ -338,7 +338,7 @@ def test_what_another_put_there_meanwhile_is_told(
 
     monkeypatch.setattr(os, "link", late)
     with pytest.raises(KeyProblem, match=r"does not belong to table\.pub"):
-        make(place, "table")
+        create_key(place, "table")
     assert list(contents(place)) == ["table.pub"]
 
 
@@ -347,7 +347,7 @@ def test_what_another_put_there_meanwhile_is_told(
 
 def test_what_is_shown_holds_no_secret(tmp_path: Path) -> None:
     place = filled(tmp_path / "keys")
-    found = look(place)
+    found = list_keys(place)
     assert [one.role for one in found] == list(ROLES)
     assert all(one.shown and one.private and one.problem is None for one in found)
     assert not [secret for secret in secrets_of(place) if secret in repr(found)]
@@ -355,14 +355,14 @@ def test_what_is_shown_holds_no_secret(tmp_path: Path) -> None:
 
 def test_secret_parts_that_should_not_lie_together(tmp_path: Path) -> None:
     place = filled(tmp_path / "keys")
-    assert [words.partition(";")[0] for words in out_of_place(look(place))] == [
+    assert [words.partition(";")[0] for words in misplaced_keys(list_keys(place))] == [
         "surveillance.key lies beside table.key",
         "witness.key lies beside table.key",
     ]
     (place / "table.key").unlink()
-    assert out_of_place(look(place))[0].startswith("surveillance.key lies beside hole.key; ")
+    assert misplaced_keys(list_keys(place))[0].startswith("surveillance.key lies beside hole.key; ")
     (place / "hole.key").unlink()
-    assert out_of_place(look(place)) == ()
+    assert misplaced_keys(list_keys(place)) == ()
 
 
 def test_a_file_whose_mode_cannot_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,6 +375,6 @@ def test_a_file_whose_mode_cannot_be_seen(tmp_path: Path, monkeypatch: pytest.Mo
         return lstat(self)
 
     monkeypatch.setattr(Path, "lstat", blind)
-    found = {one.role: one for one in look(place)}
+    found = {one.role: one for one in list_keys(place)}
     assert "permission denied" in str(found["hole"].problem)
     assert found["table"].problem is None

@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 from controller import cli
-from controller.audit.format.records import Opened
-from controller.audit.keys import Role, as_before, create, other_keys
+from controller.audit.format.records import OpenedData
+from controller.audit.keys import Role, changed_keys, create, with_previous_keys
 from controller.audit.keys import list as key_showing
-from controller.audit.log import Opening
+from controller.audit.log import RecordOpening
 from controller.audit.read.reader import records
-from controller.audit.simulate import Keys
+from controller.audit.simulate import RecorderKeys
 from controller.audit.verify import Verification
 from controller.config import load_table
 from controller.procedure.engine import Procedure
@@ -30,20 +30,20 @@ from tests.support.daemon.rig import furnished
 Out = pytest.CaptureFixture[str]
 
 
-def opened(record: Path) -> list[Opened]:
+def opened(record: Path) -> list[OpenedData]:
     every = [one for _, one in records(record) if one.kind == "opened"]
-    return [msgspec.json.decode(one.data, type=Opened) for one in every]
+    return [msgspec.json.decode(one.data, type=OpenedData) for one in every]
 
 
 def shown(keys: Path, role: Role) -> str:
-    found = key_showing.find(keys, role).shown
+    found = key_showing.find_key(keys, role).shown
     assert found is not None
     return found.fingerprint
 
 
 def other(keys: Path, role: Role, elsewhere: Path) -> None:
     """Somebody has put another one there."""
-    create.make(elsewhere, role)
+    create.create_key(elsewhere, role)
     for suffix in ("key", "pub"):
         file = elsewhere / f"{role}.{suffix}"
         if file.exists():
@@ -120,17 +120,17 @@ def test_a_record_of_before_tells_of_no_key(tmp_path: Path) -> None:
     begun(tmp_path / "record").close()
     (found,) = opened(tmp_path / "record")
     assert (found.hole, found.sealed_to) == (msgspec.UNSET, msgspec.UNSET)
-    assert as_before(IDENTITY, found) == IDENTITY
-    keys: Keys = load_keys(_made(tmp_path / "keys"))
-    opening = Opening.at(tmp_path / "record", table=IDENTITY.table)
-    assert list(other_keys(opening.opened(), keys.hole, keys.surveillance)) == []
+    assert with_previous_keys(IDENTITY, found) == IDENTITY
+    keys: RecorderKeys = load_keys(_made(tmp_path / "keys"))
+    opening = RecordOpening.at(tmp_path / "record", table=IDENTITY.table)
+    assert list(changed_keys(opening.opened(), keys.hole, keys.surveillance)) == []
     opening.close()
 
 
 def _made(place: Path) -> Path:
     roles: tuple[Role, ...] = ("table", "hole", "surveillance")
     for role in roles:
-        create.make(place, role)
+        create.create_key(place, role)
     return place
 
 
@@ -138,6 +138,6 @@ def test_who_accepts_an_end_goes_on_with_the_keys_of_before(tmp_path: Path, caps
     runs = Runs(tmp_path, capsys)
     runs.make(*rounds(1))
     (found,) = opened(runs.record)
-    kept = as_before(IDENTITY, found)
+    kept = with_previous_keys(IDENTITY, found)
     assert (kept.hole, kept.sealed_to) == (found.hole, found.sealed_to)
     assert kept.sealed_to == shown(runs.keys, "surveillance")

@@ -19,9 +19,9 @@ from controller.audit.format.notes import (
     KeyKind,
     SigningKey,
     VerifierKey,
+    format_note,
     parse_note,
-    signed,
-    verified,
+    verify_note,
 )
 from controller.audit.keys import (
     files,
@@ -82,19 +82,19 @@ def place(made: Path, tmp_path: Path) -> Path:
 def test_the_tables_key_signs_with_the_records_name(place: Path) -> None:
     key = load_table_key(place, ORIGIN)
     assert key.name == f"{ORIGIN}/table"
-    note = parse_note(signed("words\n", key.sign("words\n")))
+    note = parse_note(format_note("words\n", key.sign("words\n")))
     known = VerifierKey(f"{ORIGIN}/table", load_table_public(place))
-    assert len(verified(note, [known])) == 1
+    assert len(verify_note(note, [known])) == 1
     assert load_table_key(place, "holecard/a/b").verifier.key == load_table_public(place)
 
 
 def test_the_witnesss_key_countersigns_with_its_name(place: Path) -> None:
     key = load_witness_key(place)
     assert key.name == WITNESS
-    note = parse_note(signed(CHECKPOINT, key.cosign(CHECKPOINT, 1_700_000_000)))
+    note = parse_note(format_note(CHECKPOINT, key.cosign(CHECKPOINT, 1_700_000_000)))
     known = load_witness_public(place)
     assert known.kind is KeyKind.COSIGNATURE
-    assert [one.seconds for one in verified(note, [known])] == [1_700_000_000]
+    assert [one.seconds for one in verify_note(note, [known])] == [1_700_000_000]
 
 
 def test_a_verifier_key_is_a_line_that_others_read(place: Path) -> None:

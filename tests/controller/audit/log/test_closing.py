@@ -9,10 +9,10 @@ from threading import Event, Thread
 
 import pytest
 
-from controller.audit.errors import CannotWrite, Damaged, InUse
+from controller.audit.errors import CannotWrite, InUse, RecordDamaged
 from controller.audit.files import LOCK, RealDisk
 from controller.audit.format.segments import NAME, segment_file
-from controller.audit.log import Opening
+from controller.audit.log import RecordOpening
 from controller.audit.read.reader import segments
 from tests.support.audit.record.table import TABLE, begun, everything, handed_in, kinds, note
 
@@ -146,7 +146,7 @@ def test_a_lock_that_cannot_be_closed_is_let_go_of_once(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun(place).close()
-    opening = Opening.at(place, table=TABLE)
+    opening = RecordOpening.at(place, table=TABLE)
     closed = Closed(lambda file: file.name == LOCK)
     monkeypatch.setattr(os, "close", closed)
     opening.close()
@@ -178,10 +178,10 @@ def test_the_lock_is_held_while_the_next_segment_is_in_the_making(place: Path) -
     ends.start()
     ends.join(0.1)
     with pytest.raises(InUse):
-        Opening.at(place, table=TABLE)
+        RecordOpening.at(place, table=TABLE)
     disk.goes_on.set()
     ends.join(10)
-    Opening.at(place, table=TABLE).close()
+    RecordOpening.at(place, table=TABLE).close()
 
 
 # --- what cannot be read while a record is opened ---------------------------------------------
@@ -214,8 +214,8 @@ def test_what_cannot_be_looked_at_is_named(
     with monkeypatch.context() as patched:
         patched.setattr(os, call, refusing(name, getattr(os, call)))
         with pytest.raises(CannotWrite, match=rf"{name}: cannot be read: Input/output error"):
-            Opening.at(place, table=TABLE)
-    Opening.at(place, table=TABLE).close()
+            RecordOpening.at(place, table=TABLE)
+    RecordOpening.at(place, table=TABLE).close()
 
 
 def test_a_start_that_cannot_be_looked_at_leaves_nothing(
@@ -224,7 +224,7 @@ def test_a_start_that_cannot_be_looked_at_leaves_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(os, "lstat", refusing(LOCK, os.lstat))
         with pytest.raises(CannotWrite):
-            Opening.at(place, table=TABLE)
+            RecordOpening.at(place, table=TABLE)
     with suppress(FileNotFoundError):
         assert os.listdir(place) == []
     begun(place).close()
@@ -239,5 +239,5 @@ def test_a_boot_that_cannot_begin_leaves_the_lock(place: Path) -> None:
     file = segment_file(place, 1)
     file.write_bytes(b"X" + file.read_bytes()[1:])
     for _ in range(2):
-        with pytest.raises(Damaged, match="is no segment of a record"):
+        with pytest.raises(RecordDamaged, match="is no segment of a record"):
             begun(place)

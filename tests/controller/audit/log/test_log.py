@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from controller.audit.errors import Failed, NoRoom
+from controller.audit.errors import DiskFull, LogFailed
 from controller.audit.files import RealDisk
 from controller.audit.format.certificates import read_certificate
 from controller.audit.format.merkle import Frontier, leaf_hash
-from controller.audit.format.notes import VerifierKey, parse_checkpoint, parse_note, verified
-from controller.audit.format.records import ClockSet, Entry, NoteData, Opened, Snapshot
+from controller.audit.format.notes import VerifierKey, parse_checkpoint, parse_note, verify_note
+from controller.audit.format.records import ClockData, NoteData, OpenedData, RecordEntry, Snapshot
 from controller.audit.format.segments import segment_file
-from controller.audit.log import Log, Opening
-from controller.audit.log.staging import TooLarge
-from controller.audit.read.reader import Where, records, segments
+from controller.audit.log import Log, RecordOpening
+from controller.audit.log.staging import EntryTooLarge
+from controller.audit.read.reader import EndPosition, records, segments
 from controller.procedure.model.state import State, Step
 from tests.support.audit.record.table import (
     ANN,
@@ -59,7 +59,7 @@ def test_a_new_record_begins_with_a_snapshot_a_start_and_a_signature(place: Path
         "checkpoint",
     ]
     assert [one.seq for one in found] == [1, 2, 3, 4, 5, 6]
-    opened = json.decode(found[1].data, type=Opened)
+    opened = json.decode(found[1].data, type=OpenedData)
     assert (opened.last, opened.torn, opened.proc) == (0, 0, IDENTITY.proc)
     assert found[2].cause == 2
     assert {one.boot for one in found} == {found[0].boot}
@@ -69,7 +69,7 @@ def test_entries_come_back_as_they_were_handed_in(place: Path, log: Log) -> None
     made = log.write([note("one", round=4), told("SH-1", 9)])
     first, second = everything(place)[-2:]
     assert [one.seq for one in made] == [first.seq, second.seq] == [5, 6]
-    assert log.where == Where(6, made[1].chain)
+    assert log.where == EndPosition(6, made[1].chain)
     assert (first.kind, first.by, first.round) == ("note", ANN, 4)
     assert bytes(first.data) == b'{"text":"one"}'
     assert second.cursor is not None
@@ -85,9 +85,9 @@ def test_a_second_boot_goes_on_where_the_first_ended(place: Path) -> None:
     found = everything(place)
     assert [one.seq for one in found] == list(range(1, 13))
     assert len({one.boot for one in found}) == 2
-    opened = json.decode(found[6].data, type=Opened)
+    opened = json.decode(found[6].data, type=OpenedData)
     assert opened.last == 6
-    assert opened.origin == json.decode(found[1].data, type=Opened).origin
+    assert opened.origin == json.decode(found[1].data, type=OpenedData).origin
 
 
 def test_every_checkpoint_is_of_its_boot_and_of_the_tree(place: Path) -> None:
@@ -106,7 +106,7 @@ def test_every_checkpoint_is_of_its_boot_and_of_the_tree(place: Path) -> None:
     checked = 0
     for record in everything(place):
         if record.kind == "opened":
-            table_key = VerifierKey.parse(json.decode(record.data, type=Opened).table_key)
+            table_key = VerifierKey.parse(json.decode(record.data, type=OpenedData).table_key)
         if record.kind == "certificate":
             assert table_key is not None
             certificate = read_certificate(json.decode(record.data, type=NoteData).note, table_key)
@@ -115,7 +115,7 @@ def test_every_checkpoint_is_of_its_boot_and_of_the_tree(place: Path) -> None:
         if record.kind == "checkpoint":
             signed = parse_note(json.decode(record.data, type=NoteData).note)
             assert key is not None
-            assert verified(signed, [key])
+            assert verify_note(signed, [key])
             checkpoint = parse_checkpoint(signed.text)
             assert checkpoint.size == record.seq - 1
             assert checkpoint.root == roots[checkpoint.size]
@@ -141,11 +141,11 @@ def test_segments_follow_each_other(place: Path) -> None:
 def test_a_snapshot_holds_the_last_state(place: Path) -> None:
     log = begun(place)
     for at in range(60):
-        log.write([Entry("note", ANN, {"text": "." * 400}, state=State(Step.WAGERING, at))])
+        log.write([RecordEntry("note", ANN, {"text": "." * 400}, state=State(Step.WAGERING, at))])
     log.close()
     snapshot = list(segments(place))[-1].snapshot
     assert json.decode(snapshot.state, type=State).round > 40
-    opening = Opening.at(place, table=TABLE)
+    opening = RecordOpening.at(place, table=TABLE)
     opening.close()
     assert opening.state == bytes(snapshot.state)
 
@@ -161,9 +161,9 @@ def test_a_batch_never_lies_in_two_segments(place: Path, log: Log) -> None:
 
 def test_what_is_too_large_changes_nothing(place: Path, log: Log) -> None:
     before = log.where
-    with pytest.raises(TooLarge, match="a note of 300290 bytes"):
+    with pytest.raises(EntryTooLarge, match="a note of 300290 bytes"):
         log.write([note("first"), note("x", 300_000)])
-    with pytest.raises(TooLarge, match="at once"):
+    with pytest.raises(EntryTooLarge, match="at once"):
         log.write([note("x", 9000), note("x", 9000)])
     log.write([note("fits")])
     assert [bytes(data) for _, data in handed_in(place)] == [b'{"text":"fits"}']
@@ -180,7 +180,7 @@ def test_a_clock_that_is_set_is_told_first(place: Path) -> None:
     found = everything(place)
     set_at = [at for at, one in enumerate(found) if one.kind == "clock"]
     assert [found[at + 1].kind for at in set_at] == ["note", "note"]
-    first = json.decode(found[set_at[0]].data, type=ClockSet)
+    first = json.decode(found[set_at[0]].data, type=ClockData)
     assert abs(found[set_at[0]].utc - first.utc_was - 3_600_000_000) < 1000
 
 
@@ -236,12 +236,12 @@ def test_after_an_error_of_the_disk_nothing_is_written(place: Path, what: str) -
     log = begun(place, disk=disk)
     log.write([note("kept")])
     disk.fail_at = what
-    with pytest.raises(Failed, match="Input/output error"):
+    with pytest.raises(LogFailed, match="Input/output error"):
         log.write([note("lost")])
     disk.fail_at = ""
-    with pytest.raises(Failed, match="Input/output error"):
+    with pytest.raises(LogFailed, match="Input/output error"):
         log.write([note("never tried")])
-    with pytest.raises(Failed):
+    with pytest.raises(LogFailed):
         log.sign()
     log.close()
     assert handed_in(place)[0] == (5, b'{"text":"kept"}')
@@ -253,7 +253,7 @@ def test_a_short_write_is_an_error_and_set_aside_by_the_next_boot(place: Path) -
     log = begun(place, disk=disk)
     log.write([note("kept")])
     disk.short = 100
-    with pytest.raises(Failed, match="100 of"):
+    with pytest.raises(LogFailed, match="100 of"):
         log.write([note("cut", 500)])
     log.close()
     disk.short = 0
@@ -279,10 +279,10 @@ def test_a_full_disk_is_told_and_waited_for(place: Path) -> None:
     disk.fail_at, disk.number = "create", errno.ENOSPC
     for at in range(3):
         log.write([note(f"{at}", 2000)])
-    with pytest.raises(NoRoom, match="no room for the next segment"):
+    with pytest.raises(DiskFull, match="no room for the next segment"):
         log.write([note("3", 8000)])
     stands = log.where
-    with pytest.raises(NoRoom):
+    with pytest.raises(DiskFull):
         log.write([note("again", 8000)])
     assert log.where == stands
     disk.fail_at = ""
@@ -314,9 +314,9 @@ def test_a_disk_that_gives_back_other_bytes_is_not_signed_for(place: Path) -> No
     with file.open("r+b") as changed:
         changed.seek(at)
         changed.write(b"as it is!")
-    with pytest.raises(Failed, match="gives back something else"):
+    with pytest.raises(LogFailed, match="gives back something else"):
         log.sign()
-    with pytest.raises(Failed, match="gives back something else"):
+    with pytest.raises(LogFailed, match="gives back something else"):
         log.write([note("more")])
     log.close()
 
@@ -326,7 +326,7 @@ def test_a_failed_rotation_is_final_and_loses_nothing(place: Path) -> None:
     log = begun(place, disk=disk)
     log.write([note("a", 12000)])
     disk.fail_at = "rename"
-    with pytest.raises(Failed):
+    with pytest.raises(LogFailed):
         log.write([note("b", 6000)])
     log.close()
     assert len(handed_in(place)) == 1
@@ -339,7 +339,7 @@ def test_a_failed_rotation_is_final_and_loses_nothing(place: Path) -> None:
 def test_a_closed_log_takes_nothing(place: Path) -> None:
     log = begun(place)
     log.close()
-    with pytest.raises(Failed, match="it is closed"):
+    with pytest.raises(LogFailed, match="it is closed"):
         log.write([note("late")])
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from controller.audit.errors import Failed, NoRoom, RecordProblem
+from controller.audit.errors import DiskFull, LogFailed, RecordProblem
 from controller.audit.files import RealDisk
 from controller.audit.format.frames import pack
-from controller.audit.format.records import ClockSet
+from controller.audit.format.records import ClockData
 from controller.audit.format.segments import segment_file
-from controller.audit.log import Book, Opening
+from controller.audit.log import LogWriter, RecordOpening
 from controller.audit.read.reader import segments
 from tests.support.audit.record.table import (
     TABLE,
@@ -47,12 +47,12 @@ def test_a_clock_that_is_set_far_off_is_told_and_loses_nothing(place: Path, seco
     found = everything(place)
     at = kinds(found).index("clock")
     assert kinds(found)[at - 1 : at + 2] == ["note", "clock", "note"]
-    was = json.decode(found[at].data, type=ClockSet).utc_was
+    was = json.decode(found[at].data, type=ClockData).utc_was
     assert abs(found[at].utc - was - seconds * 1e6) < 1000
     assert [one.mono for one in found] == sorted(one.mono for one in found)
     later = begun(place, clock=FakeClock(found[-1].utc + 1, 5))
     later.close()
-    opening = Opening.at(place, table=TABLE)
+    opening = RecordOpening.at(place, table=TABLE)
     opening.close()
     assert opening.closed()
 
@@ -91,7 +91,7 @@ def test_what_can_be_had_later_is_waited_for(place: Path, number: int) -> None:
     disk.fails = {"create": number}
     log.write([note("a", 9000)])
     for _ in range(3):
-        with pytest.raises(NoRoom):
+        with pytest.raises(DiskFull):
             log.write([note("b", 9000)])
         log.write([note("small things still fit", 100)])
     disk.fails = {}
@@ -109,11 +109,11 @@ def test_a_disk_that_is_read_only_or_broken_ends_it(place: Path, what: str, numb
     log._spares.take()
     log.write([note("kept")])
     disk.fails = {what: number}
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(LogFailed) as failed:
         log.write([note("lost", 16_000 if what == "create" else 10)])
     assert isinstance(failed.value.first, OSError)
     disk.fails = {}
-    with pytest.raises(Failed):
+    with pytest.raises(LogFailed):
         log.write([note("never")])
     log.close()
     assert [data for _, data in handed_in(place)] == [b'{"text":"kept"}']
@@ -122,9 +122,9 @@ def test_a_disk_that_is_read_only_or_broken_ends_it(place: Path, what: str, numb
 
 def test_a_disk_that_stands_still_delays_and_loses_nothing(place: Path) -> None:
     disk = Scripted()
-    book = Book(begun(place, disk=disk, size=256 * 1024))
+    book = LogWriter(begun(place, disk=disk, size=256 * 1024))
     disk.stalls = 3.0
-    waiting = [book.hand_in(note(f"{at}")) for at in range(50)]
+    waiting = [book.submit(note(f"{at}")) for at in range(50)]
     assert not waiting[0].done()
     assert [one.result(20)[0].seq for one in waiting] == list(range(5, 55))
     book.close_now()

@@ -10,19 +10,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.errors import (
     CannotWrite,
-    Damaged,
     InUse,
-    Missing,
     NoRecord,
     OtherTable,
+    RecordDamaged,
     RecordProblem,
-    Unexplained,
+    RecordsMissing,
+    UnexplainedTail,
 )
 from controller.audit.format.frames import chained, pack
 from controller.audit.format.merkle import leaf_hash
 from controller.audit.format.segments import HEADER_SIZE, SPARE, segment_file
-from controller.audit.log import Log, Opening
-from controller.audit.log.checkpoints import Unsigned
+from controller.audit.log import Log, RecordOpening
+from controller.audit.log.checkpoints import UnsignedRecords
 from controller.audit.read.reader import read_segment, record_of, segments
 from controller.audit.read.signatures import BadSignature
 from tests.support.audit.record.table import (
@@ -53,8 +53,8 @@ def test_a_link_that_leads_nowhere_is_named(place: Path) -> None:
     )
 
 
-def opened(place: Path, table: str = TABLE) -> Opening:
-    opening = Opening.at(place, table=table)
+def opened(place: Path, table: str = TABLE) -> RecordOpening:
+    opening = RecordOpening.at(place, table=table)
     opening.close()
     return opening
 
@@ -106,7 +106,7 @@ def test_a_record_that_was_not_closed_says_so(place: Path) -> None:
 def test_one_writer(place: Path) -> None:
     log = begun(place)
     with pytest.raises(InUse, match="another process writes it"):
-        Opening.at(place, table=TABLE)
+        RecordOpening.at(place, table=TABLE)
     log.close()
     opened(place)
 
@@ -115,14 +115,14 @@ def test_the_record_of_another_table(place: Path) -> None:
     written(place, 1)
     before = listing(place)
     with pytest.raises(OtherTable, match="is the record of table mega-1, not of mega-2"):
-        Opening.at(place, table="mega-2")
+        RecordOpening.at(place, table="mega-2")
     assert listing(place) == before
 
 
 def test_a_foreign_directory_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(NoRecord, match=r"holds no record, but letter\.txt"):
-        Opening.at(tmp_path, table=TABLE)
+        RecordOpening.at(tmp_path, table=TABLE)
     assert sorted(os.listdir(tmp_path)) == ["letter.txt"]
 
 
@@ -130,7 +130,7 @@ def test_a_directory_of_other_segments_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "segments").mkdir()
     (tmp_path / "segments" / "a.seg").write_text("?")
     with pytest.raises(NoRecord, match=r"segments: holds no record, but a\.seg"):
-        Opening.at(tmp_path, table=TABLE)
+        RecordOpening.at(tmp_path, table=TABLE)
 
 
 def test_a_start_that_was_cut_short_begins_again(place: Path) -> None:
@@ -144,12 +144,12 @@ def test_a_file_is_no_record(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")
     with pytest.raises(NoRecord, match="is no directory"):
-        Opening.at(file, table=TABLE)
+        RecordOpening.at(file, table=TABLE)
 
 
 def test_a_directory_in_nowhere(tmp_path: Path) -> None:
     with pytest.raises(NoRecord, match=r"there is no directory to make it in; make .*nowhere"):
-        Opening.at(tmp_path / "nowhere" / "record", table=TABLE)
+        RecordOpening.at(tmp_path / "nowhere" / "record", table=TABLE)
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
@@ -158,22 +158,22 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     place.mkdir()
     (place / "lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(CannotWrite, match="cannot be written: Too many levels"):
-        Opening.at(place, table=TABLE)
+        RecordOpening.at(place, table=TABLE)
 
 
 def test_a_missing_segment_is_named(place: Path) -> None:
     written(place)
     segment_file(place, 2).unlink()
-    with pytest.raises(Damaged, match=r"00000002\.seg: is missing; put it back"):
-        Opening.at(place, table=TABLE)
+    with pytest.raises(RecordDamaged, match=r"00000002\.seg: is missing; put it back"):
+        RecordOpening.at(place, table=TABLE)
 
 
 def test_a_segment_in_the_place_of_another(place: Path) -> None:
     written(place)
     last = max(place.glob("segments/0*.seg"))
     last.write_bytes(segment_file(place, 1).read_bytes())
-    with pytest.raises(Damaged, match="is segment 1, not"):
-        Opening.at(place, table=TABLE)
+    with pytest.raises(RecordDamaged, match="is segment 1, not"):
+        RecordOpening.at(place, table=TABLE)
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_a_last_segment_that_is_not_whole(
     last = max(place.glob("segments/0*.seg"))
     last.write_bytes(change(last.read_bytes()))
     before = listing(place)
-    with pytest.raises(Damaged, match=said) as told_of:
-        Opening.at(place, table=TABLE)
+    with pytest.raises(RecordDamaged, match=said) as told_of:
+        RecordOpening.at(place, table=TABLE)
     assert told_of.value.todo
     assert listing(place) == before
 
@@ -210,8 +210,10 @@ def test_every_cut_off_end_of_a_signed_record_is_missing_records(place: Path) ->
     for frame in frames[3:-3]:
         hole = bytes(frame.end - frame.offset)
         file.write_bytes(whole[: frame.offset] + hole + whole[frame.end :])
-        with pytest.raises(Missing, match=f"records after seq {frame.seq - 1} cannot be read"):
-            Opening.at(place, table=TABLE)
+        with pytest.raises(
+            RecordsMissing, match=f"records after seq {frame.seq - 1} cannot be read"
+        ):
+            RecordOpening.at(place, table=TABLE)
 
 
 def test_problems_say_what_to_do() -> None:
@@ -253,13 +255,13 @@ def test_a_start_that_is_refused_leaves_nothing_behind(
     segment = segment_file(place, 1)
     whole = segment.read_bytes()
     segment.write_bytes(whole[:-1])
-    refused(place, Damaged)
+    refused(place, RecordDamaged)
     segment.write_bytes(whole[:-9] + b"scribbled")
-    refused(place, Unexplained)
+    refused(place, UnexplainedTail)
     segment.write_bytes(whole)
     other = Ed25519PrivateKey.generate()
     with pytest.raises(BadSignature):
-        Log.begin(Opening.at(place, table=TABLE), IDENTITY, other)
+        Log.begin(RecordOpening.at(place, table=TABLE), IDENTITY, other)
     assert not (place / "lock").exists()
     written(place, 1)
     assert (place / "lock").exists()
@@ -270,22 +272,22 @@ def test_a_lock_that_was_taken_away_keeps_others_out_no_more(
 ) -> None:
     """Between opening the file and locking it, whoever had made it goes and takes it away; then
     somebody else begins."""
-    first = Opening.at(place, table=TABLE)
+    first = RecordOpening.at(place, table=TABLE)
     real = fcntl.flock
-    others: list[Opening] = []
+    others: list[RecordOpening] = []
 
     def slow(fd: int, how: int) -> None:
         monkeypatch.setattr("controller.audit.files.lock.fcntl.flock", real)
         first.close()
-        others.append(Opening.at(place, table=TABLE))
+        others.append(RecordOpening.at(place, table=TABLE))
         real(fd, how)
 
     monkeypatch.setattr("controller.audit.files.lock.fcntl.flock", slow)
     with pytest.raises(InUse):
-        Opening.at(place, table=TABLE)
+        RecordOpening.at(place, table=TABLE)
     (other,) = others
     with pytest.raises(InUse):
-        Opening.at(place, table=TABLE)
+        RecordOpening.at(place, table=TABLE)
     other.close()
     opened(place)
 
@@ -300,7 +302,7 @@ def test_a_record_whose_segments_are_gone_is_not_begun_anew(place: Path, left: s
     for file in place.glob("segments/0*.seg"):
         file.unlink()
     with pytest.raises(NoRecord, match=f"holds no record, but {left}"):
-        Opening.at(place, table=TABLE)
+        RecordOpening.at(place, table=TABLE)
 
 
 def test_a_bare_directory_begins_a_record_only_where_none_has_begun(place: Path) -> None:
@@ -319,8 +321,10 @@ def test_a_bare_directory_begins_a_record_only_where_none_has_begun(place: Path)
     words = f"the record {log.origin} was begun here, and its segments are gone"
     for gone in (place / "segments" / SPARE, place / "segments"):
         before = everything_in(place)
-        with pytest.raises(Missing, match=f"{words}; .* a new record needs a directory of its own"):
-            Opening.at(place, table=TABLE)
+        with pytest.raises(
+            RecordsMissing, match=f"{words}; .* a new record needs a directory of its own"
+        ):
+            RecordOpening.at(place, table=TABLE)
         assert everything_in(place) == before
         gone.rmdir() if gone.is_dir() else gone.unlink(missing_ok=True)
     (place / "segments").mkdir()
@@ -335,8 +339,8 @@ def test_an_old_image_is_not_gone_on_with(place: Path) -> None:
     written(place, 1)
     (place / "cosigned").mkdir()
     (place / "cosigned" / "21.note").write_text("as a witness wrote it")
-    with pytest.raises(Missing, match="ends with record 8; a witness has seen 21"):
-        Opening.at(place, table=TABLE)
+    with pytest.raises(RecordsMissing, match="ends with record 8; a witness has seen 21"):
+        RecordOpening.at(place, table=TABLE)
 
 
 def test_who_has_no_key_writes_nothing_that_a_boot_would_sign(place: Path) -> None:
@@ -353,8 +357,8 @@ def test_who_has_no_key_writes_nothing_that_a_boot_would_sign(place: Path) -> No
         data += pack(seq, seq - 1, chain, text)
     whole = found.buffer[:HEADER_SIZE] + data
     found.file.write_bytes(whole.ljust(len(found.buffer), b"\0"))
-    opening = Opening.at(place, table=TABLE)
-    with pytest.raises(Unsigned, match="recorded this before it had signed anything"):
+    opening = RecordOpening.at(place, table=TABLE)
+    with pytest.raises(UnsignedRecords, match="recorded this before it had signed anything"):
         Log.begin(opening, IDENTITY, TABLE_KEY)
     begun(place, accept=("Ann", "Bo")).close()
     fault = next(one for one in everything(place) if one.kind == "fault")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.errors import Busy, Failed, Late, NoRoom
+from controller.audit.errors import AppendTimeout, DiskFull, LogFailed, WriterBusy
 from controller.audit.files import RealDisk
-from controller.audit.format.records import By, Entry
-from controller.audit.log import Book, Log, writer
-from controller.audit.log.staging import Ready, TooLarge
+from controller.audit.format.records import RecordActor, RecordEntry
+from controller.audit.log import Log, LogWriter, writer
+from controller.audit.log.staging import EncodedEntry, EntryTooLarge
 from drivers.devices import SealedCard
 from tests.support.audit.record.table import (
     ANN,
@@ -63,35 +63,37 @@ def log(place: Path, gate: Gate) -> Log:
 
 
 @pytest.fixture
-def book(log: Log, gate: Gate) -> Iterator[Book]:
-    book = Book(log)
+def book(log: Log, gate: Gate) -> Iterator[LogWriter]:
+    book = LogWriter(log)
     yield book
     gate.open_again.set()
     if book.failed is None:
         book.close_now()
 
 
-def test_what_is_handed_in_is_on_the_disk_when_it_is_told(place: Path, book: Book) -> None:
-    made = book.hand_in(note("one"), note("two")).result(10)
+def test_what_is_handed_in_is_on_the_disk_when_it_is_told(place: Path, book: LogWriter) -> None:
+    made = book.submit(note("one"), note("two")).result(10)
     assert seqs(made) == [5, 6]
     assert handed_in(place) == [(5, b'{"text":"one"}'), (6, b'{"text":"two"}')]
 
 
-async def waited_for(book: Book) -> list[int]:
+async def waited_for(book: LogWriter) -> list[int]:
     made = await asyncio.gather(*(book.append(note(f"{at}")) for at in range(30)))
     return [one[0].seq for one in made]
 
 
-def test_a_loop_waits_for_it(place: Path, book: Book) -> None:
+def test_a_loop_waits_for_it(place: Path, book: LogWriter) -> None:
     assert asyncio.run(waited_for(book)) == list(range(5, 35))
     assert [data for _, data in handed_in(place)] == [b'{"text":"%d"}' % at for at in range(30)]
 
 
-def test_what_waits_at_the_same_time_shares_a_sync(place: Path, gate: Gate, book: Book) -> None:
+def test_what_waits_at_the_same_time_shares_a_sync(
+    place: Path, gate: Gate, book: LogWriter
+) -> None:
     gate.open_again.clear()
-    first = book.hand_in(note("first"))
+    first = book.submit(note("first"))
     assert gate.waits.wait(10)
-    rest = [book.hand_in(note(f"{at}"), note("and this")) for at in range(50)]
+    rest = [book.submit(note(f"{at}"), note("and this")) for at in range(50)]
     before = gate.syncs
     gate.open_again.set()
     assert seqs(first.result(10)) == [5]
@@ -101,9 +103,9 @@ def test_what_waits_at_the_same_time_shares_a_sync(place: Path, gate: Gate, book
 
 
 def test_what_asks_for_a_signature_gets_one_at_once(place: Path, log: Log) -> None:
-    book = Book(log)
-    book.hand_in(note("quiet")).result(10)
-    book.hand_in(note("end of round", sign=True)).result(10)
+    book = LogWriter(log)
+    book.submit(note("quiet")).result(10)
+    book.submit(note("end of round", sign=True)).result(10)
     book.close_now()
     found = kinds(everything(place))
     assert found[4:] == ["note", "note", "checkpoint", "closed", "checkpoint"]
@@ -111,56 +113,56 @@ def test_what_asks_for_a_signature_gets_one_at_once(place: Path, log: Log) -> No
 
 def test_everything_is_signed_within_a_second(place: Path) -> None:
     clock = FakeClock()
-    book = Book(begun(place, size=256 * 1024, clock=clock))
-    book.hand_in(note("last for now")).result(10)
+    book = LogWriter(begun(place, size=256 * 1024, clock=clock))
+    book.submit(note("last for now")).result(10)
     deadline = time.monotonic() + 20
     while kinds(everything(place))[-1] != "checkpoint":
         assert time.monotonic() < deadline
         clock.go(1.0)
-        book.hand_in(note("more")).result(10)
+        book.submit(note("more")).result(10)
     book.close_now()
 
 
-def test_what_cannot_be_written_down_is_nobody_elses_trouble(place: Path, book: Book) -> None:
+def test_what_cannot_be_written_down_is_nobody_elses_trouble(place: Path, book: LogWriter) -> None:
     with pytest.raises(TypeError):
-        book.hand_in(Entry("note", ANN, SealedCard(17)))
+        book.submit(RecordEntry("note", ANN, SealedCard(17)))
     with pytest.raises(ValueError, match="a closed is written by the record itself"):
-        book.hand_in(Entry("closed", ANN, {}))
+        book.submit(RecordEntry("closed", ANN, {}))
     with pytest.raises(ValueError, match="nothing to record"):
-        book.hand_in()
-    large = book.hand_in(note("x", 300_000))
-    small = book.hand_in(note("fits"))
-    with pytest.raises(TooLarge, match="a note of"):
+        book.submit()
+    large = book.submit(note("x", 300_000))
+    small = book.submit(note("fits"))
+    with pytest.raises(EntryTooLarge, match="a note of"):
         large.result(10)
     assert len(small.result(10)) == 1
     assert [data for _, data in handed_in(place)] == [b'{"text":"fits"}']
 
 
 def test_a_disk_that_stands_still_bounds_what_waits(
-    gate: Gate, book: Book, monkeypatch: pytest.MonkeyPatch
+    gate: Gate, book: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "MOST_WAITING", 3)
+    monkeypatch.setattr(writer, "MAX_QUEUED", 3)
     gate.open_again.clear()
-    first = book.hand_in(note("first"))
+    first = book.submit(note("first"))
     assert gate.waits.wait(10)
-    waiting = [book.hand_in(note(f"{at}")) for at in range(3)]
-    with pytest.raises(Busy, match="3 entries wait"):
-        book.hand_in(note("one too many"))
+    waiting = [book.submit(note(f"{at}")) for at in range(3)]
+    with pytest.raises(WriterBusy, match="3 entries wait"):
+        book.submit(note("one too many"))
     gate.open_again.set()
     assert [one.result(10)[0].seq for one in (first, *waiting)] == [5, 6, 7, 8]
 
 
 def test_the_first_failure_ends_it_and_is_told_once(place: Path, gate: Gate, log: Log) -> None:
-    told: list[Failed] = []
-    book = Book(log, told.append)
-    book.hand_in(note("kept")).result(10)
+    told: list[LogFailed] = []
+    book = LogWriter(log, told.append)
+    book.submit(note("kept")).result(10)
     gate.fails = True
-    with pytest.raises(Failed, match="the disk is broken"):
-        book.hand_in(note("lost")).result(10)
+    with pytest.raises(LogFailed, match="the disk is broken"):
+        book.submit(note("lost")).result(10)
     gate.fails = False
-    with pytest.raises(Failed, match="the disk is broken"):
-        book.hand_in(note("later"))
-    with pytest.raises(Failed, match="the disk is broken"):
+    with pytest.raises(LogFailed, match="the disk is broken"):
+        book.submit(note("later"))
+    with pytest.raises(LogFailed, match="the disk is broken"):
         book.close_now()
     assert len(told) == 1
     assert book.failed is told[0]
@@ -168,35 +170,35 @@ def test_the_first_failure_ends_it_and_is_told_once(place: Path, gate: Gate, log
 
 
 def test_all_that_waits_when_it_fails_is_told(gate: Gate, log: Log) -> None:
-    book = Book(log)
+    book = LogWriter(log)
     gate.open_again.clear()
-    waiting = [book.hand_in(note("first"))]
+    waiting = [book.submit(note("first"))]
     assert gate.waits.wait(10)
-    waiting += [book.hand_in(note(f"{at}")) for at in range(20)]
+    waiting += [book.submit(note(f"{at}")) for at in range(20)]
     gate.fails = True
     gate.open_again.set()
     for one in waiting:
-        with pytest.raises(Failed, match="the disk is broken"):
+        with pytest.raises(LogFailed, match="the disk is broken"):
             one.result(10)
-    with pytest.raises(Failed):
+    with pytest.raises(LogFailed):
         book.close_now()
 
 
 def test_no_room_is_told_to_who_asked_and_goes_by(
-    place: Path, log: Log, book: Book, monkeypatch: pytest.MonkeyPatch
+    place: Path, log: Log, book: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(entries: object) -> None:
-        raise NoRoom(place, "there is no room", "make some")
+        raise DiskFull(place, "there is no room", "make some")
 
     monkeypatch.setattr(log, "write_ready", full)
-    with pytest.raises(NoRoom):
-        book.hand_in(note("not now")).result(10)
+    with pytest.raises(DiskFull):
+        book.submit(note("not now")).result(10)
     assert book.failed is None
     monkeypatch.undo()
-    assert len(book.hand_in(note("now")).result(10)) == 1
+    assert len(book.submit(note("now")).result(10)) == 1
 
 
-def test_giving_up_waiting_does_not_take_it_back(place: Path, gate: Gate, book: Book) -> None:
+def test_giving_up_waiting_does_not_take_it_back(place: Path, gate: Gate, book: LogWriter) -> None:
     async def impatient() -> None:
         gate.open_again.clear()
         with pytest.raises(TimeoutError):
@@ -215,9 +217,9 @@ def test_giving_up_waiting_does_not_take_it_back(place: Path, gate: Gate, book: 
 def test_who_has_waited_too_long_is_told_and_nothing_is_recorded_behind_it(
     place: Path, gate: Gate, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "APPEND_WAIT", 0.2)
-    told: list[Failed] = []
-    book = Book(log, told.append)
+    monkeypatch.setattr(writer, "APPEND_TIMEOUT", 0.2)
+    told: list[LogFailed] = []
+    book = LogWriter(log, told.append)
 
     async def patient() -> tuple[BaseException, ...]:
         await book.append(note("in time"))
@@ -226,20 +228,20 @@ def test_who_has_waited_too_long_is_told_and_nothing_is_recorded_behind_it(
         await asyncio.to_thread(gate.waits.wait, 10)
         second = asyncio.create_task(book.append(note("behind it"), note("and this")))
         outcomes = await asyncio.gather(first, second, return_exceptions=True)
-        with pytest.raises(Late):
+        with pytest.raises(AppendTimeout):
             await book.append(note("later"))
         return tuple(one for one in outcomes if isinstance(one, BaseException))
 
     problems = asyncio.run(patient())
-    assert [type(one) for one in problems] == [Late, Late]
+    assert [type(one) for one in problems] == [AppendTimeout, AppendTimeout]
     words = "nothing is recorded any more since: the disk has not answered for 0.2 s"
     assert words in str(problems[0])
     assert book.failed is problems[0]
     assert told == [book.failed]
-    with pytest.raises(Late):
-        book.hand_in(note("later"))
+    with pytest.raises(AppendTimeout):
+        book.submit(note("later"))
     gate.open_again.set()
-    with pytest.raises(Late):
+    with pytest.raises(AppendTimeout):
         book.close_now()
     # As a kill would leave it: what the disk had begun with, and not a word more.
     assert [data for _, data in handed_in(place)] == [
@@ -250,7 +252,7 @@ def test_who_has_waited_too_long_is_told_and_nothing_is_recorded_behind_it(
     begun(place).close()
 
 
-def test_no_timer_stays_behind_where_nobody_waits(book: Book, gate: Gate) -> None:
+def test_no_timer_stays_behind_where_nobody_waits(book: LogWriter, gate: Gate) -> None:
     def running() -> int:
         scheduled: list[asyncio.TimerHandle] = vars(asyncio.get_running_loop())["_scheduled"]
         return sum(not timer.cancelled() for timer in scheduled)
@@ -272,37 +274,37 @@ def test_what_comes_back_too_late_is_nobodys_any_more(
     gate: Gate, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread that shares the write with who was told that nobody knows is told the same."""
-    monkeypatch.setattr(writer, "APPEND_WAIT", 0.1)
-    book = Book(log)
+    monkeypatch.setattr(writer, "APPEND_TIMEOUT", 0.1)
+    book = LogWriter(log)
 
     async def impatient() -> None:
-        with pytest.raises(Late):
+        with pytest.raises(AppendTimeout):
             await book.append(note("together with it"))
 
     gate.open_again.clear()
-    first = book.hand_in(note("first"))
+    first = book.submit(note("first"))
     assert gate.waits.wait(10)
-    shared = book.hand_in(note("handed in"))
+    shared = book.submit(note("handed in"))
     asyncio.run(impatient())
     gate.open_again.set()
     for one in (first, shared):
-        with pytest.raises(Late):
+        with pytest.raises(AppendTimeout):
             one.result(10)
-    with pytest.raises(Late):
+    with pytest.raises(AppendTimeout):
         book.close_now()
 
 
-def test_closing_records_what_waits(place: Path, gate: Gate, book: Book) -> None:
+def test_closing_records_what_waits(place: Path, gate: Gate, book: LogWriter) -> None:
     gate.open_again.clear()
-    waiting = [book.hand_in(note(f"{at}")) for at in range(5)]
+    waiting = [book.submit(note(f"{at}")) for at in range(5)]
     closing = threading.Thread(target=book.close_now)
     closing.start()
     gate.open_again.set()
     closing.join(20)
     assert [one.result(1)[0].seq for one in waiting] == [5, 6, 7, 8, 9]
     assert kinds(everything(place))[-2:] == ["closed", "checkpoint"]
-    with pytest.raises(Failed, match="it is closed"):
-        book.hand_in(note("late"))
+    with pytest.raises(LogFailed, match="it is closed"):
+        book.submit(note("late"))
     asyncio.run(book.close())
 
 
@@ -316,42 +318,42 @@ def test_a_fault_of_ours_leaves_nobody_waiting(
         raise ZeroDivisionError("a fault of ours")
 
     monkeypatch.setattr(log, "write_ready", broken)
-    book = Book(log)
-    with pytest.raises(Failed, match="a fault of ours"):
-        book.hand_in(note("lost")).result(10)
-    with pytest.raises(Failed, match="a fault of ours"):
+    book = LogWriter(log)
+    with pytest.raises(LogFailed, match="a fault of ours"):
+        book.submit(note("lost")).result(10)
+    with pytest.raises(LogFailed, match="a fault of ours"):
         book.close_now()
-    with pytest.raises(Failed, match="a fault of ours"):
-        book.hand_in(note("later"))
+    with pytest.raises(LogFailed, match="a fault of ours"):
+        book.submit(note("later"))
     assert seen == ["a fault of ours"]
     assert "closed" not in kinds(everything(place))
 
 
-def test_what_is_no_text_or_no_number_is_refused_at_once(book: Book) -> None:
+def test_what_is_no_text_or_no_number_is_refused_at_once(book: LogWriter) -> None:
     with pytest.raises(UnicodeEncodeError):
-        book.hand_in(Entry("note", By("dealer", "\ud800"), {}))
+        book.submit(RecordEntry("note", RecordActor("dealer", "\ud800"), {}))
     with pytest.raises(ValueError, match="allowed: 0 to"):
-        book.hand_in(note("x", round=2**70))
-    assert len(book.hand_in(note("all is well")).result(10)) == 1
+        book.submit(note("x", round=2**70))
+    assert len(book.submit(note("all is well")).result(10)) == 1
 
 
 def test_nothing_is_recorded_before_what_came_first(
-    place: Path, gate: Gate, log: Log, book: Book, monkeypatch: pytest.MonkeyPatch
+    place: Path, gate: Gate, log: Log, book: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate.open_again.clear()
-    first = book.hand_in(note("first"))
+    first = book.submit(note("first"))
     assert gate.waits.wait(10)
-    large, small = book.hand_in(note("large")), book.hand_in(note("small"))
+    large, small = book.submit(note("large")), book.submit(note("small"))
     real = log.write_ready
 
-    def full(entries: list[Ready]) -> object:
+    def full(entries: list[EncodedEntry]) -> object:
         if len(entries) > 1 or b"small" not in entries[0].rest:
-            raise NoRoom(place, "there is no room", "make some")
+            raise DiskFull(place, "there is no room", "make some")
         return real(entries)
 
     monkeypatch.setattr(log, "write_ready", full)
     gate.open_again.set()
     assert first.result(10)
     for one in (large, small):
-        with pytest.raises(NoRoom):
+        with pytest.raises(DiskFull):
             one.result(10)

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from controller.audit.format.data_fields import BadData
-from controller.audit.format.records import Entry, Kind
-from controller.audit.log import Book
+from controller.audit.format.records import Kind, RecordEntry
+from controller.audit.log import LogWriter
 from controller.audit.read.reader import read_segment
 from drivers.devices import SealedCard
 from tests.support.audit.record.table import ANN, begun, handed_in, note
@@ -24,8 +24,8 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def book(place: Path) -> Iterator[Book]:
-    book = Book(begun(place, size=256 * 1024))
+def book(place: Path) -> Iterator[LogWriter]:
+    book = LogWriter(begun(place, size=256 * 1024))
     yield book
     book.close_now()
 
@@ -76,13 +76,13 @@ AROUND.append(AROUND)
     ],
 )
 def test_what_a_record_cannot_hold_is_refused_before_anything_is_written(
-    data: object, words: str, place: Path, book: Book
+    data: object, words: str, place: Path, book: LogWriter
 ) -> None:
     before = read_segment(place, 1).buffer
-    mixed = Entry("device", ANN, {"what": "it", "data": data})
+    mixed = RecordEntry("device", ANN, {"what": "it", "data": data})
     for group in ((mixed,), (note("with it"), mixed)):
         with pytest.raises(BadData) as refused:
-            book.hand_in(*group)
+            book.submit(*group)
         assert words.replace("data", "data.data", 1) in str(refused.value) or (
             words.startswith("is nested") and words in str(refused.value)
         )
@@ -91,10 +91,10 @@ def test_what_a_record_cannot_hold_is_refused_before_anything_is_written(
     with pytest.raises(BadData):
         asyncio.run(appended(book, mixed))
     assert read_segment(place, 1).buffer == before
-    assert len(book.hand_in(note("all is well")).result(10)) == 1
+    assert len(book.submit(note("all is well")).result(10)) == 1
 
 
-async def appended(book: Book, entry: Entry) -> None:
+async def appended(book: LogWriter, entry: RecordEntry) -> None:
     await book.append(entry)
 
 
@@ -111,13 +111,13 @@ async def appended(book: Book, entry: Entry) -> None:
     ],
 )
 def test_what_is_no_data_of_its_kind_is_refused(
-    kind: Kind, data: object, words: str, book: Book
+    kind: Kind, data: object, words: str, book: LogWriter
 ) -> None:
     with pytest.raises(BadData, match=f"data is none of a {kind}: .*{words}"):
-        book.hand_in(Entry(kind, ANN, data))
+        book.submit(RecordEntry(kind, ANN, data))
 
 
-def test_what_a_record_can_hold_comes_back_as_it_was(place: Path, book: Book) -> None:
+def test_what_a_record_can_hold_comes_back_as_it_was(place: Path, book: LogWriter) -> None:
     data = {
         "what": "all",
         "least": -(2**63),
@@ -130,7 +130,7 @@ def test_what_a_record_can_hold_comes_back_as_it_was(place: Path, book: Book) ->
         "as it is": msgspec.Raw(b'{"a":[1]}'),
         "deep": nested(50),
     }
-    book.hand_in(Entry("device", ANN, data)).result(10)
+    book.submit(RecordEntry("device", ANN, data)).result(10)
     ((_, found),) = handed_in(place)
     wanted = {
         **data,

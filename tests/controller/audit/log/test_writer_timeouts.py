@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from controller.audit.log.writer import Deadlines
+from controller.audit.log.writer import TimeoutQueue
 
 MINUTE = 60.0
 
@@ -35,13 +35,13 @@ Waits = asyncio.Future[str]
 
 
 def run(
-    loop: Hands, story: Callable[[Deadlines[str], list[Waits]], Awaitable[None]]
+    loop: Hands, story: Callable[[TimeoutQueue[str], list[Waits]], Awaitable[None]]
 ) -> list[Waits]:
     """Those that were too late, in their order."""
     late: list[Waits] = []
 
     async def told() -> None:
-        await story(Deadlines(loop, late.append), late)
+        await story(TimeoutQueue(loop, late.append), late)
 
     loop.run_until_complete(told())
     return late
@@ -56,7 +56,7 @@ async def turns() -> None:
 def test_each_is_late_by_its_own_time_and_those_that_were_answered_are_not(loop: Hands) -> None:
     first, second, answered, given_up, third = (loop.create_future() for _ in range(5))
 
-    async def story(there: Deadlines[str], late: list[Waits]) -> None:
+    async def story(there: TimeoutQueue[str], late: list[Waits]) -> None:
         there.watch(first, MINUTE)
         loop.now += 1
         there.watch(answered, MINUTE)
@@ -85,7 +85,7 @@ def test_each_is_late_by_its_own_time_and_those_that_were_answered_are_not(loop:
 
 
 def test_there_is_one_timer_while_somebody_waits_and_none_else(loop: Hands) -> None:
-    async def story(there: Deadlines[str], late: list[Waits]) -> None:
+    async def story(there: TimeoutQueue[str], late: list[Waits]) -> None:
         for _ in range(3):
             waits = [loop.create_future() for _ in range(64)]
             for one in waits:

@@ -15,10 +15,17 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from controller.audit.format.certificates import certificate
 from controller.audit.format.merkle import Leaves, leaf_hash
-from controller.audit.format.notes import Checkpoint, signed
-from controller.audit.proofs import Proof, Proved, check_proof, last_signed, packed, prove
-from controller.audit.proofs.proof_file import ProofProblem, unpacked
-from controller.audit.proofs.prover import Older
+from controller.audit.format.notes import Checkpoint, format_note
+from controller.audit.proofs import (
+    Proof,
+    ProvedRecord,
+    check_proof,
+    encode_proof,
+    last_signed,
+    prove,
+)
+from controller.audit.proofs.proof_file import ProofProblem, decode_proof
+from controller.audit.proofs.prover import OlderSize
 from controller.audit.read.reader import records
 from tests.support.audit.tools.outside import bytes_of, origin_of, table_key, whole
 from tests.support.audit.tools.signers import BOOT, ORIGIN, TABLE_KEY, signing_key
@@ -30,7 +37,7 @@ Json = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def proof(whole: Path) -> Proof:
-    return prove(whole, [3, 30], last_signed(whole), [Older(17), Older(64)])
+    return prove(whole, [3, 30], last_signed(whole), [OlderSize(17), OlderSize(64)])
 
 
 def no_more(found: Json) -> None:
@@ -115,10 +122,10 @@ def claims_a_checkpoint(found: Json) -> None:
 def test_a_proof_that_was_altered_proves_nothing(
     harm: Callable[[Json], None], words: str, proof: Proof, whole: Path
 ) -> None:
-    found: Json = json.loads(packed(proof))
+    found: Json = json.loads(encode_proof(proof))
     harm(found)
     with pytest.raises(ProofProblem, match=words):
-        check_proof("p", unpacked("p", json.dumps(found).encode()), table_key(whole))
+        check_proof("p", decode_proof("p", json.dumps(found).encode()), table_key(whole))
 
 
 def by_strangers(records_: list[str], origin: str = ORIGIN) -> Proof:
@@ -127,13 +134,13 @@ def by_strangers(records_: list[str], origin: str = ORIGIN) -> Proof:
     text = Checkpoint(origin, leaves.size, leaves.root(leaves.size)).text()
     boot, table = signing_key(origin), signing_key(f"{origin}/table")
     proved = tuple(
-        Proved(at + 1, record, tuple(one.hex() for one in leaves.inclusion(at, leaves.size)))
+        ProvedRecord(at + 1, record, tuple(one.hex() for one in leaves.inclusion(at, leaves.size)))
         for at, record in enumerate(records_)
     )
     return Proof(
         "holecard proof 1",
         origin,
-        signed(text, boot.sign(text)),
+        format_note(text, boot.sign(text)),
         certificate(origin, BOOT, boot.verifier.key, 2, table),
         proved,
         (),
@@ -163,19 +170,19 @@ def test_another_table_proves_nothing_of_ours(whole: Path) -> None:
 )
 def test_what_is_no_proof_is_told(data: bytes) -> None:
     with pytest.raises(ProofProblem, match="is no proof"):
-        unpacked("p", data)
+        decode_proof("p", data)
 
 
 def test_a_proof_has_nothing_more_in_it(proof: Proof) -> None:
-    found: Json = json.loads(packed(proof))
+    found: Json = json.loads(encode_proof(proof))
     found["note"] = "trust me"
     with pytest.raises(ProofProblem, match="is no proof"):
-        unpacked("p", json.dumps(found).encode())
+        decode_proof("p", json.dumps(found).encode())
 
 
 def test_a_proof_is_checked_by_hand_from_the_page(proof: Proof, whole: Path) -> None:
     """With hashes and Ed25519 only: as somebody would who has nothing of ours."""
-    found: Json = json.loads(packed(proof))
+    found: Json = json.loads(encode_proof(proof))
     public = base64.b64decode(str(table_key(whole)).split("+", 2)[2])[1:]
     boot_key = base64.b64decode(by_hand(found["certificate"], public)[3])
     origin, size, root = by_hand(found["checkpoint"], boot_key)

@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.errors import CannotProve, Damaged, RecordProblem
-from controller.audit.format.notes import Checkpoint, SigningKey, signed
+from controller.audit.errors import CannotProve, RecordDamaged, RecordProblem
+from controller.audit.format.notes import Checkpoint, SigningKey, format_note
 from controller.audit.format.segments import segment_file
 from controller.audit.proofs import (
-    Hashes,
     Proof,
+    TreeHashes,
     check_proof,
+    encode_proof,
     last_signed,
-    packed,
     prove,
     signed_as,
 )
-from controller.audit.proofs.proof_file import ProofProblem, unpacked
-from controller.audit.proofs.prover import Older, seqs_of_round
+from controller.audit.proofs.proof_file import ProofProblem, decode_proof
+from controller.audit.proofs.prover import OlderSize, seqs_of_round
 from controller.audit.read.reader import segments
 from controller.audit.read.signatures import BadSignature
 from tests.support.audit.record import growing
@@ -50,7 +50,7 @@ __all__ = ["whole"]
 Json = dict[str, Any]
 
 
-def proof_of(record: Path, *seqs: int, older: tuple[Older, ...] = ()) -> Proof:
+def proof_of(record: Path, *seqs: int, older: tuple[OlderSize, ...] = ()) -> Proof:
     return prove(record, seqs, last_signed(record), older)
 
 
@@ -88,7 +88,7 @@ def test_only_the_segments_from_there_on_are_read(whole: Path) -> None:
 
 def test_every_older_tree_is_proved(whole: Path) -> None:
     data, said = bytes_of(whole), last_signed(whole).checkpoint
-    older = tuple(Older(size) for size in range(1, said.size + 1))
+    older = tuple(OlderSize(size) for size in range(1, said.size + 1))
     proof = proof_of(whole, older=older)
     assert not proof.records
     for one in proof.grown:
@@ -106,8 +106,8 @@ def test_whatever_is_asked_for_checks(data: st.DataObject, whole: Path) -> None:
     seqs, sizes = data.draw(some), data.draw(some)
     if not seqs | sizes:
         return
-    proof = proof_of(whole, *seqs, older=tuple(map(Older, sorted(sizes))))
-    found = check_proof("p", unpacked("p", packed(proof)), table_key(whole))
+    proof = proof_of(whole, *seqs, older=tuple(map(OlderSize, sorted(sizes))))
+    found = check_proof("p", decode_proof("p", encode_proof(proof)), table_key(whole))
     assert [one.seq for one in found.records] == sorted(seqs)
     assert found.checkpoint.root == root_of(whole, size)
 
@@ -142,7 +142,7 @@ def test_a_round_at_hand_is_proved_as_far_as_it_is_signed(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("seqs", "sizes"), [([0], []), ([-3], []), ([1], [0]), ([], [9999])])
 def test_what_is_not_there_is_not_proved(seqs: list[int], sizes: list[int], whole: Path) -> None:
     with pytest.raises(CannotProve, match="allowed: 1 to "):
-        prove(whole, seqs, last_signed(whole), [Older(size) for size in sizes])
+        prove(whole, seqs, last_signed(whole), [OlderSize(size) for size in sizes])
 
 
 def test_the_last_checkpoint_may_stand_in_the_segment_before(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_an_older_checkpoint_will_do(tmp_path: Path) -> None:
     )
     seen = check_proof("p", prove(record, [3], found), table_key(record), WITNESS.cosigner)
     assert (seen.witnessed, seen.witnessed_size) == (NOW, made.size)
-    proof = prove(record, [], last_signed(record), [Older(made.size, found)])
+    proof = prove(record, [], last_signed(record), [OlderSize(made.size, found)])
     seen = check_proof("p", proof, table_key(record), WITNESS.cosigner)
     assert seen.grown == ((made.size, made.root, True),)
     assert (seen.witnessed, seen.witnessed_size) == (NOW, made.size)
@@ -183,7 +183,7 @@ def test_a_checkpoint_that_is_not_of_the_record_is_refused(whole: Path, tmp_path
 
     def noted(size: int, root: bytes, origin: str = said.origin) -> bytes:
         text = Checkpoint(origin, size, root).text()
-        return signed(text, boot.sign(text)).encode()
+        return format_note(text, boot.sign(text)).encode()
 
     with pytest.raises(CannotProve, match="is not signed by the table"):
         signed_as(whole, "f", noted(said.size, said.root))
@@ -222,7 +222,7 @@ def test_a_snapshot_that_lies_of_what_is_before_it_proves_nothing(
     monkeypatch.setattr(
         "controller.audit.proofs.prover.segments", lambda place, start: iter([false])
     )
-    with pytest.raises(Damaged, match="have another root than is signed"):
+    with pytest.raises(RecordDamaged, match="have another root than is signed"):
         prove(record, [last.before.seq + 1], last_signed(record))
 
 
@@ -243,7 +243,7 @@ def test_a_long_record_is_proved_in_little_memory(tmp_path: Path) -> None:
     count = len(list(segments(record)))
     assert count > 8
     tracemalloc.start()
-    Hashes(record, [2], signed_).gather()
+    TreeHashes(record, [2], signed_).gather()
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 3 * 256 * 1024 + 2**20

@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from controller.audit.errors import CannotWrite
-from controller.audit.read.access_log import account, look, looks_file
+from controller.audit.read.access_log import access_log_file, account, log_access
 
 
 def lines(record: Path) -> list[dict[str, object]]:
-    text = looks_file(record).read_text("utf-8")
+    text = access_log_file(record).read_text("utf-8")
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
 def test_each_look_is_a_line(tmp_path: Path) -> None:
     record = tmp_path / "mega-1"
     record.mkdir()
-    first = look(record, "show", "round 3", who="Eve", reason='a "complaint"\n')
-    look(record, "tail", "all")
+    first = log_access(record, "show", "round 3", who="Eve", reason='a "complaint"\n')
+    log_access(record, "tail", "all")
     one, two = lines(record)
     assert (one["who"], one["what"], one["of"]) == ("Eve", "show", "round 3")
     assert one["utc"] == first.utc
@@ -39,19 +39,19 @@ def test_it_lies_beside_the_record_whatever_that_is_called_by(
     (tmp_path / "mega-1").mkdir()
     (tmp_path / "link").symlink_to("mega-1")
     monkeypatch.chdir(tmp_path)
-    look(Path(way), "show", "all")
-    assert looks_file(Path(way)) == tmp_path / "mega-1.looks.jsonl"
+    log_access(Path(way), "show", "all")
+    assert access_log_file(Path(way)) == tmp_path / "mega-1.looks.jsonl"
     assert len(lines(tmp_path / "mega-1")) == 1
     monkeypatch.chdir(tmp_path / "mega-1")
-    look(Path("."), "show", "all")
+    log_access(Path("."), "show", "all")
     assert len(lines(tmp_path / "mega-1")) == 2
 
 
 def test_a_line_that_power_has_cut_short_is_ended(tmp_path: Path) -> None:
-    look(tmp_path / "r", "show", "all")
-    file = looks_file(tmp_path / "r")
+    log_access(tmp_path / "r", "show", "all")
+    file = access_log_file(tmp_path / "r")
     file.write_bytes(file.read_bytes()[:-9])
-    look(tmp_path / "r", "tail", "all")
+    log_access(tmp_path / "r", "tail", "all")
     texts = file.read_text("utf-8").splitlines()
     assert len(texts) == 2
     assert json.loads(texts[1])["what"] == "tail"
@@ -66,32 +66,32 @@ def test_where_there_is_no_room_that_is_what_to_make(
 
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(CannotWrite) as caught:
-        look(tmp_path / "r", "show", "all")
+        log_access(tmp_path / "r", "show", "all")
     monkeypatch.undo()
     assert "make room" in caught.value.todo
     assert "let this user" not in caught.value.todo
-    assert looks_file(tmp_path / "r").read_bytes() == b""
+    assert access_log_file(tmp_path / "r").read_bytes() == b""
 
 
 def test_the_group_writes_it_too_and_nobody_else_reads_it(tmp_path: Path) -> None:
     before = os.umask(0o007)
     try:
-        look(tmp_path / "r", "show", "all")
+        log_access(tmp_path / "r", "show", "all")
     finally:
         os.umask(before)
-    assert stat.S_IMODE(looks_file(tmp_path / "r").stat().st_mode) == 0o660
+    assert stat.S_IMODE(access_log_file(tmp_path / "r").stat().st_mode) == 0o660
 
 
 def test_where_it_cannot_be_written_nobody_looks(tmp_path: Path) -> None:
     with pytest.raises(CannotWrite, match="cannot be written: no such file"):
-        look(tmp_path / "nowhere" / "r", "show", "all")
-    looks_file(tmp_path / "r").mkdir()
+        log_access(tmp_path / "nowhere" / "r", "show", "all")
+    access_log_file(tmp_path / "r").mkdir()
     with pytest.raises(CannotWrite, match="is a directory"):
-        look(tmp_path / "r", "show", "all")
+        log_access(tmp_path / "r", "show", "all")
     (tmp_path / "x").write_text("")
-    looks_file(tmp_path / "s").symlink_to(tmp_path / "x")
+    access_log_file(tmp_path / "s").symlink_to(tmp_path / "x")
     with pytest.raises(CannotWrite):
-        look(tmp_path / "s", "show", "all")
+        log_access(tmp_path / "s", "show", "all")
     assert (tmp_path / "x").read_text() == ""
 
 
@@ -99,8 +99,8 @@ def test_where_it_cannot_be_written_nobody_looks(tmp_path: Path) -> None:
 def test_a_line_that_did_not_find_room_is_taken_back(
     short: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look(tmp_path / "r", "show", "all")
-    before = looks_file(tmp_path / "r").read_bytes()
+    log_access(tmp_path / "r", "show", "all")
+    before = access_log_file(tmp_path / "r").read_bytes()
     write = os.write
 
     def full(fd: int, data: bytes) -> int:
@@ -111,6 +111,6 @@ def test_a_line_that_did_not_find_room_is_taken_back(
 
     monkeypatch.setattr(os, "write" if short else "fsync", full if short else broken)
     with pytest.raises(CannotWrite):
-        look(tmp_path / "r", "show", "all")
+        log_access(tmp_path / "r", "show", "all")
     monkeypatch.undo()
-    assert looks_file(tmp_path / "r").read_bytes() == before
+    assert access_log_file(tmp_path / "r").read_bytes() == before

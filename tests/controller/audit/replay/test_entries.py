@@ -10,15 +10,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from controller.audit.format.records import By, DeviceCursor, Entry, encode
-from controller.audit.replay import Made, entry
+from controller.audit.format.records import DeviceCursor, RecordActor, RecordEntry, encode
+from controller.audit.replay import DecisionData, event_entry
 from controller.audit.replay.entries import (
     EFFECTS,
-    TurnedDown,
-    decision,
+    RefusalData,
+    decision_entry,
     read_decision,
     read_refusal,
-    refusal,
+    refusal_entry,
     signs,
 )
 from controller.games import DEALER, SHOE, player
@@ -42,11 +42,11 @@ _ROUNDS: Final = 40
 
 
 def test_a_decision_has_event_rows_and_effects_and_the_state_for_the_next_snapshot() -> None:
-    made = decision(DEALT, TAKEN, cursor=CURSOR, sealed=SEALED, cause=12)
-    assert made == Entry(
+    made = decision_entry(DEALT, TAKEN, cursor=CURSOR, sealed=SEALED, cause=12)
+    assert made == RecordEntry(
         "decision",
-        By("device", "shoe"),
-        Made(DEALT, TAKEN.rows, TAKEN.effects, SEALED),
+        RecordActor("device", "shoe"),
+        DecisionData(DEALT, TAKEN.rows, TAKEN.effects, SEALED),
         4,
         12,
         CURSOR,
@@ -69,13 +69,18 @@ def test_a_decision_has_event_rows_and_effects_and_the_state_for_the_next_snapsh
 def test_a_refusal_has_why_and_changes_no_state() -> None:
     event = events.Hit(player(3), 3, 0)
     answer = Refused("not_in_turn", "seat 3 is not in turn")
-    made = entry(event, answer, State(round=9), cursor=CURSOR)
-    assert made == Entry(
-        "refusal", By("player", "seat-3", 3), TurnedDown(event, *answer_of(answer)), 9, 0, CURSOR
+    made = event_entry(event, answer, State(round=9), cursor=CURSOR)
+    assert made == RecordEntry(
+        "refusal",
+        RecordActor("player", "seat-3", 3),
+        RefusalData(event, *answer_of(answer)),
+        9,
+        0,
+        CURSOR,
     )
     assert made.state is None
     assert not made.sign
-    assert read_refusal(as_read(made)) == TurnedDown(event, answer.id, answer.why)
+    assert read_refusal(as_read(made)) == RefusalData(event, answer.id, answer.why)
 
 
 def answer_of(answer: Refused) -> tuple[str, str]:
@@ -85,18 +90,18 @@ def answer_of(answer: Refused) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("actor", "who"),
     [
-        (DEALER, By("dealer", "dealer")),
-        (Actor("floor", "Eve"), By("floor", "Eve")),
-        (player(5), By("player", "seat-5", 5)),
-        (Actor("surveillance", "Sam"), By("surveillance", "Sam")),
-        (Actor("technician", "Tom"), By("technician", "Tom")),
-        (SHOE, By("device", "shoe")),
+        (DEALER, RecordActor("dealer", "dealer")),
+        (Actor("floor", "Eve"), RecordActor("floor", "Eve")),
+        (player(5), RecordActor("player", "seat-5", 5)),
+        (Actor("surveillance", "Sam"), RecordActor("surveillance", "Sam")),
+        (Actor("technician", "Tom"), RecordActor("technician", "Tom")),
+        (SHOE, RecordActor("device", "shoe")),
     ],
 )
-def test_whoever_brings_the_event_did_it(actor: Actor, who: By) -> None:
+def test_whoever_brings_the_event_did_it(actor: Actor, who: RecordActor) -> None:
     event = events.FloorCalled(actor)
-    assert decision(event, TAKEN).by == who
-    assert refusal(event, Refused("no", "no"), State()).by == who
+    assert decision_entry(event, TAKEN).by == who
+    assert refusal_entry(event, Refused("no", "no"), State()).by == who
 
 
 @pytest.mark.parametrize(
@@ -118,7 +123,7 @@ def test_a_checkpoint_is_wanted_where_the_page_says_so(
 ) -> None:
     assert signs((effects.ShoeLock(True), effect)) is wanted
     answer = replace(TAKEN, effects=(effects.ShoeLock(True), effect))
-    assert decision(events.Cleared(DEALER), answer).sign is wanted
+    assert decision_entry(events.Cleared(DEALER), answer).sign is wanted
     assert not signs(())
 
 
@@ -173,11 +178,11 @@ def test_all_that_is_recorded_is_read_back_as_it_was() -> None:
     ],
 )
 def test_what_is_no_decision_is_not_read_as_one(data: bytes, why: str) -> None:
-    record = replace(as_read(decision(events.Cleared(DEALER), TAKEN)), data=msgspec.Raw(data))
+    record = replace(as_read(decision_entry(events.Cleared(DEALER), TAKEN)), data=msgspec.Raw(data))
     with pytest.raises(msgspec.DecodeError, match=why):
         read_decision(record)
 
 
 def test_one_kind_is_not_read_as_the_other() -> None:
     with pytest.raises(ValueError, match="no refusal"):
-        read_refusal(as_read(decision(events.Cleared(DEALER), TAKEN)))
+        read_refusal(as_read(decision_entry(events.Cleared(DEALER), TAKEN)))

@@ -10,18 +10,18 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from controller.audit.format.records import By, Entry, Identity, encode
-from controller.audit.log import Log, Opening
+from controller.audit.format.records import BootIdentity, RecordActor, RecordEntry, encode
+from controller.audit.log import Log, RecordOpening
 from controller.audit.read.reader import records
 from controller.audit.replay import (
-    Made,
+    DecisionData,
     OtherProcedure,
     at_rest,
     identity_of,
     procedure_of,
     software_name,
 )
-from controller.audit.replay.replay import Folded
+from controller.audit.replay.replay import ReplayedState
 from controller.games import FLOOR, SECOND
 from controller.procedure.engine import Procedure
 from controller.procedure.model import effects, events
@@ -44,13 +44,13 @@ def place(tmp_path: Path) -> Path:
 # --- another procedure ------------------------------------------------------------------------
 
 
-def other(game: Game, *, code: str = OTHER_CODE) -> Identity:
+def other(game: Game, *, code: str = OTHER_CODE) -> BootIdentity:
     """A boot of other code, for all that the record says."""
     return replace(identity_of(TABLE, game), code=code, software="holecard 0.0.1")
 
 
-def boot_of(place: Path, identity: Identity, state: State | None = None) -> Log:
-    opening = Opening.at(place, table=TABLE)
+def boot_of(place: Path, identity: BootIdentity, state: State | None = None) -> Log:
+    opening = RecordOpening.at(place, table=TABLE)
     last = opening.last
     clock = FakeClock() if last is None else FakeClock(last.utc + 10**9)
     return Log.begin(opening, identity, TABLE_KEY, state=state, clock=clock, size=SMALL)
@@ -144,7 +144,13 @@ def test_between_rounds_another_game_begins_with_a_closed_table(place: Path, wha
     after = Procedure(next_game).step(found.now, events.TableOpened(FLOOR, 0, SECOND))
     assert isinstance(after, Decision)
     event = events.TableOpened(FLOOR, 0, SECOND)
-    log.write([Entry("decision", ANN, Made(event, after.rows, after.effects), state=after.state)])
+    log.write(
+        [
+            RecordEntry(
+                "decision", ANN, DecisionData(event, after.rows, after.effects), state=after.state
+            )
+        ]
+    )
     log.close()
     assert folded(place, next_game).now == after.state
     # Back to the first game: it is closed once more.
@@ -167,7 +173,7 @@ def test_other_code_may_say_what_we_have_no_word_for(place: Path) -> None:
     game = game_as_it_is("classic")
     log = boot_of(place, other(game))
     data = {"event": {"type": "Moonlit"}, "rows": ["moon"], "effects": [{"type": "Howl", "at": 3}]}
-    log.write([Entry("decision", By("dealer", "Ann"), data, 7)])
+    log.write([RecordEntry("decision", RecordActor("dealer", "Ann"), data, 7)])
     log.close()
     with pytest.raises(OtherProcedure):
         folded(place, game)
@@ -177,9 +183,9 @@ def test_other_code_may_say_what_we_have_no_word_for(place: Path) -> None:
         "effects": [plain(effects.Prompt(effects.Tell.OPEN_TABLE))],
     }
     log = boot_of(place, other(game))
-    log.write([Entry("decision", ANN, closed, 8), Entry("refusal", ANN, {"odd": 1}, 8)])
+    log.write([RecordEntry("decision", ANN, closed, 8), RecordEntry("refusal", ANN, {"odd": 1}, 8)])
     log.close()
-    assert folded(place, game) == Folded(State(round=8), _last(place), 0, 3)
+    assert folded(place, game) == ReplayedState(State(round=8), _last(place), 0, 3)
 
 
 def _last(place: Path) -> int:
@@ -205,7 +211,7 @@ def test_a_snapshot_of_other_code_tells_where_the_table_rests(
     """The record goes on in a segment whose snapshot is all that there is to read."""
     game = game_as_it_is("classic")
     log = boot_of(place, other(game))
-    told = Entry("note", ANN, {"text": "x" * 1000}, 4)
+    told = RecordEntry("note", ANN, {"text": "x" * 1000}, 4)
     log._state = Raw(state)  # type: ignore[assignment]
     while log._number < 2:
         log.write([told])

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from controller.audit.format.hole_cards import NONCE_SIZE, Opening, check, opened_card, opening
+from controller.audit.format.hole_cards import NONCE_SIZE, CardOpening, check, opened_card, opening
 from controller.audit.format.records import DeviceCursor, encode
 from controller.audit.read.reader import records, segments
-from controller.audit.replay import entry
-from controller.audit.replay.entries import decision
+from controller.audit.replay import event_entry
+from controller.audit.replay.entries import decision_entry
 from controller.audit.simulate.vault import RecordingVault
 from controller.games import SHOE
 from controller.procedure.engine import Procedure
@@ -68,7 +68,7 @@ def test_a_hidden_card_is_recorded_bound_and_sealed_or_not_at_all(
     event: Event, cursor: DeviceCursor | None, sealed: str
 ) -> None:
     with pytest.raises(ValueError, match=r"without|nothing of a"):
-        decision(event, TAKEN, cursor=cursor, sealed=sealed)
+        decision_entry(event, TAKEN, cursor=cursor, sealed=sealed)
 
 
 @example(COMMITMENT, "0" * 138 + "1=", HoleDealt)
@@ -82,14 +82,14 @@ def test_whatever_stands_there_of_a_hidden_card_has_one_form_and_one_length(
     commitment: str, sealed: str, kind: type[HoleDealt | events.ErrorCardDrawn]
 ) -> None:
     try:
-        made = decision(kind(SHOE, commitment), TAKEN, cursor=CURSOR, sealed=sealed)
+        made = decision_entry(kind(SHOE, commitment), TAKEN, cursor=CURSOR, sealed=sealed)
     except ValueError:
         right = re.fullmatch("[0-9a-f]{64}", commitment) and len(_unbase64(sealed)) == 104
         assert not right
         return
     assert bytes.fromhex(commitment).hex() == commitment
     assert len(_unbase64(sealed)) == 104
-    usual = decision(kind(SHOE, COMMITMENT), TAKEN, cursor=CURSOR, sealed=SEALED)
+    usual = decision_entry(kind(SHOE, COMMITMENT), TAKEN, cursor=CURSOR, sealed=SEALED)
     assert len(encode(made)) == len(encode(usual))
 
 
@@ -103,13 +103,13 @@ def _unbase64(text: str) -> bytes:
 
 
 def test_a_card_from_beside_the_shoe_was_bound_and_sealed_when_it_was_drawn() -> None:
-    made = decision(HoleDealt(SHOE, COMMITMENT, True), TAKEN)
+    made = decision_entry(HoleDealt(SHOE, COMMITMENT, True), TAKEN)
     assert b"sealed" not in encode(made.data)
 
 
 def test_what_was_refused_has_nothing_sealed() -> None:
     with pytest.raises(ValueError, match="nothing sealed"):
-        entry(DEALT, Refused("no", "no"), State(), sealed=SEALED)
+        event_entry(DEALT, Refused("no", "no"), State(), sealed=SEALED)
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -129,7 +129,7 @@ def test_a_reveal_before_its_time_is_recorded_without_its_card(name: str) -> Non
             event = HoleRevealed(SHOE, card, f"{card:02x}" * 56)
             answer = procedure.step(s, event)
             assert isinstance(answer, Refused)
-            made = entry(event, answer, s)
+            made = event_entry(event, answer, s)
             told.add(encode(made.data))
             assert procedure.step(s, made.data.event) == answer
         assert len(told) == 1
@@ -139,7 +139,7 @@ def test_a_reveal_before_its_time_is_recorded_without_its_card(name: str) -> Non
 def test_a_reveal_that_was_refused_in_its_time_keeps_its_card() -> None:
     lying = State(step=Step.REVEAL, hole=COMMITMENT)
     event = HoleRevealed(SHOE, 17, "00" * 56)
-    assert entry(event, Refused("no", "no"), lying).data.event == event
+    assert event_entry(event, Refused("no", "no"), lying).data.event == event
 
 
 def test_nothing_that_would_open_a_hidden_card_stands_before_its_reveal(tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ def test_what_a_vault_opens_is_what_it_committed_to() -> None:
         assert vault.checked(9) == events.HoleChecked(SHOE, is_blackjack(9, card))
         revealed = vault.revealed()
         assert isinstance(revealed, HoleRevealed)
-        opened = Opening.of_hex(revealed.opening)
+        opened = CardOpening.of_hex(revealed.opening)
         check(opened, TABLE, told.cursor, dealt.commitment, card)
         assert vault.hole == revealed.card == card
         assert (

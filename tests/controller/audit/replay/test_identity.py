@@ -14,8 +14,8 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from controller.audit.errors import Damaged
-from controller.audit.format.records import Identity, Opened
+from controller.audit.errors import RecordDamaged
+from controller.audit.format.records import BootIdentity, OpenedData
 from controller.audit.replay import PROCEDURE, identity_of, proc_of, procedure_of, source_hash
 from controller.audit.replay.identity import SOFTWARE, GameTerms, game_bytes, terms_of
 from controller.config import installed, load_table
@@ -41,9 +41,9 @@ def again(game: Game) -> Procedure:
     return found
 
 
-def opened(me: Identity) -> Opened:
+def opened(me: BootIdentity) -> OpenedData:
     """What a boot with this identity records."""
-    return Opened(
+    return OpenedData(
         f"holecard/{me.table}/00112233445566ff",
         me.software,
         me.sw,
@@ -158,7 +158,7 @@ def test_what_opened_says_of_its_game_must_fit_together() -> None:
         (msgspec.structs.replace(right, code="zz"), "is no hash"),
         (opened(bad_game), "its game cannot be read"),
     ):
-        with pytest.raises(Damaged, match=words):
+        with pytest.raises(RecordDamaged, match=words):
             procedure_of(wrong)
 
 
@@ -197,7 +197,7 @@ def test_the_hash_is_over_the_names_and_bytes_of_all_source_in_order() -> None:
     for name, content in sorted(found.items()):
         whole += len(name).to_bytes(8, "little") + name.encode()
         whole += len(content).to_bytes(8, "little") + content
-    assert "controller/sim/strategies/mega.toml" in found
+    assert "controller/sim/play/strategies/mega.toml" in found
     assert source_hash.__wrapped__(*SOFTWARE) == sha256(whole).hexdigest()
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller.audit.format.records import Entry, encode
+from controller.audit.format.records import RecordEntry, encode
 from controller.audit.read.reader import records, segments
-from controller.audit.replay import Replay
-from controller.audit.replay.replay import Folded
+from controller.audit.replay import RecordReplay
+from controller.audit.replay.replay import ReplayedState
 from controller.procedure.model.state import State
 from tests.support.audit.record.dealing import boot
 from tests.support.audit.record.folded import dealt, folded, replayed, write
@@ -29,7 +29,7 @@ def place(tmp_path: Path) -> Path:
 
 def test_a_new_record_comes_to_a_closed_table_without_a_decision(place: Path) -> None:
     found = folded(place, game_as_it_is("mega"))
-    assert found == Folded(None)
+    assert found == ReplayedState(None)
     assert found.now == State()
 
 
@@ -68,7 +68,7 @@ def test_each_snapshot_holds_the_state_that_all_before_it_comes_to(place: Path) 
     log = boot(place, table.game)
     write(log, table.entries)
     log.close()
-    replay = Replay(place)
+    replay = RecordReplay(place)
     compared = 0
     for at, record in records(place):
         if record.kind == "snapshot" and at.segment > 1:
@@ -85,7 +85,7 @@ def test_each_snapshot_holds_the_state_that_all_before_it_comes_to(place: Path) 
 def test_what_is_counted_is_what_was_made_again(place: Path) -> None:
     table = dealt("sf21x", "counted", events=60)
     log = boot(place, table.game, size=1024 * 1024)
-    write(log, [Entry("note", ANN, {"text": "before it all"}), *table.entries])
+    write(log, [RecordEntry("note", ANN, {"text": "before it all"}), *table.entries])
     log.close()
     found = folded(place, table.game)
     decisions = [made for made in table.entries if made.kind == "decision"]

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from controller.audit.errors import Damaged, RecordProblem
-from controller.audit.format.records import Entry, Opened, Place, Record
+from controller.audit.errors import RecordDamaged, RecordProblem
+from controller.audit.format.records import OpenedData, Record, RecordEntry, RecordPosition
 from controller.audit.read.reader import records, segments
-from controller.audit.replay import Disagrees, Made, Replay, identity_of
-from controller.audit.replay.entries import TurnedDown
+from controller.audit.replay import DecisionData, RecordReplay, ReplayMismatch, identity_of
+from controller.audit.replay.entries import RefusalData
 from controller.games import DEALER, player
 from controller.procedure.engine import Procedure
 from controller.procedure.model import effects as f
@@ -53,16 +53,16 @@ class Forger:
         while self.table.state.step is not Step.PAYING:
             self.table.once()
 
-    def write(self, forged: Entry) -> None:
+    def write(self, forged: RecordEntry) -> None:
         log = boot(self.place, self.game, size=1024 * 1024)
         write(log, [*self.table.entries, forged])
         log.close()
 
-    def made(self, event: events.Event) -> Entry:
+    def made(self, event: events.Event) -> RecordEntry:
         answer = self.procedure.step(self.table.state, event)
         assert isinstance(answer, Decision)
-        data = Made(event, answer.rows, answer.effects)
-        return Entry("decision", ANN, data, answer.state.round, state=answer.state)
+        data = DecisionData(event, answer.rows, answer.effects)
+        return RecordEntry("decision", ANN, data, answer.state.round, state=answer.state)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def forger(place: Path) -> Forger:
 
 
 def refused(forger: Forger) -> str:
-    with pytest.raises(Disagrees) as found:
+    with pytest.raises(ReplayMismatch) as found:
         folded(forger.place, forger.game)
     last = max(record.seq for _, record in records(forger.place) if record.kind in EVENTS)
     assert f"seq {last}: round " in found.value.what
@@ -79,7 +79,7 @@ def refused(forger: Forger) -> str:
     return found.value.what
 
 
-def paid_more(data: Made) -> Made:
+def paid_more(data: DecisionData) -> DecisionData:
     effects = tuple(
         replace(effect, returned=effect.returned + 100) if isinstance(effect, f.Settled) else effect
         for effect in data.effects
@@ -88,7 +88,7 @@ def paid_more(data: Made) -> Made:
     return replace(data, effects=effects)
 
 
-FORGERIES: Final[dict[str, tuple[Callable[[Made], Any], str]]] = {
+FORGERIES: Final[dict[str, tuple[Callable[[DecisionData], Any], str]]] = {
     "payout": (paid_more, "the rules make"),
     "rows": (lambda data: replace(data, rows=("pay_all", *data.rows)), "recorded rows pay_all, "),
     "fewer effects": (lambda data: replace(data, effects=data.effects[:-1]), "effects are record"),
@@ -119,7 +119,7 @@ def test_what_was_forged_is_named(forger: Forger, name: str) -> None:
     made = forger.made(events.Paid(DEALER, forger.table.state.due[0].moves))
     forger.write(replace(made, data=forge(made.data)))
     if words == "cannot be read":
-        with pytest.raises(Damaged, match=words):
+        with pytest.raises(RecordDamaged, match=words):
             folded(forger.place, forger.game)
     else:
         assert re.search(words, refused(forger))
@@ -132,14 +132,14 @@ def test_the_same_without_forgery_is_accepted(forger: Forger) -> None:
 
 def test_a_refusal_that_the_rules_do_not_make_is_named(forger: Forger) -> None:
     event = events.Paid(DEALER, forger.table.state.due[0].moves)
-    data = TurnedDown(event, "declared_wrong", "count again")
-    forger.write(Entry("refusal", ANN, data, forger.table.state.round))
+    data = RefusalData(event, "declared_wrong", "count again")
+    forger.write(RecordEntry("refusal", ANN, data, forger.table.state.round))
     assert "was refused (declared_wrong); the rules take it (pay" in refused(forger)
 
 
 def test_a_refusal_for_another_reason_is_named(forger: Forger) -> None:
-    data = TurnedDown(events.Cleared(DEALER), "not_to_clear", "because I say so")
-    forger.write(Entry("refusal", ANN, data, forger.table.state.round))
+    data = RefusalData(events.Cleared(DEALER), "not_to_clear", "because I say so")
+    forger.write(RecordEntry("refusal", ANN, data, forger.table.state.round))
     words = refused(forger)
     assert "because I say so" in words
     assert "the cards stay on the felt" in words
@@ -148,15 +148,15 @@ def test_a_refusal_for_another_reason_is_named(forger: Forger) -> None:
 def test_a_decision_under_the_name_of_a_refusal_is_named(forger: Forger) -> None:
     made = forger.made(events.Paid(DEALER, forger.table.state.due[0].moves))
     forger.write(replace(made, kind="refusal", state=None))
-    with pytest.raises(Damaged, match="a refusal that cannot be read"):
+    with pytest.raises(RecordDamaged, match="a refusal that cannot be read"):
         folded(forger.place, forger.game)
 
 
 @pytest.mark.parametrize("card", [-1, 52, 10**9])
 def test_what_is_no_card_is_named(forger: Forger, card: int) -> None:
     for event in (events.CardDrawn(DEALER, card), events.HoleRevealed(DEALER, card, "")):
-        data = Made(event, (), ())
-        forger.write(Entry("decision", ANN, data, 1))
+        data = DecisionData(event, (), ())
+        forger.write(RecordEntry("decision", ANN, data, 1))
         assert f"{card} is no card" in refused(forger)
         forger.place = forger.place.with_name(f"{forger.place.name}+")
 
@@ -172,13 +172,13 @@ def test_what_no_table_can_bring_is_named_and_breaks_nothing(place: Path) -> Non
             table.once()
         for kind in (events.Hit, events.Split, events.Double, events.Surrender, events.Stand):
             seat, hand = rng.choice((-(2**40), 0, 9, 2**60)), rng.choice((-1, 99, 2**60))
-            data = Made(kind(player(1), seat, hand), ("hit",), ())
+            data = DecisionData(kind(player(1), seat, hand), ("hit",), ())
             where = place / f"{step.value}-{kind.__name__}"
             where.parent.mkdir(exist_ok=True)
             log = boot(where, game, size=1024 * 1024)
-            write(log, [*table.entries, Entry("decision", ANN, data, 1)])
+            write(log, [*table.entries, RecordEntry("decision", ANN, data, 1)])
             log.close()
-            with pytest.raises(Disagrees):
+            with pytest.raises(ReplayMismatch):
                 folded(where, game)
             tried += 1
     assert tried == 20
@@ -213,13 +213,13 @@ def test_whatever_a_decision_was_altered_to_is_told_as_a_problem_of_the_record(
     for at, put, away in cuts:
         start = int(at * len(data))
         data[start : start + away] = put
-    replay = Replay(Path("record"))
+    replay = RecordReplay(Path("record"))
     replay._serve(_opened(dealt_game()))
     replay.state = before
     problem: RecordProblem | None = None
     try:
-        replay.take(Place(1, 24, 9), replace(record, data=Raw(bytes(data))))
-    except (Damaged, Disagrees) as found:
+        replay.take(RecordPosition(1, 24, 9), replace(record, data=Raw(bytes(data))))
+    except (RecordDamaged, ReplayMismatch) as found:
         problem = found
     if problem is None:
         assert replay.counted == (1, 0)
@@ -232,11 +232,11 @@ def dealt_game() -> Game:
     return some_game(Random("folding mega altered"), "mega")[0]
 
 
-def _opened(game: Game) -> Opened:
+def _opened(game: Game) -> OpenedData:
     me = identity_of(TABLE, game)
     origin = f"holecard/{TABLE}/0011223344556677"
     hashes = (me.sw, me.conf, me.proc, me.code)
-    return Opened(origin, me.software, *hashes, Raw(me.game), "", 0, 0, "direct")
+    return OpenedData(origin, me.software, *hashes, Raw(me.game), "", 0, 0, "direct")
 
 
 def test_a_snapshot_with_another_state_than_its_decisions_make_is_named(place: Path) -> None:
@@ -251,6 +251,6 @@ def test_a_snapshot_with_another_state_than_its_decisions_make_is_named(place: P
             made = replace(made, state=None)  # noqa: PLW2901
         log.write([made])
     log.close()
-    with pytest.raises(Disagrees, match="not what the decisions before it come to") as found:
+    with pytest.raises(ReplayMismatch, match="not what the decisions before it come to") as found:
         replayed(place)
     assert "segment 00000003, offset 24, " in found.value.what

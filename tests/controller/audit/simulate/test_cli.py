@@ -66,7 +66,7 @@ def test_verbose_shows_the_script_and_not_what_leads_to_it(run: Runs) -> None:
 def test_keys_of_a_table_are_used_where_they_are_named(run: Runs, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     for role in ROLES[:3]:
-        create.make(keys, role)
+        create.create_key(keys, role)
     ran = run("--record", str(run.place), "--keys", str(keys))
     assert ran.code == 0
     assert "demo" not in ran.err
@@ -83,7 +83,7 @@ def test_keys_of_a_table_are_used_where_they_are_named(run: Runs, tmp_path: Path
 def test_the_private_key_of_surveillance_is_not_wanted(run: Runs, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     for role in ROLES[:3]:
-        create.make(keys, role)
+        create.create_key(keys, role)
     (keys / "surveillance.key").unlink()
     assert run("--record", str(run.place), "--keys", str(keys)).code == 0
 

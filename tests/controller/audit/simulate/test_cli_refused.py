@@ -12,31 +12,31 @@ import pytest
 
 from controller import cli
 from controller.audit.errors import (
-    Busy,
+    AppendTimeout,
     CannotWrite,
-    Damaged,
-    Failed,
+    DiskFull,
     IndexAhead,
     IndexBusy,
     IndexDamaged,
-    IndexNoRoom,
+    IndexDiskFull,
+    IndexFileProblem,
     IndexOfOther,
-    IndexPlace,
     InUse,
-    Late,
-    Missing,
+    LogFailed,
     NoRecord,
-    NoRoom,
     OtherTable,
+    RecordDamaged,
     RecordProblem,
-    Unexplained,
+    RecordsMissing,
+    UnexplainedTail,
+    WriterBusy,
 )
 from controller.audit.files import RealDisk
 from controller.audit.format.segments import segment_file
 from controller.audit.keys import create
 from controller.audit.keys.store import ROLES
 from controller.audit.read.reader import records
-from controller.audit.replay import Disagrees, OtherProcedure
+from controller.audit.replay import OtherProcedure, ReplayMismatch
 from tests.support.audit.record.running import Runs, kinds
 from tests.support.audit.record.table import begun
 from tests.support.audit.tools.asked import verify
@@ -124,7 +124,7 @@ def test_damaged_keys_are_named_and_nothing_is_begun(
 ) -> None:
     keys = tmp_path / "keys"
     for role in ROLES[:3]:
-        create.make(keys, role)
+        create.create_key(keys, role)
     (keys / broken).write_text("scribble")
     ran = run("--record", str(run.place), "--keys", str(keys))
     assert ran.code == 2
@@ -141,7 +141,7 @@ def test_a_directory_without_keys_says_how_to_make_them(run: Runs, tmp_path: Pat
 def test_other_keys_do_not_continue_a_record(run: Runs, tmp_path: Path) -> None:
     run()
     for role in ROLES[:3]:
-        create.make(tmp_path / "keys", role)
+        create.create_key(tmp_path / "keys", role)
     ran = run("--record", str(run.place), "--keys", str(tmp_path / "keys"))
     assert ran.code == 2
     assert "was begun with another table's key" in ran.line
@@ -261,21 +261,21 @@ PROBLEMS: dict[RecordProblem, int] = {
     OtherTable("here", "what", "todo"): 2,
     InUse("here", "what", "todo"): 2,
     CannotWrite("here", "what", "todo"): 2,
-    Damaged("here", "what", "todo"): 1,
-    Missing("here", "what", "todo"): 1,
-    Unexplained("here", "what", "todo"): 1,
-    Disagrees("here", "what", "todo"): 1,
+    RecordDamaged("here", "what", "todo"): 1,
+    RecordsMissing("here", "what", "todo"): 1,
+    UnexplainedTail("here", "what", "todo"): 1,
+    ReplayMismatch("here", "what", "todo"): 1,
     OtherProcedure("here", "what", "todo"): 1,
-    Failed("here", OSError("what")): 74,
-    NoRoom("here", "what", "todo"): 74,
-    Busy("here", "what", "todo"): 74,
-    Late("here", TimeoutError("what")): 74,
+    LogFailed("here", OSError("what")): 74,
+    DiskFull("here", "what", "todo"): 74,
+    WriterBusy("here", "what", "todo"): 74,
+    AppendTimeout("here", TimeoutError("what")): 74,
     IndexAhead("here", "what", "todo"): 1,
     IndexDamaged("here", "what", "todo"): 1,
     IndexOfOther("here", "what", "todo"): 2,
-    IndexPlace("here", "what", "todo"): 2,
+    IndexFileProblem("here", "what", "todo"): 2,
     IndexBusy("here", "what", "todo"): 2,
-    IndexNoRoom("here", "what", "todo"): 74,
+    IndexDiskFull("here", "what", "todo"): 74,
 }
 
 

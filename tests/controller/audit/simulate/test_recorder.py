@@ -10,12 +10,11 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from controller.audit.format.hole_cards import Opening as CardOpening
-from controller.audit.format.hole_cards import check, opened_card
-from controller.audit.format.records import Opened, Record
-from controller.audit.log import Opening
+from controller.audit.format.hole_cards import CardOpening, check, opened_card
+from controller.audit.format.records import OpenedData, Record
+from controller.audit.log import RecordOpening
 from controller.audit.read.reader import records, segments
-from controller.audit.replay import Replay, procedure_of
+from controller.audit.replay import RecordReplay, procedure_of
 from controller.audit.replay.entries import read_decision
 from controller.audit.simulate import check_recordable, plain_round
 from controller.audit.simulate.rounds import SCRIPTS
@@ -77,7 +76,7 @@ def test_small_segments_hold_the_state_that_the_fold_gives(place: Path) -> None:
     numbers = [segment.number for segment in segments(place)]
     assert len(numbers) > 5
     for number in numbers[1:]:
-        replay = Replay(place)
+        replay = RecordReplay(place)
         for at, record in records(place, number):
             replay.take(at, record)
         assert replay.known == whole.known
@@ -169,7 +168,7 @@ def test_cards_stand_in_the_log_of_their_shoe_one_after_the_other_over_all_boots
     assert len({cursor.chain for cursor in cursors}) == len(cursors)
     boots = [cursor.boot for cursor in cursors]
     assert boots == sorted(boots)
-    opening = Opening.at(place, table=SCRIPTS)
+    opening = RecordOpening.at(place, table=SCRIPTS)
     assert opening.cursor(SERIAL) == cursors[-1]
     opening.close()
 
@@ -271,7 +270,7 @@ def test_another_game_is_another_boot_of_the_same_record(place: Path) -> None:
     )
     record_all(place, rounds)
     opened = [
-        msgspec.json.decode(record.data, type=Opened)
+        msgspec.json.decode(record.data, type=OpenedData)
         for _, record in records(place)
         if record.kind == "opened"
     ]

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.errors import Failed, NoRoom, OtherTable
+from controller.audit.errors import DiskFull, LogFailed, OtherTable
 from controller.audit.files import RealDisk
-from controller.audit.format.records import Opened, Record
-from controller.audit.log import Opening
+from controller.audit.format.records import OpenedData, Record
+from controller.audit.log import RecordOpening
 from controller.audit.read.reader import records
-from controller.audit.replay import Disagrees, OtherProcedure, fold
+from controller.audit.replay import OtherProcedure, ReplayMismatch, replay_opening
 from controller.audit.simulate import Recorder
 from controller.audit.simulate.rounds import SCRIPTS, SCRIPTS_SIZE, play_recorded
 from controller.procedure.model import events as e
@@ -79,8 +79,8 @@ def pull_the_plug(place: Path, rounds: list[ScriptRound], at: type[Event]) -> St
 def test_a_run_that_was_cut_off_is_ended_by_the_next_one(place: Path, at: type[Event]) -> None:
     rounds = read_rounds(place.parent, ROUND)
     left = pull_the_plug(place, rounds, at)
-    opening = Opening.at(place, table=SCRIPTS)
-    assert fold(opening, procedure_for(rounds[0])).now == left
+    opening = RecordOpening.at(place, table=SCRIPTS)
+    assert replay_opening(opening, procedure_for(rounds[0])).now == left
     opening.close()
     assert left.seats
     assert [
@@ -92,13 +92,15 @@ def test_a_run_that_was_cut_off_is_ended_by_the_next_one(place: Path, at: type[E
 def test_and_by_one_of_another_game_too(place: Path) -> None:
     pull_the_plug(place, read_rounds(place.parent, ROUND), e.HoleDealt)
     (other,) = read_rounds(place.parent, changed(id="R-2", config={"decks": 8}))
-    opening = Opening.at(place, table=SCRIPTS)
+    opening = RecordOpening.at(place, table=SCRIPTS)
     with pytest.raises(OtherProcedure):
-        fold(opening, procedure_for(other))
+        replay_opening(opening, procedure_for(other))
     opening.close()
     assert record_all(place, [other])[0].ok
     replayed(place)
-    opened = [msgspec.json.decode(r.data, type=Opened) for _, r in records(place) if _is_opened(r)]
+    opened = [
+        msgspec.json.decode(r.data, type=OpenedData) for _, r in records(place) if _is_opened(r)
+    ]
     assert [one.proc for one in opened] == [opened[0].proc, opened[0].proc, opened[2].proc]
     assert opened[1].conf == opened[0].conf
 
@@ -136,7 +138,7 @@ def test_a_record_that_was_tampered_with_is_not_continued(
         with Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE) as recorder:
             play_recorded(recorder, scripted, None, procedure)
     before = kinds_of(place)
-    with pytest.raises(Disagrees, match="Paid"):
+    with pytest.raises(ReplayMismatch, match="Paid"):
         record_all(place, [scripted])
     assert kinds_of(place) == before
 
@@ -169,7 +171,7 @@ def test_a_disk_that_fails_ends_the_run_and_leaves_what_was_acknowledged(
         acknowledged.append(type(event).__name__)
 
     recorder = Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE, disk=Failing(writes, errno.EIO))
-    with pytest.raises(Failed, match="it has failed"), recorder:
+    with pytest.raises(LogFailed, match="it has failed"), recorder:
         play_recorded(recorder, scripted, watch, procedure_for(scripted))
     told = [type(event).__name__ for event in events(place)]
     told = told[told.index("ShoeLoaded") + 1 :]
@@ -183,7 +185,7 @@ def test_a_disk_without_room_for_a_record_says_so(place: Path) -> None:
     (scripted,) = read_rounds(place.parent, ROUND)
     full = Failing(0, errno.ENOSPC)
     recorder = Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE, disk=full)
-    with pytest.raises(NoRoom, match="no room"), recorder:
+    with pytest.raises(DiskFull, match="no room"), recorder:
         play_recorded(recorder, scripted, None, procedure_for(scripted))
     assert record_all(place, [scripted])[0].ok
 
@@ -213,7 +215,7 @@ class Patient(Recorder):
             before = (self.state, self.seq)
             try:
                 return super().step(s, e)
-            except NoRoom:
+            except DiskFull:
                 assert (self.state, self.seq) == before
                 self.waited += 1
                 self.room.left = 1

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from controller.audit.format.records import By, DeviceCursor, Kind, Record
+from controller.audit.format.records import DeviceCursor, Kind, Record, RecordActor
 from controller.audit.text import is_access, is_quiet, record_lines
 from controller.audit.text.device_events import SAYINGS
 from controller.people.records import SignInEntry
@@ -19,15 +19,16 @@ from drivers.session import AnyHappening
 
 
 def record_of(
-    kind: Kind, data: object, who: By | None = None, cursor: DeviceCursor | None = None
+    kind: Kind, data: object, who: RecordActor | None = None, cursor: DeviceCursor | None = None
 ) -> Record:
     return Record(
-        1, "t", "0" * 16, 1, "2026-01-01", 0, 0, "synced", 1, kind, who or By("device", "station"),
+        1, "t", "0" * 16, 1, "2026-01-01", 0, 0, "synced", 1, kind,
+        who or RecordActor("device", "station"),
         "", "", "", msgspec.Raw(msgspec.json.encode(data)), cursor=cursor,
     )  # fmt: skip
 
 
-def said(kind: Kind, who: By | None = None, /, **data: Any) -> str:
+def said(kind: Kind, who: RecordActor | None = None, /, **data: Any) -> str:
     (line,) = record_lines(record_of(kind, data, who), MoneyFormat())
     return line
 
@@ -51,8 +52,8 @@ def test_each_thing_that_a_table_records_has_a_sentence() -> None:
     assert known["person"] == people
 
 
-SHOE = By("device", "shoe")
-EVE = By("surveillance", "Eve")
+SHOE = RecordActor("device", "shoe")
+EVE = RecordActor("surveillance", "Eve")
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ EVE = By("surveillance", "Eve")
         ),
         (
             "link",
-            By("floor", "Bo"),
+            RecordActor("floor", "Bo"),
             {"what": "adopted", "device": "SH-1", "two": ["Bo", "Cy"]},
             "the log of SH-1 is taken up where it stands, by Bo and Cy",
         ),
@@ -178,7 +179,7 @@ EVE = By("surveillance", "Eve")
     ],
 )
 def test_what_happened_is_a_sentence(
-    kind: Kind, who: By | None, data: dict[str, Any], words: str
+    kind: Kind, who: RecordActor | None, data: dict[str, Any], words: str
 ) -> None:
     assert said(kind, who, **data) == words
 

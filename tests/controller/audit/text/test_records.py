@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from controller.audit.format.records import By, Kind, Opened, Record
+from controller.audit.format.records import Kind, OpenedData, Record, RecordActor
 from controller.audit.text import currency_of, format_time, record_lines
 from controller.procedure.prompts import MoneyFormat
 
 
 def record_of(kind: Kind, data: object) -> Record:
     return Record(
-        1, "t", "0" * 16, 1, "2026-01-01", 0, 0, "synced", 1, kind, By("device", "x"),
+        1, "t", "0" * 16, 1, "2026-01-01", 0, 0, "synced", 1, kind, RecordActor("device", "x"),
         "", "", "", msgspec.Raw(msgspec.json.encode(data)),
     )  # fmt: skip
 
@@ -90,7 +90,7 @@ def test_amounts_are_written_as_the_game_writes_them() -> None:
         (b'{"other":"code"}', "seat 1, Buster, 2,550 units"),
         (b"[]", "seat 1, Buster, 2,550 units"),
     ):
-        opened = Opened("o", "s", "", "", "", "", msgspec.Raw(game), "", 0, 0, "direct")
+        opened = OpenedData("o", "s", "", "", "", "", msgspec.Raw(game), "", 0, 0, "direct")
         (line,) = record_lines(record_of("decision", wager), currency_of(opened))
         assert line == f"a wager is placed or changed: {words}"
 

@@ -9,9 +9,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec.structs import replace
 
-from controller.audit.errors import Damaged, NotVoided
-from controller.audit.format.records import By, Entry
-from controller.audit.replay import holes_of, open_hole
+from controller.audit.errors import NotVoided, RecordDamaged
+from controller.audit.format.records import RecordActor, RecordEntry
+from controller.audit.replay import open_hole_card, sealed_hole_cards
 from controller.audit.replay.hole_opening import KeyDoesNotOpen
 from controller.audit.simulate.vault import RecordingVault
 from controller.audit.verify import INCOMPLETE, INVALID, VALID
@@ -59,7 +59,7 @@ def test_an_entry_that_the_rules_would_not_make_is_found_in_its_place(tmp_path: 
     wrong = [at for at, made in enumerate(table.entries) if made.kind == "decision"][90]
     write(log, table.entries[:wrong])
     entry = table.entries[wrong]
-    at = log.write([Entry(entry.kind, entry.by, _without_effects(entry), entry.round)])[0].seq
+    at = log.write([RecordEntry(entry.kind, entry.by, _without_effects(entry), entry.round)])[0].seq
     write(log, table.entries[wrong + 1 :])
     log.close()
     report = verify(place)
@@ -68,7 +68,7 @@ def test_an_entry_that_the_rules_would_not_make_is_found_in_its_place(tmp_path: 
     assert verify(place, replay=False).code == VALID
 
 
-def _without_effects(entry: Entry) -> dict[str, object]:
+def _without_effects(entry: RecordEntry) -> dict[str, object]:
     return {"event": entry.data.event, "rows": entry.data.rows, "effects": []}
 
 
@@ -135,10 +135,10 @@ def test_after_other_code_that_left_a_table_at_rest_ours_is_made_again(
 # --- hole cards that came another way ---------------------------------------------------------
 
 
-def decided(event: dict[str, object], *effects: dict[str, object], **more: Any) -> Entry:
+def decided(event: dict[str, object], *effects: dict[str, object], **more: Any) -> RecordEntry:
     sealed = {"sealed": more.pop("sealed")} if "sealed" in more else {}
     data = {"event": event, "rows": [], "effects": list(effects), **sealed}
-    return Entry("decision", By("device", "shoe"), data, **more)
+    return RecordEntry("decision", RecordActor("device", "shoe"), data, **more)
 
 
 def test_a_card_drawn_in_error_that_became_the_hole_card_is_opened_too(tmp_path: Path) -> None:
@@ -163,12 +163,12 @@ def test_a_card_drawn_in_error_that_became_the_hole_card_is_opened_too(tmp_path:
         ],
     )
     log.close()
-    (hole,) = holes_of(place, 5)
+    (hole,) = sealed_hole_cards(place, 5)
     assert hole.round == 5
-    assert open_hole(place, hole, SURVEILLANCE_KEY) == ten_of_spades
+    assert open_hole_card(place, hole, SURVEILLANCE_KEY) == ten_of_spades
     with pytest.raises(NotVoided):
-        holes_of(place, 4)
+        sealed_hole_cards(place, 4)
     with pytest.raises(KeyDoesNotOpen):
-        open_hole(place, hole, X25519PrivateKey.generate())
-    with pytest.raises(Damaged, match="the opening does not give the commitment"):
-        open_hole(place, replace(hole, table="another"), SURVEILLANCE_KEY)
+        open_hole_card(place, hole, X25519PrivateKey.generate())
+    with pytest.raises(RecordDamaged, match="the opening does not give the commitment"):
+        open_hole_card(place, replace(hole, table="another"), SURVEILLANCE_KEY)

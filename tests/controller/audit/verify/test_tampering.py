@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from controller.audit import verify_record
-from controller.audit.format.notes import NoteProblem, parse_note, signed
+from controller.audit.format.notes import NoteProblem, format_note, parse_note
 from controller.audit.format.segments import segment_file
 from controller.audit.read.reader import segments
 from controller.audit.verify import (
@@ -47,7 +47,7 @@ def seen(place: Path) -> bytes:
     """The last checkpoint of a record, countersigned."""
     *_, last = segments(place)
     note = parse_note(json.loads(last.frames[-1].data)["data"]["note"])
-    return signed(note.text, *note.signatures, WITNESS.cosign(note.text, SECONDS)).encode()
+    return format_note(note.text, *note.signatures, WITNESS.cosign(note.text, SECONDS)).encode()
 
 
 def independently(place: Path, note: bytes, folder: Path) -> int:
@@ -169,7 +169,7 @@ def test_where_an_unclosed_record_was_cut_off_only_a_witness_can_tell(
         for _, text in checkpoints:
             note = parse_note(text)
             size = int(note.text.split("\n")[1])
-            mine = signed(note.text, *note.signatures, WITNESS.cosign(note.text, SECONDS))
+            mine = format_note(note.text, *note.signatures, WITNESS.cosign(note.text, SECONDS))
             found = verify(
                 place, seen_by_witness(mine.encode(), WITNESS.cosigner), replay=False
             ).findings

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from controller.audit import verify_record
-from controller.audit.format.records import By, DeviceCursor, Entry, Moment
+from controller.audit.format.records import DeviceCursor, Moment, RecordActor, RecordEntry
 from controller.audit.format.segments import segment_file
 from controller.audit.verify import Verification
 from tests.controller.audit.log.test_log_faults import Interrupted
@@ -40,7 +40,7 @@ def test_a_log_that_two_people_have_adopted_begins_anew(place: Path) -> None:
     log.write([told("SH-1", 5)])
     data = {"what": "adopted", "device": "SH-1", "two": ["Ann", "Bo"]}
     cursor = DeviceCursor("SH-1", 7, 1, "0" * 16)
-    log.write([Entry("link", By("floor", "Ann"), data, cursor=cursor)])
+    log.write([RecordEntry("link", RecordActor("floor", "Ann"), data, cursor=cursor)])
     log.write([told("SH-1", 2)])
     log.close()
     right(place)
@@ -49,8 +49,10 @@ def test_a_log_that_two_people_have_adopted_begins_anew(place: Path) -> None:
 def test_integers_of_data_may_be_as_large_and_as_small_as_64_bits_are(place: Path) -> None:
     log = begun(place)
     ends = [-(2**63), 2**63 - 1, -1, 0]
-    log.write([Entry("device", By("device", "SH-1"), {"what": "ends", "all": ends})])
-    log.write([Entry("fault", By("device", "SH-1"), {"what": "ends", "detail": ends})])
+    log.write([RecordEntry("device", RecordActor("device", "SH-1"), {"what": "ends", "all": ends})])
+    log.write(
+        [RecordEntry("fault", RecordActor("device", "SH-1"), {"what": "ends", "detail": ends})]
+    )
     log.close()
     right(place)
 

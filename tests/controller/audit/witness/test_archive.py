@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from controller.audit.errors import CannotWrite, InUse
 from controller.audit.files import RealDisk
 from controller.audit.format.notes import Signature, SigningKey, parse_note
-from controller.audit.witness.archive import Seen, kept_of
-from controller.audit.witness.witness import ArchiveProblem, ClockBack, WitnessProblem, cosign
+from controller.audit.witness.archive import WitnessedRecord, open_archive
+from controller.audit.witness.witness import ArchiveProblem, ClockWentBack, WitnessProblem, cosign
 from tests.support.audit.record.table import begun
 from tests.support.audit.tools.outside import (
     WITNESS,
@@ -47,7 +47,7 @@ def test_a_witness_whose_clock_is_behind_signs_nothing(tmp_path: Path) -> None:
     seen_by(record, archive)
     grow(record)
     before = files_in(archive)
-    with pytest.raises(ClockBack, match=f"says second {NOW - 1}"):
+    with pytest.raises(ClockWentBack, match=f"says second {NOW - 1}"):
         seen_by(record, archive, NOW - 1)
     assert files_in(archive) == before
 
@@ -55,7 +55,7 @@ def test_a_witness_whose_clock_is_behind_signs_nothing(tmp_path: Path) -> None:
 def test_two_at_once_do_not_go(whole: Path, tmp_path: Path) -> None:
     archive = tmp_path / "archive"
     with (
-        kept_of(archive, origin_of(whole), RealDisk()),
+        open_archive(archive, origin_of(whole), RealDisk()),
         pytest.raises(InUse, match="is being countersigned already"),
     ):
         seen_by(whole, archive)
@@ -157,7 +157,7 @@ class Watching(SigningKey):
     def __init__(self, archive: Path) -> None:
         super().__init__(WITNESS.name, Ed25519PrivateKey.generate())
         self.archive = archive
-        self.kept: list[tuple[str, Seen]] = []
+        self.kept: list[tuple[str, WitnessedRecord]] = []
 
     def cosign(self, text: str, seconds: int) -> Signature:
         self.kept.append((text, seen_in(self.archive)))

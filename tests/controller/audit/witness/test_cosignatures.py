@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 
 from controller.audit.errors import NoRecord
-from controller.audit.format.notes import Signature, SigningKey, parse_note, signed, verified
-from controller.audit.witness.cosignatures import NotWitnessed, bring
+from controller.audit.format.notes import (
+    Signature,
+    SigningKey,
+    format_note,
+    parse_note,
+    verify_note,
+)
+from controller.audit.witness.cosignatures import NotCosigned, store_notes
 from tests.support.audit.tools.outside import WITNESS, files_in, played
 from tests.support.audit.tools.signers import STRANGER, signing_key
 from tests.support.audit.witnessing import NOW, seen_by
@@ -28,44 +34,44 @@ def cosigned(record: Path, archive: Path) -> tuple[int, bytes]:
 
 def by_another(note: bytes, key: SigningKey, seconds: int = NOW) -> bytes:
     found = parse_note(note)
-    return signed(found.text, found.signatures[0], key.cosign(found.text, seconds)).encode()
+    return format_note(found.text, found.signatures[0], key.cosign(found.text, seconds)).encode()
 
 
 def test_a_note_is_brought_once(record: Path, tmp_path: Path) -> None:
     size, note = cosigned(record, tmp_path / "archive")
-    (brought,) = bring(record, [("a", note)], WITNESS.cosigner)
+    (brought,) = store_notes(record, [("a", note)], WITNESS.cosigner)
     assert (brought.size, brought.new) == (size, True)
     assert brought.file == record / "cosigned" / f"{size}.note"
     assert brought.file.read_bytes() == note
-    (again,) = bring(record, [("a", by_another(note, WITNESS, NOW + 9))], WITNESS.cosigner)
+    (again,) = store_notes(record, [("a", by_another(note, WITNESS, NOW + 9))], WITNESS.cosigner)
     assert not again.new
     assert brought.file.read_bytes() == note
 
 
 def test_a_second_witness_stands_beside_the_first(record: Path, tmp_path: Path) -> None:
     _, note = cosigned(record, tmp_path / "archive")
-    bring(record, [("a", note)], WITNESS.cosigner)
-    (brought,) = bring(record, [("b", by_another(note, SECOND))], SECOND.cosigner)
+    store_notes(record, [("a", note)], WITNESS.cosigner)
+    (brought,) = store_notes(record, [("b", by_another(note, SECOND))], SECOND.cosigner)
     assert brought.new
     both = parse_note(brought.file.read_bytes())
     assert len(both.signatures) == 3
-    assert len(verified(both, (WITNESS.cosigner, SECOND.cosigner))) == 2
+    assert len(verify_note(both, (WITNESS.cosigner, SECOND.cosigner))) == 2
 
 
 def test_only_what_was_asked_for_is_brought(record: Path, tmp_path: Path) -> None:
     """Whatever else somebody has signed below it stays away."""
     _, note = cosigned(record, tmp_path / "archive")
     found = parse_note(note)
-    more = signed(found.text, *found.signatures, STRANGER.sign(found.text)).encode()
-    (brought,) = bring(record, [("a", more)], WITNESS.cosigner)
+    more = format_note(found.text, *found.signatures, STRANGER.sign(found.text)).encode()
+    (brought,) = store_notes(record, [("a", more)], WITNESS.cosigner)
     assert brought.file.read_bytes() == note
 
 
 def test_all_of_them_or_none(record: Path, tmp_path: Path) -> None:
     _, note = cosigned(record, tmp_path / "archive")
     before = files_in(record)
-    with pytest.raises(NotWitnessed, match=r"^second: "):
-        bring(record, [("first", note), ("second", note[:-9])], WITNESS.cosigner)
+    with pytest.raises(NotCosigned, match=r"^second: "):
+        store_notes(record, [("first", note), ("second", note[:-9])], WITNESS.cosigner)
     assert files_in(record) == before
 
 
@@ -75,24 +81,24 @@ def test_a_note_that_no_witness_has_signed_is_refused(record: Path, tmp_path: Pa
     table, mine = found.signatures
     flipped = Signature(mine.name, mine.key_id, mine.bytes[:-1] + bytes([mine.bytes[-1] ^ 1]))
     wrong = {
-        "none of the known keys": signed(found.text, table).encode(),
-        "is not one of this text": signed(found.text, table, flipped).encode(),
+        "none of the known keys": format_note(found.text, table).encode(),
+        "is not one of this text": format_note(found.text, table, flipped).encode(),
         "a checkpoint of 1 lines": b"words\n\n" + note.partition(b"\n\n")[2],
         "without an empty line": b"nothing",
         "not UTF-8": b"\xff",
     }
     for words, data in wrong.items():
-        with pytest.raises(NotWitnessed, match=words):
-            bring(record, [("a", data)], WITNESS.cosigner)
+        with pytest.raises(NotCosigned, match=words):
+            store_notes(record, [("a", data)], WITNESS.cosigner)
     assert not (record / "cosigned").exists()
 
 
 def test_a_note_of_another_record_is_refused(record: Path, tmp_path: Path) -> None:
     _, note = cosigned(played(tmp_path / "other", 1), tmp_path / "archive")
-    with pytest.raises(NotWitnessed, match="bring it to its own record"):
-        bring(record, [("a", note)], WITNESS.cosigner)
+    with pytest.raises(NotCosigned, match="bring it to its own record"):
+        store_notes(record, [("a", note)], WITNESS.cosigner)
     with pytest.raises(NoRecord):
-        bring(tmp_path / "nothing", [("a", note)], WITNESS.cosigner)
+        store_notes(tmp_path / "nothing", [("a", note)], WITNESS.cosigner)
 
 
 def test_two_roots_of_one_size_are_told_and_both_stay(record: Path, tmp_path: Path) -> None:
@@ -100,18 +106,18 @@ def test_two_roots_of_one_size_are_told_and_both_stay(record: Path, tmp_path: Pa
     other = parse_note(note).text.splitlines()
     other[2] = "A" * 43 + "="
     text = "\n".join(other) + "\n"
-    forged = signed(text, WITNESS.cosign(text, NOW)).encode()
-    bring(record, [("a", forged)], WITNESS.cosigner)
-    with pytest.raises(NotWitnessed, match=f"another root of {size} records"):
-        bring(record, [("b", note)], WITNESS.cosigner)
+    forged = format_note(text, WITNESS.cosign(text, NOW)).encode()
+    store_notes(record, [("a", forged)], WITNESS.cosigner)
+    with pytest.raises(NotCosigned, match=f"another root of {size} records"):
+        store_notes(record, [("b", note)], WITNESS.cosigner)
     assert (record / "cosigned" / f"{size}.note").read_bytes() == forged
 
 
 def test_a_damaged_note_that_is_there_is_told(record: Path, tmp_path: Path) -> None:
     size, note = cosigned(record, tmp_path / "archive")
-    bring(record, [("a", note)], WITNESS.cosigner)
+    store_notes(record, [("a", note)], WITNESS.cosigner)
     file = record / "cosigned" / f"{size}.note"
     for data in (note[:30], note[:-8] + b"AAAAAAA\n"):
         file.write_bytes(data)
-        with pytest.raises(NotWitnessed, match="is damaged"):
-            bring(record, [("a", note)], WITNESS.cosigner)
+        with pytest.raises(NotCosigned, match="is damaged"):
+            store_notes(record, [("a", note)], WITNESS.cosigner)

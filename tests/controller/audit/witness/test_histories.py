@@ -170,4 +170,4 @@ def test_a_history_with_everything_in_it(tmp_path: Path) -> None:
     for step in steps:
         world.do(step)
     assert len(world.signed) == 2
-    assert world.refused == ["CutOff", "CutOff", "Forked", "Forked"]
+    assert world.refused == ["RecordTruncated", "RecordTruncated", "RecordForked", "RecordForked"]

@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.audit.format.notes import parse_note, signed
-from controller.audit.format.records import CONTROLLER, Entry, NoteData
+from controller.audit.format.notes import format_note, parse_note
+from controller.audit.format.records import CONTROLLER, NoteData, RecordEntry
 from controller.audit.format.segments import numbers, segment_file
 from controller.audit.log import Log
 from controller.audit.read.reader import records
-from controller.audit.witness import News, Said, look, said_before
-from controller.audit.witness.cosignatures import bring
+from controller.audit.witness import WitnessReport, WitnessState, check_witnesses, recorded_state
+from controller.audit.witness.cosignatures import store_notes
 from controller.audit.witness.monitor import MOST_NOTES
 from tests.support.audit.record.table import begun, everything, note
 from tests.support.audit.tools.outside import WITNESS, play
@@ -34,7 +34,7 @@ def log(tmp_path: Path) -> Iterator[Log]:
 def brought(log: Log) -> int:
     """A witness has seen it as it is now. Over how many records."""
     made = seen_by(log.record, log.record.parent / "archive")
-    bring(log.record, [("n", made.note.encode())], WITNESS.cosigner)
+    store_notes(log.record, [("n", made.note.encode())], WITNESS.cosigner)
     return made.size
 
 
@@ -47,28 +47,28 @@ def put(log: Log, size: int, text: str) -> None:
 def told(log: Log, size: int) -> None:
     """The table has recorded it."""
     text = (log.record / "cosigned" / f"{size}.note").read_text()
-    log.write([Entry("witnessed", CONTROLLER, NoteData(text))])
+    log.write([RecordEntry("witnessed", CONTROLLER, NoteData(text))])
     log.sign()
 
 
 def test_nobody_has_ever_seen_it(log: Log) -> None:
     """Not since the controller was first started."""
     first = next(one for one in everything(log.record) if one.kind == "opened")
-    found = look(log.record, 0)
+    found = check_witnesses(log.record, 0)
     assert (found.seen, found.size, found.since, found.wrong) == ((), 0, first.utc, ())
-    assert said_before(log.record) == Said()
+    assert recorded_state(log.record) == WitnessState()
 
 
 def test_a_note_that_is_brought_is_news_once(log: Log) -> None:
     size = brought(log)
-    found = look(log.record, 0)
+    found = check_witnesses(log.record, 0)
     assert [(one.size, one.note) for one in found.seen] == [
         (size, (log.record / "cosigned" / f"{size}.note").read_text())
     ]
     assert (found.size, found.since) == (size, 0)
     told(log, size)
-    assert said_before(log.record) == Said(size, 0)
-    assert look(log.record, size) == News((), size, 0, ())
+    assert recorded_state(log.record) == WitnessState(size, 0)
+    assert check_witnesses(log.record, size) == WitnessReport((), size, 0, ())
 
 
 def test_what_came_behind_it_is_what_nobody_has_seen(log: Log) -> None:
@@ -76,8 +76,8 @@ def test_what_came_behind_it_is_what_nobody_has_seen(log: Log) -> None:
     log.write([note("later")])
     later = everything(log.record)[-1]
     log.sign()
-    assert look(log.record, 0).since == later.utc
-    assert look(log.record, size).since == later.utc
+    assert check_witnesses(log.record, 0).since == later.utc
+    assert check_witnesses(log.record, size).since == later.utc
 
 
 def test_what_a_table_says_of_its_witnesses_is_no_news_for_them(log: Log) -> None:
@@ -85,15 +85,15 @@ def test_what_a_table_says_of_its_witnesses_is_no_news_for_them(log: Log) -> Non
     size = brought(log)
     for _ in range(3):
         told(log, size)
-        log.write([Entry("unwitnessed", CONTROLLER, {"since": 5})])
+        log.write([RecordEntry("unwitnessed", CONTROLLER, {"since": 5})])
         log.sign()
         assert brought(log) > size
-        found = look(log.record, size)
+        found = check_witnesses(log.record, size)
         assert (found.seen, found.since) == ((), 0)
     log.write([note("a round")])
     log.sign()
     newest = brought(log)
-    assert [one.size for one in look(log.record, size).seen] == [newest]
+    assert [one.size for one in check_witnesses(log.record, size).seen] == [newest]
 
 
 def test_each_note_that_is_over_something_is_told(log: Log) -> None:
@@ -101,7 +101,7 @@ def test_each_note_that_is_over_something_is_told(log: Log) -> None:
     for turn in range(2, 5):
         play(log, turn, turn)
         sizes.append(brought(log))
-    assert [one.size for one in look(log.record, 0).seen] == sizes
+    assert [one.size for one in check_witnesses(log.record, 0).seen] == sizes
 
 
 def test_of_very_many_the_newest_are_told(log: Log) -> None:
@@ -110,7 +110,7 @@ def test_of_very_many_the_newest_are_told(log: Log) -> None:
         log.write([note("more")])
         log.sign()
         sizes.append(brought(log))
-    assert [one.size for one in look(log.record, 0).seen] == sizes[3:]
+    assert [one.size for one in check_witnesses(log.record, 0).seen] == sizes[3:]
 
 
 def test_a_note_that_shows_nothing_counts_for_nothing(log: Log) -> None:
@@ -122,31 +122,31 @@ def test_a_note_that_shows_nothing_counts_for_nothing(log: Log) -> None:
     cosigned = WITNESS.cosign(ours.text, NOW)
     for text, why in [
         ("no note", "empty line"),
-        (signed(ours.text, *ours.signatures), "countersigned by nobody"),
-        (signed(ours.text, STRANGER.sign(ours.text), cosigned), "not signed by the table"),
-        (signed(other, *ours.signatures, WITNESS.cosign(other, NOW)), "no checkpoint"),
+        (format_note(ours.text, *ours.signatures), "countersigned by nobody"),
+        (format_note(ours.text, STRANGER.sign(ours.text), cosigned), "not signed by the table"),
+        (format_note(other, *ours.signatures, WITNESS.cosign(other, NOW)), "no checkpoint"),
     ]:
         put(log, size, text)
-        found = look(log.record, 0)
+        found = check_witnesses(log.record, 0)
         assert (found.seen, found.size) == ((), 0)
         (wrong,) = found.wrong
         assert wrong.startswith(f"cosigned/{size}.note: ")
         assert why in wrong
-    put(log, size, signed(ours.text, *ours.signatures, cosigned, STRANGER.sign(ours.text)))
-    assert [one.note for one in look(log.record, 0).seen] == [
-        signed(ours.text, *ours.signatures, cosigned)
+    put(log, size, format_note(ours.text, *ours.signatures, cosigned, STRANGER.sign(ours.text)))
+    assert [one.note for one in check_witnesses(log.record, 0).seen] == [
+        format_note(ours.text, *ours.signatures, cosigned)
     ]
 
 
 def test_what_is_said_is_found_many_segments_back(log: Log) -> None:
     size = brought(log)
     told(log, size)
-    log.write([Entry("unwitnessed", CONTROLLER, {"since": 7})])
+    log.write([RecordEntry("unwitnessed", CONTROLLER, {"since": 7})])
     play(log, 2, 30)
     assert len(numbers(log.record)) > 3
-    assert said_before(log.record) == Said(size, 7)
+    assert recorded_state(log.record) == WitnessState(size, 7)
     first = next(one for _, one in records(log.record) if one.seq > size + 3 and one.round == 2)
-    assert look(log.record, size).since == first.utc
+    assert check_witnesses(log.record, size).since == first.utc
 
 
 def test_where_its_first_segments_are_elsewhere(log: Log) -> None:
@@ -154,5 +154,5 @@ def test_where_its_first_segments_are_elsewhere(log: Log) -> None:
     play(log, 2, 30)
     segment_file(log.record, 1).unlink()
     second = next(one for one in everything(log.record) if one.kind != "snapshot")
-    assert look(log.record, size).since == second.utc
-    assert look(log.record, 0).since == second.utc
+    assert check_witnesses(log.record, size).since == second.utc
+    assert check_witnesses(log.record, 0).since == second.utc

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from controller.audit.errors import Damaged
+from controller.audit.errors import RecordDamaged
 from controller.audit.read.signatures import BadSignature
-from controller.audit.witness.witness import Rewritten
+from controller.audit.witness.witness import RecordRewritten
 from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, Signer, tree_hash
 from tests.support.audit.witnessing import seen_by
 
@@ -54,7 +54,7 @@ def test_a_snapshot_with_another_tree_is_told(tmp_path: Path) -> None:
 
     pen.snapshots = lies
     pen.play(5)
-    with pytest.raises(Rewritten, match="its snapshot has another tree"):
+    with pytest.raises(RecordRewritten, match="its snapshot has another tree"):
         seen(pen, tmp_path)
 
 
@@ -66,7 +66,7 @@ def test_a_snapshot_of_another_record_is_told(tmp_path: Path) -> None:
 
     pen.snapshots = lies
     pen.play(5)
-    with pytest.raises(Damaged, match=f"not of {ORIGIN}"):
+    with pytest.raises(RecordDamaged, match=f"not of {ORIGIN}"):
         seen(pen, tmp_path)
 
 
@@ -76,7 +76,7 @@ def test_a_checkpoint_over_other_records_is_told(tmp_path: Path) -> None:
     note = pen.note()
     pen.leaves = right
     pen.checkpoint(note)
-    with pytest.raises(Rewritten, match="a checkpoint over other records than these"):
+    with pytest.raises(RecordRewritten, match="a checkpoint over other records than these"):
         seen(pen, tmp_path)
 
 
@@ -92,7 +92,7 @@ def test_a_checkpoint_over_few_records_comes_too_late(tmp_path: Path) -> None:
     pen = begun()
     pen.play(3)
     pen.checkpoint(pen.note(5))
-    with pytest.raises(Damaged, match="over 5 records, and comes too late"):
+    with pytest.raises(RecordDamaged, match="over 5 records, and comes too late"):
         seen(pen, tmp_path)
 
 

@@ -9,18 +9,18 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.errors import NoRecord, RecordProblem, Unsigned
-from controller.audit.format.notes import SigningKey, parse_checkpoint, parse_note, verified
+from controller.audit.errors import NoRecord, NothingSigned, RecordProblem
+from controller.audit.format.notes import SigningKey, parse_checkpoint, parse_note, verify_note
 from controller.audit.format.segments import segment_file
-from controller.audit.log import Log, Opening
+from controller.audit.log import Log, RecordOpening
 from controller.audit.read.reader import segments
 from controller.audit.read.signatures import BadSignature, OtherKey
 from controller.audit.witness.witness import (
-    CutOff,
-    Forked,
     OtherRecord,
     OtherTableKey,
-    Rewritten,
+    RecordForked,
+    RecordRewritten,
+    RecordTruncated,
     WitnessProblem,
 )
 from tests.support.audit.record import table
@@ -52,7 +52,7 @@ def test_the_first_time_all_is_read_and_trusted(whole: Path, tmp_path: Path) -> 
     assert made.root == root_of(whole, made.size)
     assert made.table_key == str(table_key(whole))
     note_ = parse_note(made.note)
-    (right,) = verified(note_, (WITNESS.cosigner,))
+    (right,) = verify_note(note_, (WITNESS.cosigner,))
     assert right.seconds == NOW
     assert parse_checkpoint(note_.text).origin == made.origin == origin_of(whole)
     assert [one.name for one in note_.signatures] == [made.origin, WITNESS.name]
@@ -123,7 +123,7 @@ def test_the_same_again_is_countersigned_again_and_the_first_note_stays(
     first = seen_by(whole, archive)
     second = seen_by(whole, archive, NOW + 60)
     assert (second.size, second.before) == (first.size, first.size)
-    (right,) = verified(parse_note(second.note), (WITNESS.cosigner,))
+    (right,) = verify_note(parse_note(second.note), (WITNESS.cosigner,))
     assert right.seconds == NOW + 60
     (file,) = archive.glob("*/cosigned/*.note")
     assert file.read_text("utf-8") == first.note
@@ -174,9 +174,9 @@ def test_a_record_that_was_cut_off_is_told(tmp_path: Path) -> None:
     made = seen_by(record, archive)
     last = max(one.number for one in segments(record))
     cut(record, last, 3)
-    refused(record, archive, CutOff, f"{made.size} records were seen signed")
+    refused(record, archive, RecordTruncated, f"{made.size} records were seen signed")
     segment_file(record, last).unlink()
-    refused(record, archive, CutOff, "was cut off, or is an older copy")
+    refused(record, archive, RecordTruncated, "was cut off, or is an older copy")
 
 
 def test_only_its_last_checkpoint_cut_off_is_told(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_only_its_last_checkpoint_cut_off_is_told(tmp_path: Path) -> None:
     record, archive = played(tmp_path / "record"), tmp_path / "archive"
     made = seen_by(record, archive)
     cut(record, max(one.number for one in segments(record)), 1)
-    refused(record, archive, CutOff, f"here are {made.size}, signed up to")
+    refused(record, archive, RecordTruncated, f"here are {made.size}, signed up to")
 
 
 def test_an_older_copy_is_told(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_an_older_copy_is_told(tmp_path: Path) -> None:
     old = copied(record, tmp_path / "old")
     grow(record, count=90)
     seen_by(record, archive)
-    refused(old, archive, CutOff, "was cut off, or is an older copy")
+    refused(old, archive, RecordTruncated, "was cut off, or is an older copy")
 
 
 def test_a_fork_is_told_and_its_signature_kept(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_fork_is_told_and_its_signature_kept(tmp_path: Path) -> None:
     grow(record, "as it was", 3)
     made = seen_by(record, archive)
     grow(other, "as it was not", 9)
-    refused(other, archive, Forked, "rewritten by who holds the table's key")
+    refused(other, archive, RecordForked, "rewritten by who holds the table's key")
     (evidence,) = archive.glob("*/refused/*.json")
     kept = msgspec.json.decode(evidence.read_bytes(), type=dict[str, str])
     said = parse_checkpoint(parse_note(kept["checkpoint"]).text)
@@ -217,7 +217,7 @@ def test_a_shorter_fork_is_told(tmp_path: Path) -> None:
     grow(record, "as it was", 9)
     seen_by(record, archive)
     grow(other, "as it was not", 1)
-    refused(other, archive, CutOff, "was cut off, or is an older copy")
+    refused(other, archive, RecordTruncated, "was cut off, or is an older copy")
 
 
 def test_records_written_anew_without_a_signature_are_told(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_records_written_anew_without_a_signature_are_told(tmp_path: Path) -> No
         else:
             log.write([note(words)] * 4)
     seen_by(record, archive)
-    refused(other, archive, Rewritten, "it was rewritten: the first")
+    refused(other, archive, RecordRewritten, "it was rewritten: the first")
     log.close()
 
 
@@ -254,7 +254,7 @@ def test_another_record_in_its_place_is_told(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     seen_by(record, archive)
     first = origin_of(record)
-    other = Opening.at(elsewhere, table="mega-2")
+    other = RecordOpening.at(elsewhere, table="mega-2")
     identity = msgspec.structs.replace(IDENTITY, table="mega-2")
     Log.begin(other, identity, table.TABLE_KEY, clock=FakeClock(), size=SMALL).close()
     assert seen_by(elsewhere, archive).first
@@ -293,7 +293,7 @@ def test_a_table_key_that_is_given_is_kept(tmp_path: Path) -> None:
 def test_a_record_without_a_checkpoint_is_told(tmp_path: Path) -> None:
     record = played(tmp_path / "record", 1)
     cut(record, 1, len(next(segments(record)).frames) - 3)
-    with pytest.raises(Unsigned, match="no checkpoint yet"):
+    with pytest.raises(NothingSigned, match="no checkpoint yet"):
         seen_by(record, tmp_path / "archive")
 
 

@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from controller.audit.export import SealedCase, export_case
-from controller.audit.read.access_log import looks_file
+from controller.audit.read.access_log import access_log_file
 from controller.config import load_table
 from controller.daemon.serve import ReadyNotice
 from controller.errors import UsageProblem
@@ -209,7 +209,7 @@ def test_each_look_stands_in_the_record_before_anything_is_shown(tmp_path: Path)
     said = [data["what"] for data in whats(tmp_path, "person")]
     assert said[0] == "signed in"
     assert said[-1] == "signed out"
-    assert not looks_file(tmp_path / "record").exists()
+    assert not access_log_file(tmp_path / "record").exists()
     right(tmp_path)
 
 
@@ -255,7 +255,7 @@ def test_the_record_is_verified_and_exported_while_the_table_runs(tmp_path: Path
     looks = [data for data in whats(tmp_path, "person") if data["what"] == "looked"]
     exported = [data for data in looks if data["page"] == "exported"]
     assert [(one["reason"], len(one["seal"])) for one in exported] == [("asked for", 64)]
-    assert not looks_file(tmp_path / "record").exists()
+    assert not access_log_file(tmp_path / "record").exists()
     right(tmp_path)
 
 

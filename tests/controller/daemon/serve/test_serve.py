@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.errors import Failed, InUse, NoRoom, OtherTable, RecordProblem
-from controller.audit.format.records import Appended, Entry
-from controller.audit.log import Book, Log
+from controller.audit.errors import DiskFull, InUse, LogFailed, OtherTable, RecordProblem
+from controller.audit.format.records import ChainPosition, RecordEntry
+from controller.audit.log import Log, LogWriter
 from controller.config import load_table
 from controller.daemon import exit_codes
 from controller.daemon.metrics import Metrics
@@ -224,10 +224,10 @@ def test_one_that_came_in_between_is_left_alone(tmp_path: Path) -> None:
     config = load_table(furnished(tmp_path))
     place = tmp_path / "s"
 
-    def write(log: Log, failed: Callable[[Failed], None]) -> Book:
+    def write(log: Log, failed: Callable[[LogFailed], None]) -> LogWriter:
         place.rename(tmp_path / "ours")
         place.symlink_to("theirs")
-        return Book(log, failed)
+        return LogWriter(log, failed)
 
     async def main() -> None:
         with pytest.raises(UsageProblem, match="somebody else has taken this place just now"):
@@ -240,10 +240,10 @@ def test_one_that_came_in_between_is_left_alone(tmp_path: Path) -> None:
 # --- a record that fails ----------------------------------------------------------------------
 
 
-class Bad(Book):
+class Bad(LogWriter):
     """A record whose disk can be broken, or full."""
 
-    def __init__(self, log: Log, failed: Callable[[Failed], None]) -> None:
+    def __init__(self, log: Log, failed: Callable[[LogFailed], None]) -> None:
         self.full = False
         super().__init__(log, failed)
 
@@ -253,16 +253,16 @@ class Bad(Book):
 
         self.log._disk.sync = sync  # type: ignore[method-assign]
 
-    async def append(self, *entries: Entry) -> tuple[Appended, ...]:
+    async def append(self, *entries: RecordEntry) -> tuple[ChainPosition, ...]:
         if self.full:
-            raise NoRoom("record", "the disk is full", "make room")
+            raise DiskFull("record", "the disk is full", "make room")
         return await super().append(*entries)
 
 
 def world() -> tuple[TableEnvironment, list[Bad]]:
     made: list[Bad] = []
 
-    def write(log: Log, failed: Callable[[Failed], None]) -> Bad:
+    def write(log: Log, failed: Callable[[LogFailed], None]) -> Bad:
         made.append(Bad(log, failed))
         return made[0]
 
@@ -279,7 +279,7 @@ def test_a_disk_that_fails_ends_it_with_the_first_cause(tmp_path: Path) -> None:
             made[0].breaks()
             with pytest.raises(api_client.ApiProblem):
                 await screen.sign_in("D-17", PINS["D-17"])
-            with pytest.raises(Failed, match="Input/output error"):
+            with pytest.raises(LogFailed, match="Input/output error"):
                 await here.task
 
     asyncio.run(main())
@@ -292,12 +292,12 @@ def test_a_record_that_fails_after_the_loop_has_ended_is_told_to_who_writes_it(
     tmp_path: Path,
 ) -> None:
     """Nobody waits for it any more, and nobody is in its way."""
-    told: list[Failed] = []
-    heard: list[Callable[[Failed], None]] = []
+    told: list[LogFailed] = []
+    heard: list[Callable[[LogFailed], None]] = []
 
-    def write(log: Log, failed: Callable[[Failed], None]) -> Book:
+    def write(log: Log, failed: Callable[[LogFailed], None]) -> LogWriter:
         heard.append(failed)
-        return Book(log, failed)
+        return LogWriter(log, failed)
 
     async def main() -> None:
         world = _watched(TableEnvironment(write=write), Metrics("real-1"), asyncio.Event())
@@ -305,7 +305,7 @@ def test_a_record_that_fails_after_the_loop_has_ended_is_told_to_who_writes_it(
         await world.write(log, told.append).close()
 
     asyncio.run(main())
-    problem = Failed(tmp_path, OSError(errno.EIO, "the disk has failed"))
+    problem = LogFailed(tmp_path, OSError(errno.EIO, "the disk has failed"))
     heard[0](problem)
     assert told == [problem]
 

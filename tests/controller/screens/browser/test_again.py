@@ -12,7 +12,7 @@ import pytest
 from playwright.async_api import Page, Route
 
 from controller.audit.read.reader import records
-from controller.audit.replay import read_made
+from controller.audit.replay import decode_decision
 from controller.procedure.model.state import Step
 from firmware_protocol.device.control import ButtonName, Press
 from hil.table.robots.surroundings import lit
@@ -28,7 +28,7 @@ TWO: Final = ((1, "main", 2500), (2, "main", 2500))
 
 def decided(record: Path, kind: str) -> int:
     """How often this was decided."""
-    made = [read_made(one.data).event for _, one in records(record) if one.kind == "decision"]
+    made = [decode_decision(one.data).event for _, one in records(record) if one.kind == "decision"]
     return sum(type(event).__name__ == kind for event in made)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from starlette.routing import Route
 
-from controller.audit.read.access_log import looks_file
+from controller.audit.read.access_log import access_log_file
 from controller.screens.common.access import Page
 from controller.screens.common.headers import HEADERS
 from controller.screens.common.sessions import IDLE, Person
@@ -49,7 +49,7 @@ def test_nobody_sees_anything_without_a_session(looking: Looking, method: str, p
         assert answer.status == 401, path
         _has_headers(answer)
         assert "Mega" not in answer.text
-    looks = looks_file(looking.source.record)
+    looks = access_log_file(looking.source.record)
     before = looks.read_bytes() if looks.exists() else b""
     browser.send(method, path)
     assert (looks.read_bytes() if looks.exists() else b"") == before
@@ -78,7 +78,7 @@ def _has_headers(answer: Answer) -> None:
 @pytest.mark.parametrize(("method", "path"), [one for one in paths() if one[0] == "POST"])
 def test_a_form_from_elsewhere_does_nothing(looking: Looking, method: str, path: str) -> None:
     browser = looking.enter()
-    looks = looks_file(looking.source.record).read_bytes()
+    looks = access_log_file(looking.source.record).read_bytes()
     for fields, headers in (
         ({"secret": "x"}, {}),
         ({"secret": ""}, {}),
@@ -90,7 +90,7 @@ def test_a_form_from_elsewhere_does_nothing(looking: Looking, method: str, path:
     ):
         answer = browser.post(path, fields, headers)
         assert answer.status == 403, (fields, headers)
-    assert looks_file(looking.source.record).read_bytes() == looks
+    assert access_log_file(looking.source.record).read_bytes() == looks
     assert browser.get("/rounds").status == 200
 
 
@@ -177,7 +177,7 @@ def test_the_floor_looks_and_exports_nothing(looking: Looking, page: Page[House]
 
 def test_each_look_is_written_down_before_anything_is_shown(looking: Looking) -> None:
     browser = looking.enter()
-    file = looks_file(looking.source.record)
+    file = access_log_file(looking.source.record)
     for path, words in (
         ("/rounds?seat=3&card=TH", '"what":"review list","of":"seat 3, card TH"'),
         ("/rounds/3", '"what":"review round","of":"round 3"'),
@@ -199,7 +199,7 @@ def test_each_look_is_written_down_before_anything_is_shown(looking: Looking) ->
 
 def test_where_a_look_cannot_be_written_nothing_is_shown(looking: Looking) -> None:
     browser = looking.enter()
-    file = looks_file(looking.source.record)
+    file = access_log_file(looking.source.record)
     kept = file.read_bytes()
     file.unlink()
     file.mkdir()

@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-from controller.audit.read.access_log import looks_file
+from controller.audit.read.access_log import access_log_file
 from controller.cli import main
 from controller.errors import EXIT_INTERRUPTED, EXIT_USAGE, UsageProblem
 from controller.screens.common.headers import HEADERS
@@ -192,7 +192,7 @@ def test_the_command_lets_one_browser_in_and_ends_when_it_is_told(place: Path) -
         assert process.returncode == EXIT_INTERRUPTED
         assert "opens once" in words
         assert "Traceback" not in words
-    assert '"who":"Eve"' in looks_file(place).read_text()
+    assert '"who":"Eve"' in access_log_file(place).read_text()
 
 
 def test_a_certificate_makes_it_https(place: Path, pair: tuple[str, str]) -> None:
@@ -251,7 +251,7 @@ def test_who_looks_is_asked_for_at_a_terminal(looking: Looking) -> None:
             process.send_signal(signal.SIGINT)
             _, words = process.communicate(timeout=_WAIT)
         assert "Who looks?" in words
-        assert '"who":"Ida"' in looks_file(looking.source.record).read_text()
+        assert '"who":"Ida"' in access_log_file(looking.source.record).read_text()
     finally:
         os.close(master)
         os.close(slave)

@@ -16,7 +16,7 @@ import pytest
 from controller.audit.export import check_case
 from controller.audit.format.records import Record
 from controller.audit.index import Index, RecordQuery, RoundRow, find_rounds
-from controller.audit.read.access_log import looks_file
+from controller.audit.read.access_log import access_log_file
 from controller.audit.read.lookup import of_rounds
 from controller.audit.read.reader import records
 from controller.audit.text.device_events import KEEPING
@@ -291,7 +291,7 @@ def test_a_case_is_made_fetched_and_right(looking: Looking, tmp_path: Path) -> N
     with zipfile.ZipFile(case) as packed:
         data = packed.read("manifest.json")
     assert hashlib.sha256(data).hexdigest() == found.seal
-    looks = looks_file(looking.source.record).read_text()
+    looks = access_log_file(looking.source.record).read_text()
     assert f'"seal":"{found.seal}"' in looks
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.errors import NotNow
+from controller.audit.errors import RetryLater
 from controller.procedure.model.events import DeviceLost
 from controller.procedure.model.state import Step
 from controller.table.devices.links import GRACE, Link
@@ -50,7 +50,7 @@ def test_a_device_that_is_mended_has_its_moment_to_come_back(tmp_path: Path) -> 
             await one.to_step(Step.TURN)
             stands = shoe(one)
             await stands.is_(State.LOST, GRACE - 0.5)
-            one.room.book.refusing = NotNow("record", "no room", "make room")
+            one.room.book.refusing = RetryLater("record", "no room", "make room")
             with pytest.raises(TableStopped):
                 await one.table.act({"type": "CheckHole"}, DEALER)
             await stands.is_(State.UNKEPT, 60)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from controller.audit.format.records import Entry
+from controller.audit.format.records import RecordEntry
 from controller.procedure.model.effects import ShoeLock, Stations
 from controller.procedure.model.state import State
 from controller.table.devices.outputs import LAMPS, REARM, RETRY, Outlets
@@ -216,8 +216,8 @@ def test_when_nothing_can_be_recorded_all_is_safe() -> None:
 
 
 @asynccontextmanager
-async def starting(shuffler: Device) -> AsyncIterator[tuple[Starting, list[Entry]]]:
-    recorded: list[Entry] = []
+async def starting(shuffler: Device) -> AsyncIterator[tuple[Starting, list[RecordEntry]]]:
+    recorded: list[RecordEntry] = []
     made = Starting(shuffler, recorded.append)
     task = asyncio.create_task(made.run())
     try:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from controller.audit.format.hole_cards import NotCommitted, opening
 from controller.audit.format.records import encode
-from controller.audit.replay import read_made
+from controller.audit.replay import decode_decision
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, VALUE, Card
@@ -208,7 +208,7 @@ def test_a_card_that_is_told_again_is_the_same_one_or_none() -> None:
 
 def test_a_card_face_down_is_recorded_with_what_seals_it() -> None:
     _, taken = told(ear(), PLACES["hole at dealing"], 12)
-    made = read_made(encode(taken.entries[0].data))
+    made = decode_decision(encode(taken.entries[0].data))
     assert made.sealed
     assert taken.entries[0].cursor == source().cursor
     assert taken.entries[1].data == {"what": "ShoeCardRead", "shoe": 7, "pos": 21}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from controller.audit.format.records import encode
-from controller.audit.replay import read_turned_down
+from controller.audit.replay import decode_refusal
 from controller.procedure.model import events
 from controller.procedure.model.events import Actor
 from controller.procedure.model.row import Decision, Refused
@@ -327,7 +327,7 @@ def test_the_vault_is_not_asked_which_card_is_beside_the_shoe(step: Step, actor:
 def test_a_refusal_is_recorded_with_its_reason() -> None:
     found = taken({"type": "Paid"}, at(Step.TURN), ear())
     assert found.entries[0].kind == "refusal"
-    assert read_turned_down(encode(found.entries[0].data)).why == "no payment is due now"
+    assert decode_refusal(encode(found.entries[0].data)).why == "no payment is due now"
 
 
 # --- who says that the cards are shuffled -----------------------------------------------------

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.errors import NotNow
-from controller.audit.format.records import By
+from controller.audit.errors import RetryLater
+from controller.audit.format.records import RecordActor
 from controller.people import SignIn, SignOut, entry_for
 from controller.procedure.model.events import DealerRelieved
 from controller.procedure.model.state import State, Step
@@ -43,7 +43,7 @@ def test_an_open_table_is_told_and_a_closed_one_is_not(step: Step) -> None:
     heard = relief_input(entry)(TableSnapshot(State(step=step, round=4)))
     assert [type(one) for one in heard.events] == ([] if step is Step.CLOSED else [DealerRelieved])
     (note,) = heard.notes
-    assert (note.data, note.by, note.round) == (entry.data, By("dealer", "Ann Lee"), 4)
+    assert (note.data, note.by, note.round) == (entry.data, RecordActor("dealer", "Ann Lee"), 4)
 
 
 def test_both_stand_in_one_write(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_where_it_cannot_be_recorded_nobody_has_signed_in(tmp_path: Path) -> Non
         async with serving(tmp_path) as at:
             await at.to_step(Step.WAGERING)
             await at.table.record(entry_for(signed("Ann Lee")))
-            at.room.book.refusing = NotNow("record", "no room", "make room")
+            at.room.book.refusing = RetryLater("record", "no room", "make room")
             with pytest.raises(TableStopped):
                 await at.table.record(entry_for(signed("Bo Chan")))
             at.room.book.refusing = None

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from controller.audit.errors import Failed, NoRoom
-from controller.audit.format.records import Appended, By, Entry, encode
+from controller.audit.errors import DiskFull, LogFailed
+from controller.audit.format.records import ChainPosition, RecordActor, RecordEntry, encode
 from controller.procedure.model import events
 from controller.procedure.model.state import State, Step
 from controller.table.intake import TableInput, TableSnapshot
@@ -30,10 +30,10 @@ from tests.support.drivers.simulated import simulate, stopped, until
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.typed.listening import LIVE, card, ear, source, states, taking
 
-ROOMLESS = NoRoom("here", "no room", "free some")
-FAILED = Failed("here", OSError(errno.EIO, "broken"))
+ROOMLESS = DiskFull("here", "no room", "free some")
+FAILED = LogFailed("here", OSError(errno.EIO, "broken"))
 OPENS = TableInput((events.TableOpened(FLOOR, 9, SECOND),))
-NOTE = Entry("note", By("device", "controller"), {"text": "words"})
+NOTE = RecordEntry("note", RecordActor("device", "controller"), {"text": "words"})
 
 
 class Rig:
@@ -41,14 +41,14 @@ class Rig:
 
     def __init__(self, s: State, waits: str = "", repeated: bool = False) -> None:
         self.log: list[object] = []
-        self.entries: list[Entry] = []
+        self.entries: list[RecordEntry] = []
         self.problem: Exception | None = None
         self.slow = 0.001
         prompt = payment_prompt(s, LIVE.shows(s)) if repeated else None
         start = LoopStart(TableSnapshot(s), 100, prompt, waits)
         self.table = TableLoop(taking(ear()), self._append, start, show=self._show, told=self._told)
 
-    async def _append(self, *entries: Entry) -> tuple[Appended, ...]:
+    async def _append(self, *entries: RecordEntry) -> tuple[ChainPosition, ...]:
         self.log.append(("append", len(entries)))
         await asyncio.sleep(self.slow)
         if self.problem is not None:
@@ -58,7 +58,7 @@ class Rig:
         self.entries += entries
         seq = 100 + len(self.entries)
         self.log.append(("durable", seq))
-        return tuple(Appended(seq, b"") for _ in entries)
+        return tuple(ChainPosition(seq, b"") for _ in entries)
 
     def _show(self, shown: TableDisplay) -> None:
         self.log.append(("shown", shown.state.step, bool(shown.stopped)))

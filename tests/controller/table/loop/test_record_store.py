@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from controller.audit.errors import NoRoom
+from controller.audit.errors import DiskFull
 from controller.procedure.model.state import Step
 from controller.table.loop import DeviceRecordStore, StoredPosition, TableStopped
 from controller.table.loop.record_store import PositionUnknown
@@ -134,7 +134,7 @@ def test_what_the_record_refuses_is_not_kept() -> None:
     async def main() -> None:
         async with rig(Step.TURN) as made:
             one = keeper(made)
-            made.problem = NoRoom("here", "no room", "free some")
+            made.problem = DiskFull("here", "no room", "free some")
             with pytest.raises(TableStopped):
                 await one.keep(ring(3))
             assert one.cursor() == NO_CURSOR
@@ -186,7 +186,7 @@ def test_an_adoption_that_is_not_recorded_is_none() -> None:
     async def main() -> None:
         async with rig() as made:
             one = keeper(made)
-            made.problem = NoRoom("here", "no room", "free some")
+            made.problem = DiskFull("here", "no room", "free some")
             with pytest.raises(TableStopped):
                 await one.adopt(adoption(10))
             assert one.cursor() == NO_CURSOR

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from controller.audit.format.records import By, Entry, Record, encode
+from controller.audit.format.records import Record, RecordActor, RecordEntry, encode
 from controller.procedure.model import events as e
 from controller.procedure.model.effects import DecksOut, Discarded, Told
 from controller.procedure.model.events import Actor
@@ -282,7 +282,7 @@ def test_it_is_made_anew_from_the_record() -> None:
     listens = ear()
     table = taking(listens)
     s = next(s for s in states() if s.step is Step.HAND_CARD and s.spare is None and not s.lost)
-    stands, entries = TableSnapshot(s), list[Entry]()
+    stands, entries = TableSnapshot(s), list[RecordEntry]()
     for number, pos in ((3, 11), (16, 12), (40, 13)):
         told = card(number, pos=pos, back=2)
         taken = table.take(stands, device_input(listens, stands, told, source()), source().cursor)
@@ -292,7 +292,7 @@ def test_it_is_made_anew_from_the_record() -> None:
     assert stands.recall.faces
 
 
-def _as_read(one: Entry) -> Record:
+def _as_read(one: RecordEntry) -> Record:
     return as_read(replace(one, data=one.data))
 
 
@@ -412,5 +412,5 @@ def test_a_cover_that_is_opened_in_play_is_held_with_its_record() -> None:
     assert [one.kind for one in taken.entries] == ["device", "decision"]
     assert taken.entries[0].cursor == source().cursor
     assert taken.entries[1].cursor is None
-    assert taken.entries[0].by == By("device", "shoe")
+    assert taken.entries[0].by == RecordActor("device", "shoe")
     assert now(at(Step.TURN)).troubles == DeviceFaults()

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.errors import NoRoom, OtherTable
+from controller.audit.errors import DiskFull, OtherTable
 from controller.audit.format.hole_cards import opened_card
-from controller.audit.format.records import By, Entry, Record
-from controller.audit.log import Opening
-from controller.audit.replay import read_made
+from controller.audit.format.records import Record, RecordActor, RecordEntry
+from controller.audit.log import RecordOpening
+from controller.audit.replay import decode_decision
 from controller.procedure.engine import Procedure
 from controller.procedure.model import events as e
 from controller.procedure.model.effects import Tell
@@ -43,12 +43,12 @@ from tests.support.table.simulated.simulated_table import (
 CARDS = ("2c", "6c", "8d", "Ah", "5d", "Th", "7s", "Tc", "3c", "9s", "Td")
 SEVEN = 45
 """The hole card: the seven of spades."""
-NOTE = Entry("note", By("device", "controller"), {"text": "x" * 900})
+NOTE = RecordEntry("note", RecordActor("device", "controller"), {"text": "x" * 900})
 
 
 def found(made: Room) -> RestoredTable:
     """What a start would begin with."""
-    opening = Opening.at(made.record, table=TABLE)
+    opening = RecordOpening.at(made.record, table=TABLE)
     try:
         devices = [(one.device, one.serial) for one in made.parts().devices]
         return restore(opening, Procedure(made.game), devices)
@@ -61,7 +61,7 @@ def hole(made: Room) -> Record:
     dealt = [
         record
         for record in made.records("decision")
-        if isinstance(read_made(record.data).event, e.HoleDealt)
+        if isinstance(decode_decision(record.data).event, e.HoleDealt)
     ]
     return dealt[-1]
 
@@ -175,7 +175,7 @@ def test_a_start_without_room_waits_for_it(tmp_path: Path) -> None:
         async with room(tmp_path, "classic") as made:
             async with served(made) as one:
                 await one.to_step(Step.TURN)
-            made.refusing = NoRoom("here", "no room", "free some")
+            made.refusing = DiskFull("here", "no room", "free some")
             table = made.serve()
             async with table:
                 await asyncio.sleep(20)
@@ -217,7 +217,7 @@ def test_the_hole_card_is_found_segments_back(tmp_path: Path) -> None:
                 for _ in range(60):
                     await one.table.record(NOTE)
             dealt, last = hole(made), made.records()[-1]
-            opening = Opening.at(made.record, table=TABLE)
+            opening = RecordOpening.at(made.record, table=TABLE)
             assert dealt.seq < opening.records[0].seq < last.seq
             opening.close()
             hidden = found(made).hidden
@@ -254,7 +254,7 @@ def test_a_shoe_that_has_lost_it_holds_the_table(tmp_path: Path) -> None:
             assert [fault["what"] for fault in faults] == ["hidden card"]
             dealt = hole(made)
             assert f"seq {dealt.seq}" in faults[0]["detail"]
-            said = read_made(dealt.data)
+            said = decode_decision(dealt.data)
             assert isinstance(said.event, e.HoleDealt)
             assert isinstance(said.sealed, str)
             assert dealt.cursor is not None
@@ -327,7 +327,7 @@ def test_a_card_drawn_in_error_is_known_again_too(tmp_path: Path) -> None:
             assert len(found(made).hidden) == 2
             async with served(made) as two:
                 await two.to_end()
-            events = [read_made(record.data).event for record in made.records("decision")]
+            events = [decode_decision(record.data).event for record in made.records("decision")]
             laid = [one for one in events if isinstance(one, e.CardDrawn) and one.spare]
             assert [one.card for one in laid] == [9]
             right(made)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.errors import NoRoom
+from controller.audit.errors import DiskFull
 from controller.procedure.model import events
 from controller.procedure.model.state import Step
 from controller.table.devices.links import GRACE
@@ -28,7 +28,7 @@ from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import Served, right, run, served, serving
 from tests.support.table.simulated.simulated_table import SHOE, STATION, room
 
-ROOMLESS = NoRoom("here", "no room", "free some")
+ROOMLESS = DiskFull("here", "no room", "free some")
 CARDS = ("2c", "6c", "8d", "9h", "5d", "Th", "7s", "Tc", "3c", "9s", "Td")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.errors import Failed
+from controller.audit.errors import LogFailed
 from controller.procedure.model import events
 from controller.procedure.model.effects import Prompt
 from controller.procedure.model.state import Step
@@ -274,7 +274,7 @@ def test_a_disk_that_stalls(seconds: float, tmp_path: Path) -> None:
 
 def test_a_disk_that_has_failed_holds_the_table_for_good(tmp_path: Path) -> None:
     async def main() -> None:
-        failed = Failed("here", OSError(errno.EIO, "broken"))
+        failed = LogFailed("here", OSError(errno.EIO, "broken"))
         async with serving(tmp_path) as one:
             await one.to_step(Step.TURN)
             one.room.book.refusing = failed

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from controller.audit.errors import InUse
-from controller.audit.keys.create import make
+from controller.audit.keys.create import create_key
 from controller.audit.read.reader import records
 from controller.audit.verify import Verification
 from controller.config import load_table
@@ -91,7 +91,7 @@ def furnished(folder: Path) -> Path:
     keys = folder / "keys"
     store = KeyStore.create(keys)
     for role in ("table", "hole", "surveillance"):
-        make(keys, role)
+        create_key(keys, role)
     own = store.standing_own().public_key().public_bytes_raw()
     for name, kind, serial in DEVICES:
         made = identity.create(folder / name, kind, serial)

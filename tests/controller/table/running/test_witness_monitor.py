@@ -14,11 +14,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.audit.format.records import Entry, Record
+from controller.audit.format.records import Record, RecordEntry
 from controller.audit.log import Log
 from controller.audit.verify import Verification
-from controller.audit.witness import News, look
-from controller.audit.witness.cosignatures import bring
+from controller.audit.witness import WitnessReport, check_witnesses
+from controller.audit.witness.cosignatures import store_notes
 from controller.procedure.model.state import State
 from controller.table.loop import RequestResult, TableStopped
 from controller.table.memory import WitnessStatus
@@ -66,7 +66,7 @@ class House:
     def seen_by(self, witness: WitnessStatus) -> None:
         self.shown.append(witness)
 
-    async def record(self, entry: Entry) -> RequestResult:
+    async def record(self, entry: RecordEntry) -> RequestResult:
         if self.refuses:
             raise self.refuses.pop()
         made = tuple(self.log.write([entry]))
@@ -99,7 +99,7 @@ class House:
 
     def witness(self) -> int:
         made = seen_by(self.log.record, self.place / "archive")
-        bring(self.log.record, [("n", made.note.encode())], WITNESS.cosigner)
+        store_notes(self.log.record, [("n", made.note.encode())], WITNESS.cosigner)
         return made.size
 
     def again(self) -> None:
@@ -260,9 +260,9 @@ def test_long_records_are_read_only_where_something_has_changed(
 ) -> None:
     looks = []
 
-    def counted(record: Path, told: int) -> News:
+    def counted(record: Path, told: int) -> WitnessReport:
         looks.append(told)
-        return look(record, told)
+        return check_witnesses(record, told)
 
     monkeypatch.setattr("controller.table.running.witness_monitor.look", counted)
     play(house.log, 1, 20)

@@ -14,11 +14,11 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from controller.audit.format.hole_cards import HOLE_KEY_SIZE, HoleKey
-from controller.audit.format.records import Entry, Record, encode
-from controller.audit.log import Log, Opening
-from controller.audit.replay import entry, identity_of
-from controller.audit.simulate import Keys
-from controller.audit.simulate.vault import RecordingVault, Told
+from controller.audit.format.records import Record, RecordEntry, encode
+from controller.audit.log import Log, RecordOpening
+from controller.audit.replay import event_entry, identity_of
+from controller.audit.simulate import RecorderKeys
+from controller.audit.simulate.vault import CardSource, RecordingVault
 from controller.procedure.model.events import (
     CardDrawn,
     ErrorCardDrawn,
@@ -36,11 +36,13 @@ from tests.support.procedure.random_table import RandomTable
 
 TABLE: Final = "bj-1"
 SURVEILLANCE_KEY: Final = X25519PrivateKey.generate()
-KEYS: Final = Keys(TABLE_KEY, HoleKey(os.urandom(HOLE_KEY_SIZE)), SURVEILLANCE_KEY.public_key())
+KEYS: Final = RecorderKeys(
+    TABLE_KEY, HoleKey(os.urandom(HOLE_KEY_SIZE)), SURVEILLANCE_KEY.public_key()
+)
 SMALL: Final = 64 * 1024
 
 
-def keyring(opening: Opening) -> Keys:
+def keyring(opening: RecordOpening) -> RecorderKeys:
     return KEYS
 
 
@@ -62,9 +64,9 @@ class Dealing(RandomTable):
     def __init__(self, engine: Engine, seed: str) -> None:
         super().__init__(engine, seed)
         self.vault = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance, salt=same_salt())
-        self.entries: list[Entry] = []
+        self.entries: list[RecordEntry] = []
         self.heard: list[tuple[State, Event, Decision | Refused]] = []
-        self._told: dict[str, Told] = {}
+        self._told: dict[str, CardSource] = {}
 
     def hide(self, card: Card) -> str:
         commitment = self.vault.hidden(card)
@@ -80,7 +82,7 @@ class Dealing(RandomTable):
             self.vault.loaded()
         told = self._of(event)
         sealed = told.sealed if isinstance(answer, Decision) else ""
-        made = entry(event, answer, before, cursor=told.cursor, sealed=sealed)
+        made = event_entry(event, answer, before, cursor=told.cursor, sealed=sealed)
         if isinstance(answer, Decision) or _can_be_written(made):
             self.heard.append((before, event, answer))
             self.entries.append(made)
@@ -95,16 +97,16 @@ class Dealing(RandomTable):
         )
         return replace(event, commitment=self.hide(max(self.draw(), 0))) if made_up else event
 
-    def _of(self, event: Event) -> Told:
+    def _of(self, event: Event) -> CardSource:
         if isinstance(event, HoleDealt | ErrorCardDrawn):
-            return self._told.get(event.commitment, Told())
+            return self._told.get(event.commitment, CardSource())
         if isinstance(event, CardDrawn) and not event.spare:
             self.vault.drawn(event.card)
             return self.vault.told()
-        return Told()
+        return CardSource()
 
 
-def _can_be_written(made: Entry) -> bool:
+def _can_be_written(made: RecordEntry) -> bool:
     """JSON has numbers of 64 bits here; nothing else comes to a table."""
     try:
         encode(made.data)
@@ -115,14 +117,14 @@ def _can_be_written(made: Entry) -> bool:
 
 def boot(place: Path, game: Game, state: State | None = None, *, size: int = SMALL) -> Log:
     """A boot that deals this game."""
-    opening = Opening.at(place, table=TABLE)
+    opening = RecordOpening.at(place, table=TABLE)
     last = opening.last
     clock = FakeClock() if last is None else FakeClock(last.utc + 10**9)
     identity = identity_of(TABLE, game)
     return Log.begin(opening, identity, TABLE_KEY, state=state, clock=clock, size=size)
 
 
-def recorded(place: Path, game: Game, entries: Sequence[Entry]) -> None:
+def recorded(place: Path, game: Game, entries: Sequence[RecordEntry]) -> None:
     """A record of these, beginning with a closed table."""
     log = boot(place, game)
     for made in entries:
@@ -130,7 +132,7 @@ def recorded(place: Path, game: Game, entries: Sequence[Entry]) -> None:
     log.close()
 
 
-def as_read(made: Entry) -> Record:
+def as_read(made: RecordEntry) -> Record:
     """The entry as a record has it; only its data and kind count here."""
     return Record(
         1,

@@ -8,25 +8,25 @@ from typing import Any
 
 import msgspec
 
-from controller.audit.format.records import Entry, encode
-from controller.audit.log import Log, Opening
+from controller.audit.format.records import RecordEntry, encode
+from controller.audit.log import Log, RecordOpening
 from controller.audit.read.reader import records
-from controller.audit.replay import Replay, fold
-from controller.audit.replay.replay import Folded
+from controller.audit.replay import RecordReplay, replay_opening
+from controller.audit.replay.replay import ReplayedState
 from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
 from tests.support.audit.record.dealing import TABLE, Dealing
 from tests.support.procedure.random_games import some_game
 
 
-def opened_at(place: Path) -> Opening:
-    return Opening.at(place, table=TABLE)
+def opened_at(place: Path) -> RecordOpening:
+    return RecordOpening.at(place, table=TABLE)
 
 
-def folded(place: Path, game: Game) -> Folded:
+def folded(place: Path, game: Game) -> ReplayedState:
     opening = opened_at(place)
     try:
-        return fold(opening, Procedure(game))
+        return replay_opening(opening, Procedure(game))
     finally:
         opening.close()
 
@@ -40,15 +40,15 @@ def dealt(name: str, seed: str, events: int = 400) -> Dealing:
     return table
 
 
-def replayed(place: Path, start: int | None = None) -> Replay:
+def replayed(place: Path, start: int | None = None) -> RecordReplay:
     """All of the record, from segment `start` on."""
-    replay = Replay(place)
+    replay = RecordReplay(place)
     for at, record in records(place, start):
         replay.take(at, record)
     return replay
 
 
-def write(log: Log, entries: list[Entry]) -> None:
+def write(log: Log, entries: list[RecordEntry]) -> None:
     for made in entries:
         log.write([made])
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from controller.audit.format.certificates import certificate
 from controller.audit.format.frames import chain_start, chained, pack
 from controller.audit.format.merkle import Frontier, leaf_hash
-from controller.audit.format.notes import Checkpoint, SigningKey, signed, table_name
+from controller.audit.format.notes import Checkpoint, SigningKey, format_note, table_name
 from controller.audit.format.segments import pack_header, segment_file
 from controller.audit.read.reader import segments
 from controller.audit.simulate import Recorder
@@ -118,7 +118,7 @@ def _number_anew(records: list[Json]) -> None:
 def _sign_anew(record: Json, keys: Keys, origin: str, tree: Frontier, opened: int) -> None:
     if record["kind"] == "checkpoint":
         text = Checkpoint(origin, tree.size, tree.root()).text()
-        record["data"]["note"] = signed(text, SigningKey(origin, keys.boot).sign(text))
+        record["data"]["note"] = format_note(text, SigningKey(origin, keys.boot).sign(text))
     if record["kind"] == "certificate":
         table = SigningKey(table_name(origin), keys.table)
         public = keys.boot.public_key().public_bytes_raw()

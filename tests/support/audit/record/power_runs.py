@@ -10,9 +10,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.audit.errors import NoRoom
-from controller.audit.format.records import OWN, Entry, encode
-from controller.audit.log import Opening
+from controller.audit.errors import DiskFull
+from controller.audit.format.records import OWN, RecordEntry, encode
+from controller.audit.log import RecordOpening
 from controller.audit.read.reader import records
 from tests.support.audit.record.power import PowerDisk, PowerLost, discard
 from tests.support.audit.record.table import SMALL, TABLE, FakeClock, begun, note, told
@@ -30,7 +30,7 @@ class Kept(Struct):
     """Data of those whose write did not; they may be there or not, in this order."""
 
 
-def entries(random: Random, step: int) -> list[Entry]:
+def entries(random: Random, step: int) -> list[RecordEntry]:
     """What is written at once."""
     count = random.choice((1, 1, 1, 2, 5))
     size = random.choice((0, 0, 40, 300, 600, 2500))
@@ -59,7 +59,7 @@ def play(place: Path, disk: PowerDisk, random: Random, kept: Kept) -> None:
 
 def check(place: Path, kept: Kept) -> list[tuple[int, bytes]]:
     """The record opens, holds all that was acknowledged, and nothing that was never handed in."""
-    opening = Opening.at(place, table=TABLE)
+    opening = RecordOpening.at(place, table=TABLE)
     opening.close()
     found = [(one.seq, bytes(one.data)) for _, one in records(place) if one.kind not in OWN]
     assert found[: len(kept.acknowledged)] == kept.acknowledged
@@ -86,7 +86,7 @@ def _killed(place: Path, disk: PowerDisk, random: Random, kept: Kept) -> PowerDi
     found = check(place, kept)
     later = Kept(list(found), [])
     disk = disk.killed(random.randint(0, 12))
-    with contextlib.suppress(PowerLost, NoRoom):
+    with contextlib.suppress(PowerLost, DiskFull):
         play(place, disk, random, later)
     if len(later.acknowledged) > len(found):
         kept.acknowledged, kept.in_flight = later.acknowledged, later.in_flight
@@ -104,7 +104,7 @@ def _history(scratch: Path, random: Random) -> Iterator[int]:
     for _ in range(random.randint(1, MOST_BOOTS)):
         disk = PowerDisk(place, off_at=random.randint(0, 3 * STEPS))
         disk.know()
-        with contextlib.suppress(PowerLost, NoRoom):
+        with contextlib.suppress(PowerLost, DiskFull):
             play(place, disk, random, kept)
         if random.random() < 0.4 and (place / "segments").exists():
             disk = _killed(place, disk, random, kept)

@@ -16,7 +16,7 @@ from controller.audit.export import retire
 from controller.audit.export.retire import RetireResult
 from controller.audit.read.reader import segments
 from controller.audit.verify import Verification, VerifyReport
-from controller.audit.witness.cosignatures import bring
+from controller.audit.witness.cosignatures import store_notes
 from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun
 from tests.support.audit.tools.outside import WITNESS, play
 from tests.support.audit.witnessing import seen_by
@@ -45,7 +45,7 @@ def aged(folder: Path, *, brought: bool = True) -> Aged:
         log.close()
         notes.append(seen_by(record, archive, NOON // 10**6 + at).note.encode())
         if brought:
-            bring(record, [(DAYS[at], notes[-1])], WITNESS.cosigner)
+            store_notes(record, [(DAYS[at], notes[-1])], WITNESS.cosigner)
     return Aged(record, archive, notes)
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from controller.audit.format.records import Record, encode
 from controller.audit.read.reader import records
-from controller.audit.replay import Replay
+from controller.audit.replay import RecordReplay
 from controller.audit.replay.entries import read_decision
 from controller.audit.simulate import Recorder
 from controller.audit.simulate.recorder import Keyring
@@ -50,9 +50,9 @@ def record_all(
         ]
 
 
-def replayed(place: Path) -> Replay:
+def replayed(place: Path) -> RecordReplay:
     """All of it played again; whatever does not come out the same is a problem."""
-    replay = Replay(place)
+    replay = RecordReplay(place)
     for at, record in records(place):
         if record.kind == "snapshot" and at.segment > 1:
             state = msgspec.json.decode(record.data, type=dict[str, Any])["state"]
@@ -63,7 +63,7 @@ def replayed(place: Path) -> Replay:
 
 def states(place: Path) -> list[State | None]:
     """Every state that the record comes to, one after the other."""
-    replay = Replay(place)
+    replay = RecordReplay(place)
     found = []
     for at, record in records(place):
         replay.take(at, record)

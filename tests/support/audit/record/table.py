@@ -12,21 +12,23 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from controller.audit.files import Disk
 from controller.audit.format.records import (
     OWN,
-    Appended,
-    By,
+    BootIdentity,
+    ChainPosition,
     DeviceCursor,
-    Entry,
-    Identity,
     Moment,
     Record,
+    RecordActor,
+    RecordEntry,
 )
-from controller.audit.log import Log, Opening
+from controller.audit.log import Log, RecordOpening
 from controller.audit.read.reader import records
 
 TABLE: Final = "mega-1"
-IDENTITY: Final = Identity(TABLE, "holecard 0", "5a" * 32, "c0" * 32, "de" * 32, b'{"name":"mega"}')
+IDENTITY: Final = BootIdentity(
+    TABLE, "holecard 0", "5a" * 32, "c0" * 32, "de" * 32, b'{"name":"mega"}'
+)
 TABLE_KEY: Final = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
-ANN: Final = By("dealer", "Ann")
+ANN: Final = RecordActor("dealer", "Ann")
 SMALL: Final = 16 * 1024
 """Bytes of a segment in which there is room for some dozens of records."""
 NOON: Final = 1_800_000_000_000_000
@@ -54,14 +56,16 @@ class FakeClock:
         self.utc += round(seconds * 1e6)
 
 
-def note(text: str, size: int = 0, *, sign: bool = False, round: int = 0) -> Entry:
-    return Entry("note", ANN, {"text": text.ljust(size, ".")}, round, sign=sign)
+def note(text: str, size: int = 0, *, sign: bool = False, round: int = 0) -> RecordEntry:
+    return RecordEntry("note", ANN, {"text": text.ljust(size, ".")}, round, sign=sign)
 
 
-def told(device: str, seq: int, epoch: int = 7) -> Entry:
+def told(device: str, seq: int, epoch: int = 7) -> RecordEntry:
     """Something that a device told, with its cursor."""
     cursor = DeviceCursor(device, epoch, seq, f"{seq:016x}")
-    return Entry("device", By("device", device), {"what": "cover", "open": True}, cursor=cursor)
+    return RecordEntry(
+        "device", RecordActor("device", device), {"what": "cover", "open": True}, cursor=cursor
+    )
 
 
 def begun(
@@ -73,7 +77,7 @@ def begun(
     accept: tuple[str, str] | None = None,
 ) -> Log:
     """A boot at this place."""
-    opening = Opening.at(place, table=TABLE, disk=disk, accept=accept)
+    opening = RecordOpening.at(place, table=TABLE, disk=disk, accept=accept)
     clock = clock or FakeClock(NOON + next(_HOURS) * 3_600_000_000)
     return Log.begin(opening, IDENTITY, TABLE_KEY, clock=clock, size=size)
 
@@ -91,5 +95,5 @@ def kinds(found: Sequence[Record]) -> list[str]:
     return [record.kind for record in found]
 
 
-def seqs(made: Sequence[Appended]) -> list[int]:
+def seqs(made: Sequence[ChainPosition]) -> list[int]:
     return [one.seq for one in made]

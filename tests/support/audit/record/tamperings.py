@@ -10,7 +10,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
-from controller.audit.format.hole_cards import NONCE_SIZE, Opening, commitment
+from controller.audit.format.hole_cards import NONCE_SIZE, CardOpening, commitment
 from tests.support.audit.record.forging import Json, at_effect, at_event, at_kind
 
 HOUR_US: Final = 3_600_000_000
@@ -150,7 +150,7 @@ def _hidden(records: list[Json]) -> None:
         cursor["device"],
         cursor["epoch"],
         cursor["seq"],
-        Opening.of_bytes(bytes(opening)),
+        CardOpening.of_bytes(bytes(opening)),
     )
     dealt["data"]["event"]["commitment"] = bound.hex()
     revealed |= {"card": opening[_CARD], "opening": opening.hex()}

@@ -52,7 +52,7 @@ class Runs:
     def make(self, *rounds: dict[str, Any]) -> None:
         if not self.keys.exists():
             for role in _ROLES:
-                create.make(self.keys, role)
+                create.create_key(self.keys, role)
         read_rounds(self.folder, *rounds)
         file = str(self.folder / "rounds.json")
         cli.main(["script", "run", file, "--record", str(self.record), "--keys", str(self.keys)])

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import apsw
 
-from controller.audit.format.records import Entry
+from controller.audit.format.records import RecordEntry
 from controller.audit.index import Index
 from controller.audit.index.schema import TABLES
 from controller.audit.log import Log
@@ -43,11 +43,11 @@ def written(place: Path, table: Dealing, *, size: int = SMALL, together: int = 3
     log.close()
 
 
-def in_groups(entries: Sequence[Entry], size: int) -> list[Sequence[Entry]]:
+def in_groups(entries: Sequence[RecordEntry], size: int) -> list[Sequence[RecordEntry]]:
     return [entries[at : at + size] for at in range(0, len(entries), size)]
 
 
-def write_all(log: Log, entries: Sequence[Entry], together: int = 3) -> None:
+def write_all(log: Log, entries: Sequence[RecordEntry], together: int = 3) -> None:
     for group in in_groups(entries, together):
         log.write(group)
 

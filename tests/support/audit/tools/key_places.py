@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from controller.audit.keys import Role
-from controller.audit.keys.create import make
+from controller.audit.keys.create import create_key
 
 WITNESS: Final = "floor.example/archive"
 NAMES: Final[dict[Role, str | None]] = {
@@ -32,7 +32,7 @@ PKCS8: Final = (Encoding.PEM, PrivateFormat.PKCS8)
 def filled(place: Path) -> Path:
     """A directory with a key of each kind."""
     for role, name in NAMES.items():
-        make(place, role, name)
+        create_key(place, role, name)
     return place
 
 

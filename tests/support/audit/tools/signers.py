@@ -7,7 +7,7 @@ from hashlib import sha256
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.format.merkle import leaf_hash
-from controller.audit.format.notes import Checkpoint, SigningKey, signed
+from controller.audit.format.notes import Checkpoint, SigningKey, format_note
 
 ORIGIN = "holecard/bj-3/00112233445566ff"
 BOOT = "8899aabbccddeeff"
@@ -26,5 +26,5 @@ STRANGER = signing_key("stranger.example")
 
 CHECKPOINT = Checkpoint(ORIGIN, 20852, leaf_hash(b"a root"))
 TEXT = CHECKPOINT.text()
-SIGNED = signed(TEXT, BOOT_KEY.sign(TEXT))
-WITNESSED = signed(TEXT, BOOT_KEY.sign(TEXT), WITNESS.cosign(TEXT, SECONDS))
+SIGNED = format_note(TEXT, BOOT_KEY.sign(TEXT))
+WITNESSED = format_note(TEXT, BOOT_KEY.sign(TEXT), WITNESS.cosign(TEXT, SECONDS))

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 
 from controller.audit.read.reader import records
-from controller.audit.replay import read_made
+from controller.audit.replay import decode_decision
 from controller.audit.verify import Verification
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
@@ -87,7 +87,7 @@ def recorded(record: Path, names: Iterable[str]) -> None:
 
 
 def _rows(data: msgspec.Raw) -> tuple[str, ...]:
-    return tuple(read_made(data).rows)
+    return tuple(decode_decision(data).rows)
 
 
 async def ruled(t: AtTable, what: Odd, way: str) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Raw
 from msgspec.json import encode
 
-from controller.audit.format.records import Entry, Moment, Record
+from controller.audit.format.records import Moment, Record, RecordEntry
 from controller.people import HouseRole, People, PeopleFile, Person
 from controller.people.person import Change, key_bytes, people_bytes
 from controller.people.pins import Cost, PeopleKey
@@ -119,12 +119,12 @@ class Ledger:
         self.records: list[Record] = []
         self.broken: Exception | None = None
 
-    async def record(self, entry: Entry) -> None:
+    async def record(self, entry: RecordEntry) -> None:
         if self.broken is not None:
             raise self.broken
         self.add(entry)
 
-    def add(self, entry: Entry) -> Record:
+    def add(self, entry: RecordEntry) -> Record:
         now = self.time.now
         made = Record(
             1,

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 import pytest
 
-from controller.audit.replay import Made, read_made
+from controller.audit.replay import DecisionData, decode_decision
 from controller.procedure.model.effects import Ruled
 from controller.procedure.model.effects import Told as Informed
 from controller.procedure.model.state import Step
@@ -105,7 +105,7 @@ def family(row: str) -> str:
 
 def holds(made: Room, what: Irregularity, rows: tuple[str, ...], way: Way) -> None:
     """The record says what was found, which way was gone and who has ruled it."""
-    decided = [read_made(record.data) for record in made.records("decision")]
+    decided = [decode_decision(record.data) for record in made.records("decision")]
     refused = [msgspec.json.decode(record.data)["id"] for record in made.records("refusal")]
     fired = {family(row) for one in decided for row in one.rows}
     assert set(rows) <= fired | set(refused), set(rows) - fired
@@ -122,5 +122,5 @@ def holds(made: Room, what: Irregularity, rows: tuple[str, ...], way: Way) -> No
     assert bool(at_once) != bool(by_floor), (at_once, by_floor)
 
 
-def _families(made: Made) -> set[str]:
+def _families(made: DecisionData) -> set[str]:
     return {family(row) for row in made.rows}

@@ -7,7 +7,7 @@ import asyncio
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from controller.audit.replay import read_made
+from controller.audit.replay import decode_decision
 from controller.audit.verify import Verification
 from controller.procedure.model.effects import Prompt, Settled
 from controller.procedure.model.state import State, Step
@@ -103,7 +103,7 @@ def _shoe(made: Room) -> tuple[str, ...]:
 
 
 def ended(made: Room, robots: list[Robot]) -> Ended:
-    decisions = [read_made(record.data) for record in made.records("decision")]
+    decisions = [decode_decision(record.data) for record in made.records("decision")]
     effects = [effect for one in decisions for effect in one.effects]
     verification = Verification(made.record)
     for _ in verification:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from controller.audit.replay import read_made
+from controller.audit.replay import decode_decision
 from controller.audit.verify import Verification
 from controller.procedure.model.events import Event
 from controller.procedure.model.state import State, Step
@@ -49,7 +49,7 @@ class Served(NamedTuple):
         await self.to(lambda s: s.step is Step.WAGERING and s.round >= number and not s.seats)
 
     def events(self) -> list[Event]:
-        return [read_made(record.data).event for record in self.room.records("decision")]
+        return [decode_decision(record.data).event for record in self.room.records("decision")]
 
     def data(self, kind: str) -> list[dict[str, Any]]:
         return [msgspec.json.decode(record.data) for record in self.room.records(kind)]

@@ -18,12 +18,12 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Raw
 from msgspec.structs import replace
 
-from controller.audit.errors import Failed
+from controller.audit.errors import LogFailed
 from controller.audit.format.hole_cards import HOLE_KEY_SIZE, HoleKey
-from controller.audit.format.records import Appended, Entry, Moment, Record, encode
+from controller.audit.format.records import ChainPosition, Moment, Record, RecordEntry, encode
 from controller.audit.log import Log
 from controller.audit.read.reader import records
-from controller.audit.simulate import Keys
+from controller.audit.simulate import RecorderKeys
 from controller.procedure.model.events import Actor, Paid
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Refused
@@ -46,7 +46,7 @@ DEALER: Final = Actor("dealer", "Ann")
 FLOOR: Final = Actor("floor", "Flo")
 SECOND: Final = Actor("dealer", "Bob")
 SURVEILLANCE: Final = X25519PrivateKey.generate()
-KEYS: Final = Keys(
+KEYS: Final = RecorderKeys(
     Ed25519PrivateKey.generate(), HoleKey(os.urandom(HOLE_KEY_SIZE)), SURVEILLANCE.public_key()
 )
 SEGMENT: Final = 256 * 1024
@@ -58,9 +58,9 @@ SEATS: Final = tuple(range(1, 8))
 class SimulatedBook:
     """Writes in whoever's turn it is, which is the loop's."""
 
-    def __init__(self, log: Log, failed: Callable[[Failed], None]) -> None:
+    def __init__(self, log: Log, failed: Callable[[LogFailed], None]) -> None:
         self._log = log
-        self.failed: Failed | None = None
+        self.failed: LogFailed | None = None
         self.appended = 0
         self.slow = 0.001
         """Seconds that the disk takes."""
@@ -74,7 +74,7 @@ class SimulatedBook:
         self.paid: list[int] = []
         """The groups in which a payment was confirmed."""
 
-    async def append(self, *entries: Entry) -> tuple[Appended, ...]:
+    async def append(self, *entries: RecordEntry) -> tuple[ChainPosition, ...]:
         await asyncio.sleep(self.slow)
         if self.refusing is not None:
             raise self.refusing
@@ -118,7 +118,7 @@ class Room:
         house: DeviceSettings | None = None,
         stations: bool = True,
         shuffler: bool = True,
-        keys: Keys = KEYS,
+        keys: RecorderKeys = KEYS,
     ) -> None:
         self.folder = folder
         self.game = game
@@ -167,7 +167,7 @@ class Room:
     def world(self) -> TableEnvironment:
         return TableEnvironment(lambda: self.desk.find, self.desk.open, now_us, clock, self._book)
 
-    def _book(self, log: Log, failed: Callable[[Failed], None]) -> SimulatedBook:
+    def _book(self, log: Log, failed: Callable[[LogFailed], None]) -> SimulatedBook:
         book = SimulatedBook(log, failed)
         book.refusing, self.refusing = self.refusing, None
         book.killed_at, book.killed_before = self._kill

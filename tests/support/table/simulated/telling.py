@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from unittest.mock import DEFAULT, patch
 
 from controller.audit.files import RealDisk
-from controller.audit.replay import Made, read_made
+from controller.audit.replay import DecisionData, decode_decision
 from controller.procedure.model.effects import Effect, Prompt, Settled
 from controller.procedure.model.effects import Told as Informed
 from controller.procedure.model.events import Actor, Event
@@ -250,8 +250,8 @@ class Told(Served):
 
     # --- what the record holds ----------------------------------------------------------------
 
-    def made(self) -> list[Made]:
-        return [read_made(record.data) for record in self.room.records("decision")]
+    def made(self) -> list[DecisionData]:
+        return [decode_decision(record.data) for record in self.room.records("decision")]
 
     def facts(self, kind: type[E]) -> list[E]:
         return [one for made in self.made() for one in made.effects if isinstance(one, kind)]

@@ -11,16 +11,16 @@ import pytest
 
 from controller.audit.errors import CannotWrite
 from controller.audit.export import SealedCase
-from controller.audit.read.selection import Pick
+from controller.audit.read.selection import Selection
 from controller.screens.review.source import Beside
 from controller.screens.review.source.cases import MOST, Cases
 
-PICKS = (Pick(), Pick(28, 29))
+PICKS = (Selection(), Selection(28, 29))
 
 
 @pytest.mark.parametrize("pick", PICKS, ids=str)
 def test_an_export_ends_at_the_next_segment_and_leaves_nothing(
-    pick: Pick, place: Path, tmp_path: Path
+    pick: Selection, place: Path, tmp_path: Path
 ) -> None:
     cases, source = Cases(tmp_path), Beside(place)
     told: list[int] = []
@@ -48,7 +48,7 @@ def test_nobody_waits_for_the_one_that_is_being_made(place: Path, tmp_path: Path
     begun, goes_on = Event(), Event()
 
     def export(out: Path, tell: Callable[[int], None]) -> SealedCase:
-        return source.export(out, Pick(1, 1), "Eve", "", tell)
+        return source.export(out, Selection(1, 1), "Eve", "", tell)
 
     def hangs(out: Path, tell: Callable[[int], None]) -> SealedCase:
         begun.set()
@@ -78,7 +78,7 @@ def test_the_oldest_makes_room(place: Path, tmp_path: Path) -> None:
             "x.zip",
             "Eve",
             "round 1",
-            lambda out, tell: source.export(out, Pick(1, 1), "Eve", "", tell),
+            lambda out, tell: source.export(out, Selection(1, 1), "Eve", "", tell),
         )
         for _ in range(MOST + 1)
     ]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.errors import IndexBusy, IndexPlace
-from controller.audit.format.records import By, Entry
+from controller.audit.errors import IndexBusy, IndexFileProblem
+from controller.audit.format.records import RecordActor, RecordEntry
 from controller.audit.index import Index
 from controller.screens.review.source import Running, live_source, source
 from controller.screens.review.source.source import Short
@@ -108,7 +108,9 @@ def test_how_far_a_half_made_index_goes_is_said(tmp_path: Path) -> None:
 
 async def more(table: RunningTable, count: int = 3) -> None:
     for _ in range(count):
-        await table.record(Entry("note", By("floor", "Flo"), {"text": "chips counted"}))
+        await table.record(
+            RecordEntry("note", RecordActor("floor", "Flo"), {"text": "chips counted"})
+        )
 
 
 def _of_another_version(file: Path) -> None:
@@ -160,7 +162,7 @@ def test_an_index_that_is_spoilt_while_the_table_runs_is_made_anew(
 
 
 def _no_room(*given: object) -> None:
-    raise IndexPlace(Path("index.db"), "no room", "make room")
+    raise IndexFileProblem(Path("index.db"), "no room", "make room")
 
 
 def test_an_index_that_cannot_be_written_is_asked_as_far_as_it_goes(
@@ -193,7 +195,7 @@ def test_what_stands_in_the_way_of_making_it_is_said(
             made(at.table, 1)
             with monkeypatch.context() as patched:
                 patched.setattr(Index, "step", _no_room)
-                with pytest.raises(IndexPlace):
+                with pytest.raises(IndexFileProblem):
                     of._more()
             last = goes(of)
             assert 0 < last < at.table.table.seq
@@ -217,9 +219,11 @@ def test_one_that_is_spoilt_is_not_shown_while_it_cannot_be_made_anew(
             with monkeypatch.context() as patched:
                 patched.setattr(Index, "anew", _no_room)
                 for _ in range(2):
-                    with pytest.raises(IndexPlace):
+                    with pytest.raises(IndexFileProblem):
                         of._more()
-                    with pytest.raises(IndexPlace, match=r"cannot be made: no room.*by itself"):
+                    with pytest.raises(
+                        IndexFileProblem, match=r"cannot be made: no room.*by itself"
+                    ):
                         goes(of)
             of._more()
             assert goes(of) == at.table.table.seq

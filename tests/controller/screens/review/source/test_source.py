@@ -12,8 +12,8 @@ import pytest
 from controller.audit.errors import NoRecord, RecordProblem
 from controller.audit.export import export_case
 from controller.audit.index import Index, file
-from controller.audit.read.access_log import looks_file
-from controller.audit.read.selection import Pick
+from controller.audit.read.access_log import access_log_file
+from controller.audit.read.selection import Selection
 from controller.errors import UsageProblem
 from controller.screens.common.sessions import Links, Sessions
 from controller.screens.common.texts import load
@@ -30,7 +30,7 @@ from tests.support.screens.looked_at import EVE, Browser
 def cases(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("cases")
     for name in ("case.zip", "case"):
-        export_case(sound, place / name, Pick(4, 5), who="Eve")
+        export_case(sound, place / name, Selection(4, 5), who="Eve")
     return place
 
 
@@ -61,7 +61,7 @@ def test_a_case_is_looked_at_as_a_record_is(cases: Path, tmp_path: Path, name: s
     assert browser.post("/export", {"round": "4"}).status == 400
     assert browser.post("/export", {"round": "4", "format": "csv"}).status == 200
     assert _files(case) == before
-    assert '"what":"review round","of":"round 4"' in looks_file(case).read_text()
+    assert '"what":"review round","of":"round 4"' in access_log_file(case).read_text()
 
 
 def _files(case: Path) -> dict[str, bytes]:
@@ -108,7 +108,7 @@ def test_a_case_is_made_of_records_only(cases: Path, tmp_path: Path) -> None:
     source = beside(cases / "case", tmp_path)
     assert not source.whole
     with pytest.raises(UsageProblem, match="is a case already"):
-        source.export(tmp_path / "x.zip", Pick(4, 4), "Eve", "")
+        source.export(tmp_path / "x.zip", Selection(4, 4), "Eve", "")
 
 
 def test_an_index_that_somebody_else_writes_is_looked_at_as_far_as_it_goes(

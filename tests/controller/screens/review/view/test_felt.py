@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from controller.audit.read.reader import records
-from controller.audit.replay import Replay, at_rest
+from controller.audit.replay import RecordReplay, at_rest
 from controller.procedure.engine import Procedure
 from controller.procedure.model.state import State, Step
 from controller.procedure.prompts import MoneyFormat, card_words
@@ -33,7 +33,7 @@ _NAMESPACE: Final = "{http://www.w3.org/2000/svg}"
 @pytest.fixture(scope="module")
 def states(place: Path) -> list[State]:
     """How the table stood after each record."""
-    replay = Replay(place)
+    replay = RecordReplay(place)
     found = []
     for at, record in records(place):
         replay.take(at, record)

@@ -14,7 +14,7 @@ from controller.audit.format.notes import SigningKey, VerifierKey
 from controller.audit.format.segments import segment_file
 from controller.audit.index import Index, RecordQuery, RoundRow, find_rounds
 from controller.audit.proofs import check_proof
-from controller.audit.proofs.proof_file import unpacked
+from controller.audit.proofs.proof_file import decode_proof
 from controller.audit.read.reader import records
 from controller.screens.review.view.verdict import verified
 from tests.support.audit.record.table import TABLE_KEY
@@ -51,7 +51,7 @@ def test_a_round_is_right_and_its_proof_stands_by_itself(
         assert found.given
         last = min(one.last_seq, found.size)
         assert one.last_seq - last <= 1  # what ends the record
-        checked = check_proof("it", unpacked("it", found.proof.encode()), key(sound))
+        checked = check_proof("it", decode_proof("it", found.proof.encode()), key(sound))
         assert [r.seq for r in checked.records] == list(range(one.first_seq, last + 1))
         assert checked.checkpoint.root.hex() == found.root
 
@@ -111,7 +111,7 @@ def test_the_page_says_what_it_means(looking: Looking) -> None:
     assert "THE TABLE&#39;S KEY IS NOT PROVEN" in page.text
     proof = browser.post("/rounds/3/verify", {"as": "proof"})
     assert proof.headers["content-disposition"] == 'attachment; filename="round-3-proof.json"'
-    unpacked("it", proof.bytes)
+    decode_proof("it", proof.bytes)
     assert browser.post("/rounds/3/verify", {"as": "x"}).status == 400
     assert browser.post("/rounds/999/verify").status == 404
 

@@ -16,9 +16,9 @@ import httpx
 import pytest
 import uvicorn
 
-from controller.audit.format.records import Appended, By, Entry
-from controller.audit.log import Log, Opening
-from controller.audit.read.follow import Following
+from controller.audit.format.records import ChainPosition, RecordActor, RecordEntry
+from controller.audit.log import Log, RecordOpening
+from controller.audit.read.follow import Follower
 from controller.audit.read.reader import records
 from controller.audit.replay import identity_of
 from controller.screens.common import server
@@ -85,7 +85,7 @@ def streamed(served: Served, browser: Browser, after: int) -> Iterator[Callable[
 
 
 def begun(place: Path) -> Log:
-    opening = Opening.at(place, table=TABLE)
+    opening = RecordOpening.at(place, table=TABLE)
     last = opening.last
     assert last is not None
     clock = Paced(last.utc + 10**9)
@@ -113,7 +113,9 @@ def test_what_is_written_comes_at_once(growing: Path, tmp_path: Path) -> None:
             assert following()[0] == "here"
             log = begun(growing)
             try:
-                log.write([Entry("note", By("floor", "Flo"), {"text": "chips counted"})])
+                log.write(
+                    [RecordEntry("note", RecordActor("floor", "Flo"), {"text": "chips counted"})]
+                )
                 found: list[dict[str, Any]] = []
                 while not found or found[-1]["what"] != "note: chips counted":
                     name, told = following()
@@ -149,21 +151,21 @@ def test_what_a_table_has_not_taken_yet_is_told_to_nobody(
             source = Running(at.table)
             append, goes_on = at.room.book.append, asyncio.Event()
 
-            async def stalls(*entries: Entry) -> tuple[Appended, ...]:
+            async def stalls(*entries: RecordEntry) -> tuple[ChainPosition, ...]:
                 made = await append(*entries)  # in the file; the disk has not answered yet
                 await goes_on.wait()
                 return made
 
             taken = at.table.table.seq
-            known = live.Known(source, Following(source.record), None)
+            known = live.Known(source, Follower(source.record), None)
             assert known.start == taken
             assert list(known.more()) == []
             monkeypatch.setattr(at.table.table, "_append", stalls)
-            note = Entry("note", By("floor", "Flo"), {"text": "chips counted"})
+            note = RecordEntry("note", RecordActor("floor", "Flo"), {"text": "chips counted"})
             noting = asyncio.create_task(at.table.record(note))
-            await until(lambda: Following(source.record).where.seq > taken, 10)
+            await until(lambda: Follower(source.record).where.seq > taken, 10)
             assert list(known.more()) == []
-            late = live.Known(source, Following(source.record), None)
+            late = live.Known(source, Follower(source.record), None)
             assert (late.start, list(late.more())) == (taken, [])
             goes_on.set()
             await noting
