@@ -21,8 +21,8 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.api.http import Api, application
-from controller.api.service import Serving
+from controller.api.http import TableApi, application
+from controller.api.service import ServedTable
 from controller.audit.errors import LogFailed
 from controller.audit.log import Log, SystemClock
 from controller.config import ControlPlace, TableConfig
@@ -37,8 +37,8 @@ from controller.daemon.systemd import NO_MANAGER, Notify, status
 from controller.daemon.watchdog import LoopMonitor, Vitals, Watchdog, links_of
 from controller.errors import UsageProblem
 from controller.people import PeopleDesk, PeopleFile
-from controller.screens.app import Screens
-from controller.screens.common.server import Place
+from controller.screens.app import ScreensApp
+from controller.screens.common.server import ListenAddress
 from controller.screens.common.texts import Texts, load
 from controller.table.loop import REAL_ENVIRONMENT, RecordWriter, RequestResult, TableEnvironment
 from controller.table.running import RunningTable, WitnessMonitor, parts_of
@@ -145,7 +145,7 @@ class _TableService:
         )
         self._news = PeopleWatch(self._desk, given.people.file, moment)
         self._witnessing = WitnessMonitor(table, table.parts.record, moment, given.unwitnessed)
-        self._serving = Serving(table, self._desk, moment)
+        self._serving = ServedTable(table, self._desk, moment)
         self._pulse = LoopMonitor(metrics.late)
         self._watchdog = Watchdog(tells.notify, self._vitals, self._stands)
         control = application(self._serving)
@@ -260,16 +260,16 @@ def _given(config: TableConfig) -> _ServeParts:
 
 
 def _screens(
-    api: Api, sockets: ListeningSockets, texts: Texts | None, scratch: Path | None
-) -> Screens | None:
+    api: TableApi, sockets: ListeningSockets, texts: Texts | None, scratch: Path | None
+) -> ScreensApp | None:
     """The pages, where the table has any."""
     if sockets.screens is None or sockets.pages is None or texts is None or scratch is None:
         return None
     port = int(sockets.screens.getsockname()[1])
-    return Screens(api, sockets.pages, port, texts, scratch)
+    return ScreensApp(api, sockets.pages, port, texts, scratch)
 
 
-def _pages_server(screens: Screens, at: socket.socket, place: Place | None) -> Server:
+def _pages_server(screens: ScreensApp, at: socket.socket, place: ListenAddress | None) -> Server:
     certificate, key = (None, None) if place is None else (place.certificate, place.key)
     return Server(screens.app, [at], most=MAX_PAGE_CONNECTIONS, certificate=certificate, key=key)
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from controller.config import ControlPlace, ScreensPlace
 from controller.errors import UsageProblem
-from controller.screens.common.server import Place, place_of
+from controller.screens.common.server import ListenAddress, listen_address
 
 HOST: Final = "127.0.0.1"
 MAX_SOCKET_PATH: Final = 107
@@ -37,7 +37,7 @@ class ListeningSockets(Struct, frozen=True):
     metrics: socket.socket | None
     inode: int
     screens: socket.socket | None = None
-    pages: Place | None = None
+    pages: ListenAddress | None = None
     """Where `screens` listens."""
 
     @property
@@ -55,9 +55,9 @@ class ListeningSockets(Struct, frozen=True):
             raise UsageProblem(str(self.place), what, "one controller for a table")
 
 
-def pages_place(screens: ScreensPlace, file: str) -> Place:
+def pages_place(screens: ScreensPlace, file: str) -> ListenAddress:
     """UsageProblem: elsewhere than on this machine nobody listens without a certificate."""
-    return place_of(
+    return listen_address(
         screens.listen,
         screens.port,
         None if screens.certificate is None else str(screens.certificate),

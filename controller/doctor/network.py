@@ -32,7 +32,7 @@ from controller.doctor.permissions import (
 from controller.doctor.processes import Process, listening
 from controller.doctor.record import serving
 from controller.errors import UsageProblem
-from controller.screens.common.server import Place
+from controller.screens.common.server import ListenAddress
 from controller.screens.common.texts import load
 
 # --- the socket -------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def _mend(problem: UsageProblem) -> str:
     return f"make it: {problem.allowed}"
 
 
-def _port(case: DoctorCase, screens: ScreensPlace, place: Place) -> Iterator[DoctorProblem]:
+def _port(case: DoctorCase, screens: ScreensPlace, place: ListenAddress) -> Iterator[DoctorProblem]:
     port = screens.port
     if not port or free(place.host, port):
         return

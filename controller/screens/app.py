@@ -21,19 +21,26 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
-from controller.api.contract.errors import Problem, told_of_fault
-from controller.api.http import Api
+from controller.api.contract.errors import Problem, fault_handler
+from controller.api.http import TableApi
 from controller.procedure.prompts import card_words
 from controller.rules.cards import NAMES
-from controller.screens.common.access import Cookie, message, see_other, static_route
-from controller.screens.common.headers import Guarded
-from controller.screens.common.server import Place, names_of
+from controller.screens.common.access import Cookie, message_page, see_other, static_route
+from controller.screens.common.headers import HeaderGuard
+from controller.screens.common.server import ListenAddress, names_of
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.templates import Pages
 from controller.screens.common.texts import Texts
-from controller.screens.console.web import COOKIE, Browsers, Console, Draws, Face, telling
-from controller.screens.review.source import Loop, Running
-from controller.screens.review.web import ByBadge, application, pages_of
+from controller.screens.console.web import (
+    COOKIE,
+    Browsers,
+    ConsoleApp,
+    ConsoleRenderer,
+    PageRenderer,
+    problem_response,
+)
+from controller.screens.review.source import LiveSource, LoopBridge
+from controller.screens.review.web import BadgeLogin, application, pages_of
 
 REVIEW: Final = "/review"
 _PACKAGES: Final = {
@@ -42,18 +49,18 @@ _PACKAGES: Final = {
 }
 
 
-class Screens:
+class ScreensApp:
     """One table's. See the module."""
 
     def __init__(
         self,
-        api: Api,
-        place: Place,
+        api: TableApi,
+        place: ListenAddress,
         port: int,
         texts: Texts,
         scratch: Path,
         *,
-        face: Draws | None = None,
+        face: PageRenderer | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`port`: the one that was taken. `scratch`: a directory for cases until they are fetched.
@@ -66,11 +73,13 @@ class Screens:
         self._pages.prepare()
         cookie = Cookie(f"{COOKIE}-{port}", place.secure)
         self.browsers = Browsers(api, clock)
-        made = face or Face(self._pages, api.served.table.parts.game)
-        self.console = Console(api, made, self.browsers, texts, cookie)
+        made = face or ConsoleRenderer(self._pages, api.served.table.parts.game)
+        self.console = ConsoleApp(api, made, self.browsers, texts, cookie)
         table = api.served.table
-        self._source = Running(table)
-        entering = ByBadge(api, self.console, self.browsers, Loop(table.parts.record), REVIEW)
+        self._source = LiveSource(table)
+        entering = BadgeLogin(
+            api, self.console, self.browsers, LoopBridge(table.parts.record), REVIEW
+        )
         self._review = application(
             self._source, pages_of(texts, REVIEW), entering, scratch, cookie=cookie
         )
@@ -82,13 +91,13 @@ class Screens:
                 Mount(REVIEW, self._review.app),
             ],
             exception_handlers={
-                Problem: telling(texts),
+                Problem: problem_response(texts),
                 HTTPException: self._no_page,
-                Exception: told_of_fault,
+                Exception: fault_handler,
             },
         )
         app.router.redirect_slashes = False
-        self.app: ASGIApp = Guarded(app, names_of(place, port), secure=place.secure)
+        self.app: ASGIApp = HeaderGuard(app, names_of(place, port), secure=place.secure)
 
     async def run(self) -> None:
         """Beside the table, until it is cancelled."""
@@ -112,7 +121,7 @@ class Screens:
     async def _no_page(self, request: Request, problem: Exception) -> Response:
         code = problem.status_code if isinstance(problem, HTTPException) else 500
         text = {404: "problem.no_page", 405: "problem.no_method"}.get(code, "problem.other")
-        return message(self._pages, code, self._pages.texts(text), "")
+        return message_page(self._pages, code, self._pages.texts(text), "")
 
 
 async def _to_review(request: Request) -> Response:

@@ -15,11 +15,11 @@ from controller.audit.read.heads import first_head
 from controller.errors import UsageProblem
 from controller.screens.common import server
 from controller.screens.common.access import Cookie
-from controller.screens.common.headers import Guarded
-from controller.screens.common.sessions import Links, Person, Sessions
+from controller.screens.common.headers import HeaderGuard
+from controller.screens.common.sessions import LinkSessions, LoginLinks, PageUser
 from controller.screens.common.texts import load
-from controller.screens.review.source import Beside, beside
-from controller.screens.review.web import COOKIE, ByLink, application, pages_of
+from controller.screens.review.source import FileSource, open_source
+from controller.screens.review.web import COOKIE, LinkLogin, application, pages_of
 
 EXAMPLES: Final = """\
 examples:
@@ -71,32 +71,32 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def review(args: argparse.Namespace) -> int:
-    place = server.place_of(args.listen, args.port, args.certificate, args.key)
+    place = server.listen_address(args.listen, args.port, args.certificate, args.key)
     texts = load(None if args.texts is None else path_of("--texts", args.texts))
     index = None if args.index is None else path_of("--index", args.index)
     record = path_of("RECORD", args.record)
-    person = Person(_who(args.who))
+    person = PageUser(_who(args.who))
     with tempfile.TemporaryDirectory(prefix=_SCRATCH) as scratch:
-        source = beside(record, Path(scratch), index)
+        source = open_source(record, Path(scratch), index)
         table_key = None if args.table_key is None else _table_key(args.table_key, source)
         _begin(source)
         with server.bound(place) as listening:
             port: int = listening.getsockname()[1]
-            links = Links()
+            links = LoginLinks()
 
-            def another(person: Person) -> None:
+            def another(person: PageUser) -> None:
                 _tell(place, port, links.make(person), json_=args.json)
 
             made = application(
                 source,
                 pages_of(texts),
-                ByLink(Sessions(ended=another), links),
+                LinkLogin(LinkSessions(ended=another), links),
                 Path(scratch),
                 cookie=Cookie(f"{COOKIE}-{port}", place.secure),
                 table_key=table_key,
             )
             made.house.prepare()
-            guarded = Guarded(made.app, server.names_of(place, port), secure=place.secure)
+            guarded = HeaderGuard(made.app, server.names_of(place, port), secure=place.secure)
             try:
                 server.serve(guarded, place, listening, lambda: another(person))
             finally:
@@ -104,12 +104,12 @@ def review(args: argparse.Namespace) -> int:
     return 0
 
 
-def _begin(source: Beside) -> None:
+def _begin(source: FileSource) -> None:
     with progress() as tell:
         source.begin(say, tell)
 
 
-def _table_key(given: str, source: Beside) -> VerifierKey:
+def _table_key(given: str, source: FileSource) -> VerifierKey:
     return given_table(given, lambda: first_head(source.record).snapshot.origin)
 
 
@@ -123,7 +123,7 @@ def _who(given: str | None) -> str:
     return text_of("--as", given)
 
 
-def _tell(place: server.Place, port: int, word: str, *, json_: bool) -> None:
+def _tell(place: server.ListenAddress, port: int, word: str, *, json_: bool) -> None:
     link = f"{place.address(port)}/enter?word={word}"
     print(json.dumps({"link": link}) if json_ else link, flush=True)
     say("open this link in a browser; it opens once. Ctrl-C ends the review")

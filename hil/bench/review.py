@@ -26,10 +26,10 @@ from controller.config import load_game
 from controller.games import default_jurisdiction, game_of
 from controller.rules.cards import DECK
 from controller.rules.cards import NAMES as CARDS
-from controller.screens.common.sessions import Links, Person, Sessions
+from controller.screens.common.sessions import LinkSessions, LoginLinks, PageUser
 from controller.screens.common.texts import load
-from controller.screens.review.source import Beside
-from controller.screens.review.web import ByLink, application, pages_of
+from controller.screens.review.source import FileSource
+from controller.screens.review.web import LinkLogin, application, pages_of
 from hil.bench.measure import Line, Pace, Section
 from hil.bench.record import scratch
 
@@ -115,10 +115,10 @@ def _timed(db: apsw.Connection, query: str, values: tuple[Value, ...]) -> tuple[
 
 async def _looked(record: Path, scratch: Path, rounds: int) -> dict[str, list[float]]:
     """Seconds of each page, and of its rows."""
-    source = Beside(record)
+    source = FileSource(record)
     source.begin(lambda words: None)
-    links = Links()
-    review = application(source, pages_of(load()), ByLink(Sessions(), links), scratch)
+    links = LoginLinks()
+    review = application(source, pages_of(load()), LinkLogin(LinkSessions(), links), scratch)
     review.house.prepare()
     times: dict[str, list[float]] = {name: [] for one in NAMES for name in (one, f"{one}_sql")}
     rows: Counter[str] = Counter()
@@ -127,7 +127,7 @@ async def _looked(record: Path, scratch: Path, rounds: int) -> dict[str, list[fl
     random = Random(7)
     try:
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-            await client.get(f"/enter?word={links.make(Person('Bench'))}")
+            await client.get(f"/enter?word={links.make(PageUser('Bench'))}")
 
             async def page(path: str) -> float:
                 begun = time.perf_counter()

@@ -46,28 +46,28 @@ class Problem(Exception):
             self.headers["Retry-After"] = str(wait)
 
 
-class Means(NamedTuple):
+class DenialStatus(NamedTuple):
     """How an answer of the desk is told."""
 
     status: int
     wait: int = 0
 
 
-DENIED: Final[Mapping[DenialReason, Means]] = MappingProxyType(
+DENIED: Final[Mapping[DenialReason, DenialStatus]] = MappingProxyType(
     {
-        "not right": Means(403),
-        "wait": Means(429, 1),
-        "busy": Means(429, 1),
-        "unreadable": Means(503),
-        "not theirs": Means(403),
-        "table open": Means(409),
-        "another dealer": Means(409),
-        "deals here": Means(403),
-        "no first person": Means(403),
-        "same person": Means(403),
-        "not authorised": Means(403),
-        "no second": Means(403),
-        "closing": Means(503),
+        "not right": DenialStatus(403),
+        "wait": DenialStatus(429, 1),
+        "busy": DenialStatus(429, 1),
+        "unreadable": DenialStatus(503),
+        "not theirs": DenialStatus(403),
+        "table open": DenialStatus(409),
+        "another dealer": DenialStatus(409),
+        "deals here": DenialStatus(403),
+        "no first person": DenialStatus(403),
+        "same person": DenialStatus(403),
+        "not authorised": DenialStatus(403),
+        "no second": DenialStatus(403),
+        "closing": DenialStatus(503),
     }
 )
 
@@ -87,12 +87,12 @@ def problem_answer(problem: Problem) -> Response:
 # --- as Starlette asks for them ---------------------------------------------------------------
 
 
-async def told(request: Request, problem: Exception) -> Response:
+async def problem_handler(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, Problem)
     return problem_answer(problem)
 
 
-async def told_of_http(request: Request, problem: Exception) -> Response:
+async def http_error_handler(request: Request, problem: Exception) -> Response:
     """No such path, or no such method of it."""
     assert isinstance(problem, HTTPException)
     headers = dict(problem.headers or {})
@@ -105,7 +105,7 @@ async def told_of_http(request: Request, problem: Exception) -> Response:
     return problem_answer(made)
 
 
-async def told_of_fault(request: Request, problem: Exception) -> Response:
+async def fault_handler(request: Request, problem: Exception) -> Response:
     """A fault of ours. What it says of itself goes to engineers only."""
     what = "a fault of the controller: call a technician"
     return problem_answer(Problem(500, "fault", what, headers=dict(HEADERS)))

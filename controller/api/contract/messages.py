@@ -11,8 +11,8 @@ from controller.api.contract.view import View
 from controller.people import HouseRole
 from controller.procedure.model.events import Device, Role
 
-LONGEST_BADGE: Final = 64
-LONGEST_PIN: Final = 64
+MAX_BADGE: Final = 64
+MAX_PIN: Final = 64
 
 ScreenName: TypeAlias = Annotated[
     str,
@@ -21,8 +21,8 @@ ScreenName: TypeAlias = Annotated[
         description="What a screen is called: a letter, then up to 31 of a to z, 0 to 9 and -.",
     ),
 ]
-Badge: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_BADGE)]
-Pin: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_PIN)]
+Badge: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_BADGE)]
+Pin: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_PIN)]
 SignsIn: TypeAlias = Literal["dealer", "surveillance", "technician"]
 
 # --- what is sent -----------------------------------------------------------------------------

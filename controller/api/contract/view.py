@@ -188,7 +188,7 @@ class View(Struct, frozen=True):
     clock: ClockShown
 
 
-class Named(Struct, frozen=True):
+class TableIdentity(Struct, frozen=True):
     """What stays the same at one table."""
 
     table: str
@@ -197,7 +197,7 @@ class Named(Struct, frozen=True):
     money: MoneyFormat = MoneyFormat()
 
 
-class Stands(Struct, frozen=True):
+class ViewInput(Struct, frozen=True):
     """How everything stands: two that are equal look the same."""
 
     shown: TableDisplay
@@ -215,7 +215,7 @@ class Stands(Struct, frozen=True):
 _shown: Final = attrgetter(*StateShown.__struct_fields__)
 
 
-def view_of(named: Named, stands: Stands, utc: int) -> View:
+def view_of(named: TableIdentity, stands: ViewInput, utc: int) -> View:
     """The view of it, made at this time."""
     shown, money = stands.shown, named.money
     state = shown.state

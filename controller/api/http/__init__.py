@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from controller.api.http.app import application
-from controller.api.http.body import PATIENCE, read_as, read_object
-from controller.api.http.routes import Api
-from controller.api.http.sse import HEARTBEAT, LOOK, Line, heard
+from controller.api.http.body import BODY_TIMEOUT, read_as, read_object
+from controller.api.http.routes import TableApi
+from controller.api.http.sse import HEARTBEAT, POLL_INTERVAL, EventStream, wait_for
 
 __all__ = [
+    "BODY_TIMEOUT",
     "HEARTBEAT",
-    "LOOK",
-    "PATIENCE",
-    "Api",
-    "Line",
+    "POLL_INTERVAL",
+    "EventStream",
+    "TableApi",
     "application",
-    "heard",
     "read_as",
     "read_object",
+    "wait_for",
 ]

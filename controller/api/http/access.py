@@ -20,7 +20,7 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 _HOST: Final = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?")
 
 
-class Doors:
+class AccessGuard:
     """See the module."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -38,7 +38,7 @@ class Doors:
                     headers.setdefault(name, value)
             await send(message)
 
-        problem = turned_away(Request(scope), over_tcp=_over_tcp(scope))
+        problem = access_problem(Request(scope), over_tcp=_over_tcp(scope))
         app = self._app if problem is None else problem_answer(problem)
         await app(scope, receive, with_headers)
 
@@ -49,7 +49,7 @@ def _over_tcp(scope: Scope) -> bool:
     return server is None or server[1] is not None
 
 
-def turned_away(request: Request, *, over_tcp: bool) -> Problem | None:
+def access_problem(request: Request, *, over_tcp: bool) -> Problem | None:
     """Why whoever asks has no business here."""
     hosts = request.headers.getlist("host")
     host = hosts[0].lower() if len(hosts) == 1 else ""

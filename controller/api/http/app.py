@@ -20,28 +20,34 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from controller.api.contract.errors import JSON, Problem, told, told_of_fault, told_of_http
-from controller.api.http.access import Doors
+from controller.api.contract.errors import (
+    JSON,
+    Problem,
+    fault_handler,
+    http_error_handler,
+    problem_handler,
+)
+from controller.api.http.access import AccessGuard
 from controller.api.http.body import read_body
-from controller.api.http.routes import CALLS, PREFIX, Api, Asked, Call, Given
-from controller.api.http.sse import Stream
-from controller.api.service import Serving, encode
+from controller.api.http.routes import PREFIX, ROUTES, ApiRoute, RouteRequest, RouteResult, TableApi
+from controller.api.http.sse import TableStream
+from controller.api.service import ServedTable, encode
 
 _BEARER: Final = "bearer "
 
-Answers = Callable[[Request], Awaitable[Response | Stream]]
+Answers = Callable[[Request], Awaitable[Response | TableStream]]
 
 
-def application(served: Serving, clock: Callable[[], float] = time.monotonic) -> Starlette:
+def application(served: ServedTable, clock: Callable[[], float] = time.monotonic) -> Starlette:
     """For one table. `clock`: seconds that never go back, by which screens are idle."""
-    api = Api(served, clock)
+    api = TableApi(served, clock)
     app = Starlette(
         routes=_routes(api),
-        middleware=[Middleware(Doors)],
+        middleware=[Middleware(AccessGuard)],
         exception_handlers={
-            Problem: told,
-            HTTPException: told_of_http,
-            Exception: told_of_fault,
+            Problem: problem_handler,
+            HTTPException: http_error_handler,
+            Exception: fault_handler,
         },
     )
     app.router.redirect_slashes = False
@@ -49,18 +55,18 @@ def application(served: Serving, clock: Callable[[], float] = time.monotonic) ->
     return app
 
 
-def _routes(api: Api) -> list[Route]:
+def _routes(api: TableApi) -> list[Route]:
     """One for each path, so that a method that it does not take is told the others."""
     by_path = attrgetter("path")
     return [
-        _route(api, path, calls) for path, calls in groupby(sorted(CALLS, key=by_path), by_path)
+        _route(api, path, calls) for path, calls in groupby(sorted(ROUTES, key=by_path), by_path)
     ]
 
 
-def _route(api: Api, path: str, calls: Iterable[Call]) -> Route:
-    by_method: dict[str, Call] = {call.method: call for call in calls}
+def _route(api: TableApi, path: str, calls: Iterable[ApiRoute]) -> Route:
+    by_method: dict[str, ApiRoute] = {call.method: call for call in calls}
 
-    async def answers(request: Request) -> Response | Stream:
+    async def answers(request: Request) -> Response | TableStream:
         return await _answer(api, by_method[request.method], request)
 
     route = Route(PREFIX + path, answers, methods=list(by_method))
@@ -68,23 +74,23 @@ def _route(api: Api, path: str, calls: Iterable[Call]) -> Route:
     return route
 
 
-async def _answer(api: Api, call: Call, request: Request) -> Response | Stream:
+async def _answer(api: TableApi, call: ApiRoute, request: Request) -> Response | TableStream:
     screen = api.screens.find(_token(request)) if call.token else None
     if api.served.stopping.is_set() and call.method != "GET":
         raise Problem(503, "closing", "the table is closing")
     body = await read_body(request) if call.takes is not None else {}
-    asked = Asked(api, screen, body, request.path_params)
+    asked = RouteRequest(api, screen, body, request.path_params)
     if call.method == "GET":
         given = await call.does(asked)
     else:
-        given = await api.doing.through(_does(call, asked))
-    if isinstance(given, Stream):
+        given = await api.tasks.run(_does(call, asked))
+    if isinstance(given, TableStream):
         return given
     content = given if isinstance(given, bytes) else encode(given)
     return Response(content, call.status, media_type=JSON)
 
 
-async def _does(call: Call, asked: Asked) -> Given:
+async def _does(call: ApiRoute, asked: RouteRequest) -> RouteResult:
     return await call.does(asked)
 
 

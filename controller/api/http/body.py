@@ -21,13 +21,13 @@ from starlette.requests import ClientDisconnect, Request
 from controller.api.contract.errors import JSON, Problem
 from controller.api.contract.messages import Sent
 
-MOST: Final = 64 * 1024
+MAX_BYTES: Final = 64 * 1024
 """Bytes."""
-DEEPEST: Final = 8
+MAX_DEPTH: Final = 8
 """Lists and objects within one another."""
-PATIENCE: Final = 10.0
+BODY_TIMEOUT: Final = 10.0
 """Seconds for a body to come."""
-MOST_DROPPED: Final = 16 * 1024 * 1024
+MAX_DROPPED_BYTES: Final = 16 * 1024 * 1024
 LINGER: Final = 2.0
 """Bytes and seconds of a body that is too long: then the connection is closed on whoever sends."""
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
@@ -42,15 +42,15 @@ async def read_body(request: Request) -> dict[str, Any]:
     """The object that was sent; an empty body is an empty one. Problem."""
     headers = request.headers
     declared = headers.get("content-length", "0")
-    if not declared.isdecimal() or len(declared) > 18 or int(declared) > MOST:
+    if not declared.isdecimal() or len(declared) > 18 or int(declared) > MAX_BYTES:
         await _drop(request, request.stream())
         raise _too_long()
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(BODY_TIMEOUT):
             data = await _all_of(request)
     except TimeoutError:
         raise Problem(
-            408, "too_slow", f"the body did not come within {PATIENCE:g} s", headers=_CLOSES
+            408, "too_slow", f"the body did not come within {BODY_TIMEOUT:g} s", headers=_CLOSES
         ) from None
     except ClientDisconnect:
         raise Problem(400, "cut_off", "the body ends too early") from None
@@ -65,7 +65,7 @@ async def _all_of(request: Request) -> bytes:
     pieces = request.stream()  # one, to its end: it may be there whole already
     async for chunk in pieces:
         data += chunk
-        if len(data) > MOST:
+        if len(data) > MAX_BYTES:
             break
     else:
         return bytes(data)
@@ -82,7 +82,7 @@ async def _drop(request: Request, pieces: AsyncIterator[bytes]) -> None:
         async with asyncio.timeout(LINGER):
             async for chunk in pieces:
                 dropped += len(chunk)
-                if dropped > MOST_DROPPED:
+                if dropped > MAX_DROPPED_BYTES:
                     return
 
 
@@ -101,12 +101,12 @@ def _is_utf8(parameters: str) -> bool:
 
 def read_object(data: bytes) -> dict[str, Any]:
     """One JSON object, each name in it said once. Problem."""
-    if _depth(data) > DEEPEST:
-        raise _no_json(f"it is nested deeper than {DEEPEST}")
+    if _depth(data) > MAX_DEPTH:
+        raise _no_json(f"it is nested deeper than {MAX_DEPTH}")
     try:
         found = msgspec.json.decode(data)
         json.loads(data, object_pairs_hook=_once)
-    except _Twice as problem:
+    except _DuplicateName as problem:
         raise _no_json(str(problem)) from None
     except (msgspec.DecodeError, ValueError) as problem:
         raise _no_json(_first_line(problem)) from None
@@ -150,7 +150,7 @@ def _depth(data: bytes) -> int:
     return max(accumulate(1 if mark in b"[{" else -1 for mark in marks), default=0)
 
 
-class _Twice(Exception):
+class _DuplicateName(Exception):
     """One reader would take the first, another one the last."""
 
 
@@ -159,7 +159,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for at, name in enumerate(names) if name in names[:at])
-        raise _Twice(f"it says {twice[:40]!r} twice")
+        raise _DuplicateName(f"it says {twice[:40]!r} twice")
     return found
 
 
@@ -172,7 +172,9 @@ def _no_json(why: str) -> Problem:
 
 
 def _too_long() -> Problem:
-    return Problem(413, "too_long", "the body is too long", f"up to {MOST} bytes", headers=_CLOSES)
+    return Problem(
+        413, "too_long", "the body is too long", f"up to {MAX_BYTES} bytes", headers=_CLOSES
+    )
 
 
 _CLOSES: Final = {"Connection": "close"}

@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 from controller.api.contract.errors import JSON
 from controller.api.contract.messages import ErrorAnswer
-from controller.api.http.routes import CALLS, PREFIX, Call
+from controller.api.http.routes import PREFIX, ROUTES, ApiRoute
 from controller.table.loop import BY_PEOPLE, BY_VAULT
 
 TITLE: Final = "Holecard, control API of one table"
@@ -83,14 +83,14 @@ def document() -> dict[str, Any]:
     kinds = [
         acts,
         ErrorAnswer,
-        *(call.gives for call in CALLS if call.gives is not None),
-        *(call.takes for call in CALLS if isinstance(call.takes, type)),
+        *(call.gives for call in ROUTES if call.gives is not None),
+        *(call.takes for call in ROUTES if isinstance(call.takes, type)),
     ]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=TEMPLATE)
     of_kind = dict(zip(kinds, schemas, strict=True))
     components[ACT] = {**of_kind[acts], "description": "Something that somebody does."}
     paths: dict[str, Any] = {}
-    for call in CALLS:
+    for call in ROUTES:
         operation = _operation(call, of_kind)
         paths.setdefault(PREFIX + call.path, {})[call.method.lower()] = operation
     return {
@@ -109,7 +109,7 @@ def document_bytes() -> bytes:
     return msgspec.json.format(msgspec.json.encode(document()), indent=1) + b"\n"
 
 
-def errors_of(call: Call) -> tuple[int, ...]:
+def errors_of(call: ApiRoute) -> tuple[int, ...]:
     """All that it may be answered with beside what it is for."""
     found = {*ALWAYS, *call.errors}
     found.update(WITH_TOKEN if call.token else ())
@@ -118,7 +118,7 @@ def errors_of(call: Call) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _operation(call: Call, of_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+def _operation(call: ApiRoute, of_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
     error = of_kind[ErrorAnswer]
     made: dict[str, Any] = {
         "operationId": call.name,
@@ -143,7 +143,7 @@ def _operation(call: Call, of_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]
     return made
 
 
-def _gives(call: Call, of_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+def _gives(call: ApiRoute, of_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
     if call.streams:
         return {"text/event-stream": {"schema": {"type": "string"}}}
     return {JSON: {"schema": {"type": "object"} if call.gives is None else of_kind[call.gives]}}

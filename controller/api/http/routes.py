@@ -28,14 +28,14 @@ from controller.api.contract.messages import (
 )
 from controller.api.contract.view import View
 from controller.api.http.body import read_as
-from controller.api.http.sse import Stream, Streams
+from controller.api.http.sse import TableStream, TableStreams
 from controller.api.service import (
-    Doing,
-    Looking,
-    Looks,
-    Screen,
-    Screens,
-    Serving,
+    ScreenRegistry,
+    ScreenSession,
+    ServedTable,
+    ShieldedTasks,
+    SurveillanceLog,
+    ViewCache,
     acts,
     self_test,
     sign_in,
@@ -44,45 +44,45 @@ from controller.api.service import (
 PREFIX: Final = "/api/v1"
 
 
-class Api:
+class TableApi:
     """One table's: what is given, and what the API itself knows."""
 
-    def __init__(self, served: Serving, clock: Callable[[], float]) -> None:
+    def __init__(self, served: ServedTable, clock: Callable[[], float]) -> None:
         self.served = served
-        self.screens = Screens(clock)
-        self.looking = Looking(served)
-        self.streams = Streams(served, self.looking, self.screens)
-        self.doing = Doing()
-        self.looks = Looks(served, clock)
+        self.screens = ScreenRegistry(clock)
+        self.views = ViewCache(served)
+        self.streams = TableStreams(served, self.views, self.screens)
+        self.tasks = ShieldedTasks()
+        self.surveillance = SurveillanceLog(served, clock)
 
 
-class Asked(Struct, frozen=True):
+class RouteRequest(Struct, frozen=True):
     """A request, as far as it is understood."""
 
-    api: Api
-    screen: Screen | None
+    api: TableApi
+    screen: ScreenSession | None
     body: dict[str, Any]
     path: Mapping[str, str]
 
     @property
-    def here(self) -> Screen:
+    def here(self) -> ScreenSession:
         """The screen that asks, where a token is wanted."""
         assert self.screen is not None
         return self.screen
 
 
-Given: TypeAlias = Struct | bytes | Stream
+RouteResult: TypeAlias = Struct | bytes | TableStream
 """A value; one that is written already; or an answer that goes on."""
 
 
-class Call(Struct, frozen=True):
+class ApiRoute(Struct, frozen=True):
     """What can be asked."""
 
     method: Literal["GET", "POST", "DELETE"]
     path: str
     name: str
     what: str
-    does: Callable[[Asked], Awaitable[Given]]
+    does: Callable[[RouteRequest], Awaitable[RouteResult]]
     gives: type[Struct] | None
     """None: the document of the API itself."""
     errors: tuple[int, ...]
@@ -96,85 +96,85 @@ class Call(Struct, frozen=True):
 # --- what is done -----------------------------------------------------------------------------
 
 
-async def _open(asked: Asked) -> Given:
+async def _open(asked: RouteRequest) -> RouteResult:
     sent = read_as(asked.body, OpenScreen)
     token, screen = asked.api.screens.open(sent.name)
     return Opened(token, screen.name)
 
 
-async def _close(asked: Asked) -> Given:
+async def _close(asked: RouteRequest) -> RouteResult:
     api, screen = asked.api, asked.here
     try:
         return await sign_in.close(api.served, screen)
     finally:
         api.screens.close(screen)
-        api.looking.news()
+        api.views.notify()
 
 
-async def _sign_in(asked: Asked) -> Given:
+async def _sign_in(asked: RouteRequest) -> RouteResult:
     sent = read_as(asked.body, SignIn)
     return await _of_people(asked, sign_in.sign_in(asked.api.served, asked.here, sent))
 
 
-async def _sign_out(asked: Asked) -> Given:
+async def _sign_out(asked: RouteRequest) -> RouteResult:
     read_as(asked.body, SignOut)
     return await _of_people(asked, sign_in.sign_out(asked.api.served, asked.here))
 
 
-async def _authorise(asked: Asked) -> Given:
+async def _authorise(asked: RouteRequest) -> RouteResult:
     sent = read_as(asked.body, Authorise)
     return await _of_people(asked, sign_in.authorise(asked.api.served, asked.here, sent))
 
 
-async def _of_people(asked: Asked, work: Awaitable[Struct]) -> Given:
+async def _of_people(asked: RouteRequest, work: Awaitable[Struct]) -> RouteResult:
     """What the desk has recorded counts for it a moment later than for the table."""
     try:
         return await work
     finally:
-        asked.api.looking.news()
+        asked.api.views.notify()
 
 
-async def _act(asked: Asked) -> Given:
-    return await acts.act(asked.api.served, asked.api.looking, asked.here, asked.body)
+async def _act(asked: RouteRequest) -> RouteResult:
+    return await acts.act(asked.api.served, asked.api.views, asked.here, asked.body)
 
 
-async def _shuffle_again(asked: Asked) -> Given:
+async def _shuffle_again(asked: RouteRequest) -> RouteResult:
     read_as(asked.body, ShuffleAgain)
-    return await acts.shuffle_again(asked.api.served, asked.api.looking, asked.here)
+    return await acts.shuffle_again(asked.api.served, asked.api.views, asked.here)
 
 
-async def _adopt(asked: Asked) -> Given:
+async def _adopt(asked: RouteRequest) -> RouteResult:
     sent = read_as(asked.body, AdoptDevice)
     return await acts.adopt(asked.api.served, asked.here, asked.path["serial"], sent)
 
 
-async def _test(asked: Asked) -> Given:
+async def _test(asked: RouteRequest) -> RouteResult:
     read_as(asked.body, SelfTest)
     return await self_test.self_test(asked.api.served, asked.here, asked.path["serial"])
 
 
-async def _table(asked: Asked) -> Given:
-    await asked.api.looks.begins(asked.here, "table")
-    return asked.api.looking.now().body
+async def _table(asked: RouteRequest) -> RouteResult:
+    await asked.api.surveillance.record_look(asked.here, "table")
+    return asked.api.views.now().body
 
 
-async def _stream(asked: Asked) -> Given:
-    await asked.api.looks.begins(asked.here, "stream")
+async def _stream(asked: RouteRequest) -> RouteResult:
+    await asked.api.surveillance.record_look(asked.here, "stream")
     return asked.api.streams.begin(asked.here)
 
 
-async def _health(asked: Asked) -> Given:
-    return asked.api.looking.health()
+async def _health(asked: RouteRequest) -> RouteResult:
+    return asked.api.views.health()
 
 
-async def _document(asked: Asked) -> Given:
+async def _document(asked: RouteRequest) -> RouteResult:
     from controller.api.http.openapi import document_bytes
 
     return document_bytes()
 
 
-CALLS: Final = (
-    Call(
+ROUTES: Final = (
+    ApiRoute(
         "POST",
         "/screens",
         "openScreen",
@@ -188,7 +188,7 @@ CALLS: Final = (
         status=201,
         token=False,
     ),
-    Call(
+    ApiRoute(
         "DELETE",
         "/screens",
         "closeScreen",
@@ -198,7 +198,7 @@ CALLS: Final = (
         SignedOut,
         (429, 503),
     ),
-    Call(
+    ApiRoute(
         "POST",
         "/sign-in",
         "signIn",
@@ -211,7 +211,7 @@ CALLS: Final = (
         (403, 409, 429, 503),
         SignIn,
     ),
-    Call(
+    ApiRoute(
         "POST",
         "/sign-out",
         "signOut",
@@ -221,7 +221,7 @@ CALLS: Final = (
         (429, 503),
         SignOut,
     ),
-    Call(
+    ApiRoute(
         "POST",
         "/authorisations",
         "authorise",
@@ -235,7 +235,7 @@ CALLS: Final = (
         (403, 404, 409, 429, 503),
         Authorise,
     ),
-    Call(
+    ApiRoute(
         "POST",
         "/acts",
         "act",
@@ -247,7 +247,7 @@ CALLS: Final = (
         (403, 409, 429, 503),
         "act",
     ),
-    Call(
+    ApiRoute(
         "POST",
         "/shuffle-again",
         "shuffleAgain",
@@ -257,7 +257,7 @@ CALLS: Final = (
         (403, 409, 429, 503),
         ShuffleAgain,
     ),
-    Call(
+    ApiRoute(
         "POST",
         "/devices/{serial}/adopt",
         "adoptDevice",
@@ -268,7 +268,7 @@ CALLS: Final = (
         (403, 404, 409, 429, 503),
         AdoptDevice,
     ),
-    Call(
+    ApiRoute(
         "POST",
         "/devices/{serial}/self-test",
         "selfTest",
@@ -279,7 +279,7 @@ CALLS: Final = (
         (403, 404, 409, 429, 503),
         SelfTest,
     ),
-    Call(
+    ApiRoute(
         "GET",
         "/table",
         "table",
@@ -289,7 +289,7 @@ CALLS: Final = (
         View,
         (409, 429, 503),
     ),
-    Call(
+    ApiRoute(
         "GET",
         "/stream",
         "stream",
@@ -302,7 +302,7 @@ CALLS: Final = (
         (409, 429, 503),
         streams=True,
     ),
-    Call(
+    ApiRoute(
         "GET",
         "/health",
         "health",
@@ -312,7 +312,7 @@ CALLS: Final = (
         (),
         token=False,
     ),
-    Call(
+    ApiRoute(
         "GET",
         "/openapi.json",
         "document",

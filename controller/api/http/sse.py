@@ -15,18 +15,18 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from controller.api.contract.errors import Problem
-from controller.api.service import Looking, Screen, Screens, Seen, Serving
+from controller.api.service import CachedView, ScreenRegistry, ScreenSession, ServedTable, ViewCache
 
-MOST: Final = 32
+MAX_STREAMS: Final = 32
 """Streams at once."""
-MOST_OF_ONE: Final = 4
+MAX_STREAMS_OF_SCREEN: Final = 4
 """Of one screen."""
 HEARTBEAT: Final = 15.0
 """Seconds without a change, after which a word shows that all is well."""
-LOOK: Final = 1.0
+POLL_INTERVAL: Final = 1.0
 """Seconds after which it is looked for changes that nobody tells of: how a device stands while
 nothing can be recorded."""
-STUCK: Final = 30.0
+SEND_TIMEOUT: Final = 30.0
 """Seconds for a reader to take what it was sent."""
 BEAT: Final = b": all is well\n\n"
 _HEADERS: Final = [
@@ -38,53 +38,53 @@ _T = TypeVar("_T")
 _log: Final = structlog.get_logger("api")
 
 
-class Streams:
+class TableStreams:
     """All of one table."""
 
-    def __init__(self, served: Serving, looking: Looking, screens: Screens) -> None:
+    def __init__(self, served: ServedTable, views: ViewCache, screens: ScreenRegistry) -> None:
         self._served = served
-        self._looking = looking
+        self._views = views
         self._screens = screens
         self._open = 0
 
     def __len__(self) -> int:
         return self._open
 
-    def begin(self, screen: Screen) -> Stream:
+    def begin(self, screen: ScreenSession) -> TableStream:
         """An answer that goes on. Problem where there is no room, or no time."""
         if self._served.stopping.is_set():
             raise Problem(503, "closing", "the table is closing")
-        if self._open >= MOST or screen.streams >= MOST_OF_ONE:
-            what = f"there are {MOST} streams, or {MOST_OF_ONE} of this screen"
+        if self._open >= MAX_STREAMS or screen.streams >= MAX_STREAMS_OF_SCREEN:
+            what = f"there are {MAX_STREAMS} streams, or {MAX_STREAMS_OF_SCREEN} of this screen"
             raise Problem(429, "streams_full", what, "one less", wait=5)
-        return Stream(self, screen)
+        return TableStream(self, screen)
 
-    async def run(self, screen: Screen, receive: Receive, send: Send) -> None:
+    async def run(self, screen: ScreenSession, receive: Receive, send: Send) -> None:
         """One, to its end: the reader's, the screen's, or the table's."""
         news = asyncio.Event()
         self._open += 1
         with ExitStack() as last:
             last.callback(self._close)
             last.enter_context(self._screens.streaming(screen))
-            last.enter_context(self._looking.telling(news.set))
-            await Line(
+            last.enter_context(self._views.subscribe(news.set))
+            await EventStream(
                 f"stream of {screen.name}",
                 news,
                 self._served.stopping,
                 alive=lambda: self._screens.is_open(screen),
-                newest=self._looking.now,
+                newest=self._views.now,
                 event=event,
-                look=LOOK,
+                look=POLL_INTERVAL,
             ).run(receive, send)
 
     def _close(self) -> None:
         self._open -= 1
 
 
-class Stream:
+class TableStream:
     """The answer to a request for one."""
 
-    def __init__(self, streams: Streams, screen: Screen) -> None:
+    def __init__(self, streams: TableStreams, screen: ScreenSession) -> None:
         self._streams = streams
         self._screen = screen
 
@@ -92,11 +92,11 @@ class Stream:
         await self._streams.run(self._screen, receive, send)
 
 
-def event(seen: Seen) -> bytes:
+def event(seen: CachedView) -> bytes:
     return b"event: table\nid: %d\ndata: %s\n\n" % (seen.view.record.seq, seen.body)
 
 
-class Line(Generic[_T]):
+class EventStream(Generic[_T]):
     """A reader's: what is newest is sent whenever it is another one, and a word now and then."""
 
     def __init__(
@@ -150,12 +150,12 @@ class Line(Generic[_T]):
             elif loop.time() - at >= HEARTBEAT:
                 await _give(send, BEAT)
                 at = loop.time()
-            await heard(self._news, self._look)
+            await wait_for(self._news, self._look)
         if not watching[0].done():
             await _give(send, b"", more=False)
 
 
-async def heard(news: asyncio.Event, seconds: float) -> bool:
+async def wait_for(news: asyncio.Event, seconds: float) -> bool:
     """Whether there is any so soon."""
     try:
         async with asyncio.timeout(seconds):
@@ -171,10 +171,10 @@ class _Stuck(Exception):
 
 async def _give(send: Send, data: bytes, *, more: bool = True) -> None:
     try:
-        async with asyncio.timeout(STUCK):
+        async with asyncio.timeout(SEND_TIMEOUT):
             await send({"type": "http.response.body", "body": data, "more_body": more})
     except TimeoutError:
-        raise _Stuck(f"nothing was read for {STUCK:g} s") from None
+        raise _Stuck(f"nothing was read for {SEND_TIMEOUT:g} s") from None
 
 
 async def _gone(receive: Receive) -> None:

@@ -12,13 +12,13 @@ from controller.api.service.approvals import (
     only,
     takes_two,
 )
-from controller.api.service.context import Serving
-from controller.api.service.screens import Screen, Screens
+from controller.api.service.context import ServedTable
+from controller.api.service.screens import ScreenRegistry, ScreenSession
 from controller.api.service.self_test import NOTHING_FOUND, TEST
-from controller.api.service.shielded import Doing
+from controller.api.service.shielded import ShieldedTasks
 from controller.api.service.sign_in import dealer_here, signed_in
-from controller.api.service.surveillance import Looks
-from controller.api.service.views import Looking, Seen, encode
+from controller.api.service.surveillance import SurveillanceLog
+from controller.api.service.views import CachedView, ViewCache, encode
 
 __all__ = [
     "ADOPT",
@@ -26,13 +26,13 @@ __all__ = [
     "BESIDE",
     "NOTHING_FOUND",
     "TEST",
-    "Doing",
-    "Looking",
-    "Looks",
-    "Screen",
-    "Screens",
-    "Seen",
-    "Serving",
+    "CachedView",
+    "ScreenRegistry",
+    "ScreenSession",
+    "ServedTable",
+    "ShieldedTasks",
+    "SurveillanceLog",
+    "ViewCache",
     "act_for",
     "dealer_here",
     "encode",

@@ -18,8 +18,8 @@ from typing import Any, Final
 from controller.api.contract.errors import Problem, denied
 from controller.api.contract.messages import Acted, AdoptDevice, Adopted, Answer
 from controller.api.service.approvals import act_for, adoption, again, kind_of_sent, supervisor_of
-from controller.api.service.context import Serving
-from controller.api.service.screens import Screen
+from controller.api.service.context import ServedTable
+from controller.api.service.screens import ScreenSession
 from controller.api.service.sign_in import (
     dealer_here,
     people_news,
@@ -28,7 +28,7 @@ from controller.api.service.sign_in import (
     take,
     told_of_the_record,
 )
-from controller.api.service.views import Looking
+from controller.api.service.views import ViewCache
 from controller.audit.format.hole_cards import SealProblem
 from controller.people import Act, ActSigners, Denied, SignInSession
 from controller.procedure.model.permissions import DECISIONS, WHO
@@ -48,9 +48,9 @@ def at_any_time() -> None:
 
 
 async def act(
-    served: Serving,
-    looking: Looking,
-    screen: Screen,
+    served: ServedTable,
+    views: ViewCache,
+    screen: ScreenSession,
     sent: Mapping[str, Any],
     *,
     asked: Callable[[], None] = at_any_time,
@@ -88,11 +88,11 @@ async def act(
         spent_if_done(served, screen, signed, former),
     ):
         done = await table.act(sent, people.first, second=people.second, still=still)
-    return acted(done, looking)
+    return acted(done, views)
 
 
 async def shuffle_again(
-    served: Serving, looking: Looking, screen: Screen, *, floor: bool = False
+    served: ServedTable, views: ViewCache, screen: ScreenSession, *, floor: bool = False
 ) -> Acted:
     _goes(served)
     news = await people_news(served)
@@ -106,10 +106,12 @@ async def shuffle_again(
         spent_if_done(served, screen, signed, former),
     ):
         done = await served.table.shuffle_again(people.first, still=theirs)
-    return acted(done, looking)
+    return acted(done, views)
 
 
-async def adopt(served: Serving, screen: Screen, serial: str, sent: AdoptDevice) -> Adopted:
+async def adopt(
+    served: ServedTable, screen: ScreenSession, serial: str, sent: AdoptDevice
+) -> Adopted:
     supervisor = supervisor_of(served.table, serial)
     _goes(served)
     news = await people_news(served)
@@ -129,9 +131,9 @@ async def adopt(served: Serving, screen: Screen, serial: str, sent: AdoptDevice)
     return Adopted(served.table.fittings.served[serial].fitted.device, serial, names)
 
 
-def acted(done: RequestResult, looking: Looking) -> Acted:
+def acted(done: RequestResult, views: ViewCache) -> Acted:
     answers = tuple(answer_of(one) for one in done.answered)
-    return Acted(done.appended[-1].seq, answers, looking.now().view)
+    return Acted(done.appended[-1].seq, answers, views.now().view)
 
 
 def answer_of(one: EventAnswer) -> Answer:
@@ -145,7 +147,12 @@ def answer_of(one: EventAnswer) -> Answer:
 
 
 def _people(
-    served: Serving, screen: Screen, floors: Act | None, news: Denied | None, *, dealers: bool
+    served: ServedTable,
+    screen: ScreenSession,
+    floors: Act | None,
+    news: Denied | None,
+    *,
+    dealers: bool,
 ) -> ActSigners:
     """Who has signed for it here, or else who deals here. `news`: why nobody knows whether the
     floor may still sign; whoever deals goes on. Problem."""
@@ -163,7 +170,9 @@ def _people(
     return ActSigners(dealer, None)
 
 
-def _theirs(served: Serving, screen: Screen, people: ActSigners) -> Callable[[State], None]:
+def _theirs(
+    served: ServedTable, screen: ScreenSession, people: ActSigners
+) -> Callable[[State], None]:
     """Whether it is theirs to do when its turn has come. The table is asked who deals: it knows
     before the desk does, and nothing is between what it knows and what it does."""
     table, first = served.table, people.first
@@ -184,7 +193,7 @@ def _place(session: SignInSession) -> tuple[str, str]:
     return (session.badge, session.screen)
 
 
-def _goes(served: Serving) -> None:
+def _goes(served: ServedTable) -> None:
     """Nothing is spent on what cannot be done. Problem."""
     stopped = served.table.shown.stopped
     if served.stopping.is_set():

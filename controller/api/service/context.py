@@ -12,7 +12,7 @@ from controller.people import PeopleDesk
 from controller.table.running import RunningTable
 
 
-class Serving(Struct, frozen=True):
+class ServedTable(Struct, frozen=True):
     """To be built by whoever runs the table, in the loop in which it runs."""
 
     table: RunningTable

@@ -17,17 +17,17 @@ from controller.api.contract.errors import Problem
 from controller.api.contract.messages import SignsIn
 from controller.people import Act
 
-MOST: Final = 320
+MAX_SCREENS: Final = 320
 """Screens open at once: those of programs, and one for each browser."""
-IDLE: Final = 600.0
+IDLE_TIMEOUT: Final = 600.0
 """Seconds after which a screen is closed that asks for nothing and has no stream."""
-SPARE: Final = 60.0
+MIN_IDLE: Final = 60.0
 """The same where there is no room for another one, and nobody is signed in there."""
 TOKEN_BYTES: Final = 32
-LONGEST_TOKEN: Final = 64
+MAX_TOKEN: Final = 64
 
 
-class Screen:
+class ScreenSession:
     """One that is open."""
 
     def __init__(self, name: str, digest: bytes, at: float) -> None:
@@ -53,35 +53,35 @@ class Screen:
         return 0.0 if self.streams else at - self.used
 
 
-class Screens:
+class ScreenRegistry:
     """All of them."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """`clock`: seconds that never go back."""
         self._clock = clock
-        self._open: list[Screen] = []
+        self._open: list[ScreenSession] = []
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def open(self, name: str) -> tuple[str, Screen]:
+    def open(self, name: str) -> tuple[str, ScreenSession]:
         """A token, and the screen that it stands for. Problem where there is no room."""
         now = self._clock()
         self._close_idle(now)
-        if len(self._open) >= MOST and not self._make_room(now):
-            what = f"{MOST} screens are open"
-            raise Problem(429, "screens_full", what, "one less: close one", wait=round(SPARE))
+        if len(self._open) >= MAX_SCREENS and not self._make_room(now):
+            what = f"{MAX_SCREENS} screens are open"
+            raise Problem(429, "screens_full", what, "one less: close one", wait=round(MIN_IDLE))
         token = secrets.token_urlsafe(TOKEN_BYTES)
-        screen = Screen(self._free(name), _digest(token), now)
+        screen = ScreenSession(self._free(name), _digest(token), now)
         self._open.append(screen)
         return token, screen
 
-    def find(self, token: str) -> Screen:
+    def find(self, token: str) -> ScreenSession:
         """The open screen of a token. Problem; that takes as long for a token that is nearly
         right as for any other one."""
         now = self._clock()
         self._close_idle(now)
-        wanted = _digest(token[: LONGEST_TOKEN + 1])
+        wanted = _digest(token[: MAX_TOKEN + 1])
         found = [one for one in self._open if hmac.compare_digest(one.digest, wanted)]
         if not found:
             what = "no open screen has this token" if token else "the token of a screen is missing"
@@ -91,15 +91,15 @@ class Screens:
         found[0].used = now
         return found[0]
 
-    def close(self, screen: Screen) -> None:
+    def close(self, screen: ScreenSession) -> None:
         if screen in self._open:
             self._open.remove(screen)
 
-    def is_open(self, screen: Screen) -> bool:
+    def is_open(self, screen: ScreenSession) -> bool:
         return screen in self._open
 
     @contextmanager
-    def streaming(self, screen: Screen) -> Iterator[None]:
+    def streaming(self, screen: ScreenSession) -> Iterator[None]:
         """It has a stream, and so is in use."""
         screen.streams += 1
         try:
@@ -109,11 +109,11 @@ class Screens:
             screen.used = self._clock()
 
     def _close_idle(self, now: float) -> None:
-        self._open = [one for one in self._open if one.idle(now) < IDLE]
+        self._open = [one for one in self._open if one.idle(now) < IDLE_TIMEOUT]
 
     def _make_room(self, now: float) -> bool:
         """Closes the one that only watched, and that was not used for longest."""
-        spare = [one for one in self._open if not one.badges and one.idle(now) >= SPARE]
+        spare = [one for one in self._open if not one.badges and one.idle(now) >= MIN_IDLE]
         if not spare:
             return False
         self.close(max(spare, key=lambda one: one.idle(now)))
@@ -125,7 +125,9 @@ class Screens:
         if name not in taken:
             return name
         return next(
-            made for number in range(2, MOST + 2) if (made := f"{name}-{number}") not in taken
+            made
+            for number in range(2, MAX_SCREENS + 2)
+            if (made := f"{name}-{number}") not in taken
         )
 
 

@@ -11,8 +11,8 @@ from typing import Final
 from controller.api.contract.errors import Problem, denied
 from controller.api.contract.messages import Tested
 from controller.api.service.approvals import supervisor_of
-from controller.api.service.context import Serving
-from controller.api.service.screens import Screen
+from controller.api.service.context import ServedTable
+from controller.api.service.screens import ScreenSession
 from controller.api.service.sign_in import people_news, signed_in, told_of_the_record
 from controller.audit.format.records import RecordEntry, record_actor
 from drivers.devices import CommandRefused, CommandUnanswered, NotReady
@@ -36,7 +36,7 @@ _NOT_TESTED: Final[Mapping[type[Exception], str]] = MappingProxyType(
 """Why nothing came of it, and by which code that is told."""
 
 
-async def self_test(served: Serving, screen: Screen, serial: str) -> Tested:
+async def self_test(served: ServedTable, screen: ScreenSession, serial: str) -> Tested:
     """Takes up to 10 s, and moves no card. Problem: nobody may ask for it now; or the device has
     not answered, which is recorded too."""
     supervisor_of(served.table, serial)
@@ -68,6 +68,6 @@ async def self_test(served: Serving, screen: Screen, serial: str) -> Tested:
     return Tested(device.fitted.device, serial, technician.name, found, reply.arg)
 
 
-def _meanwhile(served: Serving) -> str:
+def _meanwhile(served: ServedTable) -> str:
     """What the table has done while the device took its time."""
     return "" if served.table.shut else MEANWHILE

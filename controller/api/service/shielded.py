@@ -11,36 +11,36 @@ import structlog
 
 from controller.api.contract.errors import Problem
 
-PATIENCE: Final = 30.0
+TIMEOUT: Final = 30.0
 """Seconds for an answer."""
-MOST: Final = 128
+MAX_TASKS: Final = 128
 """Things that may be under way."""
 
 _log: Final = structlog.get_logger("api")
 _T = TypeVar("_T")
 
 
-class Doing:
+class ShieldedTasks:
     """All that is under way."""
 
-    def __init__(self, patience: float = PATIENCE) -> None:
-        self._patience = patience
+    def __init__(self, timeout: float = TIMEOUT) -> None:
+        self._timeout = timeout
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def __len__(self) -> int:
         return len(self._tasks)
 
-    async def through(self, work: Coroutine[Any, Any, _T]) -> _T:
+    async def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """What comes of it. Problem where that takes too long; it stands or falls by itself."""
-        if len(self._tasks) >= MOST:
+        if len(self._tasks) >= MAX_TASKS:
             work.close()
             raise Problem(429, "busy", "too much is asked at once", wait=1)
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._over)
-        done, _ = await asyncio.wait({task}, timeout=self._patience)
+        done, _ = await asyncio.wait({task}, timeout=self._timeout)
         if not done:
-            what = f"no answer within {self._patience:g} s: it may still be done, so look first"
+            what = f"no answer within {self._timeout:g} s: it may still be done, so look first"
             raise Problem(503, "no_answer", what, "GET /api/v1/table shows whether it was")
         return task.result()
 

@@ -16,8 +16,8 @@ from controller.api.contract.messages import (
     SignsIn,
 )
 from controller.api.service.approvals import floor_act
-from controller.api.service.context import Serving
-from controller.api.service.screens import Screen
+from controller.api.service.context import ServedTable
+from controller.api.service.screens import ScreenSession
 from controller.people import Act, ActSigners, Denied, SignInSession, SignInState
 from controller.people import sign_in as standing_of
 from controller.procedure.model.events import Actor
@@ -26,7 +26,7 @@ from controller.table.loop import CaseChanged, InputRejected, QueueFull, TableSt
 ROLES: Final[tuple[SignsIn, ...]] = ("dealer", "surveillance", "technician")
 
 
-async def sign_in(served: Serving, screen: Screen, sent: SignIn) -> SignedIn:
+async def sign_in(served: ServedTable, screen: ScreenSession, sent: SignIn) -> SignedIn:
     with told_of_the_record():
         answer = await served.desk.sign_in(
             sent.badge,
@@ -42,17 +42,19 @@ async def sign_in(served: Serving, screen: Screen, sent: SignIn) -> SignedIn:
     return SignedIn(answer.badge, answer.actor.name, sent.role, answer.life)
 
 
-async def sign_out(served: Serving, screen: Screen) -> SignedOut:
+async def sign_out(served: ServedTable, screen: ScreenSession) -> SignedOut:
     """Everybody who is signed in at this screen."""
     return await leave(served, screen, ROLES)
 
 
-async def close(served: Serving, screen: Screen) -> SignedOut:
+async def close(served: ServedTable, screen: ScreenSession) -> SignedOut:
     """The screen is closed. Whoever deals goes on dealing, at another screen."""
     return await leave(served, screen, ("surveillance", "technician"))
 
 
-async def leave(served: Serving, screen: Screen, roles: tuple[SignsIn, ...]) -> SignedOut:
+async def leave(
+    served: ServedTable, screen: ScreenSession, roles: tuple[SignsIn, ...]
+) -> SignedOut:
     """Whoever of these is signed in at this screen."""
     gone = []
     for role in roles:
@@ -68,7 +70,7 @@ async def leave(served: Serving, screen: Screen, roles: tuple[SignsIn, ...]) -> 
     return SignedOut(tuple(gone))
 
 
-async def authorise(served: Serving, screen: Screen, sent: Authorise) -> SignedFor:
+async def authorise(served: ServedTable, screen: ScreenSession, sent: Authorise) -> SignedFor:
     act = floor_act(served.table, sent.act)
     if sent.second and not act.two:
         raise Problem(400, "one_person", f"{act.name} takes no second person", "second: false")
@@ -83,7 +85,7 @@ async def authorise(served: Serving, screen: Screen, sent: Authorise) -> SignedF
     return SignedFor(answer.actor.name, answer.actor.role, act.two)
 
 
-def signed_in(served: Serving, screen: Screen, role: SignsIn) -> SignInSession | None:
+def signed_in(served: ServedTable, screen: ScreenSession, role: SignsIn) -> SignInSession | None:
     """Who showed badge and PIN here for that role, as long as it counts."""
     found = standing_of.session(served.desk.standing, role, screen.name)
     if found is None or found.screen != screen.name or found.badge != screen.badges.get(role):
@@ -91,20 +93,20 @@ def signed_in(served: Serving, screen: Screen, role: SignsIn) -> SignInSession |
     return found
 
 
-def dealer_here(served: Serving, screen: Screen) -> Actor | None:
+def dealer_here(served: ServedTable, screen: ScreenSession) -> Actor | None:
     """Who deals, where this is the screen at which they do."""
     found = signed_in(served, screen, "dealer")
     return None if found is None else found.actor
 
 
-async def people_news(served: Serving) -> Denied | None:
+async def people_news(served: ServedTable) -> Denied | None:
     """Before anybody's word counts: who was disabled meanwhile, or has lost the role, is signed out
     and has signed for nothing. Denied where nobody can know."""
     with told_of_the_record():
         return await served.desk.news(served.moment())
 
 
-def take(served: Serving, screen: Screen, act: Act) -> ActSigners | Denied:
+def take(served: ServedTable, screen: ScreenSession, act: Act) -> ActSigners | Denied:
     """Who has signed for the act here: once."""
     if not screen.signed_for(act):
         return Denied("not authorised")
@@ -116,7 +118,7 @@ def take(served: Serving, screen: Screen, act: Act) -> ActSigners | Denied:
 
 @contextmanager
 def spent_if_done(
-    served: Serving, screen: Screen, act: Act | None, former: SignInState
+    served: ServedTable, screen: ScreenSession, act: Act | None, former: SignInState
 ) -> Iterator[None]:
     """Badge and PIN stand for one act. Where that was not done and never will be, because nothing
     can be recorded, there is no room, or another case came first, they stand for the very same act

@@ -10,8 +10,15 @@ import msgspec
 from msgspec import Struct
 
 from controller.api.contract.messages import Health, LinkShown
-from controller.api.contract.view import DeviceShown, Named, Stands, View, dealer_of, view_of
-from controller.api.service.context import Serving
+from controller.api.contract.view import (
+    DeviceShown,
+    TableIdentity,
+    View,
+    ViewInput,
+    dealer_of,
+    view_of,
+)
+from controller.api.service.context import ServedTable
 from controller.config import TableConfig
 from controller.procedure.prompts import MoneyFormat
 from controller.table.loop import TableParts
@@ -19,31 +26,31 @@ from controller.table.running import RunningTable
 from drivers.devices import State as LinkState
 
 
-class Seen(Struct, frozen=True):
+class CachedView(Struct, frozen=True):
     """A view, and the same as it is sent."""
 
     view: View
     body: bytes
 
 
-class Looking:
+class ViewCache:
     """One table's."""
 
-    def __init__(self, served: Serving) -> None:
+    def __init__(self, served: ServedTable) -> None:
         self._served = served
         self._named = named(served.table.parts)
-        self._stands: Stands | None = None
-        self._seen: Seen | None = None
-        self._told: set[Callable[[], None]] = set()
-        served.table.watch_all(self.news)
+        self._stands: ViewInput | None = None
+        self._seen: CachedView | None = None
+        self._callbacks: set[Callable[[], None]] = set()
+        served.table.watch_all(self.notify)
 
-    def now(self) -> Seen:
+    def now(self) -> CachedView:
         """As all stands now."""
         moment = self._served.moment()
         stands = self._how(moment.quality)
         if self._seen is None or stands != self._stands:
             view = view_of(self._named, stands, moment.utc)
-            self._stands, self._seen = stands, Seen(view, encode(view))
+            self._stands, self._seen = stands, CachedView(view, encode(view))
         return self._seen
 
     def health(self) -> Health:
@@ -53,23 +60,23 @@ class Looking:
         ready = not stopped and all(one.state == LinkState.READY.value for one in links)
         return Health(self._named.table, ready, stopped, table.table.seq, links)
 
-    def news(self) -> None:
+    def notify(self) -> None:
         """Something may stand otherwise."""
-        for tell in tuple(self._told):
-            tell()
+        for callback in tuple(self._callbacks):
+            callback()
 
     @contextmanager
-    def telling(self, tell: Callable[[], None]) -> Iterator[None]:
-        """`tell` is told of news; it must not wait."""
-        self._told.add(tell)
+    def subscribe(self, callback: Callable[[], None]) -> Iterator[None]:
+        """`callback` is told of news; it must not wait."""
+        self._callbacks.add(callback)
         try:
             yield
         finally:
-            self._told.discard(tell)
+            self._callbacks.discard(callback)
 
-    def _how(self, quality: str) -> Stands:
+    def _how(self, quality: str) -> ViewInput:
         table = self._served.table
-        return Stands(
+        return ViewInput(
             table.shown,
             dealer_of(self._served.desk.standing),
             devices_of(table),
@@ -95,13 +102,13 @@ def _link(one: DeviceShown) -> LinkShown:
     return LinkShown(one.device, one.serial, one.state, one.held)
 
 
-def named(parts: TableParts) -> Named:
+def named(parts: TableParts) -> TableIdentity:
     """What stays the same at this table."""
     what, game = parts.what, parts.game
     if not isinstance(what, TableConfig):
-        return Named(parts.name, game.name, game.title)
+        return TableIdentity(parts.name, game.name, game.title)
     money = MoneyFormat(what.currency.symbol, what.currency.minor_digits)
-    return Named(parts.name, game.name, what.title, money)
+    return TableIdentity(parts.name, game.name, what.title, money)
 
 
 encode: Final = msgspec.json.Encoder().encode

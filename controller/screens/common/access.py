@@ -26,8 +26,8 @@ from controller.audit.errors import (
 )
 from controller.audit.read.selection import NoMatch
 from controller.errors import UsageProblem
-from controller.screens.common.forms import TooLarge, fields_of, form_of, only
-from controller.screens.common.sessions import Known, Role, Session, is_secret_of
+from controller.screens.common.forms import FormTooLarge, fields_of, form_of, only
+from controller.screens.common.sessions import PageSession, Role, SessionStore, is_secret_of
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.templates import Pages
 
@@ -38,7 +38,7 @@ SECRET: Final = "secret"
 MESSAGE: Final = "common/message.html"
 
 
-class NotHere(UsageProblem):
+class PageNotFound(UsageProblem):
     """There is no such page, or no longer."""
 
 
@@ -47,7 +47,7 @@ class Visit(Generic[H]):
     """Somebody asks for a page."""
 
     house: H
-    session: Session
+    session: PageSession
     path: Mapping[str, Any]
     query: Mapping[str, str]
     form: Mapping[str, str] = field(default_factory=dict)
@@ -59,14 +59,14 @@ class Visit(Generic[H]):
         return self.session.person.name
 
 
-View: TypeAlias = Callable[[Visit[H]], Response]
-Stream: TypeAlias = Callable[[Visit[H], Request], Awaitable[Response]]
+PageView: TypeAlias = Callable[[Visit[H]], Response]
+StreamView: TypeAlias = Callable[[Visit[H], Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
-class Page(Generic[H]):
+class PageRoute(Generic[H]):
     path: str
-    view: View[H]
+    view: PageView[H]
     roles: Collection[Role]
     fields: Collection[str] = ()
     """Those that its address, or its form, may have."""
@@ -74,21 +74,26 @@ class Page(Generic[H]):
 
 
 @dataclass(frozen=True)
-class Flow(Generic[H]):
+class StreamRoute(Generic[H]):
     """A page that goes on while somebody looks."""
 
     path: str
-    stream: Stream[H]
+    stream: StreamView[H]
     roles: Collection[Role]
     fields: Collection[str] = ()
 
 
-class Doors(Generic[H]):
+class PageRouter(Generic[H]):
     """Makes routes of pages. `cookie`: the session's. `way_in`: the page at which somebody says who
     they are, where there is one."""
 
     def __init__(
-        self, house: H, sessions: Known, pages: Pages, cookie: Cookie, way_in: str | None = None
+        self,
+        house: H,
+        sessions: SessionStore,
+        pages: Pages,
+        cookie: Cookie,
+        way_in: str | None = None,
     ) -> None:
         self._house = house
         self._sessions = sessions
@@ -96,7 +101,7 @@ class Doors(Generic[H]):
         self._cookie = cookie
         self._way_in = way_in
 
-    def route(self, page: Page[H]) -> Route:
+    def route(self, page: PageRoute[H]) -> Route:
         async def endpoint(request: Request) -> Response:
             session = self.session(request)
             notices: Sequence[str] = ()
@@ -104,39 +109,39 @@ class Doors(Generic[H]):
                 visit = await self._visit(request, session, page)
                 notices = visit.notices
                 return await run_in_threadpool(page.view, visit)
-            except TOLD as problem:
+            except PAGE_ERRORS as problem:
                 return self._told(problem, session, notices)
 
         return Route(page.path, endpoint, methods=[page.method])
 
-    def flow(self, flow: Flow[H]) -> Route:
+    def flow(self, flow: StreamRoute[H]) -> Route:
         async def endpoint(request: Request) -> Response:
             session = self.session(request)
             try:
                 visit = await self._visit(request, session, flow)
                 return await flow.stream(visit, request)
-            except TOLD as problem:
+            except PAGE_ERRORS as problem:
                 return self._told(problem, session)
 
         return Route(flow.path, endpoint, methods=["GET"])
 
     def _told(
-        self, problem: Exception, session: Session | None, notices: Sequence[str] = ()
+        self, problem: Exception, session: PageSession | None, notices: Sequence[str] = ()
     ) -> Response:
-        if isinstance(problem, NobodyKnown) and self._way_in is not None:
+        if isinstance(problem, NotSignedIn) and self._way_in is not None:
             return see_other(self._way_in)
-        return told(self._pages, problem, session, notices)
+        return error_page(self._pages, problem, session, notices)
 
-    def session(self, request: Request) -> Session | None:
+    def session(self, request: Request) -> PageSession | None:
         return self._sessions.find(request.cookies.get(self._cookie.name))
 
     async def _visit(
-        self, request: Request, session: Session | None, page: Page[H] | Flow[H]
+        self, request: Request, session: PageSession | None, page: PageRoute[H] | StreamRoute[H]
     ) -> Visit[H]:
         if session is None:
-            raise NobodyKnown
+            raise NotSignedIn
         if session.person.role not in page.roles:
-            raise NotTheirs
+            raise RoleDenied
         query = fields_of(request.url.query)
         if request.method != "POST":
             only(query, page.fields)
@@ -145,41 +150,41 @@ class Doors(Generic[H]):
         check_origin(request)
         form = await form_of(request)
         if not is_secret_of(session, form.pop(SECRET, "")):
-            raise FromElsewhere
+            raise CrossSiteRequest
         only(form, page.fields)
         return Visit(self._house, session, request.path_params, {}, form)
 
 
-class Turned(Exception):
+class AccessDenied(Exception):
     """Nobody comes in here."""
 
     status = 403
     text = "turned.from_elsewhere"
 
 
-class NobodyKnown(Turned):
+class NotSignedIn(AccessDenied):
     status = 401
     text = "turned.nobody"
 
 
-class NotTheirs(Turned):
+class RoleDenied(AccessDenied):
     text = "turned.not_theirs"
 
 
-class FromElsewhere(Turned):
+class CrossSiteRequest(AccessDenied):
     """A form that was not made here."""
 
 
-class TooOften(Turned):
+class TooManyAttempts(AccessDenied):
     status = 429
     text = "turned.too_often"
 
 
-TOLD: Final = (UsageProblem, RecordProblem, Turned, OSError)
+PAGE_ERRORS: Final = (UsageProblem, RecordProblem, AccessDenied, OSError)
 """What becomes a page of its own."""
 _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
-    (TooLarge, 413),
-    (NotHere, 404),
+    (FormTooLarge, 413),
+    (PageNotFound, 404),
     (UsageProblem, 400),
     (NoMatch, 404),
     (CannotProve, 404),
@@ -193,13 +198,13 @@ _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
 )
 
 
-def told(
-    pages: Pages, problem: Exception, session: Session | None, notices: Sequence[str] = ()
+def error_page(
+    pages: Pages, problem: Exception, session: PageSession | None, notices: Sequence[str] = ()
 ) -> Response:
     """A page that says what is wrong, and what to do."""
-    if isinstance(problem, Turned):
+    if isinstance(problem, AccessDenied):
         words = pages.texts(problem.text)
-        return message(pages, problem.status, words, "", session)
+        return message_page(pages, problem.status, words, "", session)
     status = next(status for kind, status in _STATUS if isinstance(problem, kind))
     match problem:
         case UsageProblem():
@@ -208,15 +213,15 @@ def told(
             what, todo = f"{problem.where}: {problem.what}", problem.todo
         case _:
             what, todo = pages.texts("problem.disk", why=str(problem)), ""
-    return message(pages, status, what, todo, session, notices)
+    return message_page(pages, status, what, todo, session, notices)
 
 
-def message(
+def message_page(
     pages: Pages,
     status: int,
     what: str,
     todo: str,
-    session: Session | None = None,
+    session: PageSession | None = None,
     notices: Sequence[str] = (),
 ) -> Response:
     return pages.page(
@@ -229,12 +234,12 @@ def check_origin(request: Request) -> None:
     said = request.headers.get("origin")
     here = f"{request.url.scheme}://{request.headers.get('host', '')}"
     if said is not None and said != here:
-        raise FromElsewhere
+        raise CrossSiteRequest
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise FromElsewhere
+        raise CrossSiteRequest
 
 
-class Remembered(Protocol):
+class HasSessionId(Protocol):
     """Whatever goes by a cookie."""
 
     id: str
@@ -248,7 +253,7 @@ class Cookie:
     secure: bool = False
     path: str = "/"
 
-    def put(self, response: Response, session: Remembered, seconds: float) -> None:
+    def put(self, response: Response, session: HasSessionId, seconds: float) -> None:
         response.set_cookie(
             self.name,
             session.id,
@@ -276,7 +281,7 @@ def static_route(static: StaticFiles, pages: Pages) -> Route:
     async def endpoint(request: Request) -> Response:
         found = static.answer(request.path_params["hashed"], request.path_params["name"])
         if found is None:
-            return message(pages, 404, pages.texts("problem.no_page"), "")
+            return message_page(pages, 404, pages.texts("problem.no_page"), "")
         return found
 
     return Route("/static/{hashed}/{name}", endpoint, methods=["GET"])

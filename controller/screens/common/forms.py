@@ -11,21 +11,21 @@ from starlette.requests import Request
 
 from controller.errors import UsageProblem, printable
 
-MOST_BYTES: Final = 16 * 1024
-MOST_FIELDS: Final = 40
-LONGEST: Final = 500
+MAX_BYTES: Final = 16 * 1024
+MAX_FIELDS: Final = 40
+MAX_VALUE: Final = 500
 _SHOWN: Final = 60
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
-class TooLarge(UsageProblem):
+class FormTooLarge(UsageProblem):
     """More than anybody types."""
 
 
 def fields_of(query: str) -> dict[str, str]:
     """The fields of an address; those without a value are left out. UsageProblem."""
-    if len(query) > MOST_BYTES:
-        raise TooLarge("address", "is too long", f"up to {MOST_BYTES} characters")
+    if len(query) > MAX_BYTES:
+        raise FormTooLarge("address", "is too long", f"up to {MAX_BYTES} characters")
     return _read(query)
 
 
@@ -37,8 +37,8 @@ async def form_of(request: Request) -> dict[str, str]:
     data = b""
     async for piece in request.stream():
         data += piece
-        if len(data) > MOST_BYTES:
-            raise TooLarge("form", "is too long", f"up to {MOST_BYTES} bytes")
+        if len(data) > MAX_BYTES:
+            raise FormTooLarge("form", "is too long", f"up to {MAX_BYTES} bytes")
     try:
         return _read(data.decode("ascii"))
     except UnicodeDecodeError:
@@ -61,12 +61,12 @@ def shown(text: str) -> str:
 
 def _read(text: str) -> dict[str, str]:
     try:
-        pairs = parse_qsl(text, errors="strict", max_num_fields=MOST_FIELDS)
+        pairs = parse_qsl(text, errors="strict", max_num_fields=MAX_FIELDS)
     except UnicodeDecodeError:
         raise UsageProblem("address", "has letters that are not UTF-8", "UTF-8") from None
     except ValueError:
         what = "has too many fields"
-        raise TooLarge("address", what, f"up to {MOST_FIELDS}") from None
+        raise FormTooLarge("address", what, f"up to {MAX_FIELDS}") from None
     return dict(_checked(pairs))
 
 
@@ -76,8 +76,8 @@ def _checked(pairs: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
         if name in seen:
             raise UsageProblem(shown(name), "is there twice", "once")
         seen.add(name)
-        if len(name) > _SHOWN or len(value) > LONGEST:
-            raise TooLarge(shown(name), "is too long", f"up to {LONGEST} characters")
+        if len(name) > _SHOWN or len(value) > MAX_VALUE:
+            raise FormTooLarge(shown(name), "is too long", f"up to {MAX_VALUE} characters")
         if not value.isprintable():
             raise UsageProblem(shown(name), "has letters that cannot be shown", "plain text")
         if value.strip():

@@ -39,7 +39,7 @@ _STRICT: Final = "max-age=31536000"
 _NOT_KEPT: Final = "no-store"
 
 
-class Guarded:
+class HeaderGuard:
     """An app behind these headers, and behind its own names."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str], *, secure: bool = False) -> None:

@@ -24,7 +24,7 @@ _MOST_HEAD: Final = 32 * 1024
 _LAST_PORT: Final = 65_535
 
 
-class Place(Struct, frozen=True):
+class ListenAddress(Struct, frozen=True):
     """Where an application is served."""
 
     host: str
@@ -50,13 +50,13 @@ def option(name: str) -> str:
     return f"--{name}"
 
 
-def place_of(
+def listen_address(
     listen: str | None,
     port: int,
     certificate: str | None,
     key: str | None,
     named: Callable[[str], str] = option,
-) -> Place:
+) -> ListenAddress:
     """`named`: what whoever has said these calls them. UsageProblem: nobody listens elsewhere than
     on this machine without a certificate."""
     if not 0 <= port <= _LAST_PORT:
@@ -77,9 +77,9 @@ def place_of(
         both = f"{named('certificate')} and {named('key')}"
         raise UsageProblem(named("listen"), what, f"{LOOPBACK}, or {both} beside it")
     if certificate is None or key is None:
-        return Place(str(address), port)
+        return ListenAddress(str(address), port)
     _check_certificate(Path(certificate), Path(key), named("certificate"))
-    return Place(str(address), port, Path(certificate), Path(key))
+    return ListenAddress(str(address), port, Path(certificate), Path(key))
 
 
 def _check_certificate(certificate: Path, key: Path, where: str) -> None:
@@ -95,7 +95,7 @@ def _check_certificate(certificate: Path, key: Path, where: str) -> None:
         raise UsageProblem(where, what, "PEM files that can be read") from None
 
 
-def bound(place: Place) -> socket.socket:
+def bound(place: ListenAddress) -> socket.socket:
     """A socket that listens there. UsageProblem."""
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
     try:
@@ -106,7 +106,7 @@ def bound(place: Place) -> socket.socket:
         raise UsageProblem("--port", what, "another one; 0: any free one") from None
 
 
-def names_of(place: Place, port: int) -> tuple[str, ...]:
+def names_of(place: ListenAddress, port: int) -> tuple[str, ...]:
     """What a browser may call this host; elsewhere than on this machine it may have any name."""
     if not ipaddress.ip_address(place.host).is_loopback:
         return ()
@@ -114,7 +114,9 @@ def names_of(place: Place, port: int) -> tuple[str, ...]:
     return (f"{host}:{port}", f"localhost:{port}")
 
 
-def serve(app: ASGIApp, place: Place, listening: socket.socket, ready: Callable[[], None]) -> None:
+def serve(
+    app: ASGIApp, place: ListenAddress, listening: socket.socket, ready: Callable[[], None]
+) -> None:
     """Until somebody interrupts it. `ready` is called once it answers."""
     server = _Server(
         uvicorn.Config(

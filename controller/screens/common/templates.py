@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
-from controller.screens.common.sessions import Looks, Session
+from controller.screens.common.sessions import Appearance, PageSession
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.texts import Texts
 
@@ -54,9 +54,15 @@ class Pages:
         return self._templates.get_template(template).render(**values)
 
     def page(
-        self, template: str, session: Session | None = None, /, *, status: int = 200, **values: Any
+        self,
+        template: str,
+        session: PageSession | None = None,
+        /,
+        *,
+        status: int = 200,
+        **values: Any,
     ) -> Response:
         """A whole page, as this person wants it."""
-        looks = Looks() if session is None else session.looks
+        looks = Appearance() if session is None else session.looks
         html = self.text(template, session=session, looks=looks, **values)
         return HTMLResponse(html, status)

@@ -21,7 +21,7 @@ from starlette.responses import FileResponse, HTMLResponse, Response, StreamingR
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from controller.screens.common.headers import Guarded
+from controller.screens.common.headers import HeaderGuard
 from firmware_protocol.messages.enums import DeviceClass
 from hil.table.page import controls
 from hil.table.page.bench import Desk, No
@@ -241,4 +241,4 @@ def application(page: Page, port: int) -> ASGIApp:
         Route("/static/{name}", page.static, methods=["GET"]),
         Route("/{what}", page.post, methods=["POST"]),
     ]
-    return Guarded(Starlette(routes=routes), (f"127.0.0.1:{port}", f"localhost:{port}"))
+    return HeaderGuard(Starlette(routes=routes), (f"127.0.0.1:{port}", f"localhost:{port}"))

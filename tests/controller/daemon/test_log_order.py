@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from controller.api.http import sse
-from controller.api.service import Seen
+from controller.api.service import CachedView
 from controller.config import load_table
 from controller.daemon import logging as lines
 from controller.table.loop import RequestResult
@@ -26,7 +26,7 @@ def test_readers_are_served_before_lines_are_written(
     order: list[str] = []
     event, told = sse.event, lines.log_result
 
-    def shown(seen: Seen) -> bytes:
+    def shown(seen: CachedView) -> bytes:
         order.append(seen.view.step.value)
         return event(seen)
 

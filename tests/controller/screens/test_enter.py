@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from controller.screens.common.texts import load
-from controller.screens.console.web.sessions import TRIES
-from controller.screens.review.source import Beside
+from controller.screens.console.web.sessions import ATTEMPTS
+from controller.screens.review.source import FileSource
 from tests.support.api.at_api import run
 from tests.support.screens.at_pages import HERE, AtPages, Tab, at_pages
 from tests.support.screens.looked_at import Browser, Looking
@@ -54,7 +54,7 @@ def test_who_guesses_is_told_to_wait_at_the_form(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_pages(tmp_path) as pages:
             tab = await _entering(pages)
-            answers = [await tab.post(ENTER, badge="S-9", pin="1") for _ in range(TRIES + 1)]
+            answers = [await tab.post(ENTER, badge="S-9", pin="1") for _ in range(ATTEMPTS + 1)]
             assert answers[-1].status_code == 429
             assert 'action="/review/enter"' in answers[-1].text
             assert "Try again in" in answers[-1].text
@@ -97,7 +97,7 @@ def test_a_running_table_has_looks_in_its_record(
     assert "is written beside the record" in stopped["about"]
     assert "beside the record first" in stopped["export"]
     assert "--table-key" in stopped["verdict"]
-    monkeypatch.setattr(Beside, "served", property(lambda self: True))
+    monkeypatch.setattr(FileSource, "served", property(lambda self: True))
     running = _words(browser)
     assert not [page for page, words in running.items() if "beside the record" in words]
     assert "an entry of the record" in running["about"]

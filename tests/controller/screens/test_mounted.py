@@ -8,11 +8,11 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from controller.screens.common.headers import Guarded
-from controller.screens.common.sessions import Links, Sessions
+from controller.screens.common.headers import HeaderGuard
+from controller.screens.common.sessions import LinkSessions, LoginLinks
 from controller.screens.common.texts import load
-from controller.screens.review.source import Beside
-from controller.screens.review.web import ByLink, application, pages_of
+from controller.screens.review.source import FileSource
+from controller.screens.review.web import LinkLogin, application, pages_of
 from controller.screens.review.web.app import PAGES
 from tests.support.screens.looked_at import EVE, HOST, Browser
 
@@ -20,12 +20,12 @@ BASE = "/review"
 
 
 def test_every_link_stays_under_the_path(place: Path, tmp_path: Path) -> None:
-    source = Beside(place)
+    source = FileSource(place)
     source.begin(lambda words: None)
-    links = Links()
-    review = application(source, pages_of(load(), BASE), ByLink(Sessions(), links), tmp_path)
+    links = LoginLinks()
+    review = application(source, pages_of(load(), BASE), LinkLogin(LinkSessions(), links), tmp_path)
     whole = Starlette(routes=[Mount(BASE, review.app)])
-    browser = Browser(Guarded(whole, (HOST,)))
+    browser = Browser(HeaderGuard(whole, (HOST,)))
     entered = browser.get(f"{BASE}/enter?word={links.make(EVE)}")
     assert entered.headers["location"] == f"{BASE}/rounds"
     assert f"path={BASE};" in f"{entered.headers['set-cookie'].lower()};"

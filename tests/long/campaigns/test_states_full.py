@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from controller.screens.common.sessions import Looks
+from controller.screens.common.sessions import Appearance
 from tests.controller.screens.browser.test_designed import WINDOWS, look
 from tests.controller.screens.browser.test_pictures import wrong_in_review
 from tests.support.screens.browser.designed import designed
@@ -16,7 +16,7 @@ NAMES = [f"{size}-{looks.theme}" for size, looks in WINDOWS]
 
 
 @pytest.mark.parametrize(("size", "looks"), WINDOWS, ids=NAMES)
-def test_each_state_can_be_used(size: str, looks: Looks) -> None:
+def test_each_state_can_be_used(size: str, looks: Appearance) -> None:
     async def looked() -> list[tuple[str, str]]:
         async with chromium() as browser:
             return await look(browser, designed(), size, looks)
@@ -25,5 +25,5 @@ def test_each_state_can_be_used(size: str, looks: Looks) -> None:
 
 
 @pytest.mark.parametrize(("size", "looks"), WINDOWS, ids=NAMES)
-def test_nobody_is_barred_from_the_review(size: str, looks: Looks) -> None:
+def test_nobody_is_barred_from_the_review(size: str, looks: Appearance) -> None:
     assert asyncio.run(wrong_in_review(((size, looks),), 1)) == []

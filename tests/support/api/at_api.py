@@ -15,9 +15,9 @@ from msgspec.structs import asdict
 from starlette.applications import Starlette
 
 from controller.api.contract.view import View
-from controller.api.http import Api as ApiOfTable
+from controller.api.http import TableApi as ApiOfTable
 from controller.api.http import application
-from controller.api.service import Serving
+from controller.api.service import ServedTable
 from controller.people import PeopleDesk
 from controller.people.pins import CannotHash
 from controller.people.service import CHECK_TIMEOUT, PeopleUnavailable
@@ -74,7 +74,7 @@ class ApiScreen:
     def shown(self) -> TableDisplay:
         now = self._at.table.shown
         if self._shown is None or now is not self._former:
-            self._former, self._shown = now, shown_of(self._at.api.looking.now().view)
+            self._former, self._shown = now, shown_of(self._at.api.views.now().view)
         return self._shown
 
     async def act(self, name: str, fields: Mapping[str, Any], who: Who) -> Refused | None:
@@ -102,7 +102,7 @@ class AtApi(NamedTuple):
     room: Room
     table: RunningTable
     desk: SimulatedDesk
-    served: Serving
+    served: ServedTable
     app: Starlette
     client: Api
 
@@ -152,7 +152,7 @@ async def at_room(made: Room, file_of: Path, **options: Any) -> AsyncIterator[At
         desk = SimulatedDesk(
             house(file_of), table.record, table.boot, shut=lambda: table.shut, cost=CHEAP
         )
-        served = Serving(table, desk, clock)
+        served = ServedTable(table, desk, clock)
         app = application(served, clock=loop.time)
         transport = httpx.ASGITransport(app)
         async with Api(URL, transport=transport) as client:

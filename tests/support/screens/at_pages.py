@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 import httpx
 from starlette.types import ASGIApp, Message, Scope
 
-from controller.screens.app import Screens
-from controller.screens.common.server import Place
+from controller.screens.app import ScreensApp
+from controller.screens.common.server import ListenAddress
 from controller.screens.common.texts import load
-from controller.screens.console.web import Draws
+from controller.screens.console.web import PageRenderer
 from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, at_api
 from tests.support.drivers.simulated import until
 
@@ -147,7 +147,7 @@ class AtPages(NamedTuple):
     """All that a test has before it."""
 
     at: AtApi
-    screens: Screens
+    screens: ScreensApp
 
     def tab(self, host: str = "127.0.0.1") -> Tab:
         return Tab(self.screens.app, host)
@@ -164,13 +164,13 @@ class AtPages(NamedTuple):
 
 @asynccontextmanager
 async def at_pages(
-    folder: Path, game: str = "classic", face: Draws | None = None, **options: Any
+    folder: Path, game: str = "classic", face: PageRenderer | None = None, **options: Any
 ) -> AsyncIterator[AtPages]:
     loop = asyncio.get_running_loop()
     async with at_api(folder, game, **options) as at:
         with tempfile.TemporaryDirectory() as scratch:
-            place = Place("127.0.0.1", PORT)
-            screens = Screens(
+            place = ListenAddress("127.0.0.1", PORT)
+            screens = ScreensApp(
                 at.api, place, PORT, load(), Path(scratch), face=face, clock=loop.time
             )
             # Not the index, which a thread makes: where time is simulated, none is waited for.

@@ -23,19 +23,19 @@ from controller.games import game_of_table
 from controller.procedure.engine import Procedure
 from controller.procedure.model.events import CardDrawn
 from controller.procedure.model.game import Game
-from controller.screens.common.headers import Guarded
-from controller.screens.common.sessions import Clock, Links, Person, Sessions
+from controller.screens.common.headers import HeaderGuard
+from controller.screens.common.sessions import Clock, LinkSessions, LoginLinks, PageUser
 from controller.screens.common.texts import load
-from controller.screens.review.source import Beside
-from controller.screens.review.web import ByLink, application, pages_of
-from controller.screens.review.web.app import Review
+from controller.screens.review.source import FileSource
+from controller.screens.review.web import LinkLogin, application, pages_of
+from controller.screens.review.web.app import ReviewApp
 from tests.support.audit.record.dealing import TABLE, Dealing
 from tests.support.audit.record.table import TABLE_KEY, FakeClock
 
 HOST: Final = "127.0.0.1:8731"
 HERE: Final = f"http://{HOST}"
 SEGMENT: Final = 256 * 1024
-EVE: Final = Person("Eve")
+EVE: Final = PageUser("Eve")
 
 
 class Paced(FakeClock):
@@ -180,16 +180,16 @@ class Looking:
 
     def __init__(self, place: Path, scratch: Path, clock: Clock | None = None) -> None:
         scratch.mkdir(exist_ok=True)
-        self.source = Beside(place)
+        self.source = FileSource(place)
         self.source.begin(lambda words: None)
-        self.ended: list[Person] = []
+        self.ended: list[PageUser] = []
         clocks = {} if clock is None else {"clock": clock}
-        self.sessions = Sessions(ended=self.ended.append, **clocks)
-        self.links = Links(**clocks)
-        self.review: Review = application(
-            self.source, pages_of(load()), ByLink(self.sessions, self.links), scratch
+        self.sessions = LinkSessions(ended=self.ended.append, **clocks)
+        self.links = LoginLinks(**clocks)
+        self.review: ReviewApp = application(
+            self.source, pages_of(load()), LinkLogin(self.sessions, self.links), scratch
         )
-        self.app = Guarded(self.review.app, (HOST,))
+        self.app = HeaderGuard(self.review.app, (HOST,))
         self.browser = Browser(self.app)
 
     def __enter__(self) -> Self:
@@ -203,7 +203,7 @@ class Looking:
     ) -> None:
         self.review.close()
 
-    def enter(self, person: Person = EVE) -> Browser:
+    def enter(self, person: PageUser = EVE) -> Browser:
         """Somebody comes in."""
         found = self.browser.get(f"/enter?word={self.links.make(person)}")
         assert found.status == 303, found.text
@@ -212,6 +212,6 @@ class Looking:
 
 
 @contextmanager
-def looking(place: Path, scratch: Path, person: Person = EVE) -> Iterator[Browser]:
+def looking(place: Path, scratch: Path, person: PageUser = EVE) -> Iterator[Browser]:
     with Looking(place, scratch) as found:
         yield found.enter(person)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import anyio.to_thread
 import pytest
 
-from controller.screens.review.source import Loop
+from controller.screens.review.source import LoopBridge
 from tests.support.drivers.simulated import SimulatedLoop, _Jumping
 
 _T = TypeVar("_T")
@@ -29,7 +29,7 @@ def threads_stand() -> Iterator[None]:
     assert isinstance(loop, SimulatedLoop)
     working = 0
     jumps = _Jumping.select
-    through = Loop.through
+    through = LoopBridge.run
 
     def select(selector: _Jumping, timeout: float | None = None) -> Any:
         if working and timeout != 0:
@@ -44,7 +44,7 @@ def threads_stand() -> Iterator[None]:
         finally:
             working += 1
 
-    def goes_through(one: Loop, work: Coroutine[Any, Any, _T]) -> _T:
+    def goes_through(one: LoopBridge, work: Coroutine[Any, Any, _T]) -> _T:
         return through(one, asked(work))
 
     with ThreadPoolExecutor(1) as pool, pytest.MonkeyPatch.context() as patched:
@@ -58,6 +58,6 @@ def threads_stand() -> Iterator[None]:
                 working -= 1
 
         patched.setattr(_Jumping, "select", select)
-        patched.setattr(Loop, "through", goes_through)
+        patched.setattr(LoopBridge, "run", goes_through)
         patched.setattr(anyio.to_thread, "run_sync", run_sync)
         yield

@@ -11,22 +11,22 @@ from typing import Final, TypeAlias
 
 from controller.api.contract.view import PromptShown
 from controller.procedure.model.effects import Tell
-from controller.screens.console.text.terms import Tongue
+from controller.screens.console.text.terms import HouseTerms
 
 Parts: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 """What stands large, and what stands below it. Parts that say nothing are left out."""
-Says: TypeAlias = Callable[[PromptShown, Tongue, bool], Parts]
+Says: TypeAlias = Callable[[PromptShown, HouseTerms, bool], Parts]
 
 PAYMENTS: Final = (Tell.PAY, Tell.COLLECT, Tell.GIVE_BACK, Tell.FLOOR_FIRST)
 
 
-def parts_of(prompt: PromptShown, tongue: Tongue, *, several: bool) -> Parts:
+def parts_of(prompt: PromptShown, tongue: HouseTerms, *, several: bool) -> Parts:
     """`several`: the seat has more than one hand, so each is named."""
     large, small = _SAYS[prompt.tell](prompt, tongue, several)
     return tuple(filter(None, large)), tuple(filter(None, small))
 
 
-def sentence(prompt: PromptShown, tongue: Tongue, *, several: bool) -> str:
+def sentence(prompt: PromptShown, tongue: HouseTerms, *, several: bool) -> str:
     """All of it in one line, as somebody hears it."""
     large, small = parts_of(prompt, tongue, several=several)
     words = " - ".join((*large, *small))
@@ -35,11 +35,11 @@ def sentence(prompt: PromptShown, tongue: Tongue, *, several: bool) -> str:
     return tongue.texts("console.say.floor", words=f"{words[0].lower()}{words[1:]}")
 
 
-def _seat(p: PromptShown, t: Tongue, several: bool) -> str:
+def _seat(p: PromptShown, t: HouseTerms, several: bool) -> str:
     return t.seat(p.seat, p.hand, several=several)
 
 
-def place_words(p: PromptShown, t: Tongue, several: bool) -> str:
+def place_words(p: PromptShown, t: HouseTerms, several: bool) -> str:
     """Where the next card goes."""
     match p.place:
         case "up" | "hole" | "burn":
@@ -55,18 +55,18 @@ def place_words(p: PromptShown, t: Tongue, several: bool) -> str:
 def _fixed(name: str) -> Says:
     """A text that may name the {count} and the {decks}, and what may follow it."""
 
-    def says(p: PromptShown, t: Tongue, several: bool) -> Parts:
+    def says(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
         values = {"count": p.count, "decks": t.counted(p.count, "deck")}
         return (t.texts(f"console.say.{name}", **values),), ()
 
     return says
 
 
-def _open(p: PromptShown, t: Tongue, several: bool) -> Parts:
+def _open(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
     return (t.texts("console.say.open_table"),), (t.texts("console.say.count_bank"),)
 
 
-def _change_decks(p: PromptShown, t: Tongue, several: bool) -> Parts:
+def _change_decks(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
     decks = t.counted(p.count, "deck")
     return (
         (t.texts("console.say.change_decks"),),
@@ -74,17 +74,17 @@ def _change_decks(p: PromptShown, t: Tongue, several: bool) -> Parts:
     )
 
 
-def _load(p: PromptShown, t: Tongue, several: bool) -> Parts:
+def _load(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
     cards = t.counted(p.total, "card")
     behind = t.texts("console.say.behind", cards=cards) if p.total else ""
     return (t.texts("console.say.load_shoe"),), (t.counted(p.count, "card"), behind)
 
 
-def _burn(p: PromptShown, t: Tongue, several: bool) -> Parts:
+def _burn(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
     return (t.texts("console.say.burn", cards=t.counted(p.count, "card")),), ()
 
 
-def _wagers(p: PromptShown, t: Tongue, several: bool) -> Parts:
+def _wagers(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
     texts = t.texts
     bets = ", ".join(t.bet(bet) for bet in p.choices)
     cap = texts("console.say.cap", amount=t.amount(p.amount)) if p.amount else ""
@@ -93,14 +93,14 @@ def _wagers(p: PromptShown, t: Tongue, several: bool) -> Parts:
     return (texts("console.say.take_wagers", bets=bets),), (t.warn(p.warn), cap, beside, ready)
 
 
-def _deal(p: PromptShown, t: Tongue, several: bool) -> Parts:
+def _deal(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
     if p.place == "dealer" and p.count > 2:
         has = t.texts("console.say.dealer_has", total=t.total(p.total, soft=p.soft))
         return (has, t.texts("console.say.draw", nth=t.ordinal(p.count))), ()
     return (t.texts("console.say.deal", place=place_words(p, t, several)),), ()
 
 
-def _spare(p: PromptShown, t: Tongue, several: bool) -> Parts:
+def _spare(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
     place = place_words(p, t, several)
     if p.warn == "entered":
         return (t.texts("console.say.entered", place=place),), ()
@@ -108,7 +108,7 @@ def _spare(p: PromptShown, t: Tongue, several: bool) -> Parts:
     return (t.texts("console.say.lay_spare", seen=seen, place=place),), ()
 
 
-def _natural(p: PromptShown, t: Tongue, several: bool) -> Parts:
+def _natural(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
     seat = _seat(p, t, several).lower()
     return (
         t.texts("console.say.ask_natural", seat=seat),
@@ -116,7 +116,7 @@ def _natural(p: PromptShown, t: Tongue, several: bool) -> Parts:
     ), ()
 
 
-def _insurance(p: PromptShown, t: Tongue, several: bool) -> Parts:
+def _insurance(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
     name = "ask_even" if "even_money" in p.choices else "ask_insurance"
     pays = t.texts("console.say.comma_pays", odds=t.odds(p.odds)) if p.odds else ""
     even = t.choice("even_money")
@@ -125,13 +125,13 @@ def _insurance(p: PromptShown, t: Tongue, several: bool) -> Parts:
     return (f"{said}{pays}",), ()
 
 
-def _chips_of(p: PromptShown, t: Tongue) -> str:
+def _chips_of(p: PromptShown, t: HouseTerms) -> str:
     how = t.chips(p.chips)
     return f": {how}" if how else ""
 
 
 def _when_chips(name: str) -> Says:
-    def says(p: PromptShown, t: Tongue, several: bool) -> Parts:
+    def says(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
         seat = _seat(p, t, several)
         again = p.tell is Tell.CONFIRM_DOUBLE and p.count > 1
         what = t.texts(f"console.say.{name}", seat=seat)
@@ -144,13 +144,13 @@ def _when_chips(name: str) -> Says:
     return says
 
 
-def _decide(p: PromptShown, t: Tongue, several: bool) -> Parts:
+def _decide(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
     near = (t.near(each, p.count + 1) for each in p.near)
     total = t.total(p.total, soft=p.soft)
     return (_seat(p, t, several), total), (t.choices(p.choices), *near)
 
 
-def _payment(p: PromptShown, t: Tongue, several: bool) -> Parts:
+def _payment(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
     floor = p.tell is Tell.FLOOR_FIRST  # only winnings wait for the floor
     tell = Tell.PAY if floor else p.tell
     bet = t.bet(p.place) if p.place != "main" else ""
@@ -158,7 +158,7 @@ def _payment(p: PromptShown, t: Tongue, several: bool) -> Parts:
     return who, money_parts(p, t, tell, floor=floor)
 
 
-def money_parts(p: PromptShown, t: Tongue, tell: Tell, *, floor: bool) -> tuple[str, ...]:
+def money_parts(p: PromptShown, t: HouseTerms, tell: Tell, *, floor: bool) -> tuple[str, ...]:
     """What moves: odds, amount and how in chips."""
     texts, stake, amount = t.texts, t.amount(p.stake), t.amount(p.amount)
     chips = _chips_of(p, t)
@@ -173,27 +173,27 @@ def money_parts(p: PromptShown, t: Tongue, tell: Tell, *, floor: bool) -> tuple[
     return (texts("console.say.back", amount=amount),)
 
 
-def case_words(p: PromptShown, t: Tongue) -> str:
+def case_words(p: PromptShown, t: HouseTerms) -> str:
     """What a stopped table is about: the irregularity, its seat, its card, what is known more."""
     card = t.card(p.cards[0]) if p.cards else ""
     seat = t.seat(p.seat).lower() if p.seat else ""
     return ", ".join(filter(None, (t.what(p.why), seat, card, t.detail(p.place))))
 
 
-def _rule(p: PromptShown, t: Tongue, several: bool) -> Parts:
+def _rule(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
     joined = t.texts("console.term.or_else")
     ways = joined.join(t.way(each) for each in p.choices)
     return (t.texts("console.say.rule", case=case_words(p, t)),), (ways, t.warn(p.warn))
 
 
 def _about(name: str) -> Says:
-    def says(p: PromptShown, t: Tongue, several: bool) -> Parts:
+    def says(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
         return (t.texts(f"console.say.{name}"),), (case_words(p, t),)
 
     return says
 
 
-def _await_device(p: PromptShown, t: Tongue, several: bool) -> Parts:
+def _await_device(p: PromptShown, t: HouseTerms, several: bool) -> Parts:
     on = t.texts("console.say.device_way")
     return (t.texts("console.say.await_device"),), (case_words(p, t), on)
 

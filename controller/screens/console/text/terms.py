@@ -29,7 +29,7 @@ def either(texts: Texts, named: Sequence[str]) -> str:
     return texts("console.term.either", first=first, last=named[-1])
 
 
-class Tongue:
+class HouseTerms:
     """Words for cards, amounts, bets, reasons, irregularities and ways on."""
 
     def __init__(self, texts: Texts, money: AmountFormat) -> None:

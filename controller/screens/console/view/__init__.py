@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from controller.screens.console.view.page import console_of
-from controller.screens.console.view.viewer import ROLES, Here
+from controller.screens.console.view.viewer import ROLES, Viewer
 
 __all__ = [
     "ROLES",
-    "Here",
+    "Viewer",
     "console_of",
 ]

@@ -23,9 +23,9 @@ from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State
 from controller.table.loop import BY_PEOPLE
 
-Who: TypeAlias = Literal["dealer", "floor"]
-Look: TypeAlias = Literal["main", "choice", "quiet", "care"]
-AskKind: TypeAlias = Literal["money", "card", "one", "text", "count"]
+ActingRole: TypeAlias = Literal["dealer", "floor"]
+ButtonLook: TypeAlias = Literal["main", "choice", "quiet", "care"]
+FieldKind: TypeAlias = Literal["money", "card", "one", "text", "count"]
 
 _BY_NAME: Final = {kind.__name__: kind for kind in BY_PEOPLE}
 _DEALER: Final = Actor("dealer", "who deals")
@@ -34,7 +34,7 @@ _SECOND: Final = Actor("floor", "a second person")
 _MOST_SEEN: Final = 15
 
 
-class Option(Struct, frozen=True):
+class FieldOption(Struct, frozen=True):
     """One of the values that a field may have."""
 
     value: str | int
@@ -42,29 +42,29 @@ class Option(Struct, frozen=True):
     hint: str = ""
 
 
-class Ask(Struct, frozen=True):
+class ActField(Struct, frozen=True):
     """What is asked before an act is sent: one of its fields."""
 
     name: str
-    kind: AskKind
+    kind: FieldKind
     label: str
-    options: tuple[Option, ...] = ()
+    options: tuple[FieldOption, ...] = ()
     value: str = ""
     """What stands there at first."""
 
 
-class Action(Struct, frozen=True):
+class ActButton(Struct, frozen=True):
     """A button: the act that it sends, who signs for it, and what is asked before."""
 
     id: str
     label: str
     act: str
     """As it is sent, without what is asked."""
-    look: Look = "main"
+    look: ButtonLook = "main"
     hint: str = ""
     people: int = 0
     """0: the dealer's; 1: the floor's; 2: the floor's with a second person."""
-    asks: tuple[Ask, ...] = ()
+    asks: tuple[ActField, ...] = ()
     key: str = ""
     """The letter or digit that does the same."""
     wish: str = ""
@@ -78,19 +78,19 @@ class Action(Struct, frozen=True):
         return msgspec.json.encode(self.asks).decode()
 
 
-class Trim(TypedDict, total=False):
+class ButtonOptions(TypedDict, total=False):
     """How a button looks, and what goes with it."""
 
     tail: str
     """Of its id, where several buttons send the same act."""
-    look: Look
+    look: ButtonLook
     hint: str
-    asks: tuple[Ask, ...]
+    asks: tuple[ActField, ...]
     wish: str
     sure: str
 
 
-class Offers:
+class AllowedActs:
     """What the procedure would take, as the view stands."""
 
     def __init__(self, view: View, game: Game) -> None:
@@ -103,12 +103,12 @@ class Offers:
         """The dealer may bring it, at some time."""
         return "dealer" in self.game.who[_BY_NAME[name]]
 
-    def takes(self, name: str, fields: Mapping[str, Any], who: Who) -> bool:
+    def takes(self, name: str, fields: Mapping[str, Any], who: ActingRole) -> bool:
         kind = _BY_NAME[name]
         event = _event(kind, name, fields, who)
         return isinstance(self._procedure.step(self.state, event), Decision)
 
-    def seats(self, name: str, among: Iterable[int], who: Who = "dealer") -> tuple[int, ...]:
+    def seats(self, name: str, among: Iterable[int], who: ActingRole = "dealer") -> tuple[int, ...]:
         """The seats for which it would be taken."""
         return tuple(seat for seat in among if self.takes(name, {"seat": seat}, who))
 
@@ -124,10 +124,10 @@ class Offers:
         label: str,
         fields: Mapping[str, Any] | None = None,
         *,
-        who: Who = "dealer",
+        who: ActingRole = "dealer",
         sample: Mapping[str, Any] | None = None,
-        **trim: Unpack[Trim],
-    ) -> tuple[Action, ...]:
+        **trim: Unpack[ButtonOptions],
+    ) -> tuple[ActButton, ...]:
         """The button, if it would be taken. `sample`: what is asked, as somebody might say it."""
         fields = fields or {}
         if not self.takes(name, {**fields, **(sample or {})}, who):
@@ -142,11 +142,11 @@ class Offers:
         fields: Mapping[str, Any] | None = None,
         *,
         people: int = 0,
-        **trim: Unpack[Trim],
-    ) -> Action:
+        **trim: Unpack[ButtonOptions],
+    ) -> ActButton:
         """The button of an act that is due, without asking whether it would be taken."""
         act = msgspec.json.encode({"type": name, **(fields or {})}).decode()
-        return Action(
+        return ActButton(
             "-".join(filter(None, ("act", name.lower(), trim.get("tail", "")))),
             label,
             act,
@@ -159,7 +159,7 @@ class Offers:
         )
 
 
-def _event(kind: type[Event], name: str, fields: Mapping[str, Any], who: Who) -> Event:
+def _event(kind: type[Event], name: str, fields: Mapping[str, Any], who: ActingRole) -> Event:
     actor = _DEALER if who == "dealer" else _FLOOR
     said = {"type": name, **fields, "actor": msgspec.to_builtins(actor)}
     if who == "floor" and "second" in kind.__struct_fields__:

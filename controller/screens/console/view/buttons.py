@@ -9,10 +9,15 @@ from controller.api.contract.view import PromptShown
 from controller.api.service import AGAIN
 from controller.procedure.model.effects import Tell
 from controller.rules.cards import DECK
-from controller.screens.console.text import Tongue
-from controller.screens.console.view.allowed_acts import Action, Ask, Look, Offers
+from controller.screens.console.text import HouseTerms
+from controller.screens.console.view.allowed_acts import (
+    ActButton,
+    ActField,
+    AllowedActs,
+    ButtonLook,
+)
 
-Makes: TypeAlias = Callable[[Offers, PromptShown, Tongue], tuple[Action, ...]]
+Makes: TypeAlias = Callable[[AllowedActs, PromptShown, HouseTerms], tuple[ActButton, ...]]
 
 _ACTS: Final = {
     "hit": "Hit",
@@ -47,7 +52,7 @@ _KEYS: Final = {
 }
 
 
-def answers(offers: Offers, tongue: Tongue) -> tuple[Action, ...]:
+def answers(offers: AllowedActs, tongue: HouseTerms) -> tuple[ActButton, ...]:
     """What answers the prompt that is shown."""
     prompt = offers.view.prompt
     return () if prompt is None else _ANSWERS[prompt.tell](offers, prompt, tongue)
@@ -56,7 +61,7 @@ def answers(offers: Offers, tongue: Tongue) -> tuple[Action, ...]:
 def _one(name: str, key: str) -> Makes:
     """One act of the dealer without anything to be asked."""
 
-    def makes(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    def makes(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
         return o.offer(name, _does(t, name), wish=key)
 
     return makes
@@ -65,13 +70,13 @@ def _one(name: str, key: str) -> Makes:
 def _vault(name: str, key: str) -> Makes:
     """One act behind which the vault stands: the prompt alone says that it is due."""
 
-    def makes(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    def makes(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
         return (o.button(name, _does(t, name), wish=key),)
 
     return makes
 
 
-def _does(t: Tongue, name: str) -> str:
+def _does(t: HouseTerms, name: str) -> str:
     return t.texts(f"console.do.{name}")
 
 
@@ -79,19 +84,19 @@ def capital(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}"
 
 
-def money(t: Tongue, name: str, label: str) -> Ask:
-    return Ask(name, "money", t.texts(f"console.ask.{label}"))
+def money(t: HouseTerms, name: str, label: str) -> ActField:
+    return ActField(name, "money", t.texts(f"console.ask.{label}"))
 
 
 # --- decisions --------------------------------------------------------------------------------
 
 
-def _chosen(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+def _chosen(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     """Everything that is open to the seat and that the dealer may enter."""
     return tuple(action for word in p.choices for action in _choice(o, p, t, word))
 
 
-def _choice(o: Offers, p: PromptShown, t: Tongue, word: str) -> tuple[Action, ...]:
+def _choice(o: AllowedActs, p: PromptShown, t: HouseTerms, word: str) -> tuple[ActButton, ...]:
     name = _ACTS[word]
     if not o.dealers(name):
         return ()
@@ -106,7 +111,7 @@ def _choice(o: Offers, p: PromptShown, t: Tongue, word: str) -> tuple[Action, ..
         hint = t.amount(p.amount)
     if word in ("double", "split"):
         hint = t.texts("console.hint.beside", amount=t.amount(p.stake))
-    look: Look = "quiet" if word in ("withdraw", "surrender", "refuse_card") else "choice"
+    look: ButtonLook = "quiet" if word in ("withdraw", "surrender", "refuse_card") else "choice"
     look = "main" if word == "confirm" else look
     label = capital(t.choice(word))
     first = o.offer(name, label, fields, hint=hint, look=look, wish=_KEYS[word])
@@ -114,8 +119,8 @@ def _choice(o: Offers, p: PromptShown, t: Tongue, word: str) -> tuple[Action, ..
 
 
 def _other_amount(
-    o: Offers, p: PromptShown, t: Tongue, word: str, fields: dict[str, Any]
-) -> tuple[Action, ...]:
+    o: AllowedActs, p: PromptShown, t: HouseTerms, word: str, fields: dict[str, Any]
+) -> tuple[ActButton, ...]:
     """A double for less, or an insurance of less than the half, where that is open."""
     unit = o.game.money.unit
     bare = {name: value for name, value in fields.items() if name != "amount"}
@@ -142,7 +147,7 @@ def _other_amount(
 # --- payments ---------------------------------------------------------------------------------
 
 
-def _pay(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+def _pay(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     due = o.state.due[0]
     if o.game.jurisdiction.declare_payments:
         asks = (money(t, "amount", "declared"),)
@@ -157,27 +162,27 @@ def _pay(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
     return (*alone, *o.offer("AllPaid", _does(t, "AllPaid"), look="choice", hint=every, wish="a"))
 
 
-def _approve(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+def _approve(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     return o.offer("PaymentApproved", _does(t, "PaymentApproved"), who="floor", wish="a")
 
 
 # --- the table and its shoe -------------------------------------------------------------------
 
 
-def bank_asks(t: Tongue) -> tuple[Ask, ...]:
+def bank_asks(t: HouseTerms) -> tuple[ActField, ...]:
     return money(t, "bank", "bank"), money(t, "counted_again", "counted_again")
 
 
-def _open(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+def _open(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     label = _does(t, "TableOpened")
     return o.offer("TableOpened", label, who="floor", asks=bank_asks(t), wish="o")
 
 
-def _decks(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+def _decks(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     return o.offer("DecksChanged", _does(t, "DecksChanged"), who="floor", wish="d")
 
 
-def _shuffled(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+def _shuffled(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     """The shuffler says when it is done; where there is none, or two people have taken it as it
     is, the dealer does."""
     if not _has(o, "shuffler"):
@@ -187,13 +192,13 @@ def _shuffled(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
     return (*_by_hand(o, t), again)
 
 
-def _by_hand(o: Offers, t: Tongue) -> tuple[Action, ...]:
+def _by_hand(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     if not o.view.by_hand:
         return ()
     return o.offer("ShuffleDone", _does(t, "ShuffleDone"), wish="s")
 
 
-def _load(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+def _load(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     """The shoe says what lies in it; where there is none the dealer does."""
     fields = {"count": p.count}
     if _has(o, "shoe"):
@@ -202,24 +207,24 @@ def _load(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
     return o.offer("ShoeLoaded", _does(t, "ShoeLoaded"), fields, hint=hint, wish="l")
 
 
-def _refill(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+def _refill(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     """In a round they are too few for a shuffler, which nobody starts then: the dealer shuffles."""
     started = o.offer("ShuffleStarted", _does(t, "ShuffleStarted"), look="choice", wish="s")
     return (*started, *_by_hand(o, t), *_load(o, p, t))
 
 
-def _has(o: Offers, device: str) -> bool:
+def _has(o: AllowedActs, device: str) -> bool:
     return any(one.device == device for one in o.view.devices)
 
 
-def _wagers(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+def _wagers(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     lay = (o.button("LaySpare", _does(t, "LaySpare"), wish="l"),) if p.place == "spare" else ()
     called = _does(t, "ShuffleCalled")
     shuffle = o.offer("ShuffleCalled", called, look="quiet", wish="b")
     return (*(lay if o.state.seats else ()), *shuffle)
 
 
-def _by_shoe(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+def _by_shoe(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     """A card comes out of the shoe, which says so: no button answers it, and none is hit by a stray
     finger. That none comes is said in the sheet."""
     return ()
@@ -228,20 +233,20 @@ def _by_shoe(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
 # --- when things go wrong ---------------------------------------------------------------------
 
 
-def _rule(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
-    made: tuple[Action, ...] = ()
+def _rule(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
+    made: tuple[ActButton, ...] = ()
     for way in p.choices:
         label, tail = capital(t.way(way)), way.replace("_", "-")
-        look: Look = "care" if way in ("void", "decks_out") else "choice"
+        look: ButtonLook = "care" if way in ("void", "decks_out") else "choice"
         made += o.offer("FloorRuled", label, {"way": way}, who="floor", tail=tail, look=look)
     return made
 
 
-def card_ask(t: Tongue) -> Ask:
-    return Ask("card", "card", t.texts("console.ask.card"))
+def card_ask(t: HouseTerms) -> ActField:
+    return ActField("card", "card", t.texts("console.ask.card"))
 
 
-def _enter(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+def _enter(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     card = next((one for one in DECK if o.takes("CardEntered", {"card": one}, "dealer")), 0)
     asks, sample = (card_ask(t),), {"card": card}
     entered = o.offer("CardEntered", _does(t, "CardEntered"), sample=sample, asks=asks, wish="e")
@@ -249,13 +254,13 @@ def _enter(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
     return (*entered, *o.offer("UnknownCardDrawn", unknown, look="quiet", wish="j"))
 
 
-def _confirm_card(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+def _confirm_card(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     yes = o.offer("CardConfirmed", _does(t, "CardConfirmed"), who="floor", wish="c")
     rejected = _does(t, "CardRejected")
     return (*yes, *o.offer("CardRejected", rejected, who="floor", look="quiet", wish="r"))
 
 
-def _device(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+def _device(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     label, hint = _does(t, "CountersAccepted"), t.texts("console.hint.accept")
     return o.offer("CountersAccepted", label, who="floor", look="quiet", hint=hint, wish="a")
 

@@ -16,7 +16,7 @@ from controller.procedure.model.state import Place, Seat, State, Step
 from controller.rules.cards import NAMES, Card
 from controller.rules.hands import Hand, is_blackjack
 from controller.screens.common.felt_svg import DOWN
-from controller.screens.console.text import Tongue
+from controller.screens.console.text import HouseTerms
 
 _BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster", "insurance")
 _TURNS: Final = (Step.TURN, Step.DOUBLE_CONFIRM, Step.SPLIT_CONFIRM, Step.HAND_CARD, Step.NATURALS)
@@ -65,7 +65,7 @@ class Felt(Struct, frozen=True):
     """For who does not see it."""
 
 
-def felt_of(s: State, game: Game, tongue: Tongue) -> Felt:
+def felt_of(s: State, game: Game, tongue: HouseTerms) -> Felt:
     dealer = _names(s.dealer)
     if s.hole:
         dealer = (*dealer, DOWN)
@@ -96,7 +96,7 @@ def felt_of(s: State, game: Game, tongue: Tongue) -> Felt:
     return replace(felt, words=tuple(said) or (texts("console.felt.nothing"),))
 
 
-def _seat(s: State, number: int, seat: Seat | None, place: Place | None, t: Tongue) -> FeltSeat:
+def _seat(s: State, number: int, seat: Seat | None, place: Place | None, t: HouseTerms) -> FeltSeat:
     name = t.seat(number)
     if seat is None:
         return FeltSeat(number, name, False, (), (), False, "")
@@ -119,7 +119,7 @@ def _lies(hand: Hand, seat: Seat) -> bool:
     return not hand.out or (hand.busted and seat.buster > 0)
 
 
-def _hand(s: State, turn: int, hand: Hand, place: Place | None, t: Tongue) -> FeltHand:
+def _hand(s: State, turn: int, hand: Hand, place: Place | None, t: HouseTerms) -> FeltHand:
     marks = {
         "blackjack": len(hand.cards) == 2 and not hand.split and is_blackjack(*hand.cards),
         "bust": hand.busted,
@@ -148,14 +148,14 @@ def _names(cards: tuple[Card, ...]) -> tuple[str, ...]:
     return tuple(NAMES[card] for card in cards)
 
 
-def _listed(names: tuple[str, ...], t: Tongue) -> str:
+def _listed(names: tuple[str, ...], t: HouseTerms) -> str:
     said = [
         t.texts("console.felt.down") if one == DOWN else t.card(NAMES.index(one)) for one in names
     ]
     return ", ".join(said) or t.texts("console.felt.no_cards")
 
 
-def _total(total: int, soft: bool, cards: tuple[Card, ...], t: Tongue) -> str:
+def _total(total: int, soft: bool, cards: tuple[Card, ...], t: HouseTerms) -> str:
     if not cards:
         return ""
     return t.texts("console.term.soft", total=total) if soft and total < 21 else str(total)

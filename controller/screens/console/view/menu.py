@@ -13,8 +13,13 @@ from controller.api.service import ADOPT, TEST
 from controller.procedure.model.game import BETS
 from controller.procedure.model.state import Step
 from controller.rules.cards import DECK
-from controller.screens.console.text import Tongue
-from controller.screens.console.view.allowed_acts import Action, Ask, Offers, Option
+from controller.screens.console.text import HouseTerms
+from controller.screens.console.view.allowed_acts import (
+    ActButton,
+    ActField,
+    AllowedActs,
+    FieldOption,
+)
 from controller.screens.console.view.buttons import bank_asks, card_ask, money
 
 _DECKS: tuple[str, ...] = ("duplicate", "foreign_back", "short", "long", "factory_order")
@@ -28,15 +33,15 @@ _DISPUTES = (
 _REASONS = ("misdeal", "cards", "player", "device")
 
 
-class Group(Struct, frozen=True):
+class MenuGroup(Struct, frozen=True):
     """Acts that belong together."""
 
     id: str
     title: str
-    actions: tuple[Action, ...]
+    actions: tuple[ActButton, ...]
 
 
-def groups(offers: Offers, tongue: Tongue) -> tuple[Group, ...]:
+def groups(offers: AllowedActs, tongue: HouseTerms) -> tuple[MenuGroup, ...]:
     """All that may be said now, in groups; those with nothing in them are left out."""
     made = {
         "cards": _cards(offers, tongue),
@@ -44,21 +49,21 @@ def groups(offers: Offers, tongue: Tongue) -> tuple[Group, ...]:
         "floor": _floor(offers, tongue),
     }
     return tuple(
-        Group(name, tongue.texts(f"console.group.{name}"), actions)
+        MenuGroup(name, tongue.texts(f"console.group.{name}"), actions)
         for name, actions in made.items()
         if actions
     )
 
 
-def call_floor(o: Offers, t: Tongue) -> tuple[Action, ...]:
+def call_floor(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     return o.offer("FloorCalled", _does(t, "FloorCalled"), look="quiet", wish="f")
 
 
-def _does(t: Tongue, name: str) -> str:
+def _does(t: HouseTerms, name: str) -> str:
     return t.texts(f"console.do.{name}")
 
 
-def _cards(o: Offers, t: Tongue) -> tuple[Action, ...]:
+def _cards(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     card = (card_ask(t),)
     first = {"card": _free(o)}
     made = o.offer("CardMisread", _does(t, "CardMisread"))
@@ -68,41 +73,41 @@ def _cards(o: Offers, t: Tongue) -> tuple[Action, ...]:
     for name in ("SeatMissed", "SeatShorted"):
         made += _of_seat(o, t, name)
     made += o.offer("UnknownCardDrawn", _does(t, "UnknownCardDrawn"))
-    decks = tuple(Option(why, t.detail(why)) for why in _DECKS)
+    decks = tuple(FieldOption(why, t.detail(why)) for why in _DECKS)
     asks = (_choose(t, "why", "why", decks),)
     made += o.offer("DeckSuspect", _does(t, "DeckSuspect"), sample={"why": _DECKS[0]}, asks=asks)
     empty = t.texts("console.sure.shoe_empty")
     return made + o.offer("ShoeRanOut", _does(t, "ShoeRanOut"), look="care", sure=empty)
 
 
-def _free(o: Offers) -> int:
+def _free(o: AllowedActs) -> int:
     """A card that the decks still hold."""
     return next((card for card in DECK if (o.state.seen >> 4 * card) & 15 < o.game.decks), 0)
 
 
-def _which(o: Offers, t: Tongue) -> tuple[Action, ...]:
+def _which(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     """The dealer's first or second card."""
     open_to = [one for one in (1, 2) if o.takes("DealerCardMissed", {"which": one}, "dealer")]
     if not open_to:
         return ()
-    options = tuple(Option(one, t.detail(str(one))) for one in open_to)
+    options = tuple(FieldOption(one, t.detail(str(one))) for one in open_to)
     asks, sample = (_choose(t, "which", "which", options),), {"which": open_to[0]}
     return o.offer("DealerCardMissed", _does(t, "DealerCardMissed"), sample=sample, asks=asks)
 
 
-def _choose(t: Tongue, name: str, label: str, options: tuple[Option, ...]) -> Ask:
-    return Ask(name, "one", t.texts(f"console.ask.{label}"), options)
+def _choose(t: HouseTerms, name: str, label: str, options: tuple[FieldOption, ...]) -> ActField:
+    return ActField(name, "one", t.texts(f"console.ask.{label}"), options)
 
 
-def _seats_of(t: Tongue, seats: tuple[int, ...]) -> tuple[Option, ...]:
-    return tuple(Option(seat, t.seat(seat)) for seat in seats)
+def _seats_of(t: HouseTerms, seats: tuple[int, ...]) -> tuple[FieldOption, ...]:
+    return tuple(FieldOption(seat, t.seat(seat)) for seat in seats)
 
 
-def _playing(o: Offers) -> tuple[int, ...]:
+def _playing(o: AllowedActs) -> tuple[int, ...]:
     return tuple(seat.number for seat in o.state.seats)
 
 
-def _of_seat(o: Offers, t: Tongue, name: str) -> tuple[Action, ...]:
+def _of_seat(o: AllowedActs, t: HouseTerms, name: str) -> tuple[ActButton, ...]:
     """Of one of the seats for which it would be taken."""
     seats = o.seats(name, _playing(o))
     if not seats:
@@ -111,9 +116,9 @@ def _of_seat(o: Offers, t: Tongue, name: str) -> tuple[Action, ...]:
     return o.offer(name, _does(t, name), sample={"seat": seats[0]}, asks=asks)
 
 
-def _play(o: Offers, t: Tongue) -> tuple[Action, ...]:
-    made: tuple[Action, ...] = ()
-    nobody = Option(0, t.texts("console.ask.no_seat"))
+def _play(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
+    made: tuple[ActButton, ...] = ()
+    nobody = FieldOption(0, t.texts("console.ask.no_seat"))
     seats = (nobody, *_seats_of(t, _playing(o)))
     for name in _DISPUTES:
         asks = (_choose(t, "seat", "seat_or_none", seats),)
@@ -124,9 +129,9 @@ def _play(o: Offers, t: Tongue) -> tuple[Action, ...]:
 # --- the floor's ------------------------------------------------------------------------------
 
 
-def _floor(o: Offers, t: Tongue) -> tuple[Action, ...]:
-    reasons = tuple(Option(t.texts(f"console.reason.{one}"), "") for one in _REASONS)
-    reason = (Ask("reason", "text", t.texts("console.ask.reason"), reasons),)
+def _floor(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
+    reasons = tuple(FieldOption(t.texts(f"console.reason.{one}"), "") for one in _REASONS)
+    reason = (ActField("reason", "text", t.texts("console.ask.reason"), reasons),)
     made = o.offer(
         "RoundVoided",
         _does(t, "RoundVoided"),
@@ -141,16 +146,18 @@ def _floor(o: Offers, t: Tongue) -> tuple[Action, ...]:
     return made + adoptions(o, t)
 
 
-def _correction(o: Offers, t: Tongue) -> tuple[Action, ...]:
+def _correction(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     s = o.state
     if s.round < 1:
         return ()
     seat = s.seats[0].number if s.seats else 1
-    bets = tuple(Option(bet, t.bet(bet)) for bet in (*BETS, "insurance") if _placed(o, bet))
+    bets = tuple(FieldOption(bet, t.bet(bet)) for bet in (*BETS, "insurance") if _placed(o, bet))
     seats = _seats_of(t, tuple(range(1, o.game.seats + 1)))
-    hands = tuple(Option(hand, t.texts("console.ask.nth_hand", nth=hand + 1)) for hand in range(4))
+    hands = tuple(
+        FieldOption(hand, t.texts("console.ask.nth_hand", nth=hand + 1)) for hand in range(4)
+    )
     asks = (
-        Ask("round", "count", t.texts("console.ask.round"), value=str(s.round)),
+        ActField("round", "count", t.texts("console.ask.round"), value=str(s.round)),
         _choose(t, "seat", "seat", seats),
         _choose(t, "hand", "hand", hands),
         _choose(t, "bet", "bet", bets),
@@ -169,14 +176,14 @@ def _correction(o: Offers, t: Tongue) -> tuple[Action, ...]:
     )
 
 
-def _placed(o: Offers, bet: str) -> bool:
+def _placed(o: AllowedActs, bet: str) -> bool:
     return bet in o.game.offered or (bet == "insurance" and o.game.insures)
 
 
 # --- the technician's ---------------------------------------------------------------------------
 
 
-def tests(o: Offers, t: Tongue) -> tuple[Action, ...]:
+def tests(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     """Each device may be had to test itself while the table is closed."""
     if o.state.step is not Step.CLOSED:
         return ()
@@ -194,9 +201,9 @@ def tests(o: Offers, t: Tongue) -> tuple[Action, ...]:
 # --- devices whose log is held ------------------------------------------------------------------
 
 
-def adoptions(o: Offers, t: Tongue) -> tuple[Action, ...]:
+def adoptions(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     """Devices whose log waits for two people. `skip`: what it holds unrecorded is left out."""
-    made: list[Action] = []
+    made: list[ActButton] = []
     for device in o.view.devices:
         if not device.held:
             continue

@@ -17,18 +17,18 @@ from controller.procedure.model.game import Game
 from controller.procedure.prompts import MoneyFormat
 from controller.rules.cards import RANKS, SUITS
 from controller.screens.common.texts import Texts
-from controller.screens.console.text import PAYMENTS, Tongue, parts_of, sentence
-from controller.screens.console.view.alerts import Trouble, troubles_of
-from controller.screens.console.view.allowed_acts import Action, Offers
+from controller.screens.console.text import PAYMENTS, HouseTerms, parts_of, sentence
+from controller.screens.console.view.alerts import Alert, alerts_of
+from controller.screens.console.view.allowed_acts import ActButton, AllowedActs
 from controller.screens.console.view.buttons import answers
 from controller.screens.console.view.felt import felt_of
 from controller.screens.console.view.felt_svg import picture
-from controller.screens.console.view.menu import Group, adoptions, call_floor, groups, tests
+from controller.screens.console.view.menu import MenuGroup, adoptions, call_floor, groups, tests
 from controller.screens.console.view.payments import Payments, payments_of
 from controller.screens.console.view.shortcuts import RESERVED, with_keys
-from controller.screens.console.view.status import Status, status_of
-from controller.screens.console.view.viewer import Here
-from controller.screens.console.view.wagers import Wagers, wagers_of
+from controller.screens.console.view.status import TableStatus, status_of
+from controller.screens.console.view.viewer import Viewer
+from controller.screens.console.view.wagers import WagerPanel, wagers_of
 
 Tone: TypeAlias = Literal["usual", "floor", "held", "stopped", "closed"]
 _STOPPED: Final = (
@@ -57,22 +57,22 @@ class Instruction(Struct, frozen=True):
     code: str
 
 
-class Console(Struct, frozen=True):
+class ConsolePage(Struct, frozen=True):
     seq: int
     say: str
     controls: bool
     instruction: Instruction
-    actions: tuple[Action, ...]
-    aside: tuple[Action, ...]
+    actions: tuple[ActButton, ...]
+    aside: tuple[ActButton, ...]
     """Beside what is asked: the floor is called."""
-    groups: tuple[Group, ...]
-    wagers: Wagers | None
+    groups: tuple[MenuGroup, ...]
+    wagers: WagerPanel | None
     payments: Payments | None
     felt: str
     """The drawing."""
     felt_words: tuple[str, ...]
-    troubles: tuple[Trouble, ...]
-    status: Status
+    troubles: tuple[Alert, ...]
+    status: TableStatus
     chips: tuple[tuple[str, int], ...]
     """The house's chips, the smallest first."""
     unit: int
@@ -85,10 +85,10 @@ class Console(Struct, frozen=True):
     sign_key: str = RESERVED["sign"]
 
 
-def console_of(view: View, game: Game, here: Here, texts: Texts) -> Console:
+def console_of(view: View, game: Game, here: Viewer, texts: Texts) -> ConsolePage:
     money = MoneyFormat(view.currency.symbol, view.currency.minor_digits)
-    tongue = Tongue(texts, money)
-    offers = Offers(view, game)
+    tongue = HouseTerms(texts, money)
+    offers = AllowedActs(view, game)
     instruction, say = _instruction(offers, tongue)
     nobody = view.dealer is None
     may = not view.stopped
@@ -96,7 +96,7 @@ def console_of(view: View, game: Game, here: Here, texts: Texts) -> Console:
     aside = call_floor(offers, tongue) if may and here.controls else ()
     wagers = wagers_of(offers, tongue) if may and here.controls else None
     main, aside, wagers = with_keys(main, aside, wagers)
-    return Console(
+    return ConsolePage(
         view.seq,
         say,
         here.controls and may,
@@ -108,7 +108,7 @@ def console_of(view: View, game: Game, here: Here, texts: Texts) -> Console:
         payments_of(offers, tongue),
         picture(felt := felt_of(offers.state, game, tongue)),
         felt.words,
-        troubles_of(view, tongue),
+        alerts_of(view, tongue),
         status_of(view, game, here, tongue),
         tuple(
             (chip.name, chip.value) for chip in sorted(game.options.chips, key=lambda c: c.value)
@@ -121,26 +121,26 @@ def console_of(view: View, game: Game, here: Here, texts: Texts) -> Console:
     )
 
 
-def _here(action: Action, here: Here, nobody: bool) -> bool:
+def _here(action: ActButton, here: Viewer, nobody: bool) -> bool:
     """The dealer's acts are done where the dealer is signed in; the floor's there, or anywhere
     while nobody deals."""
     return here.controls or (action.people > 0 and nobody)
 
 
-def _sheet(o: Offers, t: Tongue, here: Here, nobody: bool) -> tuple[Group, ...]:
+def _sheet(o: AllowedActs, t: HouseTerms, here: Viewer, nobody: bool) -> tuple[MenuGroup, ...]:
     if here.controls:
         found = groups(o, t)
     else:
         held = adoptions(o, t) if nobody else ()
-        found = (Group("floor", t.texts("console.group.floor"), held),) if held else ()
+        found = (MenuGroup("floor", t.texts("console.group.floor"), held),) if held else ()
     if here.tests and (tested := tests(o, t)):
-        found += (Group("devices", t.texts("console.group.devices"), tested),)
+        found += (MenuGroup("devices", t.texts("console.group.devices"), tested),)
     return tuple(
         replace(group, actions=tuple(_in_sheet(one) for one in group.actions)) for group in found
     )
 
 
-def _in_sheet(action: Action) -> Action:
+def _in_sheet(action: ActButton) -> ActButton:
     """Among many none stands out, but for what is to be done with care."""
     look = "care" if action.look == "care" else "quiet"
     return replace(action, id=f"sheet-{action.id}", look=look)
@@ -149,7 +149,7 @@ def _in_sheet(action: Action) -> Action:
 # --- the instruction --------------------------------------------------------------------------
 
 
-def _instruction(o: Offers, t: Tongue) -> tuple[Instruction, str]:
+def _instruction(o: AllowedActs, t: HouseTerms) -> tuple[Instruction, str]:
     view, texts = o.view, t.texts
     if view.stopped and view.soon:
         moment, code = texts("console.fault.moment"), texts("console.fault.code_moment")
@@ -189,7 +189,7 @@ def _fault(large: str, *small: str, code: str) -> tuple[Instruction, str]:
     return made, " - ".join((large, *small))
 
 
-def _tone(o: Offers) -> Tone:
+def _tone(o: AllowedActs) -> Tone:
     prompt = o.view.prompt
     if prompt is None or prompt.tell in _STOPPED:
         return "held"
@@ -198,7 +198,7 @@ def _tone(o: Offers) -> Tone:
     return "floor" if prompt.to == "floor" else "usual"
 
 
-def _note(o: Offers, t: Tongue) -> str:
+def _note(o: AllowedActs, t: HouseTerms) -> str:
     """Who answers it, where that is not, or not only, a button here."""
     prompt = o.view.prompt
     if prompt is None:

@@ -12,8 +12,8 @@ from controller.procedure.model.effects import Tell
 from controller.procedure.model.payments import tucks
 from controller.procedure.model.state import Due, State, Step
 from controller.procedure.prompts import payment_prompt
-from controller.screens.console.text import Tongue
-from controller.screens.console.view.allowed_acts import Offers
+from controller.screens.console.text import HouseTerms
+from controller.screens.console.view.allowed_acts import AllowedActs
 
 _SIGN: Final = {Tell.PAY: "pay", Tell.COLLECT: "take", Tell.GIVE_BACK: "back"}
 
@@ -45,7 +45,7 @@ class Payments(Struct, frozen=True):
     total: int
 
 
-def payments_of(offers: Offers, tongue: Tongue) -> Payments | None:
+def payments_of(offers: AllowedActs, tongue: HouseTerms) -> Payments | None:
     s = offers.state
     if s.step is not Step.PAYING or not s.due:
         return None
@@ -62,7 +62,7 @@ def payments_of(offers: Offers, tongue: Tongue) -> Payments | None:
     )
 
 
-def _payment(o: Offers, t: Tongue, s: State, at: int) -> Payment:
+def _payment(o: AllowedActs, t: HouseTerms, s: State, at: int) -> Payment:
     due: Due = s.due[at]
     floor = due.floor and not (at == 0 and s.approved)
     made = payment_prompt(o.game, due, floor=floor, tuck=tucks(s, due))

@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller.screens.console.view.allowed_acts import Action
-from controller.screens.console.view.wagers import Wagers
+from controller.screens.console.view.allowed_acts import ActButton
+from controller.screens.console.view.wagers import WagerPanel
 
 RESERVED: Final = {"sheet": "x", "sign": "i", "keys": "?"}
 """Of what the page itself has."""
@@ -17,14 +17,14 @@ _ALL: Final = ascii_lowercase + digits
 
 
 def with_keys(
-    main: tuple[Action, ...], aside: tuple[Action, ...], wagers: Wagers | None
-) -> tuple[tuple[Action, ...], tuple[Action, ...], Wagers | None]:
+    main: tuple[ActButton, ...], aside: tuple[ActButton, ...], wagers: WagerPanel | None
+) -> tuple[tuple[ActButton, ...], tuple[ActButton, ...], WagerPanel | None]:
     """Each with its own, the first ones first."""
     seats = () if wagers is None else wagers.seats
     enter = [action for seat in seats for action in seat.enter]
     named = dict(_named((*aside, *main, *enter)))
 
-    def keyed(actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    def keyed(actions: tuple[ActButton, ...]) -> tuple[ActButton, ...]:
         return tuple(replace(one, key=named[one.id]) for one in actions)
 
     if wagers is not None:
@@ -34,7 +34,7 @@ def with_keys(
     return keyed(main), keyed(aside), wagers
 
 
-def _named(actions: Iterable[Action]) -> Iterator[tuple[str, str]]:
+def _named(actions: Iterable[ActButton]) -> Iterator[tuple[str, str]]:
     every = tuple(actions)
     taken = set(RESERVED.values())
     wished: dict[str, str] = {}

@@ -12,14 +12,14 @@ from controller.api.contract.view import DeviceShown, View
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import Step
 from controller.procedure.prompts import is_last_round
-from controller.screens.console.text import READY, Tongue
+from controller.screens.console.text import READY, HouseTerms
 from controller.screens.console.view.allowed_acts import state_of
-from controller.screens.console.view.viewer import Here
+from controller.screens.console.view.viewer import Viewer
 
 Mark: TypeAlias = Literal["good", "care", "alarm"]
 
 
-class Line(Struct, frozen=True):
+class StatusLine(Struct, frozen=True):
     id: str
     name: str
     said: str
@@ -27,26 +27,26 @@ class Line(Struct, frozen=True):
     more: str = ""
 
 
-class Status(Struct, frozen=True):
+class TableStatus(Struct, frozen=True):
     table: str
     game: str
     round: str
-    lines: tuple[Line, ...]
+    lines: tuple[StatusLine, ...]
     dealer: str
     watching: str
     """Why nothing can be done at this screen; empty at the one that controls."""
 
 
-def status_of(view: View, game: Game, here: Here, tongue: Tongue) -> Status:
+def status_of(view: View, game: Game, here: Viewer, tongue: HouseTerms) -> TableStatus:
     texts = tongue.texts
     number = view.state.round
-    return Status(
+    return TableStatus(
         view.table,
         view.title,
         texts("console.status.round", round=number) if number else "",
         (
             _shoe(view, game, tongue),
-            *map_links(view, tongue),
+            *link_lines(view, tongue),
             _record(view, tongue),
             _clock(view, tongue),
         ),
@@ -55,7 +55,7 @@ def status_of(view: View, game: Game, here: Here, tongue: Tongue) -> Status:
     )
 
 
-def _dealer(view: View, here: Here, t: Tongue) -> str:
+def _dealer(view: View, here: Viewer, t: HouseTerms) -> str:
     dealer = view.dealer
     if dealer is None:
         return t.texts("console.status.nobody")
@@ -64,7 +64,7 @@ def _dealer(view: View, here: Here, t: Tongue) -> str:
     return t.texts("console.status.deals", name=dealer.name, screen=dealer.screen)
 
 
-def _watching(view: View, here: Here, t: Tongue) -> str:
+def _watching(view: View, here: Viewer, t: HouseTerms) -> str:
     if here.controls:
         return ""
     if view.dealer is None:
@@ -72,14 +72,14 @@ def _watching(view: View, here: Here, t: Tongue) -> str:
     return t.texts("console.status.watching", name=view.dealer.name, screen=view.dealer.screen)
 
 
-def map_links(view: View, t: Tongue) -> tuple[Line, ...]:
+def link_lines(view: View, t: HouseTerms) -> tuple[StatusLine, ...]:
     """Each device by what it is; several of a kind counted, and the bad ones named."""
     kinds = dict.fromkeys(one.device for one in view.devices)
     by_kind = ([one for one in view.devices if one.device == kind] for kind in kinds)
     return tuple(line for these in by_kind for line in _links(these, t))
 
 
-def _links(these: Sequence[DeviceShown], t: Tongue) -> tuple[Line, ...]:
+def _links(these: Sequence[DeviceShown], t: HouseTerms) -> tuple[StatusLine, ...]:
     kind = these[0].device
     name = t.texts(f"console.device.{kind}")
     if len(these) == 1:
@@ -89,14 +89,17 @@ def _links(these: Sequence[DeviceShown], t: Tongue) -> tuple[Line, ...]:
     said = t.texts("console.status.of", ready=ready, count=len(these))
     mark: Mark = "alarm" if any(one.mark == "alarm" for one in wrong) else "care"
     # Where none is there, each by its name would say no more.
-    return (Line(f"links-{kind}", name, said, mark if wrong else "good"), *(wrong if ready else ()))
+    return (
+        StatusLine(f"links-{kind}", name, said, mark if wrong else "good"),
+        *(wrong if ready else ()),
+    )
 
 
 def _state(one: DeviceShown) -> str:
     return "held" if one.held else one.state
 
 
-def _link(one: DeviceShown, name: str, t: Tongue) -> Line:
+def _link(one: DeviceShown, name: str, t: HouseTerms) -> StatusLine:
     state = _state(one)
     mark: Mark = "good" if state == READY else "alarm"
     if state in ("opening", "identifying", "handshaking", "resuming", "held"):
@@ -104,17 +107,17 @@ def _link(one: DeviceShown, name: str, t: Tongue) -> Line:
     said, more = t.linked(state, state), one.why
     if one.held:
         more = t.linked(f"held_{one.held}", one.held)
-    return Line(f"link-{one.serial.lower()}", name, said, mark, more)
+    return StatusLine(f"link-{one.serial.lower()}", name, said, mark, more)
 
 
-def _record(view: View, t: Tongue) -> Line:
+def _record(view: View, t: HouseTerms) -> StatusLine:
     name = t.texts("console.status.record")
     if view.stopped:
-        return Line("record", name, t.texts("console.status.stopped"), "alarm", view.stopped)
-    return Line("record", name, *_seen(view, t))
+        return StatusLine("record", name, t.texts("console.status.stopped"), "alarm", view.stopped)
+    return StatusLine("record", name, *_seen(view, t))
 
 
-def _seen(view: View, t: Tongue) -> tuple[str, Mark]:
+def _seen(view: View, t: HouseTerms) -> tuple[str, Mark]:
     """How far the record goes, and since when nobody else has seen it."""
     record = view.record
     if not record.unwitnessed:
@@ -131,26 +134,26 @@ def _when(utc: int, now: int) -> str:
     return f"{then:%H:%M} UTC" if then.date() == today.date() else f"{then:%Y-%m-%d}"
 
 
-def _clock(view: View, t: Tongue) -> Line:
+def _clock(view: View, t: HouseTerms) -> StatusLine:
     quality = view.clock.quality
     said = t.texts(f"console.clock.{quality}")
-    return Line(
+    return StatusLine(
         "clock", t.texts("console.status.clock"), said, "good" if quality == "synced" else "care"
     )
 
 
-def _shoe(view: View, game: Game, t: Tongue) -> Line:
+def _shoe(view: View, game: Game, t: HouseTerms) -> StatusLine:
     shoe, name = view.state.shoe, t.texts("console.status.shoe")
     state = state_of(view.state)
     if shoe.decks_out:
-        return Line("shoe", name, t.texts("console.shoe.decks_out"), "alarm")
+        return StatusLine("shoe", name, t.texts("console.shoe.decks_out"), "alarm")
     if not shoe.loaded:
-        return Line("shoe", name, t.texts("console.shoe.empty"), "care")
+        return StatusLine("shoe", name, t.texts("console.shoe.empty"), "care")
     if view.state.closing:
-        return Line("shoe", name, t.texts("console.shoe.closing"), "care")
+        return StatusLine("shoe", name, t.texts("console.shoe.closing"), "care")
     last = is_last_round(game, state) if view.state.step is Step.WAGERING else shoe.rounds_left == 0
     if last:
-        return Line("shoe", name, t.texts("console.shoe.last_round"), "care")
+        return StatusLine("shoe", name, t.texts("console.shoe.last_round"), "care")
     if shoe.rounds_left > 0:
-        return Line("shoe", name, t.texts("console.shoe.cut_card"), "care")
-    return Line("shoe", name, t.texts("console.shoe.loaded", rounds=shoe.rounds), "good")
+        return StatusLine("shoe", name, t.texts("console.shoe.cut_card"), "care")
+    return StatusLine("shoe", name, t.texts("console.shoe.loaded", rounds=shoe.rounds), "good")

@@ -13,7 +13,7 @@ ROLES: Final = ("dealer", "technician")
 """Those in which people sign in at a console."""
 
 
-class Here(Struct, frozen=True):
+class Viewer(Struct, frozen=True):
     controls: bool
     """The dealer is signed in at this very screen."""
     tests: bool = False

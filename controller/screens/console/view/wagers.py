@@ -9,8 +9,13 @@ from controller.procedure.model.game import BETS
 from controller.procedure.model.state import Seat, Step
 from controller.procedure.prompts import bets_open
 from controller.rules.options import Limit
-from controller.screens.console.text import Tongue
-from controller.screens.console.view.allowed_acts import Action, Ask, Offers, Option
+from controller.screens.console.text import HouseTerms
+from controller.screens.console.view.allowed_acts import (
+    ActButton,
+    ActField,
+    AllowedActs,
+    FieldOption,
+)
 from controller.screens.console.view.buttons import money
 
 _BEFORE = (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.BURNING)
@@ -22,17 +27,17 @@ class WagerSeat(Struct, frozen=True):
     name: str
     bets: tuple[tuple[str, str], ...]
     """What lies there: bet and amount."""
-    enter: tuple[Action, ...]
-    back: tuple[Action, ...]
+    enter: tuple[ActButton, ...]
+    back: tuple[ActButton, ...]
 
 
-class Wagers(Struct, frozen=True):
+class WagerPanel(Struct, frozen=True):
     seats: tuple[WagerSeat, ...]
     limits: tuple[tuple[str, str], ...]
     """Of each bet that is open."""
 
 
-def wagers_of(offers: Offers, tongue: Tongue) -> Wagers | None:
+def wagers_of(offers: AllowedActs, tongue: HouseTerms) -> WagerPanel | None:
     """None where no wager may be placed or taken back."""
     s = offers.state
     if s.step is not Step.WAGERING and not (s.step in _BEFORE and s.seats):
@@ -41,17 +46,17 @@ def wagers_of(offers: Offers, tongue: Tongue) -> Wagers | None:
     every = range(1, offers.game.seats + 1)
     # Before a shuffle is over nothing is placed: what lies there may be taken back.
     seats = every if s.step is Step.WAGERING else tuple(by_number)
-    return Wagers(
+    return WagerPanel(
         tuple(_seat(offers, tongue, number, by_number.get(number)) for number in seats),
         tuple((tongue.bet(bet), _limits(offers, tongue, bet)) for bet in _open(offers)),
     )
 
 
-def _open(o: Offers) -> tuple[str, ...]:
+def _open(o: AllowedActs) -> tuple[str, ...]:
     return bets_open(o.game, o.state) if o.state.step is Step.WAGERING else ()
 
 
-def _seat(o: Offers, t: Tongue, number: int, seat: Seat | None) -> WagerSeat:
+def _seat(o: AllowedActs, t: HouseTerms, number: int, seat: Seat | None) -> WagerSeat:
     lies = tuple(bet for bet in BETS if seat is not None and getattr(seat, bet))
     bets = tuple((t.bet(bet), t.amount(getattr(seat, bet))) for bet in lies)
     return WagerSeat(
@@ -59,21 +64,21 @@ def _seat(o: Offers, t: Tongue, number: int, seat: Seat | None) -> WagerSeat:
     )
 
 
-def _enter(o: Offers, t: Tongue, number: int, seat: Seat | None) -> tuple[Action, ...]:
+def _enter(o: AllowedActs, t: HouseTerms, number: int, seat: Seat | None) -> tuple[ActButton, ...]:
     options = tuple(
-        Option(bet, t.bet(bet), _limits(o, t, bet))
+        FieldOption(bet, t.bet(bet), _limits(o, t, bet))
         for bet in _open(o)
         if o.takes("WagerPlaced", {"seat": number, "bet": bet, "amount": _least(o, bet)}, "dealer")
     )
     if not options:
         return ()
-    ask = Ask("bet", "one", t.texts("console.ask.bet"), options)
+    ask = ActField("bet", "one", t.texts("console.ask.bet"), options)
     action = o.button("WagerPlaced", t.seat(number), {"seat": number}, tail=str(number))
     asks = (ask, money(t, "amount", "amount"))
     return (replace(action, asks=asks, look="choice", wish=str(number)),)
 
 
-def _least(o: Offers, bet: str) -> int:
+def _least(o: AllowedActs, bet: str) -> int:
     """An amount that the limits take."""
     limit: Limit = o.game.limits[bet]
     unit, least = o.game.money.unit, limit.min or 1
@@ -82,21 +87,23 @@ def _least(o: Offers, bet: str) -> int:
     return -(-least // step) * step
 
 
-def _back(o: Offers, t: Tongue, number: int, lies: tuple[str, ...]) -> tuple[Action, ...]:
+def _back(
+    o: AllowedActs, t: HouseTerms, number: int, lies: tuple[str, ...]
+) -> tuple[ActButton, ...]:
     options = tuple(
-        Option(bet, t.bet(bet))
+        FieldOption(bet, t.bet(bet))
         for bet in lies
         if o.takes("WagerRemoved", {"seat": number, "bet": bet}, "dealer")
     )
     if not options:
         return ()
-    ask = Ask("bet", "one", t.texts("console.ask.bet"), options)
+    ask = ActField("bet", "one", t.texts("console.ask.bet"), options)
     label = t.texts("console.do.WagerRemoved")
     action = o.button("WagerRemoved", label, {"seat": number}, tail=str(number), look="quiet")
     return (replace(action, asks=(ask,)),)
 
 
-def _limits(o: Offers, t: Tongue, bet: str) -> str:
+def _limits(o: AllowedActs, t: HouseTerms, bet: str) -> str:
     limit: Limit = o.game.limits[bet]
     least, most = limit.min, limit.max
     parts = []

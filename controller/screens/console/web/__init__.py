@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from controller.screens.console.web.app import COOKIE, Console, telling
-from controller.screens.console.web.page import Draws, Face
-from controller.screens.console.web.post import Answered, Sent
-from controller.screens.console.web.sessions import TRY_EVERY, Browser, Browsers
+from controller.screens.console.web.app import COOKIE, ConsoleApp, problem_response
+from controller.screens.console.web.page import ConsoleRenderer, PageRenderer
+from controller.screens.console.web.post import PostedForm, PostResult
+from controller.screens.console.web.sessions import ATTEMPT_INTERVAL, Browser, Browsers
 
 __all__ = [
+    "ATTEMPT_INTERVAL",
     "COOKIE",
-    "TRY_EVERY",
-    "Answered",
     "Browser",
     "Browsers",
-    "Console",
-    "Draws",
-    "Face",
-    "Sent",
-    "telling",
+    "ConsoleApp",
+    "ConsoleRenderer",
+    "PageRenderer",
+    "PostResult",
+    "PostedForm",
+    "problem_response",
 ]

@@ -19,19 +19,19 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from controller.api.contract.errors import JSON, Problem
-from controller.api.http import PATIENCE, Api
+from controller.api.http import BODY_TIMEOUT, TableApi
 from controller.api.service import signed_in
 from controller.errors import UsageProblem
-from controller.screens.common.access import SECRET, Cookie, FromElsewhere, check_origin
-from controller.screens.common.forms import TooLarge, form_of, only
-from controller.screens.common.sessions import LIFE
+from controller.screens.common.access import SECRET, Cookie, CrossSiteRequest, check_origin
+from controller.screens.common.forms import FormTooLarge, form_of, only
+from controller.screens.common.sessions import MAX_AGE
 from controller.screens.common.texts import Texts
 from controller.screens.console.view import ROLES
-from controller.screens.console.web.page import Draws
-from controller.screens.console.web.post import Answered, Posting, Sent
-from controller.screens.console.web.render_cache import Lately, Pictures
+from controller.screens.console.web.page import PageRenderer
+from controller.screens.console.web.post import PostedForm, PostHandlers, PostResult
+from controller.screens.console.web.render_cache import RenderCache, ShownHistory
 from controller.screens.console.web.sessions import Browser, Browsers
-from controller.screens.console.web.sse import Stream, Streams
+from controller.screens.console.web.sse import BrowserStream, BrowserStreams
 
 COOKIE: Final = "holecard-console"
 SWEEP: Final = 5.0
@@ -40,7 +40,7 @@ _PEOPLE: Final = ("badge", "pin")
 _SECOND: Final = ("badge2", "pin2")
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class RefusalBody(msgspec.Struct, frozen=True):
     """Nothing has happened, and why."""
 
     what: str
@@ -49,13 +49,13 @@ class Refusal(msgspec.Struct, frozen=True):
     wait: int
 
 
-class Console:
+class ConsoleApp:
     """One table's. See the module."""
 
     def __init__(
         self,
-        api: Api,
-        face: Draws,
+        api: TableApi,
+        face: PageRenderer,
         browsers: Browsers,
         texts: Texts,
         cookie: Cookie,
@@ -65,10 +65,10 @@ class Console:
         self._browsers = browsers
         self._texts = texts
         self._cookie = cookie
-        self._pictures = Pictures(api, face.picture)
-        self._lately = Lately(api.served.table)
-        self.streams = Streams(api, browsers, self._pictures)
-        posting = Posting(api, browsers, self._lately, texts)
+        self._pictures = RenderCache(api, face.picture)
+        self._lately = ShownHistory(api.served.table)
+        self.streams = BrowserStreams(api, browsers, self._pictures)
+        posting = PostHandlers(api, browsers, self._lately, texts)
         self.routes: list[BaseRoute] = [
             Route("/", self._page, methods=["GET"]),
             Route("/stream", self._stream, methods=["GET"]),
@@ -80,7 +80,7 @@ class Console:
 
     async def run(self) -> None:
         """Beside the table, until it is cancelled."""
-        with self._api.looking.telling(self._lately.note):
+        with self._api.views.subscribe(self._lately.note):
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.streams.tell(), name="pages: news")
                 group.create_task(self._sweep(), name="pages: sessions")
@@ -95,57 +95,60 @@ class Console:
     async def _page(self, request: Request) -> Response:
         browser = self.browser(request)
         screen, here = browser.screen, self._pictures.here(browser.screen)
-        await self._api.looks.begins(screen, "table")
+        await self._api.surveillance.record_look(screen, "table")
         found = [(role, signed_in(self._api.served, screen, role)) for role in ROLES]
         signed = tuple((role, one.name) for role, one in found if one is not None)
-        html = self._face.page(self._api.looking.now().view, here, browser, signed)
+        html = self._face.page(self._api.views.now().view, here, browser, signed)
         return self.remembered(HTMLResponse(html), browser)
 
-    async def _stream(self, request: Request) -> Response | Stream:
+    async def _stream(self, request: Request) -> Response | BrowserStream:
         browser = self._known(request)
-        await self._api.looks.begins(browser.screen, "stream")
+        await self._api.surveillance.record_look(browser.screen, "stream")
         return self.streams.begin(browser)
 
     # --- what is sent ---------------------------------------------------------------------
 
     def _post(
-        self, path: str, does: Callable[[Sent], Awaitable[Answered]], fields: Collection[str]
+        self,
+        path: str,
+        does: Callable[[PostedForm], Awaitable[PostResult]],
+        fields: Collection[str],
     ) -> Route:
-        async def done(sent: Sent) -> Answered:
+        async def done(sent: PostedForm) -> PostResult:
             return await does(sent)
 
         async def endpoint(request: Request) -> Response:
             if self._api.served.stopping.is_set():
                 raise Problem(503, "closing", self._texts("doors.closing"))
             sent = await self.sent(request, fields)
-            answered = await self._api.doing.through(done(sent))
+            answered = await self._api.tasks.run(done(sent))
             answer = Response(msgspec.json.encode(answered), media_type=JSON)
             return self.remembered(answer, sent.browser)
 
         return Route(path, endpoint, methods=["POST"])
 
-    async def sent(self, request: Request, fields: Collection[str]) -> Sent:
+    async def sent(self, request: Request, fields: Collection[str]) -> PostedForm:
         """A form of one of our own pages. Problem."""
         browser = self._known(request)
         elsewhere = Problem(403, "from_elsewhere", self._texts("doors.from_elsewhere"))
         try:
             check_origin(request)
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(BODY_TIMEOUT):
                 form = await form_of(request)
             if not browser.has_secret(form.pop(SECRET, "")):
                 raise elsewhere
             only(form, fields)
-        except FromElsewhere:
+        except CrossSiteRequest:
             raise elsewhere from None
         except TimeoutError:
             raise Problem(408, "too_slow", self._texts("doors.too_slow")) from None
         except ClientDisconnect:
             raise Problem(400, "cut_off", self._texts("doors.too_slow")) from None
         except UsageProblem as problem:
-            status = 413 if isinstance(problem, TooLarge) else 400
+            status = 413 if isinstance(problem, FormTooLarge) else 400
             what = f"{problem.where}: {problem.what}"
             raise Problem(status, "bad_form", what, problem.allowed or "") from None
-        return Sent(browser, form)
+        return PostedForm(browser, form)
 
     # --- who it is ------------------------------------------------------------------------
 
@@ -164,11 +167,11 @@ class Console:
         return found
 
     def remembered(self, answer: Response, browser: Browser) -> Response:
-        self._cookie.put(answer, browser, LIFE)
+        self._cookie.put(answer, browser, MAX_AGE)
         return answer
 
 
-def telling(texts: Texts) -> Callable[[Request, Exception], Awaitable[Response]]:
+def problem_response(texts: Texts) -> Callable[[Request, Exception], Awaitable[Response]]:
     """Answers of what is wrong, as the page reads it: in the house's words where it has some."""
 
     async def told(request: Request, problem: Exception) -> Response:
@@ -179,10 +182,10 @@ def telling(texts: Texts) -> Callable[[Request, Exception], Awaitable[Response]]
     return told
 
 
-def refusal_of(problem: Problem, texts: Texts) -> Refusal:
+def refusal_of(problem: Problem, texts: Texts) -> RefusalBody:
     body = problem.body
     what, allowed = body.what, body.allowed
     if texts.has(f"refused.{body.code}"):
         # It says what is to be done as well: what else there is was written for programs.
         what, allowed = texts(f"refused.{body.code}"), ""
-    return Refusal(what, allowed, body.code, body.wait)
+    return RefusalBody(what, allowed, body.code, body.wait)

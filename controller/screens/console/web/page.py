@@ -7,34 +7,34 @@ from typing import Protocol
 from controller.api.contract.view import View
 from controller.procedure.model.game import Game
 from controller.screens.common.templates import Pages
-from controller.screens.console.view import Here, console_of
-from controller.screens.console.web.render_cache import Drawn
+from controller.screens.console.view import Viewer, console_of
+from controller.screens.console.web.render_cache import RenderedPage
 from controller.screens.console.web.sessions import Browser
 
 
-class Draws(Protocol):
+class PageRenderer(Protocol):
     """Who makes pages of views."""
 
-    def picture(self, view: View, here: Here) -> Drawn: ...
+    def picture(self, view: View, here: Viewer) -> RenderedPage: ...
 
     def page(
-        self, view: View, here: Here, browser: Browser, signed: tuple[tuple[str, str], ...]
+        self, view: View, here: Viewer, browser: Browser, signed: tuple[tuple[str, str], ...]
     ) -> str: ...
 
 
-class Face:
+class ConsoleRenderer:
     """The dealer's console."""
 
     def __init__(self, pages: Pages, game: Game) -> None:
         self._pages = pages
         self._game = game
 
-    def picture(self, view: View, here: Here) -> Drawn:
+    def picture(self, view: View, here: Viewer) -> RenderedPage:
         c = console_of(view, self._game, here, self._pages.texts)
-        return Drawn(self._pages.text("console/table.html", c=c), c.say)
+        return RenderedPage(self._pages.text("console/table.html", c=c), c.say)
 
     def page(
-        self, view: View, here: Here, browser: Browser, signed: tuple[tuple[str, str], ...]
+        self, view: View, here: Viewer, browser: Browser, signed: tuple[tuple[str, str], ...]
     ) -> str:
         """`signed`: who is signed in at this screen, with the role they have there."""
         return self._pages.text(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from controller.api.contract.errors import Problem
 from controller.api.contract.messages import Acted, AdoptDevice, Authorise, SignIn, Tested
-from controller.api.http import Api, read_as, read_object
+from controller.api.http import TableApi, read_as, read_object
 from controller.api.service import (
     ADOPT,
     AGAIN,
@@ -28,17 +28,17 @@ from controller.api.service import (
 )
 from controller.api.service import sign_in as signing
 from controller.people import Act
-from controller.screens.common.sessions import Looks
+from controller.screens.common.sessions import Appearance
 from controller.screens.common.texts import Texts
 from controller.screens.console.text import refused
 from controller.screens.console.web.render_cache import (
-    Lately,
-    Was,
+    ShownHistory,
+    ShownState,
     same_asked,
     same_case,
     still_asked,
 )
-from controller.screens.console.web.sessions import TRY_EVERY, Browser, Browsers
+from controller.screens.console.web.sessions import ATTEMPT_INTERVAL, Browser, Browsers
 from controller.table.loop import CaseChanged
 
 _LONGEST_SEQ: Final = 18
@@ -49,7 +49,7 @@ _SIGNED_IN: Final = {
 """Who signs in at a console, and what they are told."""
 
 
-class Answered(Struct, frozen=True):
+class PostResult(Struct, frozen=True):
     """What a page is told."""
 
     done: bool
@@ -58,7 +58,7 @@ class Answered(Struct, frozen=True):
     """The same is asked as before: without a word it would look as if nothing had been pressed."""
 
 
-class Sent:
+class PostedForm:
     """A form of a page. It shows itself to nobody: there may be a PIN in it."""
 
     def __init__(self, browser: Browser, form: Mapping[str, str]) -> None:
@@ -66,10 +66,12 @@ class Sent:
         self.form = form
 
 
-class Posting:
+class PostHandlers:
     """One table's."""
 
-    def __init__(self, api: Api, browsers: Browsers, lately: Lately, texts: Texts) -> None:
+    def __init__(
+        self, api: TableApi, browsers: Browsers, lately: ShownHistory, texts: Texts
+    ) -> None:
         self._api = api
         self._browsers = browsers
         self._lately = lately
@@ -77,7 +79,7 @@ class Posting:
 
     # --- people ---------------------------------------------------------------------------
 
-    async def sign_in(self, sent: Sent) -> Answered:
+    async def sign_in(self, sent: PostedForm) -> PostResult:
         browser, form = sent.browser, sent.form
         self._try(browser)
         relieve = form.get("relieve", "no")
@@ -91,20 +93,20 @@ class Posting:
         try:
             done = await signing.sign_in(self._api.served, browser.screen, wanted)
         finally:
-            self._api.looking.news()
+            self._api.views.notify()
         self._browsers.renew(browser)
-        return Answered(True, self._texts(_SIGNED_IN[role], name=done.name))
+        return PostResult(True, self._texts(_SIGNED_IN[role], name=done.name))
 
-    async def sign_out(self, sent: Sent) -> Answered:
+    async def sign_out(self, sent: PostedForm) -> PostResult:
         try:
             done = await signing.sign_out(self._api.served, sent.browser.screen)
         finally:
-            self._api.looking.news()
-        return Answered(True, self._texts("doors.signed_out" if done.roles else "doors.nobody"))
+            self._api.views.notify()
+        return PostResult(True, self._texts("doors.signed_out" if done.roles else "doors.nobody"))
 
     # --- acts -----------------------------------------------------------------------------
 
-    async def act(self, sent: Sent) -> Answered:
+    async def act(self, sent: PostedForm) -> PostResult:
         browser, form = sent.browser, sent.form
         act = read_object(form.get("act", "").encode())
         kind = None if act.get("type") in (*BESIDE, TEST) else kind_of_sent(act)
@@ -125,7 +127,7 @@ class Posting:
             raise self._moved_on()
         return self._seen(await self._signed(browser, act, form), then)
 
-    def _seen(self, answered: Answered, then: Was) -> Answered:
+    def _seen(self, answered: PostResult, then: ShownState) -> PostResult:
         """With a word for who pressed it, where the page will not show that it was done."""
         if not answered.done or not same_asked(then, self._lately.now()):
             return answered
@@ -135,7 +137,7 @@ class Posting:
 
     async def _signed(
         self, browser: Browser, act: dict[str, Any], form: Mapping[str, str]
-    ) -> Answered:
+    ) -> PostResult:
         """The floor's: signed for, by two people where it takes two, and done."""
         self._try(browser)
         served, screen = self._api.served, browser.screen
@@ -152,7 +154,7 @@ class Posting:
         finally:
             # What comes to nothing is asked for again with badge and PIN: nothing lies about here.
             screen.spend(wanted)
-            self._api.looking.news()
+            self._api.views.notify()
 
     def _same(self, act: dict[str, Any], wanted: Act) -> None:
         """Nobody signs for another case than the one that was pressed on: while a PIN is looked at
@@ -167,7 +169,7 @@ class Posting:
         asked: Callable[[], None] = acts.at_any_time,
         *,
         floor: bool = False,
-    ) -> Answered:
+    ) -> PostResult:
         try:
             return await self._done(browser, act, asked, floor=floor)
         except Problem as problem:
@@ -177,52 +179,52 @@ class Posting:
 
     async def _done(
         self, browser: Browser, act: dict[str, Any], asked: Callable[[], None], *, floor: bool
-    ) -> Answered:
+    ) -> PostResult:
         api = self._api
         if act.get("type") == ADOPT:
             serial, skip = str(act.get("serial", "")), {"skip": act.get("skip", False)}
             await acts.adopt(api.served, browser.screen, serial, read_as(skip, AdoptDevice))
-            return Answered(True, self._texts("doors.adopted", serial=serial))
+            return PostResult(True, self._texts("doors.adopted", serial=serial))
         if act.get("type") == TEST:
             only(act, ("serial",))
             serial = str(act.get("serial", ""))
             return self._tested(await self_test.self_test(api.served, browser.screen, serial))
         if act.get("type") == AGAIN:
-            again = acts.shuffle_again(api.served, api.looking, browser.screen, floor=floor)
+            again = acts.shuffle_again(api.served, api.views, browser.screen, floor=floor)
             return self._of(await again)
-        done = acts.act(api.served, api.looking, browser.screen, act, asked=asked, floor=floor)
+        done = acts.act(api.served, api.views, browser.screen, act, asked=asked, floor=floor)
         return self._of(await done)
 
-    def _tested(self, tested: Tested) -> Answered:
+    def _tested(self, tested: Tested) -> PostResult:
         """A technician knows the device's numbers."""
         texts, serial = self._texts, tested.serial
         if tested.found == NOTHING_FOUND:
-            return Answered(True, texts("doors.tested_right", serial=serial), stays=True)
+            return PostResult(True, texts("doors.tested_right", serial=serial), stays=True)
         found = texts(f"console.found.{tested.found}")
         if tested.arg:
             found = f"{found} {tested.arg}"
-        return Answered(True, texts("doors.tested_wrong", serial=serial, found=found), stays=True)
+        return PostResult(True, texts("doors.tested_wrong", serial=serial, found=found), stays=True)
 
-    def _of(self, done: Acted) -> Answered:
+    def _of(self, done: Acted) -> PostResult:
         """What the procedure refuses is recorded, and no mistake of the page's."""
         for one in done.answers:
             if not one.taken:
-                return Answered(False, refused(one, self._texts))
-        return Answered(True, self._texts("doors.done"))
+                return PostResult(False, refused(one, self._texts))
+        return PostResult(True, self._texts("doors.done"))
 
     # --- how it looks ---------------------------------------------------------------------
 
-    async def looks(self, sent: Sent) -> Answered:
+    async def looks(self, sent: PostedForm) -> PostResult:
         try:
-            sent.browser.looks = msgspec.convert(dict(sent.form), Looks)
+            sent.browser.looks = msgspec.convert(dict(sent.form), Appearance)
         except msgspec.ValidationError as problem:
             allowed = "theme: auto, light or dark; suits: two or four"
             raise Problem(400, "bad_field", str(problem), allowed) from None
-        return Answered(True, self._texts("doors.looks"))
+        return PostResult(True, self._texts("doors.looks"))
 
     # --- what stands in the way -----------------------------------------------------------
 
-    def _pressed_on(self, seq: str) -> Was | None:
+    def _pressed_on(self, seq: str) -> ShownState | None:
         if not seq.isascii() or not seq.isdigit() or len(seq) > _LONGEST_SEQ:
             raise Problem(400, "bad_field", "seq cannot be this", "the seq of what was pressed on")
         return self._lately.at(int(seq))
@@ -233,4 +235,6 @@ class Posting:
     def _try(self, browser: Browser) -> None:
         """Problem: too many badges and PINs were shown here, or at all pages together."""
         if not self._browsers.may_try(browser):
-            raise Problem(429, "too_often", self._texts("doors.too_often"), wait=round(TRY_EVERY))
+            raise Problem(
+                429, "too_often", self._texts("doors.too_often"), wait=round(ATTEMPT_INTERVAL)
+            )

@@ -11,33 +11,33 @@ import msgspec
 from msgspec import Struct
 
 from controller.api.contract.view import View
-from controller.api.http import Api
-from controller.api.service import Screen, Seen, act_for, dealer_here, signed_in
+from controller.api.http import TableApi
+from controller.api.service import CachedView, ScreenSession, act_for, dealer_here, signed_in
 from controller.procedure.model import events
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import Step
-from controller.screens.console.view import Here
+from controller.screens.console.view import Viewer
 from controller.table.memory import TableDisplay
 from controller.table.running import RunningTable
 
-KEPT: Final = 256
+MAX_STATES: Final = 256
 """Changes that are remembered."""
 ANY_TIME: Final[frozenset[type[Event]]] = frozenset({events.FloorCalled})
 """What the dealer may say whatever the prompt is."""
 
 
-class Drawn(NamedTuple):
+class RenderedPage(NamedTuple):
     """A picture of the table, and the instruction as it is read out."""
 
     html: str
     say: str
 
 
-Draw = Callable[[View, Here], Drawn]
+RenderFunction = Callable[[View, Viewer], RenderedPage]
 
 
-class Told(Struct, frozen=True):
+class PageUpdate(Struct, frozen=True):
     """What a page is sent."""
 
     seq: int
@@ -48,47 +48,47 @@ class Told(Struct, frozen=True):
     """Who is signed in at the screen, by role."""
 
 
-class Picture(NamedTuple):
+class EncodedUpdate(NamedTuple):
     """The same, as it goes over the wire."""
 
-    told: Told
+    told: PageUpdate
     event: bytes
 
 
-class Pictures:
+class RenderCache:
     """One table's."""
 
-    def __init__(self, api: Api, draw: Draw) -> None:
+    def __init__(self, api: TableApi, draw: RenderFunction) -> None:
         self._api = api
         self._draw = draw
-        self._seen: Seen | None = None
-        self._made: dict[Here, Picture] = {}
+        self._seen: CachedView | None = None
+        self._made: dict[Viewer, EncodedUpdate] = {}
 
-    def here(self, screen: Screen) -> Here:
+    def here(self, screen: ScreenSession) -> Viewer:
         served = self._api.served
-        return Here(
+        return Viewer(
             controls=dealer_here(served, screen) is not None,
             tests=signed_in(served, screen, "technician") is not None,
         )
 
-    def now(self, here: Here) -> Picture:
+    def now(self, here: Viewer) -> EncodedUpdate:
         """As all stands now."""
-        seen = self._api.looking.now()
+        seen = self._api.views.now()
         if seen is not self._seen:
             self._seen, self._made = seen, {}
         found = self._made.get(here)
         if found is None:
             drawn = self._draw(seen.view, here)
-            told = Told(seen.view.seq, drawn.html, drawn.say, here.controls, here.signed)
-            found = self._made[here] = Picture(told, _event(told))
+            told = PageUpdate(seen.view.seq, drawn.html, drawn.say, here.controls, here.signed)
+            found = self._made[here] = EncodedUpdate(told, _event(told))
         return found
 
 
-def _event(told: Told) -> bytes:
+def _event(told: PageUpdate) -> bytes:
     return b"event: table\nid: %d\ndata: %s\n\n" % (told.seq, msgspec.json.encode(told))
 
 
-class Was(NamedTuple):
+class ShownState(NamedTuple):
     """What was shown at some time."""
 
     shown: TableDisplay
@@ -96,14 +96,16 @@ class Was(NamedTuple):
     """What the table calls the hold that was on."""
 
 
-class Lately:
+class ShownHistory:
     """What was shown, as far back as anybody may still press on it."""
 
     def __init__(self, table: RunningTable) -> None:
         self._table = table
-        self._was: deque[Was] = deque((Was(table.shown, table.case),), maxlen=KEPT)
+        self._was: deque[ShownState] = deque(
+            (ShownState(table.shown, table.case),), maxlen=MAX_STATES
+        )
 
-    def now(self) -> Was:
+    def now(self) -> ShownState:
         self.note()
         self._settle()
         return self._was[-1]
@@ -112,31 +114,31 @@ class Lately:
         """Something may be shown otherwise. To be told of every change."""
         if self._table.shown is not self._was[-1].shown:
             self._settle()
-            self._was.append(Was(self._table.shown, ""))
+            self._was.append(ShownState(self._table.shown, ""))
 
-    def at(self, seq: int) -> Was | None:
+    def at(self, seq: int) -> ShownState | None:
         """What was shown then; None where that is too long ago, or was never."""
         self.now()
         return next((one for one in reversed(self._was) if one.shown.seq == seq), None)
 
     def _settle(self) -> None:
         # A case has its name a moment after it is shown, and before anything else is.
-        self._was[-1] = Was(self._was[-1].shown, self._table.case)
+        self._was[-1] = ShownState(self._was[-1].shown, self._table.case)
 
 
-def still_asked(kind: type[Event] | None, then: Was, now: Was) -> bool:
+def still_asked(kind: type[Event] | None, then: ShownState, now: ShownState) -> bool:
     """Whether the dealer would press the same on what is shown now."""
     return kind in ANY_TIME or _asks(then.shown) == _asks(now.shown)
 
 
-def same_asked(then: Was, now: Was) -> bool:
+def same_asked(then: ShownState, now: ShownState) -> bool:
     """An act was done and nothing is to be seen of it. A wager is seen where it lies."""
     seen = Step.WAGERING in (then.shown.state.step, now.shown.state.step)
     return not seen and _asks(then.shown) == _asks(now.shown)
 
 
 def same_case(
-    kind: type[Event] | None, sent: Mapping[str, Any], then: Was, now: Was, game: Game
+    kind: type[Event] | None, sent: Mapping[str, Any], then: ShownState, now: ShownState, game: Game
 ) -> bool:
     """Whether the floor would sign for the same on what is shown now."""
     if kind is None or then == now:

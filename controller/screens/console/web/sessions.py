@@ -20,30 +20,30 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from controller.api.contract.errors import Problem
-from controller.api.http import Api
-from controller.api.service import Screen, screens, sign_in
-from controller.screens.common.sessions import Looks, Tries
+from controller.api.http import TableApi
+from controller.api.service import ScreenSession, screens, sign_in
+from controller.screens.common.sessions import Appearance, AttemptLimit
 
 NAME: Final = "console"
 """What a browser's screen is called; where one is called so, with a number."""
-MOST: Final = 256
+MAX_BROWSERS: Final = 256
 """Browsers at once."""
-IDLE: Final = 120.0
+IDLE_TIMEOUT: Final = 120.0
 """Seconds after which a session ends that asks for nothing and has no stream."""
-SPARE: Final = 10.0
+MIN_IDLE: Final = 10.0
 """The same where there is no room for another one, and nobody is signed in there."""
-REVIEW_IDLE: Final = screens.IDLE
+REVIEW_IDLE_TIMEOUT: Final = screens.IDLE_TIMEOUT
 """The same where surveillance is signed in: a page is read for some time."""
-TRIES: Final = 10
+ATTEMPTS: Final = 10
 """Badges and PINs that may be shown at one screen at once; then one every so many seconds."""
-TRY_EVERY: Final = 6.0
-ALL_TRIES: Final = 40
+ATTEMPT_INTERVAL: Final = 6.0
+ALL_ATTEMPTS: Final = 40
 """The same at all pages of a table together where nobody has signed in yet. Beside it the desk
 makes whoever guesses wait."""
-ALL_TRY_EVERY: Final = 2.0
-HERE_TRIES: Final = 20
+ALL_ATTEMPTS_INTERVAL: Final = 2.0
+ADDRESS_ATTEMPTS: Final = 20
 """The same at those of one address: half of that, so that it is not used up from there."""
-HERE_TRY_EVERY: Final = 4.0
+ADDRESS_ATTEMPTS_INTERVAL: Final = 4.0
 _BYTES: Final = 32
 _OURS: Final = 64
 """Bits of an IPv6 address that its owner does not choose."""
@@ -52,7 +52,14 @@ _OURS: Final = 64
 class Browser:
     """One session."""
 
-    def __init__(self, token: str, screen: Screen, tries: Tries, address: str, here: Tries) -> None:
+    def __init__(
+        self,
+        token: str,
+        screen: ScreenSession,
+        tries: AttemptLimit,
+        address: str,
+        here: AttemptLimit,
+    ) -> None:
         """`address`: where it is; `here`: of all who come from there."""
         self.id = secrets.token_urlsafe(_BYTES)
         """What its cookie says."""
@@ -66,7 +73,7 @@ class Browser:
         self.here = here
         self.known = False
         """Somebody has signed in here."""
-        self.looks = Looks()
+        self.looks = Appearance()
 
     def has_secret(self, said: str) -> bool:
         return compare_digest(self.secret.encode(), said.encode())
@@ -75,13 +82,13 @@ class Browser:
 class Browsers:
     """All of one table."""
 
-    def __init__(self, api: Api, clock: Callable[[], float]) -> None:
+    def __init__(self, api: TableApi, clock: Callable[[], float]) -> None:
         """`clock`: seconds that never go back: the one that the API's screens go by."""
         self._api = api
         self._clock = clock
         self._browsers: dict[str, Browser] = {}
-        self._tries = Tries(ALL_TRIES, ALL_TRY_EVERY, clock)
-        self._here: WeakValueDictionary[str, Tries] = WeakValueDictionary()
+        self._tries = AttemptLimit(ALL_ATTEMPTS, ALL_ATTEMPTS_INTERVAL, clock)
+        self._here: WeakValueDictionary[str, AttemptLimit] = WeakValueDictionary()
         """Of each address that a browser is at."""
 
     def __len__(self) -> int:
@@ -90,13 +97,17 @@ class Browsers:
     def begin(self, host: str = "") -> Browser:
         """A new one, of whoever is there. Problem where there is no room."""
         address = _address(host)
-        if len(self._browsers) >= MOST and not self._make_room(address):
-            what = f"{MOST} browsers look at this table"
-            raise Problem(429, "screens_full", what, "one less: close one", wait=round(SPARE))
+        if len(self._browsers) >= MAX_BROWSERS and not self._make_room(address):
+            what = f"{MAX_BROWSERS} browsers look at this table"
+            raise Problem(429, "screens_full", what, "one less: close one", wait=round(MIN_IDLE))
         token, screen = self._api.screens.open(NAME)
-        here = self._here.get(address) or Tries(HERE_TRIES, HERE_TRY_EVERY, self._clock)
+        here = self._here.get(address) or AttemptLimit(
+            ADDRESS_ATTEMPTS, ADDRESS_ATTEMPTS_INTERVAL, self._clock
+        )
         self._here[address] = here
-        made = Browser(token, screen, Tries(TRIES, TRY_EVERY, self._clock), address, here)
+        made = Browser(
+            token, screen, AttemptLimit(ATTEMPTS, ATTEMPT_INTERVAL, self._clock), address, here
+        )
         self._browsers[made.id] = made
         return made
 
@@ -140,7 +151,7 @@ class Browsers:
             await sign_in.close(self._api.served, browser.screen)
         finally:
             self._api.screens.close(browser.screen)
-            self._api.looking.news()
+            self._api.views.notify()
 
     async def end_idle(self) -> None:
         """Those whose time is over."""
@@ -151,7 +162,7 @@ class Browsers:
                 continue
 
     def _over(self, browser: Browser) -> bool:
-        life = REVIEW_IDLE if "surveillance" in browser.screen.badges else IDLE
+        life = REVIEW_IDLE_TIMEOUT if "surveillance" in browser.screen.badges else IDLE_TIMEOUT
         return browser.screen.idle(self._clock()) >= life
 
     def _make_room(self, address: str) -> bool:
@@ -160,7 +171,7 @@ class Browsers:
         would have."""
         now = self._clock()
         watching = [one for one in self._browsers.values() if not one.screen.badges]
-        spare = [one for one in watching if one.screen.idle(now) >= SPARE]
+        spare = [one for one in watching if one.screen.idle(now) >= MIN_IDLE]
         if not spare:
             at = Counter(one.address for one in watching)
             most, count = max(at.items(), key=itemgetter(1), default=("", 0))

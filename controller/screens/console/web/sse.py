@@ -14,14 +14,14 @@ from typing import Final
 from starlette.types import Receive, Scope, Send
 
 from controller.api.contract.errors import Problem
-from controller.api.http import HEARTBEAT, LOOK, Api, Line, heard
-from controller.api.service import Seen
-from controller.screens.console.web.render_cache import Pictures
+from controller.api.http import HEARTBEAT, POLL_INTERVAL, EventStream, TableApi, wait_for
+from controller.api.service import CachedView
+from controller.screens.console.web.render_cache import RenderCache
 from controller.screens.console.web.sessions import Browser, Browsers
 
-MOST: Final = 256
+MAX_STREAMS: Final = 256
 """Streams at once."""
-MOST_OF_ONE: Final = 4
+MAX_STREAMS_OF_BROWSER: Final = 4
 """Of one browser."""
 PAUSE: Final = 0.04
 """Seconds from a change to its picture. What changes meanwhile is in the same one."""
@@ -29,10 +29,10 @@ TOGETHER: Final = 4
 """Browsers that are told before the loop does something else."""
 
 
-class Streams:
+class BrowserStreams:
     """All of one table."""
 
-    def __init__(self, api: Api, browsers: Browsers, pictures: Pictures) -> None:
+    def __init__(self, api: TableApi, browsers: Browsers, pictures: RenderCache) -> None:
         self._api = api
         self._browsers = browsers
         self._pictures = pictures
@@ -41,31 +41,31 @@ class Streams:
     def __len__(self) -> int:
         return len(self._readers)
 
-    def begin(self, browser: Browser) -> Stream:
+    def begin(self, browser: Browser) -> BrowserStream:
         """An answer that goes on. Problem where there is no room, or no time."""
         if self._api.served.stopping.is_set():
             raise Problem(503, "closing", "the table is closing")
         mine = browser.screen.streams
-        full = len(self._readers) >= MOST and mine > 0  # each browser may have one
-        if full or mine >= MOST_OF_ONE:
-            what = f"there are {MOST} streams, or {MOST_OF_ONE} of this browser"
+        full = len(self._readers) >= MAX_STREAMS and mine > 0  # each browser may have one
+        if full or mine >= MAX_STREAMS_OF_BROWSER:
+            what = f"there are {MAX_STREAMS} streams, or {MAX_STREAMS_OF_BROWSER} of this browser"
             raise Problem(429, "streams_full", what, "one less", wait=5)
-        return Stream(self, browser)
+        return BrowserStream(self, browser)
 
     async def tell(self) -> None:
         """Tells whoever looks, until it is cancelled."""
         news = asyncio.Event()
-        told: Seen | None = None
-        with self._api.looking.telling(news.set):
+        told: CachedView | None = None
+        with self._api.views.subscribe(news.set):
             while True:
-                told_of = await heard(news, LOOK)
+                told_of = await wait_for(news, POLL_INTERVAL)
                 news.clear()
                 if not self._readers:
                     continue
                 if told_of:
                     await asyncio.sleep(PAUSE)
                 # Nobody tells how a device stands while nothing can be recorded.
-                seen = self._api.looking.now()
+                seen = self._api.views.now()
                 if told_of or seen is not told:
                     told = seen
                     await self._wake()
@@ -85,7 +85,7 @@ class Streams:
         with ExitStack() as last:
             last.callback(self._left, news)
             last.enter_context(self._browsers.streaming(browser))
-            await Line(
+            await EventStream(
                 f"pages of {screen.name}",
                 news,
                 self._api.served.stopping,
@@ -100,10 +100,10 @@ class Streams:
         self._readers.remove(news)
 
 
-class Stream:
+class BrowserStream:
     """The answer to a request for one."""
 
-    def __init__(self, streams: Streams, browser: Browser) -> None:
+    def __init__(self, streams: BrowserStreams, browser: Browser) -> None:
         self._streams = streams
         self._browser = browser
 

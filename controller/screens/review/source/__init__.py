@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from controller.screens.review.source.context import House, Table, asked, looking, no_round
-from controller.screens.review.source.live_source import Running
-from controller.screens.review.source.loop_bridge import Loop
-from controller.screens.review.source.source import Beside, Source, beside
+from controller.screens.review.source.context import (
+    ReviewContext,
+    TableInfo,
+    open_index,
+    recorded_look,
+    round_not_found,
+)
+from controller.screens.review.source.live_source import LiveSource
+from controller.screens.review.source.loop_bridge import LoopBridge
+from controller.screens.review.source.source import FileSource, ReviewSource, open_source
 
 __all__ = [
-    "Beside",
-    "House",
-    "Loop",
-    "Running",
-    "Source",
-    "Table",
-    "asked",
-    "beside",
-    "looking",
-    "no_round",
+    "FileSource",
+    "LiveSource",
+    "LoopBridge",
+    "ReviewContext",
+    "ReviewSource",
+    "TableInfo",
+    "open_index",
+    "open_source",
+    "recorded_look",
+    "round_not_found",
 ]

@@ -14,14 +14,14 @@ from msgspec import Struct
 from controller.audit.errors import CannotWrite
 from controller.audit.export import Manifest, SealedCase
 
-MOST: Final = 4
+MAX_CASES: Final = 4
 _BYTES: Final = 12
 
 Making: TypeAlias = Callable[[Path, Callable[[int], None]], SealedCase]
 """Makes a case at that place, and tells of each segment that it comes to."""
 
 
-class Kept(Struct, frozen=True):
+class StoredCase(Struct, frozen=True):
     id: str
     who: str
     file: Path
@@ -34,16 +34,16 @@ class Kept(Struct, frozen=True):
         return self.file.stat().st_size
 
 
-class Cases:
+class CaseStore:
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, StoredCase] = {}
         self._lock = Lock()
         self._turn = Lock()
         """One is made at a time, which may take minutes: nobody else waits for that."""
         self._ends = Event()
 
-    def make(self, name: str, who: str, of: str, export: Making) -> Kept:
+    def make(self, name: str, who: str, of: str, export: Making) -> StoredCase:
         """The oldest makes room. Raises what `export` does; CannotWrite where the review ends."""
         with self._turn:
             self._go_on()
@@ -52,7 +52,7 @@ class Cases:
             place.mkdir(mode=0o700)
             try:
                 case = export(place / name, self._go_on)
-                kept = Kept(key, who, case.out, of, case.seal, case.manifest)
+                kept = StoredCase(key, who, case.out, of, case.seal, case.manifest)
                 self._keep(kept)
             except BaseException:
                 shutil.rmtree(place, ignore_errors=True)
@@ -64,14 +64,14 @@ class Cases:
             todo = "ask for it again when the review is there again"
             raise CannotWrite("export", "is not made: the review has ended", todo)
 
-    def _keep(self, kept: Kept) -> None:
+    def _keep(self, kept: StoredCase) -> None:
         with self._lock:
             self._go_on()
-            while len(self._kept) >= MOST:
+            while len(self._kept) >= MAX_CASES:
                 self._drop(next(iter(self._kept)))
             self._kept[kept.id] = kept
 
-    def find(self, key: str, who: str) -> Kept | None:
+    def find(self, key: str, who: str) -> StoredCase | None:
         """What this person made."""
         found = self._kept.get(key)
         return found if found is not None and found.who == who else None

@@ -18,22 +18,22 @@ from controller.audit.read.retirements import where_retired
 from controller.audit.replay import procedure_of
 from controller.audit.text import currency_of
 from controller.procedure.prompts import AmountFormat
-from controller.screens.common.access import NotHere, Visit, see_other
-from controller.screens.common.sessions import Known
+from controller.screens.common.access import PageNotFound, Visit, see_other
+from controller.screens.common.sessions import SessionStore
 from controller.screens.common.templates import Pages
 from controller.screens.common.texts import Texts
-from controller.screens.review.source.cases import Cases
-from controller.screens.review.source.source import Short, Source
-from controller.screens.review.source.verification import Checking
+from controller.screens.review.source.cases import CaseStore
+from controller.screens.review.source.source import IndexGap, ReviewSource
+from controller.screens.review.source.verification import VerificationRunner
 from controller.screens.review.view import queries
 from controller.screens.review.view.record_reader import opened_of
-from controller.screens.review.view.replay_state import Standings
-from controller.screens.review.view.report import Dealt
+from controller.screens.review.view.replay_state import ReplayCache
+from controller.screens.review.view.report import GameStart
 
 _SEATS: Final = 7
 
 
-class _Terms(Struct, frozen=True):
+class _GameTerms(Struct, frozen=True):
     """What is shown of a game, be it of whatever code."""
 
     name: str = ""
@@ -41,7 +41,7 @@ class _Terms(Struct, frozen=True):
     seats: int = _SEATS
 
 
-class Table(Struct, frozen=True):
+class TableInfo(Struct, frozen=True):
     """A boot, as far as pages need it."""
 
     opened: OpenedData | None
@@ -53,12 +53,12 @@ class Table(Struct, frozen=True):
         return currency_of(self.opened)
 
 
-class House:
+class ReviewContext:
     def __init__(
         self,
-        source: Source,
+        source: ReviewSource,
         pages: Pages,
-        sessions: Known,
+        sessions: SessionStore,
         scratch: Path,
         table_key: VerifierKey | None = None,
     ) -> None:
@@ -67,12 +67,12 @@ class House:
         self.pages = pages
         self.sessions = sessions
         self.table_key = table_key
-        self.cases = Cases(scratch)
-        self.checking = Checking(source.record, table_key, apart=source.served)
-        self.standings = Standings(source.record)
+        self.cases = CaseStore(scratch)
+        self.checking = VerificationRunner(source.record, table_key, apart=source.served)
+        self.standings = ReplayCache(source.record)
         self.streams = 0
         """Live tails that are open; for the loop's thread."""
-        self._tables: dict[RecordPosition, Table] = {}
+        self._tables: dict[RecordPosition, TableInfo] = {}
 
     def prepare(self) -> None:
         """What the first who looks would wait for: templates, and the rules of the last boot.
@@ -94,7 +94,7 @@ class House:
         self.cases.close()
 
     def page(
-        self, visit: Visit[House], template: str, *, status: int = 200, **values: Any
+        self, visit: Visit[ReviewContext], template: str, *, status: int = 200, **values: Any
     ) -> Response:
         """With what whoever looks has to know of it."""
         return self.pages.page(
@@ -105,39 +105,39 @@ class House:
         """After a form, or for a short address: the page to look at."""
         return see_other(self.pages.base + path)
 
-    def table_at(self, db: apsw.Connection, seq: int) -> Table:
+    def table_at(self, db: apsw.Connection, seq: int) -> TableInfo:
         """The boot that a record is of. RecordProblem."""
         lying = queries.last_of_kind(db, "opened", seq)
-        return Table(None, "", _SEATS) if lying is None else self._table(lying)
+        return TableInfo(None, "", _SEATS) if lying is None else self._table(lying)
 
-    def games(self, db: apsw.Connection) -> list[Dealt]:
+    def games(self, db: apsw.Connection) -> list[GameStart]:
         """Which game was dealt from when on. RecordProblem."""
         boots = queries.all_of_kind(db, "opened")
-        return [Dealt(one.place.seq, self._table(one).game) for one in boots]
+        return [GameStart(one.place.seq, self._table(one).game) for one in boots]
 
-    def _table(self, lying: queries.Lying) -> Table:
+    def _table(self, lying: queries.RecordLocation) -> TableInfo:
         found = self._tables.get(lying.place)
         if found is None:
             opened = opened_of(self.source.record, lying)
             try:
-                terms = msgspec.json.decode(opened.game, type=_Terms)
+                terms = msgspec.json.decode(opened.game, type=_GameTerms)
             except msgspec.DecodeError:
-                terms = _Terms()
-            found = Table(opened, terms.title or terms.name, max(1, min(terms.seats, 20)))
+                terms = _GameTerms()
+            found = TableInfo(opened, terms.title or terms.name, max(1, min(terms.seats, 20)))
             self._tables[lying.place] = found
         return found
 
 
 @contextmanager
-def looking(visit: Visit[House], what: str, of: str) -> Iterator[apsw.Connection]:
+def recorded_look(visit: Visit[ReviewContext], what: str, of: str) -> Iterator[apsw.Connection]:
     """Who looks is recorded first; then the index is there to be asked. RecordProblem."""
     visit.house.source.look(visit.who, f"review {what}", of)
-    with asked(visit) as db:
+    with open_index(visit) as db:
         yield db
 
 
 @contextmanager
-def asked(visit: Visit[House]) -> Iterator[apsw.Connection]:
+def open_index(visit: Visit[ReviewContext]) -> Iterator[apsw.Connection]:
     """The index, for what is no look at the record yet. Where it is short, whatever becomes of the
     visit says so. RecordProblem."""
     with visit.house.source.index() as (db, short):
@@ -146,13 +146,13 @@ def asked(visit: Visit[House]) -> Iterator[apsw.Connection]:
         yield db
 
 
-def _words(short: Short, texts: Texts) -> str:
+def _words(short: IndexGap, texts: Texts) -> str:
     seq = f"{short.seq:,}"
     if not short.why:
         return texts("common.short", seq=seq)
     return texts("common.short_why", seq=seq, why=short.why)
 
 
-def no_round(house: House, number: int) -> NotHere:
+def round_not_found(house: ReviewContext, number: int) -> PageNotFound:
     retired = where_retired(house.source.record, rounds=(number, number))
-    return NotHere("round", retired or f"there is no round {number}", "a round of this record")
+    return PageNotFound("round", retired or f"there is no round {number}", "a round of this record")

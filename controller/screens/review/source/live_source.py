@@ -23,31 +23,31 @@ from controller.audit.index import NAME, Index, open_index
 from controller.audit.proofs import untold
 from controller.audit.read.selection import Selection
 from controller.people import RecordView, entry_for
-from controller.screens.review.source.loop_bridge import Loop
-from controller.screens.review.source.source import Asked, Beside, Short
+from controller.screens.review.source.loop_bridge import LoopBridge
+from controller.screens.review.source.source import FileSource, IndexGap, OpenIndex
 from controller.screens.review.view.queries import last_seq
 from controller.table.running import RunningTable
 
-ROOM: Final = 64 * 1024
+CHUNK_BYTES: Final = 64 * 1024
 """Bytes of records that are taken at once."""
-BREATH: Final = 0.01
+PAUSE: Final = 0.01
 """Seconds between two of those, in which the table has the machine."""
-FOLLOWS: Final = 2.0
+FOLLOW_INTERVAL: Final = 2.0
 """Seconds between two looks for more records."""
-PATIENCE: Final = 10.0
+INDEX_TIMEOUT: Final = 10.0
 """Seconds until an index that is being made has something to be asked for."""
 _MEND: Final = "mend that: the table deals on, and the index follows by itself"
 
 _log: Final = structlog.get_logger("screens")
 
 
-class Running(Beside):
+class LiveSource(FileSource):
     """See the module. To be made in the table's loop; pages ask it from threads."""
 
     def __init__(self, table: RunningTable) -> None:
         super().__init__(table.parts.record)
         self._table = table
-        self._loop = Loop(table.parts.record)
+        self._loop = LoopBridge(table.parts.record)
         self._made_to = table.table.seq
         """An index that goes less far is still being made."""
         self._begun = Event()
@@ -90,27 +90,27 @@ class Running(Beside):
         self, record: Path, what: str, of: str, *, who: str, reason: str, out: str, seal: str
     ) -> None:
         said = RecordView("surveillance", who, what, of, reason, out, seal)
-        self._loop.through(self._table.record(entry_for(said)))
+        self._loop.run(self._table.record(entry_for(said)))
 
     # --- the index, as it is asked --------------------------------------------------------
 
     @contextmanager
-    def index(self) -> Iterator[Asked]:
+    def index(self) -> Iterator[OpenIndex]:
         try:
             with super().index() as asked:
                 yield asked
         except IndexFileProblem as problem:  # nobody gives a running table another place
             raise type(problem)(problem.where, problem.what, _MEND) from None
 
-    def _fresh(self) -> Short | None:
+    def _fresh(self) -> IndexGap | None:
         if self._followed:
             short = super()._fresh()
             if self._followed:  # still
                 return short
-        self._begun.wait(PATIENCE)
+        self._begun.wait(INDEX_TIMEOUT)
         why, last = self._why, self._last()
         if last:
-            return Short(last, why) if last < self._made_to else None
+            return IndexGap(last, why) if last < self._made_to else None
         if why:
             raise IndexFileProblem(self.record / NAME, f"the index cannot be made: {why}", _MEND)
         what = "the index is being made: nothing can be looked up yet"
@@ -166,7 +166,7 @@ class Running(Beside):
             if why and why != told:
                 _log.warning("the index does not follow", why=why)
             told = why
-            await asyncio.sleep(FOLLOWS)
+            await asyncio.sleep(FOLLOW_INTERVAL)
 
     def _more(self) -> None:
         if self._followed:
@@ -174,7 +174,7 @@ class Running(Beside):
             return
         try:
             with self._opened() as index:
-                self._take(index, BREATH)
+                self._take(index, PAUSE)
         except RecordProblem as problem:
             self._spoilt |= isinstance(problem, IndexProblem) and problem.remake
             self._why = problem.what
@@ -197,7 +197,7 @@ class Running(Beside):
         """A little at a time: what is on the disk is known, so that nothing has to be synced."""
         more = True
         while more and not self._ends.is_set():
-            more = index.step(self._table.table.seq, ROOM).more
+            more = index.step(self._table.table.seq, CHUNK_BYTES).more
             self._why = ""
             self._begun.set()
             self._ends.wait(breath)

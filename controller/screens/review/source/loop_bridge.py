@@ -12,20 +12,20 @@ from controller.api.contract.errors import Problem
 from controller.audit.errors import CannotWrite
 from controller.table.loop import InputRejected, QueueFull, TableStopped
 
-PATIENCE: Final = 10.0
+RECORD_TIMEOUT: Final = 10.0
 """Seconds for something to be recorded."""
 _TODO: Final = "nobody looks without it: try again when the table's record goes on"
 _T = TypeVar("_T")
 
 
-class Loop:
+class LoopBridge:
     """The running one. To be made in it, and asked from other threads."""
 
     def __init__(self, record: Path) -> None:
         self._loop = asyncio.get_running_loop()
         self._record = record
 
-    def through(self, work: Coroutine[Any, Any, _T]) -> _T:
+    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """What comes of it. CannotWrite where nothing can be recorded, or not in time."""
         try:
             done = asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -33,10 +33,10 @@ class Loop:
             work.close()
             raise self._cannot("the table has ended") from None
         try:
-            return done.result(PATIENCE)
+            return done.result(RECORD_TIMEOUT)
         except TimeoutError:
             done.cancel()
-            raise self._cannot(f"nothing was recorded within {PATIENCE:g} s") from None
+            raise self._cannot(f"nothing was recorded within {RECORD_TIMEOUT:g} s") from None
         except CancelledError:
             raise self._cannot("the table is closing") from None
         except (TableStopped, QueueFull, InputRejected) as problem:

@@ -1,6 +1,6 @@
 """Where a review's rounds come from: a record, its index, and the file of who looked.
 
-A running table is another source; what the pages need of one is `Source`.
+A running table is another source; what the pages need of one is `ReviewSource`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from controller.audit.read.selection import Selection
 from controller.errors import UsageProblem, printable
 from controller.screens.review.view.queries import last_seq
 
-EVERY: Final = 1.0
+REFRESH_INTERVAL: Final = 1.0
 """Seconds for which an index that was caught up is new enough."""
 _OF_RECORD: Final = re.compile(
     r"record/(segments/\d{8}\.seg|cosigned/\d{1,19}\.note|tails/[0-9-]{1,80}\.json)"
@@ -36,7 +36,7 @@ _OF_RECORD: Final = re.compile(
 _PIECE: Final = 1 << 20
 
 
-class Short(Struct, frozen=True):
+class IndexGap(Struct, frozen=True):
     """An index that does not have all that it should have by now."""
 
     seq: int
@@ -45,14 +45,14 @@ class Short(Struct, frozen=True):
     """What stands in its way; "": it is being made."""
 
 
-class Asked(NamedTuple):
+class OpenIndex(NamedTuple):
     """An index that is open to be asked, and how it stood when it was opened."""
 
     db: apsw.Connection
-    short: Short | None
+    short: IndexGap | None
 
 
-class Source(Protocol):
+class ReviewSource(Protocol):
     @property
     def record(self) -> Path:
         """Where its segments are."""
@@ -72,7 +72,7 @@ class Source(Protocol):
     def look(self, who: str, what: str, of: str, *, reason: str = "", out: str = "") -> None:
         """Somebody looks: recorded on return. RecordProblem: then nobody may."""
 
-    def index(self) -> AbstractContextManager[Asked]:
+    def index(self) -> AbstractContextManager[OpenIndex]:
         """To be asked by one thread. RecordProblem."""
 
     def durable(self) -> int | None:
@@ -91,7 +91,7 @@ class Source(Protocol):
         end it. RecordProblem, UsageProblem, OSError."""
 
 
-class Beside:
+class FileSource:
     """A record that nobody serves: its index, and the looks at it, in files beside it."""
 
     def __init__(
@@ -103,7 +103,7 @@ class Beside:
         self._looked_at = looked_at or record
         self._lock = Lock()
         self._caught_up = float("-inf")
-        self._short: Short | None = None
+        self._short: IndexGap | None = None
 
     @property
     def record(self) -> Path:
@@ -135,20 +135,20 @@ class Beside:
                 last = index.goes.seq
                 if not last:
                     raise
-                self._short = Short(last, problem.what)
+                self._short = IndexGap(last, problem.what)
                 say(f"the index goes up to record {last} only: {problem.what}")
         self._caught_up = time.monotonic()
 
     @contextmanager
-    def index(self) -> Iterator[Asked]:
+    def index(self) -> Iterator[OpenIndex]:
         short = self._fresh()
         with closing(open_index(self._record, self._file)) as db:
-            yield Asked(db, short)
+            yield OpenIndex(db, short)
 
-    def _fresh(self) -> Short | None:
+    def _fresh(self) -> IndexGap | None:
         """Caught up, where that was long ago."""
         with self._lock:
-            if time.monotonic() - self._caught_up > EVERY:
+            if time.monotonic() - self._caught_up > REFRESH_INTERVAL:
                 self._catch_up()
             return self._short
 
@@ -159,7 +159,7 @@ class Beside:
             self._short = None
         except (IndexFileProblem, IndexBusy) as problem:  # asked as far as it goes
             with closing(open_index(self._record, self._file)) as db:
-                short = Short(last_seq(db), problem.what)
+                short = IndexGap(last_seq(db), problem.what)
                 self._short = short if self._has_more(db) else None
         self._caught_up = time.monotonic()
 
@@ -189,11 +189,11 @@ class Beside:
 # --- a record, or a case ----------------------------------------------------------------------
 
 
-def beside(place: Path, scratch: Path, file: Path | None = None) -> Beside:
+def open_source(place: Path, scratch: Path, file: Path | None = None) -> FileSource:
     """A record's directory, or a case: a directory or a zip. `scratch` is for what a case must
     not have in it. NoRecord, CaseProblem; RecordProblem where a case is not what it was."""
     if (place / DIRECTORY).is_dir():
-        return Beside(place, file)
+        return FileSource(place, file)
     if not place.exists():
         raise NoRecord(place, "there is nothing here", "name a record's directory, or a case")
     if place.is_dir() and not (place / MANIFEST).is_file():
@@ -207,8 +207,8 @@ def beside(place: Path, scratch: Path, file: Path | None = None) -> Beside:
         raise RecordProblem(place, f"{what}{rest}", todo)
     index = file or scratch / NAME
     if place.is_dir():
-        return Beside(place / "record", index, looked_at=place)
-    return Beside(_unpacked(place, scratch / "case"), index, looked_at=place)
+        return FileSource(place / "record", index, looked_at=place)
+    return FileSource(_unpacked(place, scratch / "case"), index, looked_at=place)
 
 
 def _unpacked(case: Path, into: Path) -> Path:

@@ -20,7 +20,7 @@ _FEW: Final = 4
 """Segments that are sooner read by one process than others are started."""
 
 
-class Run(Struct, frozen=True):
+class VerificationStatus(Struct, frozen=True):
     """How a run stands."""
 
     who: str
@@ -30,11 +30,11 @@ class Run(Struct, frozen=True):
     problem: str = ""
 
 
-class _Stopped(Exception):
+class _Cancelled(Exception):
     """Nobody waits for it any more."""
 
 
-class Checking:
+class VerificationRunner:
     def __init__(self, record: Path, table_key: VerifierKey | None, *, apart: bool = False) -> None:
         """`apart`: other processes do it, whatever that costs them: a table runs in this one."""
         self._apart = apart
@@ -58,19 +58,19 @@ class Checking:
             return True
 
     @property
-    def run(self) -> Run | None:
+    def run(self) -> VerificationStatus | None:
         """The last one. None: there was none."""
         with self._lock:
             work, who, progress = self._work, self._who, self._progress
         if work is None:
             return None
         if not work.done():
-            return Run(who, True, progress, None)
+            return VerificationStatus(who, True, progress, None)
         problem = work.exception()
         if problem is None:
-            return Run(who, False, progress, work.result())
-        if isinstance(problem, RecordProblem | BrokenExecutor | OSError | _Stopped):
-            return Run(who, False, progress, None, str(problem))
+            return VerificationStatus(who, False, progress, work.result())
+        if isinstance(problem, RecordProblem | BrokenExecutor | OSError | _Cancelled):
+            return VerificationStatus(who, False, progress, None, str(problem))
         raise problem
 
     def wait(self, seconds: float) -> None:
@@ -97,7 +97,7 @@ class Checking:
             for step in steps:
                 self._progress = step
                 if self._ends.is_set():
-                    raise _Stopped("the review has ended")
+                    raise _Cancelled("the review has ended")
         return run.report
 
 

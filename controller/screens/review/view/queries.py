@@ -21,14 +21,14 @@ _PLACES: Final = (
 _KIND: Final = "SELECT id FROM words WHERE word = ?"
 
 
-class Lying(Struct, frozen=True):
+class RecordLocation(Struct, frozen=True):
     """A record, and where it lies."""
 
     place: RecordPosition
     length: int
 
 
-class Bet(Struct, frozen=True):
+class SettledBet(Struct, frozen=True):
     """One bet that was settled."""
 
     seq: int
@@ -41,7 +41,7 @@ class Bet(Struct, frozen=True):
     why: str
 
 
-class Face(Struct, frozen=True):
+class FaceUpCard(Struct, frozen=True):
     """A card that lay face up: where, and how it came to be seen."""
 
     card: Card
@@ -49,7 +49,7 @@ class Face(Struct, frozen=True):
     how: str
 
 
-class Problem(Struct, frozen=True):
+class ProblemRecord(Struct, frozen=True):
     """A record that tells of something that went wrong, was refused or irregular."""
 
     seq: int
@@ -95,41 +95,41 @@ def times(db: apsw.Connection) -> tuple[int, int]:
     return int(first or 0), int(last or 0)
 
 
-def lying(db: apsw.Connection, first: int, last: int, most: int) -> list[Lying]:
+def lying(db: apsw.Connection, first: int, last: int, most: int) -> list[RecordLocation]:
     """The records from one seq to another, so many at most."""
     rows = ask(db, f"{_PLACES} LIMIT ?", first, last, most)
-    return [Lying(RecordPosition(*row[:3]), row[3]) for row in rows]
+    return [RecordLocation(RecordPosition(*row[:3]), row[3]) for row in rows]
 
 
-def last_of_kind(db: apsw.Connection, kind: str, seq: int) -> Lying | None:
+def last_of_kind(db: apsw.Connection, kind: str, seq: int) -> RecordLocation | None:
     """The last record of a kind up to this one."""
     asked = (
         "SELECT segment, offset, seq, length FROM raw_records WHERE seq = (SELECT max(seq) "
         f"FROM raw_records INDEXED BY raw_records_kind WHERE kind = ({_KIND}) AND seq <= ?)"
     )
     rows = ask(db, asked, kind, seq)
-    return Lying(RecordPosition(*rows[0][:3]), rows[0][3]) if rows else None
+    return RecordLocation(RecordPosition(*rows[0][:3]), rows[0][3]) if rows else None
 
 
-def all_of_kind(db: apsw.Connection, kind: str) -> list[Lying]:
+def all_of_kind(db: apsw.Connection, kind: str) -> list[RecordLocation]:
     asked = (
         "SELECT segment, offset, seq, length FROM raw_records INDEXED BY raw_records_kind "
         f"WHERE kind = ({_KIND}) ORDER BY seq"
     )
-    return [Lying(RecordPosition(*row[:3]), row[3]) for row in ask(db, asked, kind)]
+    return [RecordLocation(RecordPosition(*row[:3]), row[3]) for row in ask(db, asked, kind)]
 
 
-def bets(db: apsw.Connection, first: int, last: int) -> list[Bet]:
-    names = ", ".join(Bet.__struct_fields__)
+def bets(db: apsw.Connection, first: int, last: int) -> list[SettledBet]:
+    names = ", ".join(SettledBet.__struct_fields__)
     asked = f"SELECT {names} FROM bets WHERE seq BETWEEN ? AND ? ORDER BY seq, nth"
-    return [Bet(*row) for row in ask(db, asked, first, last)]
+    return [SettledBet(*row) for row in ask(db, asked, first, last)]
 
 
-def faces(db: apsw.Connection, first: int, last: int) -> dict[int, list[Face]]:
+def faces(db: apsw.Connection, first: int, last: int) -> dict[int, list[FaceUpCard]]:
     """Cards that lay face up, by record. Their list is in the order of cards: each is asked for."""
-    found: dict[int, list[Face]] = {}
+    found: dict[int, list[FaceUpCard]] = {}
     for seq, *face in ask(db, _FACES, first, last):
-        found.setdefault(seq, []).append(Face(*face))
+        found.setdefault(seq, []).append(FaceUpCard(*face))
     return found
 
 
@@ -160,7 +160,7 @@ def problem_beside(db: apsw.Connection, first: int, last: int) -> tuple[int, int
 
 def problems(
     db: apsw.Connection, *, before: int | None, what: str | None, limit: int
-) -> list[Problem]:
+) -> list[ProblemRecord]:
     """The newest first, up to `before`."""
     asked = (
         "SELECT p.seq, p.what, r.utc, r.round, r.kind, r.name, r.seat, r.event, r.dealer "
@@ -168,7 +168,7 @@ def problems(
         "WHERE p.seq < ? AND (? IS NULL OR p.what = ?) ORDER BY p.seq DESC LIMIT ?"
     )
     top = (1 << 62) if before is None else before
-    return [Problem(*row) for row in ask(db, asked, top, what, what, limit)]
+    return [ProblemRecord(*row) for row in ask(db, asked, top, what, what, limit)]
 
 
 def problem_names(db: apsw.Connection) -> list[tuple[str, int]]:

@@ -14,13 +14,13 @@ from controller.audit.format.frames import HEAD_SIZE, unpack
 from controller.audit.format.records import OpenedData, Record
 from controller.audit.format.segments import segment_file
 from controller.audit.read.reader import ASK, record_of
-from controller.screens.review.view.queries import Lying
+from controller.screens.review.view.queries import RecordLocation
 
 APART: Final = 256 * 1024
 """Bytes between two records that are sooner read than passed over."""
 
 
-def read_back(record: Path, wanted: Sequence[Lying]) -> list[Record]:
+def read_back(record: Path, wanted: Sequence[RecordLocation]) -> list[Record]:
     """Each of them, in order. Damaged where another one lies there, CannotWrite."""
     found: list[Record] = []
     for number, group in groupby(wanted, key=lambda one: one.place.segment):
@@ -30,7 +30,7 @@ def read_back(record: Path, wanted: Sequence[Lying]) -> list[Record]:
     return found
 
 
-def opened_of(record: Path, lying: Lying) -> OpenedData:
+def opened_of(record: Path, lying: RecordLocation) -> OpenedData:
     """A start of the controller. Damaged."""
     (found,) = read_back(record, [lying])
     try:
@@ -39,7 +39,7 @@ def opened_of(record: Path, lying: Lying) -> OpenedData:
         raise RecordDamaged(record, f"{lying.place}: cannot be read: {problem}", ASK) from None
 
 
-def _stretches(lying: list[Lying]) -> list[list[Lying]]:
+def _stretches(lying: list[RecordLocation]) -> list[list[RecordLocation]]:
     """Those that lie close to each other are read together."""
     found = [[lying[0]]]
     for one in lying[1:]:
@@ -52,7 +52,7 @@ def _stretches(lying: list[Lying]) -> list[list[Lying]]:
     return found
 
 
-def _read(file: Path, lying: list[Lying]) -> list[Record]:
+def _read(file: Path, lying: list[RecordLocation]) -> list[Record]:
     start = lying[0].place.offset
     end = lying[-1].place.offset + HEAD_SIZE + lying[-1].length
     try:

@@ -9,10 +9,10 @@ from msgspec import Struct
 from controller.procedure.model.state import State
 from controller.procedure.prompts import AmountFormat
 from controller.screens.review.view.felt import felt_of, picture
-from controller.screens.review.view.timeline import Line, problem_words
+from controller.screens.review.view.timeline import TimelineLine, problem_words
 
 
-class Frame(Struct, frozen=True):
+class ReplayFrame(Struct, frozen=True):
     """After one record."""
 
     seq: int
@@ -30,10 +30,10 @@ class Frame(Struct, frozen=True):
     """Which one; -1: the felt is not known."""
 
 
-class Replay(Struct, frozen=True):
+class RoundReplay(Struct, frozen=True):
     round: int
     pictures: tuple[str, ...]
-    frames: tuple[Frame, ...]
+    frames: tuple[ReplayFrame, ...]
 
     @property
     def known(self) -> bool:
@@ -43,14 +43,14 @@ class Replay(Struct, frozen=True):
 
 def replay_of(
     number: int,
-    lines: Sequence[Line],
+    lines: Sequence[TimelineLine],
     states: Iterable[State | None],
     money: AmountFormat,
     seats: int,
-) -> Replay:
+) -> RoundReplay:
     """Records that tell nothing of the table are passed over."""
     numbers: dict[str, int] = {}
-    frames: list[Frame] = []
+    frames: list[ReplayFrame] = []
     began = lines[0].utc if lines else 0
     at = 0
     for line, state in zip(lines, states, strict=True):
@@ -63,7 +63,7 @@ def replay_of(
             key = picture(felt, seats)
             which = numbers.setdefault(key, len(numbers))
         frames.append(
-            Frame(
+            ReplayFrame(
                 line.seq,
                 at,
                 line.time,
@@ -76,4 +76,4 @@ def replay_of(
                 which,
             )
         )
-    return Replay(number, tuple(numbers), tuple(frames))
+    return RoundReplay(number, tuple(numbers), tuple(frames))

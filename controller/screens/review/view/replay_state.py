@@ -26,13 +26,13 @@ from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State
 from controller.procedure.rows import shut
 
-KEPT: Final = 16
+MAX_CACHED: Final = 16
 _CANNOT: Final = (RowFault, ArithmeticError, LookupError, ValueError)
 _DECIDED: Final = b'"kind":"decision"'
 _OPENED: Final = b'"kind":"opened"'
 
 
-class Standing(Struct):
+class ReplayedState(Struct):
     """Where the table stands. `state` None: nobody can say."""
 
     state: State | None = None
@@ -61,16 +61,16 @@ class Standing(Struct):
             self.state = None
 
 
-class Standings:
+class ReplayCache:
     """Where the table stood before some records: those that were asked for lately are kept, and
     what follows on them is folded from there. For any thread."""
 
     def __init__(self, record: Path) -> None:
         self._record = record
-        self._kept: dict[tuple[int, int], Standing] = {}
+        self._kept: dict[tuple[int, int], ReplayedState] = {}
         self._lock = Lock()
 
-    def before(self, number: int, offset: int) -> Standing:
+    def before(self, number: int, offset: int) -> ReplayedState:
         """Before the record at this place of a segment. Damaged, CannotWrite."""
         with self._lock:
             near = [at for at in self._kept if at[0] == number and at[1] <= offset]
@@ -80,14 +80,14 @@ class Standings:
         with self._lock:
             self._kept.pop((number, offset), None)
             self._kept[number, offset] = replace(found)
-            if len(self._kept) > KEPT:
+            if len(self._kept) > MAX_CACHED:
                 del self._kept[next(iter(self._kept))]
         return found
 
 
 def before(
-    record: Path, number: int, offset: int, since: int = 0, known: Standing | None = None
-) -> Standing:
+    record: Path, number: int, offset: int, since: int = 0, known: ReplayedState | None = None
+) -> ReplayedState:
     """Before the record at this place of a segment; from the segment's snapshot on, or from where
     it is known. Damaged, CannotWrite."""
     file = segment_file(record, number)
@@ -109,13 +109,13 @@ def before(
     return known
 
 
-def _begun(file: Path, number: int, buffer: bytes) -> tuple[Standing, int]:
+def _begun(file: Path, number: int, buffer: bytes) -> tuple[ReplayedState, int]:
     """How a segment begins, and where its second record lies. Damaged, DecodeError."""
     first = unpack(buffer, HEADER_SIZE)
     if first is None:
         raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
     snapshot = snapshot_of(file, number, record_of(file, first))
-    standing = Standing()
+    standing = ReplayedState()
     if snapshot.opened:
         standing.proc = snapshot.opened.proc
         standing.procedure = procedure_of(snapshot.opened)
@@ -124,7 +124,7 @@ def _begun(file: Path, number: int, buffer: bytes) -> tuple[Standing, int]:
     return standing, first.end
 
 
-def states(standing: Standing, records: Sequence[Record]) -> Iterator[State | None]:
+def states(standing: ReplayedState, records: Sequence[Record]) -> Iterator[State | None]:
     """How the table stands after each of these records."""
     for record in records:
         standing.take(record)

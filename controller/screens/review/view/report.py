@@ -24,7 +24,7 @@ from controller.screens.review.view.queries import ask, times
 
 PAUSE: Final = 5 * 60 * 1_000_000
 """Microseconds between two rounds that are a break."""
-MOST: Final = 2_000_000
+MAX_ROUNDS: Final = 2_000_000
 """Rounds of a report."""
 _HOUR: Final = 3600 * 1_000_000
 _DAY: Final = 24 * _HOUR
@@ -50,7 +50,7 @@ _CAUGHT: Final = (
 )
 
 
-class Pace(Struct):
+class PaceFigures(Struct):
     """Of a dealer, a game, an hour, or of all."""
 
     name: str
@@ -73,13 +73,13 @@ class Pace(Struct):
         return self.micros / self.timed / 1e6 if self.timed else 0.0
 
 
-class Report(Struct, frozen=True):
+class PaceReport(Struct, frozen=True):
     since: int
     until: int
-    whole: Pace
-    dealers: tuple[Pace, ...]
-    games: tuple[Pace, ...]
-    spans: tuple[Pace, ...]
+    whole: PaceFigures
+    dealers: tuple[PaceFigures, ...]
+    games: tuple[PaceFigures, ...]
+    spans: tuple[PaceFigures, ...]
     """By the hour, or by the day where there are many."""
     by_day: bool
     problems: tuple[tuple[str, int], ...]
@@ -90,7 +90,7 @@ class Report(Struct, frozen=True):
     """There were more rounds than a report takes."""
 
 
-class Dealt(Struct, frozen=True):
+class GameStart(Struct, frozen=True):
     """From a record on, this game was dealt."""
 
     seq: int
@@ -105,11 +105,15 @@ def last_day(db: apsw.Connection) -> tuple[int, int]:
 
 
 def report(
-    db: apsw.Connection, since: int, until: int, games: Sequence[Dealt], label: Callable[[int], str]
-) -> Report:
+    db: apsw.Connection,
+    since: int,
+    until: int,
+    games: Sequence[GameStart],
+    label: Callable[[int], str],
+) -> PaceReport:
     """Of the rounds that began in this time. `label`: says a time as people write it."""
-    rows = ask(db, _ROUNDS, since, until, MOST + 1)
-    cut, rows = len(rows) > MOST, rows[:MOST]
+    rows = ask(db, _ROUNDS, since, until, MAX_ROUNDS + 1)
+    cut, rows = len(rows) > MAX_ROUNDS, rows[:MAX_ROUNDS]
     first = rows[0][0] if rows else 0
     # All that is counted for a round, also of one that is not over, lies before the next one's.
     last = max((row[8] for row in rows), default=0)
@@ -126,10 +130,10 @@ def report(
     words = dict(ask(db, f"SELECT id, word FROM words WHERE id IN ({dealers})"))
     hours = sorted({key.hour for key in found})
     labels = {hour: label(hour)[:10] if by_day else label(hour) for hour in hours}
-    return Report(
+    return PaceReport(
         since,
         until,
-        _together(found, lambda key: "").get("") or Pace(""),
+        _together(found, lambda key: "").get("") or PaceFigures(""),
         _sorted(_together(found, lambda key: words.get(key.dealer, ""))),
         _sorted(_together(found, lambda key: games[key.game].game if key.game >= 0 else "")),
         tuple(_together(dict(sorted(found.items())), lambda key: labels[key.hour]).values()),
@@ -151,7 +155,7 @@ class _Key(NamedTuple):
 
 
 def _summed(
-    rows: Sequence[tuple[Any, ...]], times: Iterable[int], games: Sequence[Dealt]
+    rows: Sequence[tuple[Any, ...]], times: Iterable[int], games: Sequence[GameStart]
 ) -> dict[_Key, list[int]]:
     """Rounds, those timed, their time, void, irregular and corrected ones, for each key."""
     begins = [one.seq for one in games]
@@ -173,11 +177,13 @@ def _summed(
     return found
 
 
-def _together(found: Mapping[_Key, Sequence[int]], name: Callable[[_Key], str]) -> dict[str, Pace]:
+def _together(
+    found: Mapping[_Key, Sequence[int]], name: Callable[[_Key], str]
+) -> dict[str, PaceFigures]:
     """All that have the same name."""
-    paces: dict[str, Pace] = {}
+    paces: dict[str, PaceFigures] = {}
     for key, sums in found.items():
-        pace = paces.setdefault(name(key), Pace(name(key)))
+        pace = paces.setdefault(name(key), PaceFigures(name(key)))
         pace.rounds += sums[0]
         pace.timed += sums[1]
         pace.micros += sums[2]
@@ -187,7 +193,7 @@ def _together(found: Mapping[_Key, Sequence[int]], name: Callable[[_Key], str]) 
     return paces
 
 
-def _sorted(paces: Mapping[str, Pace]) -> tuple[Pace, ...]:
+def _sorted(paces: Mapping[str, PaceFigures]) -> tuple[PaceFigures, ...]:
     return tuple(paces[name] for name in sorted(paces))
 
 

@@ -10,7 +10,7 @@ from controller.audit.index import RoundRow
 from controller.audit.text import format_clock
 from controller.errors import printable
 from controller.procedure.prompts import BETS, WHY, AmountFormat
-from controller.screens.review.view.queries import Bet
+from controller.screens.review.view.queries import SettledBet
 from controller.screens.review.view.timeline import day_of, stamp
 
 
@@ -69,12 +69,12 @@ def round_line(found: RoundRow, money: AmountFormat, problems: int = 0) -> Round
     )
 
 
-def bet_lines(bets: Sequence[Bet], money: AmountFormat) -> list[BetLine]:
+def bet_lines(bets: Sequence[SettledBet], money: AmountFormat) -> list[BetLine]:
     """Seat by seat, in the order in which they were settled."""
     return [_bet_line(bet, money) for bet in sorted(bets, key=lambda bet: (bet.seat, bet.seq))]
 
 
-def _bet_line(bet: Bet, money: AmountFormat) -> BetLine:
+def _bet_line(bet: SettledBet, money: AmountFormat) -> BetLine:
     moved = bet.returned - bet.stake
     sign = "+" if moved > 0 else ""
     return BetLine(

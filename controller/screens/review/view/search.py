@@ -22,7 +22,7 @@ SECONDS: Final = 0.2
 _WIDER: Final = 8
 
 
-class Found(Struct, frozen=True):
+class SearchResult(Struct, frozen=True):
     """Rounds, the newest first."""
 
     rounds: tuple[RoundRow, ...]
@@ -44,7 +44,7 @@ def newest(
     before: int | None = None,
     limit: int = 50,
     clock: Callable[[], float] = time.monotonic,
-) -> Found:
+) -> SearchResult:
     """Rounds before round `before` that are wanted. UsageProblem, IndexProblem."""
     low, high = ends(db)
     if wanted.rounds is not None:
@@ -67,7 +67,7 @@ def newest(
         high = first - 1
         width *= _WIDER
         until = begun + SECONDS  # something has been looked at by now, however long it took
-    return Found(tuple(found), high + 1 if low <= high else None)
+    return SearchResult(tuple(found), high + 1 if low <= high else None)
 
 
 def ends(db: apsw.Connection) -> tuple[int, int]:

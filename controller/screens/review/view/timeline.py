@@ -33,7 +33,7 @@ from controller.procedure.model.events import (
 )
 from controller.procedure.prompts import CHOICES, WHAT, AmountFormat
 from controller.rules.cards import DECK, Card
-from controller.screens.review.view.queries import Face
+from controller.screens.review.view.queries import FaceUpCard
 
 DOWN: Final = -1
 """A card that lies face down."""
@@ -46,7 +46,7 @@ _NEAR: Final = 4
 """Records between a card's reading and what the table made of it."""
 
 
-class Reader(Struct, frozen=True):
+class CardReading(Struct, frozen=True):
     """How the shoe read a card that lies face up by now."""
 
     confidence: int
@@ -56,7 +56,7 @@ class Reader(Struct, frozen=True):
     """Its place in the shoe."""
 
 
-class Line(Struct, frozen=True):
+class TimelineLine(Struct, frozen=True):
     """One record."""
 
     seq: int
@@ -86,7 +86,7 @@ class Line(Struct, frozen=True):
     """The card that came; DOWN where it lies face down."""
     to: int = -1
     """The seat that it came to; 0: the dealer; -1: it is not known, or no card came."""
-    reader: Reader | None = None
+    reader: CardReading | None = None
     cursor: str = ""
     """Where the device's own log has it."""
     cause: int = 0
@@ -99,10 +99,10 @@ class Line(Struct, frozen=True):
 def timeline(
     records: Sequence[Record],
     money: AmountFormat,
-    faces: Mapping[int, Sequence[Face]] | None = None,
+    faces: Mapping[int, Sequence[FaceUpCard]] | None = None,
     problems: Mapping[int, str] | None = None,
     before: int = 0,
-) -> list[Line]:
+) -> list[TimelineLine]:
     """The lines of these records. `before`: when the record before them was made; 0: unknown."""
     found = []
     readers, told = _readers(records)
@@ -125,7 +125,7 @@ def timeline(
     return found
 
 
-def line_of(record: Record, money: AmountFormat, before: int) -> Line:
+def line_of(record: Record, money: AmountFormat, before: int) -> TimelineLine:
     """One record by itself."""
     what, *rest = [*record_lines(record, money), ""]
     said = _said(record)
@@ -135,7 +135,7 @@ def line_of(record: Record, money: AmountFormat, before: int) -> Line:
         what = what.removesuffix(f" - refused: {printable(refused)}")
     fields = _fields(record)
     cursor = record.cursor
-    return Line(
+    return TimelineLine(
         record.seq,
         record.utc,
         format_clock(record.utc),
@@ -221,7 +221,7 @@ def _lit(made: DecisionData | None) -> tuple[tuple[int, tuple[str, ...]], ...]:
     )
 
 
-class _Seen(Struct, frozen=True):
+class _SeenCard(Struct, frozen=True):
     """What the record says of how a card was read."""
 
     what: str
@@ -231,10 +231,10 @@ class _Seen(Struct, frozen=True):
     pos: int = 0
 
 
-def _readers(records: Sequence[Record]) -> tuple[dict[int, Reader], set[int]]:
+def _readers(records: Sequence[Record]) -> tuple[dict[int, CardReading], set[int]]:
     """How cards were read, by the record of what the table made of each; and the records that say
     no more than that."""
-    found: dict[int, Reader] = {}
+    found: dict[int, CardReading] = {}
     told: set[int] = set()
     for index, record in enumerate(records):
         if _left_unseen(record) and any(map(_is_unseen, records[index + 1 : index + 1 + _NEAR])):
@@ -248,7 +248,7 @@ def _readers(records: Sequence[Record]) -> tuple[dict[int, Reader], set[int]]:
             seq = records[at].seq
             if seq not in found and _shows(records[at], seen.card):
                 other = seen.alternative if seen.alternative in DECK else -1
-                found[seq] = Reader(seen.confidence, other, seen.pos)
+                found[seq] = CardReading(seen.confidence, other, seen.pos)
                 told.add(record.seq)
                 break
     return found, told
@@ -270,11 +270,11 @@ def _is_unseen(record: Record) -> bool:
     return said is not None and isinstance(said[0], _UNSEEN)
 
 
-def _seen(record: Record) -> _Seen | None:
+def _seen(record: Record) -> _SeenCard | None:
     if record.kind != "device":
         return None
     try:
-        found = msgspec.json.decode(record.data, type=_Seen)
+        found = msgspec.json.decode(record.data, type=_SeenCard)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return found if found.what == "CardSeen" and found.card in DECK else None

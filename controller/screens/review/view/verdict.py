@@ -31,7 +31,7 @@ _ENDS: Final = frozenset({"checkpoint", "closed"})
 """Kinds that a record ends with, and that nothing follows to sign."""
 
 
-class Verdict(Struct, frozen=True):
+class RoundVerdict(Struct, frozen=True):
     """What verifying a round came to."""
 
     said: Literal["right", "wrong", "partly"]
@@ -60,7 +60,9 @@ class Verdict(Struct, frozen=True):
     """The proof file."""
 
 
-def verified(record: Path, round_: RoundRow, table_key: VerifierKey | None = None) -> Verdict:
+def check_round(
+    record: Path, round_: RoundRow, table_key: VerifierKey | None = None
+) -> RoundVerdict:
     """Of a round that is in the record. RecordProblem where it cannot be read."""
     span = round_.first_seq, round_.last_seq
     there = numbers(record)
@@ -85,7 +87,7 @@ def verified(record: Path, round_: RoundRow, table_key: VerifierKey | None = Non
         findings.append(f"{problem.where}: {problem.what}")
         signed, checked = None, None
     partly = taken or unsigned or elsewhere
-    verdict = Verdict(
+    verdict = RoundVerdict(
         "wrong" if findings else "partly" if partly else "right",
         span,
         tuple(findings),
@@ -99,14 +101,16 @@ def verified(record: Path, round_: RoundRow, table_key: VerifierKey | None = Non
     return verdict if signed is None or checked is None else _with_proof(verdict, signed, checked)
 
 
-class _Proved(Struct, frozen=True):
+class _RoundProof(Struct, frozen=True):
     key: VerifierKey
     checked: CheckedProof
     hashes: int
     proof: str
 
 
-def _with_proof(verdict: Verdict, signed: SignedCheckpoint, proved: _Proved) -> Verdict:
+def _with_proof(
+    verdict: RoundVerdict, signed: SignedCheckpoint, proved: _RoundProof
+) -> RoundVerdict:
     said = proved.checked.checkpoint
     return replace(
         verdict,
@@ -153,14 +157,14 @@ def _signed_over(
 
 def _proved(
     record: Path, span: tuple[int, int], signed: SignedCheckpoint, given: VerifierKey | None
-) -> _Proved:
+) -> _RoundProof:
     """The proof is made and then checked by what checks it elsewhere, from its own bytes alone."""
     last = min(span[1], signed.checkpoint.size)
     proof = prove(record, range(span[0], last + 1), signed)
     key = given or _named(record, signed)
     checked = check_proof(_WHERE, proof, key)
     longest = max(len(one.hashes) for one in proof.records)
-    return _Proved(key, checked, longest, encode_proof(proof).decode())
+    return _RoundProof(key, checked, longest, encode_proof(proof).decode())
 
 
 def _named(record: Path, signed: SignedCheckpoint) -> VerifierKey:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from controller.screens.review.web.app import COOKIE, application, pages_of
-from controller.screens.review.web.badge_login import ByBadge
-from controller.screens.review.web.link_login import ByLink
+from controller.screens.review.web.badge_login import BadgeLogin
+from controller.screens.review.web.link_login import LinkLogin
 
 __all__ = [
     "COOKIE",
-    "ByBadge",
-    "ByLink",
+    "BadgeLogin",
+    "LinkLogin",
     "application",
     "pages_of",
 ]

@@ -2,7 +2,7 @@
 
     app = application(source, pages_of(load()), ByLink(Sessions(), Links()), scratch)
 
-It can be mounted wherever a table is served: all that it needs of a record is a `Source`.
+It can be mounted wherever a table is served: all that it needs of a record is a `ReviewSource`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,20 @@ from controller.audit.format.records import KINDS
 from controller.procedure.prompts import card_words
 from controller.publish import EVENTS
 from controller.rules.cards import NAMES
-from controller.screens.common.access import Cookie, Doors, Flow, Page, Visit, message, static_route
-from controller.screens.common.sessions import Known, Looks, Role
+from controller.screens.common.access import (
+    Cookie,
+    PageRoute,
+    PageRouter,
+    StreamRoute,
+    Visit,
+    message_page,
+    static_route,
+)
+from controller.screens.common.sessions import Appearance, Role, SessionStore
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.templates import Pages
 from controller.screens.common.texts import Texts
-from controller.screens.review.source import House, Source
+from controller.screens.review.source import ReviewContext, ReviewSource
 from controller.screens.review.view.filters import BEFORE, FIELDS, one_of
 from controller.screens.review.view.timeline import problem_words
 from controller.screens.review.web import export, live, record, rounds
@@ -53,85 +61,87 @@ def pages_of(texts: Texts, base: str = "") -> tuple[Pages, StaticFiles]:
     return Pages(texts, static, words, base, **_PACKAGES), static
 
 
-def _looks(visit: Visit[House]) -> Response:
+def _looks(visit: Visit[ReviewContext]) -> Response:
     """How this person wants their pages, for as long as the session lasts."""
     theme = one_of("theme", visit.form.get("theme", "auto"), ("auto", "light", "dark"))
     suits = one_of("suits", visit.form.get("suits", "two"), ("two", "four"))
-    visit.session.looks = Looks(
+    visit.session.looks = Appearance(
         "light" if theme == "light" else "dark" if theme == "dark" else "auto",
         "four" if suits == "four" else "two",
     )
     return visit.house.to("/about#looks")
 
 
-PAGES: Final[tuple[Page[House], ...]] = (
-    Page("/", rounds.start, READERS),
-    Page("/rounds", rounds.rounds, READERS, (*FIELDS, BEFORE)),
-    Page("/rounds/{round}", rounds.round_page, READERS, ("from", "all")),
-    Page("/rounds/{round}/replay", rounds.replay_page, READERS, ("at",)),
-    Page("/rounds/{round}/replay.json", rounds.replay_json, READERS),
-    Page("/rounds/{round}/verify", rounds.verify_round, READERS, ("as",), "POST"),
-    Page("/problems", record.problems, READERS, ("before", "what")),
-    Page("/records", record.records, READERS, ("from",)),
-    Page("/records/{seq}", record.record, READERS),
-    Page("/report", record.pace, READERS, ("from", "to")),
-    Page("/verify", record.verify_page, READERS),
-    Page("/verify", record.verify_start, READERS, (), "POST"),
-    Page("/export", export.form, EXPORTERS, ("round",)),
-    Page(
+PAGES: Final[tuple[PageRoute[ReviewContext], ...]] = (
+    PageRoute("/", rounds.start, READERS),
+    PageRoute("/rounds", rounds.rounds, READERS, (*FIELDS, BEFORE)),
+    PageRoute("/rounds/{round}", rounds.round_page, READERS, ("from", "all")),
+    PageRoute("/rounds/{round}/replay", rounds.replay_page, READERS, ("at",)),
+    PageRoute("/rounds/{round}/replay.json", rounds.replay_json, READERS),
+    PageRoute("/rounds/{round}/verify", rounds.verify_round, READERS, ("as",), "POST"),
+    PageRoute("/problems", record.problems, READERS, ("before", "what")),
+    PageRoute("/records", record.records, READERS, ("from",)),
+    PageRoute("/records/{seq}", record.record, READERS),
+    PageRoute("/report", record.pace, READERS, ("from", "to")),
+    PageRoute("/verify", record.verify_page, READERS),
+    PageRoute("/verify", record.verify_start, READERS, (), "POST"),
+    PageRoute("/export", export.form, EXPORTERS, ("round",)),
+    PageRoute(
         "/export",
         export.export,
         EXPORTERS,
         ("format", "round", "day", "all", "reason"),
         "POST",
     ),
-    Page("/export/{id}", export.made, EXPORTERS),
-    Page("/export/{id}/case.zip", export.fetch, EXPORTERS),
-    Page("/live", live.page, READERS, ("all",)),
-    Page("/about", record.about, READERS),
-    Page("/looks", _looks, READERS, ("theme", "suits"), "POST"),
+    PageRoute("/export/{id}", export.made, EXPORTERS),
+    PageRoute("/export/{id}/case.zip", export.fetch, EXPORTERS),
+    PageRoute("/live", live.page, READERS, ("all",)),
+    PageRoute("/about", record.about, READERS),
+    PageRoute("/looks", _looks, READERS, ("theme", "suits"), "POST"),
 )
-FLOWS: Final[tuple[Flow[House], ...]] = (Flow("/live/stream", live.stream, READERS, ("after",)),)
+FLOWS: Final[tuple[StreamRoute[ReviewContext], ...]] = (
+    StreamRoute("/live/stream", live.stream, READERS, ("after",)),
+)
 
 
-class Entering(Protocol):
+class LoginMethod(Protocol):
     """How people come in, and leave."""
 
     @property
-    def sessions(self) -> Known: ...
+    def sessions(self) -> SessionStore: ...
 
     @property
     def page(self) -> str | None:
         """Where they say who they are; None: they bring a link."""
 
-    def routes(self, review: Review) -> list[BaseRoute]: ...
+    def routes(self, review: ReviewApp) -> list[BaseRoute]: ...
 
 
 def application(
-    source: Source,
+    source: ReviewSource,
     made: tuple[Pages, StaticFiles],
-    entering: Entering,
+    entering: LoginMethod,
     scratch: Path,
     *,
     cookie: Cookie | None = None,
     table_key: VerifierKey | None = None,
-) -> Review:
+) -> ReviewApp:
     """`made`: of pages_of(). `scratch`: a directory for cases until they are fetched."""
     pages, static = made
-    house = House(source, pages, entering.sessions, scratch, table_key)
-    return Review(house, entering, cookie or Cookie(COOKIE, path=pages.base or "/"), static)
+    house = ReviewContext(source, pages, entering.sessions, scratch, table_key)
+    return ReviewApp(house, entering, cookie or Cookie(COOKIE, path=pages.base or "/"), static)
 
 
-class Review:
+class ReviewApp:
     """The application, and what is to be closed when it ends."""
 
     def __init__(
-        self, house: House, entering: Entering, cookie: Cookie, static: StaticFiles
+        self, house: ReviewContext, entering: LoginMethod, cookie: Cookie, static: StaticFiles
     ) -> None:
         self.house = house
         self.pages = house.pages
         self.cookie = cookie
-        self.doors = Doors(house, entering.sessions, house.pages, cookie, entering.page)
+        self.doors = PageRouter(house, entering.sessions, house.pages, cookie, entering.page)
         routes: list[BaseRoute] = [
             *entering.routes(self),
             static_route(static, house.pages),
@@ -153,4 +163,4 @@ class Review:
         code = problem.status_code if isinstance(problem, HTTPException) else 500
         text = {404: "problem.no_page", 405: "problem.no_method"}.get(code, "problem.other")
         session = self.doors.session(request)
-        return message(self.pages, code, self.pages.texts(text), "", session)
+        return message_page(self.pages, code, self.pages.texts(text), "", session)

@@ -14,74 +14,81 @@ from starlette.routing import BaseRoute, Route
 
 from controller.api.contract.errors import Problem
 from controller.api.contract.messages import SignIn
-from controller.api.http import Api, read_as
+from controller.api.http import TableApi, read_as
 from controller.api.service import sign_in
-from controller.screens.common.access import TOLD, Page, Visit, message, told
-from controller.screens.common.sessions import Person, Session
+from controller.screens.common.access import PAGE_ERRORS, PageRoute, Visit, error_page, message_page
+from controller.screens.common.sessions import PageSession, PageUser
 from controller.screens.common.templates import Pages
-from controller.screens.console.web import TRY_EVERY, Answered, Browser, Browsers, Console, Sent
-from controller.screens.review.source import House, Loop
-from controller.screens.review.web.app import READERS, Review
+from controller.screens.console.web import (
+    ATTEMPT_INTERVAL,
+    Browser,
+    Browsers,
+    ConsoleApp,
+    PostedForm,
+    PostResult,
+)
+from controller.screens.review.source import LoopBridge, ReviewContext
+from controller.screens.review.web.app import READERS, ReviewApp
 
 ROLE: Final = "surveillance"
 _ENTER: Final = "/enter"
 
 
-class Signed:
+class BadgeSessions:
     """Browsers at which surveillance is signed in, as the review's sessions."""
 
-    def __init__(self, api: Api, browsers: Browsers, loop: Loop) -> None:
+    def __init__(self, api: TableApi, browsers: Browsers, loop: LoopBridge) -> None:
         self._api = api
         self._browsers = browsers
         self._loop = loop
-        self._sessions: WeakKeyDictionary[Browser, Session] = WeakKeyDictionary()
+        self._sessions: WeakKeyDictionary[Browser, PageSession] = WeakKeyDictionary()
 
-    def find(self, name: str | None) -> Session | None:
+    def find(self, name: str | None) -> PageSession | None:
         browser = self._browsers.find(name)
         return None if browser is None else self._of(browser)
 
-    def alive(self, session: Session) -> bool:
+    def alive(self, session: PageSession) -> bool:
         browser = self._browsers.find(session.id)  # what is looked at live is in use
         return browser is not None and self._of(browser) is session
 
-    def end(self, session: Session) -> None:
+    def end(self, session: PageSession) -> None:
         browser = self._browsers.find(session.id)
         if browser is not None:
-            self._loop.through(self._leave(browser))
+            self._loop.run(self._leave(browser))
 
     async def _leave(self, browser: Browser) -> None:
         try:
             await sign_in.leave(self._api.served, browser.screen, (ROLE,))
         finally:
-            self._api.looking.news()
+            self._api.views.notify()
 
-    def _of(self, browser: Browser) -> Session | None:
+    def _of(self, browser: Browser) -> PageSession | None:
         person = sign_in.signed_in(self._api.served, browser.screen, ROLE)
         if person is None:
             self._sessions.pop(browser, None)
             return None
         found = self._sessions.get(browser)
         if found is None or found.person.name != person.name:
-            who = Person(person.name)
-            found = Session(browser.id, who, browser.secret, 0.0, 0.0, browser.looks)
+            who = PageUser(person.name)
+            found = PageSession(browser.id, who, browser.secret, 0.0, 0.0, browser.looks)
             self._sessions[browser] = found
         found.id = browser.id
         return found
 
 
-class ByBadge:
+class BadgeLogin:
     """See the module."""
 
     def __init__(
-        self, api: Api, console: Console, browsers: Browsers, loop: Loop, base: str
+        self, api: TableApi, console: ConsoleApp, browsers: Browsers, loop: LoopBridge, base: str
     ) -> None:
-        self.sessions = Signed(api, browsers, loop)
+        self.sessions = BadgeSessions(api, browsers, loop)
         self.page: str | None = base + _ENTER
         self._api = api
         self._console = console
         self._browsers = browsers
 
-    def routes(self, review: Review) -> list[BaseRoute]:
+    def routes(self, review: ReviewApp) -> list[BaseRoute]:
         async def form(request: Request) -> Response:
             try:
                 browser = self._console.browser(request)
@@ -92,29 +99,29 @@ class ByBadge:
         async def enter(request: Request) -> Response:
             return await self._enter(review, request)
 
-        def leave(visit: Visit[House]) -> Response:
+        def leave(visit: Visit[ReviewContext]) -> Response:
             self.sessions.end(visit.session)
             return review.house.to(_ENTER)
 
         return [
             Route(_ENTER, form, methods=["GET"]),
             Route(_ENTER, enter, methods=["POST"]),
-            review.doors.route(Page("/leave", leave, READERS, (), "POST")),
+            review.doors.route(PageRoute("/leave", leave, READERS, (), "POST")),
         ]
 
-    async def _enter(self, review: Review, request: Request) -> Response:
+    async def _enter(self, review: ReviewApp, request: Request) -> Response:
         try:
             sent = await self._console.sent(request, ("badge", "pin"))
-            done = await self._api.doing.through(self._sign_in(sent))
+            done = await self._api.tasks.run(self._sign_in(sent))
         except Problem as problem:
             return self._again(review, request, problem)
         try:
             await run_in_threadpool(review.house.source.look, done.said, "review", "comes in")
-        except TOLD as problem:
-            return told(review.pages, problem, None)
+        except PAGE_ERRORS as problem:
+            return error_page(review.pages, problem, None)
         return self._console.remembered(review.house.to("/rounds"), sent.browser)
 
-    def _again(self, review: Review, request: Request, problem: Problem) -> Response:
+    def _again(self, review: ReviewApp, request: Request, problem: Problem) -> Response:
         """The form once more, with the reason."""
         try:
             browser = self._console.browser(request)
@@ -122,18 +129,18 @@ class ByBadge:
             return _told(review, full)
         return self._console.remembered(form_page(review.pages, browser, problem), browser)
 
-    async def _sign_in(self, sent: Sent) -> Answered:
+    async def _sign_in(self, sent: PostedForm) -> PostResult:
         """Who it is. Problem."""
         if not self._browsers.may_try(sent.browser):
-            raise Problem(429, "too_often", "too many tries: wait", wait=round(TRY_EVERY))
+            raise Problem(429, "too_often", "too many tries: wait", wait=round(ATTEMPT_INTERVAL))
         said = {"badge": sent.form.get("badge", ""), "pin": sent.form.get("pin", "")}
         wanted = read_as({**said, "role": ROLE}, SignIn)
         try:
             done = await sign_in.sign_in(self._api.served, sent.browser.screen, wanted)
         finally:
-            self._api.looking.news()
+            self._api.views.notify()
         self._browsers.renew(sent.browser)
-        return Answered(True, done.name)
+        return PostResult(True, done.name)
 
 
 def form_page(pages: Pages, browser: Browser, problem: Problem | None = None) -> Response:
@@ -144,9 +151,9 @@ def form_page(pages: Pages, browser: Browser, problem: Problem | None = None) ->
     return pages.page("review/enter.html", status=status, browser=browser, why=why, todo=todo)
 
 
-def _told(review: Review, problem: Problem) -> Response:
+def _told(review: ReviewApp, problem: Problem) -> Response:
     what, todo = problem.body.what, _todo(review.pages, problem)
-    return message(review.pages, problem.status, what, todo)
+    return message_page(review.pages, problem.status, what, todo)
 
 
 def _todo(pages: Pages, problem: Problem) -> str:

@@ -14,9 +14,9 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from controller.audit.export import RowFormat, rows
 from controller.audit.read.selection import Selection
 from controller.errors import UsageProblem
-from controller.screens.common.access import NotHere, Visit
+from controller.screens.common.access import PageNotFound, Visit
 from controller.screens.common.forms import shown
-from controller.screens.review.source import House
+from controller.screens.review.source import ReviewContext
 from controller.screens.review.view.filters import one_of, rounds_of
 from controller.screens.review.web.rounds import attached
 
@@ -27,7 +27,7 @@ _NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _MOST_REASON: Final = 200
 
 
-def form(visit: Visit[House]) -> Response:
+def form(visit: Visit[ReviewContext]) -> Response:
     house = visit.house
     if "round" in visit.query:
         rounds_of("round", visit.query["round"])
@@ -40,7 +40,7 @@ def form(visit: Visit[House]) -> Response:
     )
 
 
-def export(visit: Visit[House]) -> Response:
+def export(visit: Visit[ReviewContext]) -> Response:
     house, form = visit.house, visit.form
     kind = one_of("format", form.get("format", "case"), FORMATS)
     reason = form.get("reason", "")
@@ -60,7 +60,7 @@ def export(visit: Visit[House]) -> Response:
 
 
 def _rows(
-    visit: Visit[House], pick: Selection, kind: RowFormat, name: str, reason: str
+    visit: Visit[ReviewContext], pick: Selection, kind: RowFormat, name: str, reason: str
 ) -> Response:
     source = visit.house.source
     source.look(visit.who, f"review export {kind}", str(pick), reason=reason, out=name)
@@ -89,14 +89,14 @@ def _together(lines: Iterator[bytes]) -> Iterator[bytes]:
     yield b"".join(waiting)
 
 
-def made(visit: Visit[House]) -> Response:
+def made(visit: Visit[ReviewContext]) -> Response:
     kept = visit.house.cases.find(str(visit.path["id"]), visit.who)
     if kept is None:
         raise _gone()
     return visit.house.page(visit, "review/made.html", kept=kept)
 
 
-def fetch(visit: Visit[House]) -> Response:
+def fetch(visit: Visit[ReviewContext]) -> Response:
     kept = visit.house.cases.find(str(visit.path["id"]), visit.who)
     if kept is None or not kept.file.is_file():
         raise _gone()
@@ -107,8 +107,8 @@ def fetch(visit: Visit[House]) -> Response:
     )
 
 
-def _gone() -> NotHere:
-    return NotHere("export", "this case is not here, or no longer", "one that was just made")
+def _gone() -> PageNotFound:
+    return PageNotFound("export", "this case is not here, or no longer", "one that was just made")
 
 
 def _pick(rounds: str | None, day: str | None, everything: str | None) -> Selection:

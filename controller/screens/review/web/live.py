@@ -20,17 +20,17 @@ from controller.audit.read.lookup import LocatedRecord, of_seqs
 from controller.audit.text import currency_of
 from controller.errors import UsageProblem
 from controller.screens.common.access import Visit
-from controller.screens.review.source import House, Source
+from controller.screens.review.source import ReviewContext, ReviewSource
 from controller.screens.review.view.filters import number_of
 from controller.screens.review.view.timeline import line_of, timeline
 
 ROWS: Final = 60
 READ: Final = 300
 """Records among which those are found that tell of the table."""
-MOST_BEHIND: Final = 1_000
+MAX_BEHIND: Final = 1_000
 """Records that a page may have missed; with more it is to be loaded again."""
 TOGETHER: Final = 100
-MOST: Final = 8
+MAX_STREAMS: Final = 8
 """Streams at a time."""
 _EVERY: Final = 0.5
 _STILL: Final = 10.0
@@ -55,7 +55,7 @@ class LiveLine(Struct, frozen=True):
     quiet: bool
 
 
-def page(visit: Visit[House]) -> Response:
+def page(visit: Visit[ReviewContext]) -> Response:
     """Out of the record itself: what is written last is in no index yet."""
     house = visit.house
     house.source.look(visit.who, "review live", "the last records")
@@ -71,20 +71,20 @@ def page(visit: Visit[House]) -> Response:
     return house.page(visit, "review/live.html", lines=shown, last=last, quiet=quiet)
 
 
-async def stream(visit: Visit[House], request: Request) -> Response:
+async def stream(visit: Visit[ReviewContext], request: Request) -> Response:
     """Server-sent events, from the record on that the page has shown."""
     house = visit.house
     said = request.headers.get("last-event-id") or visit.query.get("after")
     after = None if said is None else number_of("after", said)
-    if house.streams >= MOST:
-        raise UsageProblem("live", f"{MOST} streams run already", "fewer of them")
+    if house.streams >= MAX_STREAMS:
+        raise UsageProblem("live", f"{MAX_STREAMS} streams run already", "fewer of them")
     await run_in_threadpool(house.source.look, visit.who, "review live", "all that follows")
     following = await run_in_threadpool(Follower, house.source.record)
-    known = Known(house.source, following, after)
+    known = DurableTail(house.source, following, after)
     last, start = following.where.seq, known.start
-    if not last - MOST_BEHIND <= start <= last:
+    if not last - MAX_BEHIND <= start <= last:
         what = f"record {start} is not the last one, nor near it"
-        raise UsageProblem("after", what, f"{max(0, last - MOST_BEHIND)} to {last}")
+        raise UsageProblem("after", what, f"{max(0, last - MAX_BEHIND)} to {last}")
     return StreamingResponse(
         _events(visit, following, known),
         media_type="text/event-stream",
@@ -92,11 +92,11 @@ async def stream(visit: Visit[House], request: Request) -> Response:
     )
 
 
-class Known:
+class DurableTail:
     """What follows, each record once it is known to be on the disk. Where a table writes it the
     file may have more: what its disk may yet lose, and what it has not acted on."""
 
-    def __init__(self, source: Source, following: Follower, after: int | None) -> None:
+    def __init__(self, source: ReviewSource, following: Follower, after: int | None) -> None:
         """`following` has come to the end of the file; `after` is the last record that was shown,
         None where all that is known was."""
         last, durable = following.where.seq, source.durable()
@@ -120,11 +120,13 @@ class Known:
             yield told
 
 
-async def _events(visit: Visit[House], following: Follower, known: Known) -> AsyncIterator[bytes]:
+async def _events(
+    visit: Visit[ReviewContext], following: Follower, known: DurableTail
+) -> AsyncIterator[bytes]:
     house = visit.house
     house.streams += 1
     try:
-        for message in await run_in_threadpool(_messages, known.more(), MOST_BEHIND):
+        for message in await run_in_threadpool(_messages, known.more(), MAX_BEHIND):
             yield message
         yield b"event: here\ndata: {}\n\n"
         waited = 0.0

@@ -14,12 +14,12 @@ from controller.audit.read.heads import first_head
 from controller.audit.text import format_time
 from controller.audit.witness import COSIGNED
 from controller.errors import UsageProblem, printable
-from controller.screens.common.access import NotHere, Visit
-from controller.screens.review.source import House, asked, looking
+from controller.screens.common.access import PageNotFound, Visit
+from controller.screens.review.source import ReviewContext, open_index, recorded_look
 from controller.screens.review.view import charts, queries
 from controller.screens.review.view.filters import number_of
 from controller.screens.review.view.record_reader import read_back
-from controller.screens.review.view.report import Pace, last_day, report
+from controller.screens.review.view.report import PaceFigures, last_day, report
 from controller.screens.review.view.search import ends
 from controller.screens.review.view.timeline import clock_of, day_of, problem_words, stamp, timeline
 from controller.screens.review.web.rounds import LINES
@@ -32,11 +32,11 @@ _SHOWN: Final = 20
 # --- problems ---------------------------------------------------------------------------------
 
 
-def problems(visit: Visit[House]) -> Response:
+def problems(visit: Visit[ReviewContext]) -> Response:
     before = number_of("before", visit.query["before"]) if "before" in visit.query else None
     what = visit.query.get("what")
     house = visit.house
-    with looking(visit, "problems", what or "all") as db:
+    with recorded_look(visit, "problems", what or "all") as db:
         names = queries.problem_names(db)
         if what is not None and what not in dict(names):
             allowed = ", ".join(name for name, _ in names) or "there are none"
@@ -67,10 +67,10 @@ def problems(visit: Visit[House]) -> Response:
 # --- any record -------------------------------------------------------------------------------
 
 
-def records(visit: Visit[House]) -> Response:
+def records(visit: Visit[ReviewContext]) -> Response:
     """Records one after the other, from any on; without a number the last ones."""
     house = visit.house
-    with asked(visit) as db:
+    with open_index(visit) as db:
         first, last = queries.first_seq(db), queries.last_seq(db)
     since = max(first, last - ROWS + 1)
     try:
@@ -80,7 +80,7 @@ def records(visit: Visit[House]) -> Response:
             raise UsageProblem("from", f"there is no record {since}", f"{first} to {last}")
     except UsageProblem as problem:
         return _again(visit, "records", problem, _typed(visit))
-    with looking(visit, "records", f"{since} to {min(last, since + ROWS - 1)}") as db:
+    with recorded_look(visit, "records", f"{since} to {min(last, since + ROWS - 1)}") as db:
         lying = queries.lying(db, since, last, ROWS)
         span = lying[0].place.seq, lying[-1].place.seq
         table = house.table_at(db, since)
@@ -103,13 +103,13 @@ def records(visit: Visit[House]) -> Response:
     )
 
 
-def record(visit: Visit[House]) -> Response:
+def record(visit: Visit[ReviewContext]) -> Response:
     """To where a record is shown: in its round, or among those beside it."""
     seq = number_of("record", str(visit.path["seq"]))
-    with asked(visit) as db:
+    with open_index(visit) as db:
         first, last = queries.first_seq(db), queries.last_seq(db)
         if not first <= seq <= last:
-            raise NotHere("record", f"there is no record {seq}", f"{first} to {last}")
+            raise PageNotFound("record", f"there is no record {seq}", f"{first} to {last}")
         number = queries.round_at(db, seq)
         if not number:
             return visit.house.to(f"/records?from={max(first, seq - 10)}#s{seq}")
@@ -121,9 +121,9 @@ def record(visit: Visit[House]) -> Response:
 # --- pace -------------------------------------------------------------------------------------
 
 
-def pace(visit: Visit[House]) -> Response:
+def pace(visit: Visit[ReviewContext]) -> Response:
     house, query = visit.house, visit.query
-    with asked(visit) as db:
+    with open_index(visit) as db:
         day = last_day(db)
     try:
         since = parse_time("from", query["from"]) if "from" in query else day[0]
@@ -133,7 +133,7 @@ def pace(visit: Visit[House]) -> Response:
     except UsageProblem as problem:
         typed = {"since": stamp(day[0])[:19], "until": "", **_typed(visit)}
         return _again(visit, "report", problem, typed)
-    with looking(visit, "report", f"{format_time(since)} to {format_time(until)}") as db:
+    with recorded_look(visit, "report", f"{format_time(since)} to {format_time(until)}") as db:
         made = report(db, since, until, house.games(db), lambda utc: format_time(utc)[:16])
     t = house.pages.texts
     wrong = [(problem_words(name), float(count)) for name, count in made.problems]
@@ -155,27 +155,27 @@ def pace(visit: Visit[House]) -> Response:
     )
 
 
-def _typed(visit: Visit[House]) -> dict[str, str]:
+def _typed(visit: Visit[ReviewContext]) -> dict[str, str]:
     fields = (("since", "from"), ("until", "to"))
     return {name: visit.query[field] for name, field in fields if field in visit.query}
 
 
 def _again(
-    visit: Visit[House], name: str, wrong: UsageProblem, typed: Mapping[str, str]
+    visit: Visit[ReviewContext], name: str, wrong: UsageProblem, typed: Mapping[str, str]
 ) -> Response:
     """The form alone, with what was typed: nothing of the record is looked at."""
     page = f"review/{name}.html"
     return visit.house.page(visit, page, status=400, wrong=wrong, **typed)
 
 
-def _paces(found: tuple[Pace, ...]) -> list[tuple[str, float]]:
+def _paces(found: tuple[PaceFigures, ...]) -> list[tuple[str, float]]:
     return [(one.name or "-", one.an_hour) for one in found]
 
 
 # --- the whole record -------------------------------------------------------------------------
 
 
-def verify_page(visit: Visit[House]) -> Response:
+def verify_page(visit: Visit[ReviewContext]) -> Response:
     house = visit.house
     run = house.checking.run
     return house.page(
@@ -187,16 +187,16 @@ def verify_page(visit: Visit[House]) -> Response:
     )
 
 
-def verify_start(visit: Visit[House]) -> Response:
+def verify_start(visit: Visit[ReviewContext]) -> Response:
     visit.house.source.look(visit.who, "review verify", "all")
     visit.house.checking.start(visit.who)
     return visit.house.to("/verify")
 
 
-def about(visit: Visit[House]) -> Response:
+def about(visit: Visit[ReviewContext]) -> Response:
     house = visit.house
     record = house.source.record
-    with looking(visit, "about", "the record") as db:
+    with recorded_look(visit, "about", "the record") as db:
         first, last = queries.first_seq(db), queries.last_seq(db)
         table = house.table_at(db, last)
         rounds = ends(db)

@@ -15,8 +15,14 @@ from controller.audit.index import RoundRow
 from controller.errors import UsageProblem
 from controller.procedure.prompts import WHAT
 from controller.publish import EVENTS as HAPPENING_WORDS
-from controller.screens.common.access import NotHere, Visit
-from controller.screens.review.source import House, Table, asked, looking, no_round
+from controller.screens.common.access import PageNotFound, Visit
+from controller.screens.review.source import (
+    ReviewContext,
+    TableInfo,
+    open_index,
+    recorded_look,
+    round_not_found,
+)
 from controller.screens.review.view import queries, replay_state
 from controller.screens.review.view.filters import (
     BEFORE,
@@ -27,13 +33,13 @@ from controller.screens.review.view.filters import (
     number_of,
     typed,
 )
-from controller.screens.review.view.queries import Lying
+from controller.screens.review.view.queries import RecordLocation
 from controller.screens.review.view.record_reader import read_back
-from controller.screens.review.view.replay import Replay, replay_of
+from controller.screens.review.view.replay import RoundReplay, replay_of
 from controller.screens.review.view.rounds import bet_lines, round_line
 from controller.screens.review.view.search import ends, newest
-from controller.screens.review.view.timeline import Line, timeline
-from controller.screens.review.view.verdict import verified
+from controller.screens.review.view.timeline import TimelineLine, timeline
+from controller.screens.review.view.verdict import check_round
 
 ROWS: Final = 50
 LINES: Final = 500
@@ -43,16 +49,16 @@ FRAMES: Final = 4_000
 _MOST_SEQ: Final = 10**18 - 1
 
 
-def start(visit: Visit[House]) -> Response:
+def start(visit: Visit[ReviewContext]) -> Response:
     return visit.house.to("/rounds")
 
 
-def rounds(visit: Visit[House]) -> Response:
+def rounds(visit: Visit[ReviewContext]) -> Response:
     """The list, the newest first."""
     query = visit.query
     before = number_of(BEFORE, query[BEFORE]) if BEFORE in query else None
     house = visit.house
-    with asked(visit) as db:
+    with open_index(visit) as db:
         table = house.table_at(db, queries.last_seq(db))
     try:
         filters = filters_of(query, table.money)
@@ -60,7 +66,7 @@ def rounds(visit: Visit[House]) -> Response:
         if problem.where not in FIELDS:
             raise
         return _list(house, visit, typed(query), wrong=problem)
-    with looking(visit, "list", str(filters)) as db:
+    with recorded_look(visit, "list", str(filters)) as db:
         found = newest(db, filters.wanted, before, ROWS)
         dealers, people = queries.names(db)
         problems = queries.problems_of(db, found.rounds)
@@ -81,8 +87,8 @@ def rounds(visit: Visit[House]) -> Response:
 
 
 def _list(
-    house: House,
-    visit: Visit[House],
+    house: ReviewContext,
+    visit: Visit[ReviewContext],
     filters: Filters,
     *,
     wrong: UsageProblem | None = None,
@@ -105,19 +111,19 @@ class _Shown(Struct, frozen=True):
     """A round read from the record."""
 
     round: RoundRow
-    table: Table
-    lying: list[Lying]
+    table: TableInfo
+    lying: list[RecordLocation]
     records: list[Record]
-    lines: list[Line]
+    lines: list[TimelineLine]
     more: int
     """The record to go on from; 0: there are no more."""
 
 
-def round_page(visit: Visit[House]) -> Response:
+def round_page(visit: Visit[ReviewContext]) -> Response:
     number = number_of("round", str(visit.path["round"]))
     house = visit.house
     since = number_of("from", visit.query["from"]) if "from" in visit.query else 0
-    with looking(visit, "round", f"round {number}") as db:
+    with recorded_look(visit, "round", f"round {number}") as db:
         shown = _read(house, db, number, since, LINES)
         found, money = shown.round, shown.table.money
         span = found.first_seq, found.last_seq
@@ -142,11 +148,11 @@ def round_page(visit: Visit[House]) -> Response:
     )
 
 
-def _read(house: House, db: apsw.Connection, number: int, since: int, most: int) -> _Shown:
+def _read(house: ReviewContext, db: apsw.Connection, number: int, since: int, most: int) -> _Shown:
     """A round from record `since` on. NotHere, RecordProblem."""
     found = queries.round_of(db, number)
     if found is None:
-        raise no_round(house, number)
+        raise round_not_found(house, number)
     first = max(since, found.first_seq)
     if first > found.last_seq:
         what = f"record {since} comes after round {number}"
@@ -165,11 +171,11 @@ def _read(house: House, db: apsw.Connection, number: int, since: int, most: int)
 # --- replay -----------------------------------------------------------------------------------
 
 
-def replay_page(visit: Visit[House]) -> Response:
+def replay_page(visit: Visit[ReviewContext]) -> Response:
     """The felt after one record, which the address names; a script goes through all of them."""
     number = number_of("round", str(visit.path["round"]))
     at = number_of("at", visit.query["at"], _MOST_SEQ) if "at" in visit.query else 0
-    with looking(visit, "replay", f"round {number}") as db:
+    with recorded_look(visit, "replay", f"round {number}") as db:
         shown, made = _replayed(visit.house, db, number)
         older, newer = queries.beside(db, number)
     index = _frame(made, at)
@@ -192,25 +198,25 @@ def replay_page(visit: Visit[House]) -> Response:
     )
 
 
-def replay_json(visit: Visit[House]) -> Response:
+def replay_json(visit: Visit[ReviewContext]) -> Response:
     number = number_of("round", str(visit.path["round"]))
-    with looking(visit, "replay", f"round {number}, as data") as db:
+    with recorded_look(visit, "replay", f"round {number}, as data") as db:
         _, made = _replayed(visit.house, db, number)
     return Response(msgspec.json.encode(made), media_type="application/json")
 
 
-def _replayed(house: House, db: apsw.Connection, number: int) -> tuple[_Shown, Replay]:
+def _replayed(house: ReviewContext, db: apsw.Connection, number: int) -> tuple[_Shown, RoundReplay]:
     shown = _read(house, db, number, 0, FRAMES)
     place = shown.lying[0].place
     begins = house.standings.before(place.segment, place.offset)
     states = replay_state.states(begins, shown.records)
     made = replay_of(number, shown.lines, states, shown.table.money, shown.table.seats)
     if not made.frames:
-        raise NotHere("round", f"round {number} has nothing to play", "another round")
+        raise PageNotFound("round", f"round {number} has nothing to play", "another round")
     return shown, made
 
 
-def _frame(made: Replay, seq: int) -> int:
+def _frame(made: RoundReplay, seq: int) -> int:
     """The frame of a record, or the last one before it."""
     found = 0
     for index, frame in enumerate(made.frames):
@@ -222,19 +228,21 @@ def _frame(made: Replay, seq: int) -> int:
 # --- verify -----------------------------------------------------------------------------------
 
 
-def verify_round(visit: Visit[House]) -> Response:
+def verify_round(visit: Visit[ReviewContext]) -> Response:
     number = number_of("round", str(visit.path["round"]))
     wants = _wants(visit.form.get("as", "page"))
     house = visit.house
-    with looking(visit, "verify" if wants == "page" else "proof", f"round {number}") as db:
+    with recorded_look(visit, "verify" if wants == "page" else "proof", f"round {number}") as db:
         found = queries.round_of(db, number)
         if found is None:
-            raise no_round(house, number)
+            raise round_not_found(house, number)
         table = house.table_at(db, found.first_seq)
-    verdict = verified(house.source.record, found, house.table_key)
+    verdict = check_round(house.source.record, found, house.table_key)
     if wants == "proof":
         if not verdict.proof:
-            raise NotHere("proof", f"there is none of round {number}", "a round that is signed")
+            raise PageNotFound(
+                "proof", f"there is none of round {number}", "a round that is signed"
+            )
         return download(verdict.proof.encode(), f"round-{number}-proof.json", "application/json")
     return house.page(
         visit,

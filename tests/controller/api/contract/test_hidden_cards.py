@@ -78,7 +78,7 @@ async def _play(folder: Path, game: str, cards: list[Card], seed: int) -> Heard:
         random = Random(seed)
         robot = Robot(at.room, ApiScreen(at, screen), Whims(random), cards=lambda: names)
         _listen(at, hears)
-        with at.api.looking.telling(lambda: hears(at.api.looking.now().body)):
+        with at.api.views.subscribe(lambda: hears(at.api.views.now().body)):
             while not _over(at):
                 if at.state.hole and random.random() < 0.3:
                     # Before their time, which tells nothing either.

@@ -7,7 +7,14 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import asdict, replace
 
-from controller.api.contract.view import Named, PromptShown, Stands, View, dealer_of, view_of
+from controller.api.contract.view import (
+    PromptShown,
+    TableIdentity,
+    View,
+    ViewInput,
+    dealer_of,
+    view_of,
+)
 from controller.api.service.views import named
 from controller.audit.errors import RetryLater
 from controller.people import NO_SIGN_INS, SignInSession
@@ -21,12 +28,12 @@ from tests.support.api.at_api import asked, at_api, run
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.simulated_table import NOON
 
-BJ = Named("bj-1", "classic", "Blackjack")
+BJ = TableIdentity("bj-1", "classic", "Blackjack")
 PAY = Prompt(Tell.PAY, seat=2, hand=0, place="main", why="dealer_busts", stake=1000, amount=1000)
 
 
-def stands(shown: TableDisplay) -> Stands:
-    return Stands(shown, None, (), "", False, 7, "synced")
+def stands(shown: TableDisplay) -> ViewInput:
+    return ViewInput(shown, None, (), "", False, 7, "synced")
 
 
 def test_a_prompt_says_what_the_dealer_reads() -> None:
@@ -80,7 +87,7 @@ def test_a_view_is_read_back_as_it_was(tmp_path: Path) -> None:
         async with at_api(tmp_path) as at:
             screen = await at.dealing()
             await at.to_step(screen, Step.DEALING)
-            seen = at.api.looking.now()
+            seen = at.api.views.now()
             assert msgspec.json.decode(seen.body, type=View) == seen.view
             assert await screen.table() == seen.view
             assert seen.view.state.step is at.state.step
@@ -94,16 +101,16 @@ def test_it_is_made_once_for_each_change(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_api(tmp_path) as at:
             screens = [await at.client.open(f"watcher-{number}") for number in range(3)]
-            first = at.api.looking.now()
+            first = at.api.views.now()
             bodies = []
             for screen in screens:
                 headers = {"Authorization": f"Bearer {screen._token}"}
                 response = await asked(at, "GET", "/api/v1/table", headers=headers)
                 bodies.append(response.content)
             assert bodies == [first.body] * 3
-            assert at.api.looking.now() is first
+            assert at.api.views.now() is first
             await at.dealing()
-            assert at.api.looking.now() is not first
+            assert at.api.views.now() is not first
 
     run(main())
 
@@ -114,7 +121,7 @@ def test_a_device_that_goes_is_seen_though_nothing_is_recorded(tmp_path: Path) -
             at.room.book.refusing = RetryLater("record", "no room on the disk", "make room")
             assert at.room.station is not None
             at.room.station.hand(Plug(connected=False))
-            await until(lambda: at.api.looking.now().view.devices[2].state != "ready", 30)
+            await until(lambda: at.api.views.now().view.devices[2].state != "ready", 30)
 
     run(main())
 

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from starlette.requests import Request
 
-from controller.api.http.access import LOOPBACK, turned_away
-from controller.api.http.routes import CALLS, PREFIX
+from controller.api.http.access import LOOPBACK, access_problem
+from controller.api.http.routes import PREFIX, ROUTES
 from tests.support.api.at_api import AtApi, asked, at_api, run
 from tests.support.api.at_port import at_port
 
@@ -23,7 +23,7 @@ def request(**headers: str) -> Request:
 
 @pytest.mark.parametrize("host", [*LOOPBACK, *(f"{one}:8021" for one in LOOPBACK), "LocalHost"])
 def test_names_of_the_loopback(host: str) -> None:
-    assert turned_away(request(host=host), over_tcp=True) is None
+    assert access_problem(request(host=host), over_tcp=True) is None
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_names_of_the_loopback(host: str) -> None:
     ],
 )
 def test_a_name_that_somebody_points_at_the_loopback(host: str) -> None:
-    problem = turned_away(request(host=host), over_tcp=True)
+    problem = access_problem(request(host=host), over_tcp=True)
     assert problem is not None
     assert (problem.status, problem.body.code) == (403, "no_host")
-    assert turned_away(request(), over_tcp=True) is not None
+    assert access_problem(request(), over_tcp=True) is not None
     # Over a unix socket no browser comes, and programs call it as they like.
-    assert turned_away(request(host=host), over_tcp=False) is None
+    assert access_problem(request(host=host), over_tcp=False) is None
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_name_that_somebody_points_at_the_loopback(host: str) -> None:
 )
 def test_pages_from_elsewhere(origin: str, comes_in: bool) -> None:
     for over_tcp in (True, False):
-        problem = turned_away(request(host="localhost:8021", origin=origin), over_tcp=over_tcp)
+        problem = access_problem(request(host="localhost:8021", origin=origin), over_tcp=over_tcp)
         assert (problem is None) is comes_in
         if problem is not None:
             assert (problem.status, problem.body.code) == (403, "other_origin")
@@ -119,7 +119,7 @@ def test_methods_and_paths_that_are_not_there(tmp_path: Path) -> None:
 
 async def _paths(at: AtApi) -> None:
     by_path: dict[str, set[str]] = {}
-    for call in CALLS:
+    for call in ROUTES:
         by_path.setdefault(call.path, set()).add(call.method)
     for path, methods in by_path.items():
         for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
@@ -141,7 +141,7 @@ def test_a_fault_of_ours_tells_engineers_and_nobody_else(
             def broken() -> None:
                 raise AssertionError("the ace of spades")
 
-            monkeypatch.setattr(at.api.looking, "health", broken)
+            monkeypatch.setattr(at.api.views, "health", broken)
             response = await asked(at, "GET", "/api/v1/health")
             assert error(response) == (500, "fault")
             assert "ace" not in response.text

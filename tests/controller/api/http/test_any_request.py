@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from controller.api.http.routes import CALLS, PREFIX
+from controller.api.http.routes import PREFIX, ROUTES
 from controller.procedure.model.state import Step
 from controller.table.loop.acts import NAMES
 from hil.table.robots.api_client import bearer
@@ -19,7 +19,7 @@ from tests.support.api.at_api import FIRST, SECOND, at_api, run
 from tests.support.api.deeds import FIELDS
 from tests.support.api.fits import Schemas
 
-PATHS = [PREFIX + call.path for call in CALLS if call.method == "POST"]
+PATHS = [PREFIX + call.path for call in ROUTES if call.method == "POST"]
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=6) | st.floats()
 values = scalars | st.lists(scalars, max_size=2) | st.dictionaries(st.text(max_size=4), scalars)
 names = st.sampled_from(

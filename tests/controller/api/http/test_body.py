@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from controller.api.contract.errors import Problem
 from controller.api.contract.messages import OpenScreen
-from controller.api.http import PATIENCE, read_as, read_object
-from controller.api.http.body import DEEPEST, MOST
+from controller.api.http import BODY_TIMEOUT, read_as, read_object
+from controller.api.http.body import MAX_BYTES, MAX_DEPTH
 from tests.support.api.at_api import AtApi, asked, at_api, run
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -41,7 +41,7 @@ def depth(value: Any) -> int:
 def test_objects_are_read_as_they_were_written(value: dict[str, Any]) -> None:
     for ascii_only in (True, False):
         data = json.dumps(value, ensure_ascii=ascii_only).encode()
-        if depth(value) <= DEEPEST:
+        if depth(value) <= MAX_DEPTH:
             assert read_object(data) == value
         else:
             with pytest.raises(Problem):
@@ -80,7 +80,7 @@ def test_what_is_said_twice_is_turned_away(value: dict[str, Any], data: st.DataO
     """A reader that takes the last one would see what one that takes the first does not."""
     name = data.draw(st.sampled_from(sorted(value)))
     written = json.dumps(value)[:-1] + f", {json.dumps(name)}: 0}}"
-    deep = f'{{"x": [{written}]}}' if depth(value) < DEEPEST - 2 else written
+    deep = f'{{"x": [{written}]}}' if depth(value) < MAX_DEPTH - 2 else written
     for text in (written, deep):
         with pytest.raises(Problem, match="no_json"):
             read_object(text.encode())
@@ -90,10 +90,10 @@ def test_what_is_said_twice_is_turned_away(value: dict[str, Any], data: st.DataO
 def test_deep_nesting_costs_nothing(pair: str) -> None:
     """As much of it as fits, which is far beyond what a reader can go into."""
     opening = pair[0] if pair == "[]" else '{"a":'
-    deep = (opening * (MOST // len(opening))).encode()
+    deep = (opening * (MAX_BYTES // len(opening))).encode()
     with pytest.raises(Problem) as caught:
         read_object(deep)
-    assert f"nested deeper than {DEEPEST}" in caught.value.body.what
+    assert f"nested deeper than {MAX_DEPTH}" in caught.value.body.what
     inside = json.dumps({"text": opening * 100 + '\\"' + opening}).encode()
     assert read_object(inside)
 
@@ -154,14 +154,14 @@ def test_how_long_a_body_may_be(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with at_api(tmp_path, adopted=False) as at:
-            fits = SCREEN + b" " * (MOST - len(SCREEN))
+            fits = SCREEN + b" " * (MAX_BYTES - len(SCREEN))
             assert await sent(at, fits) == (201, "")
             assert await sent(at, fits + b" ") == (413, "too_long")
-            assert await sent(at, SCREEN, content_length=str(MOST + 1)) == (413, "too_long")
+            assert await sent(at, SCREEN, content_length=str(MAX_BYTES + 1)) == (413, "too_long")
             assert await sent(at, SCREEN, content_length="9" * 40) == (413, "too_long")
             assert await sent(at, SCREEN, content_length="-1") == (413, "too_long")
             # One that does not say how long it is.
-            assert await sent(at, pieces(MOST * 100, 1000)) == (413, "too_long")
+            assert await sent(at, pieces(MAX_BYTES * 100, 1000)) == (413, "too_long")
 
     run(main())
 
@@ -169,7 +169,7 @@ def test_how_long_a_body_may_be(tmp_path: Path) -> None:
 def test_a_body_that_does_not_come(tmp_path: Path) -> None:
     async def slow() -> AsyncIterator[bytes]:
         yield b'{"name"'
-        await asyncio.sleep(PATIENCE + 1)
+        await asyncio.sleep(BODY_TIMEOUT + 1)
         yield b': "dealer"}'
 
     async def main() -> None:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from controller.api.contract.errors import Problem, told
+from controller.api.contract.errors import Problem, problem_handler
 from controller.api.http import body as bodies
 from controller.daemon import Server
 
@@ -30,7 +30,7 @@ async def _read(request: Request) -> Response:
 @asynccontextmanager
 async def served() -> AsyncIterator[tuple[str, int]]:
     app = Starlette(
-        routes=[Route("/", _read, methods=["POST"])], exception_handlers={Problem: told}
+        routes=[Route("/", _read, methods=["POST"])], exception_handlers={Problem: problem_handler}
     )
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -65,7 +65,7 @@ def asked(*parts: bytes) -> bytes:
     return asyncio.run(main())
 
 
-@pytest.mark.parametrize("size", [bodies.MOST + 1, MIB, 5 * MIB, 15 * MIB])
+@pytest.mark.parametrize("size", [bodies.MAX_BYTES + 1, MIB, 5 * MIB, 15 * MIB])
 def test_who_sends_too_much_reads_why_it_is_not_taken(size: int) -> None:
     answer = asked(HEAD + b"Content-Length: %d\r\n\r\n" % size, bytes(size))
     assert answer.startswith(b"HTTP/1.1 413 ")
@@ -90,7 +90,7 @@ def test_who_never_sends_it_is_answered_soon(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_who_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "MOST_DROPPED", MIB)
+    monkeypatch.setattr(bodies, "MAX_DROPPED_BYTES", MIB)
     monkeypatch.setattr(bodies, "LINGER", PATIENCE)
 
     def endless(place: tuple[str, int]) -> bool:
@@ -110,7 +110,7 @@ def test_who_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_that_is_there_whole_at_once_is_told_too() -> None:
     """Nothing comes after it: what is dropped is what has come already."""
-    body = bytes(bodies.MOST + 1)
+    body = bytes(bodies.MAX_BYTES + 1)
     head = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
     answer = asked(head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
     assert answer.startswith(b"HTTP/1.1 413 ")

@@ -15,7 +15,7 @@ import pytest
 from controller.api.contract.errors import DENIED
 from controller.api.contract.view import EFFECTS, StateShown
 from controller.api.http.openapi import ABOUT, WORDS, document, document_bytes, errors_of
-from controller.api.http.routes import CALLS, PREFIX
+from controller.api.http.routes import PREFIX, ROUTES
 from controller.procedure.model import effects
 from controller.procedure.model.state import State, Step
 from controller.table.loop import BadAct, kind_of
@@ -43,7 +43,7 @@ def _fits(template: str, path: str) -> bool:
 
 def test_each_call_is_in_it_and_nothing_else() -> None:
     said = {(method.upper(), path) for path, one in DOCUMENT["paths"].items() for method in one}
-    assert said == {(call.method, PREFIX + call.path) for call in CALLS}
+    assert said == {(call.method, PREFIX + call.path) for call in ROUTES}
     names = [one["operationId"] for path in DOCUMENT["paths"].values() for one in path.values()]
     assert len(set(names)) == len(names)
     assert PREFIX == PREFIX_OF_CLIENT
@@ -57,7 +57,7 @@ def test_the_application_has_the_same_routes(tmp_path: Path) -> None:
                 for route in at.app.routes
                 for method in route.methods  # type: ignore[attr-defined]
             }
-            assert routes == {(call.method, PREFIX + call.path) for call in CALLS}
+            assert routes == {(call.method, PREFIX + call.path) for call in ROUTES}
 
     run(main())
 
@@ -84,7 +84,7 @@ def _refs(value: Any) -> list[str]:
 
 
 def test_errors_are_those_that_there_are() -> None:
-    for call in CALLS:
+    for call in ROUTES:
         assert set(errors_of(call)) <= set(WORDS)
         responses = operation(call.method, PREFIX + call.path)["responses"]
         assert {int(one) for one in responses} == {call.status, *errors_of(call)}
@@ -172,7 +172,7 @@ def test_all_that_is_answered_is_what_the_document_says(tmp_path: Path) -> None:
         assert faults == [], (method, path, status)
     names = {name for name, _ in called}
     # A stream that goes on is looked at where there is a port.
-    assert names == {call.name for call in CALLS} - {"stream"}
+    assert names == {call.name for call in ROUTES} - {"stream"}
     assert {status for _, status in called} >= {200, 201, 400, 401, 403, 404, 409}
 
 

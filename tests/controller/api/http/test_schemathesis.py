@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from controller.api.http.routes import CALLS, PREFIX
+from controller.api.http.routes import PREFIX, ROUTES
 from controller.config import load_table
 from tests.support.daemon.rig import free_port, furnished, served
 
@@ -33,7 +33,7 @@ CHECKS: Final = [
     content_type_conformance,
     response_schema_conformance,
 ]
-ASKED: Final = [call for call in CALLS if not call.streams]
+ASKED: Final = [call for call in ROUTES if not call.streams]
 
 
 @contextmanager

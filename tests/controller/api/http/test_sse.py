@@ -12,7 +12,7 @@ import pytest
 
 from controller.api.contract.view import View
 from controller.api.http import HEARTBEAT, sse
-from controller.api.http.sse import MOST_OF_ONE, STUCK
+from controller.api.http.sse import MAX_STREAMS_OF_SCREEN, SEND_TIMEOUT
 from controller.audit.format.records import CONTROLLER, RecordEntry
 from hil.table.robots import Screen, Unreachable
 from hil.table.robots.api_client import NoScreen, TooMuch
@@ -157,7 +157,7 @@ def test_a_slow_reader_skips_and_delays_nobody(tmp_path: Path) -> None:
                 loop = asyncio.get_running_loop()
                 began = loop.time()
                 seq = max([await note(port, "x" * 50) for _ in range(600)])
-                assert loop.time() - began < STUCK
+                assert loop.time() - began < SEND_TIMEOUT
                 await until(lambda: reader.views[-1].record.seq == seq, 1)
                 assert len(reader.views) > 500
                 text = await read(made, b"id: %d\n" % seq)
@@ -179,7 +179,7 @@ def test_a_reader_that_stopped_reading_is_left(tmp_path: Path) -> None:
                 for _ in range(400):
                     await note(port)
                 assert len(port.at.api.streams) == 1
-                await asyncio.sleep(STUCK + 2)
+                await asyncio.sleep(SEND_TIMEOUT + 2)
                 assert len(port.at.api.streams) == 0
                 await note(port)
 
@@ -193,7 +193,7 @@ def test_a_reader_that_goes_leaves_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_port(tmp_path) as (port, client):
             screen = await client.open("dealer")
-            for _ in range(3 * MOST_OF_ONE):
+            for _ in range(3 * MAX_STREAMS_OF_SCREEN):
                 async with raw(port, screen) as made:
                     await read(made, b"\n\n")
                     assert len(port.at.api.streams) == 1
@@ -234,12 +234,12 @@ def test_how_many_streams_there_may_be(tmp_path: Path, monkeypatch: pytest.Monke
     async def main() -> None:
         async with at_port(tmp_path) as (port, client):
             first, second = await client.open("first"), await client.open("second")
-            readers = [Reader(first) for _ in range(MOST_OF_ONE)]
+            readers = [Reader(first) for _ in range(MAX_STREAMS_OF_SCREEN)]
             await until(lambda: all(reader.views for reader in readers))
             with pytest.raises(TooMuch, match="streams_full"):
                 await anext(first.stream(patience=0))
             await anext(second.stream(patience=0))
-            monkeypatch.setattr(sse, "MOST", MOST_OF_ONE)
+            monkeypatch.setattr(sse, "MAX_STREAMS", MAX_STREAMS_OF_SCREEN)
             with pytest.raises(TooMuch, match="streams_full"):
                 await anext(second.stream(patience=0))
             port.at.served.stopping.set()

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from controller.api.service import Doing
+from controller.api.service import ShieldedTasks
 from controller.audit.errors import RetryLater as RecordFull
 from controller.procedure.model import events
 from controller.procedure.model.state import Step
@@ -114,7 +114,7 @@ def test_whoever_goes_away_has_acted_all_the_same(tmp_path: Path) -> None:
                 call.cancel()
             await asyncio.wait(calls)
             assert all(call.cancelled() for call in calls)
-            await until(lambda: len(at.api.doing) == 0, 10)
+            await until(lambda: len(at.api.tasks) == 0, 10)
             assert len(at.room.records("refusal")) == 3
 
     run(main())
@@ -126,7 +126,7 @@ def test_a_record_that_does_not_answer(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_api(tmp_path) as at:
             screen = await at.dealing()
-            at.api.doing = Doing(1.0)
+            at.api.tasks = ShieldedTasks(1.0)
             at.room.book.slow = 2.0
             with pytest.raises(Stopped) as caught:
                 await screen.act("CheckHole")

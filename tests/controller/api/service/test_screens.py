@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from controller.api.contract.errors import Problem
-from controller.api.service import Screens
-from controller.api.service.screens import IDLE, MOST, SPARE
+from controller.api.service import ScreenRegistry
+from controller.api.service.screens import IDLE_TIMEOUT, MAX_SCREENS, MIN_IDLE
 from controller.people import act_of
 from controller.procedure.model.events import RoundVoided
 from hil.table.robots.api_client import BadRequest
@@ -23,9 +23,9 @@ class Clock:
         return self.at
 
 
-def screens() -> tuple[Screens, Clock]:
+def screens() -> tuple[ScreenRegistry, Clock]:
     clock = Clock()
-    return Screens(clock), clock
+    return ScreenRegistry(clock), clock
 
 
 def test_a_token_opens_its_screen_and_nothing_else_does() -> None:
@@ -67,11 +67,11 @@ def test_names_are_told_apart() -> None:
 def test_a_screen_that_asks_for_nothing_ends() -> None:
     every, clock = screens()
     token, _ = every.open("dealer")
-    clock.at += IDLE - 1
+    clock.at += IDLE_TIMEOUT - 1
     every.find(token)
-    clock.at += IDLE - 1
+    clock.at += IDLE_TIMEOUT - 1
     every.find(token)
-    clock.at += IDLE
+    clock.at += IDLE_TIMEOUT
     with pytest.raises(Problem):
         every.find(token)
     assert len(every) == 0
@@ -81,10 +81,10 @@ def test_a_screen_with_a_stream_is_in_use() -> None:
     every, clock = screens()
     token, screen = every.open("dealer")
     with every.streaming(screen):
-        clock.at += 10 * IDLE
+        clock.at += 10 * IDLE_TIMEOUT
         assert every.find(token) is screen
-        clock.at += 10 * IDLE
-    clock.at += IDLE - 1
+        clock.at += 10 * IDLE_TIMEOUT
+    clock.at += IDLE_TIMEOUT - 1
     assert every.find(token) is screen
 
 
@@ -92,19 +92,19 @@ def test_how_many_there_may_be() -> None:
     """Where there is no room, the one goes that only watched, and that was not used for longest."""
     every, clock = screens()
     tokens = []
-    for number in range(MOST):
+    for number in range(MAX_SCREENS):
         token, screen = every.open("dealer")
         if number == 0:
             screen.badges["dealer"] = "D-17"
         tokens.append(token)
-        clock.at += SPARE / (2 * MOST)
+        clock.at += MIN_IDLE / (2 * MAX_SCREENS)
     with pytest.raises(Problem) as caught:
         every.open("one-more")
-    assert (caught.value.status, caught.value.body.wait) == (429, round(SPARE))
-    clock.at += SPARE
+    assert (caught.value.status, caught.value.body.wait) == (429, round(MIN_IDLE))
+    clock.at += MIN_IDLE
     every.find(tokens[1])
     every.open("one-more")
-    assert len(every) == MOST
+    assert len(every) == MAX_SCREENS
     for at, token in enumerate(tokens):
         if at == 2:
             with pytest.raises(Problem):

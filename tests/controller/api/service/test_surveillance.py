@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller.api.service.surveillance import EVERY, LOOKS, PATIENCE
+from controller.api.service.surveillance import INTERVAL, LOOKS, RECORD_TIMEOUT
 from controller.audit.errors import RetryLater as RecordFull
 from controller.audit.format.records import RecordEntry
 from hil.table.robots import Api, Screen, Unreachable
@@ -57,7 +57,7 @@ def test_a_minute_s_looks_at_one_screen_are_one(tmp_path: Path) -> None:
             assert len(looks(at)) == 1
             await other.table()
             assert [one["screen"] for one in looks(at)] == ["watch", "other"]
-            while asyncio.get_running_loop().time() - began < EVERY - 1:
+            while asyncio.get_running_loop().time() - began < INTERVAL - 1:
                 await screen.table()
                 await asyncio.sleep(5)
             assert len(looks(at)) == 2
@@ -77,7 +77,7 @@ def test_a_stream_is_a_look_when_it_begins(tmp_path: Path) -> None:
                 assert [one["at"] for one in looks(port.at)] == ["stream"]
                 assert view.record.seq >= port.at.room.records("person")[-1].seq
             port.at.room.book.refusing = RecordFull("record", "no room on the disk", "make room")
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(INTERVAL)
             async with aclosing(screen.stream(patience=0)) as views:
                 with pytest.raises(Unreachable, match="no room on the disk"):
                     await anext(views)
@@ -141,7 +141,7 @@ def test_a_disk_that_stalls_holds_up_only_who_is_to_be_recorded(
                 assert not (await one.table()).stopped
             assert loop.time() - began < 2
             answers = await asyncio.gather(*looking, return_exceptions=True)
-            assert loop.time() - began < PATIENCE + 2
+            assert loop.time() - began < RECORD_TIMEOUT + 2
             assert all("nothing was recorded within 10 s" in str(one) for one in answers), answers
             slow = await nobody.table()
             assert (slow.stopped, slow.soon) == ("the record is slow: wait", True)

@@ -20,14 +20,14 @@ from playwright.async_api import Browser
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.state import WAITING
 from controller.rules.irregularities import FIXED, Irregularity
-from controller.screens.common.sessions import Looks
+from controller.screens.common.sessions import Appearance
 from controller.screens.console.view import console_of
 from tests.support.screens.browser.checked import barred, too_small, wrong_with
 from tests.support.screens.browser.designed import Designed, designed, drawn, named
 from tests.support.screens.browser.page import SIZES, chromium
 from tests.support.screens.console.shown_at import TEXTS, view_at
 
-THEMES: Final = (Looks(theme="dark"), Looks(theme="light", suits="four"))
+THEMES: Final = (Appearance(theme="dark"), Appearance(theme="light", suits="four"))
 WINDOWS: Final = tuple(product(SIZES, THEMES))
 _LEAST_FELT: Final = 140
 """Pixels that it is high at least."""
@@ -49,12 +49,12 @@ def artifacts() -> Path | None:
     return folder
 
 
-def file_name(state: Designed, size: str, looks: Looks) -> str:
+def file_name(state: Designed, size: str, looks: Appearance) -> str:
     return f"{state.name.replace(',', '').replace(' ', '-')}.{size}.{looks.theme}.png"
 
 
 async def look(
-    browser: Browser, states: Iterable[Designed], size: str, looks: Looks
+    browser: Browser, states: Iterable[Designed], size: str, looks: Appearance
 ) -> list[tuple[str, str]]:
     """What is wrong with these: the state, and what."""
     found = []
@@ -70,7 +70,7 @@ async def look(
     return found
 
 
-async def look_at(windows: Sequence[tuple[str, Looks]], share: int) -> list[tuple[str, str]]:
+async def look_at(windows: Sequence[tuple[str, Appearance]], share: int) -> list[tuple[str, str]]:
     """`share`: each sixth state in so many of the windows."""
     found = []
     async with chromium() as browser:

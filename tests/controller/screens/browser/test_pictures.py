@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from playwright.async_api import Page
 
-from controller.screens.common.sessions import Looks
+from controller.screens.common.sessions import Appearance
 from tests.controller.screens.browser.test_designed import artifacts
 from tests.controller.screens.test_look import PATHS
 from tests.support.screens.browser.checked import barred, cut_names, scrolls_sideways
@@ -20,7 +20,7 @@ from tests.support.screens.browser.pictures import FOLDER, MOST, SIGNS_IN, draw,
 from tests.support.screens.console.shown_at import TEXTS
 from tests.support.screens.looked_at import HERE
 
-WINDOWS: Final = (("small", Looks(theme="dark")), ("usual", Looks(theme="light")))
+WINDOWS: Final = (("small", Appearance(theme="dark")), ("usual", Appearance(theme="light")))
 """All others by `make campaign`."""
 
 
@@ -65,7 +65,7 @@ VIEWS: Final[dict[str, Callable[[Page], Awaitable[None]]]] = {
 """Every page of the review by a name, and how somebody comes to it."""
 
 
-async def wrong_in_review(windows: tuple[tuple[str, Looks], ...], share: int) -> list[str]:
+async def wrong_in_review(windows: tuple[tuple[str, Appearance], ...], share: int) -> list[str]:
     """`share`: each page in so many of the windows. With HOLECARD_ARTIFACTS the pictures are left
     in that folder."""
     found = []

@@ -10,12 +10,12 @@ import pytest
 from starlette.routing import Route
 
 from controller.audit.read.access_log import access_log_file
-from controller.screens.common.access import Page
+from controller.screens.common.access import PageRoute
 from controller.screens.common.headers import HEADERS
-from controller.screens.common.sessions import IDLE, Person
-from controller.screens.review.source import House
-from controller.screens.review.web.app import EXPORTERS, FLOWS, PAGES, Review
-from controller.screens.review.web.link_login import TRIES
+from controller.screens.common.sessions import IDLE_TIMEOUT, PageUser
+from controller.screens.review.source import ReviewContext
+from controller.screens.review.web.app import EXPORTERS, FLOWS, PAGES, ReviewApp
+from controller.screens.review.web.link_login import ATTEMPTS
 from tests.support.screens.looked_at import HERE, Answer, Browser, Looking
 
 OPEN = {"/enter", "/static/{hashed}/{name}"}
@@ -31,7 +31,7 @@ def paths() -> Iterator[tuple[str, str]]:
     yield "POST", "/leave"
 
 
-def routes(review: Review) -> list[Route]:
+def routes(review: ReviewApp) -> list[Route]:
     return [one for one in review.app.routes if isinstance(one, Route)]
 
 
@@ -117,7 +117,7 @@ def test_other_names_of_this_host_are_turned_away(looking: Looking) -> None:
 
 
 def test_the_cookie_is_for_this_site_and_no_script(looking: Looking) -> None:
-    answer = looking.browser.get(f"/enter?word={looking.links.make(Person('Eve'))}")
+    answer = looking.browser.get(f"/enter?word={looking.links.make(PageUser('Eve'))}")
     assert answer.status == 303
     assert answer.headers["location"] == "/rounds"
     said = answer.headers["set-cookie"].lower()
@@ -127,13 +127,13 @@ def test_the_cookie_is_for_this_site_and_no_script(looking: Looking) -> None:
 
 
 def test_a_link_opens_once_and_wrong_ones_are_tried_a_few_times(looking: Looking) -> None:
-    word = looking.links.make(Person("Eve"))
+    word = looking.links.make(PageUser("Eve"))
     assert looking.browser.get(f"/enter?word={word}").status == 303
     other = Browser(looking.app)
     assert other.get(f"/enter?word={word}").status == 401
-    found = [other.get(f"/enter?word=x{n}").status for n in range(TRIES)]
-    assert found == [401] * (TRIES - 2) + [429] * 2
-    late = looking.links.make(Person("Eve"))
+    found = [other.get(f"/enter?word=x{n}").status for n in range(ATTEMPTS)]
+    assert found == [401] * (ATTEMPTS - 2) + [429] * 2
+    late = looking.links.make(PageUser("Eve"))
     assert other.get(f"/enter?word={late}").status == 429
     assert other.cookies == {}
 
@@ -152,23 +152,25 @@ def test_whoever_leaves_is_out_and_a_new_link_is_asked_for(looking: Looking) -> 
     assert browser.cookies == {}
     browser.cookies = cookies
     assert browser.get("/rounds").status == 401
-    assert looking.ended == [Person("Eve")]
+    assert looking.ended == [PageUser("Eve")]
 
 
 def test_a_session_ends_when_it_is_not_used(place: Path, tmp_path: Path) -> None:
     now = [0.0]
     with Looking(place, tmp_path / "scratch", lambda: now[0]) as looking:
         browser = looking.enter()
-        now[0] += IDLE - 1
+        now[0] += IDLE_TIMEOUT - 1
         assert browser.get("/rounds").status == 200
-        now[0] += IDLE + 1
+        now[0] += IDLE_TIMEOUT + 1
         assert browser.get("/rounds").status == 401
-        assert looking.ended == [Person("Eve")]
+        assert looking.ended == [PageUser("Eve")]
 
 
 @pytest.mark.parametrize("page", [one for one in PAGES if one.roles == EXPORTERS])
-def test_the_floor_looks_and_exports_nothing(looking: Looking, page: Page[House]) -> None:
-    browser = looking.enter(Person("Flo", "floor"))
+def test_the_floor_looks_and_exports_nothing(
+    looking: Looking, page: PageRoute[ReviewContext]
+) -> None:
+    browser = looking.enter(PageUser("Flo", "floor"))
     path = page.path.format(id="x")
     answer = browser.get(path) if page.method == "GET" else browser.post(path)
     assert answer.status == 403

@@ -33,7 +33,7 @@ from controller.audit.read.access_log import access_log_file
 from controller.cli import main
 from controller.errors import EXIT_INTERRUPTED, EXIT_USAGE, UsageProblem
 from controller.screens.common.headers import HEADERS
-from controller.screens.common.server import LOOPBACK, bound, names_of, place_of
+from controller.screens.common.server import LOOPBACK, bound, listen_address, names_of
 from tests.support.screens.looked_at import Looking
 
 _WAIT: Final = 40
@@ -71,7 +71,7 @@ def certified(place: Path) -> tuple[str, str]:
 
 @pytest.mark.parametrize("host", [None, "127.0.0.1", "127.0.0.5", "::1"])
 def test_this_machine_needs_no_certificate(host: str | None) -> None:
-    place = place_of(host, 8731, None, None)
+    place = listen_address(host, 8731, None, None)
     assert not place.secure
     assert place.address(8731).startswith("http://")
 
@@ -79,35 +79,35 @@ def test_this_machine_needs_no_certificate(host: str | None) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.7", "192.168.1.1", "fe80::1"])
 def test_nobody_listens_elsewhere_without_a_certificate(host: str, pair: tuple[str, str]) -> None:
     with pytest.raises(UsageProblem, match="can be reached from elsewhere"):
-        place_of(host, 8731, None, None)
-    place = place_of(host, 8731, *pair)
+        listen_address(host, 8731, None, None)
+    place = listen_address(host, 8731, *pair)
     assert place.secure
     assert place.address(1).startswith("https://")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_a_link_names_what_a_browser_can_open(host: str, pair: tuple[str, str]) -> None:
-    assert place_of(host, 1, *pair).address(1) == f"https://{socket.gethostname()}:1"
-    assert place_of("10.0.0.7", 1, *pair).address(1) == "https://10.0.0.7:1"
+    assert listen_address(host, 1, *pair).address(1) == f"https://{socket.gethostname()}:1"
+    assert listen_address("10.0.0.7", 1, *pair).address(1) == "https://10.0.0.7:1"
 
 
 @pytest.mark.parametrize("host", ["localhost", "", "x", "10.0.0", "10.0.0.7:80", "\n"])
 def test_what_is_no_address_is_refused(host: str) -> None:
     with pytest.raises(UsageProblem, match="is no address"):
-        place_of(host, 8731, None, None)
+        listen_address(host, 8731, None, None)
 
 
 @pytest.mark.parametrize("port", [-1, 65_536])
 def test_what_is_no_port_is_refused(port: int) -> None:
     with pytest.raises(UsageProblem, match="is no port"):
-        place_of(None, port, None, None)
+        listen_address(None, port, None, None)
 
 
 def test_certificate_and_key_go_together_and_fit(pair: tuple[str, str], tmp_path: Path) -> None:
     certificate, key = pair
     for one, other in ((certificate, None), (None, key)):
         with pytest.raises(UsageProblem, match="go together"):
-            place_of(None, 0, one, other)
+            listen_address(None, 0, one, other)
     other_key = tmp_path / "other.key"
     private = ec.generate_private_key(ec.SECP256R1())
     other_key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
@@ -121,19 +121,19 @@ def test_certificate_and_key_go_together_and_fit(pair: tuple[str, str], tmp_path
         (str(tmp_path), key),
     ):
         with pytest.raises(UsageProblem, match="--certificate"):
-            place_of(None, 0, one, two)
+            listen_address(None, 0, one, two)
 
 
 def test_a_port_that_is_taken_is_told() -> None:
     with socket.create_server((LOOPBACK, 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UsageProblem, match=f"port {port}"):
-            bound(place_of(None, port, None, None))
+            bound(listen_address(None, port, None, None))
 
 
 def test_a_host_has_its_own_names_only() -> None:
-    assert names_of(place_of(None, 1, None, None), 81) == ("127.0.0.1:81", "localhost:81")
-    assert names_of(place_of("::1", 1, None, None), 81) == ("[::1]:81", "localhost:81")
+    assert names_of(listen_address(None, 1, None, None), 81) == ("127.0.0.1:81", "localhost:81")
+    assert names_of(listen_address("::1", 1, None, None), 81) == ("[::1]:81", "localhost:81")
 
 
 # --- the command ------------------------------------------------------------------------------

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from controller.screens.common.sessions import (
-    IDLE,
-    LIFE,
-    LINK_LIFE,
-    MOST,
-    Links,
-    Person,
-    Sessions,
-    Tries,
+    IDLE_TIMEOUT,
+    LINK_MAX_AGE,
+    MAX_AGE,
+    MAX_SESSIONS,
+    AttemptLimit,
+    LinkSessions,
+    LoginLinks,
+    PageUser,
     is_secret_of,
 )
 
-EVE, FLO = Person("Eve"), Person("Flo", "floor")
+EVE, FLO = PageUser("Eve"), PageUser("Flo", "floor")
 
 
 class Clock:
@@ -29,13 +29,13 @@ class Clock:
 
 def test_a_session_lasts_while_it_is_used_and_no_longer_than_a_shift() -> None:
     clock = Clock()
-    ended: list[Person] = []
-    sessions = Sessions(clock, ended.append)
+    ended: list[PageUser] = []
+    sessions = LinkSessions(clock, ended.append)
     session = sessions.begin(EVE)
-    for _ in range(int(LIFE / IDLE)):
-        clock.now += IDLE - 1
+    for _ in range(int(MAX_AGE / IDLE_TIMEOUT)):
+        clock.now += IDLE_TIMEOUT - 1
         assert sessions.find(session.id) is session
-    clock.now += IDLE - 1
+    clock.now += IDLE_TIMEOUT - 1
     assert sessions.find(session.id) is None
     assert ended == [EVE]
     assert sessions.find(session.id) is None
@@ -44,9 +44,9 @@ def test_a_session_lasts_while_it_is_used_and_no_longer_than_a_shift() -> None:
 
 def test_a_session_that_nobody_uses_ends() -> None:
     clock = Clock()
-    sessions = Sessions(clock)
+    sessions = LinkSessions(clock)
     session = sessions.begin(EVE)
-    clock.now += IDLE
+    clock.now += IDLE_TIMEOUT
     assert sessions.alive(session)
     clock.now += 0.1
     assert not sessions.alive(session)
@@ -55,9 +55,9 @@ def test_a_session_that_nobody_uses_ends() -> None:
 
 def test_looking_whether_it_is_alive_does_not_use_it() -> None:
     clock = Clock()
-    sessions = Sessions(clock)
+    sessions = LinkSessions(clock)
     session = sessions.begin(EVE)
-    clock.now += IDLE - 1
+    clock.now += IDLE_TIMEOUT - 1
     assert sessions.alive(session)
     clock.now += 2
     assert sessions.find(session.id) is None
@@ -65,9 +65,9 @@ def test_looking_whether_it_is_alive_does_not_use_it() -> None:
 
 def test_one_session_too_many_ends_the_one_that_was_used_least_lately() -> None:
     clock = Clock()
-    sessions = Sessions(clock)
+    sessions = LinkSessions(clock)
     made = []
-    for _ in range(MOST):
+    for _ in range(MAX_SESSIONS):
         clock.now += 1
         made.append(sessions.begin(EVE))
     sessions.find(made[0].id)
@@ -78,7 +78,7 @@ def test_one_session_too_many_ends_the_one_that_was_used_least_lately() -> None:
 
 
 def test_names_and_secrets_are_their_own_and_long() -> None:
-    sessions = Sessions()
+    sessions = LinkSessions()
     one, other = sessions.begin(EVE), sessions.begin(EVE)
     assert len({one.id, other.id, one.secret, other.secret}) == 4
     assert min(map(len, (one.id, one.secret))) >= 43
@@ -91,7 +91,7 @@ def test_names_and_secrets_are_their_own_and_long() -> None:
 
 
 def test_a_link_opens_once() -> None:
-    links = Links()
+    links = LoginLinks()
     word = links.make(EVE)
     assert links.take("x" + word) is None
     assert links.take(word) == EVE
@@ -99,7 +99,7 @@ def test_a_link_opens_once() -> None:
 
 
 def test_a_new_link_takes_the_place_of_the_one_before() -> None:
-    links = Links()
+    links = LoginLinks()
     old, others = links.make(EVE), links.make(FLO)
     new = links.make(EVE)
     assert links.take(old) is None
@@ -107,10 +107,10 @@ def test_a_new_link_takes_the_place_of_the_one_before() -> None:
     assert links.take(others) == FLO
 
 
-@pytest.mark.parametrize(("after", "found"), [(LINK_LIFE, EVE), (LINK_LIFE + 1, None)])
-def test_a_link_is_too_old_after_its_time(after: float, found: Person | None) -> None:
+@pytest.mark.parametrize(("after", "found"), [(LINK_MAX_AGE, EVE), (LINK_MAX_AGE + 1, None)])
+def test_a_link_is_too_old_after_its_time(after: float, found: PageUser | None) -> None:
     clock = Clock()
-    links = Links(clock)
+    links = LoginLinks(clock)
     word = links.make(EVE)
     clock.now += after
     assert links.take(word) == found
@@ -118,7 +118,7 @@ def test_a_link_is_too_old_after_its_time(after: float, found: Person | None) ->
 
 def test_tries_are_used_up_and_come_back_one_by_one() -> None:
     clock = Clock()
-    tries = Tries(3, 10, clock)
+    tries = AttemptLimit(3, 10, clock)
     assert [tries.one() for _ in range(4)] == [True, True, True, False]
     clock.now += 9
     assert not tries.one()

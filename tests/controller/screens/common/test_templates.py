@@ -21,7 +21,7 @@ from controller.audit.read.lookup import of_rounds
 from controller.audit.read.reader import records
 from controller.audit.text.device_events import KEEPING
 from controller.procedure.prompts import card_words
-from controller.screens.common.sessions import Person
+from controller.screens.common.sessions import PageUser
 from controller.screens.review.view.filters import HAPPENINGS
 from tests.support.screens.looked_at import Browser, Looking
 
@@ -300,7 +300,7 @@ def test_nobody_fetches_what_somebody_else_made(looking: Looking) -> None:
     where = browser.post("/export", {"round": "3"}).headers["location"]
     assert browser.get(where).status == 200
     other = Browser(looking.app)
-    other.get(f"/enter?word={looking.links.make(Person('Ida'))}")
+    other.get(f"/enter?word={looking.links.make(PageUser('Ida'))}")
     assert other.get("/rounds").status == 200
     assert other.get(where).status == 404
     assert other.get(f"{where}/case.zip").status == 404

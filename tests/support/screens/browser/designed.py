@@ -24,8 +24,8 @@ from controller.procedure.model.events import Device
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State, Step
 from controller.screens.common.headers import HEADERS
-from controller.screens.common.sessions import Looks
-from controller.screens.console.view import Here, console_of
+from controller.screens.common.sessions import Appearance
+from controller.screens.console.view import Viewer, console_of
 from controller.table.memory import WitnessStatus
 from tests.support.screens.browser.page import PATIENCE, SIZES
 from tests.support.screens.console.shown_at import (
@@ -67,7 +67,7 @@ class Designed(NamedTuple):
     name: str
     at: At
     around: Around = Around()
-    here: Here = HERE
+    here: Viewer = HERE
     signed: tuple[tuple[str, str], ...] = (("dealer", "Dana"),)
     open: str = ""
     """The id of a button that opens a dialog."""
@@ -78,7 +78,7 @@ class Designed(NamedTuple):
     notes: str = ""
     """The same, of an act that is done and changes nothing on the page."""
 
-    def html(self, looks: Looks) -> str:
+    def html(self, looks: Appearance) -> str:
         return PAGES.text(
             "console/page.html",
             c=console_of(view_at(self.at, self.around), self.at.game, self.here, TEXTS),
@@ -254,7 +254,7 @@ Show = Callable[[Designed], Awaitable[Page]]
 class _Desk:
     """Answers a browser as the table's pages would, of one state."""
 
-    def __init__(self, looks: Looks) -> None:
+    def __init__(self, looks: Appearance) -> None:
         self.looks = looks
         self.state: Designed | None = None
         self._open: list[Route] = []
@@ -294,7 +294,7 @@ class _Desk:
 
 @asynccontextmanager
 async def drawn(
-    browser: Browser, size: str, looks: Looks, *, bypass_csp: bool = False
+    browser: Browser, size: str, looks: Appearance, *, bypass_csp: bool = False
 ) -> AsyncIterator[Show]:
     """Shows one state after the other, in the same window."""
     width, height = SIZES[size]

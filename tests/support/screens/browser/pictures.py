@@ -23,7 +23,7 @@ from controller.api.contract.errors import Problem, denied
 from controller.people import Denied
 from controller.procedure.engine import Procedure
 from controller.procedure.model.state import State, Step
-from controller.screens.common.sessions import Looks
+from controller.screens.common.sessions import Appearance
 from controller.screens.common.texts import load
 from controller.screens.console.web import Browser
 from controller.screens.review.web import pages_of
@@ -36,7 +36,7 @@ from tests.support.screens.looked_at import EVE, HERE, Looking, dealt, mega, see
 
 TOP: Final = FloatRect(x=0, y=0, width=1280, height=660)
 """What is shown of a page that goes on below."""
-BRIGHT: Final = Looks(theme="light")
+BRIGHT: Final = Appearance(theme="light")
 FOLDER: Final = ROOT / "controller" / "screens" / "pictures"
 SIZE: Final = "usual"
 SEED: Final = "looks"
@@ -98,7 +98,7 @@ FITS: Final[dict[str, Callable[[State], bool]]] = {
 
 @asynccontextmanager
 async def reviewed(
-    browser: Chromium, size: str = SIZE, looks: Looks = BRIGHT, *, bypass_csp: bool = False
+    browser: Chromium, size: str = SIZE, looks: Appearance = BRIGHT, *, bypass_csp: bool = False
 ) -> AsyncIterator[Page]:
     """A page in the review of a record that was made for this."""
     width, height = SIZES[size]
@@ -161,7 +161,7 @@ async def draw(folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     async with chromium() as browser:
-        async with drawn(browser, SIZE, Looks(theme="dark", suits="four")) as show:
+        async with drawn(browser, SIZE, Appearance(theme="dark", suits="four")) as show:
             for name, state in dealing().items():
                 made.append(await _picture(await show(state), folder / f"{name}.png"))
         async with reviewed(browser) as page:

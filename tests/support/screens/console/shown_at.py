@@ -7,19 +7,26 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from controller.api.contract.view import DealerShown, DeviceShown, Named, Stands, View, view_of
+from controller.api.contract.view import (
+    DealerShown,
+    DeviceShown,
+    TableIdentity,
+    View,
+    ViewInput,
+    view_of,
+)
 from controller.audit.format.records import ClockQuality
 from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import State, Step
 from controller.procedure.prompts import MoneyFormat
 from controller.rules.cards import Card
-from controller.screens.common.sessions import Looks
+from controller.screens.common.sessions import Appearance
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.templates import Pages
 from controller.screens.common.texts import Texts, load
-from controller.screens.console.view import Here, console_of
-from controller.screens.console.view.page import Console
+from controller.screens.console.view import Viewer, console_of
+from controller.screens.console.view.page import ConsolePage
 from controller.table.memory import NO_WITNESS, TableDisplay, WitnessStatus
 from tests.support.procedure.random_games import game_as_it_is, game_with
 from tests.support.procedure.random_table import RandomTable
@@ -59,8 +66,8 @@ HOUSE: Final[Mapping[str, object]] = {
 LONG: Final = 900
 """Events of such a game until it has asked all of it."""
 TEXTS: Final = load()
-HERE: Final = Here(controls=True)
-WATCHES: Final = Here(controls=False)
+HERE: Final = Viewer(controls=True)
+WATCHES: Final = Viewer(controls=False)
 DANA: Final = DealerShown("D1", "Dana", "console")
 DEVICES: Final = (
     DeviceShown("shoe", "SH-0001", "ready", ""),
@@ -136,17 +143,19 @@ def view_at(at: At, around: Around = USUAL) -> View:
     effects = at.procedure.shows(at.state)
     shown = TableDisplay(7, at.state, effects, again=around.again, stopped=around.stopped)
     shown = replace(shown, soon=around.soon)
-    named = Named("bj-1", at.game.name, at.game.title, MoneyFormat())
+    named = TableIdentity("bj-1", at.game.name, at.game.title, MoneyFormat())
     by_hand = around.out or at.state.step is Step.REFILL
     by_hand = by_hand or all(one.device != "shuffler" for one in around.devices)
     quality, problem = around.quality, around.problem
-    stands = Stands(
+    stands = ViewInput(
         shown, around.dealer, around.devices, problem, by_hand, 41, quality, around.witness
     )
     return view_of(named, stands, around.utc)
 
 
-def console_at(at: At, here: Here = HERE, texts: Texts = TEXTS, around: Around = USUAL) -> Console:
+def console_at(
+    at: At, here: Viewer = HERE, texts: Texts = TEXTS, around: Around = USUAL
+) -> ConsolePage:
     return console_of(view_at(at, around), at.game, here, texts)
 
 
@@ -161,16 +170,16 @@ def pages(texts: Texts = TEXTS) -> Pages:
 PAGES: Final = pages()
 
 
-def fragment(console: Console) -> str:
+def fragment(console: ConsolePage) -> str:
     return PAGES.text("console/table.html", c=console)
 
 
-def page(console: Console, signed: tuple[tuple[str, str], ...] = ()) -> str:
+def page(console: ConsolePage, signed: tuple[tuple[str, str], ...] = ()) -> str:
     return PAGES.text(
         "console/page.html",
         c=console,
         secret="a-secret",
-        looks=Looks(),
+        looks=Appearance(),
         screen="console",
         signed=signed,
     )

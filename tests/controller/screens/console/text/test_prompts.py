@@ -14,7 +14,7 @@ from controller.procedure.model.state import WAITING
 from controller.procedure.prompts import BETS, CHOICES, DETAILS, WHAT, WHY, MoneyFormat, card_words
 from controller.procedure.prompts.terms import NEAR, WARNS, WAYS
 from controller.screens.common.texts import NAME, Texts, load
-from controller.screens.console.text import Tongue
+from controller.screens.console.text import HouseTerms
 from controller.screens.console.view import console_of
 from tests.support.paths import ROOT
 from tests.support.procedure.random_games import game_with
@@ -92,7 +92,7 @@ def sentence_of(view: View) -> str:
 
 
 def test_everything_that_has_a_term_has_a_text() -> None:
-    tongue = Tongue(TEXTS, MoneyFormat())
+    tongue = HouseTerms(TEXTS, MoneyFormat())
     assert {word: tongue.choice(word) for word in CHOICES} == CHOICES
     assert {bet: tongue.bet(bet) for bet in BETS} == BETS
     assert {warn: tongue.warn(warn) for warn in WARNS} == WARNS

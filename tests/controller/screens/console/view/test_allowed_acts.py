@@ -23,8 +23,8 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.procedure.prompts import MoneyFormat
 from controller.rules.cards import DECK
-from controller.screens.console.view.allowed_acts import Action, Ask
-from controller.screens.console.view.page import Console
+from controller.screens.console.view.allowed_acts import ActButton, ActField
+from controller.screens.console.view.page import ConsolePage
 from controller.screens.console.view.shortcuts import RESERVED
 from controller.table.loop import BY_PEOPLE, BY_VAULT, kind_of
 from tests.support.screens.console.shown_at import (
@@ -49,14 +49,14 @@ _BY_A_CARD: Final = (Tell.BURN, Tell.DEAL)
 """What a card that leaves the shoe answers, and no button."""
 
 
-def every(console: Console) -> tuple[Action, ...]:
+def every(console: ConsolePage) -> tuple[ActButton, ...]:
     wagers = () if console.wagers is None else console.wagers.seats
     of_seats = [one for seat in wagers for one in (*seat.enter, *seat.back)]
     sheet = [one for group in console.groups for one in group.actions]
     return (*console.actions, *console.aside, *of_seats, *sheet)
 
 
-def filled(at: At, action: Action) -> Iterator[dict[str, Any]]:
+def filled(at: At, action: ActButton) -> Iterator[dict[str, Any]]:
     """The act with what is asked, as somebody who knows the table says it: for a choice, each."""
     act = json.loads(action.act)
     choices = [ask for ask in action.asks if ask.kind == "one"]
@@ -71,7 +71,7 @@ def filled(at: At, action: Action) -> Iterator[dict[str, Any]]:
             yield said
 
 
-def _usual(at: At, act: dict[str, Any], ask: Ask) -> object:
+def _usual(at: At, act: dict[str, Any], ask: ActField) -> object:
     if ask.kind == "card":
         return next(card for card in DECK if (at.state.seen >> 4 * card) & 15 < at.game.decks)
     if ask.kind == "text":
@@ -97,7 +97,7 @@ def _wager(at: At, bet: str) -> int:
     )
 
 
-def brought(action: Action, sent: dict[str, Any]) -> Event:
+def brought(action: ActButton, sent: dict[str, Any]) -> Event:
     """By whom it is signed for."""
     kind = _KINDS[str(sent["type"])]
     actor = Actor("floor", "Fay") if action.people else Actor("dealer", "Dana")

@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Browser, Route
 
 from controller.procedure.model.effects import Tell
-from controller.screens.console.view.page import Console
+from controller.screens.console.view.page import ConsolePage
 from controller.table.memory import WitnessStatus
 from tests.support.screens.browser.page import SIZES, chromium
 from tests.support.screens.console.shown_at import (
@@ -50,7 +50,7 @@ _MEASURED: Final = """() => {
 }""".replace("LEAST", str(_LEAST))
 
 
-def busiest() -> Iterator[tuple[str, Console]]:
+def busiest() -> Iterator[tuple[str, ConsolePage]]:
     """Of each prompt the state with the most on the felt, and screens that are no prompt's."""
     found: dict[Tell, At] = {}
     for at in everywhere("fits", 120, LONG, HOUSE):
@@ -72,7 +72,9 @@ def _on_felt(at: At) -> int:
     return len(at.state.seats) * 6 + sum(len(hand.cards) for hand in at.state.hands)
 
 
-async def measured(browser: Browser, size: str, shown: list[tuple[str, Console]]) -> dict[str, Any]:
+async def measured(
+    browser: Browser, size: str, shown: list[tuple[str, ConsolePage]]
+) -> dict[str, Any]:
     width, height = SIZES[size]
     context = await browser.new_context(viewport={"width": width, "height": height})
     tab = await context.new_page()

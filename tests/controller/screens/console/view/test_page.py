@@ -13,10 +13,10 @@ from controller.procedure.model.state import Step
 from controller.procedure.prompts import MoneyFormat
 from controller.rules.cards import NAMES
 from controller.screens.common.felt_svg import where
-from controller.screens.common.sessions import Looks
+from controller.screens.common.sessions import Appearance
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.texts import Texts
-from controller.screens.console.text import Tongue
+from controller.screens.console.text import HouseTerms
 from controller.screens.console.view.felt import felt_of
 from tests.controller.screens.test_look import BASE, ENOUGH, Structure, contrast
 from tests.support.paths import ROOT
@@ -118,7 +118,7 @@ def test_buttons_are_large_enough_for_a_finger() -> None:
 
 def test_no_card_that_lies_face_down_is_in_the_page() -> None:
     """The hole card, the card beside the shoe: not by name, word, picture or commitment."""
-    tongue = Tongue(TEXTS, MoneyFormat())
+    tongue = HouseTerms(TEXTS, MoneyFormat())
     down = 0
     for at in everywhere("hidden", 50):
         s = at.state
@@ -242,7 +242,7 @@ def test_a_page_says_in_which_language_it_is() -> None:
         "console/page.html",
         c=console_at(at),
         secret="",
-        looks=Looks(),
+        looks=Appearance(),
         screen="console",
         signed=(("dealer", "Dana"),),
     )

@@ -9,8 +9,8 @@ from controller.api.contract.view import DeviceShown
 from controller.procedure.engine import Procedure
 from controller.procedure.model.state import Hold, Shoe, State, Step
 from controller.rules.irregularities import Irregularity
-from controller.screens.console.view.page import Console
-from controller.screens.console.view.status import Line
+from controller.screens.console.view.page import ConsolePage
+from controller.screens.console.view.status import StatusLine
 from controller.table.memory import WitnessStatus
 from drivers.devices import State as Link
 from tests.support.procedure.random_games import game_as_it_is
@@ -33,7 +33,7 @@ def at(state: State) -> At:
     return At(GAME, PROCEDURE, state, {})
 
 
-def line(console: Console, name: str) -> Line:
+def line(console: ConsolePage, name: str) -> StatusLine:
     (found,) = [one for one in console.status.lines if one.id == name]
     return found
 

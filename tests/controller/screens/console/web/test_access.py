@@ -10,7 +10,7 @@ import pytest
 
 from controller.screens.common.headers import HEADERS
 from controller.screens.console.web import sessions
-from controller.screens.console.web.sessions import IDLE, REVIEW_IDLE, TRIES
+from controller.screens.console.web.sessions import ATTEMPTS, IDLE_TIMEOUT, REVIEW_IDLE_TIMEOUT
 from tests.support.api.at_api import ANN, SECOND, run
 from tests.support.drivers.simulated import until
 from tests.support.screens.at_pages import BANK, HERE, TWO, AtPages, Tab, at_pages, came, opened
@@ -72,7 +72,7 @@ def test_a_session_without_a_page_ends_soon_and_with_it_its_screen(tmp_path: Pat
             await tab.open()
             assert len(pages.screens.browsers) == 1
             assert len(pages.at.api.screens) == 1
-            await asyncio.sleep(IDLE + 2 * 5)
+            await asyncio.sleep(IDLE_TIMEOUT + 2 * 5)
             assert len(pages.screens.browsers) == 0
             assert len(pages.at.api.screens) == 0
             answer = await tab.post("/sign-out")
@@ -88,7 +88,7 @@ def test_a_stream_keeps_a_session_for_as_long_as_it_is_read(tmp_path: Path) -> N
             tab = pages.tab()
             await tab.open()
             async with tab.stream() as stream:
-                await asyncio.sleep(3 * IDLE)
+                await asyncio.sleep(3 * IDLE_TIMEOUT)
                 assert not stream.over
                 assert (await tab.post("/sign-out")).status_code == 200
 
@@ -99,9 +99,9 @@ def test_whoever_deals_goes_on_dealing_when_their_page_is_gone(tmp_path: Path) -
     async def main() -> None:
         async with at_pages(tmp_path) as pages:
             await pages.dealing()
-            await asyncio.sleep(IDLE + 10)
+            await asyncio.sleep(IDLE_TIMEOUT + 10)
             assert len(pages.screens.browsers) == 0
-            view = pages.at.api.looking.now().view
+            view = pages.at.api.views.now().view
             assert view.dealer is not None
             assert view.dealer.name == "Ann Lee"
             back = await pages.dealing()  # without relieving anybody
@@ -132,7 +132,7 @@ def test_who_has_signed_in_has_another_cookie_and_the_one_before_is_nothing(
 def test_there_is_room_for_so_many_browsers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "MOST", 2)
+    monkeypatch.setattr(sessions, "MAX_BROWSERS", 2)
 
     async def main() -> None:
         async with at_pages(tmp_path) as pages:
@@ -154,7 +154,7 @@ def test_there_is_room_for_so_many_browsers(
 def test_a_stranger_who_opens_all_there_are_shuts_nobody_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "MOST", 6)
+    monkeypatch.setattr(sessions, "MAX_BROWSERS", 6)
 
     async def main() -> None:
         async with at_pages(tmp_path) as pages, AsyncExitStack() as streams:
@@ -243,7 +243,7 @@ def test_pins_are_guessed_so_often_and_no_more(tmp_path: Path) -> None:
             await tab.open()
             codes = [
                 (await tab.sign_in(f"D-{number}", "000000")).json()["code"]
-                for number in range(TRIES + 2)
+                for number in range(ATTEMPTS + 2)
             ]
             assert codes[0] == "not_right"
             assert codes[-2:] == ["too_often", "too_often"]
@@ -259,10 +259,10 @@ def test_all_pages_together_are_limited_too(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_pages(tmp_path) as pages:
             codes: list[str] = []
-            while "too_often" not in codes and len(codes) < 2 * sessions.ALL_TRIES:
+            while "too_often" not in codes and len(codes) < 2 * sessions.ALL_ATTEMPTS:
                 codes += await guessed(pages, f"10.0.0.{len(codes)}")
             assert "too_often" in codes
-            assert sessions.ALL_TRIES <= len(codes) <= sessions.ALL_TRIES + 5
+            assert sessions.ALL_ATTEMPTS <= len(codes) <= sessions.ALL_ATTEMPTS + 5
 
     run(main())
 
@@ -280,12 +280,12 @@ def test_a_stranger_who_guesses_shuts_nobody_out(tmp_path: Path) -> None:
             tab, other = await pages.dealing(), pages.tab("10.0.0.7")
             await other.open()
             codes: list[str] = []
-            while "too_often" not in codes and len(codes) < 2 * sessions.ALL_TRIES:
+            while "too_often" not in codes and len(codes) < 2 * sessions.ALL_ATTEMPTS:
                 codes += await guessed(pages, "10.0.0.66")
-            assert sessions.HERE_TRIES <= len(codes) <= sessions.HERE_TRIES + 5
+            assert sessions.ADDRESS_ATTEMPTS <= len(codes) <= sessions.ADDRESS_ATTEMPTS + 5
             # From elsewhere nothing is used up, and where somebody deals not by anybody.
             assert (await other.sign_in(*SECOND)).json()["code"] == "another_dealer"
-            for number in range(sessions.ALL_TRIES):
+            for number in range(sessions.ALL_ATTEMPTS):
                 await guessed(pages, f"10.0.1.{number}", 2)
             assert (await guessed(pages, "10.0.2.1", 1)) == ["too_often"]
             await tab.open()
@@ -345,9 +345,9 @@ def test_surveillance_may_read_for_longer(tmp_path: Path) -> None:
             browser = pages.screens.browsers.find(word)
             assert browser is not None
             browser.screen.badges["surveillance"] = "S-1"
-            await asyncio.sleep(REVIEW_IDLE - 20)
+            await asyncio.sleep(REVIEW_IDLE_TIMEOUT - 20)
             assert pages.screens.browsers.find(word) is browser
-            await asyncio.sleep(REVIEW_IDLE + 10)
+            await asyncio.sleep(REVIEW_IDLE_TIMEOUT + 10)
             assert pages.screens.browsers.find(word) is None
 
     run(main())

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from controller.api.contract.errors import Problem
-from controller.api.service import Screen, acts, sign_in
+from controller.api.service import ScreenSession, acts, sign_in
 from controller.procedure.model.events import TableOpened
 from controller.procedure.model.state import Step
 from controller.screens.common.texts import Texts, load
-from controller.screens.console.web.app import Refusal, refusal_of
+from controller.screens.console.web.app import RefusalBody, refusal_of
 from tests.support.api.at_api import ANN, run
 from tests.support.api.deeds import events
 from tests.support.screens.at_pages import BANK, ONE, TWO, AtPages, Tab, at_pages, came, opened
@@ -55,7 +55,7 @@ def test_what_is_wrong_is_said_in_the_words_of_the_house(tmp_path: Path) -> None
             assert wrong["allowed"] == ""
             texts = Texts({"refused.same_person": "Derselbe Mensch"})
             same = Problem(403, "same_person", "that is the same person", "another one", wait=3)
-            assert refusal_of(same, texts) == Refusal("Derselbe Mensch", "", "same_person", 3)
+            assert refusal_of(same, texts) == RefusalBody("Derselbe Mensch", "", "same_person", 3)
             other = Problem(400, "bad_field", "seq cannot be this", "a seq")
             assert refusal_of(other, texts).what == "seq cannot be this"
 
@@ -157,8 +157,8 @@ def test_what_the_floor_signs_for_never_becomes_the_dealers(tmp_path: Path) -> N
             (screen,) = (one for one in api.screens._open if "dealer" in one.badges)
             call = {"type": "FloorCalled"}
             with pytest.raises(Problem, match="not"):
-                await acts.act(api.served, api.looking, screen, call, floor=True)
-            assert (await acts.act(api.served, api.looking, screen, call)).answers[0].taken
+                await acts.act(api.served, api.views, screen, call, floor=True)
+            assert (await acts.act(api.served, api.views, screen, call)).answers[0].taken
 
     run(main())
 
@@ -171,10 +171,10 @@ def test_surveillance_that_watches_the_console_is_recorded_first(tmp_path: Path)
             (screen,) = (one for one in api.screens._open if "dealer" in one.badges)
             looks = []
 
-            async def begins(at: Screen, what: str) -> None:
+            async def begins(at: ScreenSession, what: str) -> None:
                 looks.append((at, what))
 
-            api.looks.begins = begins  # type: ignore[method-assign,assignment]
+            api.surveillance.record_look = begins  # type: ignore[method-assign,assignment]
             await tab.open()
             async with tab.stream() as reader:
                 await came(reader)

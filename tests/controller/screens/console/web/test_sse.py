@@ -12,10 +12,10 @@ from controller.api.contract.view import View
 from controller.api.http import HEARTBEAT
 from controller.api.http.sse import BEAT
 from controller.procedure.model.state import Step
-from controller.screens.console.view import Here
+from controller.screens.console.view import Viewer
 from controller.screens.console.web import Browser, sse
-from controller.screens.console.web.render_cache import Drawn
-from controller.screens.console.web.sse import MOST, MOST_OF_ONE
+from controller.screens.console.web.render_cache import RenderedPage
+from controller.screens.console.web.sse import MAX_STREAMS, MAX_STREAMS_OF_BROWSER
 from tests.support.api.at_api import run
 from tests.support.drivers.simulated import until
 from tests.support.screens.at_pages import AtPages, Reader, at_pages, came
@@ -29,12 +29,12 @@ class Plain:
     def __init__(self) -> None:
         self.pictures: list[tuple[int, bool]] = []
 
-    def picture(self, view: View, here: Here) -> Drawn:
+    def picture(self, view: View, here: Viewer) -> RenderedPage:
         self.pictures.append((view.record.seq, here.controls))
-        return Drawn(f"<p>{view.step.value} {view.record.seq}</p>", view.step.value)
+        return RenderedPage(f"<p>{view.step.value} {view.record.seq}</p>", view.step.value)
 
     def page(
-        self, view: View, here: Here, browser: Browser, signed: tuple[tuple[str, str], ...]
+        self, view: View, here: Viewer, browser: Browser, signed: tuple[tuple[str, str], ...]
     ) -> str:
         meta = f'<meta name="secret" content="{browser.secret}">'
         return f'{meta}<main data-seq="{view.seq}">{signed}</main>'
@@ -179,12 +179,12 @@ def test_there_are_so_many_streams(tmp_path: Path) -> None:
         async with at_pages(tmp_path) as pages, AsyncExitStack() as stack:
             tab = pages.tab()
             await tab.open()
-            for _ in range(MOST_OF_ONE):
+            for _ in range(MAX_STREAMS_OF_BROWSER):
                 await came(await stack.enter_async_context(tab.stream()))
             refused = await tab.ask("GET", "/stream")
             assert refused.status_code == 429
             assert refused.json()["code"] == "streams_full"
-            assert len(pages.screens.console.streams) == MOST_OF_ONE <= MOST
+            assert len(pages.screens.console.streams) == MAX_STREAMS_OF_BROWSER <= MAX_STREAMS
             stranger = await pages.tab().ask("GET", "/stream")
             assert stranger.status_code == 401
 
@@ -194,7 +194,7 @@ def test_there_are_so_many_streams(tmp_path: Path) -> None:
 def test_each_browser_has_a_stream_whoever_has_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sse, "MOST", 2)
+    monkeypatch.setattr(sse, "MAX_STREAMS", 2)
 
     async def main() -> None:
         async with at_pages(tmp_path) as pages, AsyncExitStack() as stack:

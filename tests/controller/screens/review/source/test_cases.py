@@ -12,8 +12,8 @@ import pytest
 from controller.audit.errors import CannotWrite
 from controller.audit.export import SealedCase
 from controller.audit.read.selection import Selection
-from controller.screens.review.source import Beside
-from controller.screens.review.source.cases import MOST, Cases
+from controller.screens.review.source import FileSource
+from controller.screens.review.source.cases import MAX_CASES, CaseStore
 
 PICKS = (Selection(), Selection(28, 29))
 
@@ -22,7 +22,7 @@ PICKS = (Selection(), Selection(28, 29))
 def test_an_export_ends_at_the_next_segment_and_leaves_nothing(
     pick: Selection, place: Path, tmp_path: Path
 ) -> None:
-    cases, source = Cases(tmp_path), Beside(place)
+    cases, source = CaseStore(tmp_path), FileSource(place)
     told: list[int] = []
 
     def export(out: Path, tell: Callable[[int], None]) -> SealedCase:
@@ -44,7 +44,7 @@ def test_an_export_ends_at_the_next_segment_and_leaves_nothing(
 
 
 def test_nobody_waits_for_the_one_that_is_being_made(place: Path, tmp_path: Path) -> None:
-    cases, source = Cases(tmp_path), Beside(place)
+    cases, source = CaseStore(tmp_path), FileSource(place)
     begun, goes_on = Event(), Event()
 
     def export(out: Path, tell: Callable[[int], None]) -> SealedCase:
@@ -72,7 +72,7 @@ def test_nobody_waits_for_the_one_that_is_being_made(place: Path, tmp_path: Path
 
 
 def test_the_oldest_makes_room(place: Path, tmp_path: Path) -> None:
-    cases, source = Cases(tmp_path), Beside(place)
+    cases, source = CaseStore(tmp_path), FileSource(place)
     made = [
         cases.make(
             "x.zip",
@@ -80,7 +80,7 @@ def test_the_oldest_makes_room(place: Path, tmp_path: Path) -> None:
             "round 1",
             lambda out, tell: source.export(out, Selection(1, 1), "Eve", "", tell),
         )
-        for _ in range(MOST + 1)
+        for _ in range(MAX_CASES + 1)
     ]
     assert cases.find(made[0].id, "Eve") is None
     assert not made[0].file.exists()

@@ -146,7 +146,7 @@ async def _play(
         robot = Robot(pages.at.room, screen, Whims(Random(seed)), cards=lambda: names)
         with threads_stand(), pytest.MonkeyPatch.context() as patched:
             # By the clock on the wall it follows now and then.
-            patched.setattr(source, "EVERY", -1.0)
+            patched.setattr(source, "REFRESH_INTERVAL", -1.0)
             looking = Looking(pages, await comes_in(pages), Random(seed + 1), two)
             while pages.at.state.step not in (Step.REVEAL, Step.CLEARING):
                 await robot.step()

@@ -15,8 +15,8 @@ import pytest
 from controller.audit.errors import IndexBusy, IndexFileProblem
 from controller.audit.format.records import RecordActor, RecordEntry
 from controller.audit.index import Index
-from controller.screens.review.source import Running, live_source, source
-from controller.screens.review.source.source import Short
+from controller.screens.review.source import LiveSource, live_source, source
+from controller.screens.review.source.source import IndexGap
 from controller.screens.review.view.queries import last_seq
 from controller.screens.review.web.app import FLOWS, PAGES
 from controller.table.running import RunningTable
@@ -31,11 +31,11 @@ _UPTO = re.compile(r"goes up to record ([\d,]+)")
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits, and nothing is new enough."""
-    monkeypatch.setattr(live_source, "PATIENCE", 0.0)
-    monkeypatch.setattr(source, "EVERY", -1.0)
+    monkeypatch.setattr(live_source, "INDEX_TIMEOUT", 0.0)
+    monkeypatch.setattr(source, "REFRESH_INTERVAL", -1.0)
 
 
-def made(table: RunningTable, room: int = live_source.ROOM) -> Path:
+def made(table: RunningTable, room: int = live_source.CHUNK_BYTES) -> Path:
     """The index, as far as one step of so many bytes goes."""
     with Index.ready(table.parts.record) as index:
         if room:
@@ -43,18 +43,18 @@ def made(table: RunningTable, room: int = live_source.ROOM) -> Path:
         return index.file
 
 
-def followed(table: RunningTable) -> Running:
-    found = Running(table)
+def followed(table: RunningTable) -> LiveSource:
+    found = LiveSource(table)
     found._more()
     return found
 
 
-def goes(of: Running) -> int:
+def goes(of: LiveSource) -> int:
     with of.index() as (db, _):
         return last_seq(db)
 
 
-def short(of: Running) -> Short | None:
+def short(of: LiveSource) -> IndexGap | None:
     with of.index() as (_, found):
         return found
 
@@ -62,11 +62,11 @@ def short(of: Running) -> Short | None:
 def test_who_looks_first_waits_until_there_is_something_to_look_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_source, "PATIENCE", 60.0)
+    monkeypatch.setattr(live_source, "INDEX_TIMEOUT", 60.0)
 
     async def main() -> None:
         async with at_api(tmp_path) as at:
-            of = Running(at.table)
+            of = LiveSource(at.table)
             with ThreadPoolExecutor(1) as thread:
                 looking = thread.submit(goes, of)
                 of._more()
@@ -79,7 +79,7 @@ def test_who_looks_first_waits_until_there_is_something_to_look_at(
 def test_an_index_that_has_nothing_yet_is_not_shown_as_an_empty_record(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_api(tmp_path) as at:
-            of = Running(at.table)
+            of = LiveSource(at.table)
             with pytest.raises(IndexBusy, match=r"nothing can be looked up yet.*look again"):
                 goes(of)  # there is no file yet
             made(at.table, 0)
@@ -95,10 +95,10 @@ def test_how_far_a_half_made_index_goes_is_said(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_api(tmp_path) as at:
             made(at.table, 1)
-            of = Running(at.table)
+            of = LiveSource(at.table)
             last = goes(of)
             assert 0 < last < at.table.table.seq
-            assert short(of) == Short(last)
+            assert short(of) == IndexGap(last)
             of._more()
             assert short(of) is None
             assert goes(of) == at.table.table.seq
@@ -176,7 +176,7 @@ def test_an_index_that_cannot_be_written_is_asked_as_far_as_it_goes(
                 patched.setattr(Index, "step", _no_room)
                 assert (goes(of), short(of)) == (last, None)  # there is no more
                 await more(at.table)
-                assert (goes(of), short(of)) == (last, Short(last, "no room"))
+                assert (goes(of), short(of)) == (last, IndexGap(last, "no room"))
             assert goes(of) == at.table.table.seq
             assert short(of) is None
 
@@ -199,7 +199,7 @@ def test_what_stands_in_the_way_of_making_it_is_said(
                     of._more()
             last = goes(of)
             assert 0 < last < at.table.table.seq
-            assert short(of) == Short(last, "no room")
+            assert short(of) == IndexGap(last, "no room")
             of._more()
             assert short(of) is None
 

@@ -15,13 +15,13 @@ from controller.audit.index import Index, file
 from controller.audit.read.access_log import access_log_file
 from controller.audit.read.selection import Selection
 from controller.errors import UsageProblem
-from controller.screens.common.sessions import Links, Sessions
+from controller.screens.common.sessions import LinkSessions, LoginLinks
 from controller.screens.common.texts import load
-from controller.screens.review.source import Beside, beside
+from controller.screens.review.source import FileSource, open_source
 from controller.screens.review.source import source as sources
 from controller.screens.review.view.queries import last_seq
-from controller.screens.review.web import ByLink, application, pages_of
-from controller.screens.review.web.app import Review
+from controller.screens.review.web import LinkLogin, application, pages_of
+from controller.screens.review.web.app import ReviewApp
 from tests.controller.audit.index.test_index import held
 from tests.support.screens.looked_at import EVE, Browser
 
@@ -35,11 +35,11 @@ def cases(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def looked_at(
-    source: Beside, scratch: Path, say: Callable[[str], None] = lambda words: None
-) -> tuple[Browser, Review]:
+    source: FileSource, scratch: Path, say: Callable[[str], None] = lambda words: None
+) -> tuple[Browser, ReviewApp]:
     source.begin(say)
-    links = Links()
-    review = application(source, pages_of(load()), ByLink(Sessions(), links), scratch)
+    links = LoginLinks()
+    review = application(source, pages_of(load()), LinkLogin(LinkSessions(), links), scratch)
     browser = Browser(review.app)
     assert browser.get(f"/enter?word={links.make(EVE)}").status == 303
     browser.secret = browser.get("/about").secret
@@ -50,7 +50,7 @@ def looked_at(
 def test_a_case_is_looked_at_as_a_record_is(cases: Path, tmp_path: Path, name: str) -> None:
     case = cases / name
     before = _files(case)
-    source = beside(case, tmp_path)
+    source = open_source(case, tmp_path)
     browser, _ = looked_at(source, tmp_path)
     for path in ("/rounds/4", "/rounds/5/replay", "/problems", "/report", "/live"):
         assert browser.get(path).status == 200, path
@@ -76,7 +76,7 @@ def test_a_case_that_is_not_what_was_sealed_is_not_shown(cases: Path, tmp_path: 
     data[5_000] ^= 1
     segment.write_bytes(data)
     with pytest.raises(RecordProblem, match="not what was sealed"):
-        beside(copy, tmp_path / "scratch")
+        open_source(copy, tmp_path / "scratch")
 
 
 def test_a_zip_writes_nothing_elsewhere(cases: Path, tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_a_zip_writes_nothing_elsewhere(cases: Path, tmp_path: Path) -> None:
     scratch = tmp_path / "in" / "scratch"
     scratch.mkdir(parents=True)
     with pytest.raises(RecordProblem, match="is not of this case"):
-        beside(evil, scratch)
+        open_source(evil, scratch)
     assert not list(tmp_path.rglob("out"))
-    source = beside(cases / "case.zip", scratch)
+    source = open_source(cases / "case.zip", scratch)
     unpacked = {one.name for one in source.record.rglob("*") if one.is_file()}
     assert unpacked
     assert all(name.endswith((".seg", ".note", ".json")) for name in unpacked)
@@ -101,11 +101,11 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("hello")
     for name in ("missing", "empty", "text"):
         with pytest.raises(NoRecord):
-            beside(tmp_path / name, tmp_path)
+            open_source(tmp_path / name, tmp_path)
 
 
 def test_a_case_is_made_of_records_only(cases: Path, tmp_path: Path) -> None:
-    source = beside(cases / "case", tmp_path)
+    source = open_source(cases / "case", tmp_path)
     assert not source.whole
     with pytest.raises(UsageProblem, match="is a case already"):
         source.export(tmp_path / "x.zip", Selection(4, 4), "Eve", "")
@@ -115,7 +115,7 @@ def test_an_index_that_somebody_else_writes_is_looked_at_as_far_as_it_goes(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file, "WAIT_MS", 20)
-    monkeypatch.setattr(sources, "EVERY", -1.0)
+    monkeypatch.setattr(sources, "REFRESH_INTERVAL", -1.0)
     copy = Path(shutil.copytree(sound, tmp_path / "copy"))
     for one in copy.glob("index.db*"):
         one.unlink()
@@ -123,7 +123,7 @@ def test_an_index_that_somebody_else_writes_is_looked_at_as_far_as_it_goes(
     with Index.open(copy) as other:
         other.step(room=1)
         with held(other):
-            browser, _ = looked_at(Beside(copy), tmp_path, said.append)
+            browser, _ = looked_at(FileSource(copy), tmp_path, said.append)
             goes = "What can be looked up goes up to record 1: the index"
             assert said == [
                 "the index goes up to record 1 only: somebody else writes the index for too long"
@@ -134,7 +134,7 @@ def test_an_index_that_somebody_else_writes_is_looked_at_as_far_as_it_goes(
 
 def test_an_index_is_caught_up_while_the_record_grows(sound: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(sound, tmp_path / "copy"))
-    source = Beside(copy)
+    source = FileSource(copy)
     source.begin(lambda words: None)
     with source.index() as (db, _):
         whole = last_seq(db)

@@ -149,7 +149,7 @@ def test_the_fold_from_a_snapshot_is_the_one_from_the_beginning(
 
 def test_what_is_kept_of_earlier_folds_changes_nothing(place: Path, states: list[State]) -> None:
     every = list(records(place))
-    standings = replay_state.Standings(place)
+    standings = replay_state.ReplayCache(place)
     random = Random(3)
     for _ in range(60):
         at = random.randrange(1, len(every))

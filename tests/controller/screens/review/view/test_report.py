@@ -14,10 +14,10 @@ from controller.audit.index.schema import ROUNDS, SCHEMA
 from controller.audit.text import format_time
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity
-from controller.screens.review.source import Beside
+from controller.screens.review.source import FileSource
 from controller.screens.review.view.charts import bars, columns
 from controller.screens.review.view.queries import ask
-from controller.screens.review.view.report import PAUSE, Dealt, Report, last_day, report
+from controller.screens.review.view.report import PAUSE, GameStart, PaceReport, last_day, report
 from tests.support.screens.looked_at import Browser, dealt, written
 
 SECOND: Final = 1_000_000
@@ -85,7 +85,7 @@ class Rounds:
         self._db.execute("INSERT INTO raw_problems VALUES (?, ?)", row)
 
 
-def made(db: apsw.Connection, games: tuple[Dealt, ...] = (Dealt(1, "Mega"),)) -> Report:
+def made(db: apsw.Connection, games: tuple[GameStart, ...] = (GameStart(1, "Mega"),)) -> PaceReport:
     return report(db, *last_day(db), games, lambda utc: format_time(utc)[:16])
 
 
@@ -131,7 +131,7 @@ def test_dealers_and_games_have_their_own(db: apsw.Connection) -> None:
     rounds.dealt(60)
     begins = rounds.seq + 1
     rounds.dealt(30, "Bob")
-    found = made(db, (Dealt(1, "Mega"), Dealt(begins, "Classic")))
+    found = made(db, (GameStart(1, "Mega"), GameStart(begins, "Classic")))
     assert [(one.name, one.rounds, one.an_hour) for one in found.dealers] == [
         ("Ann", 2, 60),
         ("Bob", 1, 120),
@@ -195,7 +195,7 @@ def test_tiles_and_what_went_wrong_agree_while_a_round_is_open(tmp_path: Path) -
     while not table.state.holds or table.state.step is Step.CLOSED:
         table.once()
     written(tmp_path / "mega", table)
-    source = Beside(tmp_path / "mega")
+    source = FileSource(tmp_path / "mega")
     source.begin(lambda words: None)
     with source.index() as (db, _):
         found = made(db)

@@ -16,7 +16,7 @@ from controller.audit.index import Index, RecordQuery, RoundRow, find_rounds
 from controller.audit.proofs import check_proof
 from controller.audit.proofs.proof_file import decode_proof
 from controller.audit.read.reader import records
-from controller.screens.review.view.verdict import verified
+from controller.screens.review.view.verdict import check_round
 from tests.support.audit.record.table import TABLE_KEY
 from tests.support.screens.looked_at import Looking
 
@@ -45,7 +45,7 @@ def test_a_round_is_right_and_its_proof_stands_by_itself(
     sound: Path, rounds: list[RoundRow]
 ) -> None:
     for one in (rounds[0], rounds[7], rounds[-1]):
-        found = verified(sound, one, key(sound))
+        found = check_round(sound, one, key(sound))
         assert (found.said, found.findings) == ("right", ())
         assert found.again > 0
         assert found.given
@@ -66,7 +66,7 @@ def test_hole_cards_of_the_round_are_opened(sound: Path, rounds: list[RoundRow])
         ]
         revealed = sum(b'"type":"HoleRevealed"' in bytes(data) for data in events)
         if revealed:
-            assert verified(sound, one).opened == revealed
+            assert check_round(sound, one).opened == revealed
             shown += 1
         if shown == 4:
             return
@@ -84,7 +84,7 @@ def test_a_byte_that_was_changed_is_found_in_its_round_and_no_other(
     data[where] = data[where] ^ 1
     file.write_bytes(data)
     assert record.seq > 0
-    found = verified(copy, one)
+    found = check_round(copy, one)
     assert found.said == "wrong"
     assert found.findings
     assert found.proof == ""
@@ -92,7 +92,7 @@ def test_a_byte_that_was_changed_is_found_in_its_round_and_no_other(
 
 def test_another_key_than_the_tables_proves_nothing(sound: Path, rounds: list[RoundRow]) -> None:
     other = SigningKey(key(sound).name, Ed25519PrivateKey.generate()).verifier
-    found = verified(sound, rounds[2], other)
+    found = check_round(sound, rounds[2], other)
     assert found.said == "wrong"
     assert "key" in found.findings[-1]
 

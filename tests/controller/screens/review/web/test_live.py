@@ -23,7 +23,7 @@ from controller.audit.read.reader import records
 from controller.audit.replay import identity_of
 from controller.screens.common import server
 from controller.screens.common.headers import HEADERS
-from controller.screens.review.source import Running
+from controller.screens.review.source import LiveSource
 from controller.screens.review.web import live
 from tests.support.api.at_api import at_api, run
 from tests.support.audit.record.dealing import TABLE
@@ -31,7 +31,7 @@ from tests.support.audit.record.table import TABLE_KEY
 from tests.support.drivers.simulated import until
 from tests.support.screens.looked_at import Browser, Looking, Paced, dealt, mega, written
 
-ALONE: Final = server.Place(server.LOOPBACK, 0)
+ALONE: Final = server.ListenAddress(server.LOOPBACK, 0)
 
 
 class Served:
@@ -148,7 +148,7 @@ def test_what_a_table_has_not_taken_yet_is_told_to_nobody(
 ) -> None:
     async def main() -> None:
         async with at_api(tmp_path) as at:
-            source = Running(at.table)
+            source = LiveSource(at.table)
             append, goes_on = at.room.book.append, asyncio.Event()
 
             async def stalls(*entries: RecordEntry) -> tuple[ChainPosition, ...]:
@@ -157,7 +157,7 @@ def test_what_a_table_has_not_taken_yet_is_told_to_nobody(
                 return made
 
             taken = at.table.table.seq
-            known = live.Known(source, Follower(source.record), None)
+            known = live.DurableTail(source, Follower(source.record), None)
             assert known.start == taken
             assert list(known.more()) == []
             monkeypatch.setattr(at.table.table, "_append", stalls)
@@ -165,7 +165,7 @@ def test_what_a_table_has_not_taken_yet_is_told_to_nobody(
             noting = asyncio.create_task(at.table.record(note))
             await until(lambda: Follower(source.record).where.seq > taken, 10)
             assert list(known.more()) == []
-            late = live.Known(source, Follower(source.record), None)
+            late = live.DurableTail(source, Follower(source.record), None)
             assert (late.start, list(late.more())) == (taken, [])
             goes_on.set()
             await noting
@@ -218,7 +218,7 @@ def test_a_damaged_end_is_told(
 def test_there_are_only_so_many_streams(
     growing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "MOST", 1)
+    monkeypatch.setattr(live, "MAX_STREAMS", 1)
     with Looking(growing, tmp_path / "scratch") as looking:
         browser = looking.enter()
         last = max(one.seq for _, one in records(growing))
