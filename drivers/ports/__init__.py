@@ -13,7 +13,7 @@ from drivers.ports.address import (
     parse,
     parse_placed,
 )
-from drivers.ports.discovery import BY_ID, Found, ask, serial_ports, usb_devices
+from drivers.ports.discovery import BY_ID, Found, ask, serial_ports, usb_devices, usb_places
 from drivers.ports.open import open_port
 from drivers.ports.port import Ears, Port, PortLost, PortRefused
 from drivers.ports.serial import open_serial
@@ -39,4 +39,5 @@ __all__ = [
     "parse_placed",
     "serial_ports",
     "usb_devices",
+    "usb_places",
 ]

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 from serial.tools import list_ports, list_ports_linux
 
-from drivers.ports.address import OWN_BACKEND, Address, Transport, is_adapter
+from drivers.ports.address import OWN_BACKEND, Address, Place, Transport, is_adapter
 from drivers.ports.port import PortRefused, no_thread
 
 BY_ID: Final = Path("/dev/serial/by-id")
@@ -88,6 +88,15 @@ def usb_devices(backend: str = OWN_BACKEND) -> list[Found]:
         where = Address(Transport.USB, one.serial, backend, place)
         out.append(Found(where, None, one.serial, plain(one.maker), plain(one.model)))
     return out
+
+
+def usb_places(address: Address) -> set[Place]:
+    """Where the USB devices with the serial number of `address` are plugged in. Raises PortRefused
+    if the backend is not available."""
+    from drivers.ports import usb_discovery as usb_finding  # not every table has a USB library
+
+    found = usb_finding.present(usb_finding.load_backend(address.backend))
+    return {one.place for one in found if one.serial == address.where}
 
 
 def adapter_path(serial: str) -> str:

@@ -1,9 +1,16 @@
-"""The control socket of a simulated device."""
+"""The control socket of a simulated device: its verbs, server and client."""
 
 from __future__ import annotations
 
 from hil.control.socket import ControlClient, ControlLost, ControlServer, RequestRefused
-from hil.control.verbs import BY_CLASS, InvalidRequest, Verbs, parse_request
+from hil.control.verbs import (
+    BY_CLASS,
+    InvalidRequest,
+    Verbs,
+    description,
+    parse_request,
+    request_fields,
+)
 
 __all__ = [
     "BY_CLASS",
@@ -13,5 +20,7 @@ __all__ = [
     "InvalidRequest",
     "RequestRefused",
     "Verbs",
+    "description",
     "parse_request",
+    "request_fields",
 ]

@@ -23,7 +23,7 @@ import msgspec
 from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from hil.control.verbs import InvalidRequest, Verbs, parse_request
-from hil.ports import Listener, unix_sockets
+from hil.ports import Listener, connect
 
 MAX_LINE_BYTES: Final = 65_536
 """No line is longer."""
@@ -137,7 +137,7 @@ class ControlClient:
         self._sock.settimeout(patience)
         self._rest = b""
         try:
-            unix_sockets.connect(self._sock, path)
+            connect(self._sock, path)
         except OSError as problem:
             self._sock.close()
             raise ControlLost(f"{path}: {_why_not(path, problem)}") from problem

@@ -99,7 +99,7 @@ def request_fields(hand: type[ControlRequest]) -> tuple[RequestField, ...]:
     )
 
 
-def text(hand: type[ControlRequest]) -> str:
+def description(hand: type[ControlRequest]) -> str:
     """What it does, in one paragraph."""
     return " ".join(paragraphs(hand))
 

@@ -1,7 +1,8 @@
-"""Simulated mechanisms: shoe, shuffler, station."""
+"""Simulated mechanisms of shoe, shuffler and station, and the cards in them."""
 
 from __future__ import annotations
 
+from hil.devices.card_names import names_of, new_decks, shuffled
 from hil.devices.shoe import SimulatedShoe
 from hil.devices.shuffler import SimulatedShuffler
 from hil.devices.station import SimulatedStation
@@ -10,4 +11,7 @@ __all__ = [
     "SimulatedShoe",
     "SimulatedShuffler",
     "SimulatedStation",
+    "names_of",
+    "new_decks",
+    "shuffled",
 ]

@@ -34,7 +34,7 @@ def name(card: int) -> str:
     return CUT if card == CARD_CUT else NAMES[card]
 
 
-def names(cards: Iterable[int]) -> list[str]:
+def names_of(cards: Iterable[int]) -> list[str]:
     return [name(card) for card in cards]
 
 
@@ -49,7 +49,7 @@ def neighbour(card: int) -> int:
     return suit * len(RANKS) + (rank + 1) % len(RANKS)
 
 
-def box(decks: int) -> list[int]:
+def new_decks(decks: int) -> list[int]:
     """New decks, each in the order in which it comes from the box."""
     return list(range(CARDS)) * decks
 

@@ -89,7 +89,7 @@ def order_of(hand: Load) -> list[int]:
             [card_names.number(name) for name in hand.cards], hand.remove, hand.add
         )
     else:
-        order = card_names.changed(card_names.box(hand.decks), hand.remove, hand.add)
+        order = card_names.changed(card_names.new_decks(hand.decks), hand.remove, hand.add)
         if hand.seed:
             order = card_names.shuffled(order, hand.seed)
     order = card_names.with_cut(order, hand.cut_at)

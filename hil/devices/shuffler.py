@@ -256,7 +256,7 @@ class SimulatedShuffler:
         """How many cards are missing and how many are too many, if it can tell cards apart."""
         if not self._deck_check:
             return 0, 0
-        want, have = Counter(card_names.box(decks)), Counter(batch)
+        want, have = Counter(card_names.new_decks(decks)), Counter(batch)
         return (want - have).total(), (have - want).total()
 
     def _hand_out(self) -> None:
@@ -283,7 +283,7 @@ class SimulatedShuffler:
             raise CannotDo("a shuffle runs", "wait for its end, or ABORT")
         if inside.jam != JamCode.CLEARED:
             raise CannotDo("cards are stuck", "jam with code null frees them")
-        batch = card_names.changed(card_names.box(hand.decks), hand.remove, hand.add)
+        batch = card_names.changed(card_names.new_decks(hand.decks), hand.remove, hand.add)
         inside.owed.room_for(2)
         opening = [] if inside.door_open else [Door(open=True)]
         inside.tray, inside.will_stay = bytes(batch), hand.left_inside
@@ -335,9 +335,9 @@ class SimulatedShuffler:
             "percent": self._percent(now),
             "decks": inside.decks,
             "count": len(inside.tray),
-            "cards": card_names.names(inside.tray),
-            "left_inside": card_names.names(inside.behind),
-            "handed_out": card_names.names(inside.handed_out),
+            "cards": card_names.names_of(inside.tray),
+            "left_inside": card_names.names_of(inside.behind),
+            "handed_out": card_names.names_of(inside.handed_out),
             "door": "open" if inside.door_open else "closed",
             "jam": JamCode(inside.jam).name.lower(),
             "owed": len(inside.owed.events),

@@ -1,4 +1,4 @@
-"""Deliberate defects of a simulated device, line noise, wire taps."""
+"""Deliberate defects of a simulated device, line noise, and a tap on the cable."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from hil.faults.catalogue import BREAKS, BY_NAME
 from hil.faults.device import faulty_device
 from hil.faults.frames import frame_remainder, whole_frames
 from hil.faults.line import CLEAN, CableDirection
-from hil.faults.tap import TappedFrame
+from hil.faults.tap import (
+    TappedFrame,
+    find_secrets,
+    first_difference,
+    repeated_ciphertexts,
+    secrets_of,
+)
 
 __all__ = [
     "BREAKS",
@@ -17,6 +23,10 @@ __all__ = [
     "FaultyBehaviour",
     "TappedFrame",
     "faulty_device",
+    "find_secrets",
+    "first_difference",
     "frame_remainder",
+    "repeated_ciphertexts",
+    "secrets_of",
     "whole_frames",
 ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from controller.errors import UsageProblem
 from firmware_protocol.device.storage import DeviceFolder
+from hil.ports import check_link, check_path
 
 if TYPE_CHECKING:
     from hil.simulator import run as sim
@@ -22,9 +23,6 @@ _LEFT: Final = re.compile(r"(-[0-9]+)?(\.[0-9]+)?(\.new)?$")
 
 def check_paths(setup: sim.DeviceSetup) -> None:
     """What is to be made there can be. UsageProblem, PathTaken, LinkTaken."""
-    from hil.ports import pty as pty_port
-    from hil.ports import unix_sockets as unix_paths
-
     for option, folder in (("--dir", setup.place), ("--usb", setup.usb)):
         if folder is not None and folder.exists() and not folder.is_dir():
             raise UsageProblem(option, f"{folder} is no folder", "a folder, or a name that is free")
@@ -36,9 +34,9 @@ def check_paths(setup: sim.DeviceSetup) -> None:
             raise UsageProblem(option, what, "a name in a folder that is there")
     _look_apart(setup)
     # What others have put there stays, and no device is made in vain.
-    unix_paths.check_path(setup.control)
+    check_path(setup.control)
     if setup.port is not None:
-        pty_port.check_link(setup.port)
+        check_link(setup.port)
 
 
 def _look_apart(setup: sim.DeviceSetup) -> None:

@@ -10,7 +10,7 @@ from firmware_protocol.messages.limits import RESEND_FIRST_MS, RESEND_MOST_MS, W
 from firmware_protocol.messages.registry import EvtAck, EvtNak
 from hil.conform.tester.bench import ConformBench, Trial
 from hil.conform.tester.heard import ReceivedRecord, RingCursor
-from hil.conform.tester.line_noise import LineNoise
+from hil.conform.tester.line_noise import NoisyCable
 from hil.conform.tester.recovery import arrived, on_their_way
 from hil.conform.tester.session import TesterSession
 from hil.conform.tester.stimuli import make, ready, settle_ms, some
@@ -284,7 +284,7 @@ async def bad_line(bench: ConformBench) -> None:
     made = await make(bench, some(bench, _NOISY_RECORDS))
     await session.until_recorded(start + made, settle_ms(made))
     session.forgiving = True
-    bench.noise = noise = LineNoise(bench.rng)
+    bench.noise = noise = NoisyCable(bench.rng)
     session.window = WINDOW
     deadline = bench.wire.now() + _NOISY_MS * 1000
     stand, since, began = session.cursor.seq, bench.wire.now(), session

@@ -16,7 +16,7 @@ from hil.conform.tester import text
 from hil.conform.tester.bench import ConformBench, ReceivedFrame, Trial
 from hil.conform.tester.recovery import arrived
 from hil.conform.tester.stimuli import load, make, ready, settle_ms, some, unlock
-from hil.faults import TappedFrame, tap
+from hil.faults import TappedFrame, find_secrets, first_difference, repeated_ciphertexts, secrets_of
 
 _LOW: Final = ("2c", "3d", "4h", "5s", "6c", "7d", "8h", "9s", "Tc", "Ad")
 _HIGH: Final = ("Kh", "Jd", "Qs", "Kc", "Qd", "Jh", "Ks", "Qc", "Jc", "Kd")
@@ -42,7 +42,7 @@ async def same_timing(bench: ConformBench) -> str | None:
         await _tap(bench, cards) for cards in (_LOW, _HIGH, _LOW, _HIGH)
     ]
     for other in (high, low_again, high_again):
-        unlike = tap.first_difference(low.frames, other.frames) if bench.wire.simulated else None
+        unlike = first_difference(low.frames, other.frames) if bench.wire.simulated else None
         if unlike is not None:
             raise bench.finding(
                 "frames of the same kinds and lengths, at the same moments",
@@ -130,11 +130,11 @@ async def nothing_in_clear(bench: ConformBench) -> None:
     await bench.pause(500)
     _alerts(bench, info.state)
     heard = _tapped(bench.log)
-    again = tap.repeated_ciphertexts(heard)
+    again = repeated_ciphertexts(heard)
     if again:
         raise bench.finding("another ciphertext each time", again[0])
     for one in (session, other):
-        found = tap.find_secrets(heard, tap.secrets_of(got.record for got in one.records))
+        found = find_secrets(heard, secrets_of(got.record for got in one.records))
         if found:
             raise bench.finding("no part of a record in clear", found[0])
 

@@ -10,8 +10,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from controller.errors import UsageProblem
-from drivers.keys import KeyStore, keys_directory
-from drivers.keys.store import KeyProblem
+from drivers.keys import KeyProblem, KeyStore, keys_directory
 
 _HEX: Final = re.compile(r"[0-9A-Fa-f]{64}")
 _DIGITS: Final = "64 hexadecimal digits"

@@ -28,7 +28,7 @@ from firmware_protocol.tablelink.noise import Handshake
 from hil.conform.tester import text as words
 from hil.conform.tester.findings import ItemBlocked, ItemFinding, ItemSkipped, RequestDenied
 from hil.conform.tester.heard import RingCursor
-from hil.conform.tester.line_noise import LineNoise
+from hil.conform.tester.line_noise import NoisyCable
 from hil.conform.tester.operators import Operator
 from hil.conform.tester.session import TesterSession
 from hil.conform.tester.wire import TesterWire, WireLost
@@ -89,7 +89,7 @@ class ConformBench:
         """How long to wait for what must not come."""
         self.log: list[ReceivedFrame] = []
         self.damage: list[FrameDamage] = []
-        self.noise: LineNoise | None = None
+        self.noise: NoisyCable | None = None
         self.says: HelloRsp | None = None
         self.firmware = b""
         """What INFO told last."""
@@ -120,7 +120,7 @@ class ConformBench:
         heard = words.few(self._came) if came is None else came
         return ItemFinding(self._sent if sent is None else sent, expected, heard)
 
-    def note(self, at: int, text: str, *, quiet: bool = False) -> None:
+    def note(self, text: str, *, quiet: bool = False) -> None:
         """Something came; heartbeats are left out."""
         if not quiet:
             self._came.append(text)
@@ -160,14 +160,14 @@ class ConformBench:
                 raise self.finding(f"at most {MAX_FRAMES_PER_ITEM} frames in one item", "more")
             if isinstance(heard, FrameDamage):
                 self.damage.append(heard)
-                self.note(at, words.of_damage(heard))
+                self.note(words.of_damage(heard))
                 continue
             self.log.append(ReceivedFrame(heard, at))
             session = self._sessions.get(heard.session)
             if heard.kind is FrameKind.DATA and session is not None:
                 session.take(heard, at)
             elif heard.kind is not FrameKind.DATA or heard.session not in self._former:
-                self.note(at, words.of_frame(heard))
+                self.note(words.of_frame(heard))
 
     async def pause(self, ms: float) -> None:
         """Let time pass; what lives goes on."""
@@ -347,7 +347,7 @@ class ConformBench:
         self.wire.send(b"\0")
         await self.pause(1)
 
-    def mend_line(self) -> LineNoise | None:
+    def mend_line(self) -> NoisyCable | None:
         """What the bad cable has cut off grows together with no frame. It, to be put back."""
         bad, self.noise = self.noise, None
         if bad is not None:

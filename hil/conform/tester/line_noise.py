@@ -13,7 +13,7 @@ SHARE = 0.12
 """Of all frames, in each direction."""
 
 
-class LineNoise:
+class NoisyCable:
     def __init__(self, rng: random.Random, share: float = SHARE) -> None:
         self._rng = rng
         self._share = share

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from firmware_protocol.messages.codec import Command, Control, Reply
-from firmware_protocol.messages.enums import NakWhy, Refusal, ResumeMode, Verdict
+from firmware_protocol.messages.enums import DeviceClass, NakWhy, Refusal, ResumeMode, Verdict
 from firmware_protocol.messages.errors import ProtocolError
 from firmware_protocol.messages.limits import HEARTBEAT_MS, NAK_GAP_MS, WINDOW
 from firmware_protocol.messages.registry import (
@@ -39,18 +39,36 @@ from firmware_protocol.tablelink.plaintext import (
 )
 from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 from hil.conform.tester import text as words
+from hil.conform.tester.findings import ItemFinding
 from hil.conform.tester.heard import NO_CURSOR, ReceivedPlaintext, ReceivedRecord, RingCursor
-
-if TYPE_CHECKING:
-    from hil.conform.tester.bench import ConformBench
+from hil.conform.tester.wire import TesterWire
 
 _BEAT_US: Final = HEARTBEAT_MS * 1000
 _T = TypeVar("_T", bound=Reply)
+_Found = TypeVar("_Found")
+
+
+class SessionBench(Protocol):
+    """What a session uses of the bench that it belongs to."""
+
+    wire: TesterWire
+    late_ms: int
+
+    @property
+    def device_class(self) -> DeviceClass: ...
+
+    def finding(self, expected: str, came: str | None = None) -> ItemFinding: ...
+
+    def note(self, text: str, *, quiet: bool = False) -> None: ...
+
+    def send(self, data: bytes, text: str | None = None) -> None: ...
+
+    async def until(self, check: Callable[[], _Found | None], ms: float) -> _Found | None: ...
 
 
 class TesterSession:
     def __init__(
-        self, bench: ConformBench, ident: int, keys: SessionKeys, boot: int | None = None
+        self, bench: SessionBench, ident: int, keys: SessionKeys, boot: int | None = None
     ) -> None:
         self._bench = bench
         self.ident = ident
@@ -137,7 +155,7 @@ class TesterSession:
             raise self._bench.finding(
                 "a well-formed plaintext", f"{plaintext[:8].hex()}...: {error.name} ({error})"
             ) from None
-        self._bench.note(at, words.of_plaintext(what), quiet=isinstance(what, DeviceBeat))
+        self._bench.note(words.of_plaintext(what), quiet=isinstance(what, DeviceBeat))
         self.got.append(ReceivedPlaintext(at, frame.counter, plaintext, what))
         if isinstance(what, EventRecord):
             self.records.append(ReceivedRecord(at, frame.counter, plaintext, what))

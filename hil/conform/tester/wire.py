@@ -7,6 +7,7 @@ to the next thing that is due, so that a minute of silence costs nothing and eve
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
@@ -15,8 +16,7 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from drivers.ports import Address, Place, Port, PortLost, PortRefused, ask, open_port
-from drivers.session import monotonic_us
+from drivers.ports import Address, Place, Port, PortLost, PortRefused, ask, open_port, usb_places
 from firmware_protocol.device.interfaces import Peer
 
 _T = TypeVar("_T")
@@ -126,7 +126,7 @@ class PortWire:
         """Open the port, or PortRefused."""
         self._lost = None
         if self._address.place is not None and self._beside is None:
-            self._beside = await ask(_places, self._address) - {self._address.place}
+            self._beside = await ask(usb_places, self._address) - {self._address.place}
         self._port = await open_port(self._address, self)
 
     def heard(self, data: bytes) -> None:
@@ -144,7 +144,7 @@ class PortWire:
         self._woken.set()
 
     def now(self) -> int:
-        return monotonic_us()
+        return time.monotonic_ns() // 1000
 
     def send(self, data: bytes) -> None:
         if self._port is not None:
@@ -204,7 +204,7 @@ class PortWire:
         if self._beside is None:
             return
         with suppress(PortRefused):  # the next try says the same
-            came = await ask(_places, self._address) - self._beside
+            came = await ask(usb_places, self._address) - self._beside
             if len(came) == 1:
                 self._address = replace(self._address, place=came.pop())
 
@@ -220,11 +220,3 @@ class PortWire:
 
     async def close(self) -> None:
         await self._drop()
-
-
-def _places(address: Address) -> set[Place]:
-    """Where USB devices with this number are now. Blocks; PortRefused."""
-    from drivers.ports import usb_discovery as usb_finding  # not every machine has a USB library
-
-    found = usb_finding.present(usb_finding.load_backend(address.backend))
-    return {one.place for one in found if one.serial == address.where}

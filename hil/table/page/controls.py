@@ -34,9 +34,8 @@ from firmware_protocol.device.control import (
     Retract,
 )
 from firmware_protocol.messages.enums import DeviceClass
-from hil.control import Verbs
-from hil.control import verbs as hand_words
-from hil.devices import card_names
+from hil.control import BY_CLASS, Verbs, description, request_fields
+from hil.devices import names_of, new_decks, shuffled
 from hil.faults import BREAKS
 
 OFF_MS: Final = 5_000
@@ -70,9 +69,7 @@ def _load(bench: Bench, **fields: Any) -> Load:
 def _twins(bench: Bench) -> Load:
     """One card once more often than the decks hold it, all of them near the top."""
     random = Random(secrets.token_bytes(16))
-    order = card_names.names(
-        card_names.shuffled(card_names.box(bench.decks), secrets.token_hex(16))
-    )
+    order = names_of(shuffled(new_decks(bench.decks), secrets.token_hex(16)))
     often = random.choice(order)
     places = random.sample(range(2, 8 + 4 * bench.decks), bench.decks + 1)
     for place in places:
@@ -182,21 +179,20 @@ class Form(Struct, frozen=True):
 
 def verbs(device: DeviceClass) -> Verbs:
     """What the bench can do at a device of this class."""
-    every = hand_words.BY_CLASS[device]
+    every = BY_CLASS[device]
     return {verb: hand for verb, hand in every.items() if verb != "describe"}
 
 
 def forms(device: DeviceClass) -> tuple[Form, ...]:
     return tuple(
-        Form(verb, hand_words.text(hand), tuple(_fields(hand)))
-        for verb, hand in verbs(device).items()
+        Form(verb, description(hand), tuple(_fields(hand))) for verb, hand in verbs(device).items()
     )
 
 
 def _fields(hand: type[ControlRequest]) -> Iterator[FormField]:
     info = info_of(hand)
     assert isinstance(info, StructType)
-    for word, field in zip(hand_words.request_fields(hand), info.fields, strict=True):
+    for word, field in zip(request_fields(hand), info.fields, strict=True):
         kind = "list" if word.many else "text" if word.textual else "json"
         choices = _choices(field, hand)
         yield FormField(word.name, word.allowed, word.default or "", choices, kind)

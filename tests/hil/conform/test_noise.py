@@ -9,11 +9,11 @@ import pytest
 
 from firmware_protocol.conformance import Profile
 from hil.conform.tester.bench import ConformBench
-from hil.conform.tester.line_noise import LineNoise
+from hil.conform.tester.line_noise import NoisyCable
 from tests.support.hil.conform.conform_rig import PROFILES, Rig
 
 
-class Cutting(LineNoise):
+class Cutting(NoisyCable):
     """Each frame loses its end, and grows together with the next one."""
 
     def _hit(self, frame: bytes) -> bytes:
@@ -44,7 +44,7 @@ def test_a_frame_that_is_half_there_when_the_cable_is_mended_comes_whole(tmp_pat
 
     async def mended() -> bytes:
         await bench.session()
-        bench.noise = noise = LineNoise(bench.rng, 0.0)
+        bench.noise = noise = NoisyCable(bench.rng, 0.0)
         assert noise.back(b"\x03\x01") == b""
         assert bench.mend_line() is noise
         return noise.begun()
