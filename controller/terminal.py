@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from controller.errors import UsageProblem
-from drivers.keys import ALLOWED, BadName, Paired, keys_directory, name_of, same_person
-from drivers.keys.store import KeyProblem
+from drivers.keys import ALLOWED, BadName, KeyProblem, Paired, keys_directory, name_of, same_person
 from drivers.ports import AddressProblem, PortRefused
 from firmware_protocol.messages.errors import BadLabelCode
 from firmware_protocol.tablelink.fingerprints import FINGERPRINT_SIZE, read_label

@@ -8,7 +8,13 @@ from typing import Final
 
 from controller.audit.errors import NoRecord, RecordProblem
 from controller.audit.format.segments import numbers
-from controller.audit.keys import list_keys, misplaced_keys, store
+from controller.audit.keys import (
+    list_keys,
+    load_hole_key,
+    load_surveillance_public,
+    load_table_private,
+    misplaced_keys,
+)
 from controller.doctor.check import (
     CheckFindings,
     DoctorCase,
@@ -20,7 +26,7 @@ from controller.doctor.check import (
     wrong,
 )
 from controller.table.running import load_keys
-from drivers.keys import HOST, KeyProblem, KeyStore, private_files
+from drivers.keys import HOST, KeyProblem, KeyStore, path_exists
 
 _BACKUP: Final = "put it back from its backup: a record was begun with it, and no other one will do"
 _DAMAGED: Final = "put both of its files back from their backup, as they were made"
@@ -47,9 +53,9 @@ def keys_there(case: DoctorCase) -> CheckFindings:
 
 
 _READ: Final[dict[str, Callable[[Path], object]]] = {
-    "table": store.load_table_private,
-    "hole": store.load_hole_key,
-    "surveillance": store.load_surveillance_public,
+    "table": load_table_private,
+    "hole": load_hole_key,
+    "surveillance": load_surveillance_public,
     "host": lambda place: KeyStore(place).standing_own(),
 }
 _FILES: Final = {
@@ -87,7 +93,7 @@ def _mended(case: DoctorCase, place: Path, role: str, problem: KeyProblem) -> Do
 def _absent(place: Path, role: str) -> bool:
     """Nothing of the key is there: then one can be made."""
     try:
-        return not any(private_files.exists(place / name) for name in _FILES[role])
+        return not any(path_exists(place / name) for name in _FILES[role])
     except KeyProblem:
         return False
 

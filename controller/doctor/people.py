@@ -25,7 +25,7 @@ from controller.doctor.permissions import (
     path_status,
 )
 from controller.people import SECONDS, HouseRole, People, PeopleFile, Person, history_differences
-from drivers.keys import KeyProblem, private_files, same_person
+from drivers.keys import KeyProblem, path_exists, same_person
 
 _FIRST: Final[dict[HouseRole, str]] = {"dealer": "D", "floor": "F"}
 """What badges begin with that we propose."""
@@ -103,7 +103,7 @@ def _mended(case: DoctorCase, file: PeopleFile, problem: KeyProblem) -> DoctorPr
 
 def _exists(place: Path) -> bool:
     try:
-        return private_files.exists(place)
+        return path_exists(place)
     except KeyProblem:
         return True
 

@@ -17,8 +17,7 @@ from controller.terminal import (
     usage_errors,
     utc_now,
 )
-from drivers.keys import KeyStore, Paired
-from drivers.keys.store import KeyProblem
+from drivers.keys import KeyProblem, KeyStore, Paired
 from drivers.pairing import Outcome, hold
 from drivers.ports import Address, Transport, discovery, parse_placed
 from firmware_protocol.host import (

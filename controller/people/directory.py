@@ -35,7 +35,20 @@ from controller.people.person import (
     read_people,
 )
 from controller.people.pins import PeopleKey
-from drivers.keys import LOCK, LOCK_SECONDS, KeyProblem, private_files
+from drivers.keys import (
+    LOCK,
+    LOCK_SECONDS,
+    KeyProblem,
+    append_line,
+    check_private_directory,
+    is_same_file,
+    key_problem,
+    make_private_directory,
+    open_private,
+    path_exists,
+    private_file_written,
+    write_private,
+)
 
 PLACE: Final = "HOLECARD_PEOPLE"
 """The variable that names the file."""
@@ -110,17 +123,17 @@ class PeopleFile:
 
     def key(self) -> PeopleKey:
         """The people key, which must be there."""
-        if not private_files.exists(self.keys):
+        if not path_exists(self.keys):
             raise KeyProblem(str(self.keys), "there is no such directory", self._makes)
-        private_files.check_directory(self.keys)
-        if not private_files.exists(self.key_file):
+        check_private_directory(self.keys)
+        if not path_exists(self.key_file):
             allowed = f"{BACKUP}; without it no PIN fits any more"
             raise KeyProblem(str(self.key_file), "is missing", allowed)
         return read_key(self.key_file)
 
     def exists(self) -> bool:
         """Whether there is such a file, fit or not."""
-        return private_files.exists(self.file)
+        return path_exists(self.file)
 
     # --- changing -------------------------------------------------------------------------
 
@@ -128,14 +141,14 @@ class PeopleFile:
         """Make the key unless there is one, and a file without people. KeyProblem if there is a
         file already: its people would be gone, or strangers to a new key."""
         _make_directory(self.keys)
-        private_files.check_directory(self.keys)
+        check_private_directory(self.keys)
         _make_directory(self.file.parent)
         self._check_place()
         with _locked(self._lock, "the people"):
             if self.exists():
                 raise KeyProblem(str(self.file), "is there already", "another file")
             self._make_key()
-            private_files.write(self.file, people_bytes(People(self.key(), ())), once=True)
+            write_private(self.file, people_bytes(People(self.key(), ())), once=True)
         return self.read()
 
     def change(
@@ -163,8 +176,8 @@ class PeopleFile:
             except ValueError as problem:
                 raise KeyProblem(str(self.file), str(problem), "another file") from None
             line = Change(at, what, by, account(), made.badge, made.name, made.roles)
-            with private_files.written(self.file, data):
-                private_files.append(self.history_file, line.encode())
+            with private_file_written(self.file, data):
+                append_line(self.history_file, line.encode())
         return after
 
     @property
@@ -174,8 +187,8 @@ class PeopleFile:
     def _make_key(self) -> None:
         """Unless there is one."""
         with _locked(self.keys / LOCK, "the keys"):
-            if not private_files.exists(self.key_file):
-                private_files.write(self.key_file, key_bytes(PeopleKey.generate()), once=True)
+            if not path_exists(self.key_file):
+                write_private(self.key_file, key_bytes(PeopleKey.generate()), once=True)
 
     def _check_place(self) -> None:
         """KeyProblem where others could put another file in the place of ours."""
@@ -185,7 +198,7 @@ class PeopleFile:
         except FileNotFoundError:
             raise KeyProblem(str(place), "there is no such directory", self._makes) from None
         except OSError as problem:
-            raise private_files.failed(place, "cannot be looked at", problem) from None
+            raise key_problem(place, "cannot be looked at", problem) from None
         if not stat.S_ISDIR(found.st_mode):
             raise KeyProblem(str(place), "is no directory", "a directory")
         if found.st_uid not in (os.geteuid(), 0):
@@ -199,24 +212,24 @@ class PeopleFile:
 
 def _make_directory(place: Path) -> None:
     """Ours alone, and on the disk, unless there is one."""
-    if private_files.exists(place):
+    if path_exists(place):
         return
     try:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:
-        raise private_files.failed(place.parent, "cannot be made", problem) from None
-    private_files.make_directory(place)
+        raise key_problem(place.parent, "cannot be made", problem) from None
+    make_private_directory(place)
 
 
 @contextmanager
 def _locked(file: Path, what: str, patience: float = LOCK_SECONDS) -> Iterator[None]:
-    with private_files.opened(file, os.O_RDWR | os.O_CREAT) as lock:
+    with open_private(file, os.O_RDWR | os.O_CREAT) as lock:
         deadline = time.monotonic() + patience
         while not _lock(file, lock):
             if time.monotonic() >= deadline:
                 raise KeyProblem(str(file), f"another program changes {what}", "one at a time")
             time.sleep(0.02)
-        if not private_files.is_still(file, lock):
+        if not is_same_file(file, lock):
             raise KeyProblem(str(file), "was removed while it was waited for", "to try again")
         yield  # closing the file unlocks it
 
@@ -227,5 +240,5 @@ def _lock(file: Path, descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as problem:
-        raise private_files.failed(file, "cannot be locked", problem) from None
+        raise key_problem(file, "cannot be locked", problem) from None
     return True

@@ -18,7 +18,7 @@ import msgspec
 from controller.people.directory import PeopleFile
 from controller.people.person import Change, People
 from controller.people.pins import folded
-from drivers.keys import private_files
+from drivers.keys import key_problem, open_private, path_exists
 
 _LONGEST: Final = 64 * 1024
 """Bytes of a line that can still be one of ours."""
@@ -28,7 +28,7 @@ _DISABLED: Final = {"added": False, "disabled": True, "enabled": False}
 
 def history_differences(file: PeopleFile, people: People) -> list[str]:
     """Where file and history say different things, in words. KeyProblem."""
-    if not private_files.exists(file.history_file):
+    if not path_exists(file.history_file):
         gone = f"{file.history_file} is not there: nobody can say who made these people"
         return [gone] if people.every else []
     changes, strange = _read(file)
@@ -40,7 +40,7 @@ def _read(file: PeopleFile) -> tuple[dict[str, list[Change]], list[str]]:
     changes: dict[str, list[Change]] = {}
     strange = []
     with (
-        private_files.opened(file.history_file, os.O_RDONLY) as descriptor,
+        open_private(file.history_file, os.O_RDONLY) as descriptor,
         os.fdopen(descriptor, "rb", closefd=False) as lines,
     ):
         number = 0
@@ -54,7 +54,7 @@ def _read(file: PeopleFile) -> tuple[dict[str, list[Change]], list[str]]:
                     continue
                 changes.setdefault(folded(change.badge), []).append(change)
         except OSError as problem:
-            raise private_files.failed(file.history_file, "cannot be read", problem) from None
+            raise key_problem(file.history_file, "cannot be read", problem) from None
     return changes, strange
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from controller.people.pins import BADGE_ALLOWED, KEY_SIZE, PeopleKey, Verifier, folded, is_badge
 from drivers.keys import ALLOWED as NAME_ALLOWED
-from drivers.keys import BadName, KeyProblem, name_of, private_files
+from drivers.keys import BadName, KeyProblem, key_problem, name_of, open_private
 
 HouseRole: TypeAlias = Literal["dealer", "floor", "surveillance", "technician"]
 ROLES: Final[tuple[HouseRole, ...]] = get_args(HouseRole)
@@ -204,7 +204,7 @@ def _encode(found: Struct) -> bytes:
 
 
 def _decode(file: Path, kind: type[_F]) -> _F:
-    with private_files.opened(file, os.O_RDONLY) as descriptor:
+    with open_private(file, os.O_RDONLY) as descriptor:
         data = _read_all(file, descriptor)
     try:
         found = msgspec.json.decode(data, type=kind)
@@ -241,7 +241,7 @@ def _read_all(file: Path, descriptor: int) -> bytes:
             parts.append(part)
             size += len(part)
     except OSError as problem:
-        raise private_files.failed(file, "cannot be read", problem) from None
+        raise key_problem(file, "cannot be read", problem) from None
     if size > MAX_FILE_BYTES:
         raise _damaged(file, f"it has more than {MAX_FILE_BYTES} bytes")
     return b"".join(parts)

@@ -11,7 +11,19 @@ from drivers.keys.names import (
     same_person,
     two_people,
 )
-from drivers.keys.private_files import KeyProblem
+from drivers.keys.private_files import (
+    KeyProblem,
+    append_line,
+    check_private_directory,
+    is_same_file,
+    key_problem,
+    make_private_directory,
+    open_private,
+    path_exists,
+    private_file_written,
+    remove_file,
+    write_private,
+)
 from drivers.keys.store import HOST, LOCK, LOCK_SECONDS, PLACE, KeyStore, Paired, keys_directory
 
 __all__ = [
@@ -26,8 +38,18 @@ __all__ = [
     "KeyStore",
     "Paired",
     "TwoPeopleNeeded",
+    "append_line",
+    "check_private_directory",
+    "is_same_file",
+    "key_problem",
     "keys_directory",
+    "make_private_directory",
     "name_of",
+    "open_private",
+    "path_exists",
+    "private_file_written",
+    "remove_file",
     "same_person",
     "two_people",
+    "write_private",
 ]

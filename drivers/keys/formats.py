@@ -11,7 +11,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from drivers.keys.private_files import KeyProblem, failed, opened
+from drivers.keys.private_files import KeyProblem, key_problem, open_private
 from drivers.ports import SERIAL_ALLOWED, is_serial
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_of, fingerprint_text
@@ -175,11 +175,11 @@ def _encode(found: Struct) -> bytes:
 
 
 def _decode(file: Path, kind: type[_F]) -> _F:
-    with opened(file, os.O_RDONLY) as descriptor:
+    with open_private(file, os.O_RDONLY) as descriptor:
         try:
             data = os.read(descriptor, _MOST)
         except OSError as problem:
-            raise failed(file, "cannot be read", problem) from None
+            raise key_problem(file, "cannot be read", problem) from None
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.MsgspecError as problem:

@@ -39,7 +39,7 @@ class KeyProblem(Exception):
 # --- who may touch them -----------------------------------------------------------------------
 
 
-def check_directory(place: Path) -> None:
+def check_private_directory(place: Path) -> None:
     """KeyProblem unless the directory is there, and ours alone."""
     try:
         found = place.stat()
@@ -48,21 +48,21 @@ def check_directory(place: Path) -> None:
             str(place), "there is no such directory", "`holecard devices init` makes one"
         ) from None
     except OSError as problem:
-        raise failed(place, "cannot be looked at", problem) from None
+        raise key_problem(place, "cannot be looked at", problem) from None
     if not stat.S_ISDIR(found.st_mode):
         raise KeyProblem(str(place), "is no directory", "a directory for keys alone")
     _check(place, found, "700")
 
 
 @contextmanager
-def opened(file: Path, flags: int) -> Iterator[int]:
+def open_private(file: Path, flags: int) -> Iterator[int]:
     """A descriptor of this file, made 0600 if it is made; KeyProblem if it is not ours alone."""
     try:
         descriptor = os.open(file, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except FileNotFoundError:
         raise KeyProblem(str(file), "is missing", "the file from a backup") from None
     except OSError as problem:
-        raise failed(file, "cannot be opened", problem) from None
+        raise key_problem(file, "cannot be opened", problem) from None
     try:
         found = _looked_at(file, descriptor)
         if not stat.S_ISREG(found.st_mode):
@@ -73,7 +73,7 @@ def opened(file: Path, flags: int) -> Iterator[int]:
         os.close(descriptor)
 
 
-def exists(place: Path) -> bool:
+def path_exists(place: Path) -> bool:
     """Whether there is something of this name. KeyProblem where that cannot be told: what only
     cannot be seen must not be taken as missing."""
     try:
@@ -81,26 +81,26 @@ def exists(place: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as problem:
-        raise failed(place, "cannot be looked at", problem) from None
+        raise key_problem(place, "cannot be looked at", problem) from None
     return True
 
 
-def is_still(file: Path, descriptor: int) -> bool:
+def is_same_file(file: Path, descriptor: int) -> bool:
     """Whether what is open is still the file of this name."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(file))
     except FileNotFoundError:
         return False
     except OSError as problem:
-        raise failed(file, "cannot be looked at", problem) from None
+        raise key_problem(file, "cannot be looked at", problem) from None
 
 
-def listed(place: Path, suffix: str) -> list[Path]:
+def list_files(place: Path, suffix: str) -> list[Path]:
     """The files with this suffix in this directory, by name."""
     try:
         names = sorted(os.listdir(place))
     except OSError as problem:
-        raise failed(place, "cannot be looked into", problem) from None
+        raise key_problem(place, "cannot be looked into", problem) from None
     return [place / name for name in names if name.endswith(suffix)]
 
 
@@ -108,7 +108,7 @@ def _looked_at(file: Path, descriptor: int) -> os.stat_result:
     try:
         return os.fstat(descriptor)
     except OSError as problem:
-        raise failed(file, "cannot be looked at", problem) from None
+        raise key_problem(file, "cannot be looked at", problem) from None
 
 
 def _check(place: Path, found: os.stat_result, mode: str) -> None:
@@ -129,26 +129,26 @@ def _check(place: Path, found: os.stat_result, mode: str) -> None:
 # --- how they are written ---------------------------------------------------------------------
 
 
-def make_directory(place: Path) -> None:
+def make_private_directory(place: Path) -> None:
     """Make it, durably, unless it is there."""
     try:
         place.mkdir(mode=0o700)
         _sync_directory(place.parent)
     except FileExistsError:
-        check_directory(place)
+        check_private_directory(place)
     except OSError as problem:
-        raise failed(place, "cannot be made", problem) from None
+        raise key_problem(place, "cannot be made", problem) from None
 
 
-def write(file: Path, data: bytes, *, once: bool = False) -> None:
+def write_private(file: Path, data: bytes, *, once: bool = False) -> None:
     """Put these bytes into the file, durably: it holds the old ones or the new ones, whenever
     power goes. With `once`, a file that is there already stays as it is."""
-    with written(file, data, once=once):
+    with private_file_written(file, data, once=once):
         pass
 
 
 @contextmanager
-def written(file: Path, data: bytes, *, once: bool = False) -> Iterator[None]:
+def private_file_written(file: Path, data: bytes, *, once: bool = False) -> Iterator[None]:
     """The same; what is done inside is done when the bytes have found room, and before they are
     the file's. Where either cannot be done, nothing is left of them."""
     new = file.with_name(file.name + _NEW)
@@ -168,9 +168,9 @@ def written(file: Path, data: bytes, *, once: bool = False) -> Iterator[None]:
             new.unlink(missing_ok=True)
 
 
-def append(file: Path, line: bytes) -> None:
+def append_line(file: Path, line: bytes) -> None:
     """Add a line, durably, or none of it. One that power has cut short before it is ended first."""
-    with opened(file, os.O_RDWR | os.O_CREAT | os.O_APPEND) as descriptor, _failing(file):
+    with open_private(file, os.O_RDWR | os.O_CREAT | os.O_APPEND) as descriptor, _failing(file):
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
         try:
@@ -183,27 +183,27 @@ def append(file: Path, line: bytes) -> None:
             raise
 
 
-def remove(file: Path) -> None:
+def remove_file(file: Path) -> None:
     """Remove the file, durably."""
     try:
         file.unlink()
         _sync_directory(file.parent)
     except OSError as problem:
-        raise failed(file, "cannot be removed", problem) from None
+        raise key_problem(file, "cannot be removed", problem) from None
 
 
-def try_room(file: Path, size: int) -> None:
+def check_free_space(file: Path, size: int) -> None:
     """Whether a file of this size could be written there. Nothing is left of it."""
     try:
-        write(file, os.urandom(size))  # nothing that a disk could make smaller
+        write_private(file, os.urandom(size))  # nothing that a disk could make smaller
     except KeyProblem:
         with suppress(OSError):
             file.unlink(missing_ok=True)
         raise
-    remove(file)
+    remove_file(file)
 
 
-def failed(place: Path, what: str, problem: OSError) -> KeyProblem:
+def key_problem(place: Path, what: str, problem: OSError) -> KeyProblem:
     reason = (problem.strerror or type(problem).__name__).lower()
     return KeyProblem(str(place), f"{what}: {reason}", _MENDED.get(problem.errno or 0))
 
@@ -213,7 +213,7 @@ def _failing(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        raise failed(file, "cannot be written", problem) from None
+        raise key_problem(file, "cannot be written", problem) from None
 
 
 def _fill(new: Path, data: bytes) -> None:

@@ -58,9 +58,9 @@ class KeyStore:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        private_files.check_directory(directory)
-        if private_files.exists(self._devices):
-            private_files.check_directory(self._devices)
+        private_files.check_private_directory(directory)
+        if private_files.path_exists(self._devices):
+            private_files.check_private_directory(self._devices)
 
     @classmethod
     def create(cls, directory: Path) -> KeyStore:
@@ -70,7 +70,7 @@ class KeyStore:
         try:
             store = cls(directory)
             with store._locked():
-                if private_files.exists(directory / HOST):
+                if private_files.path_exists(directory / HOST):
                     raise KeyProblem(
                         str(directory), "the host has its key already", "another directory"
                     )
@@ -82,7 +82,7 @@ class KeyStore:
 
     def own(self) -> X25519PrivateKey:
         """The host's key. An empty store makes it, once, and may wait for others meanwhile."""
-        if not private_files.exists(self.directory / HOST):
+        if not private_files.path_exists(self.directory / HOST):
             with self._locked():
                 self._make_own()
         return self.standing_own()
@@ -98,18 +98,18 @@ class KeyStore:
     def find(self, serial: str) -> Paired | None:
         """The device with this serial number, if it is paired."""
         file = self._file(serial)
-        return formats.read_device(file) if private_files.exists(file) else None
+        return formats.read_device(file) if private_files.path_exists(file) else None
 
     def add(self, paired: Paired, *, replace: bool = False) -> None:
         """Keep a device's key, durably. KeyProblem if one is kept and `replace` is not said."""
         with self._locked():
             file = self._file(paired.serial)
-            if not replace and private_files.exists(file):
+            if not replace and private_files.path_exists(file):
                 raise KeyProblem(str(file), "this device is paired already", "to replace it")
-            private_files.make_directory(self._devices)
-            with private_files.written(file, formats.device_file(paired)):
+            private_files.make_private_directory(self._devices)
+            with private_files.private_file_written(file, formats.device_file(paired)):
                 line = formats.history_line("paired", paired)
-                private_files.append(self.directory / HISTORY, line)
+                private_files.append_line(self.directory / HISTORY, line)
 
     def forget(self, serial: str, by: tuple[str, str], at: str) -> None:
         """Let go of a device's key. It must be paired again before it is served."""
@@ -118,23 +118,23 @@ class KeyStore:
             if paired is None:
                 raise KeyProblem(str(self._file(serial)), "no such device is paired", None)
             line = formats.history_line("forgotten", paired, by=by, at=at)
-            private_files.append(self.directory / HISTORY, line)
-            private_files.remove(self._file(serial))
+            private_files.append_line(self.directory / HISTORY, line)
+            private_files.remove_file(self._file(serial))
 
     def check_room(self) -> None:
         """Whether a key could be kept now. KeyProblem before a pairing, not after it."""
         with self._locked():
-            private_files.make_directory(self._devices)
-            private_files.try_room(self._devices / "room", _ROOM)
+            private_files.make_private_directory(self._devices)
+            private_files.check_free_space(self._devices / "room", _ROOM)
 
     @property
     def _devices(self) -> Path:
         return self.directory / DEVICES
 
     def _files(self) -> list[Path]:
-        if not private_files.exists(self._devices):
+        if not private_files.path_exists(self._devices):
             return []
-        return private_files.listed(self._devices, formats.SUFFIX)
+        return private_files.list_files(self._devices, formats.SUFFIX)
 
     def _file(self, serial: str) -> Path:
         formats.check_serial(serial)
@@ -153,7 +153,7 @@ class KeyStore:
 
     def _make_own(self) -> None:
         """Make the host's key, unless another process has just done it. The lock is held."""
-        if private_files.exists(self.directory / HOST):
+        if private_files.path_exists(self.directory / HOST):
             return
         if self._files():
             # With another key this host would be a stranger to every one of them.
@@ -163,18 +163,18 @@ class KeyStore:
                 "the file from a backup",
             )
         key = HostFile.of(X25519PrivateKey.generate())
-        private_files.write(self.directory / HOST, key.encode(), once=True)
+        private_files.write_private(self.directory / HOST, key.encode(), once=True)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         file = self.directory / LOCK
-        with private_files.opened(file, os.O_RDWR | os.O_CREAT) as lock:
+        with private_files.open_private(file, os.O_RDWR | os.O_CREAT) as lock:
             deadline = time.monotonic() + LOCK_SECONDS
             while not _lock(file, lock):
                 if time.monotonic() > deadline:
                     raise KeyProblem(str(file), "another program changes the keys", "one at a time")
                 time.sleep(0.02)
-            if not private_files.is_still(file, lock):
+            if not private_files.is_same_file(file, lock):
                 raise KeyProblem(str(file), "was removed while it was waited for", "to try again")
             yield  # closing the file unlocks it
 
@@ -184,13 +184,13 @@ def _make(directory: Path) -> list[Path]:
     missing = []
     try:
         for one in (directory, *directory.parents):
-            if private_files.exists(one):
+            if private_files.path_exists(one):
                 break
             missing.append(one)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:
         _unmake(missing)
-        raise private_files.failed(directory, "cannot be made", problem) from None
+        raise private_files.key_problem(directory, "cannot be made", problem) from None
     return missing
 
 
@@ -207,5 +207,5 @@ def _lock(file: Path, descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as problem:
-        raise private_files.failed(file, "cannot be locked", problem) from None
+        raise private_files.key_problem(file, "cannot be locked", problem) from None
     return True

@@ -37,7 +37,7 @@ from drivers.devices import (
     origin_of,
 )
 from drivers.handing import Handing
-from drivers.keys.formats import KeyProblem
+from drivers.keys import KeyProblem
 from drivers.ports import Address, Ears, Port, PortRefused, open_port
 from drivers.session import events as told
 from drivers.session.acknowledge import Come, Keeping, NotKept, in_words

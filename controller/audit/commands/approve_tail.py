@@ -8,7 +8,7 @@ import sys
 from typing import Final
 
 from controller.audit.commands.common import Subparsers, command, path_of, print_json, say
-from controller.audit.keys import store
+from controller.audit.keys import load_table_private
 from controller.audit.log import TAILS
 from controller.audit.replay import TailApproval, UnexplainedBytes
 from controller.errors import UsageProblem, printable
@@ -55,7 +55,7 @@ def accept(args: argparse.Namespace) -> int:
     if not args.yes and not at_terminal():
         raise UsageProblem("--yes", "is missing: nobody is there to be asked", "--yes")
     with usage_errors():
-        table_key = store.load_table_private(keys_directory_of(args))
+        table_key = load_table_private(keys_directory_of(args))
     try:
         names = two_people(args)
         with TailApproval.at(record, names) as found:

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from controller.audit.files import read_file
 from controller.audit.format.notes import KeyKind, NoteProblem, VerifierKey, table_name
-from controller.audit.keys import BadKeyText, files
+from controller.audit.keys import BadKeyText, read_table
 from controller.audit.proofs import MOST_BYTES, untold
 from controller.errors import UsageProblem, printable
 
@@ -102,7 +102,7 @@ def given_table(value: str, origin: Callable[[], str]) -> VerifierKey:
         if found is not None:
             return found
     try:
-        public = files.read_table(data)
+        public = read_table(data)
     except BadKeyText as bad:
         where = f"--table-key: {printable(value)}"
         raise UsageProblem(where, bad.what, f"a verifier key, or {bad.allowed}") from None

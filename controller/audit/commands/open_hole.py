@@ -14,7 +14,7 @@ from controller.audit.commands.common import (
     rounds_of,
     text_of,
 )
-from controller.audit.keys import store
+from controller.audit.keys import load_surveillance_private
 from controller.audit.read.access_log import log_access
 from controller.audit.read.follow import to_its_end
 from controller.audit.replay import SealedHoleCard, open_hole_card, sealed_hole_cards
@@ -48,7 +48,7 @@ def open_(args: argparse.Namespace) -> int:
     turn, _ = rounds_of(args.round, single=True)
     who, reason = text_of("--by", args.by), text_of("--reason", args.reason)
     with usage_errors():
-        private = store.load_surveillance_private(keys_directory_of(args))
+        private = load_surveillance_private(keys_directory_of(args))
     with to_its_end(record):
         holes = sealed_hole_cards(record, turn)
         log_access(record, "open hole card", f"round {turn}", who=who, reason=reason)

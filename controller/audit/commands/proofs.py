@@ -27,7 +27,18 @@ from controller.audit.export import check_free, time_text
 from controller.audit.files import RealDisk, write_atomically
 from controller.audit.format.notes import Checkpoint
 from controller.audit.format.records import Record
-from controller.audit.proofs import CheckedProof, Proof, proof_file, prover
+from controller.audit.proofs import (
+    CheckedProof,
+    OlderSize,
+    Proof,
+    decode_proof,
+    encode_proof,
+    last_signed,
+    make_proof,
+    seqs_of_round,
+    signed_as,
+    verify_proof,
+)
 from controller.audit.read.access_log import log_access
 from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head, gone_before
@@ -57,7 +68,7 @@ _SIZE: Final = re.compile(r"[0-9]{1,18}")
 
 def add_prove(subparsers: Subparsers) -> None:
     does = "prove that records stand in the signed tree, or that it only grew"
-    parser = command(subparsers, "prove", does, prove, PROVE_EXAMPLES)
+    parser = command(subparsers, "prove", does, run_prove, PROVE_EXAMPLES)
     parser.add_argument("record", metavar="RECORD", help="the record's directory")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--seq", metavar="N", type=int, nargs="+", help="records by their numbers")
@@ -74,7 +85,7 @@ def add_prove(subparsers: Subparsers) -> None:
 
 def add_check_proof(subparsers: Subparsers) -> None:
     does = "check a proof file with nothing but the table's key"
-    parser = command(subparsers, "check-proof", does, check_proof, CHECK_PROOF_EXAMPLES)
+    parser = command(subparsers, "check-proof", does, run_check_proof, CHECK_PROOF_EXAMPLES)
     parser.add_argument("file", metavar="FILE", help="a proof file")
     parser.add_argument("--table-key", metavar="VKEY|FILE", required=True, help=_TABLE_KEY)
     parser.add_argument(
@@ -82,7 +93,7 @@ def add_check_proof(subparsers: Subparsers) -> None:
     )
 
 
-def prove(args: argparse.Namespace) -> int:
+def run_prove(args: argparse.Namespace) -> int:
     record, since = path_of("RECORD", args.record), args.since or []
     for seq in args.seq or ():
         if not 1 <= seq <= _LAST:
@@ -101,14 +112,11 @@ def prove(args: argparse.Namespace) -> int:
     first_head(record)
     log_access(record, "prove", asked, who=text_of("--by", args.by))
     with to_its_end(record):
-        if given is None:
-            signed = prover.last_signed(record)
-        else:
-            signed = prover.signed_as(record, args.checkpoint, given)
+        signed = last_signed(record) if given is None else signed_as(record, args.checkpoint, given)
         older = [_older(record, name, data) for name, data in older_files]
         seqs: list[int] = args.seq or []
         if turn:
-            seqs, unsigned = prover.seqs_of_round(record, turn, signed)
+            seqs, unsigned = seqs_of_round(record, turn, signed)
             if retired := was_retired(record, rounds=(turn, turn)):
                 say(f"{retired}: no record of it in there is in this proof")
             if gone := gone_before(record):
@@ -116,13 +124,13 @@ def prove(args: argparse.Namespace) -> int:
             if unsigned:
                 say(f"{unsigned} later records of round {turn} are not in this checkpoint")
         with progress() as tell:
-            proof = prover.prove(record, seqs, signed, older, tell)
+            proof = make_proof(record, seqs, signed, older, tell)
         _put_proof(proof, signed.checkpoint, out, json=args.json)
     return 0
 
 
 def _put_proof(proof: Proof, said: Checkpoint, out: Path | None, *, json: bool) -> None:
-    data = proof_file.encode_proof(proof)
+    data = encode_proof(proof)
     if out is not None:
         with writing(out):
             write_atomically(RealDisk(), out, data)
@@ -136,19 +144,19 @@ def _put_proof(proof: Proof, said: Checkpoint, out: Path | None, *, json: bool) 
         print(f"{each.size} records, root {each.root}: grown, {len(each.hashes)} hashes")
 
 
-def _older(record: Path, name: str, data: bytes | None) -> prover.OlderSize:
+def _older(record: Path, name: str, data: bytes | None) -> OlderSize:
     if data is None:
-        return prover.OlderSize(int(name))
-    signed = prover.signed_as(record, printable(name), data)
-    return prover.OlderSize(signed.checkpoint.size, signed)
+        return OlderSize(int(name))
+    signed = signed_as(record, printable(name), data)
+    return OlderSize(signed.checkpoint.size, signed)
 
 
-def check_proof(args: argparse.Namespace) -> int:
+def run_check_proof(args: argparse.Namespace) -> int:
     where = printable(args.file)
     witness = None if args.witness_key is None else given_witness(args.witness_key)
     table = given_table(args.table_key, lambda: _proof(args.file).origin)
     proof = _proof(args.file)
-    found = proof_file.check_proof(where, proof, table, witness)
+    found = verify_proof(where, proof, table, witness)
     if args.json:
         print_json(_checked_json(found))
         return 0
@@ -165,7 +173,7 @@ def check_proof(args: argparse.Namespace) -> int:
 
 
 def _proof(file: str) -> Proof:
-    return proof_file.decode_proof(printable(file), bytes_of("FILE", file))
+    return decode_proof(printable(file), bytes_of("FILE", file))
 
 
 def _record_line(one: Record) -> str:

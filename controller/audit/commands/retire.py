@@ -12,7 +12,7 @@ from typing import Final
 from controller.audit.commands.common import Subparsers, command, path_of, print_json, progress, say
 from controller.audit.commands.common import writing as writing_to
 from controller.audit.export import retire
-from controller.audit.keys import store
+from controller.audit.keys import load_table_private
 from controller.audit.read.heads import first_head
 from controller.audit.read.retirements import in_words
 from controller.errors import UsageProblem, printable
@@ -72,7 +72,7 @@ def retire_days(args: argparse.Namespace) -> int:
     if args.keys is None and (record / "keys" / "table.key").is_file():
         args.keys = str(record / "keys")
     with usage_errors():
-        table_key = store.load_table_private(keys_directory_of(args))
+        table_key = load_table_private(keys_directory_of(args))
     try:
         names = two_people(args)
     except PromptCancelled:

@@ -20,10 +20,10 @@ from controller.audit.commands.common import (
     writing,
 )
 from controller.audit.files import RealDisk, write_atomically
-from controller.audit.keys import store
+from controller.audit.keys import load_witness_key
 from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head
-from controller.audit.witness import cosignatures, witness
+from controller.audit.witness import CosignedNote, cosign_record, store_notes
 from controller.errors import printable
 from controller.terminal import keys_directory_of, usage_errors
 
@@ -45,7 +45,7 @@ examples:
 
 def add_cosign(subparsers: Subparsers) -> None:
     does = "countersign a record's last checkpoint, as a witness"
-    parser = command(subparsers, "cosign", does, cosign, COSIGN_EXAMPLES)
+    parser = command(subparsers, "cosign", does, run_cosign, COSIGN_EXAMPLES)
     parser.add_argument("record", metavar="RECORD", help="the record's directory, or a copy of it")
     parser.add_argument("--keys", metavar="DIR", help="the directory with witness.key")
     parser.add_argument(
@@ -62,24 +62,26 @@ def add_witnessed(subparsers: Subparsers) -> None:
     does = "bring countersigned checkpoints back to the record"
     parser = command(subparsers, "witnessed", does, bring, WITNESSED_EXAMPLES)
     parser.add_argument("record", metavar="RECORD", help="the record's directory")
-    parser.add_argument("notes", metavar="NOTE", nargs="+", help="files that `cosign` has made")
+    parser.add_argument(
+        "notes", metavar="NOTE", nargs="+", help="files that `cosign_record` has made"
+    )
     parser.add_argument(
         "--witness-key", metavar="VKEY|FILE", required=True, help="the key of the witness"
     )
 
 
-def cosign(args: argparse.Namespace) -> int:
+def run_cosign(args: argparse.Namespace) -> int:
     record = path_of("RECORD", args.record)
     table = None
     if args.table_key is not None:
         table = given_table(args.table_key, lambda: first_head(record).snapshot.origin)
     with usage_errors():
-        key = store.load_witness_key(keys_directory_of(args))
+        key = load_witness_key(keys_directory_of(args))
     out = None if args.out is None else path_of("--out", args.out)
     archive = path_of("--archive", args.archive)
     with to_its_end(record):
         with progress() as tell:
-            made = witness.cosign(
+            made = cosign_record(
                 record, archive, key, table_key=table, begin=args.new_record, tell=tell
             )
         _tell_witnessed(made)
@@ -87,7 +89,7 @@ def cosign(args: argparse.Namespace) -> int:
     return 0
 
 
-def _put_note(made: witness.CosignedNote, out: Path | None, *, json: bool) -> None:
+def _put_note(made: CosignedNote, out: Path | None, *, json: bool) -> None:
     if out is not None:
         with writing(out):
             write_atomically(RealDisk(), out, made.note.encode())
@@ -107,7 +109,7 @@ def _put_note(made: witness.CosignedNote, out: Path | None, *, json: bool) -> No
         print_bytes(made.note.encode())
 
 
-def _tell_witnessed(made: witness.CosignedNote) -> None:
+def _tell_witnessed(made: CosignedNote) -> None:
     if not made.first:
         say(f"{made.origin}: {made.size} records, continues the {made.before} seen before")
         return
@@ -121,7 +123,7 @@ def _tell_witnessed(made: witness.CosignedNote) -> None:
 def bring(args: argparse.Namespace) -> int:
     key = given_witness(args.witness_key)
     notes = [(printable(name), bytes_of("NOTE", name)) for name in args.notes]
-    brought = cosignatures.store_notes(path_of("RECORD", args.record), notes, key)
+    brought = store_notes(path_of("RECORD", args.record), notes, key)
     if args.json:
         print_json([{"size": one.size, "file": one.file.name, "new": one.new} for one in brought])
         return 0

@@ -66,7 +66,7 @@ from controller.audit.read.retirements import (
 )
 from controller.audit.read.selection import Selection
 from controller.audit.read.signatures import SignatureReader, SignedCheckpoint
-from controller.audit.replay import fallback
+from controller.audit.replay import other_code_state, other_code_state_after
 from controller.audit.verify import (
     FACE_DOWN_EVENTS,
     VALID,
@@ -454,11 +454,11 @@ class _RetireRun:
 
 def _rests(segment: RecordSegment) -> list[bool]:
     """Whether no round was open: where it begins, and after each decision."""
-    standing = fallback.state_of(bytes(segment.snapshot.state))
+    standing = other_code_state(bytes(segment.snapshot.state))
     found = [standing.rests]
     for frame in segment.frames:
         record = record_of(segment.file, frame)
         if record.kind == "decision":
-            standing = fallback.state_after(standing, record)
+            standing = other_code_state_after(standing, record)
             found.append(standing.rests)
     return found

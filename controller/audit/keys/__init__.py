@@ -2,33 +2,51 @@
 
 from __future__ import annotations
 
-from controller.audit.keys.files import BadKeyText
+from controller.audit.keys.create import create_key
+from controller.audit.keys.files import (
+    BadKeyText,
+    private_text,
+    read_table,
+    table_text,
+    witness_text,
+)
 from controller.audit.keys.fingerprints import changed_keys, with_keys, with_previous_keys
 from controller.audit.keys.list import list_keys, misplaced_keys
 from controller.audit.keys.store import (
+    ROLES,
     Role,
     key_file,
     load_hole_key,
+    load_surveillance_private,
     load_surveillance_public,
     load_table_private,
     load_table_public,
+    load_witness_key,
     public_file,
     read_bytes,
 )
 
 __all__ = [
+    "ROLES",
     "BadKeyText",
     "Role",
     "changed_keys",
+    "create_key",
     "key_file",
     "list_keys",
     "load_hole_key",
+    "load_surveillance_private",
     "load_surveillance_public",
     "load_table_private",
     "load_table_public",
+    "load_witness_key",
     "misplaced_keys",
+    "private_text",
     "public_file",
     "read_bytes",
+    "read_table",
+    "table_text",
     "with_keys",
     "with_previous_keys",
+    "witness_text",
 ]

@@ -17,7 +17,17 @@ from controller.audit.format.notes import NoteProblem, SigningKey, check_name
 from controller.audit.keys import files as key_texts
 from controller.audit.keys.list import KeyStatus, find_key
 from controller.audit.keys.store import Role, key_file, public_file, read_bytes
-from drivers.keys import LOCK, KeyProblem, private_files
+from drivers.keys import (
+    LOCK,
+    KeyProblem,
+    is_same_file,
+    key_problem,
+    make_private_directory,
+    open_private,
+    path_exists,
+    private_file_written,
+    remove_file,
+)
 
 NAMED: Final = "the witness's name, as floor.example/archive: no spaces, no +"
 _ANOTHER: Final = "another directory: a key is made once and never replaced"
@@ -85,13 +95,13 @@ def _make_directory(place: Path) -> None:
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise private_files.failed(place.parent, "cannot be made", problem) from None
-    private_files.make_directory(place)
+        raise key_problem(place.parent, "cannot be made", problem) from None
+    make_private_directory(place)
 
 
 def _refuse_existing(directory: Path, role: Role) -> None:
     private, public = key_file(directory, role), public_file(directory, role)
-    is_private, is_public = private_files.exists(private), private_files.exists(public)
+    is_private, is_public = path_exists(private), path_exists(public)
     if is_private and not is_public and role != "hole":
         raise KeyProblem(
             str(private),
@@ -111,15 +121,15 @@ def _write(directory: Path, role: Role, texts: _Texts) -> KeyStatus:
     try:
         with ExitStack() as last_first:
             for file, data in reversed(files.items()):
-                last_first.enter_context(private_files.written(file, data, once=True))
+                last_first.enter_context(private_file_written(file, data, once=True))
         made = find_key(directory, role)
         if made.problem is not None:
             raise made.problem
     except KeyProblem:
         for file, data in files.items():
             with suppress(KeyProblem):  # the first problem is the one to be told
-                if private_files.exists(file) and read_bytes(file) == data:
-                    private_files.remove(file)
+                if path_exists(file) and read_bytes(file) == data:
+                    remove_file(file)
         raise
     return made
 
@@ -128,14 +138,14 @@ def _write(directory: Path, role: Role, texts: _Texts) -> KeyStatus:
 def _alone(directory: Path) -> Iterator[None]:
     """While nobody else makes keys there. That takes milliseconds, so nobody waits for it."""
     file = directory / LOCK
-    with private_files.opened(file, os.O_RDWR | os.O_CREAT) as lock:
+    with open_private(file, os.O_RDWR | os.O_CREAT) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            free = private_files.is_still(file, lock)
+            free = is_same_file(file, lock)
         except BlockingIOError:
             free = False
         except OSError as problem:
-            raise private_files.failed(file, "cannot be locked", problem) from None
+            raise key_problem(file, "cannot be locked", problem) from None
         if not free:
             raise KeyProblem(str(file), "another program changes the keys", "to try again")
         yield  # closing the file unlocks it

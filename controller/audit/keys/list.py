@@ -13,7 +13,7 @@ from controller.audit.format.notes import base64
 from controller.audit.keys import files as key_texts
 from controller.audit.keys import store
 from controller.audit.keys.store import ROLES, Role, key_file, public_file
-from drivers.keys import KeyProblem, private_files
+from drivers.keys import KeyProblem, key_problem, path_exists
 
 AT_THE_TABLE: Final = frozenset[Role]({"table", "hole"})
 """Whose secret parts the table must have."""
@@ -56,7 +56,7 @@ def find_key(directory: Path, role: Role) -> KeyStatus:
     """What there is of this key."""
     both = (key_file(directory, role), public_file(directory, role))
     try:
-        files = tuple((file, mode(file)) for file in both if private_files.exists(file))
+        files = tuple((file, mode(file)) for file in both if path_exists(file))
     except KeyProblem as problem:
         return KeyStatus(role, tuple((file, "?") for file in both), None, problem)
     found = KeyStatus(role, files)
@@ -85,7 +85,7 @@ def mode(place: Path) -> str:
     try:
         return f"{stat.S_IMODE(place.lstat().st_mode):o}"
     except OSError as problem:
-        raise private_files.failed(place, "cannot be looked at", problem) from None
+        raise key_problem(place, "cannot be looked at", problem) from None
 
 
 def _table(directory: Path, private: bool) -> KeySummary:

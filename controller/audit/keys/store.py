@@ -25,7 +25,7 @@ from controller.audit.format.hole_cards import HoleKey
 from controller.audit.format.notes import TABLE_KEY, SigningKey, VerifierKey
 from controller.audit.keys import files
 from controller.audit.keys.files import BadKeyText
-from drivers.keys import KeyProblem, private_files
+from drivers.keys import KeyProblem, check_private_directory, key_problem, open_private, path_exists
 
 Role: TypeAlias = Literal["table", "hole", "surveillance", "witness"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
@@ -113,23 +113,23 @@ def load_witness_public(directory: Path) -> VerifierKey:
 
 
 def check_directory(place: Path) -> None:
-    if not private_files.exists(place):
+    if not path_exists(place):
         raise KeyProblem(str(place), "there is no such directory", "`holecard keys new` makes one")
-    private_files.check_directory(place)
+    check_private_directory(place)
 
 
 def read_bytes(file: Path) -> bytes:
     """All of a file, which must be ours alone; of one that is none of ours, the beginning."""
-    with private_files.opened(file, os.O_RDONLY) as descriptor:
+    with open_private(file, os.O_RDONLY) as descriptor:
         try:
             return os.read(descriptor, _MOST)
         except OSError as problem:
-            raise private_files.failed(file, "cannot be read", problem) from None
+            raise key_problem(file, "cannot be read", problem) from None
 
 
 def _read(file: Path, read: Callable[[bytes], _T]) -> _T:
     check_directory(file.parent)
-    if not private_files.exists(file):
+    if not path_exists(file):
         raise KeyProblem(str(file), "is missing", _WHENCE[file.name])
     data = read_bytes(file)
     try:

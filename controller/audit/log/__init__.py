@@ -7,7 +7,7 @@ from controller.audit.log.clock import STEP_US, Clock, Day, SystemClock, gaming_
 from controller.audit.log.log import Log
 from controller.audit.log.opening import COSIGNED, RecordOpening
 from controller.audit.log.quarantine import TAILS, quarantined_files
-from controller.audit.log.writer import LogWriter
+from controller.audit.log.writer import LogWriter, Together
 
 __all__ = [
     "COSIGNED",
@@ -19,6 +19,7 @@ __all__ = [
     "LogWriter",
     "RecordOpening",
     "SystemClock",
+    "Together",
     "gaming_day",
     "quarantined_files",
     "unsigned_faults",

@@ -8,22 +8,34 @@ from controller.audit.proofs.proof_file import (
     CheckedProof,
     Proof,
     ProvedRecord,
-    check_proof,
+    decode_proof,
     encode_proof,
+    verify_proof,
 )
-from controller.audit.proofs.prover import TreeHashes, last_signed, prove, signed_as, untold
+from controller.audit.proofs.prover import (
+    OlderSize,
+    TreeHashes,
+    last_signed,
+    make_proof,
+    seqs_of_round,
+    signed_as,
+    untold,
+)
 
 __all__ = [
     "FORMAT",
     "MOST_BYTES",
     "CheckedProof",
+    "OlderSize",
     "Proof",
     "ProvedRecord",
     "TreeHashes",
-    "check_proof",
+    "decode_proof",
     "encode_proof",
     "last_signed",
-    "prove",
+    "make_proof",
+    "seqs_of_round",
     "signed_as",
     "untold",
+    "verify_proof",
 ]

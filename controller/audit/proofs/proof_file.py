@@ -99,7 +99,7 @@ def decode_proof(where: str, data: bytes) -> Proof:
         raise _no(where, f"is no proof: {problem}") from None
 
 
-def check_proof(
+def verify_proof(
     where: str, proof: Proof, table: VerifierKey, witness: VerifierKey | None = None
 ) -> CheckedProof:
     """What it proves to who has the table's key, and that of a witness. ProofProblem."""

@@ -108,7 +108,7 @@ def _checkpoints(
 # --- proofs -----------------------------------------------------------------------------------
 
 
-def prove(
+def make_proof(
     record: Path,
     seqs: Iterable[int],
     signed: SignedCheckpoint,

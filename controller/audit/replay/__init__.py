@@ -8,19 +8,29 @@ from controller.audit.replay.entries import (
     decode_event,
     decode_refusal,
     event_entry,
+    read_decision,
 )
-from controller.audit.replay.hole_opening import SealedHoleCard, open_hole_card, sealed_hole_cards
+from controller.audit.replay.fallback import other_code_state, other_code_state_after
+from controller.audit.replay.hole_opening import (
+    KeyDoesNotOpen,
+    SealedHoleCard,
+    open_hole_card,
+    sealed_hole_cards,
+)
 from controller.audit.replay.identity import (
     PROCEDURE,
+    game_from,
     identity_of,
     proc_of,
     procedure_of,
     software_name,
     source_hash,
+    terms_of,
 )
 from controller.audit.replay.replay import (
     OtherProcedure,
     RecordReplay,
+    ReplayedState,
     ReplayMismatch,
     at_rest,
     replay_opening,
@@ -30,9 +40,11 @@ from controller.audit.replay.tail_approval import TailApproval, UnexplainedBytes
 __all__ = [
     "PROCEDURE",
     "DecisionData",
+    "KeyDoesNotOpen",
     "OtherProcedure",
     "RecordReplay",
     "ReplayMismatch",
+    "ReplayedState",
     "SealedHoleCard",
     "TailApproval",
     "UnexplainedBytes",
@@ -41,12 +53,17 @@ __all__ = [
     "decode_event",
     "decode_refusal",
     "event_entry",
+    "game_from",
     "identity_of",
     "open_hole_card",
+    "other_code_state",
+    "other_code_state_after",
     "proc_of",
     "procedure_of",
+    "read_decision",
     "replay_opening",
     "sealed_hole_cards",
     "software_name",
     "source_hash",
+    "terms_of",
 ]

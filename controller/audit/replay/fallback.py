@@ -63,7 +63,7 @@ _AT_REST: Final = frozenset(step.value for step in (Step.CLOSED, *BETWEEN))
 _SHUFFLES: Final = frozenset({Tell.SHUFFLE.value, Tell.CHANGE_DECKS.value})
 
 
-def state_of(state: bytes) -> OtherCodeState:
+def other_code_state(state: bytes) -> OtherCodeState:
     """What the state of a snapshot tells."""
     try:
         found = _STATE.decode(state)
@@ -75,7 +75,7 @@ def state_of(state: bytes) -> OtherCodeState:
     return OtherCodeState(rests, found.round, found.shoe.decks_out)
 
 
-def state_after(before: OtherCodeState, record: Record) -> OtherCodeState:
+def other_code_state_after(before: OtherCodeState, record: Record) -> OtherCodeState:
     """What a decision tells: what it shows says what the table waits for."""
     try:
         made = _MADE.decode(record.data)

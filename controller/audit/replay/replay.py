@@ -156,7 +156,7 @@ class RecordReplay:
         if self._opened is None or self._procedure is not None:
             self.state = msgspec.json.decode(state, type=State | None)
         else:
-            self._standing = fallback.state_of(state)
+            self._standing = fallback.other_code_state(state)
 
     def _boot(self, place: RecordPosition, opened: OpenedData) -> None:
         if self._opened is not None and self._opened.proc != opened.proc:
@@ -200,7 +200,7 @@ class RecordReplay:
             self._seq = record.seq
         if self._procedure is None:
             if record.kind == "decision" and self._standing is not None:
-                self._standing = fallback.state_after(self._standing, record)
+                self._standing = fallback.other_code_state_after(self._standing, record)
             self._taken += 1
             return
         said = decode_event(record.data)

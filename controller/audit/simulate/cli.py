@@ -7,7 +7,14 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from controller.audit.keys import Role, create, store
+from controller.audit.keys import (
+    Role,
+    create_key,
+    key_file,
+    load_hole_key,
+    load_surveillance_public,
+    load_table_private,
+)
 from controller.audit.log import RecordOpening
 from controller.audit.simulate.recorder import Recorder, RecorderKeys
 from controller.audit.simulate.rounds import SCRIPTS, SCRIPTS_SIZE, check_recordable, play_recorded
@@ -24,7 +31,7 @@ from controller.sim.scripts import (
     usable,
 )
 from controller.terminal import usage_errors
-from drivers.keys import private_files
+from drivers.keys import path_exists
 
 RECORD_EXAMPLES: Final = """\
 records:
@@ -117,18 +124,18 @@ class _Keyring:
                 if self._demo:
                     self._make_missing(begun=opening.snapshot is not None)
                 self._keys = RecorderKeys(
-                    store.load_table_private(self._directory),
-                    store.load_hole_key(self._directory),
-                    store.load_surveillance_public(self._directory),
+                    load_table_private(self._directory),
+                    load_hole_key(self._directory),
+                    load_surveillance_public(self._directory),
                 )
         return self._keys
 
     def _make_missing(self, *, begun: bool) -> None:
         place = self._directory
-        missing = [role for role in _ROLES if not private_files.exists(store.key_file(place, role))]
+        missing = [role for role in _ROLES if not path_exists(key_file(place, role))]
         if missing and begun:
             what = f"the record was begun with other keys than demo keys: {place} has none"
             raise UsageProblem("--keys", what, "the directory of the keys that it was begun with")
         for role in missing:
-            create.create_key(place, role)
+            create_key(place, role)
         print(_DEMO.format(place=printable(place)), file=sys.stderr)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from controller.audit.witness.cosignatures import COSIGNED
+from controller.audit.witness.archive import WitnessedRecord
+from controller.audit.witness.cosignatures import COSIGNED, store_notes
 from controller.audit.witness.monitor import (
     WitnessReport,
     WitnessState,
@@ -10,12 +11,17 @@ from controller.audit.witness.monitor import (
     cosigned_checkpoints,
     recorded_state,
 )
+from controller.audit.witness.witness import CosignedNote, cosign_record
 
 __all__ = [
     "COSIGNED",
+    "CosignedNote",
     "WitnessReport",
     "WitnessState",
+    "WitnessedRecord",
     "check_witnesses",
+    "cosign_record",
     "cosigned_checkpoints",
     "recorded_state",
+    "store_notes",
 ]

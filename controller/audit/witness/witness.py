@@ -53,7 +53,7 @@ __all__ = [
     "RecordRewritten",
     "RecordTruncated",
     "WitnessProblem",
-    "cosign",
+    "cosign_record",
 ]
 
 _BACK: Final = 16
@@ -112,7 +112,7 @@ class _Tip(NamedTuple):
     """That of the last record in it."""
 
 
-def cosign(  # noqa: PLR0913 - all but the first three have a usual value
+def cosign_record(  # noqa: PLR0913 - all but the first three have a usual value
     record: Path,
     archive: Path,
     key: SigningKey,

@@ -21,11 +21,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.audit.keys import Role, create, key_file, public_file, read_bytes
+from controller.audit.keys import Role, create_key, key_file, public_file, read_bytes
 from controller.errors import UsageProblem
 from controller.people import HouseRole, People, PeopleFile
 from controller.people import Person as Listed
-from drivers.keys import HOST, KeyProblem, KeyStore, Paired, private_files
+from drivers.keys import HOST, KeyProblem, KeyStore, Paired, path_exists, write_private
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device import identity
 from firmware_protocol.device.storage import FolderProblem
@@ -134,12 +134,12 @@ class House:
         apart = self.folder / "surveillance"
         places: dict[Role, Path] = {"table": self.keys, "hole": self.keys, "surveillance": apart}
         for role, place in places.items():
-            if not private_files.exists(key_file(place, role)):
-                create.create_key(place, role)
+            if not path_exists(key_file(place, role)):
+                create_key(place, role)
         public = public_file(self.keys, "surveillance")
-        if not private_files.exists(public):
-            private_files.write(public, read_bytes(public_file(apart, "surveillance")), once=True)
-        if not private_files.exists(self.keys / HOST):
+        if not path_exists(public):
+            write_private(public, read_bytes(public_file(apart, "surveillance")), once=True)
+        if not path_exists(self.keys / HOST):
             KeyStore.create(self.keys)
 
     def _make_people(self) -> None:

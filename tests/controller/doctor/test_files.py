@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from controller.audit.keys.create import create_key
+from controller.audit.keys import create_key
 from tests.support.daemon.doctor_house import House, fill_keys, house, owned
 from tests.support.table.simulated.house import mode, put
 

@@ -214,7 +214,7 @@ def test_a_directory_that_is_made_and_cannot_be_synced(
 ) -> None:
     monkeypatch.setattr(os, "fsync", failing(errno.EIO))
     with pytest.raises(KeyProblem, match="input/output error"):
-        private_files.make_directory(store.directory / "more")
+        private_files.make_private_directory(store.directory / "more")
 
 
 def test_no_part_of_a_damaged_key_is_said(store: KeyStore) -> None:

@@ -15,8 +15,7 @@ from typing import Final
 
 from controller.audit.errors import RecordProblem
 from controller.audit.format.records import RecordEntry
-from controller.audit.log import Log, LogWriter, RecordOpening, SystemClock
-from controller.audit.log.writer import Together
+from controller.audit.log import Log, LogWriter, RecordOpening, SystemClock, Together
 from tests.support.audit.record.table import IDENTITY, SMALL, TABLE, TABLE_KEY, note
 
 READY: Final = "ready"

@@ -11,15 +11,14 @@ import pytest
 
 from controller.audit.errors import RecordProblem
 from controller.audit.read.reader import segments
-from controller.audit.witness.archive import WitnessedRecord
-from controller.audit.witness.witness import CosignedNote, cosign
+from controller.audit.witness import CosignedNote, WitnessedRecord, cosign_record
 from tests.support.audit.tools.outside import WITNESS, files_in
 
 NOW = 1_800_100_000
 
 
 def seen_by(record: Path, archive: Path, now: int = NOW, **more: object) -> CosignedNote:
-    return cosign(record, archive, WITNESS, now=lambda: now, **more)  # type: ignore[arg-type]
+    return cosign_record(record, archive, WITNESS, now=lambda: now, **more)  # type: ignore[arg-type]
 
 
 def seen_in(archive: Path) -> WitnessedRecord:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec.structs import replace
 
 from controller.audit.format.records import ClockQuality, Moment
-from controller.audit.keys.create import create_key
+from controller.audit.keys import create_key
 from controller.audit.log import Log
 from controller.config import load_table
 from controller.doctor.check import CheckFindings, DoctorCase, DoctorProblem, Machine

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from controller.audit.keys.create import create_key
+from controller.audit.keys import create_key
 from controller.audit.read.reader import records
 from controller.audit.verify import Verification
 from controller.config import TableConfig, load_table

@@ -12,7 +12,7 @@ from controller.audit.errors import RecordProblem
 from controller.audit.format.notes import VerifierKey
 from controller.audit.format.segments import numbers
 from controller.audit.index import RoundRow
-from controller.audit.proofs import CheckedProof, check_proof, encode_proof, prove
+from controller.audit.proofs import CheckedProof, encode_proof, make_proof, verify_proof
 from controller.audit.read.heads import first_head, segment_of
 from controller.audit.read.reader import read_segment, record_of
 from controller.audit.read.signatures import SignatureReader, SignedCheckpoint
@@ -160,9 +160,9 @@ def _proved(
 ) -> _RoundProof:
     """The proof is made and then checked by what checks it elsewhere, from its own bytes alone."""
     last = min(span[1], signed.checkpoint.size)
-    proof = prove(record, range(span[0], last + 1), signed)
+    proof = make_proof(record, range(span[0], last + 1), signed)
     key = given or _named(record, signed)
-    checked = check_proof(_WHERE, proof, key)
+    checked = verify_proof(_WHERE, proof, key)
     longest = max(len(one.hashes) for one in proof.records)
     return _RoundProof(key, checked, longest, encode_proof(proof).decode())
 

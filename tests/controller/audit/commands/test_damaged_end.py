@@ -13,7 +13,7 @@ from controller.audit.errors import RecordDamaged, RecordsMissing, UnexplainedTa
 from controller.audit.files import RealDisk
 from controller.audit.format.frames import HEAD_SIZE
 from controller.audit.format.segments import numbers, segment_file
-from controller.audit.keys import create
+from controller.audit.keys import create_key
 from controller.audit.read.follow import DurableRecords, Follower, check_end
 from controller.audit.read.lookup import of_seqs
 from controller.audit.read.reader import read_segment, records
@@ -88,7 +88,7 @@ def test_who_looks_from_outside_is_told_what_is_missing(
     """What is good of it is proved, countersigned or opened all the same."""
     runs = Runs(tmp_path, capsys)
     runs.make(LEFT_OPEN, *rounds(1), {**LEFT_OPEN, "id": "R-8"})
-    create.create_key(runs.keys, "witness", "floor.example/archive")
+    create_key(runs.keys, "witness", "floor.example/archive")
     here = [one.format(keys=runs.keys, folder=tmp_path) for one in words]
     last = next(one.seq for _, one in records(runs.record) if one.round == 2)
     flip(runs.record, last)

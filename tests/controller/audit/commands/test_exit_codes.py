@@ -13,8 +13,7 @@ import pytest
 
 from controller import cli
 from controller.audit.format.segments import segment_file
-from controller.audit.keys import create
-from controller.audit.keys.store import ROLES
+from controller.audit.keys import ROLES, create_key
 from controller.audit.read.reader import read_segment
 from tests.support.audit.record.scripted import read_rounds
 from tests.support.audit.tools.audit_command import LEFT_OPEN
@@ -49,7 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All that the commands are about."""
     folder = tmp_path_factory.mktemp("codes")
     for role in ROLES:
-        create.create_key(folder / "keys", role, "floor/1" if role == "witness" else None)
+        create_key(folder / "keys", role, "floor/1" if role == "witness" else None)
     read_rounds(folder, LEFT_OPEN, ROUND)
     record, keys = str(folder / "record"), str(folder / "keys")
     script = ["script", "run", str(folder / "rounds.json"), "--record", record, "--keys", keys]

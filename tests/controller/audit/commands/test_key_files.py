@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from controller.audit.keys import files
-from controller.audit.keys.create import create_key
+from controller.audit.keys import create_key, table_text
 from tests.support.audit.record.table import TABLE_KEY
 from tests.support.audit.tools.cases import record
 from tests.support.audit.tools.outside import audit, audited, table_key, whole
@@ -28,8 +27,8 @@ def papers(record: Path, tmp_path: Path) -> Path:
     create_key(place, "table")
     create_key(place, "witness", "floor.example/archive")
     (place / "other.pub").write_bytes((place / "table.pub").read_bytes())
-    (place / "table.pub").write_bytes(files.table_text(PUBLIC))
-    damaged = files.table_text(PUBLIC).replace(b"fingerprint ", b"fingerprint 0", 1)
+    (place / "table.pub").write_bytes(table_text(PUBLIC))
+    damaged = table_text(PUBLIC).replace(b"fingerprint ", b"fingerprint 0", 1)
     (place / "damaged.pub").write_bytes(damaged[:-2] + b"\n")
     (place / "named.pub").write_text(f"{table_key(record)}\n", "utf-8")
     return place

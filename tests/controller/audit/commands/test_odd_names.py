@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from controller import cli
-from controller.audit.keys import create
+from controller.audit.keys import create_key
 from tests.support.audit.tools.audit_command import Ran, Runs, rounds
 
 STRANGE = os.fsdecode(b"n\xff\xfe")
@@ -66,7 +66,7 @@ def test_who_needs_no_index_reads_a_record_of_any_name(moved: Runs) -> None:
 
 
 def test_a_witness_sees_a_record_of_any_name(moved: Runs) -> None:
-    create.create_key(moved.keys, "witness", "floor.example/archive")
+    create_key(moved.keys, "witness", "floor.example/archive")
     place = moved.folder / "archive"
     words = ("cosign", "--keys", str(moved.keys), "--archive", str(place), "--json")
     for _ in range(2):

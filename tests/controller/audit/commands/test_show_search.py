@@ -15,7 +15,7 @@ from controller.audit.format.segments import segment_file
 from controller.audit.index import Index, RecordQuery, find
 from controller.audit.read.access_log import access_log_file
 from controller.audit.read.reader import records
-from controller.audit.replay.identity import game_from, terms_of
+from controller.audit.replay import game_from, terms_of
 from controller.audit.simulate import record_par
 from controller.games import unburned_game
 from controller.procedure.prompts import MoneyFormat

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from controller.audit.format.segments import segment_file
-from controller.audit.keys import files as key_texts
+from controller.audit.keys import witness_text
 from controller.audit.read.reader import segments
 from controller.audit.replay import identity
 from controller.audit.verify import decisions
@@ -100,7 +100,7 @@ def test_what_a_witness_saw_is_held_against_the_record(tmp_path: Path, runs: Run
     record = played(tmp_path / "played")
     note, key = tmp_path / "seen.note", tmp_path / "witness.pub"
     note.write_bytes(seen(record))
-    key.write_bytes(key_texts.witness_text(WITNESS.cosigner))
+    key.write_bytes(witness_text(WITNESS.cosigner))
     given = ("--checkpoint", str(note), "--witness-key", str(key))
     ran = runs("verify", *given, record=record)
     assert ran.code == 0

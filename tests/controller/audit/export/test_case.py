@@ -17,12 +17,11 @@ from controller.audit.export import case as export
 from controller.audit.export import check_case, export_case
 from controller.audit.export.manifest import seal_of
 from controller.audit.format.segments import segment_file
-from controller.audit.proofs import check_proof
-from controller.audit.proofs.proof_file import decode_proof
+from controller.audit.proofs import decode_proof, verify_proof
 from controller.audit.read.reader import records, segments
 from controller.audit.read.selection import NoMatch, Selection
-from controller.audit.replay.entries import read_decision
-from controller.audit.witness.cosignatures import store_notes
+from controller.audit.replay import read_decision
+from controller.audit.witness import store_notes
 from controller.procedure.model.events import HoleDealt, HoleRevealed
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.cases import (
@@ -78,7 +77,7 @@ def test_a_case_of_rounds_is_right_for_others(pick: Selection, dealt: Path, tmp_
     assert check_case(folder).right
     for turn in range(pick.first, pick.last + 1):
         data = (folder / "proofs" / f"round-{turn:08d}.json").read_bytes()
-        found = check_proof("p", decode_proof("p", data), key)
+        found = verify_proof("p", decode_proof("p", data), key)
         whole_round = of_round(dealt, turn)
         if turn == 24 and whole_round[-1].kind == "checkpoint":
             whole_round.pop()  # the last of all: nothing is signed behind it
@@ -176,7 +175,7 @@ def test_proofs_lead_to_what_a_witness_saw(record: Path, tmp_path: Path) -> None
     assert (case.out / against.note).read_text("utf-8") == made.note
     assert (case.out / "witnessed" / f"{made.size}.note").read_text("utf-8") == made.note
     proof = decode_proof("p", (case.out / "proofs" / "round-00000002.json").read_bytes())
-    assert check_proof("p", proof, table_key(record), WITNESS.cosigner).witnessed_size == made.size
+    assert verify_proof("p", proof, table_key(record), WITNESS.cosigner).witnessed_size == made.size
 
 
 def test_a_note_that_is_not_of_the_record_is_remarked(record: Path, tmp_path: Path) -> None:

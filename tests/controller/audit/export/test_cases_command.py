@@ -16,7 +16,7 @@ import pytest
 
 from controller.audit.commands.export import export_record
 from controller.audit.format.notes import parse_checkpoint, parse_note
-from controller.audit.keys.create import create_key
+from controller.audit.keys import create_key
 from controller.audit.proofs import last_signed
 from controller.audit.read.access_log import access_log_file
 from controller.errors import UsageProblem

@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from controller.audit.errors import CannotProve, RecordDamaged
+from controller.audit.errors import CannotProve, RecordDamaged, WitnessProblem
 from controller.audit.export import check_case, export_case
 from controller.audit.export.retire import NothingToRetire
 from controller.audit.files import LOCK
 from controller.audit.format.notes import SigningKey, parse_checkpoint, parse_note, table_name
 from controller.audit.format.segments import numbers
 from controller.audit.index import Index, RecordQuery, find
-from controller.audit.keys import files
-from controller.audit.proofs import last_signed, prove
-from controller.audit.proofs.prover import seqs_of_round
+from controller.audit.keys import witness_text
+from controller.audit.proofs import last_signed, make_proof, seqs_of_round
 from controller.audit.read.access_log import access_log_file
 from controller.audit.read.heads import first_head
 from controller.audit.read.reader import records
@@ -27,7 +26,6 @@ from controller.audit.read.retirements import Retirement, retirement_files, writ
 from controller.audit.read.selection import NoMatch, Selection
 from controller.audit.simulate import record_par
 from controller.audit.verify import Verification, seen_by_witness
-from controller.audit.witness.witness import WitnessProblem
 from controller.games import unburned_game
 from tests.support.audit.record.dealing import keyring
 from tests.support.audit.record.retiring import (
@@ -206,7 +204,7 @@ def test_another_card_than_was_dealt_is_found_behind_a_retirement(
 def test_what_a_witness_saw_before_is_still_held(old: Aged, tmp_path: Path) -> None:
     said = retired(old.record, DAYS[2], tmp_path / "old.zip").said
     key = tmp_path / "witness.pub"
-    key.write_bytes(files.witness_text(WITNESS.cosigner))
+    key.write_bytes(witness_text(WITNESS.cosigner))
     for at, note in enumerate(old.notes):
         seen = seen_by_witness(note, WITNESS.cosigner)
         assert (seen.checkpoint.size < said.records[1]) == (at < 1)
@@ -306,7 +304,7 @@ def test_what_stays_is_shown_proven_indexed_and_exported(
     case = unpack(tmp_path / "all.zip", tmp_path / "all")
     assert len(right(case / "record")) == 1
     signed = last_signed(old.record)
-    assert prove(old.record, seqs_of_round(old.record, 16, signed)[0], signed).records
+    assert make_proof(old.record, seqs_of_round(old.record, 16, signed)[0], signed).records
     with pytest.raises(CannotProve, match="round 1 was retired"):
         seqs_of_round(old.record, 1, signed)
     with pytest.raises(NoMatch, match="rounds 1 to 2 were retired"):

@@ -13,7 +13,7 @@ import pytest
 from controller.audit.commands import retire
 from controller.audit.export.retire import NothingToRetire, NotSigned
 from controller.audit.format.segments import numbers
-from controller.audit.keys import create, files
+from controller.audit.keys import create_key, private_text, table_text
 from controller.audit.read.heads import first_head
 from controller.audit.read.reader import records
 from controller.audit.replay import RecordReplay, at_rest
@@ -50,9 +50,9 @@ def runs(
     runs = Runs(tmp_path, capsys)
     shutil.copytree(made, runs.record)
     runs.keys.mkdir(0o700)
-    (runs.keys / "table.key").write_bytes(files.private_text(TABLE_KEY))
+    (runs.keys / "table.key").write_bytes(private_text(TABLE_KEY))
     public = TABLE_KEY.public_key().public_bytes_raw()
-    (runs.keys / "table.pub").write_bytes(files.table_text(public))
+    (runs.keys / "table.pub").write_bytes(table_text(public))
     for name in ("table.key", "table.pub"):
         (runs.keys / name).chmod(0o600)
     return runs
@@ -154,7 +154,7 @@ def test_another_tables_key_retires_nothing(runs: Runs) -> None:
     refused(runs, 2, "there is no such directory", *BY)
     other = Runs(runs.folder, runs._capsys)
     for role in ("table", "hole", "surveillance"):
-        create.create_key(other.keys, role)
+        create_key(other.keys, role)
     refused(runs, 2, "another table's key than the one that is given", *BY)
 
 

@@ -14,8 +14,7 @@ from controller import cli
 from controller.audit.errors import InUse
 from controller.audit.files import atomic
 from controller.audit.read.access_log import access_log_file, log_access
-from controller.audit.witness import COSIGNED
-from controller.audit.witness.cosignatures import store_notes
+from controller.audit.witness import COSIGNED, store_notes
 from tests.support.audit.tools.outside import WITNESS, files_in, played
 from tests.support.audit.witnessing import seen_by
 

@@ -11,9 +11,9 @@ from threading import Event, Thread
 
 from controller.audit.export import check_case, export_case
 from controller.audit.log import Log
-from controller.audit.proofs import check_proof, last_signed, prove
+from controller.audit.proofs import last_signed, make_proof, verify_proof
 from controller.audit.read.selection import Selection
-from controller.audit.witness.witness import CosignedNote
+from controller.audit.witness import CosignedNote
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.cases import VERIFIER
 from tests.support.audit.tools.outside import root_of, table_key
@@ -64,8 +64,8 @@ def test_proofs_are_made_of_it(tmp_path: Path) -> None:
     with being_written(record):
         for _ in range(TIMES):
             signed = last_signed(record)
-            proof = prove(record, [2, signed.checkpoint.size], signed)
-            found = check_proof("p", proof, table_key(record))
+            proof = make_proof(record, [2, signed.checkpoint.size], signed)
+            found = verify_proof("p", proof, table_key(record))
             assert found.checkpoint == signed.checkpoint
 
 

@@ -16,8 +16,7 @@ from controller.audit.keys import Role, list_keys, misplaced_keys
 from controller.audit.keys.create import create_key
 from controller.audit.keys.list import find_key
 from controller.audit.keys.store import ROLES
-from drivers.keys import KeyStore
-from drivers.keys.store import KeyProblem
+from drivers.keys import KeyProblem, KeyStore
 from tests.support.audit.tools.key_places import NAMES, WITNESS, contents, filled, mode, secrets_of
 
 FILES: dict[Role, list[str]] = {

@@ -37,7 +37,7 @@ from controller.audit.keys.store import (
     load_witness_key,
     load_witness_public,
 )
-from drivers.keys.store import KeyProblem
+from drivers.keys import KeyProblem
 from tests.conftest import require
 from tests.support.audit.tools.key_places import (
     CHANGED,

@@ -19,10 +19,10 @@ from controller.audit.format.notes import Checkpoint, format_note
 from controller.audit.proofs import (
     Proof,
     ProvedRecord,
-    check_proof,
     encode_proof,
     last_signed,
-    prove,
+    make_proof,
+    verify_proof,
 )
 from controller.audit.proofs.proof_file import ProofProblem, decode_proof
 from controller.audit.proofs.prover import OlderSize
@@ -37,7 +37,7 @@ Json = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def proof(whole: Path) -> Proof:
-    return prove(whole, [3, 30], last_signed(whole), [OlderSize(17), OlderSize(64)])
+    return make_proof(whole, [3, 30], last_signed(whole), [OlderSize(17), OlderSize(64)])
 
 
 def no_more(found: Json) -> None:
@@ -125,7 +125,7 @@ def test_a_proof_that_was_altered_proves_nothing(
     found: Json = json.loads(encode_proof(proof))
     harm(found)
     with pytest.raises(ProofProblem, match=words):
-        check_proof("p", decode_proof("p", json.dumps(found).encode()), table_key(whole))
+        verify_proof("p", decode_proof("p", json.dumps(found).encode()), table_key(whole))
 
 
 def by_strangers(records_: list[str], origin: str = ORIGIN) -> Proof:
@@ -149,11 +149,11 @@ def by_strangers(records_: list[str], origin: str = ORIGIN) -> Proof:
 
 def test_a_record_that_says_that_it_is_another_is_told(whole: Path) -> None:
     first, second, *_ = (data.decode() for data in bytes_of(whole))
-    assert len(check_proof("p", by_strangers([first, second]), TABLE_KEY.verifier).records) == 2
+    assert len(verify_proof("p", by_strangers([first, second]), TABLE_KEY.verifier).records) == 2
     with pytest.raises(ProofProblem, match="record 1 says that it is 2"):
-        check_proof("p", by_strangers([second, second]), TABLE_KEY.verifier)
+        verify_proof("p", by_strangers([second, second]), TABLE_KEY.verifier)
     with pytest.raises(ProofProblem, match="record 1 cannot be read"):
-        check_proof("p", by_strangers(["{}"]), TABLE_KEY.verifier)
+        verify_proof("p", by_strangers(["{}"]), TABLE_KEY.verifier)
 
 
 def test_another_table_proves_nothing_of_ours(whole: Path) -> None:
@@ -162,7 +162,7 @@ def test_another_table_proves_nothing_of_ours(whole: Path) -> None:
     ours = msgspec.structs.replace(theirs, origin=origin_of(whole))
     for one in (theirs, ours):
         with pytest.raises(ProofProblem, match=r"is no key of the table|none of the known keys"):
-            check_proof("p", one, table_key(whole))
+            verify_proof("p", one, table_key(whole))
 
 
 @pytest.mark.parametrize(

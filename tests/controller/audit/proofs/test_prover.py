@@ -18,11 +18,11 @@ from controller.audit.format.segments import segment_file
 from controller.audit.proofs import (
     Proof,
     TreeHashes,
-    check_proof,
     encode_proof,
     last_signed,
-    prove,
+    make_proof,
     signed_as,
+    verify_proof,
 )
 from controller.audit.proofs.proof_file import ProofProblem, decode_proof
 from controller.audit.proofs.prover import OlderSize, seqs_of_round
@@ -51,7 +51,7 @@ Json = dict[str, Any]
 
 
 def proof_of(record: Path, *seqs: int, older: tuple[OlderSize, ...] = ()) -> Proof:
-    return prove(record, seqs, last_signed(record), older)
+    return make_proof(record, seqs, last_signed(record), older)
 
 
 # --- what is proved ---------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def test_a_proof_of_one_record_is_the_same(seq: int, whole: Path) -> None:
 def test_only_the_segments_from_there_on_are_read(whole: Path) -> None:
     read: list[int] = []
     last = list(segments(whole))[-1]
-    prove(whole, [last.before.seq + 2], last_signed(whole), (), read.append)
+    make_proof(whole, [last.before.seq + 2], last_signed(whole), (), read.append)
     assert read == [last.number]
 
 
@@ -95,7 +95,7 @@ def test_every_older_tree_is_proved(whole: Path) -> None:
         assert bytes.fromhex(one.root) == growing.root(data[: one.size])
         path = growing.consistency(one.size, data[: said.size])
         assert [bytes.fromhex(text) for text in one.hashes] == list(path)
-    found = check_proof("p", proof, table_key(whole))
+    found = verify_proof("p", proof, table_key(whole))
     assert [size for size, _, _ in found.grown] == [one.size for one in older]
 
 
@@ -107,7 +107,7 @@ def test_whatever_is_asked_for_checks(data: st.DataObject, whole: Path) -> None:
     if not seqs | sizes:
         return
     proof = proof_of(whole, *seqs, older=tuple(map(OlderSize, sorted(sizes))))
-    found = check_proof("p", decode_proof("p", encode_proof(proof)), table_key(whole))
+    found = verify_proof("p", decode_proof("p", encode_proof(proof)), table_key(whole))
     assert [one.seq for one in found.records] == sorted(seqs)
     assert found.checkpoint.root == root_of(whole, size)
 
@@ -117,7 +117,7 @@ def test_a_round_is_proved_with_all_its_records(whole: Path) -> None:
     seqs, unsigned = seqs_of_round(whole, 5, signed_)
     assert (seqs, unsigned) == ([one.seq for one in of_round(whole, 5)], 0)
     assert len(seqs) >= 6
-    found = check_proof("p", prove(whole, seqs, signed_), table_key(whole))
+    found = verify_proof("p", make_proof(whole, seqs, signed_), table_key(whole))
     assert {one.round for one in found.records} == {5}
 
 
@@ -135,14 +135,14 @@ def test_a_round_at_hand_is_proved_as_far_as_it_is_signed(tmp_path: Path) -> Non
     with pytest.raises(CannotProve, match="there is no round 4"):
         seqs_of_round(record, 4, signed_)
     with pytest.raises(CannotProve, match="not over record"):
-        prove(record, [signed_.checkpoint.size + 1], signed_)
+        make_proof(record, [signed_.checkpoint.size + 1], signed_)
     log.close()
 
 
 @pytest.mark.parametrize(("seqs", "sizes"), [([0], []), ([-3], []), ([1], [0]), ([], [9999])])
 def test_what_is_not_there_is_not_proved(seqs: list[int], sizes: list[int], whole: Path) -> None:
     with pytest.raises(CannotProve, match="allowed: 1 to "):
-        prove(whole, seqs, last_signed(whole), [OlderSize(size) for size in sizes])
+        make_proof(whole, seqs, last_signed(whole), [OlderSize(size) for size in sizes])
 
 
 def test_the_last_checkpoint_may_stand_in_the_segment_before(tmp_path: Path) -> None:
@@ -167,14 +167,14 @@ def test_an_older_checkpoint_will_do(tmp_path: Path) -> None:
         old.seq,
         old.certificate,
     )
-    seen = check_proof("p", prove(record, [3], found), table_key(record), WITNESS.cosigner)
+    seen = verify_proof("p", make_proof(record, [3], found), table_key(record), WITNESS.cosigner)
     assert (seen.witnessed, seen.witnessed_size) == (NOW, made.size)
-    proof = prove(record, [], last_signed(record), [OlderSize(made.size, found)])
-    seen = check_proof("p", proof, table_key(record), WITNESS.cosigner)
+    proof = make_proof(record, [], last_signed(record), [OlderSize(made.size, found)])
+    seen = verify_proof("p", proof, table_key(record), WITNESS.cosigner)
     assert seen.grown == ((made.size, made.root, True),)
     assert (seen.witnessed, seen.witnessed_size) == (NOW, made.size)
     with pytest.raises(ProofProblem, match="has countersigned none of its checkpoints"):
-        check_proof("p", proof, table_key(record), STRANGER.cosigner)
+        verify_proof("p", proof, table_key(record), STRANGER.cosigner)
 
 
 def test_a_checkpoint_that_is_not_of_the_record_is_refused(whole: Path, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_damaged_record_proves_nothing(whole: Path, tmp_path: Path) -> None:
             data[at] ^= 1
             file.write_bytes(data)
             with pytest.raises(RecordProblem):
-                prove(copy, [5], said)
+                make_proof(copy, [5], said)
         file.write_bytes(before)
 
 
@@ -223,7 +223,7 @@ def test_a_snapshot_that_lies_of_what_is_before_it_proves_nothing(
         "controller.audit.proofs.prover.segments", lambda place, start: iter([false])
     )
     with pytest.raises(RecordDamaged, match="have another root than is signed"):
-        prove(record, [last.before.seq + 1], last_signed(record))
+        make_proof(record, [last.before.seq + 1], last_signed(record))
 
 
 def test_a_stranger_signs_nothing(whole: Path) -> None:

@@ -18,7 +18,7 @@ from controller.audit.format.records import DeviceCursor, encode
 from controller.audit.read.reader import records, segments
 from controller.audit.replay import event_entry
 from controller.audit.replay.entries import decision_entry
-from controller.audit.simulate.vault import RecordingVault
+from controller.audit.simulate import RecordingVault
 from controller.games import SHOE
 from controller.procedure.engine import Procedure
 from controller.procedure.model import events

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from controller import cli
-from controller.audit.keys import create
-from controller.audit.keys.store import ROLES
+from controller.audit.keys import ROLES, create_key
 from controller.audit.read.reader import records
-from controller.audit.replay.entries import read_decision
+from controller.audit.replay import read_decision
 from controller.procedure.model.effects import RoundOver
 from tests.support.audit.record.running import Runs, kinds
 from tests.support.paths import ROOT
@@ -66,7 +65,7 @@ def test_verbose_shows_the_script_and_not_what_leads_to_it(run: Runs) -> None:
 def test_keys_of_a_table_are_used_where_they_are_named(run: Runs, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     for role in ROLES[:3]:
-        create.create_key(keys, role)
+        create_key(keys, role)
     ran = run("--record", str(run.place), "--keys", str(keys))
     assert ran.code == 0
     assert "demo" not in ran.err
@@ -83,7 +82,7 @@ def test_keys_of_a_table_are_used_where_they_are_named(run: Runs, tmp_path: Path
 def test_the_private_key_of_surveillance_is_not_wanted(run: Runs, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     for role in ROLES[:3]:
-        create.create_key(keys, role)
+        create_key(keys, role)
     (keys / "surveillance.key").unlink()
     assert run("--record", str(run.place), "--keys", str(keys)).code == 0
 

@@ -33,8 +33,7 @@ from controller.audit.errors import (
 )
 from controller.audit.files import RealDisk
 from controller.audit.format.segments import segment_file
-from controller.audit.keys import create
-from controller.audit.keys.store import ROLES
+from controller.audit.keys import ROLES, create_key
 from controller.audit.read.reader import records
 from controller.audit.replay import OtherProcedure, ReplayMismatch
 from tests.support.audit.record.running import Runs, kinds
@@ -124,7 +123,7 @@ def test_damaged_keys_are_named_and_nothing_is_begun(
 ) -> None:
     keys = tmp_path / "keys"
     for role in ROLES[:3]:
-        create.create_key(keys, role)
+        create_key(keys, role)
     (keys / broken).write_text("scribble")
     ran = run("--record", str(run.place), "--keys", str(keys))
     assert ran.code == 2
@@ -141,7 +140,7 @@ def test_a_directory_without_keys_says_how_to_make_them(run: Runs, tmp_path: Pat
 def test_other_keys_do_not_continue_a_record(run: Runs, tmp_path: Path) -> None:
     run()
     for role in ROLES[:3]:
-        create.create_key(tmp_path / "keys", role)
+        create_key(tmp_path / "keys", role)
     ran = run("--record", str(run.place), "--keys", str(tmp_path / "keys"))
     assert ran.code == 2
     assert "was begun with another table's key" in ran.line

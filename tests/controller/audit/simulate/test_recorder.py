@@ -14,8 +14,7 @@ from controller.audit.format.hole_cards import CardOpening, check, opened_card
 from controller.audit.format.records import OpenedData, Record
 from controller.audit.log import RecordOpening
 from controller.audit.read.reader import records, segments
-from controller.audit.replay import RecordReplay, procedure_of
-from controller.audit.replay.entries import read_decision
+from controller.audit.replay import RecordReplay, procedure_of, read_decision
 from controller.audit.simulate import check_recordable, plain_round
 from controller.audit.simulate.rounds import SCRIPTS
 from controller.audit.simulate.vault import SERIAL

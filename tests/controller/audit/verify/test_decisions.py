@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from controller.audit.errors import NotVoided, RecordDamaged
 from controller.audit.format.records import RecordActor, RecordEntry
-from controller.audit.replay import open_hole_card, sealed_hole_cards
-from controller.audit.replay.hole_opening import KeyDoesNotOpen
-from controller.audit.simulate.vault import RecordingVault
+from controller.audit.replay import KeyDoesNotOpen, open_hole_card, sealed_hole_cards
+from controller.audit.simulate import RecordingVault
 from controller.audit.verify import INCOMPLETE, INVALID, VALID
 from controller.procedure.model.state import Step
 from tests.controller.audit.replay.test_fallback import (

@@ -14,7 +14,12 @@ from controller.audit.errors import CannotWrite, InUse
 from controller.audit.files import RealDisk
 from controller.audit.format.notes import Signature, SigningKey, parse_note
 from controller.audit.witness.archive import WitnessedRecord, open_archive
-from controller.audit.witness.witness import ArchiveProblem, ClockWentBack, WitnessProblem, cosign
+from controller.audit.witness.witness import (
+    ArchiveProblem,
+    ClockWentBack,
+    WitnessProblem,
+    cosign_record,
+)
 from tests.support.audit.record.table import begun
 from tests.support.audit.tools.outside import (
     WITNESS,
@@ -167,7 +172,7 @@ class Watching(SigningKey):
 def test_what_it_saw_is_kept_before_anything_is_signed(whole: Path, tmp_path: Path) -> None:
     archive, disk = tmp_path / "archive", Stopping(1000)
     key = Watching(archive)
-    cosign(whole, archive, key, now=lambda: NOW, disk=disk)
+    cosign_record(whole, archive, key, now=lambda: NOW, disk=disk)
     ((text, seen),) = key.kept
     assert parse_note(seen.checkpoint).text == text
     assert seen.time == NOW
@@ -182,7 +187,7 @@ def test_wherever_power_goes_nothing_is_lost_and_it_goes_on(at: int, tmp_path: P
     grow(record)
     key, disk = Watching(archive), Stopping(at)
     with pytest.raises(CannotWrite):
-        cosign(record, archive, key, now=lambda: NOW + 1, disk=disk)
+        cosign_record(record, archive, key, now=lambda: NOW + 1, disk=disk)
     assert disk.left == 0
     assert not list(archive.rglob("*.new"))
     assert bool(key.kept) == (at >= 5)  # the calls that put what was seen on the disk

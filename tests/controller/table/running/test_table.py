@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from controller.audit.errors import InUse
-from controller.audit.keys.create import create_key
+from controller.audit.keys import create_key
 from controller.audit.read.reader import records
 from controller.audit.verify import Verification
 from controller.config import load_table

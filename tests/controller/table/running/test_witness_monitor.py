@@ -17,8 +17,7 @@ import pytest
 from controller.audit.format.records import Record, RecordEntry
 from controller.audit.log import Log
 from controller.audit.verify import Verification
-from controller.audit.witness import WitnessReport, check_witnesses
-from controller.audit.witness.cosignatures import store_notes
+from controller.audit.witness import WitnessReport, check_witnesses, store_notes
 from controller.procedure.model.state import State
 from controller.table.loop import RequestResult, TableStopped
 from controller.table.memory import WitnessStatus

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from drivers.devices import NotReady, State
-from drivers.keys.formats import KeyProblem
+from drivers.keys import KeyProblem
 from drivers.session import events
 from firmware_protocol.device.control import Freeze, Plug
 from tests.drivers.session.supervisor.test_broken import ending, telling

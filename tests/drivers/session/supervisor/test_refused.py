@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from drivers.devices import State
-from drivers.keys.formats import KeyProblem
+from drivers.keys import KeyProblem
 from drivers.session import Search, Wanted, events
 from drivers.session.backoff import REST_REFUSED
 from drivers.session.events import Identity

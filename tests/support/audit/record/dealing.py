@@ -17,8 +17,7 @@ from controller.audit.format.hole_cards import HOLE_KEY_SIZE, HoleKey
 from controller.audit.format.records import Record, RecordEntry, encode
 from controller.audit.log import Log, RecordOpening
 from controller.audit.replay import event_entry, identity_of
-from controller.audit.simulate import RecorderKeys
-from controller.audit.simulate.vault import CardSource, RecordingVault
+from controller.audit.simulate import CardSource, RecorderKeys, RecordingVault
 from controller.procedure.model.events import (
     CardDrawn,
     ErrorCardDrawn,

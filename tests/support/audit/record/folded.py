@@ -11,8 +11,7 @@ import msgspec
 from controller.audit.format.records import RecordEntry, encode
 from controller.audit.log import Log, RecordOpening
 from controller.audit.read.reader import records
-from controller.audit.replay import RecordReplay, replay_opening
-from controller.audit.replay.replay import ReplayedState
+from controller.audit.replay import RecordReplay, ReplayedState, replay_opening
 from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
 from tests.support.audit.record.dealing import TABLE, Dealing

@@ -20,8 +20,7 @@ from controller.audit.format.merkle import Frontier, leaf_hash
 from controller.audit.format.notes import Checkpoint, SigningKey, format_note, table_name
 from controller.audit.format.segments import pack_header, segment_file
 from controller.audit.read.reader import segments
-from controller.audit.simulate import Recorder
-from controller.audit.simulate.rounds import SCRIPTS, play_recorded
+from controller.audit.simulate import SCRIPTS, Recorder, play_recorded
 from controller.sim.scripts.runner import procedure_for
 from tests.support.audit.record.dealing import keyring
 from tests.support.audit.record.scripted import read_rounds

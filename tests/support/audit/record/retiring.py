@@ -16,7 +16,7 @@ from controller.audit.export import retire
 from controller.audit.export.retire import RetireResult
 from controller.audit.read.reader import segments
 from controller.audit.verify import Verification, VerifyReport
-from controller.audit.witness.cosignatures import store_notes
+from controller.audit.witness import store_notes
 from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun
 from tests.support.audit.tools.outside import WITNESS, play
 from tests.support.audit.witnessing import seen_by

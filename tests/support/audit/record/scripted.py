@@ -10,11 +10,8 @@ import msgspec
 
 from controller.audit.format.records import Record, encode
 from controller.audit.read.reader import records
-from controller.audit.replay import RecordReplay
-from controller.audit.replay.entries import read_decision
-from controller.audit.simulate import Recorder
-from controller.audit.simulate.recorder import Keyring
-from controller.audit.simulate.rounds import SCRIPTS, SCRIPTS_SIZE, play_recorded
+from controller.audit.replay import RecordReplay, read_decision
+from controller.audit.simulate import SCRIPTS, SCRIPTS_SIZE, Keyring, Recorder, play_recorded
 from controller.procedure.engine import Procedure
 from controller.procedure.model.effects import RoundOver
 from controller.procedure.model.events import Event

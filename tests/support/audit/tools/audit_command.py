@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from controller import cli
-from controller.audit.keys import Role, create
+from controller.audit.keys import Role, create_key
 from tests.support.audit.record.scripted import read_rounds
 from tests.support.sim.a_round import changed
 
@@ -52,7 +52,7 @@ class Runs:
     def make(self, *rounds: dict[str, Any]) -> None:
         if not self.keys.exists():
             for role in _ROLES:
-                create.create_key(self.keys, role)
+                create_key(self.keys, role)
         read_rounds(self.folder, *rounds)
         file = str(self.folder / "rounds.json")
         cli.main(["script", "run", file, "--record", str(self.record), "--keys", str(self.keys)])

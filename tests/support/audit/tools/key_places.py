@@ -16,8 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from controller.audit.keys import Role
-from controller.audit.keys.create import create_key
+from controller.audit.keys import Role, create_key
 
 WITNESS: Final = "floor.example/archive"
 NAMES: Final[dict[Role, str | None]] = {

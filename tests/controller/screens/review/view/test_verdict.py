@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from controller.audit.format.notes import SigningKey, VerifierKey
 from controller.audit.format.segments import segment_file
 from controller.audit.index import Index, RecordQuery, RoundRow, find_rounds
-from controller.audit.proofs import check_proof
-from controller.audit.proofs.proof_file import decode_proof
+from controller.audit.proofs import decode_proof, verify_proof
 from controller.audit.read.reader import records
 from controller.screens.review.view.verdict import check_round
 from tests.support.audit.record.table import TABLE_KEY
@@ -51,7 +50,7 @@ def test_a_round_is_right_and_its_proof_stands_by_itself(
         assert found.given
         last = min(one.last_seq, found.size)
         assert one.last_seq - last <= 1  # what ends the record
-        checked = check_proof("it", decode_proof("it", found.proof.encode()), key(sound))
+        checked = verify_proof("it", decode_proof("it", found.proof.encode()), key(sound))
         assert [r.seq for r in checked.records] == list(range(one.first_seq, last + 1))
         assert checked.checkpoint.root.hex() == found.root
 
