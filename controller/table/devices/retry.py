@@ -63,7 +63,7 @@ class Mending:
 
     def _anything(self) -> bool:
         if self._table.stopped is not None:
-            return self._table.may_go_on
+            return self._table.can_resume
         return any(one.failure is not None for one, _ in self._kept)
 
     async def _room(self) -> bool:

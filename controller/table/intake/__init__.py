@@ -1,4 +1,4 @@
-"""Device events become table events: the only place that knows both vocabularies."""
+"""From device events to the table: readers, the snapshot of the table, and its pure step."""
 
 from __future__ import annotations
 
@@ -12,14 +12,7 @@ from controller.table.intake.context import (
     TableSnapshot,
 )
 from controller.table.intake.gateway import device_input
-from controller.table.intake.shoe import (
-    back_suspicions,
-    card_destination,
-    card_suspicions,
-    card_turned,
-    doubt_of,
-    is_duplicate,
-)
+from controller.table.intake.shoe import card_destination, turned_entry, turned_face_up
 from controller.table.intake.shuffler import WORKING, by_hand
 
 __all__ = [
@@ -33,13 +26,10 @@ __all__ = [
     "IntakeContext",
     "TableInput",
     "TableSnapshot",
-    "back_suspicions",
     "by_hand",
     "card_destination",
-    "card_suspicions",
-    "card_turned",
     "device_input",
-    "doubt_of",
     "face_down",
-    "is_duplicate",
+    "turned_entry",
+    "turned_face_up",
 ]

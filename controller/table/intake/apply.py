@@ -1,9 +1,11 @@
-"""What was heard becomes what the table knows and what is recorded of it. Pure: nothing of it is
-true before it is recorded, and whoever cannot record it drops it.
+"""Applies one input to the table: returns the new snapshot and the records to append.
 
-    taken = take(table, now, heard, cursor)
-    await book.append(*taken.entries)
-    now = taken.now
+Pure. The caller adopts the snapshot only after the records are durable, and discards it if the
+append fails.
+
+    applied = applier.apply_input(now, input, cursor)
+    await writer.append(*applied.entries)
+    now = applied.now
 """
 
 from __future__ import annotations
@@ -17,7 +19,13 @@ from msgspec.structs import replace
 from controller.audit.format.records import DeviceCursor, RecordEntry
 from controller.audit.replay import event_entry
 from controller.procedure.model.effects import Effect
-from controller.procedure.model.events import CountersAccepted, DeckSuspect, Event, ShoeRanOut
+from controller.procedure.model.events import (
+    CountersAccepted,
+    DeckSuspect,
+    Event,
+    ShoeRanOut,
+    ShuffleStarted,
+)
 from controller.procedure.model.felt import top
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
@@ -28,20 +36,19 @@ from controller.table.memory import (
     Suspicion,
     assign_tokens,
     deck_suspicions,
-    ends_loading,
     inventory,
     inventory_entry,
     next_report,
 )
 
 MAX_FOLLOWING: Final = 8
-"""Things that follow from one that was heard: a device lost or back each, and a suspicion."""
+"""Events that may follow one input: each device lost or back, and a suspicion."""
 
 Answer: TypeAlias = Decision | Refused
 
 
 class RowEngine(Protocol):
-    """Picks the row: at a live table, `procedure.live.LiveTable`."""
+    """Picks the rows: at a live table a `procedure.engine.LiveTable`."""
 
     def step(self, s: State, e: Event, /) -> Answer: ...
 
@@ -49,14 +56,14 @@ class RowEngine(Protocol):
 
 
 class EventAnswer(Struct, frozen=True):
-    """An event, and what the procedure made of it."""
+    """An event, and the procedure's answer."""
 
     event: Event
     answer: Answer
 
 
 class AppliedInput(Struct, frozen=True):
-    """What comes of it, once it is recorded."""
+    """The result of an input, true once `entries` are durable."""
 
     now: TableSnapshot
     entries: tuple[RecordEntry, ...]
@@ -64,7 +71,7 @@ class AppliedInput(Struct, frozen=True):
 
     @property
     def effects(self) -> tuple[Effect, ...] | None:
-        """Those that show where the table stands; None where nothing was decided."""
+        """The effects to show; None if nothing was decided."""
         found = None
         for one in self.answered:
             if isinstance(one.answer, Decision):
@@ -73,56 +80,59 @@ class AppliedInput(Struct, frozen=True):
 
 
 class Applier:
-    """Takes what was heard, one thing after the other. Holds nothing but who decides."""
+    """Applies inputs with one procedure; has no state of its own."""
 
     def __init__(
-        self, engine: RowEngine, ear: IntakeContext, takes: AcceptsEvent, seats: Iterable[int]
+        self, engine: RowEngine, context: IntakeContext, accepts: AcceptsEvent, seats: Iterable[int]
     ) -> None:
-        """`engine` picks the rows; `takes` is asked which buttons mean something, of every seat at
-        every event. `seats`: those that have buttons."""
+        """`accepts` decides which buttons are armed; `seats` are those that have buttons."""
         self._engine = engine
-        self._takes = takes
-        self.ear = ear
+        self._accepts = accepts
+        self.context = context
         self._seats = tuple(seats)
 
-    def take(
-        self, now: TableSnapshot, heard: TableInput, cursor: DeviceCursor | None = None
+    def apply_input(
+        self, now: TableSnapshot, given: TableInput, cursor: DeviceCursor | None = None
     ) -> AppliedInput:
-        """The entries are to be recorded together. ValueError, LookupError or RowFault where the
-        procedure cannot take it at all."""
-        work = _Application(self._engine, now, cursor, self.ear.game.decks)
-        for event in heard.events:
-            if not work.step(event, heard.sealed):
+        """Apply `given` to `now`. The entries must be appended atomically; the first one carries
+        `cursor`. Raises ValueError, LookupError or RowFault if the procedure cannot process it."""
+        work = _Application(self._engine, now, cursor, self.context.game.decks)
+        accepted = True
+        for event in given.events:
+            accepted = work.step(event, given.sealed)
+            if not accepted:
                 break
-        if work.takes or not _shows_card(heard):
-            for note in heard.notes:
+        if accepted or not _shows_card(given):
+            for note in given.notes:
                 work.note(note)
-        work.changes(heard)
+        work.faults = work.faults.after(given.wrong, given.right)
+        if given.twin and "duplicate" not in work.memory.alarmed:
+            work.memory = replace(work.memory, twin=True)
         for _ in range(MAX_FOLLOWING):
-            follows = next_report(work.troubles, work.state) or work.suspicion()
+            follows = next_report(work.faults, work.state) or work.suspicion()
             if follows is None or not work.step(follows):
                 break
-        known = TableSnapshot(
-            work.state, work.troubles, work.recall, self._armed(now.arms, work.state)
-        )
+        arms = self._armed(now.arms, work.state)
+        known = TableSnapshot(work.state, work.faults, work.memory, arms)
         return AppliedInput(known, tuple(work.entries), tuple(work.answered))
 
-    def begins(self, now: TableSnapshot) -> TableSnapshot:
-        """With its buttons, before anything has happened."""
+    def with_buttons(self, now: TableSnapshot) -> TableSnapshot:
+        """The snapshot with its buttons armed, for the start of the table."""
         return replace(now, arms=self._armed(now.arms, now.state))
 
     def shows(self, state: State) -> tuple[Effect, ...]:
         return self._engine.shows(state)
 
     def _armed(self, former: ButtonTokens, state: State) -> ButtonTokens:
-        game, house, takes = self.ear.game, self.ear.house, self._takes
-        return assign_tokens(
-            former, state, self._seats, lambda seat: open_buttons(game, house, takes, state, seat)
+        game, settings = self.context.game, self.context.settings
+        masks = (
+            (seat, open_buttons(game, settings, self._accepts, state, seat)) for seat in self._seats
         )
+        return assign_tokens(former, state, masks)
 
 
 class _Application:
-    """One taking, while it is worked at."""
+    """The working state while one input is applied."""
 
     def __init__(
         self, engine: RowEngine, now: TableSnapshot, cursor: DeviceCursor | None, decks: int
@@ -130,79 +140,78 @@ class _Application:
         self._engine = engine
         self._decks = decks
         self._suspected: list[Suspicion] = []
-        """What the cards of a closed shoe have shown."""
-        self._before = now
+        """Suspicions from the count of a closed shoe, still to be reported."""
         self._cursor = cursor
-        self.state, self.recall, self.troubles = now.state, now.recall, now.troubles
+        self.state, self.memory, self.faults = now.state, now.memory, now.faults
         self.answered: list[EventAnswer] = []
         self.entries: list[RecordEntry] = []
 
-    @property
-    def takes(self) -> bool:
-        """Nothing was refused so far."""
-        return all(isinstance(one.answer, Decision) for one in self.answered)
-
     def step(self, event: Event, sealed: str = "") -> bool:
-        """Whether the procedure has taken it."""
+        """Let the procedure decide on `event`. Returns whether it was accepted."""
         before = self.state
         answer = self._engine.step(before, event)
         self.answered.append(EventAnswer(event, answer))
         if isinstance(answer, Refused):
-            # What is sealed of a card that is not taken stands nowhere.
-            self.entries.append(event_entry(event, answer, before, cursor=self._once()))
+            # The sealed copy of a refused card is not recorded.
+            self.entries.append(event_entry(event, answer, before, cursor=self._take_cursor()))
             return False
         if isinstance(event, CountersAccepted):
-            self.troubles = self.troubles.accept(top(before).device)
-        first = not self.entries
+            self.faults = self.faults.accept(top(before).device)
+        sealed = "" if self.entries else sealed
         self.entries.append(
-            event_entry(event, answer, before, cursor=self._once(), sealed=sealed if first else "")
+            event_entry(event, answer, before, cursor=self._take_cursor(), sealed=sealed)
         )
         self.state = answer.state
-        if ends_loading(event, before, answer.state) and not self.recall.closed:
+        if not self.memory.closed and _ends_loading(event, before, answer.state):
             self._count(ran_out=isinstance(event, ShoeRanOut))
-        self.recall = self.recall.decided(event, answer.effects)
+        self.memory = self.memory.after_event(event, answer.effects)
         return True
 
     def _count(self, *, ran_out: bool) -> None:
-        """The shoe is closed: what was seen of it is counted."""
-        if not self.recall.last:
+        """Count the cards that were seen of the closed shoe."""
+        if not self.memory.last:
             return
-        found = inventory(self.recall, self._decks, ran_out=ran_out)
+        found = inventory(self.memory, self._decks, ran_out=ran_out)
         self.note(inventory_entry(found, self.state.round))
-        self._suspected += [why for why in deck_suspicions(found) if why not in self.recall.alarmed]
+        self._suspected += [why for why in deck_suspicions(found) if why not in self.memory.alarmed]
 
     def suspicion(self) -> Event | None:
-        """What people are still to be told of the decks."""
-        s, recall = self.state, self.recall
-        if s.step is Step.CLOSED:
+        """The next suspicion about the decks that is still to be reported."""
+        if self.state.step is Step.CLOSED:
             return None
         if self._suspected:
             return DeckSuspect(SHOE, self._suspected.pop(0))
-        # What the shoe says of a card, once it can tell no other one.
-        if recall.twin and not face_down(s):
+        # Reported only while no card lies face down, since it could reveal that one.
+        if self.memory.twin and not face_down(self.state):
             return DeckSuspect(SHOE, "duplicate")
         return None
 
     def note(self, note: RecordEntry) -> None:
-        cursor = self._once()
+        cursor = self._take_cursor()
         self.entries.append(note if cursor is None else replace(note, cursor=cursor))
         if note.kind == "device":
-            self.recall = self.recall.told(note.data)
+            self.memory = self.memory.after_note(note.data)
 
-    def changes(self, heard: TableInput) -> None:
-        self.troubles = self.troubles.after(heard.wrong, heard.right)
-        if heard.twin and "duplicate" not in self.recall.alarmed:
-            self.recall = replace(self.recall, twin=True)
-
-    def _once(self) -> DeviceCursor | None:
-        """The cursor goes with what is recorded first."""
+    def _take_cursor(self) -> DeviceCursor | None:
+        """The cursor, for the first entry only."""
         cursor, self._cursor = self._cursor, None
         return cursor
 
 
-def _shows_card(heard: TableInput) -> bool:
-    """Whether what stands beside its events would tell a card."""
-    return any(note.kind == "device" and "card" in note.data for note in heard.notes)
+def _ends_loading(event: Event, before: State, after: State) -> bool:
+    """Whether no further card of this loading will be dealt."""
+    match event:
+        case ShoeRanOut():
+            return True
+        case ShuffleStarted():
+            return before.step is Step.SHUFFLE_NEEDED
+        case _:
+            return before.step is not Step.CLOSED and after.step is Step.CLOSED
+
+
+def _shows_card(given: TableInput) -> bool:
+    """Whether a note of the input names a card."""
+    return any(note.kind == "device" and "card" in note.data for note in given.notes)
 
 
 def face_down(s: State) -> frozenset[str]:

@@ -1,14 +1,15 @@
-"""What the table hears, and with what: the words that its gateway and its loop share."""
+"""The table's state, device settings and input, as the intake and the loop share them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum, Flag
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from msgspec import Struct
 
-from controller.audit.format.records import DeviceCursor, RecordEntry
+from controller.audit.format.records import DeviceCursor, RecordActor, RecordEntry
 from controller.procedure.model import events as e
 from controller.procedure.model.events import Actor, Device, Event
 from controller.procedure.model.game import Game
@@ -21,79 +22,115 @@ from controller.table.memory import (
     CardVault,
     DeviceFault,
     DeviceFaults,
+    FaultCause,
     TableMemory,
 )
-
-Data: TypeAlias = Mapping[str, Any]
-"""The `data` of a record about a device: `what` first, then its fields."""
+from drivers.devices import DeviceEvent, Sealed
+from firmware_protocol.messages.enums import CardFlags
+from firmware_protocol.messages.shoe import CardRead
 
 SHOE: Final = Actor("device", "shoe")
 SHUFFLER: Final = Actor("device", "shuffler")
 CONTROLLER: Final = Actor("device", "controller")
-
-
-def seat_actor(seat: int) -> Actor:
-    """Who presses a seat's buttons."""
-    return Actor("player", f"seat-{seat}", seat)
+_RECORDED_FLAGS: Final = ~CardFlags.DUPLICATE
+"""DUPLICATE is not recorded: it could reveal a card that lies face down."""
 
 
 class DeviceSettings(Struct, frozen=True):
-    """What the table's configuration says of its devices."""
+    """Settings of the devices, from the table's configuration."""
 
     min_confidence: int = 80
-    """Percent. A card that is read less surely is entered by the dealer."""
+    """Percent. A card that is read with less is entered by the dealer."""
     standing: Mapping[int, tuple[tuple[e.Bet, int], ...]] = MappingProxyType({})
-    """What a seat's bet button places, bet by bet."""
+    """The wagers that a seat's bet button places, bet by bet."""
     backs: tuple[int, ...] = ()
-    """The makers' numbers of the backs of this table's batches; empty: any one."""
+    """The makers' numbers of the allowed card backs; empty: any."""
 
 
 class TableSnapshot(Struct, frozen=True):
-    """All that the table knows, as far as it is in the record."""
+    """The complete state of the table after the last durable record."""
 
     state: State = State()
-    troubles: DeviceFaults = NO_FAULTS
-    """What is wrong with its devices."""
-    recall: TableMemory = EMPTY_MEMORY
-    """What it remembers beside the state."""
+    faults: DeviceFaults = NO_FAULTS
+    memory: TableMemory = EMPTY_MEMORY
+    """What is remembered beside the procedure's state."""
     arms: ButtonTokens = NO_TOKENS
-    """Which buttons count."""
+    """The buttons that are armed, with their tokens."""
 
 
 class TableInput(Struct, frozen=True):
-    """What something comes to that happened at the table."""
+    """The effect of a device event or a request on the table, before it is applied."""
 
     events: tuple[Event, ...] = ()
-    """For the procedure, one after the other; those after the first only as long as each is
-    taken."""
+    """For the procedure, in order. The rest is skipped when one is refused."""
     sealed: str = ""
-    """Of a card that came face down: of the first event."""
+    """The sealed copy of a card that came face down, recorded with the first event."""
     notes: tuple[RecordEntry, ...] = ()
-    """For the record alone."""
+    """Entries for the record only."""
     wrong: tuple[DeviceFault, ...] = ()
-    """What is wrong with a device from now on."""
+    """Device faults that begin."""
     right: tuple[DeviceFault, ...] = ()
-    """What is wrong no longer; why it was does not matter."""
+    """Device faults that end; their `why` is ignored."""
     twin: bool = False
-    """The shoe calls a card one too many."""
+    """The shoe reports this card as a duplicate."""
 
 
 class DeviceSource(Struct, frozen=True):
-    """Whose event it is, and which record of its log."""
+    """The device that sent an event, and the event's position in the device's log."""
 
     device: Device
     cursor: DeviceCursor
 
-    @property
-    def serial(self) -> str:
-        return self.cursor.device
+    def entry(self, round_: int, what: str, /, **fields: Any) -> RecordEntry:
+        """A record entry named `what` about this device."""
+        data = {"what": what, **{name: _plain(value) for name, value in fields.items()}}
+        return RecordEntry("device", RecordActor("device", self.device), data, round_)
+
+    def entry_of(self, event: DeviceEvent, round_: int, /, **more: Any) -> RecordEntry:
+        """A record entry with all fields of `event`. Raises TypeError if one is sealed."""
+        names = (name for name in event.__struct_fields__ if name != "origin")
+        fields = {name: getattr(event, name) for name in names}
+        return self.entry(round_, type(event).__name__, **fields, **more)
+
+    def card_entry(self, round_: int, read: CardRead) -> RecordEntry:
+        """A record entry of a card that lies face up: how it was read."""
+        return self.entry(
+            round_,
+            "CardSeen",
+            shoe=read.shoe,
+            pos=read.pos,
+            card=read.card,
+            confidence=read.confidence,
+            alternative=read.alternative,
+            flags=read.flags & _RECORDED_FLAGS,
+            dwell=read.dwell,
+            back=read.back,
+        )
+
+    def fault(self, cause: FaultCause, why: str = "", what: str = "") -> DeviceFault:
+        return DeviceFault(self.device, self.cursor.device, cause, what, why)
 
 
 class IntakeContext(Struct, frozen=True):
-    """What is listened with."""
+    """What does not change while the table runs."""
 
     game: Game
-    house: DeviceSettings
+    settings: DeviceSettings
     vault: CardVault
     shuffler: bool = False
-    """The table has one."""
+    """The table has a shuffler."""
+
+
+def _plain(value: Any) -> Any:
+    """A field's value as it is recorded: a number, a word or hexadecimal digits."""
+    match value:
+        case Sealed():
+            raise TypeError("a sealed value is not recorded")
+        case Flag():
+            return value.value
+        case Enum():
+            return value.name.lower()
+        case bytes():
+            return value.hex()
+        case _:
+            return value

@@ -1,8 +1,8 @@
-"""From what devices tell to what happens at the table: the only place that knows both vocabularies.
+"""Translates device events into table input. Only here do both vocabularies meet.
 
-A table of functions, one for each type of device event. Each looks at what the table knows now and
-says what the event is to the procedure, what is recorded beside it, and what is wrong with the
-device from now on.
+READERS has one function for each type of device event. A reader is pure: it gets the snapshot of
+the table and returns the events for the procedure, the entries for the record, and the device
+faults that begin or end.
 """
 
 from __future__ import annotations
@@ -12,82 +12,81 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from controller.procedure.model.state import Step
-from controller.table.intake import shoe as shoe_words
-from controller.table.intake import shuffler as shuffler_words
-from controller.table.intake import station as station_words
-from controller.table.intake.context import DeviceSource, IntakeContext, TableInput, TableSnapshot
-from controller.table.intake.shoe import device_fault, noted
-from controller.table.memory import DeviceFault
-from drivers.devices import DeviceEvent, Faulted, Tampered, shoe, shuffler, station
+from controller.table.intake import shoe, shuffler, station
+from controller.table.intake.context import (
+    DeviceSource,
+    IntakeContext,
+    TableInput,
+    TableSnapshot,
+)
+from drivers import devices
+from drivers.devices import DeviceEvent, Faulted, Tampered
 from firmware_protocol.messages.enums import FaultCode
 
 Reader: TypeAlias = Callable[[IntakeContext, TableSnapshot, Any, DeviceSource], TableInput]
 
 
 def device_input(
-    ear: IntakeContext, now: TableSnapshot, told: DeviceEvent, source: DeviceSource
+    context: IntakeContext, now: TableSnapshot, event: DeviceEvent, source: DeviceSource
 ) -> TableInput:
-    """What the event comes to now."""
-    heard = READERS.get(type(told))
-    return noted(told, source, now) if heard is None else heard(ear, now, told, source)
+    """Translate a device event at the state `now`."""
+    reader = READERS.get(type(event))
+    if reader is None:
+        return TableInput(notes=(source.entry_of(event, now.state.round),))
+    return reader(context, now, event, source)
 
 
-# --- all devices ------------------------------------------------------------------------------
+# --- events of every device -------------------------------------------------------------------
 
 _HARMLESS: Final = frozenset({FaultCode.NONE, FaultCode.LAMPS, FaultCode.CLOCK})
 
 
-def _fault(
-    ear: IntakeContext, now: TableSnapshot, told: Faulted, source: DeviceSource
+def _faulted(
+    context: IntakeContext, now: TableSnapshot, event: Faulted, source: DeviceSource
 ) -> TableInput:
-    """A fault of what moves or reads cards stops the table; a lamp's does not."""
-    note = noted(told, source, now)
-    if source.device == "station" or told.code in _HARMLESS:
-        return note
-    if told.code is FaultCode.ABORTED:
-        return _aborted(now, source, note)
-    why = f"it reports a fault ({told.code.name.lower()})"
-    return TableInput(notes=note.notes, wrong=(device_fault(source, "fault", why),))
-
-
-def _aborted(now: TableSnapshot, source: DeviceSource, note: TableInput) -> TableInput:
-    """The order of the cards is known to nobody: people take them out and begin anew."""
+    """A fault of moving or reading cards stops the table; a fault of lamps or clock does not."""
+    notes = (source.entry_of(event, now.state.round),)
+    if source.device == "station" or event.code in _HARMLESS:
+        return TableInput(notes=notes)
+    if event.code is not FaultCode.ABORTED:
+        why = f"it reports a fault ({event.code.name.lower()})"
+        return TableInput(notes=notes, wrong=(source.fault("fault", why),))
     if now.state.step is not Step.SHUFFLING:
-        return note
-    why = "its shuffle was broken off"
-    return TableInput(notes=note.notes, wrong=(device_fault(source, "aborted", why),))
+        return TableInput(notes=notes)
+    # The order of the cards is unknown: they are taken out and shuffled again.
+    return TableInput(notes=notes, wrong=(source.fault("aborted", "its shuffle was broken off"),))
 
 
 def _tampered(
-    ear: IntakeContext, now: TableSnapshot, told: Tampered, source: DeviceSource
+    context: IntakeContext, now: TableSnapshot, event: Tampered, source: DeviceSource
 ) -> TableInput:
-    note = noted(told, source, now)
+    notes = (source.entry_of(event, now.state.round),)
     if source.device == "station":
-        return note
-    what = told.source.name.lower()
-    found = (DeviceFault(source.device, source.serial, "tampering", what, f"tampering ({what})"),)
-    if told.active:
-        return TableInput(notes=note.notes, wrong=found)
-    return TableInput(notes=note.notes, right=found)
+        return TableInput(notes=notes)
+    what = event.source.name.lower()
+    found = (source.fault("tampering", f"tampering ({what})", what),)
+    if event.active:
+        return TableInput(notes=notes, wrong=found)
+    return TableInput(notes=notes, right=found)
 
 
 READERS: Final[Mapping[type[DeviceEvent], Reader]] = MappingProxyType(
     {
-        shoe.ShoeCardRead: shoe_words.card,
-        shoe.ReadFailed: shoe_words.unread,
-        shoe.CutCardCame: shoe_words.cut_card,
-        shoe.CardRetracted: shoe_words.retracted,
-        shoe.ShoeLoaded: shoe_words.loaded,
-        shoe.CoverMoved: shoe_words.cover,
-        shoe.ShoeJammed: shoe_words.jam,
-        shuffler.ShuffleStarted: shuffler_words.started,
-        shuffler.ShuffleDone: shuffler_words.done,
-        shuffler.CountWrong: shuffler_words.miscounted,
-        shuffler.DoorMoved: shuffler_words.door,
-        shuffler.ShufflerJammed: shuffler_words.jam,
-        station.ButtonPressed: station_words.pressed,
-        Faulted: _fault,
+        devices.ShoeCardRead: shoe.card,
+        devices.ReadFailed: shoe.unread,
+        devices.CutCardCame: shoe.cut_card,
+        devices.CardRetracted: shoe.retracted,
+        devices.ShoeLoaded: shoe.loaded,
+        devices.CoverMoved: shoe.cover,
+        devices.ShoeJammed: shoe.jam,
+        devices.ShuffleStarted: shuffler.started,
+        devices.ShuffleDone: shuffler.done,
+        devices.CountWrong: shuffler.miscounted,
+        devices.DoorMoved: shuffler.door,
+        devices.ShufflerJammed: shuffler.jam,
+        devices.ButtonPressed: station.pressed,
+        Faulted: _faulted,
         Tampered: _tampered,
     }
 )
-"""Of every other type, and of a release of a button, the record takes note and nobody else."""
+"""Events of all other types are recorded only."""

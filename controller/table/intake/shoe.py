@@ -1,7 +1,7 @@
-"""What the shoe tells, in the procedure's words.
+"""Readers of the shoe's events.
 
-A card that nobody may see stays sealed here: its place, and whether any may come, are looked at
-before it is. What is odd about it waits until it is turned over.
+A card that comes face down is sealed before anything else is done with it: only its position is
+recorded, and checks that need its value wait until it is turned over.
 """
 
 from __future__ import annotations
@@ -21,25 +21,32 @@ from controller.table.intake.context import (
     TableInput,
     TableSnapshot,
 )
-from controller.table.intake.notes import card_seen, note, note_of
-from controller.table.memory import DeviceFault, FaultCause, SeenCard, Suspicion, TableMemory
-from drivers.devices import DeviceEvent, shoe
+from controller.table.memory import SeenCard, Suspicion, TableMemory
+from drivers.devices import (
+    CardRetracted,
+    CoverMoved,
+    CutCardCame,
+    ReadFailed,
+    ShoeCardRead,
+    ShoeJammed,
+    ShoeLoaded,
+)
 from firmware_protocol.messages.enums import CardFlags, JamCode, ReadWhy
 from firmware_protocol.messages.shoe import CardRead
 
 CardDestination: TypeAlias = Literal[
     "face_up", "hole", "burn", "error", "instead_of_hole", "nothing"
 ]
-"""What becomes of a card that leaves the shoe: it comes face up; it is the hole card; it is burned;
-it came when none was due, and nobody has seen it; it came to the hole card's place, where another
-one beside the shoe is due; or no shoe is in play."""
+"""The use of a card that leaves the shoe. "error": none was due, and the card is unseen;
+"instead_of_hole": it came to the hole card's place while a spare card is due there; "nothing": no
+shoe is in play."""
 
 _NO_SHOE: Final = (Step.CLOSED, Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.REFILL)
 _LOADING: Final = (Step.LOADING, Step.REFILL)
 
 
 def card_destination(s: State) -> CardDestination:
-    """What becomes of a card that leaves the shoe at this state."""
+    """The use of a card that leaves the shoe at this state."""
     if s.step in _NO_SHOE:
         return "nothing"
     if s.step is Step.WAGERING:
@@ -55,180 +62,162 @@ def card_destination(s: State) -> CardDestination:
     return "face_up"
 
 
-def device_fault(
-    source: DeviceSource, cause: FaultCause, why: str = "", what: str = ""
-) -> DeviceFault:
-    return DeviceFault(source.device, source.serial, cause, what, why)
-
-
-def wrong_or_right(
-    source: DeviceSource, cause: FaultCause, why: str, *, wrong: bool, note: TableInput
-) -> TableInput:
-    """Something is wrong with a device, or is so no longer."""
-    found = (device_fault(source, cause, why),)
-    return (
-        TableInput(notes=note.notes, wrong=found)
-        if wrong
-        else TableInput(notes=note.notes, right=found)
-    )
-
-
-def noted(told: DeviceEvent, source: DeviceSource, now: TableSnapshot) -> TableInput:
-    """For the record alone."""
-    return TableInput(notes=(note_of(told, source, now.state.round),))
-
-
 # --- cards ------------------------------------------------------------------------------------
 
 
 def card(
-    ear: IntakeContext, now: TableSnapshot, told: shoe.ShoeCardRead, source: DeviceSource
+    context: IntakeContext, now: TableSnapshot, event: ShoeCardRead, source: DeviceSource
 ) -> TableInput:
     s, place = now.state, card_destination(now.state)
-    if place == "face_up" and not now.recall.discarding:
-        return face_up(ear, now, told.body.open(), source)
-    # Before anything is done with it: of a card that is not seen nothing but this is recorded.
-    out = note(source, s.round, "ShoeCardRead", shoe=told.shoe, pos=told.pos)
+    if place == "face_up" and not now.memory.discarding:
+        read = event.body.open()
+        seen = source.card_entry(s.round, read)
+        return face_up(context, now.memory, read, seen, events.CardDrawn(SHOE, read.card))
+    # Recorded of a card that is not seen: its position, and nothing else.
+    out = source.entry(s.round, "ShoeCardRead", shoe=event.shoe, pos=event.pos)
     if place == "nothing":
         return TableInput(notes=(out,))
-    if now.recall.discarding:
-        pulled = note(source, s.round, "ShoeCardRead", shoe=told.shoe, pos=told.pos, discarded=True)
-        return TableInput(notes=(pulled,))
+    if now.memory.discarding:
+        pulled = {"shoe": event.shoe, "pos": event.pos, "discarded": True}
+        return TableInput(notes=(source.entry(s.round, "ShoeCardRead", **pulled),))
     if place == "burn":
         return TableInput((events.CardBurned(SHOE),), notes=(out,))
     if place == "instead_of_hole":
         why = "another card came though one waits beside the shoe"
         return TableInput((events.CardUnreadable(SHOE, why),), notes=(out,))
-    bound = ear.vault.put(source.cursor, told.body)
-    if place == "hole":
-        hidden: Event = events.HoleDealt(SHOE, bound.commitment_hex)
-    else:
-        hidden = events.ErrorCardDrawn(SHOE, bound.commitment_hex)
-    return TableInput((hidden,), bound.sealed_b64, (out,))
+    bound = context.vault.put(source.cursor, event.body)
+    kind = events.HoleDealt if place == "hole" else events.ErrorCardDrawn
+    return TableInput((kind(SHOE, bound.commitment_hex),), bound.sealed_b64, (out,))
 
 
 def face_up(
-    ear: IntakeContext, now: TableSnapshot, read: CardRead, source: DeviceSource
+    context: IntakeContext, memory: TableMemory, read: CardRead, seen: RecordEntry, event: Event
 ) -> TableInput:
-    """A card that everybody sees."""
-    seen = card_seen(source, now.state.round, read)
-    doubt = doubt_of(ear, read)
-    if doubt is not None:
-        return TableInput((doubt, *back_suspicions(ear, now.recall, read)), notes=(seen,))
-    drawn = events.CardDrawn(SHOE, read.card)
-    return TableInput(
-        (drawn, *card_suspicions(ear, now.recall, read)), notes=(seen,), twin=is_duplicate(read)
-    )
+    """Input of a card that becomes visible with `event`. `seen` records how it was read. A doubtful
+    reading makes it unreadable instead; suspicions about the decks follow."""
+    back = _back_suspicions(context, memory, read)
+    doubt = _doubt(context, read)
+    if doubt:
+        return TableInput((events.CardUnreadable(SHOE, doubt), *back), notes=(seen,))
+    order = memory.sequence_with(SeenCard(read.pos, read.card, read.back)).order
+    if order is not None and "factory_order" not in memory.alarmed:
+        back = (*back, events.DeckSuspect(SHOE, "factory_order"))
+    twin = bool(read.flags & CardFlags.DUPLICATE)
+    return TableInput((event, *back), notes=(seen,), twin=twin)
 
 
-def card_turned(ear: IntakeContext, round_: int, commitment: str, read: CardRead) -> RecordEntry:
-    """How a card was read that lies face up by now, and lay face down."""
-    return card_seen(DeviceSource("shoe", ear.vault.cursor(commitment)), round_, read)
+def turned_face_up(
+    context: IntakeContext, now: TableSnapshot, commitment: str, event: Event
+) -> TableInput:
+    """Input of a card in the vault that is turned over with `event`."""
+    read = context.vault.read(commitment).open()
+    seen = turned_entry(context, now.state.round, commitment, read)
+    return face_up(context, now.memory, read, seen, event)
 
 
-def doubt_of(ear: IntakeContext, read: CardRead) -> Event | None:
-    """The event of a card that is not known for sure; None: it is."""
+def turned_entry(
+    context: IntakeContext, round_: int, commitment: str, read: CardRead
+) -> RecordEntry:
+    """A record entry of a card that came face down and lies face up now: how it was read."""
+    return DeviceSource("shoe", context.vault.cursor(commitment)).card_entry(round_, read)
+
+
+def _doubt(context: IntakeContext, read: CardRead) -> str:
+    """Why the reading is not reliable; empty if it is."""
     if read.flags & CardFlags.DOUBLE_FEED:
-        return events.CardUnreadable(SHOE, "two cards came out together")
-    if read.confidence < ear.house.min_confidence:
-        return events.CardUnreadable(SHOE, f"read with {read.confidence} % confidence")
-    return None
+        return "two cards came out together"
+    if read.confidence < context.settings.min_confidence:
+        return f"read with {read.confidence} % confidence"
+    return ""
 
 
-def is_duplicate(read: CardRead) -> bool:
-    """The shoe itself has seen the card more often than its decks hold it."""
-    return bool(read.flags & CardFlags.DUPLICATE)
+def _back_suspicions(
+    context: IntakeContext, memory: TableMemory, read: CardRead
+) -> tuple[Event, ...]:
+    foreign = memory.foreign(read.back, context.settings.backs)
+    return _suspect("foreign_back", memory) if foreign else ()
 
 
-def card_suspicions(ear: IntakeContext, recall: TableMemory, read: CardRead) -> tuple[Event, ...]:
-    """What follows from a card that came face up: that the decks are not what they should be."""
-    lie = recall.lying_with(SeenCard(read.pos, read.card, read.back))
-    if "factory_order" not in recall.alarmed and lie.order is not None:
-        return (*back_suspicions(ear, recall, read), suspicion_event("factory_order"))
-    return back_suspicions(ear, recall, read)
-
-
-def back_suspicions(ear: IntakeContext, recall: TableMemory, read: CardRead) -> tuple[Event, ...]:
-    foreign = recall.foreign(read.back, ear.house.backs)
-    if foreign and "foreign_back" not in recall.alarmed:
-        return (suspicion_event("foreign_back"),)
-    return ()
-
-
-def suspicion_event(why: Suspicion) -> Event:
-    return events.DeckSuspect(SHOE, why)
+def _suspect(why: Suspicion, memory: TableMemory) -> tuple[Event, ...]:
+    """The suspicion, unless it was raised for this loading before."""
+    return () if why in memory.alarmed else (events.DeckSuspect(SHOE, why),)
 
 
 def unread(
-    ear: IntakeContext, now: TableSnapshot, told: shoe.ReadFailed, source: DeviceSource
+    context: IntakeContext, now: TableSnapshot, event: ReadFailed, source: DeviceSource
 ) -> TableInput:
-    """A card left the shoe, and what it is the shoe does not know."""
+    """A card left the shoe without being read."""
     s, place = now.state, card_destination(now.state)
-    notes = noted(told, source, now).notes
+    if now.memory.discarding and place != "nothing":
+        return TableInput(notes=(source.entry_of(event, s.round, discarded=True),))
+    notes = (source.entry_of(event, s.round),)
     if place == "nothing":
         return TableInput(notes=notes)
-    if now.recall.discarding:
-        return TableInput(notes=(note_of(told, source, s.round, discarded=True),))
-    foreign = told.why is ReadWhy.FOREIGN and "foreign_back" not in now.recall.alarmed
-    after = (suspicion_event("foreign_back"),) if foreign else ()
+    foreign = event.why is ReadWhy.FOREIGN
+    after = _suspect("foreign_back", now.memory) if foreign else ()
     if place == "burn":
         return TableInput((events.CardBurned(SHOE), *after), notes=notes)
     if place == "error":
-        # Nothing can bind a card that was not read, so it cannot be the next one.
+        # A card that was not read has no commitment, so it cannot be used as the next card.
         return TableInput((events.UnknownCardDrawn(SHOE), *after), notes=notes)
-    why = told.why.name.lower().replace("_", " ")
-    return TableInput((events.CardUnreadable(SHOE, f"not read: {why}"), *after), notes=notes)
+    why = f"not read: {event.why.name.lower().replace('_', ' ')}"
+    return TableInput((events.CardUnreadable(SHOE, why), *after), notes=notes)
 
 
 def cut_card(
-    ear: IntakeContext, now: TableSnapshot, told: shoe.CutCardCame, source: DeviceSource
+    context: IntakeContext, now: TableSnapshot, event: CutCardCame, source: DeviceSource
 ) -> TableInput:
-    return TableInput((events.CutCardSeen(SHOE),), notes=noted(told, source, now).notes)
+    notes = (source.entry_of(event, now.state.round),)
+    return TableInput((events.CutCardSeen(SHOE),), notes=notes)
 
 
 def retracted(
-    ear: IntakeContext, now: TableSnapshot, told: shoe.CardRetracted, source: DeviceSource
+    context: IntakeContext, now: TableSnapshot, event: CardRetracted, source: DeviceSource
 ) -> TableInput:
-    """A card is not where the table has it: people look, also for what it was."""
-    notes = noted(told, source, now).notes
+    """A card went back into the shoe: people have to check it and its value."""
+    notes = (source.entry_of(event, now.state.round),)
     if card_destination(now.state) == "nothing":
         return TableInput(notes=notes)
-    why = f"card {told.pos} went back into it"
-    return TableInput(notes=notes, wrong=(device_fault(source, "retracted", why),))
+    fault = source.fault("retracted", f"card {event.pos} went back into it")
+    return TableInput(notes=notes, wrong=(fault,))
 
 
 # --- the shoe itself --------------------------------------------------------------------------
 
 
 def loaded(
-    ear: IntakeContext, now: TableSnapshot, told: shoe.ShoeLoaded, source: DeviceSource
+    context: IntakeContext, now: TableSnapshot, event: ShoeLoaded, source: DeviceSource
 ) -> TableInput:
-    """Cards that are put in while others are in play are looked at by people. A shoe that cannot
-    count leaves it to the dealer to say how many there are. Batches take turns with each shuffle
-    of all cards: what is put in before that is of the same one."""
+    """Cards were put in: a fault while others are in play. If the shoe cannot count, the dealer
+    enters the count. `again` marks the batch that was in play before; batches alternate with each
+    shuffle of all cards."""
     again = {} if stopped_at(now.state) in (Step.CLOSED, *BEFORE) else {"again": True}
-    notes = (note_of(told, source, now.state.round, **again),)
+    notes = (source.entry_of(event, now.state.round, **again),)
     if now.state.step in _LOADING:
-        return TableInput((events.ShoeLoaded(SHOE, told.count),) if told.count else (), notes=notes)
+        counted = (events.ShoeLoaded(SHOE, event.count),) if event.count else ()
+        return TableInput(counted, notes=notes)
     if card_destination(now.state) == "nothing":
         return TableInput(notes=notes)
-    return TableInput(notes=notes, wrong=(device_fault(source, "loaded", "cards were put in"),))
+    return TableInput(notes=notes, wrong=(source.fault("loaded", "cards were put in"),))
 
 
 def cover(
-    ear: IntakeContext, now: TableSnapshot, told: shoe.CoverMoved, source: DeviceSource
+    context: IntakeContext, now: TableSnapshot, event: CoverMoved, source: DeviceSource
 ) -> TableInput:
-    note = noted(told, source, now)
-    # Whoever loads the shoe opens it.
-    wrong = told.open and card_destination(now.state) != "nothing"
-    if told.open and not wrong:
-        return note
-    return wrong_or_right(source, "cover", "its cover is open", wrong=wrong, note=note)
+    """The cover may be open only while no shoe is in play, as for loading."""
+    notes = (source.entry_of(event, now.state.round),)
+    found = (source.fault("cover", "its cover is open"),)
+    if not event.open:
+        return TableInput(notes=notes, right=found)
+    in_play = card_destination(now.state) != "nothing"
+    return TableInput(notes=notes, wrong=found if in_play else ())
 
 
 def jam(
-    ear: IntakeContext, now: TableSnapshot, told: shoe.ShoeJammed, source: DeviceSource
+    context: IntakeContext, now: TableSnapshot, event: ShoeJammed, source: DeviceSource
 ) -> TableInput:
-    wrong = told.code is not JamCode.CLEARED
-    why = f"a card is stuck ({told.code.name.lower()})"
-    return wrong_or_right(source, "jam", why, wrong=wrong, note=noted(told, source, now))
+    notes = (source.entry_of(event, now.state.round),)
+    found = (source.fault("jam", f"a card is stuck ({event.code.name.lower()})"),)
+    if event.code is JamCode.CLEARED:
+        return TableInput(notes=notes, right=found)
+    return TableInput(notes=notes, wrong=found)

@@ -1,8 +1,9 @@
-"""What the shuffler tells, in the procedure's words. How many cards there are to be is the
-table's to say: all of its decks, or in a round whose shoe ran out all but those on the felt.
+"""Readers of the shuffler's events.
 
-Where the table has a shuffler, that says when the cards are shuffled, for it has counted them; what
-it counts and tells too late is held against the cards that are in play by then.
+The table decides how many cards a shuffle must have: all of its decks, or all except those on the
+felt if the shoe ran out in a round. A table with a shuffler takes the end of a shuffle from the
+shuffler, which counts the cards. A wrong count that is reported after cards were dealt raises a
+suspicion about the decks in play.
 """
 
 from __future__ import annotations
@@ -22,47 +23,44 @@ from controller.table.intake.context import (
     TableInput,
     TableSnapshot,
 )
-from controller.table.intake.shoe import device_fault, noted, wrong_or_right
-from drivers.devices import shuffler
+from drivers.devices import CountWrong, DoorMoved, ShuffleDone, ShufflerJammed, ShuffleStarted
 from firmware_protocol.messages.enums import JamCode
 
 WORKING: Final = (Step.SHUFFLING, Step.REFILL)
 _NO_CARDS: Final = (Step.CLOSED, Step.SHUFFLE_NEEDED)
-"""Whatever was counted is shuffled and counted anew before it is dealt."""
+"""Steps before which all cards are shuffled and counted again."""
 
 
-def by_hand(ear: IntakeContext, now: TableSnapshot) -> bool:
-    """Whether people say that the cards are shuffled: where there is no shuffler, or two people
-    have taken it as it is. In a round the cards are too few for it, unless it has begun."""
-    if not ear.shuffler or now.troubles.taken_as_it_is("shuffler"):
+def by_hand(context: IntakeContext, now: TableSnapshot) -> bool:
+    """Whether people report the end of a shuffle: there is no shuffler, its faults were accepted by
+    two people, or it has not begun to shuffle the discards of a round, which are too few for it."""
+    if not context.shuffler or now.faults.taken_as_it_is("shuffler"):
         return True
-    return now.state.step is Step.REFILL and not now.recall.shuffling
+    return now.state.step is Step.REFILL and not now.memory.shuffling
 
 
 def _of_a_round(now: TableSnapshot) -> bool:
-    """The cards that are counted are the discards of a round."""
+    """Whether the counted cards are the discards of a round."""
     step = stopped_at(now.state)
-    return step is Step.REFILL or (step not in BEFORE and now.recall.again)
+    return step is Step.REFILL or (step not in BEFORE and now.memory.again)
 
 
-def wanted(g: Game, now: TableSnapshot) -> int:
-    """So many cards come out of the shuffle that is waited for, or came out of the one before what
-    is dealt now; 0: nobody knows."""
+def expected_count(g: Game, now: TableSnapshot) -> int:
+    """The number of cards of the current shuffle, or of the last one; 0 if it is unknown."""
     if not _of_a_round(now):
         return g.decks * 52
     refills = stopped_at(now.state) is Step.REFILL
-    return discards(g, now.state) if refills else now.recall.count
+    return discards(g, now.state) if refills else now.memory.count
 
 
-def _apart(g: Game, now: TableSnapshot, count: int) -> tuple[int, int]:
+def _difference(g: Game, now: TableSnapshot, count: int) -> tuple[int, int]:
     """How many cards are missing, and how many are too many."""
-    whole = wanted(g, now)
+    whole = expected_count(g, now)
     return (max(whole - count, 0), max(count - whole, 0)) if whole else (0, 0)
 
 
 def _counted(now: TableSnapshot, missing: int, extra: int) -> tuple[Event, ...]:
-    """The end of the shuffle that is waited for; where none is, a doubt about the cards that were
-    taken for shuffled."""
+    """The end of the current shuffle; without one, a suspicion about the decks in play."""
     s = now.state
     if s.step in WORKING:
         return (e.ShuffleDone(SHUFFLER, missing, extra),)
@@ -72,59 +70,61 @@ def _counted(now: TableSnapshot, missing: int, extra: int) -> tuple[Event, ...]:
 
 
 def started(
-    ear: IntakeContext, now: TableSnapshot, told: shuffler.ShuffleStarted, source: DeviceSource
+    context: IntakeContext, now: TableSnapshot, event: ShuffleStarted, source: DeviceSource
 ) -> TableInput:
-    """Begun by its own button, where the table waits for it; else it is what was asked for."""
+    """Started by the shuffler's own button if the table waits for a shuffle; else on request."""
     begins = now.state.step is Step.SHUFFLE_NEEDED
     events = (e.ShuffleStarted(SHUFFLER),) if begins else ()
-    return TableInput(events, notes=noted(told, source, now).notes)
+    return TableInput(events, notes=(source.entry_of(event, now.state.round),))
 
 
 def done(
-    ear: IntakeContext, now: TableSnapshot, told: shuffler.ShuffleDone, source: DeviceSource
+    context: IntakeContext, now: TableSnapshot, event: ShuffleDone, source: DeviceSource
 ) -> TableInput:
-    """What it counts against what the decks hold is the procedure's to judge."""
-    notes = noted(told, source, now).notes
-    if now.state.step in WORKING and not told.rng_ok:
+    """Differences of the count are passed to the procedure, which rules on them."""
+    notes = (source.entry_of(event, now.state.round),)
+    if now.state.step in WORKING and not event.rng_ok:
         why = "its random numbers failed their test: the cards are not shuffled"
-        return TableInput(notes=notes, wrong=(device_fault(source, "random", why),))
-    missing, extra = _apart(ear.game, now, told.count)
-    if not _of_a_round(now):  # else the cards on the felt are missing, which is no news
-        missing, extra = max(missing, told.missing), max(extra, told.extra)
+        return TableInput(notes=notes, wrong=(source.fault("random", why),))
+    missing, extra = _difference(context.game, now, event.count)
+    if not _of_a_round(now):  # in a round the shuffler misses the cards on the felt
+        missing, extra = max(missing, event.missing), max(extra, event.extra)
     return TableInput(_counted(now, missing, extra), notes=notes)
 
 
 def miscounted(
-    ear: IntakeContext, now: TableSnapshot, told: shuffler.CountWrong, source: DeviceSource
+    context: IntakeContext, now: TableSnapshot, event: CountWrong, source: DeviceSource
 ) -> TableInput:
-    """It has not said that they are shuffled. In a round they are too few for it, and the dealer
-    shuffles: so many as there are to be are right."""
-    notes = noted(told, source, now).notes
-    missing, extra = _apart(ear.game, now, told.got)
+    """The shuffler counted an unexpected number and did not shuffle. The discards of a round are
+    too few for it; if their number is right, the dealer shuffles them."""
+    notes = (source.entry_of(event, now.state.round),)
+    missing, extra = _difference(context.game, now, event.got)
     if not missing and not extra:
         if _of_a_round(now):
             return TableInput(notes=notes)
-        # It was told of other decks than these.
-        missing = max(told.expected - told.got, 0)
-        extra = max(told.got - told.expected, 0)
+        # It was configured for other decks than the table's.
+        missing = max(event.expected - event.got, 0)
+        extra = max(event.got - event.expected, 0)
     return TableInput(_counted(now, missing, extra), notes=notes)
 
 
 def door(
-    ear: IntakeContext, now: TableSnapshot, told: shuffler.DoorMoved, source: DeviceSource
+    context: IntakeContext, now: TableSnapshot, event: DoorMoved, source: DeviceSource
 ) -> TableInput:
-    """Open, it is in the way of a shuffle that has begun, and of nothing else: cards go in and out
-    by it."""
-    note = noted(told, source, now)
-    wrong = told.open and now.recall.shuffling and now.state.step in WORKING
-    if told.open and not wrong:
-        return note
-    return wrong_or_right(source, "door", "its door is open", wrong=wrong, note=note)
+    """An open door is a fault only during a shuffle: cards go in and out through it."""
+    notes = (source.entry_of(event, now.state.round),)
+    found = (source.fault("door", "its door is open"),)
+    if not event.open:
+        return TableInput(notes=notes, right=found)
+    wrong = now.memory.shuffling and now.state.step in WORKING
+    return TableInput(notes=notes, wrong=found if wrong else ())
 
 
 def jam(
-    ear: IntakeContext, now: TableSnapshot, told: shuffler.ShufflerJammed, source: DeviceSource
+    context: IntakeContext, now: TableSnapshot, event: ShufflerJammed, source: DeviceSource
 ) -> TableInput:
-    wrong = told.code is not JamCode.CLEARED
-    why = f"cards are stuck ({told.code.name.lower()})"
-    return wrong_or_right(source, "jam", why, wrong=wrong, note=noted(told, source, now))
+    notes = (source.entry_of(event, now.state.round),)
+    found = (source.fault("jam", f"cards are stuck ({event.code.name.lower()})"),)
+    if event.code is JamCode.CLEARED:
+        return TableInput(notes=notes, right=found)
+    return TableInput(notes=notes, wrong=found)

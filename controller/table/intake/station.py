@@ -1,7 +1,7 @@
-"""What a seat's buttons say, in the procedure's words; and which of them are open to the seat now.
+"""The meaning of a seat's buttons: which event a press brings, and which buttons are armed.
 
-The same table says both: a button is armed when it would say something that the procedure takes,
-and a press says what it would say when it comes.
+Both use BUTTON_EVENTS: a button is armed if its event would be accepted now, and a press brings the
+event that the button has when the press arrives.
 """
 
 from __future__ import annotations
@@ -24,32 +24,35 @@ from controller.table.intake.context import (
     IntakeContext,
     TableInput,
     TableSnapshot,
-    seat_actor,
 )
-from controller.table.intake.notes import note_of
-from drivers.devices import station
+from drivers.devices import ButtonPressed
 from firmware_protocol.messages.enums import ButtonMask, WhichButton
 
 ButtonEvent: TypeAlias = Callable[[Game, DeviceSettings, State, Actor], Event | None]
 AcceptsEvent: TypeAlias = Callable[[State, Event], bool]
-"""Whether the procedure takes an event at a state: `Procedure.takes`."""
+"""Whether the procedure accepts an event at a state: `Procedure.takes`."""
+
+
+def _seat_actor(seat: int) -> Actor:
+    """The player who presses the buttons of a seat."""
+    return Actor("player", f"seat-{seat}", seat)
 
 
 def _decides(kind: Callable[[Actor, int, int], Event], choice: int) -> ButtonEvent:
-    """A decision for the hand in turn, where that is the seat's and it is open to it."""
+    """A decision for the hand in turn, if it is the seat's and the choice is legal."""
 
-    def says(g: Game, house: DeviceSettings, s: State, who: Actor) -> Event | None:
+    def event_of(g: Game, settings: DeviceSettings, s: State, who: Actor) -> Event | None:
         if s.step is not Step.TURN:
             return None
         hand = s.hands[s.turn]
         legal = hand.seat == who.seat and bool(s.legal & choice)
         return kind(who, hand.seat, hand.number) if legal else None
 
-    return says
+    return event_of
 
 
-def _yes(g: Game, house: DeviceSettings, s: State, who: Actor) -> Event | None:
-    """What is offered to the seat: its blackjack's pay, even money, or insurance in full."""
+def _yes(g: Game, settings: DeviceSettings, s: State, who: Actor) -> Event | None:
+    """Accepts what the seat is offered: payment of its blackjack, even money, full insurance."""
     if s.step is Step.NATURALS and s.hands[s.turn].seat == who.seat:
         return events.PayTaken(who, who.seat)
     if s.step is not Step.INSURANCE or seat_asked(s).number != who.seat:
@@ -60,7 +63,7 @@ def _yes(g: Game, house: DeviceSettings, s: State, who: Actor) -> Event | None:
     return events.Insure(who, who.seat, most) if most > 0 else None
 
 
-def _no(g: Game, house: DeviceSettings, s: State, who: Actor) -> Event | None:
+def _no(g: Game, settings: DeviceSettings, s: State, who: Actor) -> Event | None:
     match s.step:
         case Step.NATURALS if s.hands[s.turn].seat == who.seat:
             return events.PayDeclined(who, who.seat)
@@ -74,19 +77,19 @@ def _no(g: Game, house: DeviceSettings, s: State, who: Actor) -> Event | None:
             return None
 
 
-def _bet(g: Game, house: DeviceSettings, s: State, who: Actor) -> Event | None:
-    """The seat's standing wager, bet by bet: each press places the next one."""
+def _bet(g: Game, settings: DeviceSettings, s: State, who: Actor) -> Event | None:
+    """The seat's standing wager: each press places the next of its bets."""
     if s.step is not Step.WAGERING:
         return None
     seat = seat_of(s, who.seat)
-    for bet, amount in house.standing.get(who.seat, ()):
+    for bet, amount in settings.standing.get(who.seat, ()):
         if seat is None or getattr(seat, bet) != amount:
             return events.WagerPlaced(who, who.seat, bet, amount)
     return None
 
 
-def _calls(g: Game, house: DeviceSettings, s: State, who: Actor) -> Event | None:
-    """Once: while the table is held somebody is there already, or on the way."""
+def _calls(g: Game, settings: DeviceSettings, s: State, who: Actor) -> Event | None:
+    """Not while the table is held: the floor has been called then."""
     if s.step in HOLDING or seat_of(s, who.seat) is None:
         return None
     return events.FloorCalled(who, who.seat)
@@ -106,32 +109,33 @@ BUTTON_EVENTS: Final[Mapping[WhichButton, ButtonEvent]] = MappingProxyType(
     }
 )
 
-_BITS: Final = tuple((1 << button, says) for button, says in BUTTON_EVENTS.items())
+_BITS: Final = tuple((1 << button, event_of) for button, event_of in BUTTON_EVENTS.items())
 
 
 def open_buttons(
-    game: Game, house: DeviceSettings, takes: AcceptsEvent, s: State, seat: int
+    game: Game, settings: DeviceSettings, accepts: AcceptsEvent, s: State, seat: int
 ) -> ButtonMask:
-    """The buttons of a seat that the procedure would take something from now."""
-    who, mask = seat_actor(seat), 0
-    for bit, says in _BITS:
-        said = says(game, house, s, who)
-        if said is not None and takes(s, said):
+    """The buttons of a seat whose events the procedure accepts now."""
+    who, mask = _seat_actor(seat), 0
+    for bit, event_of in _BITS:
+        event = event_of(game, settings, s, who)
+        if event is not None and accepts(s, event):
             mask |= bit
     return ButtonMask(mask)
 
 
 def pressed(
-    ear: IntakeContext, now: TableSnapshot, told: station.ButtonPressed, source: DeviceSource
+    context: IntakeContext, now: TableSnapshot, press: ButtonPressed, source: DeviceSource
 ) -> TableInput:
-    """Only what was armed for this very question counts; all else is recorded with its reason."""
-    s, arm = now.state, now.arms.of(told.seat)
+    """A press counts only with the token of the current question; others are recorded with the
+    reason why they were ignored."""
+    s, arm = now.state, now.arms.of(press.seat)
     ignored = ""
-    said = BUTTON_EVENTS[told.button](ear.game, ear.house, s, seat_actor(told.seat))
-    if told.stale or arm is None or arm.token != told.token:
+    event = BUTTON_EVENTS[press.button](context.game, context.settings, s, _seat_actor(press.seat))
+    if press.stale or arm is None or arm.token != press.token:
         ignored = "it came too late"
-    elif said is None or not arm.buttons >> told.button & 1:
+    elif event is None or not arm.buttons >> press.button & 1:
         ignored = "it is not open to the seat now"
-    if ignored or said is None:
-        return TableInput(notes=(note_of(told, source, s.round, ignored=ignored),))
-    return TableInput((said,), notes=(note_of(told, source, s.round),))
+    if ignored or event is None:
+        return TableInput(notes=(source.entry_of(press, s.round, ignored=ignored),))
+    return TableInput((event,), notes=(source.entry_of(press, s.round),))

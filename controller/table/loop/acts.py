@@ -1,9 +1,9 @@
-"""What people do, as they send it: an event of the procedure without its people, or one of the few
-acts behind which the vault or a device stands.
+"""Parses the acts that people send: an event of the procedure without its actors, or one of the few
+acts that need the vault or a device.
 
     {"type": "Paid", "amount": 500}          {"type": "CheckHole"}
 
-Who does it, and who is the second person, is who has signed for it, never what a message says.
+The actors are those who authenticated for the act; a message never names them.
 """
 
 from __future__ import annotations
@@ -28,46 +28,42 @@ from controller.table.intake import (
     IntakeContext,
     TableInput,
     TableSnapshot,
-    back_suspicions,
     by_hand,
     card_destination,
-    card_suspicions,
-    card_turned,
-    doubt_of,
-    is_duplicate,
+    turned_entry,
+    turned_face_up,
 )
 from controller.table.loop.requests import ANOTHER_CARD, InputFactory, InputRejected
 
 MAX_NUMBER: Final = 2**53
-"""No number of an act is as large, so that any program can read it."""
+"""Exclusive limit for numbers of an act, so that any program can read them exactly."""
 MAX_TEXT: Final = 500
-"""Characters of a text."""
+"""Maximum length of a text in characters."""
 MAX_WRONG_CARDS: Final[Mapping[Role, int]] = MappingProxyType({"dealer": 2, "floor": 4})
-"""Cards that may be said of one that lies face down and that it is not, the floor's among them,
-before the dealer is not asked any more, and the floor is not. After all of them it is one of 48."""
+"""Wrong cards that may be named for a face-down card, by all roles together, before this role is
+not allowed another try. After all of them 48 cards are still possible."""
 
 
 class BadAct(ValueError):
-    """What was sent is no act. Says what is allowed."""
+    """The message is not a valid act. The text says what is allowed."""
 
 
 class CaseChanged(BadAct):
-    """Another case stands before the floor than the one that was signed for."""
+    """The current case is not the one that was signed for."""
 
     def __init__(self) -> None:
         super().__init__("the table has moved on since this was signed for: look, sign again")
 
 
 class NotDealing(BadAct):
-    """Whoever dealt when it was sent deals no more, or at another screen."""
+    """The sender is no longer the dealer at this screen."""
 
     def __init__(self) -> None:
         super().__init__("whoever sent this does not deal here any more")
 
 
 class WrongCard(BadAct, InputRejected):
-    """Somebody has said which card it is that nobody has seen, and it is another one. That stands
-    in the record: nobody tries one card after the other unseen."""
+    """A wrong card was named for a face-down card. Recorded, so that guessing leaves a trace."""
 
     what = ANOTHER_CARD
 
@@ -77,7 +73,7 @@ class WrongCard(BadAct, InputRejected):
 
 
 class TooManyWrongCards(BadAct, InputRejected):
-    """So many cards were said that it is not: nobody looks whether it is this one."""
+    """Too many wrong cards were named: this one is not compared any more."""
 
     def __init__(self, who: str, *, floor: bool) -> None:
         todo = "it stays face down, or the floor voids the round" if floor else "the floor says it"
@@ -85,8 +81,7 @@ class TooManyWrongCards(BadAct, InputRejected):
 
 
 class ShufflerReports(BadAct, InputRejected):
-    """Somebody has said that the cards are shuffled, where the shuffler says so and counts them.
-    That stands in the record."""
+    """A person reported the end of a shuffle that the shuffler counts and reports. Recorded."""
 
     what = "shuffled"
 
@@ -126,40 +121,41 @@ NOT_BY_PEOPLE: Final = frozenset[type[Event]](
         e.CardUnreadable,
     }
 )
-"""Events that only the controller brings, the vault knows of, or the shoe tells."""
+"""Events that only the controller, the vault or the shoe can bring."""
 BY_PEOPLE: Final = tuple(kind for kind in EVENTS if kind not in NOT_BY_PEOPLE)
 ROLES: Final = ("dealer", "floor", "surveillance", "technician")
 
 if TYPE_CHECKING:
     PersonEvent: TypeAlias = Event
-else:  # told apart by their type when they are read
+else:  # a tagged union for decoding
     PersonEvent = reduce(or_, BY_PEOPLE)
 
 _BY_NAME: Final = {kind.__name__: kind for kind in BY_PEOPLE}
 NAMES: Final = tuple(sorted((*_BY_NAME, *(kind.__name__ for kind in BY_VAULT))))
-"""Of all acts."""
+"""The names of all acts."""
 
 
 def read_act(
-    sent: Mapping[str, Any], actor: Actor, ear: IntakeContext, *, second: Actor | None = None
+    sent: Mapping[str, Any], actor: Actor, context: IntakeContext, *, second: Actor | None = None
 ) -> InputFactory:
-    """What was sent, as something to be done with what the table knows then. BadAct."""
+    """Parse an act. Returns a function that makes the table input from the snapshot at the time
+    when the act is processed. Raises BadAct."""
     if actor.role not in ROLES:
         raise BadAct(f"a {actor.role} sends no acts; allowed: {', '.join(ROLES)}")
     name = _name(sent)
     by_vault = VAULT_ACTS.get(name)
     if by_vault is not None:
         _check_vault_act(name, sent, second)
-        return lambda now: by_vault(now, actor, ear)
+        return lambda now: by_vault(now, actor, context)
     event = _event(_BY_NAME[name], sent, actor, second)
     by_device = DEVICE_ACTS.get(type(event))
     if by_device is not None:
-        return lambda now: by_device(now, event, ear)
+        return lambda now: by_device(now, event, context)
     return lambda now: TableInput((event,))
 
 
 def kind_of(sent: Mapping[str, Any]) -> type[Event] | None:
-    """Which event it would bring, whoever does it; None where the vault knows. BadAct."""
+    """The type of event that an act brings; None for acts of the vault. Raises BadAct."""
     name = _name(sent)
     if name in VAULT_ACTS:
         _check_vault_act(name, sent, None)
@@ -213,40 +209,35 @@ def _event(kind: type[Event], sent: Mapping[str, Any], actor: Actor, second: Act
 _PEOPLE: Final = ("actor", "second")
 _ANYBODY: Final = Actor("dealer", "")
 
-# What is asked for before its time, or by somebody who may not, is refused without the vault being
-# asked: a refusal is recorded, and is the same whatever the card is.
+# An act at the wrong time or by the wrong role is refused without using the vault: the refusal is
+# recorded, and must not depend on the card.
 
 
-def _may(ear: IntakeContext, kind: type[Event], actor: Actor) -> bool:
-    return actor.role in ear.game.who.get(kind, ())
+def _may(context: IntakeContext, kind: type[Event], actor: Actor) -> bool:
+    return actor.role in context.game.who.get(kind, ())
 
 
-def _check(now: TableSnapshot, actor: Actor, ear: IntakeContext) -> TableInput:
+def _check(now: TableSnapshot, actor: Actor, context: IntakeContext) -> TableInput:
     s = now.state
-    due = s.step is Step.CHECK and _may(ear, e.HoleChecked, actor)
-    return TableInput((e.HoleChecked(actor, due and ear.vault.makes_blackjack(s.hole, s.up)),))
+    due = s.step is Step.CHECK and _may(context, e.HoleChecked, actor)
+    blackjack = due and context.vault.makes_blackjack(s.hole, s.up)
+    return TableInput((e.HoleChecked(actor, blackjack),))
 
 
-def _reveal(now: TableSnapshot, actor: Actor, ear: IntakeContext) -> TableInput:
-    """What is odd about the card is looked at now that everybody sees it."""
+def _reveal(now: TableSnapshot, actor: Actor, context: IntakeContext) -> TableInput:
+    """Checks of the card that need its value are made now that it is visible."""
     s = now.state
-    if s.step is not Step.REVEAL or not _may(ear, e.HoleRevealed, actor):
+    if s.step is not Step.REVEAL or not _may(context, e.HoleRevealed, actor):
         return TableInput((e.HoleRevealed(actor, -1, ""),))
-    card, opening = ear.vault.reveal(s.hole)
+    card, opening = context.vault.reveal(s.hole)
     shown = e.HoleRevealed(actor, card, opening)
-    if s.read >= 0:  # it lies there since, and people have read it from the felt
+    if s.read >= 0:  # it lies face up already, and people have read it from the felt
         return TableInput((shown,))
-    read = ear.vault.read(s.hole).open()
-    seen = card_turned(ear, s.round, s.hole, read)
-    doubt = doubt_of(ear, read)
-    if doubt is not None:
-        return TableInput((doubt, *back_suspicions(ear, now.recall, read)), notes=(seen,))
-    events = (shown, *card_suspicions(ear, now.recall, read))
-    return TableInput(events, notes=(seen,), twin=is_duplicate(read))
+    return turned_face_up(context, now, s.hole, shown)
 
 
-def _lay(now: TableSnapshot, actor: Actor, ear: IntakeContext) -> TableInput:
-    """Face down where the hole card is due, else face up."""
+def _lay(now: TableSnapshot, actor: Actor, context: IntakeContext) -> TableInput:
+    """Face down if it becomes the hole card, else face up."""
     s, spare = now.state, _spare_due(now.state)
     if spare is None:
         raise BadAct("no card that lies beside the shoe is due now")
@@ -254,44 +245,41 @@ def _lay(now: TableSnapshot, actor: Actor, ear: IntakeContext) -> TableInput:
         return TableInput((e.CardDrawn(actor, spare.card, spare=True),))
     if hole_is_next(s):
         return TableInput((e.HoleDealt(actor, spare.commitment, spare=True),))
-    if not _may(ear, e.CardDrawn, actor):
+    if not _may(context, e.CardDrawn, actor):
         raise BadAct("the dealer lays the card that lies beside the shoe")
-    read = ear.vault.read(spare.commitment).open()
-    seen = card_turned(ear, s.round, spare.commitment, read)
-    doubt = doubt_of(ear, read)
-    if doubt is not None:
-        return TableInput((doubt, *back_suspicions(ear, now.recall, read)), notes=(seen,))
-    events = (e.CardDrawn(actor, read.card, spare=True), *card_suspicions(ear, now.recall, read))
-    return TableInput(events, notes=(seen,), twin=is_duplicate(read))
+    card, _ = context.vault.reveal(spare.commitment)
+    drawn = e.CardDrawn(actor, card, spare=True)
+    return turned_face_up(context, now, spare.commitment, drawn)
 
 
 def _spare_due(s: State) -> Spare | None:
-    """The card beside the shoe, where one is to be laid now."""
+    """The card beside the shoe, if it is due now."""
     due = card_destination(s) in ("face_up", "hole", "instead_of_hole")
     first = s.step is Step.WAGERING and bool(s.seats)
     return next_spare(s) if due or first else None
 
 
-def _exposed(now: TableSnapshot, event: e.ErrorCardExposed, ear: IntakeContext) -> TableInput:
-    """The card that people saw is the one that the shoe read, or they look again. Not for ever:
-    each answer tells who did not see it something about it."""
+def _exposed(now: TableSnapshot, event: e.ErrorCardExposed, context: IntakeContext) -> TableInput:
+    """A card that people name must be the one that the shoe read. The number of tries is limited:
+    each answer reveals something to a person who did not see the card."""
     spare = now.state.spare
-    if spare is None or spare.card >= 0 or not ear.vault.has(spare.commitment):
+    if spare is None or spare.card >= 0 or not context.vault.has(spare.commitment):
         return TableInput((event,))
-    if now.state.step not in SHOE_IN_PLAY or not _may(ear, e.ErrorCardExposed, event.actor):
+    if now.state.step not in SHOE_IN_PLAY or not _may(context, e.ErrorCardExposed, event.actor):
         return TableInput((event,))
-    if ear.vault.wrong(spare.commitment) >= MAX_WRONG_CARDS[event.actor.role]:
+    if context.vault.wrong(spare.commitment) >= MAX_WRONG_CARDS[event.actor.role]:
         raise TooManyWrongCards(event.actor.name, floor=event.actor.role == "floor")
-    if not ear.vault.is_said(spare.commitment, event.card):
+    if not context.vault.is_said(spare.commitment, event.card):
         raise WrongCard(event.actor.name)
-    read = ear.vault.read(spare.commitment).open()
-    return TableInput((event,), notes=(card_turned(ear, now.state.round, spare.commitment, read),))
+    read = context.vault.read(spare.commitment).open()
+    seen = turned_entry(context, now.state.round, spare.commitment, read)
+    return TableInput((event,), notes=(seen,))
 
 
-def _shuffled(now: TableSnapshot, event: e.ShuffleDone, ear: IntakeContext) -> TableInput:
-    """A count that the shuffler has not told yet cannot be passed over."""
-    theirs = now.state.step in WORKING and _may(ear, e.ShuffleDone, event.actor)
-    if theirs and not by_hand(ear, now):
+def _shuffled(now: TableSnapshot, event: e.ShuffleDone, context: IntakeContext) -> TableInput:
+    """Rejected while the shuffler's own count is still to come."""
+    theirs = now.state.step in WORKING and _may(context, e.ShuffleDone, event.actor)
+    if theirs and not by_hand(context, now):
         raise ShufflerReports
     return TableInput((event,))
 
@@ -299,7 +287,7 @@ def _shuffled(now: TableSnapshot, event: e.ShuffleDone, ear: IntakeContext) -> T
 DEVICE_ACTS: Final[
     Mapping[type[Event], Callable[[TableSnapshot, Any, IntakeContext], TableInput]]
 ] = MappingProxyType({e.ErrorCardExposed: _exposed, e.ShuffleDone: _shuffled})
-"""What people say of something that a device knows too."""
+"""Acts that are compared with what a device reported."""
 VAULT_ACTS: Final[Mapping[str, Callable[[TableSnapshot, Actor, IntakeContext], TableInput]]] = (
     MappingProxyType({"CheckHole": _check, "RevealHole": _reveal, "LaySpare": _lay})
 )

@@ -1,5 +1,4 @@
-"""A dealer takes another one's place: who signs in, and what the procedure is told of it, are one
-thing for the record. Who deals is asked of what was recorded last."""
+"""Dealer handover: a sign-in and the dealer's relief in the procedure are one atomic append."""
 
 from __future__ import annotations
 
@@ -16,13 +15,13 @@ from controller.table.loop.requests import InputFactory
 from drivers.keys import same_person
 
 
-def is_relief(said: SignIn, dealt: str) -> bool:
-    """Whether it is another one than dealt before: `dealt`, who may have signed out meanwhile."""
-    return bool(said.relieved or (dealt and not same_person(dealt, said.name)))
+def is_relief(signed_in: SignIn, dealt: str) -> bool:
+    """Whether the dealer changes. `dealt` is the dealer before, who may have signed out."""
+    return bool(signed_in.relieved or (dealt and not same_person(dealt, signed_in.name)))
 
 
 def relief_input(signed_in: RecordEntry) -> InputFactory:
-    """It is told to the procedure where the table is open: cards may have to be burned for it."""
+    """The sign-in and, at an open table, the procedure's event: it may require a burn."""
 
     def make(now: TableSnapshot) -> TableInput:
         note = replace(signed_in, round=now.state.round)
@@ -35,14 +34,14 @@ def relief_input(signed_in: RecordEntry) -> InputFactory:
 
 
 def dealer_after(
-    deals: SignInSession | None, entries: Iterable[RecordEntry]
+    dealer: SignInSession | None, entries: Iterable[RecordEntry]
 ) -> SignInSession | None:
-    """Who deals, and at which screen, once these stand in the record. The desk knows of it a moment
-    later, in which other acts have had their turn."""
+    """The dealer's session after these recorded entries. The sign-in service is updated later, and
+    other acts are processed in between."""
     for entry in entries:
         match entry.data:
             case SignIn(role="dealer", name=name, badge=badge, screen=screen):
-                deals = SignInSession("dealer", name, badge, screen, 0)
+                dealer = SignInSession("dealer", name, badge, screen, 0)
             case SignOut(role="dealer"):
-                deals = None
-    return deals
+                dealer = None
+    return dealer

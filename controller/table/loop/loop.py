@@ -1,10 +1,10 @@
-"""The table's loop: one consumer, the only writer of what the table knows.
+"""The table loop: one queue, one consumer, the only writer of the table's state.
 
-Whatever happens comes here: a device's event, a person's act, something for the record alone. Each
-is decided by the procedure, recorded, and only then true: the state moves, whoever waits is
-answered, and whoever shows or carries out is told.
+Device events, acts of people and entries for the record are processed serially. Each is decided by
+the procedure and appended to the record. Only when the append is durable, the new state is adopted,
+the request is answered, and displays and devices are notified.
 
-    table = Table(taking, book.append, now, show=outlets.want)
+    table = Table(applier, book.append, now, show=outlets.want)
     task = asyncio.create_task(table.run())
     done = await table.act(lambda now: Heard((Paid(dealer),)))
 """
@@ -48,44 +48,43 @@ from controller.table.memory import DeviceFault, TableDisplay, prompt_of
 from drivers.devices import DeviceEvent
 
 MAX_WAITING: Final = 64
-"""Acts and words for the record that may wait. A table has a few at once; more means that it stands
-still."""
+"""Limit of the queue for acts and entries. A working table has a few; more means that it hangs."""
 MAX_DEVICES: Final = 32
-"""Room beside them for what devices tell, each one thing at a time."""
+"""Capacity beside them for device events: each device sends one at a time."""
 SLOW_AFTER: Final = 3.0
-"""Seconds that the record may take. After them nothing more is let out of the shoe until it is
-there: a disk that stalls may not come back."""
+"""Seconds that an append may take before the table is stopped until it has succeeded: a disk that
+stalls may have failed."""
 _CANNOT: Final = (RowFault, ArithmeticError, LookupError, ValueError)
-"""What the rules fail with over an event that cannot be: a seat, hand or amount that nobody has."""
+"""Errors of the rules for an impossible event: an unknown seat or hand, or a wrong amount."""
 _UNWRITABLE: Final = (TypeError, ValueError, OverflowError)
 _CLOSING: Final = "the table is closing"
 
 _log: Final = structlog.get_logger("table")
 
 Append: TypeAlias = Callable[..., Awaitable[tuple[ChainPosition, ...]]]
-"""Records entries, all or none: `audit.book.Book.append`. On the disk on return."""
+"""Appends entries atomically: `audit.log.LogWriter.append`. Durable on return."""
 
 
 class TableLoop:
-    """One table."""
+    """The loop of one table."""
 
     def __init__(
         self,
-        taking: Applier,
+        applier: Applier,
         append: Append,
         start: LoopStart,
         *,
         show: Callable[[TableDisplay], None],
         told: Callable[[RequestResult], None] = lambda done: None,
     ) -> None:
-        """`show` is told what is to be seen and done at the table now, absolutely; `told` of each
-        thing that was recorded."""
-        self._taking = taking
-        self._ear = taking.ear
+        """`show` is called with each new display, `told` with each durable result. Neither may
+        block."""
+        self._applier = applier
+        self._context = applier.context
         self._append = append
-        self.now = taking.begins(start.now)
+        self.now = applier.with_buttons(start.now)
         self.seq = start.seq
-        """Of the last entry of this table that is on the disk."""
+        """Sequence number of the last durable entry."""
         self._show = show
         self._told = told
         self._repeated = start.repeated
@@ -93,16 +92,16 @@ class TableLoop:
         self._item: LoopRequest | None = None
         self._closing = False
         self._slow = False
-        """People were told that the record is."""
+        """The display says that the record is slow."""
         self._since: float | None = None
-        """When the record was given what it has not answered yet."""
+        """Start of the current append, as loop time."""
         self.stopped: Exception | None = None
-        """Why nothing can be recorded now."""
+        """Why nothing can be recorded; None while the table works."""
         self.goes_on = asyncio.Event()
-        """Set while something can be recorded."""
+        """Set while the table works."""
         self.goes_on.set()
         self._waits = start.waits
-        self.shown = self._shown(taking.shows(self.state))
+        self.shown = self._shown(applier.shows(self.state))
 
     @property
     def state(self) -> State:
@@ -110,27 +109,27 @@ class TableLoop:
 
     @property
     def waits(self) -> float:
-        """Seconds for which the record has not answered."""
+        """Seconds for which the current append has been running."""
         return 0.0 if self._since is None else asyncio.get_running_loop().time() - self._since
 
     @property
     def waiting(self) -> int:
-        """Things that wait for their turn."""
+        """Number of requests in the queue."""
         return self._queue.qsize()
 
-    # --- what comes -----------------------------------------------------------------------
+    # --- requests -------------------------------------------------------------------------
 
-    async def heard(
+    async def device_event(
         self,
-        told: DeviceEvent,
+        event: DeviceEvent,
         source: DeviceSource,
         settled: Callable[[bool], None] = lambda recorded: None,
     ) -> RequestResult:
-        """A device has told something; on the disk on return. Stopped."""
-        ear = self._ear
+        """Process a device event; durable on return. Raises TableStopped."""
+        context = self._context
         return await self._put(
             LoopRequest(
-                lambda now: device_input(ear, now, told, source),
+                lambda now: device_input(context, now, event, source),
                 self._future(),
                 source.cursor,
                 settled,
@@ -139,21 +138,21 @@ class TableLoop:
         )
 
     async def act(self, make: InputFactory) -> RequestResult:
-        """A person, or the controller itself, does something. Stopped, Full, CannotTake; what
-        `make` raises. Giving up before its turn has come calls it off."""
+        """Process an act of a person or of the controller. Raises TableStopped, QueueFull,
+        InputRejected, and what `make` raises. Cancelling a waiting request withdraws it."""
         return await self._put_if_room(LoopRequest(make, self._future()))
 
     async def record(self, entry: RecordEntry) -> RequestResult:
-        """Something for the record alone. Stopped, Full, CannotTake."""
+        """Append an entry. Raises TableStopped, QueueFull, InputRejected."""
         return await self._put_if_room(LoopRequest(_note(entry), self._future(), whose="note"))
 
-    async def first(self, heard: TableInput) -> RequestResult:
-        """What is to be recorded before anybody may do anything. Stopped."""
-        item = LoopRequest(lambda now: heard, self._future(), first=True)
+    async def first(self, given: TableInput) -> RequestResult:
+        """Process the input that precedes all acts. Raises TableStopped."""
+        item = LoopRequest(lambda now: given, self._future(), first=True)
         return await self._put(item)
 
     def later(self, entry: RecordEntry) -> None:
-        """The same where nobody can wait. What cannot be recorded is dropped."""
+        """Queue an entry without waiting. It is dropped if it cannot be recorded."""
         item = LoopRequest(_note(entry), self._future(), whose="note")
         item.answer.add_done_callback(_drop)
         if self._closing or self._queue.qsize() >= MAX_WAITING:
@@ -165,14 +164,16 @@ class TableLoop:
     async def changes(
         self, wrong: tuple[DeviceFault, ...] = (), right: tuple[DeviceFault, ...] = ()
     ) -> None:
-        """Devices stand otherwise. Where nothing can be recorded the procedure is told later."""
+        """Process changes of device faults. While the table is stopped they are only stored, and
+        reported to the procedure when it works again."""
         item = LoopRequest(
             lambda now: TableInput(wrong=wrong, right=right), self._future(), whose="changes"
         )
         await self._put(item)
 
     async def try_again(self, text: str) -> bool:
-        """Whether the record takes something again: these words. All goes on then."""
+        """Try to record `text` while the table is stopped. Returns whether the table works
+        again."""
         note = _note(RecordEntry("note", BY_CONTROLLER, {"text": text}))
         item = LoopRequest(note, self._future(), whose="note", anyway=True)
         try:
@@ -182,7 +183,7 @@ class TableLoop:
         return True
 
     async def close(self) -> None:
-        """What waits is done; then run() ends."""
+        """Process the waiting requests, then end run()."""
         if not self._closing:
             self._closing = True
             await self._queue.put(None)
@@ -211,12 +212,13 @@ class TableLoop:
     # --- the one consumer -----------------------------------------------------------------
 
     async def run(self) -> None:
-        """Until close(), or until it is cancelled: what waits then is answered with Stopped."""
+        """Process requests until close() or cancellation; the rest is answered with
+        TableClosing."""
         self._show(self.shown)
         try:
             while (item := await self._queue.get()) is not None:
                 self._item = item
-                await self._take(item)
+                await self._process(item)
                 self._item = None
         finally:
             self._closing = True
@@ -228,35 +230,37 @@ class TableLoop:
             if self._item is not None:
                 _fail(self._item, TableClosing(_CLOSING))
 
-    async def _take(self, item: LoopRequest) -> None:
-        if item.answer.done():  # whoever asked has given up
+    async def _process(self, item: LoopRequest) -> None:
+        if item.answer.done():  # the caller was cancelled
             item.settled(False)
             return
         if self.stopped is not None and not item.anyway:
-            self._turn_away(item, self.stopped)
+            self._reject(item, self.stopped)
             return
         if self._waits and item.whose == "person" and not item.first:
-            self._turn_away(item, TableStopped(self._waits))
+            self._reject(item, TableStopped(self._waits))
             return
-        taken = self._decide(item)
-        if isinstance(taken, Exception):
-            await self._cannot(item, taken)
+        applied = self._decide(item)
+        if isinstance(applied, Exception):
+            await self._cannot_apply(item, applied)
             return
         try:
-            appended = await self._record(taken.entries)
+            appended = await self._record(applied.entries)
         except (LogFailed, RetryLater) as problem:
             self._stop(problem)
-            self._turn_away(item, problem)
+            self._reject(item, problem)
             return
         except _UNWRITABLE as problem:
             why = InputRejected(f"it cannot be recorded: {type(problem).__name__}")
-            await self._cannot(item, why)
+            await self._cannot_apply(item, why)
             return
         was_stopped = self.stopped is not None
-        self._is_true(item, taken, appended)
+        self._adopt(item, applied, appended)
         if was_stopped:
-            # What has changed meanwhile is told now.
-            await self._take(LoopRequest(lambda now: TableInput(), self._future(), whose="changes"))
+            # Report changes of device faults that were stored while the table was stopped.
+            await self._process(
+                LoopRequest(lambda now: TableInput(), self._future(), whose="changes")
+            )
 
     async def _record(self, entries: tuple[RecordEntry, ...]) -> tuple[ChainPosition, ...]:
         if not entries:
@@ -278,21 +282,21 @@ class TableLoop:
             self._show(self.shown)
 
     def _decide(self, item: LoopRequest) -> AppliedInput | Exception:
-        """What comes of it, or why it cannot be."""
+        """Apply the request to the snapshot; returns the exception if that is impossible."""
         try:
-            heard = item.make(self.now)
+            given = item.make(self.now)
         except (LookupError, ValueError, SealProblem) as problem:
             return problem
         try:
-            return self._taking.take(self.now, heard, item.cursor)
+            return self._applier.apply_input(self.now, given, item.cursor)
         except _CANNOT as problem:
-            names = ", ".join(type(event).__name__ for event in heard.events)
-            # Its own words may hold anything.
+            names = ", ".join(type(event).__name__ for event in given.events)
+            # The exception's own text may contain a card.
             return InputRejected(f"the rules cannot take {names}: {type(problem).__name__}")
 
-    async def _cannot(self, item: LoopRequest, problem: Exception) -> None:
-        """Whoever asked is told, and nothing has happened. But what a device tells has happened:
-        where that cannot be taken nobody knows how the table stands."""
+    async def _cannot_apply(self, item: LoopRequest, problem: Exception) -> None:
+        """Raise the problem to the caller, without side effects. But a device event has happened:
+        if it cannot be processed, the real state is unknown and the table stops."""
         item.settled(False)
         device = item.whose in ("device", "changes")
         if device:
@@ -301,52 +305,54 @@ class TableLoop:
             what = problem.what if isinstance(problem, InputRejected) else ""
             data = {"what": what or item.whose, "detail": str(problem)}
             fault = RecordEntry("fault", BY_CONTROLLER, data)
-            with suppress(LogFailed, RetryLater):  # it stops as it is
+            with suppress(
+                LogFailed, RetryLater
+            ):  # the table has stopped already, or stops at the next append
                 told = await self._record((replace(fault, round=self.now.state.round),))
                 self.seq = told[-1].seq
         _fail(item, problem)
 
-    def _is_true(
-        self, item: LoopRequest, taken: AppliedInput, appended: tuple[ChainPosition, ...]
+    def _adopt(
+        self, item: LoopRequest, applied: AppliedInput, appended: tuple[ChainPosition, ...]
     ) -> None:
         item.settled(True)
         if item.first:
             self._waits = ""
-        self.now = taken.now
+        self.now = applied.now
         if appended:
             self.seq = appended[-1].seq
-        self._ear.vault.forget(face_down(taken.now.state))
-        effects, slow = taken.effects, self._slow
+        self._context.vault.forget(face_down(applied.now.state))
+        effects, slow = applied.effects, self._slow
         self._slow = False
         if effects is None and (item.first or slow):
-            effects = self._taking.shows(self.state)
+            effects = self._applier.shows(self.state)
         if effects is not None:
             self.shown = self._shown(effects)
         if self.stopped is not None:
-            self._go_on()
+            self._resume()
         elif effects is not None:
             self._show(self.shown)
-        self._told(RequestResult(appended, taken.entries, taken.answered, taken.now.state))
+        self._told(RequestResult(appended, applied.entries, applied.answered, applied.now.state))
         if not item.answer.done():
             item.answer.set_result(
-                RequestResult(appended, taken.entries, taken.answered, self.now.state)
+                RequestResult(appended, applied.entries, applied.answered, self.now.state)
             )
 
-    # --- nothing can be recorded ----------------------------------------------------------
+    # --- stopped --------------------------------------------------------------------------
 
-    def _turn_away(self, item: LoopRequest, problem: Exception) -> None:
+    def _reject(self, item: LoopRequest, problem: Exception) -> None:
         item.settled(False)
-        if item.whose == "changes":  # it is so all the same, and is told when all goes on
-            heard = item.make(self.now)
-            after = self.now.troubles.after(heard.wrong, heard.right)
-            self.now = replace(self.now, troubles=after)
+        if item.whose == "changes":  # stored now, reported when the table works again
+            given = item.make(self.now)
+            after = self.now.faults.after(given.wrong, given.right)
+            self.now = replace(self.now, faults=after)
             if not item.answer.done():
                 item.answer.set_result(RequestResult((), (), (), self.state))
             return
         _fail(item, TableStopped(str(problem)))
 
     def _stop(self, problem: Exception) -> None:
-        """Lamps safe, shoe locked: nothing that happens now would be in the record."""
+        """Stop the table: the devices become safe, since nothing can be recorded."""
         if self.stopped is None:
             _log.error("stopped", why=str(problem))
             self.stopped = problem
@@ -355,22 +361,22 @@ class TableLoop:
             self.goes_on.clear()
 
     def fail(self, failed: LogFailed) -> None:
-        """Nothing can be recorded any more: told by who writes the record."""
+        """Callback of the record's writer when it has failed."""
         self._stop(failed)
 
     @property
-    def may_go_on(self) -> bool:
-        """Whether that what stops the table can be over by itself."""
+    def can_resume(self) -> bool:
+        """Whether the cause of the stop can end without a restart."""
         return isinstance(self.stopped, RetryLater)
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         _log.info("going on")
         self.stopped = None
         self.shown = replace(self.shown, stopped=self._waits, soon=bool(self._waits))
         self._show(self.shown)
         self.goes_on.set()
 
-    # --- what is seen ---------------------------------------------------------------------
+    # --- display --------------------------------------------------------------------------
 
     def _shown(self, effects: tuple[Effect, ...]) -> TableDisplay:
         prompt = prompt_of(effects)
@@ -392,6 +398,6 @@ def _fail(item: LoopRequest, problem: Exception) -> None:
 
 
 def _drop(answer: asyncio.Future[RequestResult]) -> None:
-    """Nobody waits for it."""
+    """Log the error of an entry that no caller waits for."""
     if not answer.cancelled() and answer.exception() is not None:
         _log.warning("not recorded", why=str(answer.exception()))

@@ -1,4 +1,4 @@
-"""What a running table is put together from: its game, its devices, its keys and its record."""
+"""What a running table is built from: its game, devices, keys and record, and its environment."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ CLASSES: Final[Mapping[DeviceClass, Device]] = MappingProxyType(
         DeviceClass.STATION: "station",
     }
 )
-"""What the procedure calls a device."""
+"""The procedure's name of each class of device."""
 
 
 class RecordWriter(Protocol):
-    """Who writes the record: an `audit.book.Book`."""
+    """Writes the record: an `audit.log` writer, or a wrapper of one."""
 
     @property
     def failed(self) -> LogFailed | None: ...
@@ -45,11 +45,11 @@ class RecordWriter(Protocol):
 
 
 class DeviceConfig(Struct, frozen=True):
-    """A device of the table."""
+    """A configured device of the table."""
 
     wanted: Wanted
     seats: tuple[int, ...] = ()
-    """Of a station: the seats whose buttons and lamps it has."""
+    """The seats whose buttons and lamps a station has."""
 
     @property
     def device(self) -> Device:
@@ -61,33 +61,33 @@ class DeviceConfig(Struct, frozen=True):
 
 
 class TableParts(Struct, frozen=True):
-    """All that is given."""
+    """The configuration of a running table, with keys loaded."""
 
     name: str
     what: TableConfig | Game
-    """What the record says of the configuration."""
+    """The configuration as it is recorded."""
     game: Game
     house: DeviceSettings
     devices: tuple[DeviceConfig, ...]
     keys: RecorderKeys
     own: Callable[[], X25519PrivateKey]
-    """The host's key towards its devices."""
+    """Returns the host's private key for its devices."""
     record: Path
     day: Day = gaming_day()
     size: int = SIZE
 
 
 class TableEnvironment(Struct, frozen=True):
-    """Where time, ports and the disk come from."""
+    """Sources of time, ports and the record's writer. Replaced in tests."""
 
     find: Callable[[], Find] = Search
-    """One for each device."""
+    """Makes a port search for each device."""
     opener: Open = open_port
     clock: Callable[[], int] = monotonic_us
     utc: Clock | None = None
     write: Callable[[Log, Callable[[LogFailed], None]], RecordWriter] = LogWriter
     believed: tuple[str, str] | None = None
-    """Two people who say that the clock is right though the record is ahead of it."""
+    """Two people who confirm that the clock is right although the record is ahead of it."""
 
 
 REAL_ENVIRONMENT: Final = TableEnvironment()

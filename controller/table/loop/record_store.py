@@ -1,7 +1,7 @@
-"""The record as the keeper of the devices' logs: a device's event and its cursor are one write.
+"""The record as the store of the devices' logs: an event and its cursor are one atomic append.
 
-What a device tells is decided and recorded by the table before its supervisor acknowledges it. So
-what supervisors hand out afterwards has happened already; it serves the drivers themselves.
+The table decides on a device event and records it before the supervisor acknowledges it to the
+device. What supervisors deliver to the drivers afterwards has been processed already.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ ADOPTED: Final = "adopted"
 
 
 class PositionUnknown(LookupError):
-    """How far the record goes is not known now: something is on its way to the disk."""
+    """The stored position is unknown while an append is running."""
 
 
 class StoredPosition(Struct, frozen=True):
-    """How far the record of a device went when it was opened."""
+    """The position of a device's log in the record when it was opened."""
 
     cursor: RecordCursor = NO_CURSOR
     recent: Mapping[int, bytes] = MappingProxyType({})
 
 
 class DeviceRecordStore:
-    """One device's part of the record."""
+    """The record store of one device."""
 
     def __init__(
         self,
@@ -55,34 +55,34 @@ class DeviceRecordStore:
         self._cursor = stood.cursor
         self._recent = dict(stood.recent)
         self._adopted: Adoption | None = None
-        """The last thing that was kept, if it was one."""
+        """The last adoption, if no record was stored since."""
         self._in_hand = 0
-        """Records that the table has and of which nobody knows yet whether they are on the disk."""
+        """Number of records in the table's queue or in a running append."""
 
     def read_by(self, driver: Driver) -> None:
-        """The driver that knows the device's words."""
+        """Set the driver that decodes the device's events."""
         self._driver = driver
 
-    # --- what a supervisor asks -----------------------------------------------------------
+    # --- interface for the supervisor -----------------------------------------------------
 
     def cursor(self) -> RecordCursor:
-        self._known()
+        self._check_settled()
         return self._cursor
 
     def recent(self) -> Mapping[int, bytes]:
-        self._known()
+        self._check_settled()
         return MappingProxyType(self._recent)
 
     async def keep(self, records: Sequence[EventRecord]) -> None:
-        """Each in its turn: what one is may depend on the one before it. Stopped; ValueError for
-        one that does not go on from where the record stands, which is not taken."""
+        """Store records serially: the meaning of one may depend on the one before. Raises
+        TableStopped, and ValueError for a record that does not continue the stored log."""
         driver = self._driver
         if driver is None:
-            raise ValueError(f"nobody reads the words of {self.serial}")
+            raise ValueError(f"{self.serial} has no driver")
         for record in records:
             self._check(record)
             origin = origin_of(record, self.serial, self._clock())
-            told = driver.read(origin, record.event)
+            event = driver.read(origin, record.event)
             source = DeviceSource(self.device, self._place(record))
 
             def settled(recorded: bool, one: EventRecord = record) -> None:
@@ -91,7 +91,7 @@ class DeviceRecordStore:
                     self._learn(one)
 
             self._in_hand += 1
-            await self._table.heard(told, source, settled)
+            await self._table.device_event(event, source, settled)
 
     async def adopt(self, adoption: Adoption) -> None:
         await self._table.record(_entry(self.serial, adoption))
@@ -101,25 +101,25 @@ class DeviceRecordStore:
 
     @property
     def seq(self) -> int:
-        """Of its last record that is on the disk."""
+        """Sequence number of the last durable record."""
         return self._cursor.seq
 
-    # --- where it stands ------------------------------------------------------------------
+    # --- position -------------------------------------------------------------------------
 
-    def _known(self) -> None:
+    def _check_settled(self) -> None:
         if self._in_hand:
-            raise PositionUnknown(f"a record of {self.serial} is on its way to the disk")
+            raise PositionUnknown(f"a record of {self.serial} is being appended")
 
     def _check(self, record: EventRecord) -> None:
-        """A cursor goes on by one, in one ring; anywhere else only once that was adopted."""
-        self._known()
-        stands, adopted = self._cursor, self._adopted
+        """A record must follow the cursor by one in the same epoch, or start at an adopted one."""
+        self._check_settled()
+        cursor, adopted = self._cursor, self._adopted
         if adopted is not None and record.epoch == adopted.epoch and record.seq >= adopted.next:
             return
-        if not stands.epoch and adopted is None:
+        if not cursor.epoch and adopted is None:
             return
-        if (record.epoch, record.seq) != (stands.epoch, stands.seq + 1):
-            raise ValueError(f"record {record.seq} of {record.epoch} is not the one after {stands}")
+        if (record.epoch, record.seq) != (cursor.epoch, cursor.seq + 1):
+            raise ValueError(f"record {record.seq} of {record.epoch} does not follow {cursor}")
 
     def _learn(self, record: EventRecord) -> None:
         if record.epoch != self._cursor.epoch:
@@ -136,11 +136,10 @@ class DeviceRecordStore:
 
 
 def _entry(serial: str, adoption: Adoption) -> RecordEntry:
-    """What is recorded of an adoption. Without it no cursor of a device ever goes back."""
-    stands = adoption.cursor
-    cursor = None
-    if stands is not None:
-        cursor = DeviceCursor(serial, stands.epoch, stands.seq, stands.chain.hex())
+    """The record entry of an adoption. Only an adoption moves a device's cursor back."""
+    at, cursor = adoption.cursor, None
+    if at is not None:
+        cursor = DeviceCursor(serial, at.epoch, at.seq, at.chain.hex())
     data = {
         "what": ADOPTED,
         "device": serial,

@@ -1,4 +1,4 @@
-"""What waits at the table's loop: each with who asked, and how they are answered."""
+"""Requests of the table loop: what waits in its queue, and the results and errors of requests."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from controller.procedure.model.state import Hold, State
 from controller.table.intake import EventAnswer, TableInput, TableSnapshot
 
 InputFactory: TypeAlias = Callable[[TableSnapshot], TableInput]
-"""Something that happens, made of what the table knows when its turn has come. What it raises is
-told to whoever asked, and nothing has happened."""
-
+"""Makes the input from the snapshot at the time when the request is processed. An exception is
+raised to the caller, without side effects."""
 
 ANOTHER_CARD: Final = "another card"
-"""What stands in the record of a card that lies face down and was said to be one that it is not."""
+"""`what` of the record entry if a wrong card was named for a face-down card."""
 
 
 class TableStopped(Exception):
-    """Nothing can be recorded, so nothing happens at this table. Says why, and what to do."""
+    """Nothing can be recorded, so the table does nothing. The text says why, and what to do."""
 
 
 class TableClosing(TableStopped):
@@ -31,19 +30,19 @@ class TableClosing(TableStopped):
 
 
 class QueueFull(Exception):
-    """So much waits at the table that this was not taken."""
+    """Too many requests are waiting; this one was not accepted."""
 
 
 class InputRejected(Exception):
-    """The rules or the record cannot take it: nothing has happened, and that stands in the
-    record."""
+    """The rules or the record cannot process the input. No side effects; the rejection is
+    recorded."""
 
     what = ""
-    """What it is there; empty: whose it was."""
+    """`what` of the record entry; empty: the kind of the request."""
 
 
 class RequestResult(Struct, frozen=True):
-    """Something that stands in the record, and what came of it."""
+    """The result of a request, which is durable."""
 
     appended: tuple[ChainPosition, ...]
     entries: tuple[RecordEntry, ...]
@@ -52,54 +51,55 @@ class RequestResult(Struct, frozen=True):
 
 
 class LoopStart(Struct, frozen=True):
-    """What a table begins with."""
+    """What the loop starts with."""
 
     now: TableSnapshot = TableSnapshot()
     seq: int = 0
-    """Of the record's last entry."""
+    """Sequence number of the record's last entry."""
     repeated: Prompt | None = None
-    """A payment that was shown before this start."""
+    """A payment that was shown before the restart."""
     waits: str = ""
-    """Why nobody may do anything until first() has been recorded, and all is safe."""
+    """Why acts are rejected until first() has been recorded; empty if they are not."""
 
 
 class LoopRequest(Struct, frozen=True):
+    """A request in the queue."""
+
     make: InputFactory
     answer: asyncio.Future[RequestResult]
     cursor: DeviceCursor | None = None
     settled: Callable[[bool], None] = lambda recorded: None
-    """Told once whether it stands in the record, before anything else is."""
+    """Called exactly once with whether it was recorded, before `answer` is set. Called also if the
+    waiting task was cancelled."""
     whose: Literal["person", "device", "changes", "note"] = "person"
-    """A person's act, what a device tells, how devices stand, or words for the record."""
+    """An act of a person, a device event, changes of device faults, or an entry for the record."""
     anyway: bool = False
-    """Taken also while nothing could be recorded: it finds out whether that is over."""
+    """Processed also while the table is stopped: tests whether it can record again."""
     first: bool = False
-    """Taken before all acts."""
+    """Processed before all acts."""
 
 
 class HoldNames(Struct, frozen=True):
-    """The holds that are on, each with what it is called."""
+    """The current holds, each with a name that identifies the case."""
 
     holds: tuple[Hold, ...] = ()
     names: tuple[str, ...] = ()
 
     @property
     def top(self) -> str:
-        """The one that is ruled on; empty where nothing is held."""
+        """The name of the hold that is ruled on; empty without holds."""
         return self.names[-1] if self.names else ""
 
     def after(self, holds: tuple[Hold, ...], seq: int) -> HoldNames:
-        """With those that are on after this entry of the record. A hold that was touched is
-        another case: what was signed for is not what stands there now."""
+        """The names after the record's entry `seq`. A changed hold gets a new name, so that an
+        approval for the former case does not apply to it."""
         same = 0
         for old, new in zip(self.holds, holds, strict=False):
             if old is not new:
                 break
             same += 1
-        names = (_name(seq, depth) for depth in range(same, len(holds)))
+        names = (
+            f"hold {seq}" if depth == 0 else f"hold {seq} on {depth}"
+            for depth in range(same, len(holds))
+        )
         return HoldNames(holds, (*self.names[:same], *names))
-
-
-def _name(seq: int, depth: int) -> str:
-    """By the entry that brought it; several may come with one."""
-    return f"hold {seq}" if depth == 0 else f"hold {seq} on {depth}"

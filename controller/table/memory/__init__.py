@@ -1,8 +1,7 @@
-"""What a table knows beside the procedure's state; pure."""
+"""What a table stores beside the procedure's state; pure."""
 
 from __future__ import annotations
 
-from controller.table.memory.button_tokens import NO_BUTTONS, NO_TOKENS, ButtonTokens, assign_tokens
 from controller.table.memory.device_faults import (
     NO_FAULTS,
     DeviceFault,
@@ -11,16 +10,19 @@ from controller.table.memory.device_faults import (
     next_report,
 )
 from controller.table.memory.display import (
+    NO_BUTTONS,
+    NO_TOKENS,
     NO_WITNESS,
+    ButtonTokens,
     TableDisplay,
     WitnessStatus,
+    assign_tokens,
     payment_prompt,
     prompt_of,
     without_holds,
 )
 from controller.table.memory.inventory import (
     deck_suspicions,
-    ends_loading,
     inventory,
     inventory_entry,
 )
@@ -52,7 +54,6 @@ __all__ = [
     "WitnessStatus",
     "assign_tokens",
     "deck_suspicions",
-    "ends_loading",
     "inventory",
     "inventory_entry",
     "memory_from",

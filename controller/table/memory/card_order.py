@@ -24,27 +24,27 @@ from controller.rules.cards import DECK, RANK, SUIT, Card
 
 MAX_POSITIONS: Final = 8 * 52
 MAX_GAP: Final = 3
-"""Positions from one card that was seen to the next, within a run."""
+"""Maximum distance in positions between two seen cards of a run."""
 
 _T = TypeVar("_T")
 Follows: TypeAlias = Callable[[Card, Card, int], bool]
 
 
 class DeckOrder(Struct, frozen=True):
-    """A way in which unshuffled cards follow one another."""
+    """A way in which unshuffled cards follow each other."""
 
     name: str
     follows: Follows
-    """Of two cards, the second one so many positions after the first."""
+    """Whether the second card follows the first at this distance in positions."""
     chance: float
-    """Of a card that follows by chance, at most: that of the last one of such a run, of which the
-    others have left a single deck."""
+    """Maximum probability that a card follows by chance: for the last card of a run, when the
+    others of it have left a single deck."""
     run: int
-    """So many cards that follow, one after the other, are no chance."""
+    """Number of consecutive following cards that raises the alarm."""
 
     @property
     def false_alarms(self) -> float:
-        """In a well shuffled shoe, at most: each place may begin a run."""
+        """Maximum expected number of false alarms in a well shuffled shoe."""
         return float(MAX_POSITIONS * self.chance**self.run)
 
 
@@ -65,7 +65,7 @@ def _ranks_fall(one: Card, other: Card, gap: int) -> bool:
 
 
 def _ranks_together(one: Card, other: Card, gap: int) -> bool:
-    """Sorted by ranks: the same one, or the next."""
+    """Sorted by ranks: the same rank, or the next."""
     return gap == 1 and (RANK[other] - RANK[one]) % 13 in (0, 1)
 
 
@@ -88,13 +88,13 @@ DECK_ORDERS: Final = (
 )
 
 NEIGHBOURS: Final = 0.04
-"""The chance that a card is the next or the one before of its suit: at most 24 in 13 x 51."""
+"""Probability that a card is the next or the previous of its suit: at most 24 in 13 x 51."""
 RARE: Final = 1e-10
 """So seldom more neighbours come by chance than ring; looked at after each of PLACES cards."""
 
 
 def _too_many(neighbours: int, of: int) -> bool:
-    """Chernoff's bound: so many of so many come by chance less than RARE."""
+    """Whether so many neighbours are less likely than RARE by chance, by Chernoff's bound."""
     share = neighbours / of if of else 0.0
     if share <= NEIGHBOURS:
         return False
@@ -105,25 +105,24 @@ def _too_many(neighbours: int, of: int) -> bool:
 
 
 FALSE_ALARMS: Final = sum(order.false_alarms for order in DECK_ORDERS) + MAX_POSITIONS * RARE
-"""In how many of well shuffled shoes somebody is called for nothing, at most."""
+"""Maximum share of well shuffled shoes with a false alarm."""
 
 
 class CardSequence(Struct, frozen=True):
-    """How cards lie, as far as it matters for those that lie behind them: whoever has it need not
-    begin with the first card whenever one comes."""
+    """The state of the detection after a number of cards, so that each new card costs O(1)."""
 
     place: int = 0
-    """Of the last card; 0: there is none."""
+    """Position of the last card; 0: no card yet."""
     card: Card = -1
     runs: tuple[tuple[int, int], ...] = ()
-    """In which of the orders the last ones follow one another, and how many."""
+    """The current runs: index of the order, and number of following cards."""
     pairs: int = 0
     neighbours: int = 0
     run: str = ""
-    """The first run that is no chance."""
+    """The order of the first run that was long enough; empty if none was."""
 
     def then(self, place: int, card: Card) -> CardSequence:
-        """With one more card, which lies behind them all."""
+        """With one more card, at a position behind all others."""
         if not self.place:
             return CardSequence(place, card)
         gap, pair = place - self.place, self.card * len(DECK) + card
@@ -143,7 +142,7 @@ class CardSequence(Struct, frozen=True):
 
     @property
     def order(self) -> str | None:
-        """The one that they are in, in words; None in none."""
+        """The detected order as text, or None."""
         return self.run or (
             "too many neighbours" if _too_many(self.neighbours, self.pairs) else None
         )
@@ -153,7 +152,7 @@ NO_CARDS: Final = CardSequence()
 
 
 def sequence_of(faces: Iterable[tuple[int, Card]]) -> CardSequence:
-    """These cards, by their positions."""
+    """The detection state after these cards, sorted by position."""
     found = NO_CARDS
     for place, card in sorted(dict(faces).items()):
         found = found.then(place, card)
@@ -161,16 +160,16 @@ def sequence_of(faces: Iterable[tuple[int, Card]]) -> CardSequence:
 
 
 def _pairs(of: Callable[[Card, Card], _T]) -> tuple[_T, ...]:
-    """For every card and the one after it, the first one times 52 and the second one."""
+    """`of` for each pair of cards, at the index 52 * first + second."""
     return tuple(of(one, other) for one in DECK for other in DECK)
 
 
 def _follow(one: Card, other: Card, gap: int) -> tuple[int, ...]:
-    """In which of the orders the second one follows the first one."""
+    """Indices of the orders in which the second card follows the first."""
     return tuple(at for at, order in enumerate(DECK_ORDERS) if order.follows(one, other, gap))
 
 
-# Worked out once: it is asked whenever a card comes, before that one is shown.
+# Tables, because they are used for each card before it is shown.
 _NEXT: Final = _pairs(lambda one, other: _rises(one, other, 1) or _falls(one, other, 1))
 _FOLLOWS: Final = tuple(_pairs(partial(_follow, gap=gap)) for gap in range(MAX_GAP + 1))
-"""By gap."""
+"""By gap and pair."""

@@ -1,7 +1,7 @@
-"""What is wrong with the devices of a table, cause by cause, and what the procedure is told of it.
+"""Current faults of the table's devices, and the events that report them to the procedure.
 
-A device is lost to the procedure while anything is wrong with it, and back when nothing is. What
-two people have accepted is not told again; it is told anew when it comes anew.
+A device is lost to the procedure while it has a fault, and back when it has none. A fault that two
+people have accepted is not reported again until it ends and recurs.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ FaultCause: TypeAlias = Literal[
 LATCHED: Final[frozenset[FaultCause]] = frozenset(
     {"loaded", "retracted", "aborted", "random", "hidden"}
 )
-"""No device says that these are over: two people do."""
+"""Causes whose end no device reports: two people have to accept the device."""
 DEVICES: Final[tuple[Device, ...]] = ("shoe", "shuffler", "station")
 
 
 class DeviceFault(Struct, frozen=True):
-    """Something that is wrong with a device."""
+    """A current fault of a device."""
 
     device: Device
     serial: str
     cause: FaultCause
     what: str = ""
-    """Which one, where a cause can come several times over: the source of tampering."""
+    """Distinguishes several faults of the same cause: the source of tampering."""
     why: str = ""
-    """In words for people. None of them tells a card."""
+    """Text for people. Never names a card."""
 
     @property
     def key(self) -> tuple[str, FaultCause, str]:
@@ -51,17 +51,16 @@ class DeviceFault(Struct, frozen=True):
 
 
 class DeviceFaults(Struct, frozen=True):
-    """All of them, in the order in which they came."""
+    """All current faults, in the order in which they began."""
 
     every: tuple[DeviceFault, ...] = ()
     accepted: frozenset[tuple[str, FaultCause, str]] = frozenset()
-    """Two people take the device as it is."""
+    """Faults that two people have accepted."""
     awaited: frozenset[tuple[str, FaultCause, str]] = frozenset()
-    """Of devices that are still to be found after a start: nobody is told before that takes too
-    long."""
+    """Faults of devices not found yet after a start: reported only if that takes too long."""
 
     def after(self, wrong: tuple[DeviceFault, ...], right: tuple[DeviceFault, ...]) -> DeviceFaults:
-        """With these, and without those."""
+        """After the faults `wrong` began and the faults `right` ended."""
         over = {one.key for one in right}
         left = tuple(one for one in self.every if one.key not in over)
         known = {one.key for one in left}
@@ -69,22 +68,22 @@ class DeviceFaults(Struct, frozen=True):
         return DeviceFaults((*left, *new), self.accepted - over, self.awaited - over)
 
     def accept(self, device: str) -> DeviceFaults:
-        """Two people take this device as it is now. What no device takes back is over."""
+        """After two people accepted the device in its current state. Latched faults end."""
         theirs = [one for one in self.every if one.device == device]
         over = tuple(one for one in theirs if one.cause in LATCHED)
         rest = frozenset(one.key for one in theirs if one.cause not in LATCHED)
         left = self.after((), over)
         return replace(left, accepted=left.accepted | rest)
 
-    def untold(self, device: Device) -> DeviceFault | None:
-        """The first thing that is wrong with it and that nobody has accepted."""
+    def unreported(self, device: Device) -> DeviceFault | None:
+        """The first fault of the device that is neither accepted nor awaited."""
         for one in self.every:
             if one.device == device and one.key not in self.accepted | self.awaited:
                 return one
         return None
 
     def taken_as_it_is(self, device: Device) -> bool:
-        """Something is wrong with it, and two people have accepted that."""
+        """Whether two people have accepted a current fault of the device."""
         return any(one.device == device and one.key in self.accepted for one in self.every)
 
     def any_of(self, device: str) -> bool:
@@ -94,13 +93,13 @@ class DeviceFaults(Struct, frozen=True):
 NO_FAULTS: Final = DeviceFaults()
 
 
-def next_report(troubles: DeviceFaults, s: State) -> Event | None:
-    """What the procedure is still to be told of a device."""
+def next_report(faults: DeviceFaults, s: State) -> Event | None:
+    """The next event about a device that is still to be reported to the procedure."""
     for device in DEVICES:
         actor = Actor("device", device)
-        untold = troubles.untold(device)
-        if untold is not None and device not in s.lost:
-            return DeviceLost(actor, device, untold.why)
-        if device in s.lost and not troubles.any_of(device):
+        fault = faults.unreported(device)
+        if fault is not None and device not in s.lost:
+            return DeviceLost(actor, device, fault.why)
+        if device in s.lost and not faults.any_of(device):
             return DeviceBack(actor, device, agrees=True)
     return None

@@ -1,34 +1,112 @@
-"""What is to be seen and done at the table now: absolute, so that showing it twice is harmless."""
+"""What the table shows and which buttons are armed. Absolute, so that showing it is idempotent.
+
+A button token identifies one question to one seat. It stays valid as long as the question is
+pending, so events at other seats do not make a press too late; a press for an earlier question
+carries an older token.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.procedure.model.effects import Effect, Prompt, Tell
 from controller.procedure.model.state import State, Step
-from controller.table.memory.button_tokens import NO_TOKENS, ButtonTokens
+from firmware_protocol.messages.enums import ButtonMask
 
 PAYMENTS: Final = frozenset({Tell.PAY, Tell.COLLECT, Tell.GIVE_BACK, Tell.FLOOR_FIRST})
+MAX_TOKEN: Final = 0xFFFF
+"""A token has 16 bits; 0 means none."""
+NO_BUTTONS: Final = ButtonMask(0)
+_ANSWERS: Final = int(~(ButtonMask.BET | ButtonMask.CALL))
+"""The buttons that answer a question, as an int: checked for every seat at every event."""
+
+Question: TypeAlias = tuple[Any, ...]
+
+
+# --- button tokens ----------------------------------------------------------------------------
+
+
+class SeatButtons(Struct, frozen=True):
+    """The armed buttons of a seat."""
+
+    seat: int
+    buttons: ButtonMask
+    token: int
+    question: Question
+
+
+class ButtonTokens(Struct, frozen=True):
+    """The armed buttons of all seats."""
+
+    last: int = 0
+    """The number of questions so far, including those before this start. It starts at the number
+    of entries in the record, of which each brought at most one question. So a token is reused only
+    after 65535 others."""
+    seats: tuple[SeatButtons, ...] = ()
+
+    def of(self, seat: int) -> SeatButtons | None:
+        for arm in self.seats:
+            if arm.seat == seat:
+                return arm
+        return None
+
+
+NO_TOKENS: Final = ButtonTokens()
+
+
+def _question(s: State, seat: int, buttons: ButtonMask) -> Question:
+    """A key that changes when the question to the seat changes."""
+    if not int(buttons) & _ANSWERS:
+        return (s.round, buttons)
+    hand: Question = ()
+    if s.hands and s.hands[s.turn].seat == seat:
+        turn = s.hands[s.turn]
+        hand = (turn.number, len(turn.cards), turn.doubles, s.asking)
+    return (s.step, s.round, s.turn, s.asked, hand, buttons)
+
+
+def assign_tokens(
+    former: ButtonTokens, s: State, masks: Iterable[tuple[int, ButtonMask]]
+) -> ButtonTokens:
+    """The buttons to arm at this state: `masks` by seat, with a new token for each new question."""
+    last = former.last
+    arms = []
+    for seat, mask in masks:
+        if not mask:
+            continue
+        asked = _question(s, seat, mask)
+        old = former.of(seat)
+        if old is not None and old.question == asked:
+            arms.append(old)
+            continue
+        last += 1
+        arms.append(SeatButtons(seat, mask, last % MAX_TOKEN + 1, asked))
+    if last == former.last and tuple(arms) == former.seats:
+        return former
+    return ButtonTokens(last, tuple(arms))
+
+
+# --- what is shown ----------------------------------------------------------------------------
 
 
 class TableDisplay(Struct, frozen=True):
-    """Where the table stands, for screens, shoe, shuffler and stations."""
+    """The current state for screens, shoe, shuffler and stations."""
 
     seq: int
-    """Of the record's entry that brought it."""
+    """Sequence number of the record's entry that brought it."""
     state: State
     effects: tuple[Effect, ...]
     arms: ButtonTokens = NO_TOKENS
     again: bool = False
-    """It is a payment that was shown before the controller was started: it may have been made
-    already, and whoever makes it looks first."""
+    """The payment was shown before the controller restarted: it may have been made already."""
     stopped: str = ""
-    """Why nothing can be recorded, and so nothing be done."""
+    """Why nothing can be recorded or done; empty if the table works."""
     soon: bool = False
-    """That is over in a moment, by itself."""
+    """The cause of `stopped` ends automatically within a moment."""
 
     @property
     def prompt(self) -> Prompt | None:
@@ -36,34 +114,28 @@ class TableDisplay(Struct, frozen=True):
 
 
 class WitnessStatus(Struct, frozen=True):
-    """Whether somebody else has seen the record lately."""
+    """Whether a witness has cosigned the record recently."""
 
     size: int = 0
-    """So many records a witness has countersigned; 0: none, or it has not been looked at."""
+    """Number of records that a witness has cosigned; 0: none, or not checked yet."""
     since: int = 0
-    """Since when none has, as the record's `utc`; 0 while that is not long ago."""
+    """`utc` of the record since which none was cosigned; 0 if that is recent."""
 
 
 NO_WITNESS: Final = WitnessStatus()
 
 
 def prompt_of(effects: tuple[Effect, ...]) -> Prompt | None:
-    for effect in effects:
-        if isinstance(effect, Prompt):
-            return effect
-    return None
+    return next((effect for effect in effects if isinstance(effect, Prompt)), None)
 
 
 def without_holds(s: State) -> State:
-    """The state as it is without what holds it."""
-    if not s.holds:
-        return s
-    back = s.holds[0].back
-    return replace(s, step=back, holds=())
+    """The state to which the table returns when all holds are lifted."""
+    return replace(s, step=s.holds[0].back, holds=()) if s.holds else s
 
 
 def payment_prompt(s: State, effects: tuple[Effect, ...]) -> Prompt | None:
-    """The payment that a state shows, if it does."""
+    """The prompt of the payment that is shown, if one is."""
     prompt = prompt_of(effects)
     shows = s.step is Step.PAYING and prompt is not None and prompt.tell in PAYMENTS
     return prompt if shows else None

@@ -1,7 +1,7 @@
-"""The cards of a shoe that is closed, counted from those that were seen: never of one that is live.
+"""The inventory of a closed shoe, from the cards that were seen; never of a live shoe.
 
-While cards are dealt nobody asks what is left. When the shoe is emptied for a shuffle, runs out or
-the table closes, what lay face up is held against what the decks hold, once.
+When the shoe is emptied for a shuffle, runs out, or the table closes, the cards that lay face up
+are compared once with the cards of the decks.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ from typing import Final
 from msgspec import Struct
 
 from controller.audit.format.records import RecordActor, RecordEntry
-from controller.procedure.model import events
-from controller.procedure.model.events import Event
-from controller.procedure.model.state import State, Step
 from controller.rules.cards import Card
 from controller.table.memory.memory import Suspicion, TableMemory
 
@@ -23,42 +20,31 @@ WHAT: Final = "ShoeInventory"
 
 
 class Inventory(Struct, frozen=True):
-    """What is known of one loading at its end."""
+    """The count of one loading at its end."""
 
     loading: int
     out: int
-    """Cards that left the shoe, the cut card aside."""
+    """Cards that left the shoe, without the cut card."""
     seen: int
-    """How many of them lay face up."""
+    """Cards of these that lay face up."""
     extra: tuple[Card, ...] = ()
-    """Those seen more often than the decks hold them, each as often as it is too many: as many
-    others are missing."""
+    """Cards seen more often than the decks contain them, repeated for each excess one. As many
+    other cards are missing."""
     foreign: int = 0
-    """Cards with another back than the first one."""
+    """Cards with a different back than the first one."""
     missing: int = 0
-    """Of a shoe that ran out: cards that were loaded and did not come."""
+    """Cards that were loaded and did not come, if the shoe ran out."""
     beyond: int = 0
     """Cards that came and were not loaded."""
 
     @property
     def unseen(self) -> int:
-        """Burned, not read, or put away face down."""
+        """Cards that were burned, not read, or put away face down."""
         return self.out - self.seen
 
 
-def ends_loading(event: Event, before: State, after: State) -> bool:
-    """No card of this loading is dealt any more."""
-    match event:
-        case events.ShoeRanOut():
-            return True
-        case events.ShuffleStarted():
-            return before.step is Step.SHUFFLE_NEEDED
-        case _:
-            return before.step is not Step.CLOSED and after.step is Step.CLOSED
-
-
 def inventory(known: TableMemory, decks: int, *, ran_out: bool) -> Inventory:
-    """Of the loading that is over."""
+    """The inventory of the loading that has ended."""
     faces = {face.pos: face for face in known.faces}
     counts = Counter(face.card for face in faces.values())
     extra = tuple(card for card in sorted(counts) for _ in range(max(counts[card] - decks, 0)))
@@ -77,7 +63,7 @@ def inventory(known: TableMemory, decks: int, *, ran_out: bool) -> Inventory:
 
 
 def deck_suspicions(found: Inventory) -> Iterator[Suspicion]:
-    """What is wrong with the decks."""
+    """The suspicions about the decks that an inventory raises."""
     if found.extra:
         yield "duplicate"
     if found.foreign:
@@ -89,7 +75,7 @@ def deck_suspicions(found: Inventory) -> Iterator[Suspicion]:
 
 
 def inventory_entry(found: Inventory, round_: int) -> RecordEntry:
-    """What is recorded of it."""
+    """The record entry of an inventory."""
     data = {
         "what": WHAT,
         "shoe": found.loading,

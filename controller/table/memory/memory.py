@@ -1,7 +1,7 @@
-"""What the table remembers beside the procedure's state: made anew from the record after a start.
+"""What the table remembers beside the procedure's state; rebuilt from the record after a restart.
 
-Of cards it knows those that lie or lay face up, with their places in the shoe, and nothing else: no
-count is kept of them, and nobody asks it what is left in the shoe.
+It stores the cards that were seen face up, with their positions in the shoe. It keeps no count of
+them, and nothing computes which cards are left in a live shoe.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Suspicion: TypeAlias = Literal["duplicate", "foreign_back", "short", "long", "fa
 
 
 class SeenCard(Struct, frozen=True, gc=False):
-    """A card that was seen."""
+    """A card that was seen face up."""
 
     pos: int
     """Its position in the loading, from 1."""
@@ -37,7 +37,7 @@ class SeenCard(Struct, frozen=True, gc=False):
 _UNKNOWN: Final = SeenCard(0, -1)
 
 
-def _lying(faces: Iterable[SeenCard]) -> CardSequence:
+def _sequence(faces: Iterable[SeenCard]) -> CardSequence:
     return sequence_of((face.pos, face.card) for face in faces)
 
 
@@ -46,57 +46,57 @@ _GONE: Final = frozenset(
     for what in (Irregularity.CARD_UNREADABLE, Irregularity.UNKNOWN_CARD)
     for way in (Way.DISCARD, Way.BURN)
 )
-"""Rulings after which nobody reads the card from the felt."""
+"""Rulings after which the card is not read from the felt."""
 
 
 class TableMemory(Struct, frozen=True):
-    """Beside the state."""
+    """Immutable; every update returns a new value."""
 
     discarding: int = 0
-    """Cards found face up at the shoe's mouth that are still to be pulled out, and not used."""
+    """Cards found face up in the shoe's mouth that still have to be pulled out and discarded."""
     loading: int = 0
-    """The shoe's number of the loading; 0: not known."""
+    """The shoe's number of the loading; 0: unknown."""
     count: int = 0
-    """Cards that were loaded, the cut card aside; 0: not known."""
+    """Number of cards that were loaded, without the cut card; 0: unknown."""
     again: bool = False
-    """They are of the batch that was in play already: those of a shoe that ran out in a round."""
+    """They are of the batch that was in play before: the shoe ran out in a round."""
     last: int = 0
-    """The highest position that is known to have left the shoe."""
+    """The highest position known to have left the shoe."""
     cut: bool = False
-    """One of them was the cut card's."""
+    """One of the positions up to `last` was the cut card's."""
     closed: bool = False
-    """No card of this loading is dealt any more, and what was seen of it has been counted."""
+    """No further card of this loading is dealt, and its seen cards have been counted."""
     faces: tuple[SeenCard, ...] = ()
-    """Cards of this loading that were seen, in the order in which that was."""
-    lying: CardSequence = NO_CARDS
-    """The same, by their positions."""
+    """The cards of this loading that were seen, in that order."""
+    sequence: CardSequence = NO_CARDS
+    """The same cards by position."""
     back: int = 0
-    """The maker's number of their backs; 0: not seen yet."""
+    """The maker's number of their backs; 0: unknown."""
     former: int = 0
-    """That of the batch before."""
+    """The back of the batch before."""
     twin: bool = False
-    """The shoe has seen a card more often than its decks hold it. Which other one it means may lie
-    face down, so nobody is told before that is turned over."""
+    """The shoe reported a duplicate card. The other one may lie face down, so the suspicion is not
+    reported before that one is turned over."""
     shuffling: bool = False
-    """The shuffler has begun and not ended: a door that is open is in its way."""
+    """The shuffler has started and not finished: an open door is a fault."""
     alarmed: frozenset[Suspicion] = frozenset()
-    """What people were told of this loading, and need not be told again."""
+    """Suspicions that were already reported for this loading."""
     unsure: tuple[SeenCard, ...] = ()
-    """Cards that came and are not known for sure. The last one is read from the felt first; its
-    position is 0 until it is told."""
+    """Cards whose value is uncertain. The last one is read from the felt first; its position is 0
+    until the shoe reports it."""
     entered: Card = -1
-    """What the dealer has read of the last one; the floor is to confirm it."""
+    """The value that the dealer entered for the last one, before the floor confirms it."""
 
-    # --- what happens ---------------------------------------------------------------------
+    # --- updates --------------------------------------------------------------------------
 
-    def decided(self, event: Event, effects: tuple[Effect, ...]) -> TableMemory:
-        """The procedure has taken an event."""
-        known = self._effected(event, effects)
+    def after_event(self, event: Event, effects: tuple[Effect, ...]) -> TableMemory:
+        """After the procedure accepted an event."""
+        known = self._after_effects(event, effects)
         match event:
             case events.DecksChanged() | events.TableOpened():
                 return TableMemory(loading=known.loading, shuffling=known.shuffling)
             case events.ShuffleStarted():
-                # What was to be pulled out went into the shuffle with all others.
+                # Cards that were still to be pulled out went into the shuffle.
                 return replace(known, discarding=0)
             case events.CardUnreadable() | events.UnknownCardDrawn() if (
                 event.actor.role == "device"
@@ -111,13 +111,13 @@ class TableMemory(Struct, frozen=True):
             case _:
                 return known
 
-    def _effected(self, event: Event, effects: tuple[Effect, ...]) -> TableMemory:
+    def _after_effects(self, event: Event, effects: tuple[Effect, ...]) -> TableMemory:
         known = self
         for effect in effects:
             if isinstance(effect, Discarded) and isinstance(event, events.FaceUpCardFound):
                 known = replace(known, discarding=known.discarding + 1)
             elif isinstance(effect, Told) and effect.what == Irregularity.DECK_SUSPECT.value:
-                known = known.told_of(event)
+                known = known._suspected(event)
             elif isinstance(effect, DecksOut):
                 known = replace(known, back=0, former=0, unsure=())
             elif isinstance(effect, RoundVoid):
@@ -126,14 +126,14 @@ class TableMemory(Struct, frozen=True):
                 known = replace(known, unsure=known.unsure[:-1])
         return known
 
-    def told_of(self, event: Event) -> TableMemory:
-        """People know that the decks are not what they should be."""
+    def _suspected(self, event: Event) -> TableMemory:
+        """A suspicion about the decks was reported."""
         why: Suspicion = event.why if isinstance(event, events.DeckSuspect) else "duplicate"
         twin = self.twin and why != "duplicate"
         return replace(self, alarmed=self.alarmed | {why}, twin=twin)
 
-    def told(self, data: Any) -> TableMemory:
-        """A device has told something that stands in the record."""
+    def after_note(self, data: Any) -> TableMemory:
+        """After a note about a device was recorded, with this `data`."""
         match data.get("what"):
             case "ShoeLoaded":
                 again = bool(data.get("again"))
@@ -165,21 +165,21 @@ class TableMemory(Struct, frozen=True):
                 return self
 
     def _placed(self, pos: int, back: int) -> TableMemory:
-        """Where the card lay that is not known for sure, if that is the one."""
+        """Set the position of the uncertain card, unless it is known."""
         if not self.unsure or self.unsure[-1].pos:
             return self
         return replace(self, unsure=(*self.unsure[:-1], SeenCard(pos, -1, back)))
 
     def _misread(self) -> TableMemory:
-        """What was seen last is another card than the shoe took it for."""
+        """The shoe read the last card wrong."""
         if not self.faces:
             return replace(self, unsure=(*self.unsure, _UNKNOWN))
         last = replace(self.faces[-1], card=-1)
         faces = self.faces[:-1]
-        return replace(self, faces=faces, lying=_lying(faces), unsure=(*self.unsure, last))
+        return replace(self, faces=faces, sequence=_sequence(faces), unsure=(*self.unsure, last))
 
     def _confirmed(self) -> TableMemory:
-        """It is seen as what it is on the felt, not as what the shoe took it for."""
+        """The value that was read from the felt replaces that of the shoe."""
         if not self.unsure:
             return self
         *others, card = self.unsure
@@ -197,25 +197,25 @@ class TableMemory(Struct, frozen=True):
         return replace(known, back=self.back or data["back"], last=max(self.last, data["pos"]))
 
     def with_face(self, face: SeenCard) -> TableMemory:
-        """One more card was seen."""
-        return replace(self, faces=(*self.faces, face), lying=self.lying_with(face))
+        """With one more seen card."""
+        return replace(self, faces=(*self.faces, face), sequence=self.sequence_with(face))
 
-    def lying_with(self, face: SeenCard) -> CardSequence:
-        """How they lie with one more card. One that comes behind them all asks nothing of the
-        others: so it is as quick at the end of a shoe as it is at its beginning."""
-        if face.pos > self.lying.place:
-            return self.lying.then(face.pos, face.card)
-        return _lying((*self.faces, face))
+    def sequence_with(self, face: SeenCard) -> CardSequence:
+        """The sequence with one more card. O(1) for a card behind all others, so that it takes as
+        long at the end of a shoe as at its beginning."""
+        if face.pos > self.sequence.place:
+            return self.sequence.then(face.pos, face.card)
+        return _sequence((*self.faces, face))
 
     def _retracted(self, pos: int) -> TableMemory:
         faces = tuple(face for face in self.faces if face.pos < pos)
-        return replace(self, faces=faces, lying=_lying(faces), last=min(self.last, pos - 1))
+        return replace(self, faces=faces, sequence=_sequence(faces), last=min(self.last, pos - 1))
 
     # --- questions ------------------------------------------------------------------------
 
     def foreign(self, back: int, backs: tuple[int, ...]) -> bool:
-        """Whether a card with this back does not belong to the batch that is dealt. 0 is no
-        back: the shoe has not recognised it, or does not look."""
+        """Whether a card with this back does not belong to the batch in play. `back` is 0 if the
+        shoe did not recognise it."""
         if not back:
             return False
         if backs and back not in backs:
@@ -229,8 +229,7 @@ EMPTY_MEMORY: Final = TableMemory()
 
 
 def memory_from(records: Iterable[Record]) -> TableMemory:
-    """What these records come to: those of the last segment, which is as far as it goes back.
-    Records of other code are passed over where they cannot be read."""
+    """Rebuild the memory from records. Decisions of other code that cannot be read are skipped."""
     known = EMPTY_MEMORY
     for record in records:
         if record.kind == "decision":
@@ -238,7 +237,7 @@ def memory_from(records: Iterable[Record]) -> TableMemory:
                 made = decode_decision(record.data)
             except msgspec.DecodeError:
                 continue
-            known = known.decided(made.event, made.effects)
+            known = known.after_event(made.event, made.effects)
         elif record.kind == "device":
-            known = known.told(msgspec.json.decode(record.data))
+            known = known.after_note(msgspec.json.decode(record.data))
     return known

@@ -1,7 +1,7 @@
-"""The vault: the only place at a running table that holds a card which lies face down.
+"""The vault: the only place of a running table that stores cards which lie face down.
 
-It binds and seals a card when it comes, answers the check with one bit, and gives the card up when
-it is turned over. Nothing in it is written anywhere: after a restart the shoe is asked again.
+It commits to a card and seals it when the card comes, answers the check with one bit, and returns
+the card when it is turned over. It is in memory only: after a restart the shoe is read again.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from firmware_protocol.messages.shoe import CardRead
 _MAKES: Final = tuple(
     tuple(VALUE[card] + up == 11 and ACE in (VALUE[card], up) for card in DECK) for up in range(11)
 )
-"""Whether a card makes a blackjack with an up card of this value: ace and ten."""
+"""RecordActor up card value and card: whether the two make a blackjack, an ace and a ten."""
 
 
 class NotInVault(LookupError):
-    """The card that lies face down is not known here: the shoe has to be asked, or surveillance
-    opens the sealed copy."""
+    """The face-down card is not in the vault: the shoe must be read again, or surveillance opens
+    the sealed copy."""
 
 
 class _FaceDown(Struct, frozen=True):
@@ -43,11 +43,11 @@ class _FaceDown(Struct, frozen=True):
     opened: CardOpening
     body: Sealed[CardRead]
     wrong: int = 0
-    """So often somebody has said that it is another card."""
+    """How often a wrong card was named for it."""
 
 
 class CardVault:
-    """Cards by their commitment."""
+    """Face-down cards by commitment."""
 
     def __init__(self, table: str, hole_key: HoleKey, surveillance: X25519PublicKey) -> None:
         self._table = table
@@ -56,7 +56,8 @@ class CardVault:
         self._down: dict[str, _FaceDown] = {}
 
     def put(self, cursor: DeviceCursor, body: Sealed[CardRead]) -> CardCommitment:
-        """A card came that nobody may see: what to record of it. SealProblem."""
+        """Store a card that came face down, and return its commitment and sealed copy. Raises
+        SealProblem."""
         bound = commit(self._table, cursor, body, self._hole_key, self._surveillance)
         opened = opening(self._hole_key, cursor, body)
         self._down[bound.commitment_hex] = _FaceDown(cursor, opened, body)
@@ -65,8 +66,8 @@ class CardVault:
     def put_again(
         self, cursor: DeviceCursor, body: Sealed[CardRead], commitment: str, wrong: int = 0
     ) -> None:
-        """The shoe has told it again after a restart. NotCommitted if it tells another card.
-        `wrong`: how often somebody had said another one before."""
+        """Store a card that the shoe sent again after a restart, with the number of wrong cards
+        named so far. Raises NotCommitted if it is not the card of this commitment."""
         opened = opening(self._hole_key, cursor, body)
         check(opened, self._table, cursor, commitment)
         self._down[commitment] = _FaceDown(cursor, opened, body, wrong)
@@ -75,45 +76,46 @@ class CardVault:
         return commitment in self._down
 
     def makes_blackjack(self, commitment: str, up: int) -> bool:
-        """The one bit of the check: whether it makes a blackjack with this value of the up card.
+        """The one bit of the check: whether the card makes a blackjack with an up card of this
+        value.
 
-        A table is looked into at the card's number, so that it takes as long whatever it is."""
-        return _MAKES[up][self._lying(commitment).opened.card.open()]
+        A table lookup, so that the time does not depend on the card."""
+        return _MAKES[up][self._down_card(commitment).opened.card.open()]
 
     def reveal(self, commitment: str) -> tuple[Card, str]:
-        """It is turned over: the card, and what opens its commitment."""
-        opened = self._lying(commitment).opened
+        """The card that is turned over, and the opening of its commitment."""
+        opened = self._down_card(commitment).opened
         return opened.card.open(), opened.open().hex()
 
     def read(self, commitment: str) -> Sealed[CardRead]:
-        """All that the shoe said of it."""
-        return self._lying(commitment).body
+        """The complete reading of the shoe."""
+        return self._down_card(commitment).body
 
     def cursor(self, commitment: str) -> DeviceCursor:
-        """Which record of the shoe told it."""
-        return self._lying(commitment).cursor
+        """The position of the reading in the shoe's log."""
+        return self._down_card(commitment).cursor
 
     def card(self, commitment: str) -> SealedCard:
-        return self._lying(commitment).opened.card
+        return self._down_card(commitment).opened.card
 
     def wrong(self, commitment: str) -> int:
-        """How often somebody has said that it is another card than it is."""
-        return self._lying(commitment).wrong
+        """How often a wrong card was named for it."""
+        return self._down_card(commitment).wrong
 
     def is_said(self, commitment: str, card: Card) -> bool:
-        """Whether it is the card that somebody says; where it is not, that counts."""
-        down = self._lying(commitment)
+        """Whether `card` is the card; a wrong one is counted."""
+        down = self._down_card(commitment)
         right = down.opened.card.open() == card
         if not right:
             self._down[commitment] = replace(down, wrong=down.wrong + 1)
         return right
 
     def forget(self, but: frozenset[str] = frozenset()) -> None:
-        """Cards that lie face down no longer."""
+        """Delete all cards `but` these, which still lie face down."""
         for commitment in [one for one in self._down if one not in but]:
             del self._down[commitment]
 
-    def _lying(self, commitment: str) -> _FaceDown:
+    def _down_card(self, commitment: str) -> _FaceDown:
         found = self._down.get(commitment)
         if found is None:
             raise NotInVault("the card that lies face down is not known here")

@@ -1,4 +1,4 @@
-"""The record of a table opened for a new boot: read, played again, and begun."""
+"""Opens the record of a table for a new boot: verify, replay, start the log."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from controller.table.restart.restore import RestoredTable, restore
 _log: Final = structlog.get_logger("table")
 
 MAX_BEHIND: Final = timedelta(minutes=1)
-"""A clock that is a little behind the record was set while the controller was away: the record
-tells of that. One that is further behind is wrong, or was wrong before."""
+"""A clock that is less behind the record was set while the controller was down, which is recorded.
+A clock that is further behind is wrong now, or was wrong before."""
 
 
 class ClockBehind(UsageProblem):
@@ -35,8 +35,9 @@ def open_record(
     utc: Clock | None = None,
     believed: tuple[str, str] | None = None,
 ) -> tuple[Log, RestoredTable]:
-    """The record, begun, and where the table goes on. `believed`: two people who say that the clock
-    is right though the record is ahead of it. RecordProblem, ClockBehind: then it is let go of."""
+    """Open the record, and restore the table from it. `believed` are two people who confirm that
+    the clock is right although the record is ahead of it. Raises RecordProblem or ClockBehind; the
+    record is closed then."""
     opening = RecordOpening.at(parts.record, table=parts.name)
     try:
         _check_key(opening, parts.keys.table)
@@ -66,18 +67,18 @@ def open_record(
 
 
 def _check_key(opening: RecordOpening, key: Ed25519PrivateKey) -> None:
-    """A record is signed by one table's key from its beginning."""
+    """Raises OtherTable if the record was started with the key of a different table."""
     opened = opening.opened()
     if opened is None:
         return
-    ours = SigningKey(table_name(opened.origin), key).verifier
-    if str(ours) != opened.table_key:
+    verifier = SigningKey(table_name(opened.origin), key).verifier
+    if str(verifier) != opened.table_key:
         what = "was begun with another table's key than the one that is given"
         raise OtherTable(opening.record, what, "name the keys that it was begun with")
 
 
 def _behind(opening: RecordOpening, utc: Clock) -> ClockBehind | None:
-    """Times that go back by hours mislead whoever reads the record, and lock-outs go by them."""
+    """The problem if the clock is too far behind. Rate limits and readers depend on the times."""
     last = opening.last_told
     now = utc().utc
     if last is None or timedelta(microseconds=last.utc - now) <= MAX_BEHIND:

@@ -1,8 +1,8 @@
-"""Cards that lie face down, learnt again after a start: the shoe is asked for its record once more,
-and what it says is held against the chain and the commitment that stand in ours.
+"""Rereads face-down cards from the shoe after a restart.
 
-A shoe that does not have it any more, or has another card, is in trouble: the table is held, and
-surveillance can open the sealed copy.
+The shoe sends its record again, which is verified against the chain and the commitment in the
+table's record. If the shoe no longer has it, or has a different card, the device has a fault: the
+table is held, and surveillance can open the sealed copy.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from firmware_protocol.messages.shoe import CardRead
 from firmware_protocol.tablelink.plaintext import EventRecord
 
 RETRY: Final = 0.5
-"""Seconds until a shoe is asked again that could not answer."""
+"""Seconds between two requests to a shoe that could not answer."""
 _LATER: Final = (Refusal.NOT_NOW, Refusal.BUSY, Refusal.NOT_RESUMED)
 
 _log: Final = structlog.get_logger("table.relearning")
 
 
 class RereadingShoe(Protocol):
-    """A shoe."""
+    """The shoe's driver."""
 
     async def reread(self, epoch: int, seq: int) -> Sealed[EventRecord]: ...
 
 
 class CardUnavailable(Exception):
-    """The card cannot be had from this shoe. Tells nothing of it."""
+    """The card cannot be read from this shoe. The text does not name the card."""
 
 
 class CardRereader:
-    """Asks for each card until it is known, or cannot be."""
+    """Requests each card until it is in the vault or known to be unavailable."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class CardRereader:
         *,
         lies: Callable[[str], bool],
     ) -> None:
-        """`lies`: whether the card of this commitment lies face down still."""
+        """`lies`: whether the card of a commitment still lies face down."""
         self._vault = vault
         self._shoe = shoe
         self._serial = serial
@@ -60,11 +60,11 @@ class CardRereader:
         self._lies = lies
 
     async def run(self) -> tuple[RecordEntry, ...]:
-        """What is to be recorded of those that cannot be learnt."""
+        """Reread all cards. Returns the fault entries for those that are unavailable."""
         faults = []
         for one in self._hidden:
             try:
-                await self._learn(one)
+                await self._reread(one)
             except CardUnavailable as problem:
                 _log.warning("a card face down is not known", seq=one.seq, why=str(problem))
                 detail = f"{problem}; surveillance can open the sealed copy at seq {one.seq}"
@@ -72,7 +72,7 @@ class CardRereader:
                 faults.append(RecordEntry("fault", CONTROLLER, data, cause=one.seq))
         return tuple(faults)
 
-    async def _learn(self, one: FaceDownCard) -> None:
+    async def _reread(self, one: FaceDownCard) -> None:
         while self._lies(one.commitment):
             try:
                 await self._ask(one)

@@ -42,50 +42,50 @@ from controller.table.memory import (
 from firmware_protocol.host import RecordCursor
 
 MAX_SEGMENTS: Final = 16
-"""So far back a card that lies face down, and the loading that it came from, are looked for."""
+"""Maximum number of segments that are searched for a face-down card and its loading."""
 
 
 class FaceDownCard(Struct, frozen=True):
-    """A card that lies face down, and which record of the shoe told it."""
+    """A card that lies face down, with its position in the shoe's log."""
 
     commitment: str
     cursor: DeviceCursor | None
-    """None: the record does not say."""
+    """None if the record does not contain it."""
     seq: int = 0
-    """Of our own record, which has it sealed."""
+    """Sequence number of the table's record entry with the sealed copy."""
     wrong: int = 0
-    """So often somebody has said that it is another card."""
+    """How often a wrong card was named for it."""
 
 
 class DeviceHistory(Struct, frozen=True):
-    """What the record knows of a device beside its log."""
+    """Firmware and boot number of a device, from the record."""
 
     firmware: bytes = b""
     boot: int = 0
 
 
 class RestoredTable(Struct, frozen=True):
-    """What a start begins with."""
+    """The restored table."""
 
     now: TableSnapshot
     last: State | None
-    """The procedure's state as the record has it; None before the first decision."""
+    """The state after the last recorded decision; None before the first one."""
     hidden: tuple[FaceDownCard, ...]
     repeated: Prompt | None
-    """The payment that was shown when the controller ended."""
+    """The payment that was shown when the controller stopped."""
     restarted: events.ControllerRestarted | None
-    """What is to be recorded first: a round or a shoe was open."""
+    """The event to record first, if a round or a shoe was open."""
     stood: Mapping[str, StoredPosition]
-    """How far each device's log goes, by serial number."""
+    """The stored position of each device's log, by serial number."""
     known: Mapping[str, DeviceHistory]
     standing: SignInState = NO_SIGN_INS
-    """Who was signed in, and whose PIN is not looked at for a while."""
+    """Sign-ins, and delays after wrong PINs."""
 
 
 def restore(
     opening: RecordOpening, procedure: Procedure, devices: Iterable[tuple[Device, str]]
 ) -> RestoredTable:
-    """RecordProblem where the record does not say how the table stands."""
+    """Restore the table. Raises RecordProblem if the record is not sufficient."""
     folded = replay_opening(opening, procedure)
     s, every = folded.now, tuple(devices)
     seq = 0 if opening.last is None else opening.last.seq
@@ -104,15 +104,16 @@ def restore(
 
 
 def was_open(s: State) -> bool:
-    """Cards or wagers lie on the felt, or a shoe is in play. Where the felt is to be compared
-    already, it is not compared twice."""
+    """Whether cards or wagers lie on the felt, or a shoe is in play, so that the felt must be
+    compared. False if that comparison is already pending."""
     if s.step in (Step.CLOSED, Step.FELT):
         return False
     return s.step not in BEFORE or bool(s.seats)
 
 
 def devices_away(devices: Iterable[tuple[Device, str]]) -> DeviceFaults:
-    """At a start each device is still to be found. Nobody is told before that takes too long."""
+    """The faults at a start: each device is still to be found, and reported only if that is
+    late."""
     every = tuple(DeviceFault(device, serial, "link") for device, serial in devices)
     return DeviceFaults(every, awaited=frozenset(one.key for one in every)) if every else NO_FAULTS
 
@@ -141,7 +142,7 @@ def _known(opening: RecordOpening, serial: str) -> DeviceHistory:
 
 
 def _backwards(opening: RecordOpening) -> Iterator[list[Record]]:
-    """The records of each segment, the last segment first."""
+    """The records of each segment, the newest segment first."""
     if opening.segment is None:
         return
     yield opening.records
@@ -156,36 +157,35 @@ def _records(record: Path, number: int) -> list[Record]:
 
 
 def _hidden(opening: RecordOpening, commitment: str) -> FaceDownCard:
-    """The last record of the shoe that told this card."""
+    """Find the shoe's last record of this card."""
     wanted = commitment.encode()
     wrong = 0
     for records in _backwards(opening):
         for record in reversed(records):
-            wrong += _says_another(record)
+            wrong += _names_wrong_card(record)
             if record.kind != "decision" or record.cursor is None:
                 continue
-            if wanted in bytes(record.data) and _told(record) == commitment:
+            if wanted in bytes(record.data) and _commitment(record) == commitment:
                 return FaceDownCard(commitment, record.cursor, record.seq, wrong)
     return FaceDownCard(commitment, None)
 
 
-def _says_another(record: Record) -> bool:
-    """Of the card that lies beside the shoe, of which there is one at a time."""
+def _names_wrong_card(record: Record) -> bool:
+    """Whether a wrong card was named for the card beside the shoe, of which there is only one."""
     if record.kind != "fault":
         return False
     data: Any = msgspec.json.decode(record.data)
     return bool(data.get("what") == ANOTHER_CARD)
 
 
-def _told(record: Record) -> str:
-    """The commitment of the card that came face down."""
+def _commitment(record: Record) -> str:
+    """The commitment of a card that came face down; else empty."""
     event = decode_event(record.data).event
     return event.commitment if isinstance(event, events.HoleDealt | events.ErrorCardDrawn) else ""
 
 
 def _recall(opening: RecordOpening) -> TableMemory:
-    """From the batch before the shoe's last one on, for batches take turns; or from where other
-    decks came."""
+    """Rebuild the memory from the last two batches, since batches alternate."""
     found: list[Record] = []
     loadings = 0
     for records in _backwards(opening):
@@ -197,7 +197,7 @@ def _recall(opening: RecordOpening) -> TableMemory:
 
 
 def _loads(record: Record) -> bool:
-    """Of another batch than was in play."""
+    """Whether a new batch was loaded."""
     if record.kind != "device":
         return False
     data: Any = msgspec.json.decode(record.data)

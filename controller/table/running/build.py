@@ -1,8 +1,8 @@
-"""A table file made into what a running table is put together from: keys loaded, devices looked up.
+"""Builds the parts of a running table from its configuration: loads keys, looks up devices.
 
     async with RunningTable(parts_of(load_table("tables/mega-1.toml"))) as table: ...
 
-Whatever is wrong is the user's to mend, and is told with the place in the file that names it.
+Every problem is a UsageProblem that names the place in the table file.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _BETS: Final[tuple[Bet, ...]] = ("main", "diamond", "buster", "toke_main", "toke
 
 
 def parts_of(config: TableConfig) -> TableParts:
-    """UsageProblem."""
+    """Build the parts. Raises UsageProblem."""
     file, equipment = config.file, config.equipment
-    devices = _there(equipment.devices, f"{file}: devices", "[devices] and a [devices.shoe]")
-    record = _there(equipment.record, f"{file}: record", '[record] with directory = "..."')
-    place = _there(equipment.keys, f"{file}: keys", '[keys] with directory = "..."')
-    with _mistakes():
+    devices = _required(equipment.devices, f"{file}: devices", "[devices] and a [devices.shoe]")
+    record = _required(equipment.record, f"{file}: record", '[record] with directory = "..."')
+    place = _required(equipment.keys, f"{file}: keys", '[keys] with directory = "..."')
+    with _as_usage_problem():
         keys = load_keys(place)
         store = KeyStore(place)
         store.standing_own()
@@ -57,8 +57,8 @@ def parts_of(config: TableConfig) -> TableParts:
         config.name,
         config,
         game_of_table(config),
-        house_of(devices),
-        tuple(_fitted(devices, store, file)),
+        settings_of(devices),
+        tuple(_device_configs(devices, store, file)),
         keys,
         store.standing_own,
         record.directory,
@@ -68,7 +68,7 @@ def parts_of(config: TableConfig) -> TableParts:
 
 
 def load_keys(place: Path) -> RecorderKeys:
-    """The keys of the record, tried out as far as nothing shows. KeyProblem."""
+    """Load the keys of the record, and test that cards can be sealed. Raises KeyProblem."""
     keys = RecorderKeys(
         load_table_private(place), load_hole_key(place), load_surveillance_public(place)
     )
@@ -76,8 +76,8 @@ def load_keys(place: Path) -> RecorderKeys:
     return keys
 
 
-def house_of(devices: DevicePlaces) -> DeviceSettings:
-    """What the table's configuration says of its devices."""
+def settings_of(devices: DevicePlaces) -> DeviceSettings:
+    """The settings of the devices from the configuration."""
     standing = {
         seat: tuple((bet, bets[bet]) for bet in _BETS if bet in bets)
         for seat, bets in devices.standing.items()
@@ -86,14 +86,14 @@ def house_of(devices: DevicePlaces) -> DeviceSettings:
     return DeviceSettings(batch.min_confidence, MappingProxyType(standing), batch.backs)
 
 
-def _there(part: _T | None, where: str, allowed: str) -> _T:
+def _required(part: _T | None, where: str, allowed: str) -> _T:
     if part is None:
         raise UsageProblem(where, "is missing: the table cannot be served without it", allowed)
     return part
 
 
 def _check_seats(config: TableConfig, devices: DevicePlaces) -> None:
-    """Where nobody else enters decisions, each seat has its buttons."""
+    """Raises UsageProblem if decisions are made by buttons only and a seat has none."""
     if config.sheet.options.decisions.by != "buttons":
         return
     fitted = {seat for station in devices.stations for seat in station.seats}
@@ -104,7 +104,7 @@ def _check_seats(config: TableConfig, devices: DevicePlaces) -> None:
         raise UsageProblem(where, what, "a station for each seat")
 
 
-def _fitted(devices: DevicePlaces, store: KeyStore, file: str) -> Iterator[DeviceConfig]:
+def _device_configs(devices: DevicePlaces, store: KeyStore, file: str) -> Iterator[DeviceConfig]:
     yield _device(devices.shoe, DeviceClass.SHOE, store, f"{file}: devices.shoe")
     if devices.shuffler is not None:
         where = f"{file}: devices.shuffler"
@@ -115,7 +115,7 @@ def _fitted(devices: DevicePlaces, store: KeyStore, file: str) -> Iterator[Devic
 
 
 def _device(place: DevicePlace, kind: DeviceClass, store: KeyStore, where: str) -> DeviceConfig:
-    with _mistakes():
+    with _as_usage_problem():
         paired = store.find(place.serial)
     if paired is None:
         what = f"{place.serial} is not paired with this host"
@@ -137,7 +137,7 @@ def _address(port: str, where: str) -> Address | None:
 
 
 def _try_sealing(place: Path, public: X25519PublicKey) -> None:
-    """That cards can be sealed to this key is found out before there is one."""
+    """Seal a test message, so that an unusable key is found at the start."""
     try:
         seal(public, bytes(COMMITMENT_SIZE), CardOpening(bytes(32), bytes(_BODY)))
     except WrongKey as problem:
@@ -146,8 +146,8 @@ def _try_sealing(place: Path, public: X25519PublicKey) -> None:
 
 
 @contextmanager
-def _mistakes() -> Iterator[None]:
-    """A problem of keys as the user's mistake that it is."""
+def _as_usage_problem() -> Iterator[None]:
+    """Converts KeyProblem to UsageProblem."""
     try:
         yield
     except KeyProblem as problem:

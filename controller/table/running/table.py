@@ -168,7 +168,7 @@ class RunningTable:
         starting = self.fittings.starting
         if starting is None or self.table.state.step is not Step.SHUFFLING:
             return ""
-        return starting.stands(shuffling=self.table.now.recall.shuffling)
+        return starting.stands(shuffling=self.table.now.memory.shuffling)
 
     @property
     def by_hand(self) -> bool:

@@ -175,7 +175,7 @@ def test_what_people_have_read_is_counted_not_what_the_shoe_took_it_for(
             await entered(t, "9d")
             await t.to_end()
             assert t.nets() == {1: 1000, 2: 0}
-            faces = t.table.table.now.recall.faces
+            faces = t.table.table.now.memory.faces
             assert (8, card_of("9d")) in [(face.pos, face.card) for face in faces]
             await shuffled(t)
             assert counted(t) == [of(8, 7)]
@@ -210,9 +210,9 @@ def test_the_count_goes_on_over_a_start_of_the_controller(tmp_path: Path) -> Non
             async with telling(made, at.cards, at.wagers, at.plan) as t:
                 await t.to_card(1)
                 await t.draws(read="unreadable")
-                known = t.table.table.now.recall
+                known = t.table.table.now.memory
             async with telling(made, at.cards, at.wagers, {}) as t:
-                assert t.table.table.now.recall == known
+                assert t.table.table.now.memory == known
                 await until(lambda: t.at(Step.FELT), 20)
                 await t.does("FeltConfirmed")
                 await entered(t, "9d")

@@ -14,7 +14,7 @@ from controller.procedure.model.state import State
 from controller.table.devices.outputs import LAMPS, REARM, RETRY, Outlets
 from controller.table.devices.shuffle_start import NONE_RUNS, Starting
 from controller.table.memory import ButtonTokens, TableDisplay
-from controller.table.memory.button_tokens import SeatButtons
+from controller.table.memory.display import SeatButtons
 from drivers.devices import CommandRefused, CommandUnanswered, InDoubt, NotReady, ResultMissing
 from drivers.devices import State as LinkState
 from drivers.devices.station import Wish

@@ -106,10 +106,10 @@ def test_whatever_a_device_tells_is_taken_and_recorded() -> None:
     for s in states():
         listens = ear()
         table = taking(listens)
-        stands = table.begins(TableSnapshot(s))
+        stands = table.with_buttons(TableSnapshot(s))
         for device, told in everything():
             found = device_input(listens, stands, told, source(device))
-            taken = table.take(stands, found, source(device).cursor)
+            taken = table.apply_input(stands, found, source(device).cursor)
             assert taken.entries, told
             cursors = [one.cursor for one in taken.entries if one.cursor is not None]
             assert cursors == [source(device).cursor]
@@ -165,10 +165,10 @@ def test_a_card_that_is_not_sure_is_entered_by_people(
 
 def test_a_foreign_back_is_suspect_after_the_card_is_on_its_place() -> None:
     s = a_place_face_up()
-    own = heard(s, card(30, back=2), recall=TableMemory(back=2))
-    other = heard(s, card(30, back=3), recall=TableMemory(back=2))
+    own = heard(s, card(30, back=2), memory=TableMemory(back=2))
+    other = heard(s, card(30, back=3), memory=TableMemory(back=2))
     known = heard(
-        s, card(30, back=3), recall=TableMemory(back=2, alarmed=frozenset({"foreign_back"}))
+        s, card(30, back=3), memory=TableMemory(back=2, alarmed=frozenset({"foreign_back"}))
     )
     assert kinds(own) == [e.CardDrawn]
     assert kinds(other) == [e.CardDrawn, e.DeckSuspect]
@@ -186,10 +186,10 @@ def test_batches_of_two_backs_alternate() -> None:
 
 def test_a_card_found_face_up_is_pulled_out_and_not_used() -> None:
     s = a_place_face_up()
-    found = heard(s, card(30), recall=TableMemory(discarding=1))
+    found = heard(s, card(30), memory=TableMemory(discarding=1))
     assert found.events == ()
     assert found.notes[0].data == {"what": "ShoeCardRead", "shoe": 7, "pos": 21, "discarded": True}
-    assert TableMemory(discarding=1).told(found.notes[0].data).discarding == 0
+    assert TableMemory(discarding=1).after_note(found.notes[0].data).discarding == 0
 
 
 # --- the shoe ---------------------------------------------------------------------------------
@@ -212,9 +212,9 @@ def test_batches_take_turns_with_each_shuffle_of_all_cards(step: Step) -> None:
     and comes after the same batch."""
     known = TableMemory(loading=7, back=2, former=1)
     for s in at(step):
-        found = heard(s, shoe.ShoeLoaded(origin(), 8, 2, 104, 0), recall=known)
+        found = heard(s, shoe.ShoeLoaded(origin(), 8, 2, 104, 0), memory=known)
         again = stopped_at(s) not in (Step.CLOSED, *BEFORE)
-        after = known.told(found.notes[0].data)
+        after = known.after_note(found.notes[0].data)
         assert (after.loading, after.again) == (8, again)
         assert (after.back, after.former) == ((2, 1) if again else (0, 2))
         assert after.foreign(1, (1, 2)) == again
@@ -309,11 +309,11 @@ def test_a_late_count_of_discards_is_held_against_those_that_were_loaded() -> No
             shuffler.CountWrong(origin(), 104, count),
             shuffler.ShuffleDone(origin(), 1, count, 104 - count, 0, True),
         ):
-            events = heard(s, told, recall=again).events
+            events = heard(s, told, memory=again).events
             assert events == ((e.DeckSuspect(SHUFFLER, why),) if why else ())  # type: ignore[arg-type]
     unknown = TableMemory(again=True)  # loaded by a shoe that does not count
-    assert heard(s, SHORT, recall=unknown).events == ()
-    assert heard(at(Step.LOADING)[0], SHORT, recall=again).events != ()  # all cards, once more
+    assert heard(s, SHORT, memory=unknown).events == ()
+    assert heard(at(Step.LOADING)[0], SHORT, memory=again).events != ()  # all cards, once more
 
 
 def test_a_shuffle_whose_random_numbers_failed_is_none() -> None:
@@ -325,8 +325,8 @@ def test_a_shuffle_whose_random_numbers_failed_is_none() -> None:
 def test_a_door_is_in_the_way_of_a_shuffle_that_has_begun() -> None:
     s, opened = at(Step.SHUFFLING)[0], shuffler.DoorMoved(origin(), True)
     assert heard(s, opened).wrong == ()  # the cards are being put in
-    assert heard(s, opened, recall=TableMemory(shuffling=True)).wrong[0].cause == "door"
-    assert heard(at(Step.TURN)[0], opened, recall=TableMemory(shuffling=True)).wrong == ()
+    assert heard(s, opened, memory=TableMemory(shuffling=True)).wrong[0].cause == "door"
+    assert heard(at(Step.TURN)[0], opened, memory=TableMemory(shuffling=True)).wrong == ()
     assert heard(s, shuffler.DoorMoved(origin(), False)).right[0].cause == "door"
 
 
@@ -368,18 +368,18 @@ def test_tampering_is_over_source_by_source() -> None:
     stands = TableSnapshot(a_place_face_up())
     for where in (TamperSource.CASE, TamperSource.SEAL):
         told = Tampered(origin(), where, True)
-        stands = table.take(
-            stands, device_input(table.ear, stands, told, source()), source().cursor
+        stands = table.apply_input(
+            stands, device_input(table.context, stands, told, source()), source().cursor
         ).now
     assert stands.state.step is Step.DEVICE
     told = Tampered(origin(), TamperSource.CASE, False)
-    stands = table.take(
-        stands, device_input(table.ear, stands, told, source()), source().cursor
+    stands = table.apply_input(
+        stands, device_input(table.context, stands, told, source()), source().cursor
     ).now
     assert stands.state.step is Step.DEVICE
     told = Tampered(origin(), TamperSource.SEAL, False)
-    stands = table.take(
-        stands, device_input(table.ear, stands, told, source()), source().cursor
+    stands = table.apply_input(
+        stands, device_input(table.context, stands, told, source()), source().cursor
     ).now
     assert stands.state.step is Step.FELT
 

@@ -63,7 +63,7 @@ def told(
 ) -> tuple[TableInput, AppliedInput]:
     stands = TableSnapshot(s)
     heard = device_input(listens, stands, card(number, **fields), source())
-    return heard, taking(listens).take(stands, heard, source().cursor)
+    return heard, taking(listens).apply_input(stands, heard, source().cursor)
 
 
 def shows(heard: TableInput, taken: AppliedInput) -> list[bytes]:
@@ -104,7 +104,7 @@ def test_whatever_is_odd_about_it(number: Card, fields: dict[str, object], place
 def test_a_card_that_is_pulled_out_shows_nothing_either() -> None:
     """Whoever said that it lies face up may have been wrong."""
     s = PLACES["hole at dealing"]
-    stands = TableSnapshot(s, recall=TableMemory(discarding=1))
+    stands = TableSnapshot(s, memory=TableMemory(discarding=1))
     heard = [device_input(ear(), stands, card(number), source()) for number in DECK]
     assert len({repr(one) for one in heard}) == 1
 
@@ -129,7 +129,7 @@ def steps_with_a_hole() -> list[State]:
 
 def done(listens: IntakeContext, s: State, name: str, actor: object = DEALER) -> AppliedInput:
     make = read_act({"type": name}, actor, listens)  # type: ignore[arg-type]
-    return taking(listens).take(TableSnapshot(s), make(TableSnapshot(s)))
+    return taking(listens).apply_input(TableSnapshot(s), make(TableSnapshot(s)))
 
 
 @pytest.mark.parametrize("actor", [DEALER, FLOOR], ids=["dealer", "floor"])

@@ -133,7 +133,7 @@ async def test_cards_that_were_misread_without_a_doubt(t: Told, way: Way) -> Non
     t.shows("Seat 1 - hard 20 - hit or stand")
     await t.to_end()
     assert t.nets() == WON
-    faces = [face.card for face in t.table.table.now.recall.faces]
+    faces = [face.card for face in t.table.table.now.memory.faces]
     assert faces == [card_of(name) for name in ("9c", "8c", "8s", "2h", "Kc", "9d", "Td")]
 
 

@@ -251,10 +251,10 @@ async def test_the_shoe_runs_out_in_a_round(t: Told, way: Way) -> None:
         await t.robot.refill(t.prompt)
         await until(lambda: not t.at(Step.REFILL))
     await t.to(lambda s: s.step is Step.SHUFFLE_NEEDED)
-    assert t.table.table.now.recall.back == 1
+    assert t.table.table.now.memory.back == 1
     assert "DeckSuspect" not in t.names()
     await t.to_step(Step.DEALING)
-    assert (t.table.table.now.recall.back, t.table.table.now.recall.former) == (2, 1)
+    assert (t.table.table.now.memory.back, t.table.table.now.memory.former) == (2, 1)
     assert "DeckSuspect" not in t.names()
     await t.to(lambda s: s.step is Step.SHUFFLE_NEEDED)
     if way is Way.VOID:

@@ -185,7 +185,7 @@ async def a_short_shuffle(t: Told) -> Plugged:
     shuffler.hand(ShufflePace(shuffle_ms=2000))
     shuffler.hand(Put(decks=6, remove=("Ac",)))
     await t.does("ShuffleStarted")
-    await until(lambda: t.table.table.now.recall.shuffling)
+    await until(lambda: t.table.table.now.memory.shuffling)
     return shuffler
 
 

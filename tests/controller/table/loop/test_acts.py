@@ -39,7 +39,7 @@ def taken(
     sent: dict[str, Any], s: State, listens: IntakeContext, actor: Actor = DEALER
 ) -> AppliedInput:
     make = read_act(sent, actor, listens)
-    return taking(listens).take(TableSnapshot(s), make(TableSnapshot(s)))
+    return taking(listens).apply_input(TableSnapshot(s), make(TableSnapshot(s)))
 
 
 def at(step: Step) -> State:
@@ -127,7 +127,7 @@ def test_whatever_is_sent_is_answered_and_can_be_recorded(
     except (BadAct, LookupError):
         return
     try:
-        found = taking(listens).take(TableSnapshot(at_state), made)
+        found = taking(listens).apply_input(TableSnapshot(at_state), made)
     except (LookupError, ArithmeticError, ValueError):
         return  # the table tells whoever asked that it cannot be
     for one in found.entries:
@@ -188,7 +188,7 @@ def test_a_foreign_back_of_the_hole_card_is_suspect_once_it_lies_face_up() -> No
     found = taken({"type": "RevealHole"}, s, listens)
     assert [type(one.event) for one in found.answered] == [events.HoleRevealed, events.DeckSuspect]
     assert found.now.state.step is Step.HELD
-    assert "foreign_back" in found.now.recall.alarmed
+    assert "foreign_back" in found.now.memory.alarmed
 
 
 def test_a_foreign_back_of_an_unsure_card_is_suspect_at_once() -> None:
@@ -343,12 +343,12 @@ def with_shuffler() -> IntakeContext:
 @pytest.mark.parametrize("actor", [DEALER, FLOOR], ids=lambda actor: actor.role)
 def test_nobody_passes_over_the_count_of_the_shuffler(actor: Actor) -> None:
     act = read_act(SHUFFLED, actor, with_shuffler())
-    for recall in (TableMemory(), TableMemory(shuffling=True)):
+    for memory in (TableMemory(), TableMemory(shuffling=True)):
         with pytest.raises(BadAct, match="the shuffler counts the cards and says when") as caught:
-            act(TableSnapshot(at(Step.SHUFFLING), recall=recall))
+            act(TableSnapshot(at(Step.SHUFFLING), memory=memory))
         assert isinstance(caught.value, InputRejected)  # so it stands in the record
     bare = read_act(SHUFFLED, actor, ear())(
-        TableSnapshot(at(Step.SHUFFLING), recall=TableMemory(shuffling=True))
+        TableSnapshot(at(Step.SHUFFLING), memory=TableMemory(shuffling=True))
     )
     assert bare.events == (events.ShuffleDone(actor),)
 
@@ -358,17 +358,17 @@ def test_people_shuffle_where_two_of_them_have_taken_the_shuffler_as_it_is() -> 
     lost = NO_FAULTS.after((JAMMED,), ())
     stands = TableSnapshot(at(Step.SHUFFLING), lost.accept("shuffler"), TableMemory(shuffling=True))
     assert act(stands).events == (events.ShuffleDone(DEALER),)
-    over = replace(stands, troubles=stands.troubles.after((), (JAMMED,)))
-    for troubles in (over.troubles, lost, devices_away([("shuffler", "SF-1")])):
+    over = replace(stands, faults=stands.faults.after((), (JAMMED,)))
+    for faults in (over.faults, lost, devices_away([("shuffler", "SF-1")])):
         with pytest.raises(BadAct):
-            act(replace(stands, troubles=troubles))
+            act(replace(stands, faults=faults))
 
 
 def test_people_shuffle_the_discards_unless_the_shuffler_does() -> None:
     act = read_act(SHUFFLED, DEALER, with_shuffler())
     assert act(TableSnapshot(at(Step.REFILL))).events == (events.ShuffleDone(DEALER),)
     with pytest.raises(BadAct, match="the shuffler counts"):
-        act(TableSnapshot(at(Step.REFILL), recall=TableMemory(shuffling=True)))
+        act(TableSnapshot(at(Step.REFILL), memory=TableMemory(shuffling=True)))
 
 
 def test_where_nothing_is_shuffled_the_procedure_says_so() -> None:

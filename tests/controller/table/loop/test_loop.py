@@ -244,7 +244,7 @@ def test_so_many_wait_and_no_more() -> None:
                 await made.table.act(opens)
             made.table.later(NOTE)  # dropped, and nobody waits
             # A device is never turned away for people's sake.
-            told = asyncio.create_task(made.table.heard(card(3), source()))
+            told = asyncio.create_task(made.table.device_event(card(3), source()))
             made.slow = 0.001
             await asyncio.gather(first, *waiting, told)
             assert made.kinds.count("note") == MAX_WAITING + 1
@@ -275,7 +275,7 @@ def test_who_waits_when_it_is_cancelled_is_told() -> None:
         task = asyncio.create_task(made.table.run())
         settled: list[bool] = []
         acts = [asyncio.create_task(made.table.act(opens)) for _ in range(2)]
-        told = asyncio.create_task(made.table.heard(card(3), source(), settled.append))
+        told = asyncio.create_task(made.table.device_event(card(3), source(), settled.append))
         await until(lambda: bool(made.log))
         await stopped(task)
         for act in (*acts, told):
@@ -298,11 +298,11 @@ def test_a_record_that_says_no() -> None:
             made.problem = ROOMLESS
             settled: list[bool] = []
             with pytest.raises(TableStopped, match="no room"):
-                await made.table.heard(card(3), source(), settled.append)
+                await made.table.device_event(card(3), source(), settled.append)
             assert settled == [False]
             assert made.table.now == before
             assert made.log == [("append", 2), ("shown", Step.TURN, True)]
-            assert made.table.may_go_on
+            assert made.table.can_resume
             with pytest.raises(TableStopped):
                 await made.table.act(opens)
             with pytest.raises(TableStopped):
@@ -326,7 +326,7 @@ def test_a_record_that_has_failed_takes_nothing_more() -> None:
             made.problem = FAILED
             with pytest.raises(TableStopped, match="nothing is recorded any more"):
                 await made.table.act(opens)
-            assert not made.table.may_go_on
+            assert not made.table.can_resume
             assert made.table.shown.stopped == str(FAILED)
 
     simulate(main())
@@ -373,7 +373,7 @@ def test_what_a_device_told_and_cannot_be_taken_stops_the_table() -> None:
             with pytest.raises(ValueError, match="what is that"):
                 await made.table._put(item)
             assert made.table.stopped is not None
-            assert not made.table.may_go_on
+            assert not made.table.can_resume
             assert made.kinds == ["fault"]
 
     simulate(main())

@@ -23,7 +23,7 @@ def test_nobody_does_anything_before_the_first_word() -> None:
                 await made.table.act(opens)
             await made.table.record(NOTE)
             # What had happened before is heard, at the step at which it happened.
-            await made.table.heard(card(3), source())
+            await made.table.device_event(card(3), source())
             assert made.table.shown.stopped == "started"
             await made.table.first(TableInput((e.ControllerRestarted(CONTROLLER),)))
             assert made.table.shown.stopped == ""

@@ -80,9 +80,9 @@ def test_how_the_cards_lie_is_known_whatever_happened(happened: list[Any]) -> No
     known = EMPTY_MEMORY
     for what in happened:
         if what == "misread":
-            known = known.decided(events.CardMisread(DEALER), ())
+            known = known.after_event(events.CardMisread(DEALER), ())
         elif what == "confirmed":
-            known = replace(known, entered=7).decided(events.CardConfirmed(DEALER), ())
+            known = replace(known, entered=7).after_event(events.CardConfirmed(DEALER), ())
         else:
-            known = known.told(what)
-        assert known.lying == sequence_of((face.pos, face.card) for face in known.faces)
+            known = known.after_note(what)
+        assert known.sequence == sequence_of((face.pos, face.card) for face in known.faces)

@@ -1,4 +1,4 @@
-"""What the table knows beside the procedure's state: troubles, what it recalls, buttons, the
+"""What the table knows beside the procedure's state: faults, what it recalls, buttons, the
 inventory of a shoe that is closed."""
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from controller.table.memory import (
     memory_from,
     next_report,
 )
-from controller.table.memory.button_tokens import TOKEN_COUNT
 from controller.table.memory.device_faults import DEVICES
+from controller.table.memory.display import MAX_TOKEN
 from controller.table.memory.inventory import Inventory
 from drivers.devices import shoe
 from firmware_protocol.messages.enums import ButtonMask, CardFlags, WhichButton
@@ -69,7 +69,7 @@ def at(step: Step) -> State:
     return next(s for s in states() if s.step is step and not s.lost and len(s.holds) < 2)
 
 
-# --- troubles ---------------------------------------------------------------------------------
+# --- faults ---------------------------------------------------------------------------------
 
 
 def test_a_device_is_back_when_nothing_is_wrong_with_it_any_more() -> None:
@@ -101,15 +101,15 @@ def test_what_two_people_accept_is_not_told_again_until_it_comes_anew() -> None:
 def test_people_take_a_device_as_it_is_at_the_table() -> None:
     listens = ear()
     table = taking(listens)
-    lost = table.take(TableSnapshot(at(Step.TURN)), TableInput(wrong=(LINK,))).now
+    lost = table.apply_input(TableSnapshot(at(Step.TURN)), TableInput(wrong=(LINK,))).now
     assert lost.state.step is Step.DEVICE
     accepts = e.CountersAccepted(FLOOR, SECOND)
-    taken = table.take(lost, TableInput((accepts,)))
+    taken = table.apply_input(lost, TableInput((accepts,)))
     assert isinstance(taken.answered[0].answer, Decision)
     assert taken.now.state.step is Step.FELT
     assert taken.now.state.lost == ()
-    assert taken.now.troubles.any_of("shoe")
-    felt = table.take(taken.now, TableInput((e.FeltConfirmed(DEALER),)))
+    assert taken.now.faults.any_of("shoe")
+    felt = table.apply_input(taken.now, TableInput((e.FeltConfirmed(DEALER),)))
     assert felt.now.state.step is Step.TURN  # where the floor can void the round, say
 
 
@@ -119,8 +119,8 @@ def test_whatever_is_lost_and_back_is_taken_at_every_step(step: Step) -> None:
         for device in DEVICES:
             one = DeviceFault(device, "X-1", "link", "", "gone")
             table = taking(ear())
-            lost = table.take(TableSnapshot(s), TableInput(wrong=(one,)))
-            back = table.take(lost.now, TableInput(right=(one,)))
+            lost = table.apply_input(TableSnapshot(s), TableInput(wrong=(one,)))
+            back = table.apply_input(lost.now, TableInput(right=(one,)))
             for found in (*lost.answered, *back.answered):
                 assert isinstance(found.answer, Decision)
             assert device in lost.now.state.lost
@@ -163,22 +163,20 @@ def test_a_decision_is_armed_for_the_hand_in_turn_only() -> None:
 
 
 def test_a_token_stands_for_one_question() -> None:
-    first = assign_tokens(
-        ButtonTokens(10), at(Step.TURN), SEATS, lambda seat: buttons(at(Step.TURN), seat)
-    )
-    same = assign_tokens(first, at(Step.TURN), SEATS, lambda seat: buttons(at(Step.TURN), seat))
-    assert same is first
-    nobody = assign_tokens(first, at(Step.REVEAL), (), lambda seat: ButtonMask(0))
+    masks = [(seat, buttons(at(Step.TURN), seat)) for seat in SEATS]
+    first = assign_tokens(ButtonTokens(10), at(Step.TURN), masks)
+    assert assign_tokens(first, at(Step.TURN), masks) is first
+    nobody = assign_tokens(first, at(Step.REVEAL), ())
     assert nobody.seats == ()
-    again = assign_tokens(nobody, at(Step.TURN), SEATS, lambda seat: buttons(at(Step.TURN), seat))
+    again = assign_tokens(nobody, at(Step.TURN), masks)
     tokens = {arm.token for arm in first.seats}
     assert tokens.isdisjoint({arm.token for arm in again.seats})
-    assert all(0 < token <= TOKEN_COUNT for token in tokens)
+    assert all(0 < token <= MAX_TOKEN for token in tokens)
 
 
 @given(st.integers(0, 10**12))
 def test_tokens_of_many_questions_differ(last: int) -> None:
-    tokens = [(last + step) % TOKEN_COUNT + 1 for step in range(3)]
+    tokens = [(last + step) % MAX_TOKEN + 1 for step in range(3)]
     assert len(set(tokens)) == 3
     assert 0 not in tokens
 
@@ -187,10 +185,10 @@ def test_another_seat_s_wager_does_not_make_a_press_too_late() -> None:
     s = next(s for s in states() if s.step is Step.WAGERING and not s.seats and s.spare is None)
     listens = ear(standing=STANDING)
     table = taking(listens)
-    stands = table.begins(TableSnapshot(s))
+    stands = table.with_buttons(TableSnapshot(s))
     mine = stands.arms.of(2)
     assert mine is not None
-    after = table.take(stands, TableInput((e.WagerPlaced(DEALER, 1, "main", 100),))).now
+    after = table.apply_input(stands, TableInput((e.WagerPlaced(DEALER, 1, "main", 100),))).now
     arm = after.arms.of(2)
     assert arm is not None
     assert arm.token == mine.token
@@ -205,7 +203,7 @@ def test_a_press_counts_once_for_its_question() -> None:
     seat = s.hands[s.turn].seat
     listens = ear()
     table = taking(listens, SEATS)
-    stands = table.begins(TableSnapshot(s))
+    stands = table.with_buttons(TableSnapshot(s))
     arm = stands.arms.of(seat)
     assert arm is not None
 
@@ -213,7 +211,7 @@ def test_a_press_counts_once_for_its_question() -> None:
         known: TableSnapshot, button: WhichButton, token: int, **more: Any
     ) -> tuple[TableInput, TableSnapshot]:
         heard = device_input(listens, known, press(seat, button, token, **more), source("station"))
-        return heard, table.take(known, heard, source("station").cursor).now
+        return heard, table.apply_input(known, heard, source("station").cursor).now
 
     heard, after = pressed(stands, WhichButton.HIT, arm.token)
     assert [type(event) for event in heard.events] == [e.Hit]
@@ -239,42 +237,42 @@ def seen(pos: int, number: int, back: int = 1) -> dict[str, Any]:
 
 
 def test_cards_that_were_seen_and_those_that_were_not() -> None:
-    known = EMPTY_MEMORY.told({"what": "ShoeLoaded", "shoe": 4, "count": 104})
-    known = known.told({"what": "ShoeCardRead", "shoe": 4, "pos": 1})
-    known = known.told(seen(2, 17)).told(seen(3, 18))
-    known = known.told({"what": "CutCardCame", "pos": 4})
+    known = EMPTY_MEMORY.after_note({"what": "ShoeLoaded", "shoe": 4, "count": 104})
+    known = known.after_note({"what": "ShoeCardRead", "shoe": 4, "pos": 1})
+    known = known.after_note(seen(2, 17)).after_note(seen(3, 18))
+    known = known.after_note({"what": "CutCardCame", "pos": 4})
     assert (known.loading, known.count, known.last, known.cut, known.back) == (4, 104, 4, True, 1)
     assert known.faces == (SeenCard(2, 17, 1), SeenCard(3, 18, 1))
-    back = known.told({"what": "CardRetracted", "pos": 3})
+    back = known.after_note({"what": "CardRetracted", "pos": 3})
     assert (back.faces, back.last) == ((SeenCard(2, 17, 1),), 2)
-    fresh = known.told({"what": "ShoeLoaded", "shoe": 5, "count": 104})
+    fresh = known.after_note({"what": "ShoeLoaded", "shoe": 5, "count": 104})
     assert fresh == TableMemory(loading=5, count=104, former=1)
 
 
 def test_what_people_know_is_not_told_again() -> None:
     event = e.DeckSuspect(Actor("device", "shoe"), "foreign_back")
     told = (Told("floor", "deck_suspect"),)
-    assert EMPTY_MEMORY.decided(event, told).alarmed == {"foreign_back"}
+    assert EMPTY_MEMORY.after_event(event, told).alarmed == {"foreign_back"}
     twin = TableMemory(twin=True)
-    assert twin.decided(event, told).twin
+    assert twin.after_event(event, told).twin
     drawn = e.CardDrawn(Actor("device", "shoe"), 3)
-    assert not twin.decided(drawn, told).twin  # the procedure has found the duplicate itself
+    assert not twin.after_event(drawn, told).twin  # the procedure has found the duplicate itself
 
 
 def test_new_decks_begin_anew() -> None:
     known = TableMemory(
         loading=3, back=1, former=2, faces=(SeenCard(1, 2, 1),), alarmed=frozenset({"long"})
     )
-    assert known.decided(e.DecksChanged(FLOOR, SECOND), ()) == TableMemory(loading=3)
-    out = known.decided(e.FloorCalled(FLOOR), (DecksOut(),))
+    assert known.after_event(e.DecksChanged(FLOOR, SECOND), ()) == TableMemory(loading=3)
+    out = known.after_event(e.FloorCalled(FLOOR), (DecksOut(),))
     assert (out.back, out.former) == (0, 0)
 
 
 def test_a_card_found_face_up_is_waited_for() -> None:
     found = e.FaceUpCardFound(FLOOR, 3)
-    known = EMPTY_MEMORY.decided(found, (Discarded(3),))
+    known = EMPTY_MEMORY.after_event(found, (Discarded(3),))
     assert known.discarding == 1
-    assert known.decided(e.ShuffleStarted(DEALER), ()).discarding == 0
+    assert known.after_event(e.ShuffleStarted(DEALER), ()).discarding == 0
 
 
 def test_it_is_made_anew_from_the_record() -> None:
@@ -285,11 +283,13 @@ def test_it_is_made_anew_from_the_record() -> None:
     stands, entries = TableSnapshot(s), list[RecordEntry]()
     for number, pos in ((3, 11), (16, 12), (40, 13)):
         told = card(number, pos=pos, back=2)
-        taken = table.take(stands, device_input(listens, stands, told, source()), source().cursor)
+        taken = table.apply_input(
+            stands, device_input(listens, stands, told, source()), source().cursor
+        )
         stands, entries = taken.now, [*entries, *taken.entries]
     records = [_as_read(one) for one in entries]
-    assert memory_from(records) == stands.recall
-    assert stands.recall.faces
+    assert memory_from(records) == stands.memory
+    assert stands.memory.faces
 
 
 def _as_read(one: RecordEntry) -> Record:
@@ -338,18 +338,18 @@ def test_it_is_taken_once_and_when_the_shoe_is_closed() -> None:
     table = taking(listens)
     s = at(Step.SHUFFLE_NEEDED)
     s = replace(s, shoe=replace(s.shoe, decks_out=False))
-    stands = TableSnapshot(s, recall=of(3, 3, 3))
-    taken = table.take(stands, TableInput((e.ShuffleStarted(DEALER),)))
+    stands = TableSnapshot(s, memory=of(3, 3, 3))
+    taken = table.apply_input(stands, TableInput((e.ShuffleStarted(DEALER),)))
     assert [one.kind for one in taken.entries] == ["decision", "device", "decision"]
     assert taken.entries[1].data["what"] == "ShoeInventory"
     assert taken.entries[1].data["extra"] == [3]
     assert taken.now.state.step is Step.HELD
-    assert taken.now.recall.closed
-    assert taken.now.recall.alarmed == {"duplicate"}
+    assert taken.now.memory.closed
+    assert taken.now.memory.alarmed == {"duplicate"}
     # Nothing of the kind is reckoned at any other time.
     for one in states():
         for event in (e.Cleared(DEALER), e.FeltConfirmed(DEALER), e.ShuffleCalled(DEALER)):
-            found = table.take(TableSnapshot(one, recall=of(3, 3, 3)), TableInput((event,)))
+            found = table.apply_input(TableSnapshot(one, memory=of(3, 3, 3)), TableInput((event,)))
             counted = any(entry.kind == "device" for entry in found.entries)
             closes = one.step is not Step.CLOSED and found.now.state.step is Step.CLOSED
             assert counted == closes
@@ -358,8 +358,8 @@ def test_it_is_taken_once_and_when_the_shoe_is_closed() -> None:
 def test_closing_the_table_counts_and_holds_nobody() -> None:
     table = taking(ear())
     s = next(s for s in states() if s.step is Step.WAGERING and not s.seats)
-    taken = table.take(
-        TableSnapshot(s, recall=of(3, 3, 3)), TableInput((e.TableClosed(FLOOR, 0, SECOND),))
+    taken = table.apply_input(
+        TableSnapshot(s, memory=of(3, 3, 3)), TableInput((e.TableClosed(FLOOR, 0, SECOND),))
     )
     assert [one.kind for one in taken.entries] == ["decision", "device"]
     assert taken.now.state.step is Step.CLOSED
@@ -369,19 +369,21 @@ def test_order_is_looked_at_as_cards_come() -> None:
     listens = ear()
     table = taking(listens)
     s = next(s for s in states() if s.step is Step.HAND_CARD and s.spare is None and not s.lost)
-    recall = TableMemory(loading=1, last=6, back=1)
+    memory = TableMemory(loading=1, last=6, back=1)
     for pos in range(1, 7):
-        recall = recall.with_face(SeenCard(pos, pos + 12, 1))
-    stands = TableSnapshot(replace(s, seen=0), recall=recall)
+        memory = memory.with_face(SeenCard(pos, pos + 12, 1))
+    stands = TableSnapshot(replace(s, seen=0), memory=memory)
     told = card(7 + 12, pos=7)
-    taken = table.take(stands, device_input(listens, stands, told, source()), source().cursor)
+    taken = table.apply_input(
+        stands, device_input(listens, stands, told, source()), source().cursor
+    )
     events = [one.event for one in taken.answered]
     assert isinstance(events[-1], e.DeckSuspect)
     assert events[-1].why == "factory_order"
-    known = replace(stands, recall=replace(stands.recall, alarmed=frozenset({"factory_order"})))
+    known = replace(stands, memory=replace(stands.memory, alarmed=frozenset({"factory_order"})))
     found = device_input(listens, known, told, source())
     assert [type(event) for event in found.events] == [e.CardDrawn]
-    assert all(one.card + 1 == other.card for one, other in pairwise(recall.faces))
+    assert all(one.card + 1 == other.card for one, other in pairwise(memory.faces))
 
 
 def test_a_reader_s_twin_waits_until_no_card_lies_face_down() -> None:
@@ -390,17 +392,19 @@ def test_a_reader_s_twin_waits_until_no_card_lies_face_down() -> None:
     s = next(s for s in states() if s.step is Step.HAND_CARD and s.hole and s.spare is None)
     stands = TableSnapshot(replace(s, seen=0, lost=()))
     told = card(30, flags=CardFlags.DUPLICATE)
-    taken = table.take(stands, device_input(listens, stands, told, source()), source().cursor)
+    taken = table.apply_input(
+        stands, device_input(listens, stands, told, source()), source().cursor
+    )
     assert [type(one.event) for one in taken.answered] == [e.CardDrawn]
-    assert taken.now.recall.twin
+    assert taken.now.memory.twin
     assert b'flags":0' in b"".join(encode(one.data) for one in taken.entries)
     bare = replace(taken.now, state=replace(taken.now.state, hole="", holds=()))
     assert not face_down(bare.state)
-    told_now = table.take(bare, TableInput())
+    told_now = table.apply_input(bare, TableInput())
     event = told_now.answered[0].event
     assert isinstance(event, e.DeckSuspect)
     assert event.why == "duplicate"
-    assert not told_now.now.recall.twin
+    assert not told_now.now.memory.twin
 
 
 def test_a_cover_that_is_opened_in_play_is_held_with_its_record() -> None:
@@ -408,9 +412,11 @@ def test_a_cover_that_is_opened_in_play_is_held_with_its_record() -> None:
     table = taking(listens)
     stands = TableSnapshot(at(Step.TURN))
     told = shoe.CoverMoved(origin(), True)
-    taken = table.take(stands, device_input(listens, stands, told, source()), source().cursor)
+    taken = table.apply_input(
+        stands, device_input(listens, stands, told, source()), source().cursor
+    )
     assert [one.kind for one in taken.entries] == ["device", "decision"]
     assert taken.entries[0].cursor == source().cursor
     assert taken.entries[1].cursor is None
     assert taken.entries[0].by == RecordActor("device", "shoe")
-    assert now(at(Step.TURN)).troubles == DeviceFaults()
+    assert now(at(Step.TURN)).faults == DeviceFaults()

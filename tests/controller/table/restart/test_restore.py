@@ -351,11 +351,11 @@ def test_what_was_remembered_is_remembered(tmp_path: Path) -> None:
             async with served(made) as one:
                 await one.to(lambda s: s.step is Step.WAGERING and s.round == 2)
                 await one.to_step(Step.TURN)
-                before = one.table.table.now.recall
+                before = one.table.table.now.memory
             assert len(before.faces) > 10
             recovered = found(made)
-            assert recovered.now.recall == before
-            assert recovered.now.troubles.any_of("shoe")  # until it is found
+            assert recovered.now.memory == before
+            assert recovered.now.faults.any_of("shoe")  # until it is found
             assert recovered.now.arms.last > 100
 
     run(main())

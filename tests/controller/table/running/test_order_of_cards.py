@@ -151,7 +151,7 @@ def test_batches_of_two_backs_take_turns(tmp_path: Path) -> None:
         async with opened(tmp_path, BATCHES) as t:
             for back in (1, 2, 1):
                 await a_round(t)
-                assert t.table.table.now.recall.back == back
+                assert t.table.table.now.memory.back == back
                 await shuffled(t)
                 assert t.at(Step.LOADING)
             assert "DeckSuspect" not in t.names()
@@ -190,10 +190,10 @@ def test_the_batch_before_is_known_over_a_start_of_the_controller(tmp_path: Path
                 await a_long_round(t)
                 await shuffled(t)
                 await t.to(lambda s: len(s.seats) == 2)
-                known = t.table.table.now.recall
+                known = t.table.table.now.memory
             assert known.former == 1
             async with telling(made, at.cards, at.wagers, at.plan) as t:
-                assert t.table.table.now.recall == known
+                assert t.table.table.now.memory == known
 
     run(main())
 
@@ -215,11 +215,11 @@ def test_a_batch_that_goes_back_in_is_known_over_a_start_of_the_controller(tmp_p
                 await t.to_step(Step.REFILL)
                 await t.to(lambda s: s.step is not Step.REFILL)
                 await t.to_step(Step.TURN)
-                known = t.table.table.now.recall
+                known = t.table.table.now.memory
                 assert (known.again, known.back, known.former) == (True, 2, 1)
                 assert known.faces
             async with telling(made, at.cards, at.wagers, at.plan) as t:
-                assert t.table.table.now.recall == known
+                assert t.table.table.now.memory == known
                 await t.to_step(Step.SHUFFLE_NEEDED)
                 assert "DeckSuspect" not in t.names()
 

@@ -229,9 +229,9 @@ class Told(Served):
         await self._pulls(Draw(force=True, **draw))
 
     async def _pulls(self, draw: Draw) -> None:
-        known = self.table.table.now.recall.last
+        known = self.table.table.now.memory.last
         self.room.shoe.hand(draw)
-        await until(lambda: self.table.table.now.recall.last > known)
+        await until(lambda: self.table.table.now.memory.last > known)
 
     @property
     def out(self) -> str:

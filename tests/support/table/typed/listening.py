@@ -165,4 +165,4 @@ def _kind(s: State) -> tuple[object, ...]:
 
 def now(s: State, listens: IntakeContext | None = None) -> TableSnapshot:
     """What a table knows that stands there, with its buttons armed."""
-    return taking(listens or ear()).begins(TableSnapshot(s))
+    return taking(listens or ear()).with_buttons(TableSnapshot(s))
