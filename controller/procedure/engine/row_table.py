@@ -5,56 +5,14 @@ from __future__ import annotations
 import typing
 from typing import Final
 
-from controller.procedure.irregularities import (
-    devices,
-    misread,
-    release,
-    rulings,
-    stops,
-    wrong_card,
-)
+from controller.procedure import irregularities, rows
 from controller.procedure.model.events import Event, Go
 from controller.procedure.model.row import Refusal, Row
 from controller.procedure.model.state import PASSING, WAITING, Step
 from controller.procedure.prompts import SHOWS
-from controller.procedure.rows import (
-    actors,
-    deal,
-    dealer,
-    hand,
-    insurance,
-    pay,
-    shoe,
-    table,
-    turn,
-    turn_order,
-    wagers,
-)
-from controller.procedure.rows import check as rows_check
 
-_PARTS: Final = (
-    actors,
-    table,
-    shoe,
-    wagers,
-    deal,
-    insurance,
-    rows_check,
-    turn_order,
-    turn,
-    hand,
-    dealer,
-    pay,
-    wrong_card,
-    misread,
-    stops,
-    devices,
-    rulings,
-    release,
-)
-
-ROWS: Final[tuple[Row, ...]] = tuple(row for part in _PARTS for row in part.ROWS)
-REFUSALS: Final[tuple[Refusal, ...]] = tuple(ref for part in _PARTS for ref in part.REFUSALS)
+ROWS: Final[tuple[Row, ...]] = (*rows.ROWS, *irregularities.ROWS)
+REFUSALS: Final[tuple[Refusal, ...]] = (*rows.REFUSALS, *irregularities.REFUSALS)
 
 
 def _leaves(kind: type[Event]) -> list[type[Event]]:

@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from controller.procedure.model.row import Refusal, Row
+from controller.procedure.rows import (
+    actors,
+    check,
+    deal,
+    dealer,
+    hand,
+    insurance,
+    pay,
+    shoe,
+    table,
+    turn,
+    turn_order,
+    wagers,
+)
 from controller.procedure.rows.deal import mark_naturals
 from controller.procedure.rows.dealer import agrees_with_check, hole_card, hole_is_fresh
 from controller.procedure.rows.insurance import may_take_even_money, most_insurance, seat_asked
@@ -20,6 +37,8 @@ from controller.procedure.rows.wagers import closed_to_this_round
 
 __all__ = [
     "BETWEEN",
+    "REFUSALS",
+    "ROWS",
     "agrees_with_check",
     "another_round",
     "burned",
@@ -40,3 +59,22 @@ __all__ = [
     "shut",
     "whole_shoe",
 ]
+
+_MODULES: Final = (
+    actors,
+    table,
+    shoe,
+    wagers,
+    deal,
+    insurance,
+    check,
+    turn_order,
+    turn,
+    hand,
+    dealer,
+    pay,
+)
+"""In the order in which their rows are tried."""
+
+ROWS: Final[tuple[Row, ...]] = tuple(row for module in _MODULES for row in module.ROWS)
+REFUSALS: Final[tuple[Refusal, ...]] = tuple(ref for module in _MODULES for ref in module.REFUSALS)
