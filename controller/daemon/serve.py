@@ -37,9 +37,10 @@ from controller.daemon.systemd import NO_MANAGER, Notify, status
 from controller.daemon.watchdog import LoopMonitor, Vitals, Watchdog, links_of
 from controller.errors import UsageProblem
 from controller.people import PeopleDesk, PeopleFile
+from controller.procedure.prompts import Texts
 from controller.screens.app import ScreensApp
 from controller.screens.common.server import ListenAddress
-from controller.screens.common.texts import Texts, load
+from controller.screens.common.texts import load
 from controller.table.loop import REAL_ENVIRONMENT, RecordWriter, RequestResult, TableEnvironment
 from controller.table.running import RunningTable, WitnessMonitor, parts_of
 from drivers.keys import KeyProblem

@@ -23,14 +23,13 @@ from starlette.types import ASGIApp
 
 from controller.api.contract.errors import Problem, fault_handler
 from controller.api.http import TableApi
-from controller.procedure.prompts import card_words
+from controller.procedure.prompts import Texts, card_words
 from controller.rules.cards import NAMES
 from controller.screens.common.access import Cookie, message_page, see_other, static_route
 from controller.screens.common.headers import HeaderGuard
 from controller.screens.common.server import ListenAddress, names_of
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.templates import Pages
-from controller.screens.common.texts import Texts
 from controller.screens.console.web import (
     COOKIE,
     Browsers,

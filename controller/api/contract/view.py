@@ -241,6 +241,13 @@ def view_of(named: TableIdentity, stands: ViewInput, utc: int) -> View:
     )
 
 
+def prompt_of(shown: PromptShown) -> Prompt:
+    """The prompt that is shown, as the procedure has it."""
+    fields = asdict(shown)
+    del fields["words"]
+    return Prompt(**fields)
+
+
 def _prompt(prompt: Prompt | None, state: State, money: MoneyFormat) -> PromptShown | None:
     if prompt is None:
         return None

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from controller.procedure.engine.dispatch import Procedure, rows_of
-from controller.procedure.engine.row_table import EVENTS, REFUSALS, RowFault
+from controller.procedure.engine.row_table import (
+    EVENTS,
+    REFUSAL_TEXTS,
+    REFUSALS,
+    RowFault,
+    refusal_name,
+)
 from controller.procedure.engine.state_machine import LiveTable
 
 __all__ = [
     "EVENTS",
     "REFUSALS",
+    "REFUSAL_TEXTS",
     "LiveTable",
     "Procedure",
     "RowFault",
+    "refusal_name",
     "rows_of",
 ]

@@ -15,6 +15,16 @@ ROWS: Final[tuple[Row, ...]] = (*rows.ROWS, *irregularities.ROWS)
 REFUSALS: Final[tuple[Refusal, ...]] = (*rows.REFUSALS, *irregularities.REFUSALS)
 
 
+def refusal_name(code: str) -> str:
+    """The name that refusals of one act share, at whatever step each of them is."""
+    return code.partition("_at_")[0]
+
+
+_WHYS: Final[tuple[Refusal | Row, ...]] = (*REFUSALS, *ROWS)
+REFUSAL_TEXTS: Final = {refusal_name(one.id): one.why for one in _WHYS if one.why}
+"""Why an act is refused, by that name. A text may name {fields}."""
+
+
 def _leaves(kind: type[Event]) -> list[type[Event]]:
     below = kind.__subclasses__()
     if not below:

@@ -1,43 +1,56 @@
-"""What a waiting step shows and the words for it; pure functions of the state."""
+"""What a waiting step shows, and the words of prompts and facts. Pure."""
 
 from __future__ import annotations
 
-from controller.procedure.prompts.prompt import SHOWS, bets_open, is_last_round, payment_prompt
-from controller.procedure.prompts.terms import (
+from controller.procedure.prompts.catalogue import (
     BETS,
     CHOICES,
     DETAILS,
+    TEXTS,
     WHAT,
     WHY,
+    Texts,
+)
+from controller.procedure.prompts.facts import fact
+from controller.procedure.prompts.prompt import SHOWS, bets_open, is_last_round, payment_prompt
+from controller.procedure.prompts.terms import (
     AmountFormat,
     MoneyFormat,
+    PromptTerms,
     card_words,
     counted,
     detail,
+    either,
     irregularity,
     total_words,
     way,
 )
-from controller.procedure.prompts.text import fact, say
+from controller.procedure.prompts.text import parts_of, say, sentence
 
 __all__ = [
     "BETS",
     "CHOICES",
     "DETAILS",
     "SHOWS",
+    "TEXTS",
     "WHAT",
     "WHY",
     "AmountFormat",
     "MoneyFormat",
+    "PromptTerms",
+    "Texts",
     "bets_open",
     "card_words",
     "counted",
     "detail",
+    "either",
     "fact",
     "irregularity",
     "is_last_round",
+    "parts_of",
     "payment_prompt",
     "say",
+    "sentence",
     "total_words",
     "way",
 ]

@@ -1,21 +1,29 @@
-"""The table's own terms: choices, bets, reasons, irregularities, ways on, cards, amounts.
+"""Terms of prompts and facts as texts: cards, amounts, bets, reasons, irregularities, rulings.
 
-`words` makes sentences of them; buttons, lists and reports use them as they are.
+`PromptTerms` reads them from a catalogue, ours or one that a house has translated.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from msgspec import Struct
 
-from controller.rules.cards import RANK, SUIT, Card
-from controller.rules.irregularities import Irregularity, Way
+from controller.procedure.model.effects import Tell
+from controller.procedure.prompts.catalogue import DETAILS, ENGLISH, WHAT, Texts
+from controller.rules.cards import RANK, RANKS, SUIT, SUITS, Card
+from controller.rules.hands import total_of
 from controller.rules.money import Amount, Odds
+
+_AGAINST: Final = {Tell.PAY: "beats", Tell.COLLECT: "loses", Tell.GIVE_BACK: "pushes"}
+_MAX_NUMBER: Final = 7
+"""Numbers up to this one are spelt out."""
+_MAX_ORDINAL: Final = 6
 
 
 class AmountFormat(Protocol):
-    """Whatever writes an amount as people read it."""
+    """Writes an amount as people read it."""
 
     def amount(self, amount: Amount) -> str: ...
 
@@ -33,178 +41,113 @@ class MoneyFormat(Struct, frozen=True):
         return f"{'-' if amount < 0 else ''}{self.symbol}{space}{whole:,}{cents}"
 
 
-CHOICES: Final = {
-    "hit": "hit",
-    "stand": "stand",
-    "double": "double",
-    "split": "split",
-    "surrender": "surrender",
-    "refuse_card": "refuse the exposed card",
-    "take_pay": "take the pay",
-    "decline_pay": "play it as 21",
-    "insure": "insurance",
-    "even_money": "even money",
-    "decline": "decline",
-    "confirm": "confirm",
-    "withdraw": "withdraw",
-    "bet": "bet",
-}
-BETS: Final = {
-    "main": "main",
-    "diamond": "diamond bet",
-    "buster": "Buster",
-    "toke_main": "toke",
-    "toke_buster": "toke on Buster",
-    "insurance": "insurance",
-}
-WARNS: Final = {
-    "doubles_21": "it has 21 already",
-    "ace_one": "the ace counts one from here on",
-    "exposed": "exposed",
-    "last_round": "last round of this shoe",
-    "two_people": "bring a second person",
-    "tuck": "tuck the cards under the Buster wager",
-}
-NEAR: Final = {
-    "instant21": "one card from a {count}-card 21",
-    "instant6": "one card from a {count}-card hand, paid at once",
-}
-WHY: Final = {
-    "blackjack": "blackjack",
-    "blackjack_in_diamonds": "blackjack in diamonds",
-    "diamond_blackjack": "blackjack in diamonds",
-    "no_diamond_blackjack": "no blackjack in diamonds",
-    "even_money": "even money",
-    "no_dealer_blackjack": "dealer has no blackjack",
-    "dealer_blackjack": "dealer has blackjack",
-    "bust": "bust{with_total}",
-    "instant21": "{count}-card 21",
-    "instant6": "{count} cards, {total}",
-    "surrender": "surrender",
-    "against_total": "{against}",
-    "wins_21": "21 wins",
-    "dealer_busts": "dealer busts",
-    "dealer_22": "dealer has 22, push",
-    "dealer_bust_push": "dealer's bust pushes",
-    "dealer_stands": "dealer does not bust",
-    "original_bets_only": "dealer has blackjack, original bet only",
-    "void": "round void",
-    "dead_hand": "dead hand",
-    "asked_again": "asked again",
-}
-"""Why something is paid, taken or given back. A toke has no cards of its own to count."""
-WHAT: Final = {
-    Irregularity.FACE_UP_CARD: "card face up in the shoe",
-    Irregularity.ERROR_CARD: "card drawn in error, not seen",
-    Irregularity.ERROR_CARD_EXPOSED: "card drawn in error and seen",
-    Irregularity.DEALER_OVERDREW: "dealer drew on a standing total",
-    Irregularity.DEALER_CARD_MISSED: "dealer's own card missed",
-    Irregularity.SHOE_RAN_OUT: "shoe out of cards",
-    Irregularity.SEAT_MISSED: "seat got no cards",
-    Irregularity.SEAT_SHORTED: "seat got one card only",
-    Irregularity.CARD_UNREADABLE: "card not read",
-    Irregularity.DECK_SUSPECT: "decks in doubt",
-    Irregularity.WRONG_PAYMENT: "wrong payment",
-    Irregularity.HOLE_EXPOSED: "hole card seen early",
-    Irregularity.HOLE_UNCHECKED: "hole card not checked",
-    Irregularity.OUT_OF_TURN: "hand played out of turn",
-    Irregularity.INSURANCE_DISPUTE: "insurance disputed",
-    Irregularity.MISDEAL: "misdeal",
-    Irregularity.DEVICE_LOST: "device lost",
-    Irregularity.RESTARTED: "controller restarted",
-    Irregularity.PLAYER_ABSENT: "player gone",
-    Irregularity.CANNOT_COVER: "insurance, double or split withdrawn",
-    Irregularity.HOLE_MISMATCH: "hole card and its check disagree",
-    Irregularity.UNKNOWN_CARD: "joker or unknown card",
-    Irregularity.LATE_WAGER: "wager late or without main wager",
-    Irregularity.DEALER_RELIEVED: "dealer relieved",
-    Irregularity.FLOOR_CALLED: "floor called",
-}
-WAYS: Final = {
-    Way.FLOOR_DECIDES: "floor decides",
-    Way.DISCARD: "discard the card",
-    Way.USE_NEXT: "use it as the next card",
-    Way.DEAL_ON: "deal it on",
-    Way.BURN: "burn",
-    Way.DEALER_LAST: "dealer's cards last",
-    Way.RESHUFFLE: "shuffle the discards, finish the round",
-    Way.DEAD_HAND: "dead hand, wager back",
-    Way.SECOND_CARD_LAST: "second card last",
-    Way.ENTER_CARD: "enter the card from the felt",
-    Way.DECKS_OUT: "decks out of play",
-    Way.CORRECT: "correct the payment",
-    Way.RESUME: "play on",
-    Way.VOID: "void the round",
-    Way.REOPEN_INSURANCE: "ask for insurance again",
-    Way.DEVICE_CHECK: "wait for the device",
-    Way.FELT_CHECK: "compare the felt",
-    Way.STAND_HAND: "hand stands",
-    Way.WITHDRAW: "take it back",
-    Way.REFUSE: "refuse it",
-}
-DETAILS: Final = {
-    "duplicate": "one card too often",
-    "foreign_back": "foreign back",
-    "short": "cards missing",
-    "long": "cards too many",
-    "factory_order": "factory order",
-    "1": "first card",
-    "2": "second card",
-    "misread": "read as another card",
-    "counters_accepted": "device taken back as it is",
-}
-"""What an event says more closely; whatever is not here is text already."""
-
-_ORDINALS: Final = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth"}
-_NUMBERS: Final = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven"}
-_RANKS: Final = ("ace", *map(str, range(2, 11)), "jack", "queen", "king")
-_SUITS: Final = ("clubs", "diamonds", "hearts", "spades")
-
-
-def number(count: int) -> str:
-    return _NUMBERS.get(count, str(count))
-
-
-def ordinal(count: int) -> str:
-    return _ORDINALS.get(count, f"{count}th")
-
-
-def card_words(card: Card) -> str:
-    return f"{_RANKS[RANK[card]]} of {_SUITS[SUIT[card]]}"
-
-
-def odds_words(odds: Odds) -> str:
-    return f"{odds.pays} to {odds.on}"
-
-
-def total_words(total: int, *, soft: bool) -> str:
-    if total >= 21:
-        return str(total)
-    return f"{'soft' if soft else 'hard'} {total}"
-
-
-def choice(words: tuple[str, ...]) -> str:
+def either(texts: Texts, named: Sequence[str]) -> str:
     """hit, stand or double"""
-    named = [CHOICES[word] for word in words]
-    return " or ".join(filter(None, (", ".join(named[:-1]), *named[-1:])))
+    first = ", ".join(named[:-1])
+    if not first:
+        return "".join(named)
+    return texts("console.term.either", first=first, last=named[-1])
+
+
+class PromptTerms:
+    """The terms in the words of `texts`, with amounts as `money` writes them."""
+
+    def __init__(self, texts: Texts, money: AmountFormat) -> None:
+        self.texts = texts
+        self.amount = money.amount
+
+    def card(self, card: Card) -> str:
+        texts = self.texts
+        return texts(
+            "console.term.card",
+            rank=texts(f"console.rank.{RANKS[RANK[card]]}"),
+            suit=texts(f"console.suit.{SUITS[SUIT[card]]}"),
+        )
+
+    def seat(self, seat: int, hand: int = 0, *, several: bool = False) -> str:
+        if hand >= 0 and (hand > 0 or several):  # of a split; a bet beside hands has none
+            return self.texts("console.term.hand", seat=seat, hand=hand + 1)
+        return self.texts("console.term.seat", seat=seat)
+
+    def ordinal(self, count: int) -> str:
+        if 1 <= count <= _MAX_ORDINAL:
+            return self.texts(f"console.ordinal.{count}")
+        return self.texts("console.ordinal.other", count=count)
+
+    def number(self, count: int) -> str:
+        return self.texts(f"console.number.{count}") if 1 <= count <= _MAX_NUMBER else str(count)
+
+    def counted(self, count: int, thing: str) -> str:
+        """`thing`: card, deck, seat or payment."""
+        many = "one" if count == 1 else "many"
+        return self.texts(f"console.count.{thing}_{many}", count=count)
+
+    def odds(self, odds: Odds) -> str:
+        return self.texts("console.term.odds", pays=odds.pays, on=odds.on)
+
+    def total(self, total: int, *, soft: bool) -> str:
+        if total >= 21:
+            return str(total)
+        return self.texts(f"console.term.{'soft' if soft else 'hard'}", total=total)
+
+    def choice(self, word: str) -> str:
+        return self.texts(f"console.choice.{word}")
+
+    def choices(self, words: tuple[str, ...]) -> str:
+        return either(self.texts, [self.choice(word) for word in words])
+
+    def bet(self, bet: str) -> str:
+        return self.texts(f"console.bet.{bet}")
+
+    def warn(self, warn: str) -> str:
+        return self.texts(f"console.warn.{warn}") if warn else ""
+
+    def near(self, near: str, count: int) -> str:
+        return self.texts(f"console.near.{near}", count=self.number(count))
+
+    def what(self, irregularity: str) -> str:
+        return self.texts(f"console.what.{irregularity}")
+
+    def way(self, way: str) -> str:
+        return self.detail(way) if way in DETAILS else self.texts(f"console.way.{way}")
+
+    def detail(self, text: str) -> str:
+        """A detail that has a name; any other one is text already."""
+        return self.texts(f"console.detail.{text}") if text in DETAILS else text
+
+    def why(self, key: str, cards: tuple[Card, ...], tell: Tell) -> str:
+        """Why something is paid, taken or given back."""
+        texts = self.texts
+        if key == "dealer_busts" and tell is Tell.COLLECT:
+            return texts("console.term.busts_short")  # only Buster bets lose to a bust
+        if not cards and key in ("instant21", "instant6"):
+            return texts("console.term.instant")
+        total, count = total_of(cards)[0], self.number(len(cards))
+        if key == "against_total":
+            against = _AGAINST[tell]
+            if not cards:
+                return texts(f"console.against.{against}_alone")
+            return texts(f"console.against.{against}", total=total)
+        if key == "bust" and cards:
+            return texts("console.term.bust_with", total=total)
+        return texts(f"console.why.{key}", count=count, total=total)
+
+    def chips(self, chips: tuple[tuple[int, str], ...]) -> str:
+        """The colours of chips are the house's own names."""
+        return ", ".join(f"{count} {name}" for count, name in chips)
+
+
+_ENGLISH: Final = PromptTerms(ENGLISH, MoneyFormat())
+card_words: Final = _ENGLISH.card
+total_words: Final = _ENGLISH.total
+way: Final = _ENGLISH.way
+detail: Final = _ENGLISH.detail
 
 
 def irregularity(name: str) -> str:
-    return WHAT[Irregularity(name)]
-
-
-def way(name: str) -> str:
-    return DETAILS[name] if name in DETAILS else WAYS[Way(name)]
-
-
-def detail(text: str) -> str:
-    return DETAILS.get(text, text)
+    return WHAT[name]
 
 
 def counted(count: int, thing: str) -> str:
+    """Any thing whose plural has an s."""
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
-
-
-def line(*parts: str) -> str:
-    """The parts that say something, as one line."""
-    return " - ".join(filter(None, parts))

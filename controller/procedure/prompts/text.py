@@ -1,230 +1,212 @@
-"""What the procedure says to people, worded here and nowhere else, in the terms of `terms`.
+"""Prompts as text, in parts: the headline, which a glance takes in, and the details after it.
 
-Prompts are read at three in the morning: what to do now, for which seat, and no more. Refusals are
-worded where they are declared, rows where they stand.
+One table has a function for each kind of prompt; the words are those of the catalogue, or of a
+house's translation. The parts in one line are what the record keeps, always in our words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from controller.procedure.model.effects import (
-    BankCounted,
-    Burned,
-    Corrected,
-    DecksOut,
-    Discarded,
-    Fact,
-    Prompt,
-    RoundOver,
-    RoundVoid,
-    Ruled,
-    SeatDead,
-    Settled,
-    Tell,
-    Told,
-    Tucked,
-    WagersLocked,
-)
-from controller.procedure.prompts.terms import (
-    BETS,
-    CHOICES,
-    NEAR,
-    WARNS,
-    WHY,
-    AmountFormat,
-    MoneyFormat,
-    card_words,
-    choice,
-    counted,
-    detail,
-    irregularity,
-    line,
-    number,
-    odds_words,
-    ordinal,
-    total_words,
-    way,
-)
-from controller.rules.cards import Card
-from controller.rules.hands import total_of
-from controller.rules.money import Amount
+from controller.procedure.model.effects import Prompt, Tell
+from controller.procedure.prompts.catalogue import ENGLISH
+from controller.procedure.prompts.terms import AmountFormat, PromptTerms
 
-__all__ = ["AmountFormat", "MoneyFormat", "fact", "say", "why"]
-
-Says: TypeAlias = Callable[[Prompt, AmountFormat, bool], str]
-
-# --- why something moves -----------------------------------------------------------------------
-
-_PAID, _TAKEN, _BACK = Tell.PAY, Tell.COLLECT, Tell.GIVE_BACK
-_AGAINST: Final = {
-    _PAID: ("{total} beats the dealer", "beats the dealer"),
-    _TAKEN: ("{total} loses to the dealer", "loses to the dealer"),
-    _BACK: ("{total} pushes", "push"),
-}
-"""With the hand's cards, and for a toke, which has none of its own."""
+Parts: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+"""Headline and details. Empty parts are left out."""
+Worded: TypeAlias = Callable[[Prompt, PromptTerms, bool], Parts]
 
 
-def why(key: str, cards: tuple[Card, ...] = (), tell: Tell = _PAID) -> str:
-    """The reason `key` of what is paid, taken or given back, with what the hand's cards add."""
-    if key == "dealer_busts" and tell is _TAKEN:
-        return "dealer busts with too few cards"  # only Buster bets lose to a bust
-    if not cards and key in ("instant21", "instant6"):
-        return "instant winner"
-    total = total_of(cards)[0]
-    against = _AGAINST[tell][0 if cards else 1].format(total=total)
-    with_total = f" with {total}" if cards else ""
-    count = number(len(cards))
-    return WHY[key].format(count=count, total=total, with_total=with_total, against=against)
+def say(prompt: Prompt, money: AmountFormat, *, several: bool = False) -> str:
+    """The instruction in our words. `several`: the seat has several hands, so each is named."""
+    return sentence(prompt, PromptTerms(ENGLISH, money), several=several)
 
 
-def _moved(returned: Amount, stake: Amount) -> Tell:
-    if returned > stake:
-        return _PAID
-    return _BACK if returned else _TAKEN
+def parts_of(prompt: Prompt, terms: PromptTerms, *, several: bool) -> Parts:
+    """Headline and details of a prompt."""
+    headline, details = _PROMPTS[prompt.tell](prompt, terms, several)
+    return tuple(filter(None, headline)), tuple(filter(None, details))
 
 
-# --- prompts -----------------------------------------------------------------------------------
+def sentence(prompt: Prompt, terms: PromptTerms, *, several: bool) -> str:
+    """The whole prompt in one line."""
+    headline, details = parts_of(prompt, terms, several=several)
+    words = " - ".join((*headline, *details))
+    if prompt.to != "floor":
+        return words
+    return terms.texts("console.say.floor", words=f"{words[0].lower()}{words[1:]}")
 
 
-def _seat(p: Prompt, *, several: bool) -> str:
-    """Of a split, with its hand. What lies beside the hands is none of them."""
-    hand = p.hand >= 0 and (p.hand > 0 or several)
-    return f"Seat {p.seat}, hand {p.hand + 1}" if hand else f"Seat {p.seat}"
+def _seat(p: Prompt, t: PromptTerms, several: bool) -> str:
+    return t.seat(p.seat, p.hand, several=several)
 
 
-def _place(p: Prompt, *, several: bool) -> str:
+def _place(p: Prompt, t: PromptTerms, several: bool) -> str:
     """Where the next card goes."""
     match p.place:
-        case "up":
-            return "the dealer's up card, face up"
-        case "hole":
-            return "the hole card, face down"
+        case "up" | "hole" | "burn":
+            return t.texts(f"console.place.{p.place}")
         case "dealer":
-            return f"the dealer's {ordinal(p.count)} card, face up"
-        case "burn":
-            return "the discard rack, face down"
-    seat = _seat(p, several=several)
-    return f"{seat[0].lower()}{seat[1:]}, {ordinal(p.count)} card"
+            return t.texts("console.place.dealer", nth=t.ordinal(p.count))
+    seat = _seat(p, t, several)
+    return t.texts(
+        "console.place.hand", seat=f"{seat[0].lower()}{seat[1:]}", nth=t.ordinal(p.count)
+    )
 
 
-def _chips(p: Prompt) -> str:
-    how = ", ".join(f"{count} {name}" for count, name in p.chips)
+def _fixed(name: str) -> Worded:
+    """A text that may name the {count} and the {decks}, and what may follow it."""
+
+    def worded(p: Prompt, t: PromptTerms, several: bool) -> Parts:
+        values = {"count": p.count, "decks": t.counted(p.count, "deck")}
+        return (t.texts(f"console.say.{name}", **values),), ()
+
+    return worded
+
+
+def _open(p: Prompt, t: PromptTerms, several: bool) -> Parts:
+    return (t.texts("console.say.open_table"),), (t.texts("console.say.count_bank"),)
+
+
+def _change_decks(p: Prompt, t: PromptTerms, several: bool) -> Parts:
+    decks = t.counted(p.count, "deck")
+    return (
+        (t.texts("console.say.change_decks"),),
+        (t.texts("console.say.shuffle_others", decks=decks),),
+    )
+
+
+def _load(p: Prompt, t: PromptTerms, several: bool) -> Parts:
+    cards = t.counted(p.total, "card")
+    behind = t.texts("console.say.behind", cards=cards) if p.total else ""
+    return (t.texts("console.say.load_shoe"),), (t.counted(p.count, "card"), behind)
+
+
+def _burn(p: Prompt, t: PromptTerms, several: bool) -> Parts:
+    return (t.texts("console.say.burn", cards=t.counted(p.count, "card")),), ()
+
+
+def _wagers(p: Prompt, t: PromptTerms, several: bool) -> Parts:
+    texts = t.texts
+    bets = ", ".join(t.bet(bet) for bet in p.choices)
+    cap = texts("console.say.cap", amount=t.amount(p.amount)) if p.amount else ""
+    beside = texts("console.say.beside") if p.place == "spare" else ""
+    ready = texts("console.say.ready", seats=t.counted(p.count, "seat")) if p.count else ""
+    return (texts("console.say.take_wagers", bets=bets),), (t.warn(p.warn), cap, beside, ready)
+
+
+def _deal(p: Prompt, t: PromptTerms, several: bool) -> Parts:
+    if p.place == "dealer" and p.count > 2:
+        has = t.texts("console.say.dealer_has", total=t.total(p.total, soft=p.soft))
+        return (has, t.texts("console.say.draw", nth=t.ordinal(p.count))), ()
+    return (t.texts("console.say.deal", place=_place(p, t, several)),), ()
+
+
+def _spare(p: Prompt, t: PromptTerms, several: bool) -> Parts:
+    place = _place(p, t, several)
+    if p.warn == "entered":
+        return (t.texts("console.say.entered", place=place),), ()
+    seen = f"{t.warn(p.warn)} " if p.warn else ""
+    return (t.texts("console.say.lay_spare", seen=seen, place=place),), ()
+
+
+def _natural(p: Prompt, t: PromptTerms, several: bool) -> Parts:
+    seat = _seat(p, t, several).lower()
+    return (
+        t.texts("console.say.ask_natural", seat=seat),
+        t.texts("console.say.asking", choices=t.choices(p.choices)),
+    ), ()
+
+
+def _insurance(p: Prompt, t: PromptTerms, several: bool) -> Parts:
+    name = "ask_even" if "even_money" in p.choices else "ask_insurance"
+    pays = t.texts("console.say.comma_pays", odds=t.odds(p.odds)) if p.odds else ""
+    even = t.choice("even_money")
+    amount = t.amount(p.amount)
+    said = t.texts(f"console.say.{name}", seat=p.seat, even=even, amount=amount)
+    return (f"{said}{pays}",), ()
+
+
+def _chips_of(p: Prompt, t: PromptTerms) -> str:
+    how = t.chips(p.chips)
     return f": {how}" if how else ""
 
 
-def _burn(p: Prompt, m: AmountFormat, several: bool) -> str:
-    return f"Burn {counted(p.count, 'card')}"
+def _when_chips(name: str) -> Worded:
+    def worded(p: Prompt, t: PromptTerms, several: bool) -> Parts:
+        seat = _seat(p, t, several)
+        again = p.tell is Tell.CONFIRM_DOUBLE and p.count > 1
+        what = t.texts(f"console.say.{name}", seat=seat)
+        if again:
+            what = t.texts("console.say.doubles_again", seat=seat, nth=t.ordinal(p.count))
+        more = t.texts("console.say.more", amount=t.amount(p.amount), stake=t.amount(p.stake))
+        lies = t.texts("console.say.when_it_lies")
+        return (what,), (t.warn(p.warn), f"{more}{_chips_of(p, t)}", lies)
+
+    return worded
 
 
-def _wagers(p: Prompt, m: AmountFormat, several: bool) -> str:
-    bets = ", ".join(BETS[bet] for bet in p.choices)
-    ready = f"{counted(p.count, 'seat')} in, the first card locks them" if p.count else ""
-    cap = f"a round pays {m.amount(p.amount)} at most without the floor" if p.amount else ""
-    beside = "the first card lies beside the shoe" if p.place == "spare" else ""
-    return line(f"Take wagers: {bets}", WARNS[p.warn] if p.warn else "", cap, beside, ready)
+def _decide(p: Prompt, t: PromptTerms, several: bool) -> Parts:
+    near = (t.near(each, p.count + 1) for each in p.near)
+    total = t.total(p.total, soft=p.soft)
+    return (_seat(p, t, several), total), (t.choices(p.choices), *near)
 
 
-def _deal(p: Prompt, m: AmountFormat, several: bool) -> str:
-    if p.place == "dealer" and p.count > 2:
-        has = total_words(p.total, soft=p.soft)
-        return f"Dealer has {has} - draw the {ordinal(p.count)} card"
-    return f"Deal {_place(p, several=several)}"
-
-
-def _spare(p: Prompt, m: AmountFormat, several: bool) -> str:
-    if p.warn == "entered":
-        return f"Confirm the card that was read from the felt: {_place(p, several=several)}"
-    seen = f"{WARNS[p.warn]} " if p.warn else ""
-    return f"Use the {seen}card beside the shoe: {_place(p, several=several)}"
-
-
-def _natural(p: Prompt, m: AmountFormat, several: bool) -> str:
-    return f"Ask {_seat(p, several=several).lower()}: blackjack - {choice(p.choices)}?"
-
-
-def _insurance(p: Prompt, m: AmountFormat, several: bool) -> str:
-    even = f"{CHOICES['even_money']}, or " if "even_money" in p.choices else ""
-    pays = f", pays {odds_words(p.odds)}" if p.odds else ""
-    return f"Ask seat {p.seat}: {even}insurance up to {m.amount(p.amount)}{pays}"
-
-
-def _when_chips(what: str) -> Says:
-    def words(p: Prompt, m: AmountFormat, several: bool) -> str:
-        more = f"{m.amount(p.amount)} beside {m.amount(p.stake)}{_chips(p)}"
-        redoubles = p.tell is Tell.CONFIRM_DOUBLE and p.count > 1
-        again = f" a {ordinal(p.count)} time" if redoubles else ""
-        warn = WARNS[p.warn] if p.warn else ""
-        seat = _seat(p, several=several)
-        return line(f"{seat} {what}{again}", warn, more, "confirm when it lies there")
-
-    return words
-
-
-def _decide(p: Prompt, m: AmountFormat, several: bool) -> str:
-    near = [NEAR[each].format(count=number(p.count + 1)) for each in p.near]
-    total = total_words(p.total, soft=p.soft)
-    return line(_seat(p, several=several), total, choice(p.choices), *near)
-
-
-def _payment(p: Prompt, m: AmountFormat, several: bool) -> str:
+def _payment(p: Prompt, t: PromptTerms, several: bool) -> Parts:
     floor = p.tell is Tell.FLOOR_FIRST  # only winnings wait for the floor
-    tell = _PAID if floor else p.tell
-    bet = BETS[p.place] if p.place != "main" else ""
-    who = line(_seat(p, several=several), bet, why(p.why, p.cards, tell))
-    stake, amount = m.amount(p.stake), m.amount(p.amount)
-    if tell is _PAID:
-        pays = f"pays {odds_words(p.odds)}" if p.odds else ""
-        first = "see it before it is paid" if floor else ""
-        return line(who, pays, f"{amount} on {stake}{_chips(p)}", first)
-    if tell is _TAKEN:
-        return line(who, f"take {amount}", WARNS[p.warn] if p.warn else "")
-    part = f" of {stake}{_chips(p)}" if p.amount < p.stake else ""
-    return line(who, f"give back {amount}{part}")
+    tell = Tell.PAY if floor else p.tell
+    bet = t.bet(p.place) if p.place != "main" else ""
+    who = (_seat(p, t, several), bet, t.why(p.why, p.cards, tell))
+    return who, _money(p, t, tell, floor=floor)
 
 
-def _case(p: Prompt) -> str:
+def _money(p: Prompt, t: PromptTerms, tell: Tell, *, floor: bool) -> tuple[str, ...]:
+    """What moves: odds, amount and how in chips."""
+    texts, stake, amount = t.texts, t.amount(p.stake), t.amount(p.amount)
+    chips = _chips_of(p, t)
+    if tell is Tell.PAY:
+        pays = texts("console.say.pays", odds=t.odds(p.odds)) if p.odds else ""
+        first = texts("console.say.floor_first") if floor else ""
+        return pays, f"{texts('console.say.amount_on', amount=amount, stake=stake)}{chips}", first
+    if tell is Tell.COLLECT:
+        return texts("console.say.take", amount=amount), t.warn(p.warn)
+    if p.amount < p.stake:
+        return (f"{texts('console.say.back_of', amount=amount, stake=stake)}{chips}",)
+    return (texts("console.say.back", amount=amount),)
+
+
+def _case(p: Prompt, t: PromptTerms) -> str:
     """What a stopped table is about: the irregularity, its seat, its card, what is known more."""
-    card = card_words(p.cards[0]) if p.cards else ""
-    seat = f"seat {p.seat}" if p.seat else ""
-    return ", ".join(filter(None, (irregularity(p.why), seat, card, detail(p.place))))
+    card = t.card(p.cards[0]) if p.cards else ""
+    seat = t.seat(p.seat).lower() if p.seat else ""
+    return ", ".join(filter(None, (t.what(p.why), seat, card, t.detail(p.place))))
 
 
-def _rule(p: Prompt, m: AmountFormat, several: bool) -> str:
-    ways = ", or ".join(way(each) for each in p.choices)
-    return line(f"Rule on {_case(p)}", ways, WARNS[p.warn] if p.warn else "")
+def _rule(p: Prompt, t: PromptTerms, several: bool) -> Parts:
+    joined = t.texts("console.term.or_else")
+    ways = joined.join(t.way(each) for each in p.choices)
+    return (t.texts("console.say.rule", case=_case(p, t)),), (ways, t.warn(p.warn))
 
 
-def _about(text: str) -> Says:
-    def words(p: Prompt, m: AmountFormat, several: bool) -> str:
-        return line(text, _case(p))
+def _about(name: str) -> Worded:
+    def worded(p: Prompt, t: PromptTerms, several: bool) -> Parts:
+        return (t.texts(f"console.say.{name}"),), (_case(p, t),)
 
-    return words
-
-
-def _await_device(p: Prompt, m: AmountFormat, several: bool) -> str:
-    on = "goes on once nothing is wrong with it"
-    accept = "the floor and a second person accept its counters"
-    return line("Stop dealing", _case(p), f"{on}, or {accept}")
+    return worded
 
 
-def _fixed(text: str) -> Says:
-    """`text` may name the {count} or the {decks}."""
-    return lambda p, m, several: text.format(count=p.count, decks=counted(p.count, "deck"))
+def _await_device(p: Prompt, t: PromptTerms, several: bool) -> Parts:
+    on = t.texts("console.say.device_way")
+    return (t.texts("console.say.await_device"),), (_case(p, t), on)
 
 
-def _load_shoe(p: Prompt, m: AmountFormat, several: bool) -> str:
-    behind = f" - {counted(p.total, 'card')} behind the cut card" if p.total else ""
-    return f"Cut, and load the shoe - {counted(p.count, 'card')}{behind}"
-
-
-_SAYS: Final[dict[Tell, Says]] = {
-    Tell.OPEN_TABLE: _fixed("Open the table - count the bank with a second person"),
-    Tell.SHUFFLE: _fixed("Shuffle {decks}"),
-    Tell.AWAIT_SHUFFLE: _fixed("Wait for the shuffle of {decks}"),
-    Tell.CHANGE_DECKS: _fixed("Take these decks out of play - shuffle {decks} of others"),
-    Tell.LOAD_SHOE: _load_shoe,
+_PROMPTS: Final[dict[Tell, Worded]] = {
+    Tell.OPEN_TABLE: _open,
+    Tell.SHUFFLE: _fixed("shuffle"),
+    Tell.AWAIT_SHUFFLE: _fixed("await_shuffle"),
+    Tell.CHANGE_DECKS: _change_decks,
+    Tell.LOAD_SHOE: _load,
     Tell.BURN: _burn,
     Tell.TAKE_WAGERS: _wagers,
     Tell.DEAL: _deal,
@@ -232,90 +214,21 @@ _SAYS: Final[dict[Tell, Says]] = {
     Tell.ASK_NATURAL: _natural,
     Tell.ASK_INSURANCE: _insurance,
     Tell.CONFIRM_INSURANCE: _when_chips("insures"),
-    Tell.CLOSE_INSURANCE: _fixed("Say aloud: insurance is closed"),
-    Tell.CHECK_HOLE: _fixed("Check hole card"),
+    Tell.CLOSE_INSURANCE: _fixed("close_insurance"),
+    Tell.CHECK_HOLE: _fixed("check_hole"),
     Tell.DECIDE: _decide,
     Tell.CONFIRM_DOUBLE: _when_chips("doubles"),
     Tell.CONFIRM_SPLIT: _when_chips("splits"),
-    Tell.REVEAL: _fixed("Turn the hole card over"),
+    Tell.REVEAL: _fixed("reveal"),
     Tell.PAY: _payment,
     Tell.COLLECT: _payment,
     Tell.GIVE_BACK: _payment,
     Tell.FLOOR_FIRST: _payment,
-    Tell.CLEAR: _fixed("Pick up the cards"),
+    Tell.CLEAR: _fixed("clear"),
     Tell.RULE: _rule,
-    Tell.ENTER_CARD: _about("Enter the card that lies on the felt"),
-    Tell.CONFIRM_CARD: _about("Confirm the card that was entered"),
+    Tell.ENTER_CARD: _about("enter_card"),
+    Tell.CONFIRM_CARD: _about("confirm_card"),
     Tell.AWAIT_DEVICE: _await_device,
-    Tell.CONFIRM_FELT: _about("Compare the felt with the screen, confirm when they agree"),
-    Tell.REFILL: _about("Shuffle, cut and load the discards"),
+    Tell.CONFIRM_FELT: _about("confirm_felt"),
+    Tell.REFILL: _about("refill"),
 }
-
-
-def say(prompt: Prompt, money: AmountFormat, *, several: bool = False) -> str:
-    """The instruction in words. `several`: the seat has more than one hand, so each is named."""
-    words = _SAYS[prompt.tell](prompt, money, several)
-    return f"Floor: {words[0].lower()}{words[1:]}" if prompt.to == "floor" else words
-
-
-# --- facts -------------------------------------------------------------------------------------
-
-
-def _settled(f: Settled, m: AmountFormat) -> str:
-    tell = _moved(f.returned, f.stake)
-    place = f"Seat {f.seat}, hand {f.hand + 1}" if f.hand > 0 else f"Seat {f.seat}"
-    bet = BETS[f.bet] if f.bet != "main" else ""
-    who = line(place, bet, why(f.why, f.cards, tell))
-    if tell is _PAID:
-        return line(who, f"{m.amount(f.returned - f.stake)} paid on {m.amount(f.stake)}")
-    if tell is _TAKEN:
-        return line(who, f"{m.amount(f.stake)} taken")
-    part = f" of {m.amount(f.stake)}" if f.returned < f.stake else ""
-    return line(who, f"{m.amount(f.returned)}{part} given back")
-
-
-def _told(f: Told, m: AmountFormat) -> str:
-    seat = f"seat {f.seat}" if f.seat else ""
-    case = ", ".join(filter(None, (irregularity(f.what), seat, detail(f.detail))))
-    return f"{f.who.capitalize()} told: {case}"
-
-
-def _people(by: str, second: str) -> str:
-    return f"by {by} and {second}" if second else f"by {by}"
-
-
-def _locked(f: WagersLocked, m: AmountFormat) -> str:
-    cap = "" if f.cap is None else f"beyond {m.amount(f.cap)} won the floor sees each payment"
-    return line(f"Round {f.round}: wagers of {m.amount(f.total)} are locked", cap)
-
-
-def _seen(verb: str) -> Callable[[Any, AmountFormat], str]:
-    return lambda f, m: f"{card_words(f.card) if f.card >= 0 else 'a card'} {verb}".capitalize()
-
-
-def _corrected(f: Corrected, m: AmountFormat) -> str:
-    where = f"Round {f.round}, seat {f.seat}, {BETS.get(f.bet, f.bet)}"
-    amounts = f"{m.amount(f.paid)} was paid, {m.amount(f.due)} was due"
-    return line(where, amounts, _people(f.by, f.second))
-
-
-_FACTS: Final[dict[type[Fact], Callable[[Any, AmountFormat], str]]] = {
-    BankCounted: lambda f, m: f"Bank counted twice: {m.amount(f.bank)}",
-    WagersLocked: _locked,
-    Settled: _settled,
-    Tucked: lambda f, m: f"Seat {f.seat}: cards tucked under the Buster wager",
-    Burned: _seen("burned"),
-    Discarded: _seen("to the discard rack"),
-    DecksOut: lambda f, m: "The decks are out of play",
-    SeatDead: lambda f, m: f"Seat {f.seat}: dead hand, in again next round",
-    Told: _told,
-    Ruled: lambda f, m: f"Ruled on {irregularity(f.what)}: {way(f.way)}, {_people(f.by, f.second)}",
-    RoundVoid: lambda f, m: f"Round {f.round} is void, {_people(f.by, f.second)}",
-    Corrected: _corrected,
-    RoundOver: lambda f, m: f"Round {f.round} is over, {m.amount(f.won)} won",
-}
-
-
-def fact(told: Fact, money: AmountFormat) -> str:
-    """What has happened, in words."""
-    return _FACTS[type(told)](told, money)

@@ -8,9 +8,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
+from controller.procedure.prompts import Texts
 from controller.screens.common.sessions import Appearance, PageSession
 from controller.screens.common.static_files import StaticFiles
-from controller.screens.common.texts import Texts
 
 
 class Pages:

@@ -1,70 +1,70 @@
-"""All words of the pages, from one file: `texts.toml` beside this module, or a house's own.
+"""All texts of the pages: `texts.toml`, the procedure's words, and a house's translation of them.
 
     texts = load()
     texts("rounds.title")
     texts("common.round", round=31)
 
-A house's file has the same sections and names; what it leaves out stays as it is here.
+A house's file has the same sections and names; what it leaves out keeps our text. All of them are
+printed by `python -m controller.screens.common.texts`, as a file to be translated.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from string import Formatter
 from typing import Any, Final
 
 from controller.errors import UsageProblem, printable
+from controller.procedure.engine import REFUSAL_TEXTS
+from controller.procedure.prompts import TEXTS, Texts
 
 NAME: Final = "texts.toml"
 _MOST_BYTES: Final = 1 << 20
 
 
-class Texts:
-    """Every text by its name, "section.name"."""
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._texts = dict(texts)
-
-    def __call__(self, name: str, /, **values: object) -> str:
-        """LookupError for a name that there is not."""
-        text = self._texts[name]
-        return text.format(**values) if values else text
-
-    def has(self, name: str) -> bool:
-        return name in self._texts
-
-    def under(self, section: str) -> dict[str, str]:
-        """The texts of a section, by their names in it."""
-        head = f"{section}."
-        return {
-            name.removeprefix(head): text
-            for name, text in self._texts.items()
-            if name.startswith(head)
-        }
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._texts)
-
-
 def load(file: Path | None = None) -> Texts:
-    """Ours, with those of a house's file in their place. UsageProblem."""
-    texts = _flat(tomllib.loads(files(__package__).joinpath(NAME).read_text("utf-8")), NAME)
+    """Our texts, replaced by those of a house's file. Raises UsageProblem if the file is wrong."""
+    texts = _ours()
     if file is None:
         return Texts(texts)
     where = printable(file)
     for name, text in _read(file, where).items():
         if name not in texts:
             what = f"there is no text {printable(name)!a}"
-            raise UsageProblem(where, what, f"the names of {NAME}")
-        if _fields(text, f"{where}: {name}") != _fields(texts[name], NAME):
-            said = ", ".join(sorted(_fields(texts[name], NAME))) or "none"
-            raise UsageProblem(f"{where}: {name}", "has other {fields} than ours", said)
+            raise UsageProblem(where, what, f"names that `python -m {__name__}` prints")
+        expected = _fields(texts[name], NAME)
+        if _fields(text, f"{where}: {name}") != expected:
+            allowed = ", ".join(sorted(expected)) or "none"
+            raise UsageProblem(f"{where}: {name}", "has other {fields} than ours", allowed)
         texts[name] = text
     return Texts(texts)
+
+
+def _ours() -> dict[str, str]:
+    own = tomllib.loads(files("controller.screens.common").joinpath(NAME).read_text("utf-8"))
+    refusals = {f"console.refuse.{name}": text for name, text in REFUSAL_TEXTS.items()}
+    return {**_flat(own, NAME), **TEXTS, **refusals}
+
+
+def as_toml(texts: Texts) -> str:
+    """A file of all texts, as `load` reads it."""
+    lines: list[str] = []
+    former = ""
+    for section, name in sorted((full.rpartition(".")[::2] for full in texts.names), key=_section):
+        if section != former:
+            lines += ["", f"[{section}]"]
+            former = section
+        lines.append(f"{name} = {json.dumps(texts(f'{section}.{name}'), ensure_ascii=False)}")
+    return "\n".join(lines[1:]) + "\n"
+
+
+def _section(entry: tuple[str, str]) -> str:
+    return entry[0]
 
 
 def _read(file: Path, where: str) -> dict[str, str]:
@@ -101,3 +101,7 @@ def _fields(text: str, where: str) -> frozenset[str]:
         return frozenset(name for _, name, _, _ in Formatter().parse(text) if name is not None)
     except ValueError as problem:
         raise UsageProblem(where, f"has wrong braces: {problem}", "{field}") from None
+
+
+if __name__ == "__main__":
+    sys.stdout.write(as_toml(load()))

@@ -18,8 +18,7 @@ from controller.procedure.engine import Procedure
 from controller.procedure.model.effects import Fact, Prompt
 from controller.procedure.model.events import Event, HoleDealt, HoleRevealed
 from controller.procedure.model.row import Decision, Refused
-from controller.procedure.prompts import fact, say
-from controller.procedure.prompts.text import MoneyFormat
+from controller.procedure.prompts import MoneyFormat, fact, say
 from controller.publish import event_words
 from controller.rules.cards import NAMES
 from controller.sim.scripts.format import ScriptRound, read_scripts

@@ -34,8 +34,7 @@ from controller.procedure.model.felt import top
 from controller.procedure.model.game import BETS, Game
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
-from controller.procedure.prompts import say
-from controller.procedure.prompts.text import MoneyFormat
+from controller.procedure.prompts import MoneyFormat, say
 from controller.rules.cards import NAMES, Card
 from controller.sim.play import HoleVault, ScriptVault
 from controller.sim.scripts.format import ScriptAction, ScriptRound, check_copies

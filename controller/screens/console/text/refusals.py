@@ -1,8 +1,4 @@
-"""Why the procedure refuses something, in the house's words.
-
-The texts are those of the procedure's rows, which the record keeps as they are. A house may have
-its own.
-"""
+"""Why the procedure refuses something, in the house's words."""
 
 from __future__ import annotations
 
@@ -10,8 +6,8 @@ import re
 from typing import Final
 
 from controller.api.contract.messages import Answer
-from controller.screens.common.texts import Texts
-from controller.screens.console.text.terms import either
+from controller.procedure.engine import refusal_name
+from controller.procedure.prompts import Texts, either
 
 TERMS: Final = {
     "bet": "console.bet_name",
@@ -20,20 +16,15 @@ TERMS: Final = {
     "role": "console.role",
     "allowed": "console.role",
 }
-"""Where the words stand of what a field names. The other fields are numbers and amounts."""
+"""The sections with the words for what a field names. Other fields are numbers and amounts."""
 NONE: Final = {"no decision": "console.term.no_decision", "nothing": "console.term.nothing"}
 BETWEEN: Final = re.compile(", | or ")
 
 
 def refused(answer: Answer, texts: Texts) -> str:
-    """`answer`: to an event that was not taken."""
+    """The text for the `answer` to an event that was not accepted."""
     said = {field: _said(field, value, texts) for field, value in answer.detail.items()}
-    return texts(f"console.refuse.{refusal_of(answer.code)}", **said)
-
-
-def refusal_of(code: str) -> str:
-    """What the rows of one act have in common, at whatever step each of them stands."""
-    return code.partition("_at_")[0]
+    return texts(f"console.refuse.{refusal_name(answer.code)}", **said)
 
 
 def _said(field: str, value: str, texts: Texts) -> str:

@@ -11,13 +11,12 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.api.contract.view import View
+from controller.api.contract.view import View, prompt_of
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.game import Game
-from controller.procedure.prompts import MoneyFormat
+from controller.procedure.prompts import MoneyFormat, Texts, parts_of, sentence
 from controller.rules.cards import RANKS, SUITS
-from controller.screens.common.texts import Texts
-from controller.screens.console.text import PAYMENTS, HouseTerms, parts_of, sentence
+from controller.screens.console.text import HouseTerms
 from controller.screens.console.view.alerts import Alert, alerts_of
 from controller.screens.console.view.allowed_acts import ActButton, AllowedActs
 from controller.screens.console.view.buttons import answers
@@ -166,10 +165,13 @@ def _instruction(o: AllowedActs, t: HouseTerms) -> tuple[Instruction, str]:
         code = texts("console.fault.code", code=view.step.value)
         return _fault(texts("console.fault.no_prompt"), texts("console.fault.wait"), code=code)
     several = sum(hand.seat == prompt.seat for hand in o.state.hands) > 1
-    head, tail = parts_of(prompt, t, several=several)
-    say = sentence(prompt, t, several=several)
-    declared = prompt.tell in PAYMENTS and prompt.tell is not Tell.FLOOR_FIRST
-    if declared and o.game.jurisdiction.declare_payments:
+    worded = prompt_of(prompt)
+    head, tail = parts_of(worded, t, several=several)
+    say = sentence(worded, t, several=several)
+    if (
+        prompt.tell in (Tell.PAY, Tell.COLLECT, Tell.GIVE_BACK)
+        and o.game.jurisdiction.declare_payments
+    ):
         say = " - ".join((*head, texts("console.say.declare")))
         tail = (texts("console.say.declare"),)
     if prompt.tell is Tell.TAKE_WAGERS:

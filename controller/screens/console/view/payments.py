@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
-from controller.api.contract.view import PromptShown
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.payments import tucks
 from controller.procedure.model.state import Due, State, Step
@@ -65,8 +63,7 @@ def payments_of(offers: AllowedActs, tongue: HouseTerms) -> Payments | None:
 def _payment(o: AllowedActs, t: HouseTerms, s: State, at: int) -> Payment:
     due: Due = s.due[at]
     floor = due.floor and not (at == 0 and s.approved)
-    made = payment_prompt(o.game, due, floor=floor, tuck=tucks(s, due))
-    prompt = PromptShown(**asdict(made), words="")
+    prompt = payment_prompt(o.game, due, floor=floor, tuck=tucks(s, due))
     tell = Tell.PAY if prompt.tell is Tell.FLOOR_FIRST else prompt.tell
     several = sum(hand.seat == due.seat for hand in s.hands) > 1
     bet = t.bet(due.bet) if due.bet != "main" else ""

@@ -22,10 +22,10 @@ from controller.api.contract.errors import JSON, Problem
 from controller.api.http import BODY_TIMEOUT, TableApi
 from controller.api.service import signed_in
 from controller.errors import UsageProblem
+from controller.procedure.prompts import Texts
 from controller.screens.common.access import SECRET, Cookie, CrossSiteRequest, check_origin
 from controller.screens.common.forms import FormTooLarge, form_of, only
 from controller.screens.common.sessions import MAX_AGE
-from controller.screens.common.texts import Texts
 from controller.screens.console.view import ROLES
 from controller.screens.console.web.page import PageRenderer
 from controller.screens.console.web.post import PostedForm, PostHandlers, PostResult

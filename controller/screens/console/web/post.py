@@ -28,8 +28,8 @@ from controller.api.service import (
 )
 from controller.api.service import sign_in as signing
 from controller.people import Act
+from controller.procedure.prompts import Texts
 from controller.screens.common.sessions import Appearance
-from controller.screens.common.texts import Texts
 from controller.screens.console.text import refused
 from controller.screens.console.web.render_cache import (
     ShownHistory,

@@ -17,11 +17,10 @@ from controller.audit.format.records import OpenedData, RecordPosition
 from controller.audit.read.retirements import where_retired
 from controller.audit.replay import procedure_of
 from controller.audit.text import currency_of
-from controller.procedure.prompts import AmountFormat
+from controller.procedure.prompts import AmountFormat, Texts
 from controller.screens.common.access import PageNotFound, Visit, see_other
 from controller.screens.common.sessions import SessionStore
 from controller.screens.common.templates import Pages
-from controller.screens.common.texts import Texts
 from controller.screens.review.source.cases import CaseStore
 from controller.screens.review.source.source import IndexGap, ReviewSource
 from controller.screens.review.source.verification import VerificationRunner

@@ -290,7 +290,7 @@ _OTHERS: Final = {
     "tail": "write cut off",
     "unwitnessed": "not witnessed",
 }
-_WORDS: Final = {what.value: words for what, words in WHAT.items()} | _OTHERS
+_WORDS: Final = WHAT | _OTHERS
 
 
 def problem_words(name: str) -> str:

@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute
 
 from controller.audit.format.notes import VerifierKey
 from controller.audit.format.records import KINDS
-from controller.procedure.prompts import card_words
+from controller.procedure.prompts import Texts, card_words
 from controller.publish import EVENTS
 from controller.rules.cards import NAMES
 from controller.screens.common.access import (
@@ -33,7 +33,6 @@ from controller.screens.common.access import (
 from controller.screens.common.sessions import Appearance, Role, SessionStore
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.templates import Pages
-from controller.screens.common.texts import Texts
 from controller.screens.review.source import ReviewContext, ReviewSource
 from controller.screens.review.view.filters import BEFORE, FIELDS, one_of
 from controller.screens.review.view.timeline import problem_words

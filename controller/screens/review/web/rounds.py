@@ -102,7 +102,7 @@ def _list(
         filters=filters,
         wrong=wrong,
         **{"dealers": (), "people": (), **shown},
-        irregularities=[(what.value, words) for what, words in WHAT.items()],
+        irregularities=list(WHAT.items()),
         happenings=[(name, HAPPENING_WORDS.get(name, name)) for name in HAPPENINGS],
     )
 

@@ -24,8 +24,7 @@ from controller.procedure.model.events import (
     WagerRemoved,
 )
 from controller.procedure.model.state import Step
-from controller.procedure.prompts import say
-from controller.procedure.prompts.text import MoneyFormat
+from controller.procedure.prompts import MoneyFormat, say
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from tests.controller.procedure.irregularities.test_cards import dealt, one_more_round

@@ -31,9 +31,7 @@ from controller.procedure.model.effects import (
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import BETS
 from controller.procedure.model.row import Decision, Refused
-from controller.procedure.prompts import fact, say, terms
-from controller.procedure.prompts import text as words
-from controller.procedure.prompts.text import MoneyFormat
+from controller.procedure.prompts import MoneyFormat, PromptTerms, catalogue, fact, say
 from controller.rules.cards import NAMES, Card
 from controller.rules.hands import CHOICES
 from controller.rules.irregularities import WAYS, Irregularity, Way
@@ -105,7 +103,7 @@ def test_each_kind_of_prompt_has_a_golden_line() -> None:
 
 
 def test_each_warning_stands_in_a_golden_line() -> None:
-    assert {prompt.warn for _, prompt in GOLDEN} >= set(terms.WARNS)
+    assert {prompt.warn for _, prompt in GOLDEN} >= set(catalogue.WARNS)
 
 
 def test_the_first_hand_of_several_is_named_too() -> None:
@@ -178,18 +176,19 @@ def test_each_kind_of_fact_has_a_golden_line() -> None:
 
 
 def test_every_reason_has_words() -> None:
-    assert set(terms.WHY) == set(WHYS)
-    for key in terms.WHY:
+    assert {*catalogue.WHY, "against_total"} == set(WHYS)
+    terms = PromptTerms(catalogue.ENGLISH, DOLLARS)
+    for key in WHYS:
         for tell in (Tell.PAY, Tell.COLLECT, Tell.GIVE_BACK):
             for hand in ((), cards("2C 3D 4H 5S 7C")):
-                text = words.why(key, hand, tell)
+                text = terms.why(key, hand, tell)
                 assert text
                 assert not set(text) & set("{}_")
 
 
 def test_every_irregularity_and_way_has_words() -> None:
-    assert set(terms.WHAT) == set(Irregularity)
-    assert set(terms.WAYS) == set(Way)
+    assert set(catalogue.WHAT) == {what.value for what in Irregularity}
+    assert set(catalogue.WAYS) == {way.value for way in Way}
     for what in Irregularity:
         ways = tuple(way.value for way in WAYS[what])
         text = say(Prompt(Tell.RULE, "floor", why=what.value, choices=ways), DOLLARS)
@@ -197,12 +196,18 @@ def test_every_irregularity_and_way_has_words() -> None:
 
 
 def test_every_choice_and_bet_has_words() -> None:
-    assert set(CHOICES.values()) <= set(terms.CHOICES)
-    assert {*BETS, "insurance"} == set(terms.BETS)
+    assert set(CHOICES.values()) <= set(catalogue.CHOICES)
+    assert {*BETS, "insurance"} == set(catalogue.BETS)
 
 
 def test_no_two_names_are_worded_alike() -> None:
-    for table in (terms.BETS, terms.CHOICES, terms.WARNS, terms.WHAT, terms.WAYS):
+    for table in (
+        catalogue.BETS,
+        catalogue.CHOICES,
+        catalogue.WARNS,
+        catalogue.WHAT,
+        catalogue.WAYS,
+    ):
         assert len(set(table.values())) == len(table)
 
 

@@ -13,6 +13,7 @@ from controller.screens.common.texts import load
 from tests.support.paths import ROOT
 
 ROOM = ROOT / "controller" / "screens"
+WORDED = ROOT / "controller" / "procedure" / "prompts"
 _USED = re.compile(r"""\b(?:t|texts)\(\s*['"]([a-z_.]+)['"]""")
 _TURNED = re.compile(r"""text = "(turned\.[a-z_]+)\"""")
 _MADE = re.compile(r"""\bt\('([a-z_]+\.[a-z_.]*)' ~|\bt\.under\('([a-z_.]+)'\)""")
@@ -24,17 +25,21 @@ _SECTION = re.compile(r"""": "(console\.[a-z_]+)",""")
 """Of which a module takes whatever it is asked for."""
 
 
+def sources() -> tuple[Path, ...]:
+    return (*ROOM.rglob("*.py"), *WORDED.rglob("*.py"))
+
+
 def made() -> tuple[str, ...]:
     """How names begin of which a part is made."""
     pages = [a or b for file in ROOM.rglob("*.html") for a, b in _MADE.findall(file.read_text())]
-    modules = [one for file in ROOM.rglob("*.py") for one in _MADE_HERE.findall(file.read_text())]
-    sections = [one for file in ROOM.rglob("*.py") for one in _SECTION.findall(file.read_text())]
+    modules = [one for file in sources() for one in _MADE_HERE.findall(file.read_text())]
+    sections = [one for file in sources() for one in _SECTION.findall(file.read_text())]
     return (*pages, *modules, *(f"{one}." for one in sections))
 
 
 def used() -> set[str]:
     found = set()
-    for file in (*ROOM.rglob("*.html"), *ROOM.rglob("*.py")):
+    for file in (*ROOM.rglob("*.html"), *sources()):
         text = file.read_text()
         found |= {*_USED.findall(text), *_TURNED.findall(text)}
         found |= set(re.findall(r'"((?:problem|doors)\.[a-z_]+)"', text))

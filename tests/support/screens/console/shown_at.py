@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -19,12 +20,12 @@ from controller.audit.format.records import ClockQuality
 from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import State, Step
-from controller.procedure.prompts import MoneyFormat
+from controller.procedure.prompts import MoneyFormat, Texts
 from controller.rules.cards import Card
 from controller.screens.common.sessions import Appearance
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.templates import Pages
-from controller.screens.common.texts import Texts, load
+from controller.screens.common.texts import as_toml, load
 from controller.screens.console.view import Viewer, console_of
 from controller.screens.console.view.page import ConsolePage
 from controller.table.memory import NO_WITNESS, TableDisplay, WitnessStatus
@@ -183,3 +184,11 @@ def page(console: ConsolePage, signed: tuple[tuple[str, str], ...] = ()) -> str:
         screen="console",
         signed=signed,
     )
+
+
+def marked(file: Path) -> Texts:
+    """Every text of the console as if translated: ours in angle brackets, read from `file`."""
+    ours = {name: TEXTS(name) for name in TEXTS.names if name.startswith("console.")}
+    theirs = {name: f"\u2039{text}\u203a" for name, text in ours.items()}
+    file.write_text(as_toml(Texts(theirs)), "utf-8")
+    return load(file)

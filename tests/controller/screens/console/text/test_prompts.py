@@ -11,12 +11,9 @@ from msgspec.structs import replace
 from controller.api.contract.view import PromptShown, View
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.state import WAITING
-from controller.procedure.prompts import BETS, CHOICES, DETAILS, WHAT, WHY, MoneyFormat, card_words
-from controller.procedure.prompts.terms import NEAR, WARNS, WAYS
-from controller.screens.common.texts import NAME, Texts, load
-from controller.screens.console.text import HouseTerms
+from controller.procedure.prompts import MoneyFormat
+from controller.screens.common.texts import NAME
 from controller.screens.console.view import console_of
-from tests.support.paths import ROOT
 from tests.support.procedure.random_games import game_with
 from tests.support.screens.console.shown_at import (
     HERE,
@@ -26,13 +23,12 @@ from tests.support.screens.console.shown_at import (
     console_at,
     everywhere,
     fragment,
+    marked,
     pages,
     played,
     played_in,
     view_at,
 )
-
-OURS: Final = ROOT / "controller" / "screens" / "common" / NAME
 
 
 def test_the_console_says_what_the_procedure_says() -> None:
@@ -89,32 +85,6 @@ def test_the_floor_sees_the_payment_that_it_signs_for_where_payments_are_declare
 def sentence_of(view: View) -> str:
     assert view.prompt is not None
     return view.prompt.words
-
-
-def test_everything_that_has_a_term_has_a_text() -> None:
-    tongue = HouseTerms(TEXTS, MoneyFormat())
-    assert {word: tongue.choice(word) for word in CHOICES} == CHOICES
-    assert {bet: tongue.bet(bet) for bet in BETS} == BETS
-    assert {warn: tongue.warn(warn) for warn in WARNS} == WARNS
-    assert {text: tongue.detail(text) for text in DETAILS} == DETAILS
-    assert {what: tongue.what(what.value) for what in WHAT} == WHAT
-    assert {way: tongue.way(way.value) for way in WAYS} == WAYS
-    assert all(TEXTS.has(f"console.near.{near}") for near in NEAR)
-    assert all(TEXTS.has(f"console.why.{why}") for why in WHY if why != "against_total")
-    assert [tongue.card(card) for card in range(52)] == [card_words(card) for card in range(52)]
-
-
-def marked(file: Path) -> Texts:
-    """Every text of the console in another language: our own in angle brackets."""
-    lines, inside = [], False
-    for line in OURS.read_text("utf-8").splitlines():
-        if line.startswith("["):
-            inside = line.startswith("[console")
-            lines.append(line)
-        elif inside and ' = "' in line:
-            lines.append(line.replace(' = "', ' = "\u2039', 1)[:-1] + '\u203a"')
-    file.write_text("\n".join(lines), "utf-8")
-    return load(file)
 
 
 def test_a_house_that_speaks_otherwise_is_shown_nothing_of_ours(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from controller.api.contract.messages import Answer
 from controller.api.service.acts import answer_of
-from controller.procedure.engine import REFUSALS, Procedure
+from controller.procedure.engine import REFUSALS, Procedure, refusal_name
 from controller.procedure.engine.row_table import ROWS
 from controller.procedure.model.events import Event, Role
 from controller.procedure.model.game import BETS
@@ -22,13 +22,12 @@ from controller.procedure.model.state import State
 from controller.rules.hands import CHOICES
 from controller.screens.common.texts import NAME
 from controller.screens.console.text import refused
-from controller.screens.console.text.refusals import BETWEEN, NONE, refusal_of
+from controller.screens.console.text.refusals import BETWEEN, NONE
 from controller.screens.console.text.refusals import TERMS as UNDER
 from controller.table.intake import EventAnswer
-from tests.controller.screens.console.text.test_prompts import marked
 from tests.support.procedure.random_games import game_as_it_is, game_with
 from tests.support.procedure.random_table import RandomTable
-from tests.support.screens.console.shown_at import ASKED, GAMES, HOUSES, TEXTS
+from tests.support.screens.console.shown_at import ASKED, GAMES, HOUSES, TEXTS, marked
 
 EVENTS: Final = 1_000
 _NOT_NOW: Final = "not_now"
@@ -62,22 +61,11 @@ def some_refusals() -> list[Answer]:
     return found
 
 
-def test_each_refusal_has_a_text_and_it_is_the_procedures() -> None:
-    whys = {refusal_of(one.id): one.why for one in _WHYS if one.why}
-    texts = {
-        name.removeprefix("console.refuse."): TEXTS(name)
-        for name in TEXTS.names
-        if name.startswith("console.refuse.")
-    }
-    assert texts.pop(_NOT_NOW)
-    assert texts == whys
-
-
 def test_the_rows_of_one_act_are_refused_in_one_way() -> None:
     ways: dict[str, set[str]] = {}
     for one in _WHYS:
         if one.why:
-            ways.setdefault(refusal_of(one.id), set()).add(one.why)
+            ways.setdefault(refusal_name(one.id), set()).add(one.why)
     assert all(len(words) == 1 for words in ways.values())
 
 
@@ -85,7 +73,7 @@ def test_what_a_table_refuses_is_said() -> None:
     codes: set[str] = set()
     for answer in some_refusals():
         said = refused(answer, TEXTS)
-        codes.add(refusal_of(answer.code))
+        codes.add(refusal_name(answer.code))
         if answer.code != _NOT_NOW and not set(answer.detail) & set(TERMS):
             assert said == answer.why
         assert not _NAMES.search(said), said
@@ -103,7 +91,7 @@ def _details(why: str) -> Iterator[dict[str, str]]:
 
 @pytest.mark.parametrize(
     "one",
-    {refusal_of(one.id): one for one in _WHYS if "{" in one.why}.values(),
+    {refusal_name(one.id): one for one in _WHYS if "{" in one.why}.values(),
     ids=lambda one: one.id,
 )
 def test_what_a_refusal_names_is_said_in_words(one: Refusal | Row, tmp_path: Path) -> None:

@@ -10,12 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from controller.procedure.model.state import Step
-from controller.procedure.prompts import MoneyFormat
+from controller.procedure.prompts import MoneyFormat, Texts
 from controller.rules.cards import NAMES
 from controller.screens.common.felt_svg import where
 from controller.screens.common.sessions import Appearance
 from controller.screens.common.static_files import StaticFiles
-from controller.screens.common.texts import Texts
 from controller.screens.console.text import HouseTerms
 from controller.screens.console.view.felt import felt_of
 from tests.controller.screens.test_look import BASE, ENOUGH, Structure, contrast

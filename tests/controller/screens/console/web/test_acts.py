@@ -13,7 +13,8 @@ from controller.api.contract.errors import Problem
 from controller.api.service import ScreenSession, acts, sign_in
 from controller.procedure.model.events import TableOpened
 from controller.procedure.model.state import Step
-from controller.screens.common.texts import Texts, load
+from controller.procedure.prompts import Texts
+from controller.screens.common.texts import load
 from controller.screens.console.web.app import RefusalBody, refusal_of
 from tests.support.api.at_api import ANN, run
 from tests.support.api.deeds import events
