@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from controller.audit.keys.create import create_key
 from controller.audit.keys.list import AT_THE_TABLE, KeyStatus, list_keys, misplaced_keys, mode
 from controller.audit.keys.store import ROLES, Role
+from controller.commands import Subparsers, add_command, add_group, show
 from controller.errors import UsageProblem, printable
-from controller.terminal import show, usage_errors
+from controller.terminal import usage_errors
 from drivers.keys import PLACE, keys_directory
 
 KINDS: Final = """\
@@ -48,42 +48,23 @@ _COMPARE: Final = "Compare the fingerprint there: holecard keys show"
 _BACKUP: Final = "Keep a backup of {role}.key; nobody can make it again."
 
 
-def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    keys = subparsers.add_parser(
+def register(subparsers: Subparsers) -> None:
+    commands = add_group(
+        subparsers,
         "keys",
-        help="make and show the keys of the record",
+        "make and show the keys of the record",
         description="Makes the keys of the record, and shows which there are. Shows no secret.",
         epilog="\n".join((KINDS, NEW_EXAMPLES + SHOW_EXAMPLES.partition("\n")[2], PLACES)),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    commands = keys.add_subparsers(metavar="COMMAND", required=True)
-    new = _command(commands, "new", "make a key, once", new_key, f"{KINDS}\n{NEW_EXAMPLES}")
+    examples = f"{KINDS}\n{NEW_EXAMPLES}\n{PLACES}"
+    new = add_command(commands, "new", "make a key, once", new_key, epilog=examples, json=True)
     new.add_argument("kind", metavar="KIND", help=", ".join(ROLES))
     new.add_argument("--name", metavar="NAME", help="the witness's name; for a witness only")
     shown = "show which keys there are, their fingerprints and modes"
-    _command(commands, "show", shown, show_keys, SHOW_EXAMPLES)
-
-
-def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    help_: str,
-    func: Callable[[argparse.Namespace], int],
-    examples: str,
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(
-        name,
-        help=help_,
-        description=f"{help_[0].upper()}{help_[1:]}.",
-        epilog=f"{examples}\n{PLACES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--dir", metavar="DIR", help="directory of the keys")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(func=func)
-    return parser
+    examples = f"{SHOW_EXAMPLES}\n{PLACES}"
+    show_ = add_command(commands, "show", shown, show_keys, epilog=examples, json=True)
+    for parser in (new, show_):
+        parser.add_argument("--dir", metavar="DIR", help="directory of the keys")
 
 
 def new_key(args: argparse.Namespace) -> int:

@@ -32,7 +32,8 @@ from controller.rules.money import Amount
 from controller.rules.options import Options
 
 SOFTWARE: Final = ("controller", "drivers", "firmware_protocol")
-PROCEDURE: Final = ("controller.procedure", "controller.rules")
+PROCEDURE: Final = ("controller.procedure", "controller.rules", "controller.errors")
+"""Everything that decides: these packages import nothing of ours but each other."""
 _SOURCE: Final = (".css", ".html", ".js", ".py", ".svg", ".toml")
 """What is run, or read by what runs; pages for people and sources in C are not."""
 _KEPT: Final = 64
@@ -193,9 +194,9 @@ def _encode(what: Struct) -> bytes:
 
 
 @cache
-def source_hash(*packages: str) -> str:
-    """Over the installed source of these packages, as it was when first asked for."""
-    found = sorted(one for package in packages for one in _sources(files(package), package))
+def source_hash(*modules: str) -> str:
+    """Hash the installed source of these packages and modules, as first read by this process."""
+    found = sorted(one for module in modules for one in _sources(module))
     whole = sha256()
     for name, content in found:
         for part in (name.encode(), content):
@@ -204,10 +205,18 @@ def source_hash(*packages: str) -> str:
     return whole.hexdigest()
 
 
-def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
+def _sources(name: str) -> Iterator[tuple[str, bytes]]:
+    parent, _, module = name.rpartition(".")
+    if parent and (file := files(parent) / f"{module}.py").is_file():
+        yield f"{name}.py", file.read_bytes()
+    else:
+        yield from _folder_sources(files(name), name)
+
+
+def _folder_sources(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
     for entry in folder.iterdir():
         name = f"{path}/{entry.name}"
         if entry.is_dir():
-            yield from _sources(entry, name)
+            yield from _folder_sources(entry, name)
         elif entry.name.endswith(_SOURCE):
             yield name, entry.read_bytes()

@@ -38,7 +38,13 @@ from controller.audit.replay.entries import (
     decode_refusal,
 )
 from controller.audit.replay.fallback import OtherCodeState
-from controller.audit.replay.identity import proc_of, procedure_of, software_name, source_hash
+from controller.audit.replay.identity import (
+    PROCEDURE,
+    proc_of,
+    procedure_of,
+    software_name,
+    source_hash,
+)
 from controller.errors import printable
 from controller.procedure.engine import Procedure, RowFault
 from controller.procedure.model.events import HoleRevealed
@@ -186,7 +192,7 @@ class RecordReplay:
         opened = self._opened
         assert opened is not None
         whose = "another game or jurisdiction"
-        if opened.code != source_hash("controller.procedure", "controller.rules"):
+        if opened.code != source_hash(*PROCEDURE):
             whose = f"other code ({opened.code[:SHORT]}, that of {printable(opened.software)})"
         what = f"{where}: a round may be open there, dealt by {whose}, not by {software_name()}"
         theirs = f"{printable(opened.software)} with the configuration {opened.conf[:SHORT]}"

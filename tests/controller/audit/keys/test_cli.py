@@ -265,7 +265,7 @@ def test_a_directory_without_write_permission(tmp_path: Path) -> None:
     place = tmp_path / "keys"
     place.mkdir()
     code = (
-        "import os, sys\n"
+        "import os, shutil, sys\n"  # argparse imports shutil later: not readable for that user
         "from controller.cli import main\n"
         "import controller.audit.keys.cli\n"
         "os.chmod(sys.argv[1], 0o500)\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from hashlib import sha256
 from pathlib import Path
@@ -230,7 +231,24 @@ def test_any_change_of_source_is_another_hash(
     assert len(hashes) == 5
 
 
-def test_the_procedures_hash_is_of_its_own_source_alone() -> None:
-    assert PROCEDURE == ("controller.procedure", "controller.rules")
+def test_the_procedures_hash_covers_all_that_it_imports_of_ours() -> None:
+    hashed = [ROOT / name.replace(".", "/") for name in PROCEDURE]
+    sources = [file for place in hashed for file in place.rglob("*.py")]
+    sources += [file for place in hashed if (file := place.with_suffix(".py")).is_file()]
+    imported = {
+        name
+        for file in sources
+        for name in re.findall(r"^ *(?:from|import) +([a-z_.]+)", file.read_text(), re.MULTILINE)
+        if name.partition(".")[0] in {"controller", "drivers", "firmware_protocol"}
+    }
+    assert {one for one in imported if not one.startswith(PROCEDURE)} == set()
+    assert "controller.errors" in imported
     assert source_hash(*PROCEDURE) != source_hash(*SOFTWARE)
     assert identity_of("bj", game_as_it_is("classic")).code == source_hash(*PROCEDURE)
+
+
+def test_the_hash_of_a_module_is_over_its_file() -> None:
+    content = (ROOT / "controller/errors.py").read_bytes()
+    name = b"controller.errors.py"
+    whole = b"".join(len(part).to_bytes(8, "little") + part for part in (name, content))
+    assert source_hash("controller.errors") == sha256(whole).hexdigest()

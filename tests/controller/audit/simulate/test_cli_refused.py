@@ -192,7 +192,7 @@ def test_a_disk_that_fails_or_is_full_is_exit_74(
 def test_a_disk_that_fills_up_ends_it_and_the_next_run_goes_on(
     run: Runs, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller.audit.simulate.cli.SCRIPTS_SIZE", 64 * 1024)
+    monkeypatch.setattr("controller.audit.simulate.command.SCRIPTS_SIZE", 64 * 1024)
     many = tuple(changed(id=f"R-{number}") for number in range(30))
     made: list[Path] = []
     real = RealDisk.create
