@@ -1,4 +1,4 @@
-"""Why a record cannot be opened, read or written. Each says what is wrong and what to do."""
+"""Errors of opening, reading and writing a record: where, what is wrong, how to fix it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from controller.errors import EXIT_OUTPUT, EXIT_USAGE, CommandError
 
 
 class RecordProblem(CommandError):
-    """The record: where, what is wrong, what to do."""
+    """Base class: `where` names the file or directory, `todo` says how to fix it."""
 
     def __init__(self, where: Path | str, what: str, todo: str) -> None:
         super().__init__(str(where), what, todo)
@@ -26,62 +26,62 @@ class RecordProblem(CommandError):
 
 
 class NoRecord(RecordProblem):
-    """There is none at this place, or something else is."""
+    """The directory contains no record, or something else."""
 
     exit_code = EXIT_USAGE
 
 
 class InUse(RecordProblem):
-    """Another process writes it."""
+    """Another process holds the lock."""
 
     exit_code = EXIT_USAGE
 
 
 class OtherTable(RecordProblem):
-    """It is the record of another table."""
+    """The record belongs to another table."""
 
     exit_code = EXIT_USAGE
 
 
 class RecordDamaged(RecordProblem):
-    """Its bytes are not what was written."""
+    """The bytes are not the ones that were written."""
 
 
 class RecordsMissing(RecordProblem):
-    """Records that were acknowledged are gone, or cannot be read any more."""
+    """Acknowledged records are missing or unreadable."""
 
 
 class UnexplainedTail(RecordProblem):
-    """Bytes past the last record that no loss of power explains."""
+    """Trailing bytes that no power loss explains."""
 
 
 class CannotWrite(RecordProblem):
-    """The place for it cannot be written or read: rights, disk."""
+    """The operating system denies access, or the disk fails."""
 
     exit_code = EXIT_USAGE
 
 
 def cannot_read(where: Path | str, problem: OSError) -> CannotWrite:
-    """The operating system does not let it be read."""
+    """The error for an OSError while reading."""
     return CannotWrite(where, f"cannot be read: {problem.strerror or problem}", "mend that")
 
 
 class RetryLater(RecordProblem):
-    """It can be recorded later: nothing was written, nothing is lost."""
+    """The append was rejected and may be retried: nothing was written, nothing is lost."""
 
     exit_code = EXIT_OUTPUT
 
 
 class DiskFull(RetryLater):
-    """The disk has no room for the next segment."""
+    """No disk space for the next segment."""
 
 
 class WriterBusy(RetryLater):
-    """Too much waits to be recorded."""
+    """The queue of the log writer is full."""
 
 
 class LogFailed(RecordProblem):
-    """The record takes nothing any more until it is opened anew. `first` is the first cause."""
+    """The log accepts no further append until the record is reopened. `first` is the first cause."""
 
     exit_code = EXIT_OUTPUT
 
@@ -95,71 +95,71 @@ class LogFailed(RecordProblem):
 
 
 class AppendTimeout(LogFailed):
-    """The disk has not answered in time. What was handed in may stand in the record or not: that is
-    seen when it is opened anew. Until then nobody may go on as if it did, or as if it did not."""
+    """The disk did not answer before the timeout. Whether the entries are durable is unknown until
+    the record has been reopened; until then neither outcome may be assumed."""
 
 
 REBUILD = "holecard audit rebuild-index"
 
 
 class IndexProblem(RecordProblem):
-    """The index of a record cannot be used. The record itself is what it was."""
+    """The index of a record cannot be used. The record itself is unaffected."""
 
     remake = False
-    """Whether it may be made anew without asking: nobody has to look into it first."""
+    """Whether the index may be rebuilt automatically, without an investigation."""
 
 
 class IndexOutdated(IndexProblem):
-    """Another version made it, or it holds what is no longer in the record."""
+    """Built by another version, or it contains frames that the record no longer has."""
 
     remake = True
 
 
 class IndexDamaged(IndexProblem):
-    """Its bytes are not what was written."""
+    """The bytes of the index are corrupt."""
 
     remake = True
 
 
 class IndexOfOther(IndexProblem):
-    """It is the index of another record, or no index at all."""
+    """The index of another record, or not an index."""
 
     exit_code = EXIT_USAGE
 
 
 class IndexAhead(IndexProblem):
-    """It has seen records that this record does not have."""
+    """The index contains records that this record does not have."""
 
 
 class IndexFileProblem(IndexProblem):
-    """Its file cannot be made, read or written where it is."""
+    """The index file cannot be created, read or written at this path."""
 
     exit_code = EXIT_USAGE
 
 
 class IndexDiskFull(IndexFileProblem):
-    """The disk has no room for it."""
+    """No disk space for the index."""
 
     exit_code = EXIT_OUTPUT
 
 
 class IndexBusy(IndexProblem):
-    """Somebody else writes it for too long."""
+    """Timeout: another process is writing the index."""
 
     exit_code = EXIT_USAGE
 
 
 class CannotProve(RecordProblem):
-    """There is no such proof."""
+    """The requested proof cannot be made."""
 
 
 class NotVoided(RecordProblem):
-    """Nobody opens the hole card of this round."""
+    """The round was not voided, so its hole card may not be opened."""
 
 
 class WitnessProblem(RecordProblem):
-    """Nothing is countersigned."""
+    """The witness refuses to cosign."""
 
 
 class NothingSigned(WitnessProblem):
-    """There is no checkpoint yet."""
+    """The record has no checkpoint yet."""

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whenever power goes."""
+"""Atomic writes, error translation and file locks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from controller.audit.errors import CannotWrite, InUse
 from controller.audit.files.disk import DIRECTORY_MODE, Disk, write_all
 
 NEW: Final = ".new"
-"""Behind the name of a file that is being written."""
+"""Suffix of the temporary file of an atomic write."""
 
 
 def write_atomically(disk: Disk, file: Path, data: bytes) -> None:
-    """The file holds these bytes on return, on the disk; until then what it held before. OSError,
-    and then nothing is left of them."""
+    """Replace `file` atomically and durably. Raises OSError; `file` is unchanged then, and the
+    temporary file is removed."""
     new = file.with_name(file.name + NEW)
     try:
         fd = disk.create(new)
@@ -31,14 +31,14 @@ def write_atomically(disk: Disk, file: Path, data: bytes) -> None:
             disk.close(fd)
         disk.rename(new, file)
     except OSError:
-        with contextlib.suppress(OSError):  # the first problem counts
+        with contextlib.suppress(OSError):  # the first error is reported
             disk.remove(new)
         raise
     disk.sync_directory(file.parent)
 
 
 def make_directory(disk: Disk, place: Path) -> None:
-    """It is there on return, and on the disk. OSError."""
+    """Create a directory durably. Raises OSError."""
     if not place.is_dir():
         place.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
         disk.sync_directory(place.parent)
@@ -46,8 +46,7 @@ def make_directory(disk: Disk, place: Path) -> None:
 
 @contextmanager
 def reporting_write_errors(place: Path, todo: str, *, full: str = "") -> Iterator[None]:
-    """What the operating system refuses there as a problem that says where. `full`: what to do
-    where there is no room."""
+    """Raise CannotWrite for an OSError in the block; `full` replaces `todo` if the disk is full."""
     try:
         yield
     except OSError as problem:
@@ -57,13 +56,13 @@ def reporting_write_errors(place: Path, todo: str, *, full: str = "") -> Iterato
 
 
 WAIT: Final = 10.0
-"""Seconds that a command waits for the one before it, which needs a moment."""
+"""Lock timeout in seconds; a command holds the lock for a fraction of a second."""
 _EVERY: Final = 0.02
 
 
 def lock_with_timeout(fd: int, place: Path) -> None:
-    """The lock on `fd` is ours on return; it ends with the file's descriptor. InUse where another
-    one has held it for too long: then nothing has changed. OSError."""
+    """Lock `fd` exclusively, retrying for up to WAIT seconds. Closing `fd` releases the lock.
+    Raises InUse on timeout and OSError; nothing has been changed then."""
     deadline = time.monotonic() + WAIT
     while True:
         try:

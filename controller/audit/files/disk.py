@@ -1,4 +1,4 @@
-"""The few things that the record does to a disk, so that a test can put a failing one here."""
+"""Disk operations of the record behind an interface, so that tests can inject faults."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import BinaryIO, Final, Literal, Protocol
 
 PAGE: Final = 4096
 MODE: Final = 0o640
-"""Its group may read the record: surveillance."""
+"""Group-readable: surveillance reads the record."""
 DIRECTORY_MODE: Final = 0o750
 
 
 class Disk(Protocol):
-    """Every call that a loss of power or a full disk can fall between. All raise OSError."""
+    """Every operation that a power loss or a full disk can interrupt. All raise OSError."""
 
     def create(self, file: Path) -> int:
-        """A new empty file, opened for writing; one that was there is gone."""
+        """Create and open an empty file for writing, replacing an existing one."""
 
     def open(self, file: Path) -> int:
-        """An existing file for reading and writing."""
+        """Open an existing file for reading and writing."""
 
     def write(self, fd: int, data: bytes, offset: int) -> int: ...
 
     def sync(self, fd: int) -> None:
-        """The file's bytes and its size are on the disk on return."""
+        """Make the file's bytes and size durable."""
 
     def close(self, fd: int) -> None: ...
 
@@ -40,10 +40,10 @@ class Disk(Protocol):
 
 
 class RealDisk:
-    """The operating system's."""
+    """The operating system's file operations."""
 
     def create(self, file: Path) -> int:
-        # Never the file that was there: somebody who comes late may write to that one yet.
+        # A new inode: a late writer may still have the old file open.
         with suppress(FileNotFoundError):
             os.unlink(file)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -76,11 +76,12 @@ class RealDisk:
 
 
 class NotRegularFile(OSError):
-    """It is something else: to read it may take for ever, or have no end."""
+    """Not a regular file: reading it could block or never end."""
 
 
 def open_regular(file: Path) -> BinaryIO:
-    """A file, or one that a link leads to. OSError; NoFile without waiting for anything."""
+    """Open a regular file for reading, following links. Never blocks. Raises NotRegularFile and
+    other OSErrors."""
     fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
@@ -89,24 +90,26 @@ def open_regular(file: Path) -> BinaryIO:
 
 
 def read_file(file: Path, most: int) -> bytes:
-    """So many bytes of it at most. OSError, NoFile."""
+    """Read at most `most` bytes. Raises NotRegularFile and other OSErrors."""
     with open_regular(file) as opened:
         return opened.read(most)
 
 
 def write_all(disk: Disk, fd: int, data: bytes, offset: int) -> None:
-    """All of it or an error. A short write is not completed: what it left is for the reader."""
+    """Write all of `data` or raise OSError. A short write is not completed: the reader classifies
+    what it left."""
     written = disk.write(fd, data, offset)
     if written != len(data):
         raise OSError(errno.EIO, f"{written} of {len(data)} bytes were written")
 
 
 class ReadBack:
-    """Reads a file's bytes back past the page cache, where its file system can do that."""
+    """Reads written bytes back with O_DIRECT, so not from the page cache, if the file system
+    supports it."""
 
     def __init__(self, file: Path) -> None:
         self.way: Literal["direct", "cached"] = "direct"
-        self._room = mmap.mmap(-1, 16 * PAGE)  # aligned to a page, as direct reading wants it
+        self._room = mmap.mmap(-1, 16 * PAGE)  # page-aligned, as O_DIRECT requires
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             self._fd = os.open(file, flags | os.O_DIRECT)
@@ -117,7 +120,7 @@ class ReadBack:
             self._fd = os.open(file, flags)
 
     def read(self, start: int, end: int) -> bytes:
-        """Bytes start to end; fewer where the file ends before."""
+        """The bytes from `start` to `end`; fewer if the file ends before."""
         first = start - start % PAGE
         wanted = -(-(end - first) // PAGE) * PAGE
         if wanted > len(self._room):
@@ -131,7 +134,7 @@ class ReadBack:
 
     def close(self) -> None:
         self._room.close()
-        fd, self._fd = self._fd, -1  # closed once: then the number may be some other file's
+        fd, self._fd = self._fd, -1  # closed once: the number may be reused by another file
         if fd >= 0:
-            with suppress(OSError):  # it was read only
+            with suppress(OSError):  # opened for reading only
                 os.close(fd)

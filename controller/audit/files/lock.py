@@ -1,4 +1,4 @@
-"""The lock of a record's one writer, and how a start that comes to nothing leaves no trace."""
+"""The writer lock of a record, and cleanup after a failed start."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from controller.audit.files.disk import DIRECTORY_MODE, MODE
 
 LOCK: Final = "lock"
 _TRIES: Final = 16
-"""Starts that come to nothing while this one takes the lock: more than there ever are."""
+"""Retries while other starts fail and remove their lock file; more than can happen."""
 _MOST_ORIGIN: Final = 1024
 _OPEN: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class WriterLock(NamedTuple):
-    """It ends with the file's descriptor."""
+    """A held lock; closing the descriptor releases it."""
 
     fd: int
     made: tuple[Path, ...]
-    """What was not there before."""
+    """The paths that acquiring the lock has created."""
 
 
 def acquire_writer_lock(record: Path) -> WriterLock:
-    """The one writer's lock. Makes the directory where there is none. NoRecord, InUse,
-    CannotWrite: then nothing was made."""
+    """Acquire the writer lock, creating the directory if missing. Raises NoRecord, InUse or
+    CannotWrite; nothing has been created then."""
     for _ in range(_TRIES):
         found = _opened(record)
         try:
             _lock(record, found.fd)
-            # Whoever began nothing has taken its file away: what is locked then keeps nobody out.
+            # A failed start may have removed the file since: a lock on a removed file excludes no
+            # process.
             if _is_still(record / LOCK, found.fd):
                 return found
         except InUse:
@@ -49,10 +50,9 @@ def acquire_writer_lock(record: Path) -> WriterLock:
 
 
 def remove_created(made: tuple[Path, ...]) -> None:
-    """Takes away what this start has made, as far as nothing else is in it. Only with the lock
-    held."""
+    """Remove created paths if they are empty. The caller holds the lock."""
     for path in reversed(made):
-        with suppress(OSError):  # what cannot be taken away is empty, and does no harm
+        with suppress(OSError):  # what remains is empty and harmless
             if path.name == LOCK:
                 path.unlink()
             else:
@@ -60,22 +60,20 @@ def remove_created(made: tuple[Path, ...]) -> None:
 
 
 def release_lock(fd: int) -> None:
-    """Lets go of a lock, where there is one. Whatever comes of closing it, it is closed, and its
-    number may be some other file's from here on: nobody may have it any more."""
+    """Close the lock file, if any. The caller must forget `fd`: its number may be reused."""
     if fd >= 0:
-        with suppress(OSError):  # what counts of it was synced
+        with suppress(OSError):  # all important writes were synced
             os.close(fd)
 
 
 def stored_origin(fd: int) -> str:
-    """The origin of the record that was begun where this lock is held; empty without one.
-    OSError."""
+    """The origin stored in the lock file, empty if the record has no segment yet. Raises OSError."""
     return os.pread(fd, _MOST_ORIGIN, 0).decode("utf-8", "replace")
 
 
 def store_origin(fd: int, origin: str) -> None:
-    """From now on the lock tells that the record has a segment: where none is there, they are
-    gone. OSError."""
+    """Store durably in the lock file that the record has segments, so that their loss is detected.
+    Raises OSError."""
     if stored_origin(fd) == origin:
         return
     os.ftruncate(fd, 0)

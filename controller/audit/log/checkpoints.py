@@ -1,8 +1,8 @@
-"""What a boot signs: its certificate, and checkpoints over what the disk gives back.
+"""Signing of checkpoints, and the check that a record was signed as it must be.
 
-Before anything is signed, all that was written since the last signature is read from the disk
-again and hashed on a way of its own: a signature over what memory believes would bind the table to
-a record that is not there.
+Before a checkpoint is signed, everything written since the last one is read back from the disk and
+hashed independently. A signature over what is only in memory could bind the table to a record that
+the disk does not have.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from controller.audit.read.signatures import BadSignature, SignatureReader
 
 
 class CheckpointSigner:
-    """The key of one boot. It exists here only, and ends with the process."""
+    """Signs with the key of one boot, which exists only in this process."""
 
     def __init__(self, record: Path, origin: str, frontier: Frontier) -> None:
         self._record = record
         self._origin = origin
         self._key = SigningKey(origin, Ed25519PrivateKey.generate())
         self._tree = frontier.copy()
-        """Of what was read back; never fed from memory."""
+        """Fed only from bytes that were read back, never from memory."""
         self._back: ReadBack | None = None
         self._number = 0
         self._at = 0
@@ -53,14 +53,14 @@ class CheckpointSigner:
         return "direct" if self._back is None else self._back.way
 
     def begin(self, number: int, at: int) -> None:
-        """From here on in segment `number`."""
+        """Continue in segment `number`, at offset `at`."""
         self.close()
         self._back = ReadBack(segment_file(self._record, number))
         self._number, self._at = number, at
 
     def read_back(self, end: int, before: EndPosition, after: EndPosition) -> None:
-        """What was written from where it last read up to `end`, which led from `before` to
-        `after`. Damaged if the disk gives anything else."""
+        """Verify the bytes written since the last call, up to offset `end`: they must lead from
+        `before` to `after`. Raises RecordDamaged if the disk returns anything else."""
         assert self._back is not None
         found = scan(self._back.read(self._at, end), 0, before)
         self._tree.grow(found.leaves)
@@ -72,7 +72,7 @@ class CheckpointSigner:
         self._at = end
 
     def checkpoint(self, tree: Frontier) -> str:
-        """The signed note over the tree, which must be the one that was read back."""
+        """The signed note over `tree`, which must equal the tree that was read back."""
         root = tree.root()
         if (tree.size, root) != (self._tree.size, self._tree.root()):
             what = f"the tree of {self._tree.size} records on the disk is not the one in memory"
@@ -87,7 +87,7 @@ class CheckpointSigner:
 
 
 MOST_NS: Final = 10_000_000_000
-"""A controller that runs has signed by then, whatever its disk does."""
+"""A running controller has signed within this time, however slow its disk is."""
 _BEFORE_THE_FIRST: Final = frozenset(
     {"snapshot", "opened", "tail", "fault", "clock", "certificate"}
 )
@@ -95,12 +95,12 @@ _TODO: Final = "two people may accept that: holecard audit accept-tail"
 
 
 class UnsignedRecords(RecordProblem):
-    """Records that no boot has signed although it must have."""
+    """Records that should have been signed and are not."""
 
 
 def unsigned_faults(opening: RecordOpening, table: VerifierKey) -> list[dict[str, object]]:
-    """What two people have accepted although nobody signed it; BadSignature, Unsigned where they
-    have not."""
+    """Faults to record for unsigned records that two people have accepted. Raises BadSignature and
+    UnsignedRecords if they have not."""
     if opening.segment is None:
         return []
     try:
@@ -114,14 +114,14 @@ def unsigned_faults(opening: RecordOpening, table: VerifierKey) -> list[dict[str
 
 
 def check_signed(segment: RecordSegment, records: list[Record], table: VerifierKey) -> None:
-    """BadSignature, Unsigned."""
+    """Raise BadSignature or UnsignedRecords unless every boot has signed its records in time."""
     signatures = SignatureReader(segment.snapshot.origin, table)
     signatures.begin(segment)
     hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]
     tree = Frontier.of(segment.before.seq, hashes)
     roots: dict[int, bytes] = {tree.size: tree.root()} if tree.size else {}
     first: Record | None = None
-    """Of those that no checkpoint is over yet."""
+    """The first record that no checkpoint covers."""
     began = ""
     for frame, record in zip(segment.frames, records, strict=True):
         place = segment.place(frame)

@@ -1,4 +1,4 @@
-"""What time it is, and what the machine itself thinks of that."""
+"""The system clocks, their quality, the gaming day, and detection of clock changes."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from controller.audit.format.records import ClockData, ClockQuality, Moment
 
 Clock: TypeAlias = Callable[[], Moment]
 Day: TypeAlias = Callable[[int], str]
-"""The gaming day at a time of utc."""
+"""Returns the gaming day of a UTC time in microseconds."""
 
 STEP_US: Final = 500_000
-"""A clock that leaves its pace by more was set."""
+"""Tolerance: a larger difference between UTC and the monotonic clock means that UTC was set."""
 ASK_EVERY: Final = 1_000_000_000
-"""Nanoseconds for which the machine's word is good."""
+"""Nanoseconds for which the clock quality is cached."""
 _UNSYNCED: Final = 5
 """adjtimex(2): TIME_ERROR, the clock is not synchronised."""
 _TIMEX_BYTES: Final = 256
-"""More than struct timex has on any machine; with modes 0 nothing is set by it."""
+"""Larger than struct timex on any machine; modes 0 only reads."""
 
 
 def _asked() -> ClockQuality:
-    """What the kernel says of its clock."""
+    """Ask the kernel for the clock's synchronisation state."""
     call = getattr(ctypes.CDLL(None, use_errno=True), "adjtimex", None)
     if call is None:
         return "unknown"
@@ -38,7 +38,7 @@ def _asked() -> ClockQuality:
 
 
 class SystemClock:
-    """The machine's clocks. Its quality is asked for once a second at most."""
+    """Reads the system clocks; caches the clock quality for ASK_EVERY."""
 
     def __init__(self, ask: Callable[[], ClockQuality] = _asked) -> None:
         self._ask = ask
@@ -54,7 +54,7 @@ class SystemClock:
 
 
 def gaming_day(starts: timedelta = timedelta(0)) -> Day:
-    """The day by UTC, beginning so long after midnight."""
+    """Gaming days by UTC that start `starts` after midnight."""
     known: dict[int, str] = {}
     shift = int(starts.total_seconds()) * 1_000_000
 
@@ -72,9 +72,9 @@ def gaming_day(starts: timedelta = timedelta(0)) -> Day:
 def clock_set(
     last: Moment | None, now: Moment, *, runs: bool, two: tuple[str, str] | None = None
 ) -> ClockData | None:
-    """What is to be told before anything else is, where the clock was set since the last record.
-    `runs`: that is of the same boot, so that `mono` has gone on from there. `two`: people who said
-    before this boot that the clock is right."""
+    """The `clock` record to append first if UTC was set since the last record, else None. `runs`:
+    the last record is of this boot, so `mono` is comparable. `two`: two people who confirmed the
+    clock before this boot."""
     if last is None:
         return None
     wanted = last.utc

@@ -59,11 +59,11 @@ from controller.audit.read.reader import EndPosition
 from controller.procedure.model.state import State
 
 SIGN_AFTER_NS: Final = 900_000_000
-"""So long after a record that nothing signs yet, something does."""
+"""A checkpoint is due at the latest this long after the first unsigned record."""
 
 
 class Log:
-    """Writes one table's record. Not for more than one thread at a time."""
+    """Appends to one table's record and signs it. Not thread-safe."""
 
     def __init__(
         self,
@@ -98,14 +98,15 @@ class Log:
         self._at = 0
         self._tree = Frontier()
         self._leaves: list[bytes] = []
-        """Those that are not in the tree yet: nobody waits for that but a signature."""
+        """Not yet in the tree: hashing is deferred to the next checkpoint, off the append path."""
         self._last = ChainPosition(0, chain_start(origin))
-        """The record ends with it."""
+        """The position of the last record."""
         self._read_to = self.where
-        """How far the signer has read back."""
+        """The position up to which the signer has read back."""
         self._unsigned_since = 0
         self._begun = False
-        """Something of this boot stands in the record: `mono` has its own pace from there on."""
+        """This boot has appended a record, so its monotonic clock is comparable with the next one.
+        """
         last, segment = opening.last_told, opening.segment
         if last is not None:
             self._moment = Moment(last.utc, last.mono, last.clock)
@@ -117,7 +118,8 @@ class Log:
             self._tree = Frontier.of(segment.before.seq, hashes)
             self._leaves = [leaf_hash(frame.data) for frame in segment.frames]
         self._signer = CheckpointSigner(self.record, origin, self._tree)
-        self._lock, opening.lock = opening.lock, -1  # last: what fails before leaves it there
+        # last: an exception before leaves the lock with the opening
+        self._lock, opening.lock = opening.lock, -1
 
     @classmethod
     def begin(
@@ -131,11 +133,12 @@ class Log:
         day: Day | None = None,
         size: int = SIZE,
     ) -> Log:
-        """A boot begins: sets aside what must be, then records `opened` and its certificate, and
-        signs. `state`: what the opening's records make of the procedure.
+        """Begin a boot: quarantine the tail, append `opened` and the boot's certificate, and sign.
+        `state`: the procedure's state after the records of the opening.
 
-        Takes the opening's lock with it, whatever comes of it. NoRoom, Failed, Damaged;
-        BadSignature, Unsigned where the last segment is not signed as it must be."""
+        Takes over the opening's lock in every case. Raises DiskFull, LogFailed, RecordDamaged;
+        BadSignature and UnsignedRecords if the last segment is not signed as it must be.
+        """
         snapshot = opening.snapshot
         new = f"holecard/{identity.table}/{secrets.token_hex(8)}"
         origin = new if snapshot is None else snapshot.origin
@@ -170,8 +173,8 @@ class Log:
             else:
                 quarantine_tail(opening)
                 self._fd = self._disk.open(opening.segment.file)
-                # What was read may be in memory only: written by one that was killed, or kept there
-                # by a disk that failed. From here on it is on the disk, and what is on the disk.
+                # What was read may be only in the page cache: written by a killed process, or kept
+                # after a disk error. After this sync the record that was read is durable.
                 self._disk.sync(self._fd)
                 self._disk.sync_directory(opening.segment.file.parent)
                 self._signer.begin(self._number, HEADER_SIZE)
@@ -199,7 +202,8 @@ class Log:
             "certificate", CONTROLLER, NoteData(note), self._round, cause=opened_at
         )
         self._write([told_of])
-        self._certificate = note  # from here on: a segment that began before it knows the last one
+        # from now on: a segment started before it must name the previous certificate
+        self._certificate = note
         self.sign()
         self._spares.prepare()
 
@@ -207,33 +211,34 @@ class Log:
 
     @property
     def where(self) -> EndPosition:
-        """How far the record goes."""
+        """The position of the last record."""
         return EndPosition(self._last.seq, self._last.chain)
 
     def sign_in(self) -> float | None:
-        """Seconds until a checkpoint is due, 0 when it is; None while all is signed."""
+        """Seconds until a checkpoint is due, 0 if it is overdue; None if everything is signed."""
         if not self._unsigned_since:
             return None
         return max(0, self._unsigned_since + SIGN_AFTER_NS - self._clock().mono) / 1e9
 
     def ready(self, entry: RecordEntry) -> EncodedEntry:
-        """Written down, for write_ready(). TypeError, ValueError."""
+        """Encode an entry for write_ready(). Thread-safe. Raises TypeError, ValueError."""
         return encode_entry(entry, self._head)
 
     def write(self, entries: Sequence[RecordEntry]) -> list[ChainPosition]:
-        """On the disk on return, in this order. TooLarge, NoRoom: nothing is written. Failed."""
+        """Append entries in order; durable on return. Raises EntryTooLarge or DiskFull if nothing
+        was written, LogFailed."""
         if self._failed is not None:
             raise LogFailed(self.record, self._failed)
         return self._write(entries)
 
     def write_ready(self, entries: Sequence[EncodedEntry]) -> list[ChainPosition]:
-        """As write()."""
+        """Like write(), for entries that are already encoded."""
         if self._failed is not None:
             raise LogFailed(self.record, self._failed)
         return self._write_ready(entries)
 
     def sign(self) -> ChainPosition:
-        """A checkpoint over all that was written. NoRoom, Failed."""
+        """Append a checkpoint over all records so far. Raises DiskFull, LogFailed."""
         if self._failed is not None:
             raise LogFailed(self.record, self._failed)
         with self._surely():
@@ -242,12 +247,13 @@ class Log:
         signed = self._last.seq
         made = self._write([RecordEntry("checkpoint", CONTROLLER, NoteData(note), self._round)])[0]
         if made.seq == signed + 1:
-            self._unsigned_since = 0  # else a snapshot or a clock that was set came between
+            # otherwise a snapshot or a clock record came between, and is unsigned
+            self._unsigned_since = 0
         return made
 
     def close(self) -> None:
-        """In good order: `closed` and a checkpoint are its last records. NoRoom, Failed; whatever
-        is raised, the record is let go of."""
+        """Append `closed` and a checkpoint, and release the record even if that fails. Raises
+        DiskFull, LogFailed."""
         try:
             if self._failed is None and self._fd >= 0:
                 self._write([RecordEntry("closed", CONTROLLER, EMPTY_DATA, self._round)])
@@ -256,14 +262,14 @@ class Log:
             self.let_go()
 
     def let_go(self) -> None:
-        """Without a word more: what stands in the record is as a kill would leave it."""
+        """Release the record without further records, as a kill would."""
         self._failed = self._failed or OSError(errno.EBADF, "it is closed")
         self._signer.close()
         fd, self._fd = self._fd, -1
         self._close(fd)
         self._spares.close()
         lock, self._lock = self._lock, -1
-        release_lock(lock)  # last: until here the next segment was in the making
+        release_lock(lock)  # last: the next segment was being written until here
 
     # --- writing --------------------------------------------------------------------------
 
@@ -271,9 +277,10 @@ class Log:
         return self._write_ready([encode_entry(one, self._head) for one in entries])
 
     def _write_ready(self, entries: Sequence[EncodedEntry]) -> list[ChainPosition]:
-        """All into one segment: where they do not fit into this one, they begin the next.
+        """Append all entries to one segment, a new one if they do not fit into the current one.
 
-        Written out, and few calls: each is cold again when the disk has answered."""
+        Few calls on purpose: this path runs with cold caches after each wait for the disk.
+        """
         moment = self._clock()
         changed = clock_set(self._moment, moment, runs=self._begun, two=self._believed)
         told = 0 if changed is None else 1
@@ -300,7 +307,8 @@ class Log:
     def _elsewhere(
         self, staged: StagedFrames, entries: Sequence[EncodedEntry], moment: Moment
     ) -> StagedFrames:
-        """What has no room in this segment, in the next. TooLarge, NoRoom, Failed."""
+        """Start the next segment and stage the entries there. Raises EntryTooLarge, DiskFull,
+        LogFailed."""
         size = len(staged.data)
         if size > MOST_TORN:
             raise EntryTooLarge(f"{size} bytes at once; at most {MOST_TORN}")
@@ -315,29 +323,29 @@ class Log:
         return staged
 
     def _staged(self, entries: Sequence[EncodedEntry], moment: Moment) -> StagedFrames:
-        """Changes nothing. TooLarge."""
+        """No side effects. Raises EntryTooLarge."""
         return stage(entries, self._head, moment, self._day(moment.utc), self._last)
 
     def _took(self, staged: StagedFrames) -> None:
-        """They are on the disk."""
+        """Adopt staged frames that are durable."""
         self._leaves += staged.leaves
         self._at += len(staged.data)
         self._last = staged.made[-1]
 
     def _read_back(self) -> None:
-        """What was written since the last time is on the disk as it was meant. OSError, Damaged."""
+        """Verify what was written since the last call. Raises OSError, RecordDamaged."""
         stands = self.where
         self._signer.read_back(self._at, self._read_to, stands)
         self._read_to = stands
 
     def _grown(self) -> Frontier:
-        """The tree over all that was written."""
+        """The tree over all records."""
         self._tree.grow(self._leaves)
         self._leaves.clear()
         return self._tree
 
     def _learn(self, entries: Sequence[EncodedEntry]) -> None:
-        """What the next snapshot has to say."""
+        """Update what the next snapshot will contain."""
         for one in entries:
             entry = one.entry
             self._round = max(self._round, entry.round)
@@ -347,7 +355,7 @@ class Log:
                 self._state = entry.state
 
     def _next_segment(self, moment: Moment) -> None:
-        """NoRoom: the record stands as it stood. Failed."""
+        """Start the next segment. Raises DiskFull without side effects, LogFailed."""
         try:
             file = self._spares.take()
         except LogFailed as failed:
@@ -391,14 +399,15 @@ class Log:
         self._spares.prepare()
 
     def _close(self, fd: int) -> None:
-        """Whatever comes of it: nobody has it any more, and its number may be some other file's."""
+        """Close `fd`, ignoring errors: its number may be reused in any case."""
         if fd >= 0:
-            with contextlib.suppress(OSError):  # all that counts was synced, or has failed
+            # all important bytes were synced, or the error was reported
+            with contextlib.suppress(OSError):
                 self._disk.close(fd)
 
     @contextlib.contextmanager
     def _surely(self) -> Iterator[None]:
-        """What ends this half-way ends the log."""
+        """An exception in the block closes the log for writing."""
         try:
             yield
         except BaseException as problem:
@@ -406,7 +415,8 @@ class Log:
             raise
 
     def _ended(self, problem: BaseException) -> None:
-        """Whatever it is, what the disk holds is not known now. The first cause stays. Failed."""
+        """Close the log for writing: the disk's content is unknown now. The first cause is kept.
+        Raises LogFailed for errors of the disk."""
         self._failed = self._failed or problem
         if isinstance(problem, OSError | RecordDamaged):
             raise LogFailed(self.record, self._failed) from problem

@@ -1,7 +1,7 @@
-"""A record is opened for writing in two steps: what is there is read, then a boot begins.
+"""Opening a record for writing: first read what is there, then begin a boot.
 
-opening = Opening.at(directory, table="mega-1")     # reads; nothing is changed
-state = fold(opening)                               # the table's part
+opening = RecordOpening.at(directory, table="mega-1")  # read only, but for the lock
+state = replay_opening(opening, procedure).state
 log = Log.begin(opening, identity, table_key, state=state)
 """
 
@@ -47,11 +47,11 @@ from controller.errors import printable
 
 COSIGNED: Final = "cosigned"
 _OURS: Final = frozenset({LOCK, DIRECTORY, "keys"})
-"""What may lie in a record's directory before the first segment does: demo keys too."""
+"""What a record's directory may contain before its first segment; demo keys too."""
 
 
 class RecordOpening:
-    """What a record holds, read and held against itself, and the lock on it."""
+    """The last segment of a record, read and validated, and the writer lock."""
 
     def __init__(self, record: Path, disk: Disk, locked: WriterLock) -> None:
         self.record = record
@@ -59,15 +59,15 @@ class RecordOpening:
         self.lock = locked.fd
         self._made = locked.made
         self.segment: RecordSegment | None = None
-        """The last one; None in a new record."""
+        """The last segment; None in a new record."""
         self.tail: Tail | None = None
         self.accept: tuple[str, str] | None = None
-        """Two people who accept what cannot be explained, or was not signed."""
+        """Two people who accept an unexplained tail or unsigned records."""
         self.accepted: tuple[str, str] | None = None
         self.believed: tuple[str, str] | None = None
-        """Two people who say that the clock is right, though the record is ahead of it."""
+        """Two people who confirm the clock although the record's last time is later."""
         self.records: list[Record] = []
-        """Those of the last segment, its snapshot's first."""
+        """The records of the last segment, its snapshot first."""
         self.cursors: dict[str, DeviceCursor] = {}
 
     @classmethod
@@ -79,9 +79,12 @@ class RecordOpening:
         disk: Disk | None = None,
         accept: tuple[str, str] | None = None,
     ) -> RecordOpening:
-        """Reads the last segment. `accept`: two people who accept what no loss of power explains.
+        """Lock the record and read its last segment. `accept`: two people who accept an unexplained
+        tail.
 
-        NoRecord, InUse, OtherTable, Damaged, Missing, Unexplained, CannotWrite."""
+        Raises NoRecord, InUse, OtherTable, RecordDamaged, RecordsMissing, UnexplainedTail,
+        CannotWrite.
+        """
         try:
             _look_at(record)
             opening = cls(record, disk or RealDisk(), acquire_writer_lock(record))
@@ -96,14 +99,14 @@ class RecordOpening:
         return opening
 
     def close(self) -> None:
-        """Where no boot begins after all: it is as if nobody had been here."""
+        """Release the lock and remove what acquiring it created, if no boot has begun."""
         if self.lock >= 0:
             self.undo()
             lock, self.lock = self.lock, -1
             release_lock(lock)
 
     def undo(self) -> None:
-        """What was made to take the lock is gone again, which must be held still."""
+        """Remove what acquiring the lock created. The lock must still be held."""
         remove_created(self._made)
         self._made = ()
 
@@ -117,14 +120,15 @@ class RecordOpening:
 
     @property
     def last_told(self) -> Record | None:
-        """The last record that is no snapshot: the clocks of the next one are held against it."""
+        """The last record that is not a snapshot; the next record's clocks are compared with it."""
         told = [record for record in self.records if record.kind != "snapshot"]
         if not told and self.records:
             told = [record for record in self.former() if record.kind != "snapshot"]
         return told[-1] if told else None
 
     def former(self) -> list[Record]:
-        """The records of the segment before the last one, where it is here. Damaged."""
+        """The records of the segment before the last one, empty if it is not here. Raises
+        RecordDamaged."""
         if self.segment is None or self.segment.number - 1 not in numbers(self.record):
             return []
         before = read_segment(self.record, self.segment.number - 1)
@@ -136,7 +140,7 @@ class RecordOpening:
         return None if self.snapshot is None else bytes(self.snapshot.state)
 
     def opened(self) -> OpenedData | None:
-        """The last start of the controller."""
+        """The `opened` data of the last boot."""
         found = None if self.snapshot is None else self.snapshot.opened or None
         for record in self.records:
             if record.kind == "opened":
@@ -152,7 +156,7 @@ class RecordOpening:
         return found
 
     def closed(self) -> bool:
-        """Whether the controller ended in good order: `closed`, and its checkpoint."""
+        """Whether the last boot ended with `closed` and its checkpoint."""
         told = [record for record in self.records if record.kind != "snapshot"]
         if len(told) < 2 and self.records:
             told = [*self.former(), *told]
@@ -162,7 +166,7 @@ class RecordOpening:
         return self.cursors.get(device)
 
     def chains(self, device: str) -> Mapping[int, str]:
-        """The chains of the device's last records, by their seq, as far as the segment goes."""
+        """The chains of the device's recent records by their seq, from the last segment."""
         found = self.cursors.get(device)
         return MappingProxyType(
             {
@@ -213,7 +217,7 @@ def _there(record: Path) -> list[int]:
 
 
 def _look_at(record: Path) -> None:
-    """What holds no segments becomes a new record, unless it is something else's. NoRecord."""
+    """Raise NoRecord if a directory without segments contains unknown files."""
     if not record.is_dir() or _there(record):
         return
     for place, ours in ((record, _OURS), (record / DIRECTORY, {SPARE})):
@@ -224,6 +228,6 @@ def _look_at(record: Path) -> None:
 
 
 def _witnessed(record: Path) -> int:
-    """The most records that a witness's note which lies here is over."""
+    """The size of the largest cosigned checkpoint in the directory."""
     sizes = [file.stem for file in (record / COSIGNED).glob("*.note")]
     return max((int(size) for size in sizes if size.isdecimal() and size.isascii()), default=0)

@@ -1,4 +1,4 @@
-"""The next segment, made by a thread of its own while the present one fills."""
+"""Preallocates the next segment in a background thread while the current one fills."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from controller.audit.files import Disk
 from controller.audit.format.segments import make_spare, spare_file
 
 WAIT: Final = 30.0
-"""Seconds that the disk has for a segment that is wanted now."""
+"""Seconds to wait for a segment that is needed now."""
 CLOSE_WAIT: Final = 10.0
-"""Seconds that one in the making has at the end."""
+"""Seconds to wait at shutdown for a segment that is being written."""
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
-"""What can be otherwise later, and has touched nothing that counts."""
+"""Errors after which preallocation is retried: nothing was lost."""
 
 
 class SegmentPreallocator:
-    """One spare segment at a time."""
+    """Preallocates one spare segment ahead."""
 
     def __init__(self, disk: Disk, record: Path, size: int) -> None:
         self._disk = disk
@@ -31,21 +31,21 @@ class SegmentPreallocator:
         self._made: Future[None] | None = None
 
     def prepare(self) -> None:
-        """Begins to make one, if none is there or in the making, or there was no room for it."""
+        """Start preallocation unless a spare exists or is being written; retries after NO_ROOM
+        errors."""
         if self._made is None or _no_room(self._made):
             self._made = self._thread.submit(make_spare, self._disk, self._record, self._size)
 
     @property
     def problem(self) -> OSError | None:
-        """Why there is none, where that is known: what the table can be told ahead of time. Asked
-        again, it is tried again."""
+        """Why there is no spare, if known, so that the table can warn early. Reading it retries."""
         problem = None if self._made is None else _no_room(self._made)
         if problem is not None:
             self.prepare()
         return problem
 
     def take(self) -> Path:
-        """The spare's file, when it is ready. NoRoom: try again later. Failed."""
+        """The spare's file, waiting until it is ready. Raises DiskFull (retry later), LogFailed."""
         self.prepare()
         made = self._made
         assert made is not None
@@ -64,14 +64,14 @@ class SegmentPreallocator:
         return spare_file(self._record)
 
     def close(self) -> None:
-        """What is being made is let go of: nobody will use that file."""
+        """Stop the thread; a spare that is being written is abandoned."""
         self._thread.shutdown(wait=False, cancel_futures=True)
-        if self._made is not None and not self._made.done():  # what was called off is done
+        if self._made is not None and not self._made.done():  # a cancelled future is done
             wait([self._made], CLOSE_WAIT)
 
 
 def _no_room(made: Future[None]) -> OSError | None:
-    """Why it was not made, where it can be tried again."""
+    """The error of a preallocation that may be retried."""
     if not made.done() or made.cancelled():
         return None
     problem = made.exception()

@@ -1,7 +1,7 @@
-"""Bytes past the last good frame are set aside: first into a file of their own, then zeroed.
+"""Quarantine of trailing bytes: they are copied to a file in `tails/`, then zeroed in the segment.
 
-A loss of power between the two, or before a `tail` record tells of it, changes nothing: what lies
-in `tails/` and no record tells of is told by the next boot.
+Both steps are idempotent: after a power loss in between, the next boot finds the copy that no
+`tail` record names, and records it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from controller.audit.read.reader import ASK
 TAILS: Final = "tails"
 _NEW: Final = ".new"
 _MOST: Final = LARGEST * 4 // 3 + (1 << 20)
-"""Bytes of such a file: base64 of less than a segment, and some more."""
+"""Maximum size in bytes: base64 of less than a segment, and some fields."""
 
 
 class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The file of what was set aside."""
+    """The JSON file of quarantined bytes."""
 
     segment: int
     offset: int
@@ -40,7 +40,7 @@ class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def quarantine_tail(opening: RecordOpening) -> None:
-    """Into `tails/`, then away from the segment; both are on the disk on return."""
+    """Copy the tail to `tails/`, then zero it in the segment; both are durable on return."""
     segment, tail, disk = opening.segment, opening.tail, opening.disk
     if segment is None or tail is None or tail.verdict is TailVerdict.CLEAN:
         return
@@ -64,8 +64,8 @@ def quarantine_tail(opening: RecordOpening) -> None:
 
 
 def unrecorded_tails(opening: RecordOpening) -> list[TailData]:
-    """What was set aside from the last segment and stands in no record yet; from the one before
-    it too, where this one began before a boot could tell of it."""
+    """Quarantined tails of the last segment that no record names; also of the segment before, if no
+    boot has begun in the last one."""
     place = opening.record / TAILS
     if opening.segment is None or not place.is_dir():
         return []
@@ -88,7 +88,7 @@ def unrecorded_tails(opening: RecordOpening) -> list[TailData]:
 
 
 def quarantined_files(record: Path) -> set[str]:
-    """The files of all that was ever set aside, as `tail` records name them."""
+    """Names of all quarantined files, as `tail` records name them."""
     return {f"{TAILS}/{file.name}" for file in (record / TAILS).glob("*.json")}
 
 
@@ -104,7 +104,7 @@ def _read(file: Path) -> _Kept:
 
 
 def _free_name(record: Path, number: int, offset: int) -> Path:
-    """The same place may have been set aside before."""
+    """A free name: the same offset may have been quarantined before."""
     stem = f"{number:08d}-{offset:08d}"
     taken = {file.name for file in (record / TAILS).glob(f"{stem}*.json")}
     names = (stem, *(f"{stem}-{again}" for again in range(2, len(taken) + 2)))

@@ -1,4 +1,4 @@
-"""Entries become frames: their bytes, hashes and places, before anything is written."""
+"""Encodes entries to frames with hashes and positions, before anything is written."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from controller.audit.format.records import (
 
 
 class EntryTooLarge(ValueError):
-    """One entry, or what is to stand together, is more than there may be."""
+    """An entry, or a batch, exceeds the size limit."""
 
 
 class BootFields(NamedTuple):
-    """What every record of a boot has."""
+    """The fields that all records of a boot share."""
 
     begin: bytes
-    """Its bytes up to its seq."""
+    """The encoded record up to its seq."""
     sw: str
     conf: str
     proc: str
@@ -44,16 +44,15 @@ class BootFields(NamedTuple):
 
 
 class EncodedEntry(Struct, frozen=True, gc=False):
-    """An entry that is written down but for its seq and its time. That can be done by whoever hands
-    it in, while others are being recorded."""
+    """An entry encoded except for its seq and time; can be made in parallel to an append."""
 
     entry: RecordEntry
     rest: bytes
-    """What stands behind the time, up to the record's end."""
+    """The encoded record behind its time."""
 
 
 class StagedFrames(Struct, frozen=True, gc=False):
-    """Records on their way: their bytes, and where they lead."""
+    """Frames ready to be written, with their leaf hashes and positions."""
 
     data: bytes
     leaves: list[bytes]
@@ -61,7 +60,7 @@ class StagedFrames(Struct, frozen=True, gc=False):
 
 
 def encode_entry(entry: RecordEntry, head: BootFields) -> EncodedEntry:
-    """TypeError, ValueError for what cannot be written down."""
+    """Encode an entry. Raises TypeError, ValueError."""
     written = encode(
         WrittenRest(
             entry.round,
@@ -81,9 +80,10 @@ def encode_entry(entry: RecordEntry, head: BootFields) -> EncodedEntry:
 def stage(
     entries: Sequence[EncodedEntry], head: BootFields, moment: Moment, day: str, last: ChainPosition
 ) -> StagedFrames:
-    """The frames of these entries right after the record `last`. TooLarge.
+    """Frame the entries as successors of the record `last`. Raises EntryTooLarge.
 
-    One loop with the hashes written out: everybody who waits for the disk waits for this too."""
+    One loop with inlined hashing: it is on the append path.
+    """
     begin = head.begin
     time = encode(WrittenTime(day, moment.utc, moment.mono, moment.quality))[1:-1]
     before = seq = last.seq
@@ -94,7 +94,7 @@ def stage(
         data = b"%b%d,%b,%b" % (begin, seq, time, one.rest)
         if len(data) > MOST_BYTES:
             raise EntryTooLarge(f"a {one.entry.kind} of {len(data)} bytes; at most {MOST_BYTES}")
-        leaf = sha256(b"\x00" + data).digest()  # leaf_hash() and chained()
+        leaf = sha256(b"\x00" + data).digest()  # Inlined leaf_hash() and chained().
         chain = sha256(chain + leaf).digest()
         frames.append(pack(seq, before, chain, data))
         leaves.append(leaf)

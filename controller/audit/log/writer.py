@@ -1,12 +1,12 @@
-"""The record while a table runs: a log with a thread of its own, so that nobody waits but who asks.
+"""Thread-safe, asynchronous log writer with group commit.
 
-    book = Book(log)
-    appended = await book.append(entry)      # on the disk now
-    appended = book.submit(entry).result()  # the same from a thread without a loop
-    await book.close()
+  writer = LogWriter(log)
+  positions = await writer.append(entry)       # durable now
+  positions = writer.submit(entry).result(10)  # the same from a thread
+  await writer.close()
 
-Entries that wait at the same time share one sync. A checkpoint follows what asks for one, and
-anything else within a second.
+Entries that are queued together share one sync. A checkpoint follows an entry that asks for one,
+and any other entry within a second.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ T = TypeVar("T")
 
 
 class TimeoutQueue(Generic[T]):
-    """Of one loop, and to be used on it alone. All have the same patience, and are answered in the
-    order in which they came."""
+    """Timeouts for many futures of one event loop with a single timer. Event loop only; all entries
+    have the same timeout, so they expire in order."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, late: Callable[[asyncio.Future[T]], None]
@@ -53,7 +53,7 @@ class TimeoutQueue(Generic[T]):
             self._timer = self.loop.call_at(until, self._due)
 
     def look(self) -> None:
-        """No timer stays behind where nobody waits."""
+        """Drop the futures that are done, and cancel the timer if none is left."""
         waiting = self._waiting
         while waiting and waiting[0][1].done():
             waiting.popleft()
@@ -74,19 +74,19 @@ class TimeoutQueue(Generic[T]):
 
 
 MAX_QUEUED: Final = 1024
-"""Groups that may wait; a table has a few at once, so more is a disk that has stopped."""
+"""Queue limit; a table queues a few batches, so more means that the disk has stopped."""
 MAX_BATCH_BYTES: Final = 256 * 1024
-"""Bytes of records that one sync takes."""
+"""Limit of a group commit: bytes of records that share a sync."""
 MAX_INTEGER: Final = 2**63 - 1
-"""Of the integers in a record."""
+"""Maximum of integers in a record."""
 DECIDED: Final[frozenset[Kind]] = frozenset(("decision", "refusal"))
-"""Kinds whose `data` has a type of its own, which says what stands in it."""
+"""Kinds with typed `data`, which needs no validation."""
 APPEND_TIMEOUT: Final = 60.0
-"""Seconds that who waits for `append` has patience; disks are known to stand still for 30."""
+"""Seconds until append() times out; disks are known to stall for 30."""
 CLOSE_TIMEOUT: Final = 30.0
-"""Seconds that the disk has for what is being written at the end."""
+"""Seconds for the last write at shutdown."""
 CHECKPOINT_RETRY_DELAY: Final = 1.0
-"""Seconds until a checkpoint is tried again for which there was no room."""
+"""Seconds until a checkpoint is retried after a full disk."""
 
 Together: TypeAlias = tuple[ChainPosition, ...]
 _Loop: TypeAlias = asyncio.AbstractEventLoop
@@ -94,19 +94,19 @@ _Waits: TypeAlias = "Future[Together] | asyncio.Future[Together]"
 
 
 class _Group(Struct, eq=False):
-    """Entries that stand one after the other, and who waits for them: a thread or a loop."""
+    """Entries that are appended atomically, and the future of a thread or an event loop."""
 
     entries: list[EncodedEntry]
     size: int
     waits: _Waits
     there: TimeoutQueue[Together] | None = None
-    """Of the loop that it is waited for on."""
+    """The timeouts of the loop that waits; None for a thread."""
 
     def answer(self, answer: Together | Exception) -> None:
-        """In whoever's thread; what a loop waits for, in the loop's."""
+        """Resolve the future; for a loop's future, called in that loop."""
         waits = self.waits
         if isinstance(waits, Future) and not waits.set_running_or_notify_cancel():
-            return  # whoever waited has given up
+            return  # cancelled by the waiting thread
         if waits.done():
             return
         if isinstance(answer, Exception):
@@ -125,41 +125,41 @@ def _deliver(there: TimeoutQueue[Together], answers: _Answers) -> None:
 
 
 def _answer(answers: _Answers) -> None:
-    """Each loop is woken once for all that it waits for."""
+    """Deliver results, waking each loop once."""
     for there in {group.there for group, _ in answers}:
         theirs = [one for one in answers if one[0].there is there]
         if there is None:
             for group, answer in theirs:
                 group.answer(answer)
         else:
-            with suppress(RuntimeError):  # the loop has ended: nobody waits there any more
+            with suppress(RuntimeError):  # the loop has ended, so no task waits there
                 there.loop.call_soon_threadsafe(_deliver, there, theirs)
 
 
 class LogWriter:
-    """The one writer of a table's record."""
+    """The only writer of a table's record: one thread with a queue. Thread-safe."""
 
     def __init__(self, log: Log, failed: Callable[[LogFailed], None] | None = None) -> None:
-        """`failed` is called once, when nothing can be recorded any more: in the book's thread, or
-        in that of who has waited too long."""
+        """`failed` is a callback for the first LogFailed; it runs in the writer's thread, or in the
+        loop in which an append timed out."""
         self._log = log
         self._told_failed = failed
         self._failed: LogFailed | None = None
         self._closed = False
         self._waiting: SimpleQueue[_Group | None] = SimpleQueue()
         self._door = Lock()
-        """Nothing is put behind the last thing that is taken."""
+        """Guards the queue against submissions after shutdown."""
         self._taken: Sequence[_Group] = ()
-        """What is being recorded."""
+        """The batch that is being written."""
         self._loops: dict[_Loop, TimeoutQueue[Together]] = {}
-        """Those that somebody waits on."""
+        """Event loops with waiting appends."""
         self._sign_after = 0.0
         self._thread = Thread(target=self._work, name="record", daemon=True)
         self._thread.start()
 
     @property
     def log(self) -> Log:
-        """To ask how it stands, never to write."""
+        """For queries only, never to write."""
         return self._log
 
     @property
@@ -168,20 +168,25 @@ class LogWriter:
         return self._failed
 
     def submit(self, *entries: RecordEntry) -> Future[Together]:
-        """Recorded one after the other, all or none. The future says where, once they are on the
-        disk; or raises NotNow (nothing was written) or Failed. Who waits for it says how long.
+        """Queue entries to be appended in order and atomically. The future returns their positions
+        once they are durable, or raises RetryLater (nothing was written) or LogFailed. The caller
+        chooses the timeout.
 
-        Busy, Failed; BadData, and TypeError or ValueError for what else cannot be written down."""
+        Raises WriterBusy, LogFailed; BadData, TypeError and ValueError for entries that cannot be
+        encoded.
+        """
         answer: Future[Together] = Future()
         self._put(self._group(entries, answer))
         return answer
 
     async def append(self, *entries: RecordEntry) -> Together:
-        """submit(), waited for. Giving up waiting does not call it off.
+        """Submit entries and wait until they are durable. Cancelling the wait does not cancel the
+        append.
 
-        Late after APPEND_WAIT: the disk may have it or not, so nothing is recorded any more behind
-        it, and whoever waits for something else is told so too. What the disk has then is what a
-        kill at this moment might have left: an event that nobody was told is recorded."""
+        Raises AppendTimeout after APPEND_TIMEOUT: the entries may be durable or not, so every later
+        append fails too. A record that contains them is one that a crash at this moment could have
+        left.
+        """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Together] = loop.create_future()
         there = self._loops.get(loop) or self._begun(loop)
@@ -190,7 +195,7 @@ class LogWriter:
         return await answer
 
     def _begun(self, loop: _Loop) -> TimeoutQueue[Together]:
-        """Somebody waits on another loop than before."""
+        """Register an event loop, and forget the closed ones."""
         there = TimeoutQueue(loop, self._late)
         running = {one: its for one, its in self._loops.items() if not one.is_closed()}
         self._loops = {**running, loop: there}
@@ -218,12 +223,12 @@ class LogWriter:
         return self._failed or LogFailed(self._log.record, OSError(errno.EBADF, "it is closed"))
 
     async def close(self) -> None:
-        """What waits is recorded, then the record is closed in good order. Failed."""
+        """Append what is queued, then close the record with a checkpoint. Raises LogFailed."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.close_now)
 
     def close_now(self) -> None:
-        """close() for a thread without a loop."""
+        """Blocking close() for a thread without a loop."""
         with self._door:
             if not self._closed:
                 self._closed = True
@@ -247,14 +252,14 @@ class LogWriter:
                 self._sign_if_due(self._taken)
                 self._taken = ()
         finally:
-            # Whatever ended it: nobody waits for ever, and nothing looks as if all were well.
+            # Also after a bug: every future gets an answer, and the failure is reported.
             bug = sys.exc_info()[1]
             if bug is not None:
                 self._fail(LogFailed(self._log.record, bug))
             self._end()
 
     def _wait(self) -> tuple[list[_Group], bool]:
-        """Whatever waits now, or comes before the next checkpoint is due."""
+        """The next batch and whether to continue; an empty batch when a checkpoint is due."""
         try:
             first = self._waiting.get(timeout=self._patience())
         except Empty:
@@ -270,14 +275,14 @@ class LogWriter:
         return groups, False
 
     def _patience(self) -> float | None:
-        """Seconds until a checkpoint is due that can be had."""
+        """Seconds until the next checkpoint or its retry; None if none is due."""
         if self._failed is not None:
             return None
         due = self._log.sign_in()
         return due if due is None else max(due, self._sign_after - time.monotonic())
 
     def _record(self, groups: Sequence[_Group]) -> None:
-        """All together, or one by one where they do not go together."""
+        """Append a batch; group by group if it is too large as a whole."""
         if self._failed is not None:
             _answer([(group, self._failed) for group in groups])
             return
@@ -287,7 +292,7 @@ class LogWriter:
             _answer([(group, failed) for group in groups])
             self._fail(failed)
         except RetryLater as refused:
-            # All of them, or what came later would be recorded before what came first.
+            # All groups, or a later entry could be recorded before an earlier one.
             _answer([(group, refused) for group in groups])
         except EntryTooLarge as refused:
             if len(groups) == 1:
@@ -297,7 +302,7 @@ class LogWriter:
                 self._record([group])
         else:
             late = self.failed
-            if late is not None:  # somebody was told that nobody knows
+            if late is not None:  # an append of the batch has timed out, so its result is unknown
                 _answer([(group, late) for group in groups])
                 return
             answers: _Answers = []
@@ -341,7 +346,7 @@ class LogWriter:
         except (
             RecordProblem,
             EntryTooLarge,
-        ) as problem:  # no room for last words: all else is there
+        ) as problem:  # no space for the final records; all others are durable
             self._fail(LogFailed(self._log.record, problem))
         with self._door:
             self._closed = True
@@ -360,7 +365,7 @@ class LogWriter:
         waits: _Waits,
         there: TimeoutQueue[Together] | None = None,
     ) -> _Group:
-        """Written down by whoever hands it in, so that what cannot be is nobody else's trouble."""
+        """Encode in the caller's thread, so that bad data fails only its submitter."""
         if not entries:
             raise ValueError("nothing to record")
         made = []
@@ -376,7 +381,7 @@ class LogWriter:
 
 
 def _check(one: RecordEntry) -> None:
-    """BadData, ValueError, and TypeError from what writes it down."""
+    """Raise BadData or ValueError; encoding raises TypeError."""
     if one.kind in OWN:
         raise ValueError(f"a {one.kind} is written by the record itself")
     if not (0 <= one.round <= MAX_INTEGER and 0 <= one.cause <= MAX_INTEGER):
@@ -385,7 +390,7 @@ def _check(one: RecordEntry) -> None:
 
 
 def _check_kind(one: RecordEntry) -> None:
-    """BadData."""
+    """Raise BadData."""
     try:
         check_data(one.kind, encode(one.data))
     except WrongData as wrong:
