@@ -30,15 +30,17 @@ from firmware_protocol.tablelink.plaintext import Plaintext
 from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 
 MAX_WRONG_CODES: Final = 5
-"""Label codes that are tried before pairing is locked."""
+"""Wrong label codes after which pairing is locked."""
 _MS: Final = 1000
 CommandKey = tuple[int, int]
-"""What names a command: host boot and command id."""
+"""Identifies a command: host boot and command id."""
 
 
 class Behaviour:
+    """The correct firmware."""
+
     def started(self) -> None:
-        """The firmware has started: forget what was in memory."""
+        """Called at each start of the firmware; a subclass resets its state."""
 
     def broken(self, name: str) -> bool:
         """Whether this break is switched on, for breaks that are part of a mechanism."""
@@ -46,7 +48,7 @@ class Behaviour:
 
     # --- frames and HELLO ---
 
-    def hear(self, deframer: Deframer, data: bytes, now: int) -> list[Heard]:
+    def deframe(self, deframer: Deframer, data: bytes, now: int) -> list[Heard]:
         return deframer.feed(data)
 
     def read_hello(self, payload: bytes) -> Hello:
@@ -56,7 +58,7 @@ class Behaviour:
         return draw(8)
 
     def common_version(self, hello: Hello) -> int | None:
-        """The version that a session after this HELLO has; None if there can be none."""
+        """The protocol version for a session after this HELLO; None if there is none in common."""
         try:
             return common_version(hello, VERSIONS[0], VERSIONS[-1])
         except NoCommonVersion:
@@ -68,14 +70,14 @@ class Behaviour:
     # --- handshake and session ---
 
     def unopened_hs1(self, draw: Draw) -> bytes | None:
-        """What is sent back for an HS1 that does not open."""
+        """Payload of the HS2 in response to an HS1 that does not open; None: no response."""
         return None
 
-    def greets(self, greeted: int, session: int) -> bool:
-        """Whether a frame of this session belongs to the HELLO of that one."""
-        return greeted == session
+    def continues_hello(self, hello: int, session: int) -> bool:
+        """Whether a frame with id `session` continues the HELLO with id `hello`."""
+        return hello == session
 
-    def greeting_serves_again(self) -> bool:
+    def hello_serves_again(self) -> bool:
         return False
 
     def hello_ends_session(self) -> bool:
@@ -84,12 +86,12 @@ class Behaviour:
     def hs1_ends_session(self) -> bool:
         return False
 
-    def former_goes_on(self) -> bool:
-        """Whether a session lives on beside the one that took over from it."""
+    def keeps_former_session(self) -> bool:
+        """Whether a session continues beside the one that replaced it."""
         return False
 
-    def pending_ends(self, began: int) -> int | None:
-        return began + PENDING_LIFE_MS * _MS
+    def pending_ends(self, created: int) -> int | None:
+        return created + PENDING_LIFE_MS * _MS
 
     def opener(self, key: bytes, session: int, version: int) -> Opener:
         return Opener(key, session, version)
@@ -97,25 +99,25 @@ class Behaviour:
     def sealer(self, key: bytes, session: int, version: int) -> Sealer:
         return Sealer(key, session, version)
 
-    def session_ends(self, heard: int) -> int | None:
-        """When a session is over whose last valid DATA came then."""
-        return heard + DEAD_MS * _MS
+    def session_ends(self, received: int) -> int | None:
+        """When a session times out whose last valid DATA arrived at `received`."""
+        return received + DEAD_MS * _MS
 
     def beat_after_sending(self, beat: int, now: int) -> int:
-        """When a heartbeat goes out that is due at `beat`, now that something was sent."""
+        """When the heartbeat due at `beat` is sent, after another frame was sent."""
         return beat
 
     def next_beat(self, began: int, now: int) -> int:
-        """The first moment for a heartbeat after now."""
+        """When the first heartbeat after `now` is due."""
         beat = HEARTBEAT_MS * _MS
         return began + ((now - began) // beat + 1) * beat
 
     def malformed_is_damage(self) -> bool:
-        """Whether a frame that came whole, and whose contents are malformed, counts as damaged."""
+        """Whether an undamaged frame with malformed content counts as damaged."""
         return False
 
     def refusal_counts(self, reply: Reply) -> bool:
-        """Whether this reply means that one more frame was ignored."""
+        """Whether this reply counts as an ignored frame."""
         return False
 
     def counts(self, damaged: int, refused: int) -> tuple[int, int]:
@@ -139,13 +141,13 @@ class Behaviour:
         return True
 
     def ends_session_first(self) -> bool:
-        """Whether the session is over before PAIRED is recorded."""
+        """Whether the session ends before PAIRED is recorded."""
         return True
 
     # --- records ---
 
     def chains_to(self, chain: bytes) -> bytes:
-        """What the chain of a new record is made from, after one with this chain."""
+        """The input of the next record's chain, after a record with this chain."""
         return chain
 
     def follows(self, record: bytes, previous: bytes) -> bool:
@@ -161,29 +163,29 @@ class Behaviour:
         return full
 
     def alert_of(self, event: Event) -> int | None:
-        """The arg of an ALERT that goes out when this is recorded."""
+        """The arg of an ALERT that is sent when this event is recorded; None: no ALERT."""
         return None
 
     # --- sending ---
 
     def stops(self, verdict: Verdict) -> bool:
-        """Whether a RESUME that was answered so stops what an earlier one began."""
+        """Whether a RESUME with this verdict stops the flow of records."""
         return True
 
     def verdict(self, verdict: Verdict, resume: Resume) -> Verdict:
         return verdict
 
     def sends_unasked(self) -> bool:
-        """Whether records flow before RESUME was answered."""
+        """Whether records are sent before RESUME was answered."""
         return False
 
     def first_sent(self, wanted: int, sent_before: int) -> int:
-        """The first record after a RESUME that wants this one. `sent_before`: the last one sent in
-        any session of this start."""
+        """The first record to send after a RESUME that requests `wanted`. `sent_before` is the last
+        one sent in any session since the start."""
         return wanted
 
     def resend_wait(self, times: int) -> int | None:
-        """How long to wait for an acknowledgement after records were sent so often again."""
+        """Timeout in microseconds for an acknowledgement, after `times` retries; None: no retry."""
         return min(RESEND_FIRST_MS * _MS << min(times, 8), RESEND_MOST_MS * _MS)
 
     def window(self, granted: int) -> int:
@@ -194,31 +196,31 @@ class Behaviour:
         return min(sent, limit)
 
     def takes_window(self, *, older: bool) -> bool:
-        """Whether an acknowledgement sets the window; `older` when a higher seq came before."""
+        """Whether an acknowledgement sets the window. `older`: a higher seq was acknowledged."""
         return True
 
     def heeds_nak(self) -> bool:
         return True
 
     def nak_is_ours(self, ours: bool) -> bool:
-        """Whether an EVT_NAK is taken that has our epoch, or another one."""
+        """Whether an EVT_NAK is accepted; `ours`: it has the epoch of the ring."""
         return ours
 
     def wait_after_nak(self, oldest: int) -> tuple[int, ...]:
-        """The records whose wait begins anew after an EVT_NAK, besides those that go out again."""
+        """Records whose timeout restarts after an EVT_NAK, besides those that are sent again."""
         return (oldest,)
 
     def sent_is_received(self) -> bool:
         return False
 
     def sent_after_ack(self, acked: int) -> tuple[int, ...]:
-        """Acknowledged records that are sent all the same."""
+        """Records that are sent again although they are acknowledged."""
         return ()
 
     # --- commands ---
 
     def readable(self, data: bytes) -> bytes:
-        """A plaintext that has just opened, before it is looked at."""
+        """The plaintext of a frame, before it is decoded."""
         return data
 
     def decode(self, data: bytes, device_class: DeviceClass) -> Plaintext:
@@ -227,11 +229,11 @@ class Behaviour:
     def answers_unknown(self) -> bool:
         return True
 
-    def ignores_under_way(self) -> bool:
-        """Whether a repeat of a command that is being carried out waits for its reply."""
+    def ignores_repeat_in_progress(self) -> bool:
+        """Whether a repeat of a command in progress waits for its reply."""
         return True
 
-    def remembers(self) -> bool:
+    def caches_replies(self) -> bool:
         return True
 
     def memory_key(self, key: CommandKey) -> CommandKey:
@@ -247,5 +249,6 @@ class Behaviour:
         return True
 
     def reply_after(self, reply: Reply, *, first: bool) -> int | None:
-        """How long the reply is held back; None: for ever. `first`: of its kind in the session."""
+        """Delay of the reply in microseconds; None: it is not sent. `first`: the session had no
+        reply of this kind."""
         return 0

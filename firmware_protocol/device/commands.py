@@ -1,5 +1,4 @@
-"""What the device does with the plaintexts of a session: commands in the page's order of refusal,
-acknowledgements, time."""
+"""Plaintexts of the host: commands with the order of refusals, acknowledgements, clock requests."""
 
 from __future__ import annotations
 
@@ -42,52 +41,54 @@ from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, Command
 
 
 class ReplyMemory:
-    """The last RESULTS_KEPT commands that are not idempotent, with their replies. In RAM: a start
-    forgets them, a new session does not."""
+    """Cache of the replies to the last RESULTS_KEPT commands that are not idempotent. It is in RAM:
+    lost at a start, but not with a new session."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         self._behaviour = behaviour
         self._replies: dict[CommandKey, Reply] = {}
 
     def knows(self, key: CommandKey) -> bool:
-        return self._behaviour.remembers() and self._behaviour.memory_key(key) in self._replies
+        return self._behaviour.caches_replies() and self._behaviour.memory_key(key) in self._replies
 
     def reply(self, key: CommandKey) -> Reply:
         return self._replies[self._behaviour.memory_key(key)]
 
     def stale(self, key: CommandKey) -> bool:
-        """Whether this one, which is not remembered, is older than one that is."""
+        """Whether this command, which is not cached, is older than one that is."""
         boot, ident = self._behaviour.memory_key(key)
         newest = max((known for host, known in self._replies if host == boot), default=0)
         return ident < newest and self._behaviour.refuses_stale()
 
-    def remember(self, key: CommandKey, reply: Reply) -> None:
+    def store(self, key: CommandKey, reply: Reply) -> None:
         self._replies[self._behaviour.memory_key(key)] = reply
         while len(self._replies) > RESULTS_KEPT:
             del self._replies[next(iter(self._replies))]
 
 
 SELFTEST_US: Final = 800_000
-"""How long a self-test takes."""
+"""Duration of a self-test in microseconds."""
 _HEAD: Final = struct.Struct("<BBBBIQ")
 _BEFORE_RESUME: Final = (Info, Resume, Reread)
 
 
 class _Selftest(Struct, frozen=True):
-    """The one that is under way."""
+    """The self-test in progress."""
 
     key: CommandKey
     done: int
 
 
 class CommandHandler:
+    """Executes commands, and answers control messages."""
+
     def __init__(self, device: DeviceCore) -> None:
         self._device = device
         self._memory = ReplyMemory(device.behaviour)
         self._selftest: _Selftest | None = None
 
-    def take(self, session: DeviceSession, data: bytes, now: int) -> None:
-        """A plaintext that has opened in this session."""
+    def handle(self, session: DeviceSession, data: bytes, now: int) -> None:
+        """Handle a plaintext that was opened in this session."""
         data = self._device.behaviour.readable(data)
         if data[0] == PlaintextType.COMMAND:
             self._command(session, data, now)
@@ -95,7 +96,7 @@ class CommandHandler:
         try:
             control = self._device.behaviour.decode(data, self._device.identity.device_class)
         except ProtocolError:
-            self._device.wire.malformed()
+            self._device.channel.count_malformed()
             return
         if isinstance(control, Control):
             _CONTROLS[type(control)](self._device, session, control, now)
@@ -105,22 +106,22 @@ class CommandHandler:
     def _command(self, session: DeviceSession, data: bytes, now: int) -> None:
         _, _, ident, _, command_id, host_boot = _HEAD.unpack_from(data)
         if not command_id or not host_boot:
-            self._device.wire.malformed()
+            self._device.channel.count_malformed()
             return
         behaviour = self._device.behaviour
         session.host_boot = host_boot
         key = (host_boot, command_id)
         reply = self._answer(session, ident, data, key, now)
         if reply is not None:
-            self._device.wire.refused += behaviour.refusal_counts(reply)
+            self._device.channel.refused += behaviour.refusal_counts(reply)
             self._device.reply(session, CommandReply(command_id, host_boot, reply), now)
-        if session.wanted and not session.resumed:  # only now may records flow
-            self._device.records.begin(session, now)
+        if session.wanted and not session.resumed:  # records are sent only after the reply
+            self._device.records.start(session, now)
 
     def _answer(
         self, session: DeviceSession, ident: int, data: bytes, key: CommandKey, now: int
     ) -> Reply | None:
-        """The reply; None if none is due now."""
+        """Returns the reply; None if none is due now."""
         kind = COMMANDS.get(ident)
         behaviour = self._device.behaviour
         if kind is None or kind.CLASS not in (DeviceClass.ANY, self._device.identity.device_class):
@@ -129,9 +130,9 @@ class CommandHandler:
             call = behaviour.decode(data, self._device.identity.device_class)
         except ProtocolError as problem:
             return Refused(ident, Refusal.MALFORMED, _offset(kind, problem))
-        assert isinstance(call, CommandCall)  # it is of this type, or it does not decode
+        assert isinstance(call, CommandCall)  # decode() raises for any other type
         if not kind.IDEMPOTENT:
-            if self._under_way(key):
+            if self._in_progress(key):
                 return None
             if self._memory.knows(key):
                 return self._memory.reply(key)
@@ -139,9 +140,9 @@ class CommandHandler:
             return Refused(ident, Refusal.STALE, 0)
         if not session.resumed and behaviour.needs_resume() and kind not in _BEFORE_RESUME:
             return Refused(ident, Refusal.NOT_RESUMED, 0)
-        return self._carry_out(session, call.command, key, now)
+        return self._execute(session, call.command, key, now)
 
-    def _carry_out(
+    def _execute(
         self, session: DeviceSession, command: Command, key: CommandKey, now: int
     ) -> Reply | None:
         reply: Reply | None
@@ -151,18 +152,18 @@ class CommandHandler:
             elif isinstance(command, Info):
                 reply = self._info()
             elif isinstance(command, Selftest):
-                self._begin_selftest(key, now)
+                self._start_selftest(key, now)
                 reply = None
             else:
                 reply = self._device.mechanism.command(command, now)
-        except CommandRefusal as refuse:
-            reply = Refused(command.ID, refuse.why, self._arg(refuse))
+        except CommandRefusal as refusal:
+            reply = Refused(command.ID, refusal.why, self._arg(refusal))
         if reply is not None and not command.IDEMPOTENT:
-            self._memory.remember(key, reply)
+            self._memory.store(key, reply)
         return reply
 
-    def _arg(self, refuse: CommandRefusal) -> int:
-        return int(self._device.state()) if refuse.why is Refusal.NOT_NOW else refuse.arg
+    def _arg(self, refusal: CommandRefusal) -> int:
+        return int(self._device.state()) if refusal.why is Refusal.NOT_NOW else refusal.arg
 
     def _info(self) -> Reply:
         device = self._device
@@ -187,17 +188,21 @@ class CommandHandler:
             device.mechanism.safe(now)
         return reply
 
-    # --- the self-test, which takes its time ---
+    # --- the self-test ---
 
-    def _begin_selftest(self, key: CommandKey, now: int) -> None:
+    def _start_selftest(self, key: CommandKey, now: int) -> None:
         if self._selftest is not None:
             raise CommandRefusal(Refusal.BUSY)
         self._selftest = _Selftest(key, now + SELFTEST_US)
 
-    def _under_way(self, key: CommandKey) -> bool:
-        """Whether this is a repeat of what is being carried out: its reply comes when that is."""
+    def _in_progress(self, key: CommandKey) -> bool:
+        """Whether this is a repeat of the self-test in progress, whose reply is sent at its end."""
         test = self._selftest
-        return test is not None and test.key == key and self._device.behaviour.ignores_under_way()
+        return (
+            test is not None
+            and test.key == key
+            and self._device.behaviour.ignores_repeat_in_progress()
+        )
 
     def due(self) -> int | None:
         return None if self._selftest is None else self._selftest.done
@@ -207,16 +212,16 @@ class CommandHandler:
         if test is None or now < test.done:
             return
         self._selftest = None
-        found = self._device.ails(now)
+        found = self._device.find_faults(now)
         self._device.faulty = False
         for code, arg in found.items():
             self._device.report(code, arg, now)
         code, arg = next(iter(found.items()), (FaultCode.NONE, 0))
         reply = SelftestReply(code, arg)
-        self._memory.remember(test.key, reply)
-        session = self._device.sessions.running
+        self._memory.store(test.key, reply)
+        session = self._device.running
         boot, ident = test.key
-        # The same host may have begun a new session meanwhile; another one did not ask.
+        # The same host may have a new session by now; another host did not send the request.
         if session is not None and session.host_boot == boot:
             self._device.reply(session, CommandReply(ident, boot, reply), now)
 
@@ -225,7 +230,7 @@ class CommandHandler:
 
 
 def verdict_of(ring: Ring, resume: Resume) -> Verdict:
-    """What a RESUME amounts to, as the page has it."""
+    """The verdict on a RESUME."""
     if resume.epoch != ring.epoch:
         return Verdict.NEW_EPOCH
     if resume.next > ring.head + 1:
@@ -241,11 +246,11 @@ def verdict_of(ring: Ring, resume: Resume) -> Verdict:
     return Verdict.OK if fits else Verdict.FORK
 
 
-# --- what a refused field is named by -------------------------------------------------------
+# --- the offset of a refused field -------------------------------------------------------
 
 
 def _offset(kind: type[Command], problem: ProtocolError) -> int:
-    """The offset in the body of the field that is out of its range; 0 for anything else."""
+    """The offset of the field that is out of range in the body; 0 for any other error."""
     named = re.match(rf"{kind.NAME}\.(\w+):", str(problem))
     if named is None or not isinstance(problem, OutOfRange):
         return 0
@@ -253,7 +258,7 @@ def _offset(kind: type[Command], problem: ProtocolError) -> int:
 
 
 def field_offsets(spec: Spec) -> dict[str, int]:
-    """Where each field of a message begins in its body."""
+    """The offset of each field in the body of a message."""
     out: dict[str, int] = {}
     at = 0
     names = iter(spec.fields)
@@ -276,8 +281,8 @@ def _acknowledge(
     device.records.acknowledge(session, ack.epoch, ack.seq, ack.window, now)
 
 
-def _wanted(device: DeviceCore, session: DeviceSession, nak: EvtNak, now: int) -> None:
-    device.records.wanted(session, nak.epoch, nak.next, now)
+def _send_again(device: DeviceCore, session: DeviceSession, nak: EvtNak, now: int) -> None:
+    device.records.send_again(session, nak.epoch, nak.next, now)
 
 
 def _time(device: DeviceCore, session: DeviceSession, ask: TimeAsk, now: int) -> None:
@@ -288,6 +293,6 @@ def _time(device: DeviceCore, session: DeviceSession, ask: TimeAsk, now: int) ->
 _CONTROLS: Final[dict[type[Control], Callable[[DeviceCore, DeviceSession, Any, int], None]]] = {
     HostBeat: _acknowledge,
     EvtAck: _acknowledge,
-    EvtNak: _wanted,
+    EvtNak: _send_again,
     TimeAsk: _time,
 }

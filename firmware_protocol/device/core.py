@@ -33,7 +33,6 @@ from firmware_protocol.device.pairing import DevicePairing
 from firmware_protocol.device.records import TORN_BYTES, RecordSender
 from firmware_protocol.device.ring import Ring
 from firmware_protocol.device.sessions import (
-    DeviceParts,
     DeviceSession,
     DeviceSessions,
     FrameChannel,
@@ -53,8 +52,8 @@ _DEFECTS: Final = "defects"
 
 
 class PowerCut(Exception):
-    """The power went at the moment that cut_at() named. What take() still gives had left before;
-    the device does nothing more."""
+    """The power was cut at the moment that cut_at() named. take() still returns the bytes that were
+    sent before; the device does nothing more."""
 
     def __init__(self, moment: Moment) -> None:
         super().__init__(f"power cut {moment.replace('_', ' ')}")
@@ -64,11 +63,11 @@ class PowerCut(Exception):
 class _Cut(Struct, frozen=True):
     at: Moment
     torn: int
-    """How many bytes of a record are written when the cut is in its commit."""
+    """Bytes of a record that are written if the cut is in its commit."""
 
 
-class _Later(Struct, frozen=True):
-    """A reply that is held back. An honest device has none."""
+class _DelayedReply(Struct, frozen=True):
+    """A reply that a faulty behaviour delays."""
 
     due: int
     session: DeviceSession
@@ -81,7 +80,7 @@ def _decode_defects(data: bytes) -> dict[FaultCode, int]:
 
 
 class Device:
-    """A Peer for whoever holds the port, and the Desk of its mechanism."""
+    """A Peer for the owner of the port, and the CoreServices of its mechanism."""
 
     def __init__(
         self,
@@ -97,38 +96,37 @@ class Device:
         """`service` handles requests that do not depend on the device's class; default: none."""
         self.place = place
         self.mechanism = mechanism
-        self._draw = random
+        self.draw = random
         self._cut: _Cut | None = None
         self._dead = False
         self._left = b""
-        """Bytes that left before a restart."""
+        """Bytes that were sent before a restart."""
         self.behaviour = Behaviour() if behaviour is None else behaviour
-        self.wire = FrameChannel(self.behaviour)
+        self.channel = FrameChannel(self.behaviour)
         self._service = None if service is None else service(self)
         self.start(now, cause)
 
     # --- the start ---
 
     def start(self, now: int, cause: PowerCause) -> None:
-        """Power comes on, or the firmware starts anew: only what is in `place` is still there."""
-        self._left = self.take() + b"\0"  # what a former start left on the line ends there
+        """Start the firmware. Only the state in the folder outlasts it."""
+        self._left = self.take() + b"\0"  # ends an incomplete frame of the former start
         self.identity = identity.load(self.place.folder)
-        self._host = paired_host(self.place.folder)
+        self.host = paired_host(self.place.folder)
         self._started = now
-        self._on = False
+        self._mechanism_on = False
         self.behaviour.started()
-        self._kept = StateStore(self.place.kept, sync=self.place.sync)
-        self._mechanism_kept = StateStore(self.place.mechanism, sync=self.place.sync)
+        self.storage = StateStore(self.place.kept, sync=self.place.sync)
+        self._mechanism_storage = StateStore(self.place.mechanism, sync=self.place.sync)
         self.ring = self._open_ring()
-        self.boot = self._kept.number("boot")
+        self.boot = self.storage.next_number("boot")
         self.cause = PowerCause.POWER_LOSS if self.ring.torn else cause
-        self.defects = _decode_defects(self._kept.kept(_DEFECTS))
+        self.defects = _decode_defects(self.storage.load(_DEFECTS))
         self.faulty = False
-        """Whether a fault was told since the start, and no self-test has found all well since."""
-        self.wire = FrameChannel(self.behaviour)
-        self._later: list[_Later] = []
+        """Whether a fault was reported since the start and no self-test has passed since."""
+        self.channel = FrameChannel(self.behaviour)
+        self._delayed: list[_DelayedReply] = []
         self._make_parts()
-        self.commands = CommandHandler(self)
         self._first_records(now)
 
     def _open_ring(self) -> Ring:
@@ -137,63 +135,54 @@ class Device:
         return self.new_ring()
 
     def new_ring(self) -> Ring:
-        epoch = 1 + int.from_bytes(self._draw(8), "little") % _EPOCHS
+        epoch = 1 + int.from_bytes(self.draw(8), "little") % _EPOCHS
         return Ring.create(self.place.ring, epoch, self.identity.capacity, sync=self.place.sync)
 
     def _make_parts(self) -> None:
-        board = DeviceParts(self.identity, self._kept, self.wire, self.behaviour, self._draw)
-        self.records = RecordSender(board, self.ring, self)
-        self.sessions = DeviceSessions(
-            board,
-            self.mechanism.capabilities,
-            host=lambda: self._host,
-            state=self.state,
-            damaged=lambda: FaultCode.MEMORY in self.defects,
-            ended=self.safe,
-        )
-        self.pairing = DevicePairing(
-            board, self.sessions, store=self._store_host, record=self.record
-        )
+        self.records = RecordSender(self, self.ring)
+        self.sessions = DeviceSessions(self, self.mechanism.capabilities)
+        self.pairing = DevicePairing(self, self.sessions)
+        self.commands = CommandHandler(self)
         self._frames: dict[FrameKind, Callable[[Frame, int], None]] = {
             FrameKind.HELLO: self._hello,
-            FrameKind.HS1: self.sessions.hs1,
-            FrameKind.PAIR1: self.pairing.pair1,
-            FrameKind.PAIR3: self.pairing.pair3,
+            FrameKind.HS1: self.sessions.answer_hs1,
+            FrameKind.PAIR1: self.pairing.answer_pair1,
+            FrameKind.PAIR3: self.pairing.finish,
             FrameKind.DATA: self._data,
         }
 
     def _first_records(self, now: int) -> None:
         self.record(Power(self.cause), now)
-        self._tell_damage(now)
+        self._report_damage(now)
         self.mechanism.start(self, now)
         if self._service is not None:
             self._service.started(now)
-        self._on = True
-        self.safe(now)  # it may have run before: firmware was replaced, or the ring's memory
+        self._mechanism_on = True
+        self.safe(now)  # this may be a restart of a running device
 
-    def _tell_damage(self, now: int) -> None:
-        """A damaged record is told once; from then on a self-test tells it."""
+    def _report_damage(self, now: int) -> None:
+        """Report a damaged record exactly once; later only self-tests report it."""
         found = b"%d %d\n" % (self.ring.epoch, self.ring.damaged)
-        if self.ring.damaged and self._kept.kept("damage") != found:
+        if self.ring.damaged and self.storage.load("damage") != found:
             self.report(FaultCode.RING, self.ring.damaged, now)
-            self._kept.keep("damage", found)
+            self.storage.save("damage", found)
 
     # --- Peer ---
 
     def receive(self, data: bytes, now: int) -> None:
-        """Bytes from the host."""
+        """Handle bytes from the host."""
         self.wake(now)
         if self._dead:
             return
-        for frame in self.wire.hear(data, now):
+        for frame in self.channel.decode(data, now):
             take = self._frames.get(frame.kind)
             if take is None:  # a kind that only devices send
-                self.wire.refused += 1
+                self.channel.refused += 1
             else:
                 take(frame, now)
 
     def wake(self, now: int) -> None:
-        """Do what is due. The heartbeat goes before anything else that is due at once."""
+        """Do what is due. The heartbeat is sent first."""
         if self._dead:
             return
         self.sessions.wake(now)
@@ -203,14 +192,14 @@ class Device:
         if due is not None and now >= due:
             self.mechanism.wake(now)
         self.commands.wake(now)
-        self.records.again(now)
-        self._send_later(now)
+        self.records.retry(now)
+        self._send_delayed(now)
 
     def due(self) -> int | None:
-        """When wake() is wanted next; None: not before something comes."""
+        """When wake() must be called next; None: only after a call of receive() or hand()."""
         if self._dead:
             return None
-        session = self.sessions.running
+        session = self.running
         moments = (
             *self.sessions.due(),
             self.pairing.due,
@@ -218,46 +207,40 @@ class Device:
             self.records.due(),
             self.mechanism.due(),
             self.commands.due(),
-            *(later.due for later in self._later),
+            *(reply.due for reply in self._delayed),
         )
         return min((moment for moment in moments if moment is not None), default=None)
 
     def take(self) -> bytes:
-        """Bytes for the host, all that wait."""
-        out, self._left = self._left + self.wire.take(), b""
+        """Returns the buffered bytes for the host, and empties the buffer."""
+        out, self._left = self._left + self.channel.take(), b""
         return out
 
     def hand(self, hand: ControlRequest, now: int) -> Answer:
-        """Someone's hand at the device, or CannotDo."""
+        """Carry out a control request. Raises CannotDo if it is impossible now."""
         self.wake(now)
         if self._dead:
-            raise CannotDo("the power is off", "make the device anew")
+            raise CannotDo("the power is off", "create the device again")
         answer = None if self._service is None else self._service.handle(hand, now)
         return self.mechanism.hand(hand, now) if answer is None else answer
 
-    # --- Desk ---
+    # --- CoreServices ---
 
     def record(self, event: Event, now: int) -> bool:
-        """Commit this event to the ring; False if there is no room for it."""
+        """Commit this event to the ring. Returns False if it is full."""
         return self.records.record(event, now)
 
-    def number(self, name: str) -> int:
-        return self._mechanism_kept.number(name)
+    def next_number(self, name: str) -> int:
+        return self._mechanism_storage.next_number(name)
 
-    def last_number(self, name: str) -> int:
-        return self._mechanism_kept.last_number(name)
+    def save(self, name: str, data: bytes) -> None:
+        self._mechanism_storage.save(name, data)
 
-    def keep(self, name: str, data: bytes) -> None:
-        self._mechanism_kept.keep(name, data)
-
-    def kept(self, name: str) -> bytes:
-        return self._mechanism_kept.kept(name)
-
-    def random(self, size: int) -> bytes:
-        return self._draw(size)
+    def load(self, name: str) -> bytes:
+        return self._mechanism_storage.load(name)
 
     def reread(self, epoch: int, seq: int) -> bytes:
-        """The 56 bytes of one of the last REREAD_DEPTH records, or Refuse."""
+        """One of the last REREAD_DEPTH records. Raises CommandRefusal for any other."""
         ring = self.ring
         if epoch != ring.epoch or not ring.holds(seq) or seq <= ring.head - REREAD_DEPTH:
             raise CommandRefusal(Refusal.NOT_KEPT)
@@ -271,35 +254,34 @@ class Device:
 
     # --- faults ---
 
-    def ails(self, now: int) -> dict[FaultCode, int]:
-        """What a self-test finds."""
+    def find_faults(self, now: int) -> dict[FaultCode, int]:
+        """The faults that a self-test finds."""
         ring = {FaultCode.RING: self.ring.damaged} if self.ring.damaged else {}
-        # A defect that hands made is known to the core, and the mechanism may find it too.
+        # The core knows the injected defects; the mechanism may find them too.
         return dict(self.mechanism.selftest(now)) | self.defects | ring
 
     def report(self, code: FaultCode, arg: int, now: int) -> bool:
-        """Tell a fault; whether there was room for the record."""
+        """Record a fault. Returns False if the ring is full."""
         self.faulty = True
         return self.record(Fault(code, arg), now)
 
-    def keep_defects(self) -> None:
+    def save_defects(self) -> None:
         """Store the defects, so that they outlast a power cut."""
         words = (f"{code.name} {arg}\n" for code, arg in self.defects.items())
-        self._kept.keep(_DEFECTS, "".join(words).encode())
+        self.storage.save(_DEFECTS, "".join(words).encode())
 
-    # --- what it is like ---
+    # --- state ---
 
     @property
-    def host(self) -> bytes | None:
-        """The paired host's public key."""
-        return self._host
+    def running(self) -> DeviceSession | None:
+        return self.sessions.running
 
     def clock(self, now: int) -> int:
         return self.behaviour.clock(now - self._started)
 
     def state(self) -> DeviceState:
         state = self.mechanism.state()
-        if self._host is not None:
+        if self.host is not None:
             state |= DeviceState.PAIRED
         if self.pairing.service:
             state |= DeviceState.SERVICE
@@ -315,12 +297,12 @@ class Device:
         """Cut the power at the next such moment: PowerCut is raised there."""
         self._cut = _Cut(moment, torn)
 
-    def torn(self) -> int | None:
-        """How much of a record is written before power goes; None if it does not go there."""
+    def torn_bytes(self) -> int | None:
+        """Bytes of a record that are written before a power cut; None if none is planned there."""
         return self._cut.torn if self._cut is not None and self._cut.at == "in_commit" else None
 
     def reach(self, moment: Moment) -> None:
-        """Power goes here if it was to go at such a moment."""
+        """Raises PowerCut if a cut is planned at this moment."""
         if self._cut is not None and self._cut.at == moment:
             self._dead = True
             raise PowerCut(moment)
@@ -328,22 +310,22 @@ class Device:
     # --- frames ---
 
     def _hello(self, frame: Frame, now: int) -> None:
-        self._host = paired_host(self.place.folder)
-        if self.sessions.hello(frame, now):
-            self.pairing.forget()
+        self.host = paired_host(self.place.folder)
+        if self.sessions.answer_hello(frame, now):
+            self.pairing.drop()
 
     def _data(self, frame: Frame, now: int) -> None:
         opened = self.sessions.open(frame, now)
         if opened is None:
             return
         session, plaintext = opened
-        self.records.begin_unasked(session)
-        self.commands.take(session, plaintext, now)
+        self.records.start_unasked(session)
+        self.commands.handle(session, plaintext, now)
         self.records.flow(now)
 
     def send(self, session: DeviceSession, plaintext: bytes, now: int) -> None:
         try:
-            self.wire.send(session.seal(plaintext))
+            self.channel.send(session.sealer.seal(plaintext))
         except SessionSpent:
             self.sessions.end(now)
         session.next_beat = self.behaviour.beat_after_sending(session.next_beat, now)
@@ -356,19 +338,19 @@ class Device:
         if after == 0:
             self.send(session, encode(reply), now)
         elif after is not None:
-            self._later.append(_Later(now + after, session, encode(reply)))
+            self._delayed.append(_DelayedReply(now + after, session, encode(reply)))
 
-    def _send_later(self, now: int) -> None:
-        for later in [one for one in self._later if now >= one.due]:
-            self._later.remove(later)
-            if later.session is self.sessions.running:
-                self.send(later.session, later.plaintext, now)
+    def _send_delayed(self, now: int) -> None:
+        for reply in [one for one in self._delayed if now >= one.due]:
+            self._delayed.remove(reply)
+            if reply.session is self.running:
+                self.send(reply.session, reply.plaintext, now)
 
     def _beat(self, now: int) -> None:
-        session = self.sessions.running
+        session = self.running
         if session is None or now < session.next_beat:
             return
-        damaged, refused = self.behaviour.counts(self.wire.damaged, self.wire.refused)
+        damaged, refused = self.behaviour.counts(self.channel.damaged, self.channel.refused)
         beat = DeviceBeat(
             epoch=self.ring.epoch,
             head=self.ring.head,
@@ -379,19 +361,16 @@ class Device:
             damaged=damaged,
             refused=refused,
         )
-        session.next_beat = self.behaviour.next_beat(session.began, now)
+        session.next_beat = self.behaviour.next_beat(session.started_at, now)
         self.send(session, encode(beat), now)
 
-    # --- what its parts ask for ---
-
-    def running(self) -> DeviceSession | None:
-        return self.sessions.running
+    # --- services for the parts ---
 
     def safe(self, now: int) -> None:
-        """The safe state: no host any more, or the ring is full."""
-        if self._on:
+        """Take the safe state: there is no host, or the ring is full."""
+        if self._mechanism_on:
             self.mechanism.safe(now)
 
-    def _store_host(self, key: bytes) -> None:
+    def store_host(self, key: bytes) -> None:
         pair_directly(self.place.folder, key)
-        self._host = key
+        self.host = key

@@ -1,9 +1,9 @@
-"""Who a simulated device is: what its maker wrote into it, its key, its label, its paired host.
+"""The identity of a simulated device: maker's data, key, label, and the paired host.
 
     identity = create(Path("shoe-1"), DeviceClass.SHOE, "SH-0001")
-    identity.label_text            # what the maker prints and seals
+    identity.label_text            # the text that the maker prints and seals
 
-The private key never leaves the folder but into the device itself.
+Only the device itself reads the private key from the folder.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from firmware_protocol.device.storage import (
     DeviceFolder,
     FolderProblem,
     make_folder,
-    read_whole,
-    unmake,
-    write_whole,
+    read_file,
+    remove_folders,
+    write_atomic,
 )
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.errors import ProtocolError
@@ -34,7 +34,7 @@ from firmware_protocol.messages.limits import RING_LEAST
 from firmware_protocol.tablelink import fingerprints
 
 Draw = Callable[[int], bytes]
-"""Draws random bytes that are fit for keys."""
+"""Returns so many random bytes for keys."""
 
 FIRMWARE: Final = "holecard-sim-1"
 MAKER: Final = "Holecard"
@@ -45,8 +45,8 @@ MODELS: Final = {
 }
 _KEY_SIZE: Final = 32
 _SERIAL: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
-SERIALS: Final = "1 to 20 of A-Z a-z 0-9 . _ -"
-_AS_MADE: Final = "what was written when the device was made"
+SERIAL_ALLOWED: Final = "1 to 20 of A-Z a-z 0-9 . _ -"
+_AS_MADE: Final = "the file that was written when the device was created"
 _TEXT: Final = re.compile(r"[!-~](?:[ -~]{0,14}[!-~])?")
 
 
@@ -58,11 +58,11 @@ class DeviceIdentity(Struct, frozen=True):
     key: bytes
     """The private key."""
     label: bytes
-    """The code under the seal, without its check."""
+    """The code under the seal, without its checksum."""
     firmware: str
-    """The version text of the firmware that is in the device."""
+    """Version text of the installed firmware."""
     capacity: int
-    """Records that a new ring holds."""
+    """Capacity of a new ring in records."""
 
     @property
     def private(self) -> X25519PrivateKey:
@@ -82,7 +82,7 @@ class DeviceIdentity(Struct, frozen=True):
 
     @property
     def digest(self) -> bytes:
-        """What stands for the SHA-256 of the firmware's image."""
+        """Represents the SHA-256 of the firmware image."""
         return hashlib.sha256(self.firmware.encode()).digest()
 
     def __repr__(self) -> str:
@@ -112,7 +112,7 @@ def create(
     rng: Draw = secrets.token_bytes,
     capacity: int = RING_LEAST,
 ) -> DeviceIdentity:
-    """Make a device that has never been switched on. Its folder must not hold one already."""
+    """Create a device that was never switched on. Raises FolderProblem if its folder has one."""
     place = DeviceFolder(folder)
     if device_class not in MODELS:
         raise FolderProblem(folder, f"{device_class.name} is no class of a device", _names())
@@ -132,10 +132,10 @@ def create(
     made = make_folder(folder)
     try:
         save(folder, identity, once=True)
-    except FileExistsError:  # somebody else has just made one
+    except FileExistsError:  # created by another process in between
         raise FolderProblem(folder, "holds a device already", "an empty folder") from None
     except OSError:
-        unmake(made)
+        remove_folders(made)
         raise
     return identity
 
@@ -151,17 +151,17 @@ def save(folder: Path, identity: DeviceIdentity, *, once: bool = False) -> None:
         "firmware": identity.firmware,
         "ring": identity.capacity,
     }
-    # A TOML string of such characters is written as JSON writes it.
+    # For these characters, JSON strings are TOML strings.
     lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items())
-    write_whole(DeviceFolder(folder).identity, lines.encode(), sync=True, once=once)
+    write_atomic(DeviceFolder(folder).identity, lines.encode(), sync=True, once=once)
 
 
 def load(folder: Path) -> DeviceIdentity:
-    """Who the device in this folder is, or a PlaceProblem."""
+    """Read the identity of the device in this folder. Raises FolderProblem."""
     path = DeviceFolder(folder).identity
-    data = read_whole(path)
+    data = read_file(path)
     if not data:
-        raise FolderProblem(path, "is not there or empty", _AS_MADE)
+        raise FolderProblem(path, "is missing or empty", _AS_MADE)
     try:
         file = msgspec.toml.decode(data, type=_IdentityFile)
         identity = DeviceIdentity(
@@ -181,7 +181,7 @@ def load(folder: Path) -> DeviceIdentity:
 
 
 def is_serial(text: str) -> bool:
-    """Whether a device can have this serial number."""
+    """Whether this is a valid serial number."""
     return _SERIAL.fullmatch(text) is not None
 
 
@@ -190,7 +190,7 @@ def _check(identity: DeviceIdentity, path: Path) -> None:
         if not _TEXT.fullmatch(value):
             raise FolderProblem(path, f"{name} {value!r}", "1 to 16 printable ASCII characters")
     if not is_serial(identity.serial):
-        raise FolderProblem(path, f"serial {identity.serial!r}", SERIALS)
+        raise FolderProblem(path, f"serial {identity.serial!r}", SERIAL_ALLOWED)
     if len(identity.key) != _KEY_SIZE:
         raise FolderProblem(path, f"key of {len(identity.key)} bytes", f"{_KEY_SIZE} bytes")
     if not RING_LEAST <= identity.capacity <= 0xFFFF:
@@ -205,9 +205,9 @@ def _names() -> str:
 
 
 def paired_host(folder: Path) -> bytes | None:
-    """The public key of the host that is paired; None if there is none."""
+    """The public key of the paired host; None if no host is paired."""
     path = DeviceFolder(folder).host
-    text = read_whole(path)
+    text = read_file(path)
     if not text:
         return None
     try:
@@ -220,9 +220,9 @@ def paired_host(folder: Path) -> bytes | None:
 
 
 def pair_directly(folder: Path, host_public_key: bytes) -> None:
-    """The maker's bench way to pair, for tests and demos: no label, no switch, no record of it.
-    A device that runs sees it at the next HELLO."""
+    """Pair without label, switch and record, for tests and demos. A running device reads the key at
+    the next HELLO."""
     path = DeviceFolder(folder).host
     if len(host_public_key) != _KEY_SIZE:
         raise FolderProblem(path, f"key of {len(host_public_key)} bytes", "32 bytes")
-    write_whole(path, host_public_key.hex().encode() + b"\n", sync=True)
+    write_atomic(path, host_public_key.hex().encode() + b"\n", sync=True)

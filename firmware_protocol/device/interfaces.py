@@ -1,21 +1,19 @@
-"""The joints of a simulated device: what a front end, the core and a mechanism know of each other.
+"""Interfaces between the owner of a port, the core of a device, and its mechanism.
 
-    front end --bytes--> Peer (the core) --commands--> Mechanism (shoe, shuffler, station)
-                          the core  <--events-- Desk <-- Mechanism
+    owner --bytes--> Peer (the core) --commands--> Mechanism (shoe, shuffler, station)
+                     CoreServices (the core) <--events-- Mechanism
 
-Times are whole microseconds of one monotonic clock, passed in as `now`; nobody here asks a clock.
+Times are integer microseconds of one monotonic clock, passed as `now`.
 """
 
 from __future__ import annotations
 
 from typing import Any, Protocol, TypeAlias
 
-from firmware_protocol.device.behaviour import Behaviour
 from firmware_protocol.device.control import ControlRequest
-from firmware_protocol.device.identity import DeviceIdentity
-from firmware_protocol.device.records import RecordContext, RecordSender
+from firmware_protocol.device.records import RecordSender
 from firmware_protocol.device.ring import Ring
-from firmware_protocol.device.sessions import DeviceSession, DeviceSessions, FrameChannel
+from firmware_protocol.device.sessions import DeviceContext, DeviceSession
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.enums import (
     Capabilities,
@@ -28,11 +26,11 @@ from firmware_protocol.messages.enums import (
 from firmware_protocol.tablelink.plaintext import CommandReply
 
 Answer: TypeAlias = dict[str, Any]
-"""What the control socket answers: names and plain JSON values."""
+"""A response of the control socket: names and plain JSON values."""
 
 
 class CommandRefusal(Exception):
-    """A command that the mechanism does not carry out: it becomes REFUSED."""
+    """Raised by a mechanism that rejects a command; the reply is REFUSED."""
 
     def __init__(self, why: Refusal, arg: int = 0) -> None:
         super().__init__(why.name, arg)
@@ -41,41 +39,35 @@ class CommandRefusal(Exception):
 
 
 class CannotDo(Exception):
-    """A hand asked for what cannot be done now: what, and what is possible instead."""
+    """A control request is impossible now: what is impossible, and what is allowed instead."""
 
 
 class Peer(Protocol):
-    """What stands behind a port: a device, or in a test an echo."""
+    """The other end of a port: a device, or an echo in a test."""
 
     def receive(self, data: bytes, now: int) -> None:
-        """Bytes from the host."""
+        """Handle bytes from the host."""
 
     def wake(self, now: int) -> None:
         """Do what is due."""
 
     def due(self) -> int | None:
-        """When wake() is wanted next; None: not before something comes."""
+        """When wake() must be called next; None: only after another call."""
 
     def take(self) -> bytes:
-        """Bytes for the host, all that wait."""
+        """Returns the buffered bytes for the host, and empties the buffer."""
 
 
-class DeviceCore(RecordContext, Protocol):
-    """What the commands need of the device around them."""
+class DeviceCore(DeviceContext, Protocol):
+    """The device, as its commands use it."""
 
-    identity: DeviceIdentity
     cause: PowerCause
-    behaviour: Behaviour
-    wire: FrameChannel
     ring: Ring
     records: RecordSender
-    sessions: DeviceSessions
     mechanism: Mechanism
     faulty: bool
 
-    def state(self) -> DeviceState: ...
-
-    def ails(self, now: int) -> dict[FaultCode, int]: ...
+    def find_faults(self, now: int) -> dict[FaultCode, int]: ...
 
     def report(self, code: FaultCode, arg: int, now: int) -> bool: ...
 
@@ -83,7 +75,7 @@ class DeviceCore(RecordContext, Protocol):
 
 
 class RingPosition(Protocol):
-    """Which ring it is, and how far it goes."""
+    """The name of a ring, and its last record."""
 
     @property
     def epoch(self) -> int: ...
@@ -92,49 +84,47 @@ class RingPosition(Protocol):
 
 
 class CoreServices(Protocol):
-    """What the core offers to its mechanism."""
+    """The services of the core for its mechanism."""
 
     @property
     def ring(self) -> RingPosition:
         """The ring that record() commits to."""
 
     def record(self, event: Event, now: int) -> bool:
-        """Commit this event to the ring; it is durable when this returns. False: no room (then
-        nothing was recorded, and the device is locked). The core sends it when it may."""
+        """Commit this event to the ring durably; the core sends it within the window. Returns False
+        without side effects if the ring is full; the device is locked then."""
 
-    def number(self, name: str) -> int:
-        """The next number of a name that is kept over restarts: "loading", "shuffle"; 1 first."""
+    def next_number(self, name: str) -> int:
+        """Count up a stored number ("loading", "shuffle"), and return it; the first is 1."""
 
-    def last_number(self, name: str) -> int:
-        """The last number that number() gave; 0 before the first."""
-
-    def random(self, size: int) -> bytes:
-        """Random bytes, fit for keys and salts."""
+    def draw(self, size: int) -> bytes:
+        """Returns random bytes for keys and salts."""
 
     def reread(self, epoch: int, seq: int) -> bytes:
-        """The 56 bytes of a record. Refuse(NOT_KEPT) if it is none of the last 64."""
+        """The 56 bytes of a record. Raises CommandRefusal(NOT_KEPT) unless it is one of the last
+        64."""
 
     def broken(self, name: str) -> bool:
-        """Whether this break (hil.faults.catalogue) is switched on."""
+        """Whether this break is switched on."""
 
     def full(self) -> bool:
         """Whether the ring is full up to its spare slots."""
 
-    def keep(self, name: str, data: bytes) -> None:
-        """Keep a thing over restarts, durably (what lies in the shoe, say)."""
+    def save(self, name: str, data: bytes) -> None:
+        """Store state durably, such as the cards in the shoe."""
 
-    def kept(self, name: str) -> bytes:
-        """What was kept under this name; b"" if nothing."""
+    def load(self, name: str) -> bytes:
+        """Returns the stored state of this name; b"" if there is none."""
 
 
 class RequestHandler(Protocol):
-    """Requests to a device that do not depend on its class: switches, breaks, the ring's memory."""
+    """Handles requests that do not depend on the class: switches, breaks, the ring's memory."""
 
     def started(self, now: int) -> None:
-        """The device has started, and its mechanism too."""
+        """Called after the device and its mechanism have started."""
 
     def handle(self, hand: ControlRequest, now: int) -> Answer | None:
-        """Carry out a request, or None if it is the mechanism's. Raises CannotDo if it is
+        """Carry out a request. Returns None if the mechanism handles it. Raises CannotDo if it is
         impossible now."""
 
 
@@ -145,26 +135,27 @@ class Mechanism(Protocol):
     capabilities: Capabilities
 
     def start(self, desk: CoreServices, now: int) -> None:
-        """Power has come on. POWER is recorded already."""
+        """Power is on, and POWER is recorded."""
 
     def command(self, command: Command, now: int) -> Reply:
-        """Carry out a command of this class (INFO, RESUME, SELFTEST are the core's). Its own
-        reply, or Refuse. The core has checked form, repeats and NOT_RESUMED."""
+        """Execute a command of this class, and return its reply. INFO, RESUME and SELFTEST are
+        handled by the core, which also checks form, repeats and NOT_RESUMED. Raises
+        CommandRefusal."""
 
     def safe(self, now: int) -> None:
-        """No host any more, or the ring is full: lock, disarm. Lamps keep their lease."""
+        """Lock and disarm, because there is no host or the ring is full. Lamps keep their lease."""
 
     def state(self) -> DeviceState:
-        """LOCKED, OPEN, JAMMED, RUNNING, FAULTY as they are; the core adds the other flags."""
+        """The flags LOCKED, OPEN, JAMMED, RUNNING and FAULTY; the core adds the others."""
 
     def selftest(self, now: int) -> tuple[tuple[FaultCode, int], ...]:
-        """What is wrong, worst first; empty when all is well."""
+        """Returns the faults, the worst first; empty if there is none."""
 
     def hand(self, hand: ControlRequest, now: int) -> Answer:
-        """Someone's hand at the device. CannotDo when it makes no sense now."""
+        """Carry out a control request. Raises CannotDo if it is impossible now."""
 
     def wake(self, now: int) -> None:
         """Do what is due: motors, contacts, leases."""
 
     def due(self) -> int | None:
-        """When wake() is wanted next."""
+        """When wake() must be called next; None: only after another call."""

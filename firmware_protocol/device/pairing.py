@@ -1,13 +1,12 @@
-"""Pairing, on the device's side: with the service switch on, and with the label's code only."""
+"""Pairing on the device: only with the service switch on and with the label's code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.device.sessions import DeviceParts, DeviceSessions, fixed
+from firmware_protocol.device.sessions import DeviceContext, DeviceSessions, with_ephemeral
 from firmware_protocol.messages.common import Paired, Tamper
 from firmware_protocol.messages.control import PairDone
 from firmware_protocol.messages.enums import AlertCode, FrameKind, TamperSource
@@ -23,7 +22,7 @@ _WRONG_CODES: Final = "wrong-codes"
 _PAIRINGS: Final = "pairings"
 
 
-class _Begun(Struct, frozen=True):
+class _StartedPairing(Struct, frozen=True):
     session: int
     version: int
     shake: Handshake
@@ -31,116 +30,108 @@ class _Begun(Struct, frozen=True):
 
 
 class DevicePairing:
-    def __init__(
-        self,
-        board: DeviceParts,
-        sessions: DeviceSessions,
-        *,
-        store: Callable[[bytes], None],
-        record: Callable[[Paired | Tamper, int], bool],
-    ) -> None:
-        self._identity = board.identity
-        self._wire = board.wire
-        self._behaviour = board.behaviour
-        self._draw = board.draw
-        self._kept = board.kept
+    """Answers PAIR1 and PAIR3, and counts wrong codes."""
+
+    def __init__(self, device: DeviceContext, sessions: DeviceSessions) -> None:
+        self._device = device
+        self._channel = device.channel
+        self._behaviour = device.behaviour
+        self._storage = device.storage
         self._sessions = sessions
-        self._store = store
-        self._record = record
-        self._begun: _Begun | None = None
-        self.service = self._kept.kept(_SWITCH) == b"on"
-        """The service switch, which stays as it is while the power is off."""
+        self._started: _StartedPairing | None = None
+        self.service = self._storage.load(_SWITCH) == b"on"
+        """The service switch. Its position outlasts a power cut."""
 
     def turn_service(self, on: bool, now: int) -> None:
         if on == self.service:
             return
         self.service = on
-        self._kept.keep(_SWITCH, b"on" if on else b"off")
+        self._storage.save(_SWITCH, b"on" if on else b"off")
         if on:
-            self._kept.set_number(_WRONG_CODES, 0)
+            self._storage.set_number(_WRONG_CODES, 0)
         else:
-            self._begun = None
-        self._record(Tamper(TamperSource.SERVICE_SWITCH, on), now)
+            self._started = None
+        self._device.record(Tamper(TamperSource.SERVICE_SWITCH, on), now)
 
     @property
     def due(self) -> int | None:
-        return None if self._begun is None else self._begun.ends
+        """When the unfinished pairing times out."""
+        return None if self._started is None else self._started.ends
 
     def wake(self, now: int) -> None:
-        if self._begun is not None and now >= self._begun.ends:
-            self._begun = None
+        if self._started is not None and now >= self._started.ends:
+            self._started = None
 
-    def forget(self) -> None:
-        """HELLO came: an unfinished pairing is forgotten."""
-        self._begun = None
+    def drop(self) -> None:
+        """Drop an unfinished pairing, because a HELLO arrived."""
+        self._started = None
 
-    def pair1(self, frame: Frame, now: int) -> None:
+    def answer_pair1(self, frame: Frame, now: int) -> None:
         if not self._allowed(now):
             return
-        greeting = self._sessions.greeting_for(frame, now)
-        if greeting is None:
+        hello = self._sessions.hello_for(frame, now)
+        if hello is None:
             return
-        self._sessions.greeting = None
-        psk = label_psk(self._identity.label)
-        shake = Handshake.xxpsk3("device", greeting.prologue, self._identity.private, psk)
+        self._sessions.hello = None
+        identity = self._device.identity
+        psk = label_psk(identity.label)
+        shake = Handshake.xxpsk3("device", hello.prologue, identity.private, psk)
         try:
-            fixed(shake, self._draw).read(frame.payload)
+            with_ephemeral(shake, self._device.draw).read(frame.payload)
             answer = shake.write()
         except HandshakeError:
-            self._wire.refused += 1
+            self._channel.refused += 1
             return
         ends = now + 1000 * PENDING_LIFE_MS
-        self._begun = _Begun(frame.session, frame.version, shake, ends)
-        self._wire.send(Frame(FrameKind.PAIR2, frame.session, 0, answer, frame.version))
+        self._started = _StartedPairing(frame.session, frame.version, shake, ends)
+        self._channel.send(Frame(FrameKind.PAIR2, frame.session, 0, answer, frame.version))
 
-    def pair3(self, frame: Frame, now: int) -> None:
+    def finish(self, frame: Frame, now: int) -> None:
+        """Handle PAIR3."""
         if not self._allowed(now):
             return
-        begun = self._begun
-        if begun is None or (begun.session, begun.version) != (frame.session, frame.version):
-            self._wire.refused += 1
+        started = self._started
+        if started is None or (started.session, started.version) != (frame.session, frame.version):
+            self._channel.refused += 1
             return
-        self._begun = None
+        self._started = None
         try:
-            begun.shake.read(frame.payload)
+            started.shake.read(frame.payload)
         except HandshakeError:
             self._wrong_code(now)
             return
-        self._finish(begun, now)
+        self._store(started, now)
 
     def _allowed(self, now: int) -> bool:
-        if not self._behaviour.pairing_is_on(self.service):
-            self._wire.refused += 1
-            self._wire.alert(AlertCode.PAIRING_OFF, now)
-            return False
-        if self._behaviour.locked_out(self._kept.last_number(_WRONG_CODES)):
-            self._wire.refused += 1
-            self._wire.alert(AlertCode.PAIRING_OFF, now)
-            return False
-        return True
+        wrong_codes = self._storage.last_number(_WRONG_CODES)
+        if self._behaviour.pairing_is_on(self.service) and not self._behaviour.locked_out(
+            wrong_codes
+        ):
+            return True
+        self._channel.refuse(AlertCode.PAIRING_OFF, now)
+        return False
 
     def _wrong_code(self, now: int) -> None:
-        # Counted before anything is told, so that no power cut gives a try for nothing.
-        self._kept.number(_WRONG_CODES)
-        self._wire.refused += 1
+        # Counted before it is reported, so that a power cut does not give a free attempt.
+        self._storage.next_number(_WRONG_CODES)
         if self._behaviour.records_wrong_code():
-            self._record(Tamper(TamperSource.PAIRING_CODE, True), now)
-        self._wire.alert(AlertCode.PAIRING_REFUSED, now)
+            self._device.record(Tamper(TamperSource.PAIRING_CODE, True), now)
+        self._channel.refuse(AlertCode.PAIRING_REFUSED, now)
 
-    def _finish(self, begun: _Begun, now: int) -> None:
-        host = begun.shake.their_key
-        keys = begun.shake.split()
-        # The former host's session goes first: it is not to see the record of the new one.
+    def _store(self, started: _StartedPairing, now: int) -> None:
+        host = started.shake.their_key
+        keys = started.shake.split()
+        # The former host's session ends first: it must not receive the record of the new pairing.
         ends = self._behaviour.pairing_ends_session()
         if ends and self._behaviour.ends_session_first():
             self._sessions.end_all(now)
-        # The number is taken before all else, so that none comes twice. With the event before the
-        # key, power that goes between leaves an event too many, and never one too few.
-        pairings = self._kept.number(_PAIRINGS)
-        self._record(Paired(fingerprint(host), pairings), now)
-        self._store(host)
+        # The number is stored before anything else, so that none is used twice. The event is stored
+        # before the key: a power cut in between leaves an event too many, never one too few.
+        pairings = self._storage.next_number(_PAIRINGS)
+        self._device.record(Paired(fingerprint(host), pairings), now)
+        self._device.store_host(host)
         if ends:
             self._sessions.end_all(now)
-        sealer = self._behaviour.sealer(keys.send, begun.session, begun.version)
-        self._wire.send(sealer.seal(encode(PairDone(fingerprint(host), pairings))))
+        sealer = self._behaviour.sealer(keys.send, started.session, started.version)
+        self._channel.send(sealer.seal(encode(PairDone(fingerprint(host), pairings))))
         sealer.wipe()

@@ -1,55 +1,35 @@
-"""From an event to the wire: committed to the ring, sent within the window, sent again until it is
-acknowledged."""
+"""The sender of records: commits events to the ring, and sends them until they are acknowledged."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final
 
-from firmware_protocol.device.control import Moment
 from firmware_protocol.device.ring import SLOT_SIZE, Ring
 from firmware_protocol.device.send_window import Room, Sending
-from firmware_protocol.device.sessions import DeviceParts, DeviceSession
+from firmware_protocol.device.sessions import DeviceContext, DeviceSession
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.common import LogPressure
 from firmware_protocol.messages.enums import AlertCode
 from firmware_protocol.tablelink.plaintext import chained
 
 TORN_BYTES: Final = SLOT_SIZE // 2
-"""How many bytes of a record are written when power goes in the middle of it."""
-
-
-class RecordContext(Protocol):
-    """What the records need of the device around them."""
-
-    boot: int
-
-    def clock(self, now: int) -> int: ...
-
-    def running(self) -> DeviceSession | None: ...
-
-    def send(self, session: DeviceSession, plaintext: bytes, now: int) -> None: ...
-
-    def safe(self, now: int) -> None: ...
-
-    def reach(self, moment: Moment) -> None: ...
-
-    def torn(self) -> int | None:
-        """How much of a record is written before power goes; None if it does not go there."""
+"""Bytes of a record that are written before a power cut in its commit."""
 
 
 class RecordSender:
-    def __init__(self, board: DeviceParts, ring: Ring, around: RecordContext) -> None:
+    """Commits events, and sends records within the window of the running session."""
+
+    def __init__(self, device: DeviceContext, ring: Ring) -> None:
         self.ring = ring
-        self.room = Room(ring, board.kept, board.behaviour)
-        self._wire = board.wire
-        self._behaviour = board.behaviour
-        self._around = around
+        self.room = Room(ring, device.storage, device.behaviour)
+        self._behaviour = device.behaviour
+        self._device = device
         self._last_sent = 0
-        """The last record that was sent in any session."""
+        """The last record that was sent in any session since the start."""
 
     def record(self, event: Event, now: int) -> bool:
-        """Commit this event; False if there is no room for it."""
+        """Commit this event. Returns False if the ring is full."""
         if not self.room.has(event):
             return False
         self._commit(event, now)
@@ -57,56 +37,56 @@ class RecordSender:
         return True
 
     def _commit(self, event: Event, now: int) -> None:
-        around = self._around
+        device = self._device
         record = chained(
             self._behaviour.chains_to(self.ring.chain),
             epoch=self.ring.epoch,
             seq=self.ring.head + 1,
-            boot=around.boot,
-            t_us=around.clock(now),
+            boot=device.boot,
+            t_us=device.clock(now),
             event=event,
         ).encode()
         if self._behaviour.sends_before_commit():
             self.flow(now, record)
-        around.reach("before_commit")
-        torn = around.torn()
+        device.reach("before_commit")
+        torn = device.torn_bytes()
         if torn is not None:
             self.ring.tear(record, torn)
-            around.reach("in_commit")
+            device.reach("in_commit")
         self.ring.commit(record)
         self.room.committed()
-        around.reach("after_commit")
+        device.reach("after_commit")
         arg = self._behaviour.alert_of(event)
         if arg is not None:
-            self._wire.alert(AlertCode.DEFECT, now, arg)
+            device.channel.alert(AlertCode.DEFECT, now, arg)
         self.flow(now)
 
     def _press(self, now: int) -> None:
-        """LOG_PRESSURE and FULL, when the ring has come that far."""
+        """Record LOG_PRESSURE, and take the safe state when the ring becomes full."""
         while pressure := self.room.pressure():
             if self.room.free:
                 self._commit(LogPressure(self.room.percent), now)
-            self.room.said(pressure)
-        if self.room.fills():
-            self._around.safe(now)
+            self.room.set_reported(pressure)
+        if self.room.becomes_full():
+            self._device.safe(now)
 
     # --- sending ---
 
     def flow(self, now: int, uncommitted: bytes = b"") -> None:
-        """Send what may go out for the first time."""
-        session = self._around.running()
+        """Send the records that fit the window for the first time."""
+        session = self._device.running
         if session is not None and session.sending is not None:
             head = self.ring.head + bool(uncommitted)
             self._send(session, session.sending.fresh(head, now), now, uncommitted)
 
-    def again(self, now: int) -> None:
-        """Send once more what waits for its acknowledgement too long."""
-        session = self._around.running()
+    def retry(self, now: int) -> None:
+        """Send the records again whose acknowledgement timed out."""
+        session = self._device.running
         if session is not None and session.sending is not None:
-            self._send(session, session.sending.again(now), now)
+            self._send(session, session.sending.retry(now), now)
 
     def due(self) -> int | None:
-        session = self._around.running()
+        session = self._device.running
         if session is None or session.sending is None:
             return None
         return session.sending.due()
@@ -116,21 +96,21 @@ class RecordSender:
     ) -> None:
         for seq in seqs:
             if seq > self.ring.head:
-                self._around.send(session, uncommitted, now)
-            elif self.ring.holds(seq):  # always, unless the ring overwrites
-                self._around.send(session, self.ring.record(seq), now)
+                self._device.send(session, uncommitted, now)
+            elif self.ring.holds(seq):  # always true unless the ring overwrites
+                self._device.send(session, self.ring.record(seq), now)
             self._last_sent = max(self._last_sent, seq)
 
-    # --- what the host says ---
+    # --- requests of the host ---
 
     def stop(self, session: DeviceSession) -> None:
-        """RESUME begins anew."""
+        """Stop sending until RESUME is answered OK."""
         session.wanted = 0
         session.resumed = False
         session.sending = None
 
-    def begin(self, session: DeviceSession, now: int) -> None:
-        """RESUME was answered with OK: all below what it wants are the host's."""
+    def start(self, session: DeviceSession, now: int) -> None:
+        """Send from the record that RESUME requested; all before it are acknowledged by that."""
         session.resumed = True
         first = self._behaviour.first_sent(session.wanted, self._last_sent)
         first = min(max(first, self.ring.oldest), self.ring.head + 1)
@@ -138,7 +118,7 @@ class RecordSender:
         self.room.acknowledge(first - 1)
         self._press(now)
 
-    def begin_unasked(self, session: DeviceSession) -> None:
+    def start_unasked(self, session: DeviceSession) -> None:
         if session.sending is None and self._behaviour.sends_unasked():
             session.sending = Sending(self.room.acked + 1, self._behaviour)
 
@@ -149,13 +129,13 @@ class RecordSender:
         if sending is None or epoch != self.ring.epoch:
             return
         if sending.acked < seq <= sending.sent:
-            self._around.reach("before_ack")
+            self._device.reach("before_ack")
         if sending.acknowledge(seq, window):
             self.room.acknowledge(seq)
             self._send(session, self._behaviour.sent_after_ack(seq), now)
 
-    def wanted(self, session: DeviceSession, epoch: int, first: int, now: int) -> None:
+    def send_again(self, session: DeviceSession, epoch: int, first: int, now: int) -> None:
         sending = session.sending
         ours = self._behaviour.nak_is_ours(epoch == self.ring.epoch)
         if sending is not None and ours and self.ring.holds(first):
-            self._send(session, sending.wanted(first, now), now)
+            self._send(session, sending.negative(first, now), now)

@@ -1,10 +1,10 @@
-"""The ring: a device's records in a file that stands in for its non-volatile memory.
+"""The ring: a device's records in a file that represents its non-volatile memory.
 
     header   magic 8, form 2, slot size 2, capacity 4, epoch 4, CRC-32C 4
-    slots    56 bytes each; the record with `seq` stands in slot (seq - 1) % capacity
+    slots    56 bytes each; the record with `seq` is in slot (seq - 1) % capacity
 
-A slot is the record's 56 bytes as they go onto the wire, so its chain shows whether it is whole.
-The file is opened for each commit and closed again: a device that vanishes leaves nothing open.
+A slot has the 56 bytes of the record as encoded on the wire, so its chain shows whether it is
+complete. The file is opened and closed for each commit, so that a dropped device leaks nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self
 
-from firmware_protocol.device.storage import FolderProblem, read_whole, write_at, write_whole
+from firmware_protocol.device.storage import FolderProblem, read_file, write_at, write_atomic
 from firmware_protocol.messages.enums import PlaintextType
 from firmware_protocol.tablelink.framing import crc32c
 from firmware_protocol.tablelink.plaintext import CHAIN_SIZE, NO_CHAIN, next_chain
@@ -30,7 +30,7 @@ _START: Final = _HEADER.size + _CRC.size
 _RECORD: Final = struct.Struct("<BBII")
 
 ChainCheck = Callable[[bytes, bytes], bool]
-"""Whether a record (56 bytes) stands after one with this chain."""
+"""Whether a record (56 bytes) follows one with this chain."""
 
 
 def follows(record: bytes, previous: bytes) -> bool:
@@ -38,33 +38,33 @@ def follows(record: bytes, previous: bytes) -> bool:
 
 
 class Ring:
-    """The records of one epoch. Knows nothing of acknowledgements: who commits sees to room."""
+    """The records of one epoch. The caller of commit() checks that a slot is free."""
 
     def __init__(self, path: Path, epoch: int, slots: list[bytes], *, sync: bool) -> None:
         self.path = path
         self.epoch = epoch
         self.head = 0
-        """Highest seq; 0 when there is none."""
+        """Highest seq; 0 in an empty ring."""
         self.oldest = 1
-        """Lowest seq; head + 1 when there is none."""
+        """Lowest seq; head + 1 in an empty ring."""
         self.torn = False
-        """Whether bytes of a torn record followed the last whole one when it was opened."""
+        """Whether an incomplete record followed the last complete one when the file was opened."""
         self.damaged = 0
-        """The highest seq whose record was found damaged; 0 for none. Those before are lost."""
+        """Highest seq of a damaged record; 0 for none. The records before it are lost."""
         self._slots = slots
         self._sync = sync
 
     @classmethod
     def create(cls, path: Path, epoch: int, capacity: int, *, sync: bool) -> Self:
-        """A new ring in the place of what was there."""
+        """Create a new ring; it replaces an existing file."""
         header = _HEADER.pack(_MAGIC, _FORM, SLOT_SIZE, capacity, epoch)
-        write_whole(path, header + _CRC.pack(crc32c(header)) + _BLANK * capacity, sync=sync)
+        write_atomic(path, header + _CRC.pack(crc32c(header)) + _BLANK * capacity, sync=sync)
         return cls(path, epoch, [_BLANK] * capacity, sync=sync)
 
     @classmethod
     def open(cls, path: Path, *, sync: bool, fits: ChainCheck = follows) -> Self:
-        """What the file holds, or a PlaceProblem."""
-        data = read_whole(path)
+        """Read the ring from its file. Raises FolderProblem."""
+        data = read_file(path)
         epoch, capacity = _read_header(path, data)
         slots = [data[at : at + SLOT_SIZE] for at in range(_START, len(data), SLOT_SIZE)]
         if len(slots) != capacity or len(slots[-1]) != SLOT_SIZE:
@@ -81,7 +81,7 @@ class Ring:
 
     @property
     def chain(self) -> bytes:
-        """The chain of head; zeros for head 0."""
+        """The chain of the last record; zeros in an empty ring."""
         return self.record(self.head)[HASHED:] if self.head else NO_CHAIN
 
     def holds(self, seq: int) -> bool:
@@ -93,7 +93,7 @@ class Ring:
         return self._slots[self._slot(seq)]
 
     def commit(self, record: bytes) -> None:
-        """Make this the record after head. It is durable when this returns."""
+        """Append this record durably."""
         self._write(record)
         self._slots[self._slot(self.head + 1)] = record
         self.head += 1
@@ -101,7 +101,7 @@ class Ring:
         self.torn = False
 
     def tear(self, record: bytes, size: int) -> None:
-        """Write the first `size` bytes of the next record and no more, as when power goes."""
+        """Write only the first `size` bytes of the next record, as in a power cut."""
         self._write(record[:size])
 
     def _write(self, data: bytes) -> None:
@@ -122,11 +122,11 @@ class Ring:
         lap_before = self.head + 1 - self.capacity
         self.torn = last != _BLANK and lap_before not in whole
         if not self.head and any(slot != _BLANK for slot in self._slots[1:]):
-            raise FolderProblem(self.path, "holds no whole record", "a new ring")
+            raise FolderProblem(self.path, "has no complete record", "a new ring")
         self.oldest = self._find_oldest(whole, fits)
 
     def _candidates(self) -> dict[int, bytes]:
-        """By seq, what looks like a record of this ring in its slot. The chain decides later."""
+        """Slots that have the header of a record of this ring, by seq. Their chain is not checked."""
         out = {}
         for slot, record in enumerate(self._slots):
             kind, flags, epoch, seq = _RECORD.unpack_from(record)
@@ -136,20 +136,20 @@ class Ring:
         return out
 
     def _follows_on(self, whole: dict[int, bytes], seq: int, fits: ChainCheck) -> bool:
-        """Whether the record stands in the chain: its own bytes fit the one before it."""
+        """Whether the chain of the record continues that of the record before it."""
         if seq == 1:
             return fits(whole[seq], NO_CHAIN)
         before = whole.get(seq - 1)
         return before is not None and fits(whole[seq], before[HASHED:])
 
     def _find_oldest(self, whole: dict[int, bytes], fits: ChainCheck) -> int:
-        """Back from head as far as records are whole. The last of a full lap cannot be tried: the
-        one before it is overwritten. Its chain was tried by the one after it."""
-        least = max(1, self.head - self.capacity + 1)
+        """Search back from the head until a record is incomplete. The oldest record of a full lap
+        cannot be checked itself, because the one before it is overwritten; the next one confirms it."""
+        lowest = max(1, self.head - self.capacity + 1)
         if self.torn:
-            least = max(least, self.head - self.capacity + 2)
+            lowest = max(lowest, self.head - self.capacity + 2)
         seq = self.head
-        while seq > least:
+        while seq > lowest:
             if seq - 1 not in whole:
                 self.damaged = seq - 1
                 return seq
@@ -164,12 +164,12 @@ class Ring:
 
 
 def _read_header(path: Path, data: bytes) -> tuple[int, int]:
-    allowed = "a ring that a device of this kind made"
+    allowed = "a ring that this kind of device created"
     if len(data) < _START or not data.startswith(_MAGIC):
-        raise FolderProblem(path, "is no ring", allowed)
+        raise FolderProblem(path, "is not a ring", allowed)
     header, crc = data[: _HEADER.size], data[_HEADER.size : _START]
     if _CRC.pack(crc32c(header)) != crc:
-        raise FolderProblem(path, "the header is damaged", allowed)
+        raise FolderProblem(path, "has a damaged header", allowed)
     _, form, slot, capacity, epoch = _HEADER.unpack(header)
     if (form, slot) != (_FORM, SLOT_SIZE) or not epoch or not capacity:
         raise FolderProblem(path, f"is a ring of form {form} with slots of {slot}", allowed)

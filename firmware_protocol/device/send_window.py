@@ -1,4 +1,4 @@
-"""Which records are on their way in one session, from the RESUME that was answered OK."""
+"""The send window of one session, and the free space of the ring."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from firmware_protocol.messages.limits import PRESSURE_PERCENT, RING_SPARE, WIND
 
 
 class Sending:
-    """Says what to send; who asks sends it, at once and in this order."""
+    """The send window since RESUME was answered OK. Its methods return the records that the caller
+    sends at once and in this order."""
 
     def __init__(self, first: int, behaviour: Behaviour) -> None:
         self.acked = first - 1
@@ -21,36 +22,36 @@ class Sending:
         """The last record that was sent since RESUME."""
         self.window = behaviour.window(WINDOW)
         self._behaviour = behaviour
-        self._times = 0
+        self._retries = 0
         self._last: dict[int, int] = {}
-        """When each record on its way was sent last."""
+        """When each unacknowledged record was sent last."""
 
     def fresh(self, head: int, now: int) -> list[int]:
-        """Records that may go out for the first time."""
+        """Records that fit the window and were not sent yet."""
         new = list(range(self.sent + 1, min(head, self._limit()) + 1))
         if new:
             self.sent = new[-1]
             self._note(new, now)
         return new
 
-    def again(self, now: int) -> list[int]:
-        """Records that are due once more."""
+    def retry(self, now: int) -> list[int]:
+        """Records whose acknowledgement timed out."""
         due = self.due()
         if due is None or now < due:
             return []
-        self._times += 1
+        self._retries += 1
         return self._from(self.acked + 1, now)
 
     def due(self) -> int | None:
-        """When again() has something to send."""
-        wait = self._behaviour.resend_wait(self._times)
+        """When retry() returns records."""
+        wait = self._behaviour.resend_wait(self._retries)
         last = self._last.get(self.acked + 1)
         if wait is None or last is None or not self.window:
             return None
         return last + wait
 
     def acknowledge(self, seq: int, window: int) -> bool:
-        """An EVT_ACK or HOST_BEAT. Whether the acknowledged position moved on."""
+        """Handle an EVT_ACK or HOST_BEAT. Returns whether the acknowledged position advanced."""
         if seq > self.sent:
             return False
         if self._behaviour.takes_window(older=seq < self.acked):
@@ -58,16 +59,16 @@ class Sending:
         if seq <= self.acked:
             return False
         self.acked = seq
-        self._times = 0
+        self._retries = 0
         self._last = {one: when for one, when in self._last.items() if one > seq}
         return True
 
-    def wanted(self, first: int, now: int) -> list[int]:
-        """An EVT_NAK: what goes out again at once, if it may."""
+    def negative(self, first: int, now: int) -> list[int]:
+        """Handle an EVT_NAK. Returns the records to send again at once."""
         if not self.acked < first <= self.sent or not self._behaviour.heeds_nak():
             return []
         again = self._from(first, now)
-        # The wait is the oldest one's, whatever goes out.
+        # The timeout is always that of the oldest record.
         self._note(list(self._behaviour.wait_after_nak(self.acked + 1)), now)
         return again
 
@@ -86,32 +87,34 @@ class Sending:
 
 
 _SPARE: Final = (Power, Tamper, Fault, LogPressure, Paired)
-"""What may use the last slots."""
+"""Events that may use the last slots."""
 PRESSED: Final = 1
 FULL: Final = 2
-"""What LOG_PRESSURE has said last."""
-_CALM_PERCENT: Final = 50
-_KEEP_EVERY: Final = 16
-"""Acknowledgements are kept when they have moved on by so many records ..."""
-_KEEP_BELOW: Final = 48
-"""... or when fewer slots than this would be free after a start. The page wants 32."""
+"""Levels of LOG_PRESSURE."""
+_REARM_PERCENT: Final = 50
+_SAVE_EVERY: Final = 16
+"""The acknowledged position is stored when it has advanced by so many records ..."""
+_SAVE_BELOW: Final = 48
+"""... or when fewer slots than this would be free after a start. The protocol requires 32."""
 
 
 class Room:
-    def __init__(self, ring: Ring, kept: StateStore, behaviour: Behaviour) -> None:
+    """Free slots of the ring. The acknowledged position is stored, so that it outlasts a start."""
+
+    def __init__(self, ring: Ring, storage: StateStore, behaviour: Behaviour) -> None:
         self.full = False
         self._ring = ring
-        self._kept = kept
+        self._storage = storage
         self._behaviour = behaviour
         self._at_start()
 
     def _at_start(self) -> None:
-        epoch, seq = self._kept_position()
+        epoch, seq = self._load_position()
         ours = seq if epoch == self._ring.epoch else 0
         self._saved = self.acked = min(max(ours, self._ring.oldest - 1), self._ring.head)
-        self._said = self._kept.last_number("pressure")
-        self._calm_down()
-        full = self.free <= RING_SPARE or (self._said == FULL and self.free < 2 * RING_SPARE)
+        self._reported = self._storage.last_number("pressure")
+        self._rearm()
+        full = self.free <= RING_SPARE or (self._reported == FULL and self.free < 2 * RING_SPARE)
         self.full = self._behaviour.is_full(full)
 
     @property
@@ -127,57 +130,57 @@ class Room:
         return self.used * 100 // self._ring.capacity
 
     def has(self, event: Event) -> bool:
-        """Whether there is a slot that this event may have."""
+        """Whether a slot is free for this event."""
         room = self.free > (0 if isinstance(event, _SPARE) else RING_SPARE)
         return self._behaviour.has_room(room)
 
     def acknowledge(self, seq: int) -> None:
-        """All up to seq are the host's now; or, after RESUME, no more than these."""
+        """Set the acknowledged position; RESUME can also move it back."""
         self.acked = seq
         if self.full and self.free >= 2 * RING_SPARE:
             self.full = False
-        self._calm_down()
-        self._keep()
+        self._rearm()
+        self._save_position()
 
     def committed(self) -> None:
-        """A record was added."""
+        """Update the figures after a commit."""
         self.acked = max(self.acked, self._ring.oldest - 1)
-        self._keep()
+        self._save_position()
 
     def pressure(self) -> int:
-        """Which LOG_PRESSURE is to be recorded now: FULL, PRESSED, or 0 for none."""
-        if self.free <= RING_SPARE and self._said < FULL:
+        """The level of LOG_PRESSURE to record now: FULL, PRESSED, or 0 for none."""
+        if self.free <= RING_SPARE and self._reported < FULL:
             return FULL
-        if self.percent >= PRESSURE_PERCENT and self._said < PRESSED:
+        if self.percent >= PRESSURE_PERCENT and self._reported < PRESSED:
             return PRESSED
         return 0
 
-    def said(self, pressure: int) -> None:
-        """It was recorded, and is kept only now: if power goes before, it comes once more."""
-        self._said = pressure
-        self._kept.set_number("pressure", pressure)
+    def set_reported(self, pressure: int) -> None:
+        """Store the level after it was recorded: a power cut in between repeats the record."""
+        self._reported = pressure
+        self._storage.set_number("pressure", pressure)
 
-    def fills(self) -> bool:
+    def becomes_full(self) -> bool:
         """Whether the ring has just become full."""
         if self.full or not self._behaviour.is_full(self.free <= RING_SPARE):
             return False
         self.full = True
         return True
 
-    def _calm_down(self) -> None:
-        """Below half, both may be said again."""
-        if self._said and self.used * 100 < _CALM_PERCENT * self._ring.capacity:
-            self.said(0)
+    def _rearm(self) -> None:
+        """Below half, both levels may be reported again."""
+        if self._reported and self.used * 100 < _REARM_PERCENT * self._ring.capacity:
+            self.set_reported(0)
 
-    def _keep(self) -> None:
-        """Keep the position now and then: after a start records may be taken for not acknowledged,
-        never the other way round, and 32 slots are free that were."""
+    def _save_position(self) -> None:
+        """Store the acknowledged position from time to time. After a start it may be too low, but
+        never too high, and at least 32 of the free slots are still free."""
         ahead = self.acked - self._saved
         free_after_start = self._ring.capacity - (self._ring.head - self._saved)
-        if ahead < 0 or ahead >= _KEEP_EVERY or (ahead and free_after_start < _KEEP_BELOW):
+        if ahead < 0 or ahead >= _SAVE_EVERY or (ahead and free_after_start < _SAVE_BELOW):
             self._saved = self.acked
-            self._kept.keep("acknowledged", b"%d %d\n" % (self._ring.epoch, self.acked))
+            self._storage.save("acknowledged", b"%d %d\n" % (self._ring.epoch, self.acked))
 
-    def _kept_position(self) -> tuple[int, int]:
-        words = self._kept.kept("acknowledged").split()
+    def _load_position(self) -> tuple[int, int]:
+        words = self._storage.load("acknowledged").split()
         return (int(words[0]), int(words[1])) if len(words) == 2 else (0, 0)

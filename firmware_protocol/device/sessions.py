@@ -1,21 +1,23 @@
-"""HELLO, the session handshake, and which session's frames are taken: greeted, pending, running.
+"""HELLO, the session handshake and the sessions of a device: greeted, pending, running.
 
-Greeting and pending exist beside a running session and do not touch it. What takes over is the
-first valid DATA of the pending one, and nothing else.
+A HELLO exchange and a pending session exist beside the running session and do not affect it. Only
+the first valid DATA of the pending session replaces the running one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, Protocol
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
 from firmware_protocol.device.behaviour import Behaviour
+from firmware_protocol.device.control import Moment
 from firmware_protocol.device.identity import DeviceIdentity, Draw
 from firmware_protocol.device.send_window import Sending
 from firmware_protocol.device.storage import StateStore
+from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.enums import (
     AlertCode,
     Capabilities,
@@ -31,62 +33,61 @@ from firmware_protocol.tablelink.framing import VERSIONS, Deframer, Frame, Frame
 from firmware_protocol.tablelink.hello import NO_SESSION, prologue
 from firmware_protocol.tablelink.noise import Handshake, SessionKeys
 
+_KEY_SIZE: Final = 32
+
 
 class FrameChannel:
+    """Encodes and decodes the frames of the port, and counts what was damaged or ignored."""
+
     def __init__(self, behaviour: Behaviour) -> None:
         self.damaged = 0
         """Damaged frames since the start."""
         self.refused = 0
-        """Whole frames that were ignored, and malformed plaintexts, since the start."""
+        """Ignored frames and malformed plaintexts since the start."""
         self._behaviour = behaviour
         self._deframer = Deframer()
         self._out = bytearray()
         self._alert_from: int | None = None
 
-    def malformed(self) -> None:
-        """A frame came whole, and what is in it is malformed."""
+    def count_malformed(self) -> None:
+        """Count an undamaged frame whose content is malformed."""
         if self._behaviour.malformed_is_damage():
             self.damaged += 1
         else:
             self.refused += 1
 
-    def hear(self, data: bytes, now: int) -> list[Frame]:
+    def decode(self, data: bytes, now: int) -> list[Frame]:
         frames = []
-        for heard in self._behaviour.hear(self._deframer, data, now):
-            if isinstance(heard, FrameDamage):
+        for found in self._behaviour.deframe(self._deframer, data, now):
+            if isinstance(found, FrameDamage):
                 self.damaged += 1
             else:
-                frames.append(heard)
+                frames.append(found)
         return frames
 
     def send(self, frame: Frame) -> None:
         self._out += frame.encode()
 
     def alert(self, code: AlertCode, now: int, arg: int = 0) -> None:
-        """A hint in clear; dropped when one went out less than ALERT_GAP before."""
+        """Send a hint in clear, unless the last one is less than ALERT_GAP ago."""
         if self._alert_from is None or now >= self._alert_from:
             self._alert_from = now + 1000 * ALERT_GAP_MS
             self.send(Frame(FrameKind.ALERT, NO_SESSION, 0, Alert(code, arg).encode()))
 
+    def refuse(self, code: AlertCode, now: int, arg: int = 0) -> None:
+        """Count an ignored frame, and send the hint why."""
+        self.refused += 1
+        self.alert(code, now, arg)
+
     def take(self) -> bytes:
+        """Returns the buffered bytes for the host, and empties the buffer."""
         out = bytes(self._out)
         self._out.clear()
         return out
 
 
-class DeviceParts(Struct, frozen=True):
-    identity: DeviceIdentity
-    kept: StateStore
-    wire: FrameChannel
-    behaviour: Behaviour
-    draw: Draw
-
-
-_KEY_SIZE: Final = 32
-
-
 class HelloExchange(Struct, frozen=True):
-    """A HELLO and its answer, which one handshake may be built on."""
+    """A HELLO and its answer: the base of one handshake."""
 
     session: int
     version: int | None
@@ -94,22 +95,22 @@ class HelloExchange(Struct, frozen=True):
 
 
 class DeviceSession:
-    """The keys of one session, and how far it is."""
+    """Keys and state of one session."""
 
     def __init__(
         self,
         keys: SessionKeys,
-        greeting: HelloExchange,
+        hello: HelloExchange,
         version: int,
         now: int,
         behaviour: Behaviour,
     ) -> None:
-        self.id = greeting.session
-        self.made = now
-        self.began = now
+        self.id = hello.session
+        self.created_at = now
+        self.started_at = now
         """When its first DATA opened."""
-        self.heard = now
-        """When its last valid DATA came."""
+        self.received_at = now
+        """When its last valid DATA arrived."""
         self.next_beat = 0
         self.resumed = False
         self.host_boot = 0
@@ -117,70 +118,87 @@ class DeviceSession:
         self.replied: set[int] = set()
         """Ids of the replies that were sent in it."""
         self.wanted = 0
-        """The first record that a RESUME wants whose OK is about to be sent."""
+        """First record requested by a RESUME that is about to be answered OK; 0 for none."""
         self.sending: Sending | None = None
-        """What flows since RESUME was answered OK."""
-        self._sealer = behaviour.sealer(keys.send, self.id, version)
-        self._opener = behaviour.opener(keys.receive, self.id, version)
-
-    def open(self, frame: Frame) -> bytes:
-        return self._opener.open(frame)
-
-    def seal(self, plaintext: bytes) -> Frame:
-        return self._sealer.seal(plaintext)
+        """The send window since RESUME was answered OK."""
+        self.sealer = behaviour.sealer(keys.send, self.id, version)
+        self.opener = behaviour.opener(keys.receive, self.id, version)
 
     def wipe(self) -> None:
-        self._sealer.wipe()
-        self._opener.wipe()
+        self.sealer.wipe()
+        self.opener.wipe()
 
 
-def fixed(shake: Handshake, draw: Draw) -> Handshake:
-    """The handshake, with its ephemeral key from the device's own generator."""
+class DeviceContext(Protocol):
+    """The device, as its parts use it."""
+
+    identity: DeviceIdentity
+    storage: StateStore
+    channel: FrameChannel
+    behaviour: Behaviour
+    draw: Draw
+    boot: int
+    defects: dict[FaultCode, int]
+
+    @property
+    def host(self) -> bytes | None:
+        """The public key of the paired host."""
+
+    @property
+    def running(self) -> DeviceSession | None: ...
+
+    def state(self) -> DeviceState: ...
+
+    def clock(self, now: int) -> int: ...
+
+    def record(self, event: Event, now: int) -> bool: ...
+
+    def send(self, session: DeviceSession, plaintext: bytes, now: int) -> None: ...
+
+    def safe(self, now: int) -> None: ...
+
+    def store_host(self, key: bytes) -> None: ...
+
+    def reach(self, moment: Moment) -> None: ...
+
+    def torn_bytes(self) -> int | None:
+        """Bytes of a record that are written before a power cut; None if none is planned there."""
+
+
+def with_ephemeral(shake: Handshake, draw: Draw) -> Handshake:
+    """The handshake, with an ephemeral key from the device's own generator."""
     shake.fix_ephemeral(X25519PrivateKey.from_private_bytes(draw(_KEY_SIZE)))
     return shake
 
 
 class DeviceSessions:
-    def __init__(
-        self,
-        board: DeviceParts,
-        capabilities: Capabilities,
-        *,
-        host: Callable[[], bytes | None],
-        state: Callable[[], DeviceState],
-        damaged: Callable[[], bool],
-        ended: Callable[[int], None],
-    ) -> None:
-        """`damaged`: whether the device's keys are found damaged."""
-        self.greeting: HelloExchange | None = None
+    """Answers HELLO and HS1, and assigns DATA to a session."""
+
+    def __init__(self, device: DeviceContext, capabilities: Capabilities) -> None:
+        self.hello: HelloExchange | None = None
         self.pending: DeviceSession | None = None
         self.running: DeviceSession | None = None
-        self._former: DeviceSession | None = None  # stays None in an honest device
-        self._identity = board.identity
-        self._wire = board.wire
-        self._behaviour = board.behaviour
-        self._draw = board.draw
+        self._former: DeviceSession | None = None  # stays None with the correct behaviour
+        self._device = device
+        self._channel = device.channel
+        self._behaviour = device.behaviour
         self._capabilities = capabilities
-        self._host = host
-        self._state = state
-        self._damaged = damaged
-        self._ended = ended
 
     # --- HELLO and HS1 ---
 
-    def hello(self, frame: Frame, now: int) -> bool:
-        """Answer a HELLO; False if it is malformed, and then nothing has changed."""
+    def answer_hello(self, frame: Frame, now: int) -> bool:
+        """Answer a HELLO. Returns False without side effects if it is malformed."""
         try:
             hello = self._behaviour.read_hello(frame.payload)
         except ProtocolError:
-            self._wire.malformed()
+            self._channel.count_malformed()
             return False
-        if self._cannot_work(now):
+        if self._keys_damaged(now):
             return False
         if self._behaviour.hello_ends_session():
             self.end(now)
         version = self._behaviour.common_version(hello)
-        identity = self._identity
+        identity = self._device.identity
         answer = HelloRsp(
             version_min=VERSIONS[0],
             version_max=VERSIONS[-1],
@@ -189,139 +207,135 @@ class DeviceSessions:
             capabilities=self._capabilities,
             schema=self._behaviour.schema(VERSIONS[-1] if version is None else version),
             fingerprint=identity.fingerprint,
-            random=self._behaviour.hello_random(self._draw),
+            random=self._behaviour.hello_random(self._device.draw),
             maker=identity.maker,
             model=identity.model,
             serial=identity.serial,
-            state=self._state(),
+            state=self._device.state(),
         )
         sent = Frame(FrameKind.HELLO_RSP, frame.session, 0, answer.encode())
-        self._wire.send(sent)
-        self.forget_pending()
-        self.greeting = HelloExchange(frame.session, version, prologue(frame, sent))
+        self._channel.send(sent)
+        self.drop_pending()
+        self.hello = HelloExchange(frame.session, version, prologue(frame, sent))
         return True
 
-    def greeting_for(self, frame: Frame, now: int) -> HelloExchange | None:
-        """What HS1 or PAIR1 builds on; None if it is to be ignored."""
-        if self._cannot_work(now):
+    def hello_for(self, frame: Frame, now: int) -> HelloExchange | None:
+        """The HELLO exchange that this HS1 or PAIR1 continues; None if it must be ignored."""
+        if self._keys_damaged(now):
             return None
-        greeting = self.greeting
-        if greeting is None or not self._behaviour.greets(greeting.session, frame.session):
-            self._wire.refused += 1
+        hello = self.hello
+        if hello is None or not self._behaviour.continues_hello(hello.session, frame.session):
+            self._channel.refused += 1
             return None
-        if greeting.version != frame.version:
-            self._wire.refused += 1
-            self._wire.alert(AlertCode.NO_VERSION, now)
+        if hello.version != frame.version:
+            self._channel.refuse(AlertCode.NO_VERSION, now)
             return None
-        return greeting
+        return hello
 
-    def _cannot_work(self, now: int) -> bool:
-        """Without its keys it shakes no hands. It makes no new ones: it was paired with those."""
-        if not self._damaged():
+    def _keys_damaged(self, now: int) -> bool:
+        """Whether the stored keys are damaged: then no handshake is possible. New keys are not
+        generated, because the host is paired with the old ones."""
+        if FaultCode.MEMORY not in self._device.defects:
             return False
-        self._wire.refused += 1
-        self._wire.alert(AlertCode.DEFECT, now, FaultCode.MEMORY)
+        self._channel.refuse(AlertCode.DEFECT, now, FaultCode.MEMORY)
         return True
 
-    def hs1(self, frame: Frame, now: int) -> None:
-        greeting = self.greeting_for(frame, now)
-        if greeting is None:
+    def answer_hs1(self, frame: Frame, now: int) -> None:
+        hello = self.hello_for(frame, now)
+        if hello is None:
             return
-        if not self._behaviour.greeting_serves_again():
-            self.greeting = None
-        host = self._host()
+        if not self._behaviour.hello_serves_again():
+            self.hello = None
+        host = self._device.host
         if host is None:
-            self._wire.refused += 1
-            self._wire.alert(AlertCode.NOT_PAIRED, now)
+            self._channel.refuse(AlertCode.NOT_PAIRED, now)
             return
-        shake = Handshake.kk("device", greeting.prologue, self._identity.private, host)
+        shake = Handshake.kk("device", hello.prologue, self._device.identity.private, host)
         try:
-            fixed(shake, self._draw).read(frame.payload)
+            with_ephemeral(shake, self._device.draw).read(frame.payload)
             answer = shake.write()
         except HandshakeError:
             self._refuse_hs1(frame, now)
             return
         if self._behaviour.hs1_ends_session():
             self.end(now)
-        self.forget_pending()
-        self.pending = DeviceSession(shake.split(), greeting, frame.version, now, self._behaviour)
-        self._wire.send(Frame(FrameKind.HS2, frame.session, 0, answer, frame.version))
+        self.drop_pending()
+        self.pending = DeviceSession(shake.split(), hello, frame.version, now, self._behaviour)
+        self._channel.send(Frame(FrameKind.HS2, frame.session, 0, answer, frame.version))
 
     def _refuse_hs1(self, frame: Frame, now: int) -> None:
-        self._wire.refused += 1
-        answer = self._behaviour.unopened_hs1(self._draw)
+        answer = self._behaviour.unopened_hs1(self._device.draw)
         if answer is not None:
-            self._wire.send(Frame(FrameKind.HS2, frame.session, 0, answer, frame.version))
-        self._wire.alert(AlertCode.HANDSHAKE_REFUSED, now)
+            self._channel.send(Frame(FrameKind.HS2, frame.session, 0, answer, frame.version))
+        self._channel.refuse(AlertCode.HANDSHAKE_REFUSED, now)
 
     # --- DATA ---
 
     def open(self, frame: Frame, now: int) -> tuple[DeviceSession, bytes] | None:
-        """The session of this frame and its plaintext; None if it is to be ignored."""
+        """Returns the session of this frame and its plaintext; None if it must be ignored."""
         known = False
-        for session in self._of(frame.session):
+        for session in self._with_id(frame.session):
             known = True
             try:
-                plaintext = session.open(frame)
+                plaintext = session.opener.open(frame)
             except ProtocolError:
                 continue
             if session is self.pending:
                 self._take_over(session, now)
-            session.heard = now
+            session.received_at = now
             return session, plaintext
-        self._wire.refused += 1
-        if not known:
-            self._wire.alert(AlertCode.NO_SESSION, now)
+        if known:
+            self._channel.refused += 1
+        else:
+            self._channel.refuse(AlertCode.NO_SESSION, now)
         return None
 
-    def _of(self, ident: int) -> Iterator[DeviceSession]:
+    def _with_id(self, ident: int) -> Iterator[DeviceSession]:
         for session in (self.pending, self.running, self._former):
             if session is not None and session.id == ident:
                 yield session
 
     def _take_over(self, session: DeviceSession, now: int) -> None:
         if self.running is not None:
-            if self._behaviour.former_goes_on():
+            if self._behaviour.keeps_former_session():
                 self._former = self.running
             else:
                 self.running.wipe()
         self.running, self.pending = session, None
-        session.began = now
+        session.started_at = now
         session.next_beat = self._behaviour.next_beat(now, now)
 
     # --- the end ---
 
     def end_all(self, now: int) -> None:
-        """Another host was paired: nothing of the former one is left."""
-        self.forget_pending()
+        """End every session, because another host was paired."""
+        self.drop_pending()
         self.end(now)
 
     def end(self, now: int) -> None:
-        """The running session is over, and the device takes its safe state."""
+        """End the running session; the device takes its safe state."""
         if self.running is not None:
             self.running.wipe()
             self.running = None
-            self._ended(now)
+            self._device.safe(now)
 
     def wake(self, now: int) -> None:
-        due = self._pending_ends()
-        if due is not None and now >= due:
-            self.forget_pending()
-        due = self._running_ends()
-        if due is not None and now >= due:
+        pending_ends, running_ends = self.due()
+        if pending_ends is not None and now >= pending_ends:
+            self.drop_pending()
+        if running_ends is not None and now >= running_ends:
             self.end(now)
 
-    def due(self) -> tuple[int | None, ...]:
-        return self._pending_ends(), self._running_ends()
+    def due(self) -> tuple[int | None, int | None]:
+        """When the pending and the running session time out."""
+        pending, running, rules = self.pending, self.running, self._behaviour
+        return (
+            None if pending is None else rules.pending_ends(pending.created_at),
+            None if running is None else rules.session_ends(running.received_at),
+        )
 
-    def _pending_ends(self) -> int | None:
-        return None if self.pending is None else self._behaviour.pending_ends(self.pending.made)
-
-    def _running_ends(self) -> int | None:
-        return None if self.running is None else self._behaviour.session_ends(self.running.heard)
-
-    def forget_pending(self) -> None:
-        """A handshake that has not become a session is over."""
+    def drop_pending(self) -> None:
+        """Drop a handshake that has not become a session."""
         if self.pending is not None:
             self.pending.wipe()
             self.pending = None

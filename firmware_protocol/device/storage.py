@@ -1,7 +1,7 @@
-"""The folder in which a simulated device lives: its files are whole or not there, and private.
+"""The folder with the state of a simulated device: private files, written atomically.
 
-What the system refuses is an OSError that names the file: a disk that is full says so in a write,
-and a write alone does not know what it was for.
+Errors of the system are raised as OSError with the name of the file, which the error of a write to
+a full disk does not contain.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 
 class FolderProblem(Exception):
-    """What lies in a device's folder cannot be used: where, what, and what is allowed."""
+    """A file in the device's folder is unusable: where, what, and what is allowed."""
 
     def __init__(self, where: Path | str, what: str, allowed: str) -> None:
         super().__init__(f"{where}: {what}; allowed: {allowed}")
@@ -27,7 +27,8 @@ class FolderProblem(Exception):
 
 
 class DeviceFolder(Struct, frozen=True):
-    """What is where. `kept` is the core's, `mechanism` that of the cards and buttons."""
+    """Paths of the files of one device. `kept` has the state of the core, `mechanism` that of the
+    cards and buttons."""
 
     folder: Path
     sync: bool = True
@@ -59,13 +60,13 @@ class DeviceFolder(Struct, frozen=True):
 
     @property
     def all(self) -> tuple[Path, ...]:
-        """Whatever a device has there."""
+        """Every path that a device uses."""
         return self.identity, self.host, self.ring, self.ring_copy, self.kept, self.mechanism
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """An OSError in here is told as one of this file."""
+    """Raises an OSError of the block again with the name of this file."""
     try:
         yield
     except OSError as problem:
@@ -74,7 +75,8 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def make_folder(folder: Path) -> list[Path]:
-    """Make it, and what is missing above it. What was made, the innermost first: all or nothing."""
+    """Create the folder and its missing parents. Returns those that were created, the innermost
+    first. Nothing is left after an OSError."""
     missing = []
     for one in (folder, *folder.parents):
         if one.exists():
@@ -83,32 +85,33 @@ def make_folder(folder: Path) -> list[Path]:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
-        unmake(missing)
+        remove_folders(missing)
         raise
     return missing
 
 
-def unmake(folders: list[Path]) -> None:
-    """Remove what make_folder() has made, as far as it is still empty."""
+def remove_folders(folders: list[Path]) -> None:
+    """Remove the folders that make_folder() created, if they are still empty."""
     for folder in folders:
         with suppress(OSError):
             folder.rmdir()
 
 
-def write_whole(path: Path, data: bytes, *, sync: bool, once: bool = False) -> None:
-    """The file holds `data` or what it held before, whenever the power goes, and also where the
-    disk is full. With `once` it must not be there yet: FileExistsError."""
+def write_atomic(path: Path, data: bytes, *, sync: bool, once: bool = False) -> None:
+    """Replace the content of the file atomically: after a power cut or on a full disk it has either
+    the old or the new content. With `sync` the write is durable. Raises FileExistsError if `once`
+    is set and the file exists."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new" if once else f"{path.name}.new")
     with naming(path):
         try:
             _fill(fresh, data, sync=sync)
             if once:
-                os.link(fresh, path)  # unlike a rename it never takes the place of another's
+                os.link(fresh, path)  # unlike a rename, it never replaces another file
                 fresh.unlink()
             else:
                 fresh.replace(path)
         except OSError:
-            with suppress(OSError):  # where nothing can be removed either, the first error counts
+            with suppress(OSError):  # the first error is the one to report
                 fresh.unlink()
             raise
         if sync:
@@ -127,7 +130,7 @@ def _fill(path: Path, data: bytes, *, sync: bool) -> None:
 
 
 def write_at(path: Path, data: bytes, at: int, *, sync: bool) -> None:
-    """Put `data` into the file at this place, all of it, durably with `sync`."""
+    """Write all of `data` at offset `at`; durable on return if `sync` is set."""
     with naming(path):
         descriptor = os.open(path, os.O_WRONLY)
         try:
@@ -140,8 +143,8 @@ def write_at(path: Path, data: bytes, at: int, *, sync: bool) -> None:
             os.close(descriptor)
 
 
-def read_whole(path: Path) -> bytes:
-    """What the file holds; nothing if it is not there."""
+def read_file(path: Path) -> bytes:
+    """Returns the content of the file; b"" if it does not exist."""
     try:
         with naming(path):
             return path.read_bytes()
@@ -161,28 +164,28 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 class StateStore:
-    """One folder of things by name. What was kept is durable when keep() or number() returns."""
+    """Values by name in one folder. They are durable when save() or next_number() returns."""
 
     def __init__(self, folder: Path, *, sync: bool) -> None:
         self._folder = folder
         self._sync = sync
         make_folder(folder)
 
-    def keep(self, name: str, data: bytes) -> None:
-        write_whole(self._path(name, ""), data, sync=self._sync)
+    def save(self, name: str, data: bytes) -> None:
+        write_atomic(self._path(name, ""), data, sync=self._sync)
 
-    def kept(self, name: str) -> bytes:
-        return read_whole(self._path(name, ""))
+    def load(self, name: str) -> bytes:
+        return read_file(self._path(name, ""))
 
-    def number(self, name: str) -> int:
-        """The next number of this name; 1 is the first."""
+    def next_number(self, name: str) -> int:
+        """Count up the number of this name, and return it; the first is 1."""
         number = self.last_number(name) + 1
         self.set_number(name, number)
         return number
 
     def last_number(self, name: str) -> int:
         path = self._path(name, ".number")
-        text = read_whole(path)
+        text = read_file(path)
         if not text:
             return 0
         try:
@@ -191,9 +194,9 @@ class StateStore:
             raise FolderProblem(path, "holds no number", "decimal digits") from None
 
     def set_number(self, name: str, number: int) -> None:
-        write_whole(self._path(name, ".number"), b"%d\n" % number, sync=self._sync)
+        write_atomic(self._path(name, ".number"), b"%d\n" % number, sync=self._sync)
 
     def _path(self, name: str, ending: str) -> Path:
         if not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no name to keep something under: {_NAME.pattern}")
+            raise ValueError(f"{name!r} is no name of a value; allowed: {_NAME.pattern}")
         return self._folder / f"{name}{ending}"

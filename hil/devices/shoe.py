@@ -107,7 +107,7 @@ class SimulatedShoe:
     def start(self, desk: CoreServices, now: int) -> None:
         self._desk = desk
         self._forget()
-        self._inside = ShoeContents.read(desk.kept(_KEPT))
+        self._inside = ShoeContents.read(desk.load(_KEPT))
         self._inside.owed.recall(desk)
         self._settle(now)
 
@@ -257,7 +257,7 @@ class SimulatedShoe:
         return self._inside.pos + sum(not isinstance(event, uncounted) for event in events)
 
     def _salt(self) -> bytes:
-        return FIXED_SALT if self._desk.broken("salt-fixed") else self._desk.random(SALT_SIZE)
+        return FIXED_SALT if self._desk.broken("salt-fixed") else self._desk.draw(SALT_SIZE)
 
     def _settle(self, now: int) -> None:
         """Record what is owed; then the gate lets go."""
@@ -270,7 +270,7 @@ class SimulatedShoe:
         """Durably, unless nothing is new."""
         fresh = self._inside.write()
         if fresh != self._written:
-            self._desk.keep(_KEPT, fresh)
+            self._desk.save(_KEPT, fresh)
             self._written = fresh
 
     # --- hands ----------------------------------------------------------------------------
@@ -303,7 +303,7 @@ class SimulatedShoe:
         order = order_of(hand)
         opening = [] if self._inside.cover_open else [Cover(open=True)]
         self._inside.cover_open = False
-        loading = self._desk.number("loading")
+        loading = self._desk.next_number("loading")
         self._inside.load(loading, hand.decks, order, hand.back)
         count = sum(card != CARD_CUT for card in order)
         loaded = Loaded(loading, hand.decks, count, hand.shuffle)

@@ -114,7 +114,7 @@ class SimulatedShuffler:
     def start(self, desk: CoreServices, now: int) -> None:
         self._desk = desk
         self._forget()
-        kept = desk.kept(_KEPT)
+        kept = desk.load(_KEPT)
         self._inside = (
             msgspec.msgpack.decode(kept, type=ShufflerContents) if kept else ShufflerContents()
         )
@@ -190,7 +190,7 @@ class SimulatedShuffler:
             raise CommandRefusal(Refusal.NOT_NOW)
         if command.profile:
             raise CommandRefusal(Refusal.UNSUPPORTED)
-        shuffle = self._desk.number("shuffle")
+        shuffle = self._desk.next_number("shuffle")
         self._inside.running, self._inside.decks = shuffle, command.decks
         self._since, self._turned, self._told = now, 0, 0
         self._report(now, Started(shuffle, command.decks))
@@ -249,7 +249,7 @@ class SimulatedShuffler:
         self._rng_fails = self._inside.sorted
         if self._inside.sorted:
             return sorted(batch)
-        seed = self._desk.random(16).hex() if self._seed is None else f"{self._seed}/{shuffle}"
+        seed = self._desk.draw(16).hex() if self._seed is None else f"{self._seed}/{shuffle}"
         return card_names.shuffled(batch, seed)
 
     def _compare(self, batch: bytes, decks: int) -> tuple[int, int]:
@@ -273,7 +273,7 @@ class SimulatedShuffler:
         self._keep()
 
     def _keep(self) -> None:
-        self._desk.keep(_KEPT, msgspec.msgpack.encode(self._inside))
+        self._desk.save(_KEPT, msgspec.msgpack.encode(self._inside))
 
     # --- hands ----------------------------------------------------------------------------
 

@@ -138,7 +138,7 @@ class SimulatedStation:
     def start(self, desk: CoreServices, now: int) -> None:
         self._desk = desk
         self._forget(now)
-        kept = self._written = desk.kept(_KEPT)
+        kept = self._written = desk.load(_KEPT)
         self._owed = msgspec.msgpack.decode(kept, type=PendingEvents) if kept else PendingEvents()
         self._owed.recall(desk)
         self._settle(now)
@@ -251,7 +251,7 @@ class SimulatedStation:
         """What waits for room, durably; nothing is written while nothing does."""
         fresh = msgspec.msgpack.encode(self._owed) if self._owed.events else b""
         if fresh != self._written:
-            self._desk.keep(_KEPT, fresh)
+            self._desk.save(_KEPT, fresh)
             self._written = fresh
 
     # --- commands -------------------------------------------------------------------------

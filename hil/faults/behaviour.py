@@ -70,8 +70,8 @@ class FaultyBehaviour(Behaviour):
 
     # --- frames and HELLO ---
 
-    def hear(self, deframer: Deframer, data: bytes, now: int) -> list[Heard]:
-        return self._ear.hear(deframer, data, now)
+    def deframe(self, deframer: Deframer, data: bytes, now: int) -> list[Heard]:
+        return self._ear.deframe(deframer, data, now)
 
     def read_hello(self, payload: bytes) -> Hello:
         if self._broken("hello-unchecked"):
@@ -100,10 +100,10 @@ class FaultyBehaviour(Behaviour):
     def unopened_hs1(self, draw: Draw) -> bytes | None:
         return draw(48) if self._broken("stranger-answered") else None
 
-    def greets(self, greeted: int, session: int) -> bool:
-        return greeted == session or self._broken("handshake-id-unchecked")
+    def continues_hello(self, hello: int, session: int) -> bool:
+        return hello == session or self._broken("handshake-id-unchecked")
 
-    def greeting_serves_again(self) -> bool:
+    def hello_serves_again(self) -> bool:
         return self._broken("replay-taken")
 
     def hello_ends_session(self) -> bool:
@@ -112,11 +112,11 @@ class FaultyBehaviour(Behaviour):
     def hs1_ends_session(self) -> bool:
         return self._broken("hs1-ends-session")
 
-    def former_goes_on(self) -> bool:
+    def keeps_former_session(self) -> bool:
         return self._broken("former-session-kept")
 
-    def pending_ends(self, began: int) -> int | None:
-        return None if self._broken("pending-for-ever") else super().pending_ends(began)
+    def pending_ends(self, created: int) -> int | None:
+        return None if self._broken("pending-for-ever") else super().pending_ends(created)
 
     def opener(self, key: bytes, session: int, version: int) -> Opener:
         return _Opener(self._broken, key, session, version)
@@ -124,8 +124,8 @@ class FaultyBehaviour(Behaviour):
     def sealer(self, key: bytes, session: int, version: int) -> Sealer:
         return _Sealer(self._broken, key, session, version)
 
-    def session_ends(self, heard: int) -> int | None:
-        return None if self._broken("lives-for-ever") else super().session_ends(heard)
+    def session_ends(self, received: int) -> int | None:
+        return None if self._broken("lives-for-ever") else super().session_ends(received)
 
     def beat_after_sending(self, beat: int, now: int) -> int:
         return now + 1000 * HEARTBEAT_MS if self._broken("beat-when-idle") else beat
@@ -253,10 +253,10 @@ class FaultyBehaviour(Behaviour):
     def answers_unknown(self) -> bool:
         return not self._broken("unknown-silent")
 
-    def ignores_under_way(self) -> bool:
+    def ignores_repeat_in_progress(self) -> bool:
         return not self._broken("busy-with-itself")
 
-    def remembers(self) -> bool:
+    def caches_replies(self) -> bool:
         return not self._broken("results-forgotten")
 
     def memory_key(self, key: CommandKey) -> CommandKey:
@@ -286,7 +286,7 @@ class _Ear:
         self._heard_at = 0
         self._part = b""
 
-    def hear(self, deframer: Deframer, data: bytes, now: int) -> list[Heard]:
+    def deframe(self, deframer: Deframer, data: bytes, now: int) -> list[Heard]:
         if self._deaf:
             return []
         if self._broken("frames-timed") and now - self._heard_at > _PAUSE:

@@ -26,7 +26,7 @@ from firmware_protocol.device.control import (
 )
 from firmware_protocol.device.core import Device
 from firmware_protocol.device.interfaces import Answer, CannotDo
-from firmware_protocol.device.storage import read_whole, write_whole
+from firmware_protocol.device.storage import read_file, write_atomic
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.common import Tamper as TamperEvent
 from firmware_protocol.messages.enums import DeviceClass, FaultCode, PowerCause, TamperSource
@@ -64,7 +64,7 @@ class FaultService:
         return None if method is None else method(self, hand, now)
 
     def _describe(self, hand: Describe, now: int) -> Answer:
-        own, ring, session = self._device.identity, self._device.ring, self._device.sessions.running
+        own, ring, session = self._device.identity, self._device.ring, self._device.running
         answer: Answer = {
             "class": own.device_class.name.lower(),
             "maker": own.maker,
@@ -124,7 +124,7 @@ class FaultService:
             self._device.defects[code] = hand.arg
         else:
             self._device.defects.pop(code, None)
-        self._device.keep_defects()
+        self._device.save_defects()
         with suppress(CannotDo):  # a mechanism need not feel it
             self._device.mechanism.hand(hand, now)
         return {"recorded": begins and self._device.report(code, hand.arg, now)}
@@ -142,12 +142,12 @@ class FaultService:
         return {"epoch": ring.epoch, "oldest": ring.oldest, "head": ring.head}
 
     def _save_ring(self, now: int) -> None:
-        write_whole(self._device.place.ring_copy, read_whole(self._device.place.ring), sync=False)
+        write_atomic(self._device.place.ring_copy, read_file(self._device.place.ring), sync=False)
 
     def _restore_ring(self, now: int) -> None:
         if not self._device.place.ring_copy.exists():
             raise CannotDo("no copy of the ring was kept", "save one first")
-        write_whole(self._device.place.ring, read_whole(self._device.place.ring_copy), sync=False)
+        write_atomic(self._device.place.ring, read_file(self._device.place.ring_copy), sync=False)
         self._device.start(now, PowerCause.POWER_ON)
 
     def _replace_ring(self, now: int) -> None:

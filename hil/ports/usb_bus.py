@@ -22,7 +22,7 @@ from typing import Final
 
 import msgspec
 
-from firmware_protocol.device.storage import naming, read_whole, write_whole
+from firmware_protocol.device.storage import naming, read_file, write_atomic
 from hil.ports import unix_sockets, usb_descriptors
 from hil.ports.unix_sockets import Listener
 from hil.ports.usb_endpoints import InPipe, OutPipe, TransferResult
@@ -302,11 +302,11 @@ def _free_address(bus: Path) -> int:
         else:  # left behind by a device that was killed
             path.unlink(missing_ok=True)
     file = bus / _LAST
-    last = _number(read_whole(file))
+    last = _number(read_file(file))
     for step in range(ADDRESSES):
         address = (last + step) % ADDRESSES + 1
         if address not in taken:
-            write_whole(file, b"%d\n" % address, sync=False)
+            write_atomic(file, b"%d\n" % address, sync=False)
             return address
     raise BusFull(f"{bus}: all {ADDRESSES} addresses are taken")
 

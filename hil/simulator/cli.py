@@ -243,7 +243,9 @@ def _settle(args: argparse.Namespace, setup: sim.DeviceSetup) -> None:
     """A device lives in the folder, or a new one is made."""
     place = setup.place
     if args.serial is not None and not identity.is_serial(args.serial):
-        raise UsageProblem("--serial", f"{args.serial!r} is no serial number", identity.SERIALS)
+        raise UsageProblem(
+            "--serial", f"{args.serial!r} is no serial number", identity.SERIAL_ALLOWED
+        )
     if (place / "identity.toml").exists():
         return
     if not args.create:

@@ -89,14 +89,14 @@ def test_what_cannot_be_used_says_once_what_is_allowed(tmp_path: Path) -> None:
     with pytest.raises(UsageProblem) as caught:
         asyncio.run(at_a_stage())
     assert str(caught.value) == (
-        f"{place / 'ring'}: is no ring: no device can be simulated there; "
+        f"{place / 'ring'}: is not a ring: no device can be simulated there; "
         "allowed: a folder that nobody else uses"
     )
     (place / "identity.toml").write_bytes(b"")
     with pytest.raises(UsageProblem) as caught:
         house.make()
     assert str(caught.value) == (
-        f"{place / 'identity.toml'}: is not there or empty: no house can be made there; "
+        f"{place / 'identity.toml'}: is missing or empty: no house can be made there; "
         "allowed: an empty folder"
     )
 

@@ -50,7 +50,7 @@ def test_without_id_or_host_boot_nothing_is_answered(bench: Bench) -> None:
     body = b"\6\0"
     assert replies(bench, raw(0x60, body, command_id=0), raw(0x60, body, boot=0)) == []
     assert replies(bench, raw(0x99, command_id=0)) == []
-    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, 3)
+    assert (bench.device.channel.damaged, bench.device.channel.refused) == (0, 3)
 
 
 @pytest.mark.parametrize("ident", [0x01, 0x10, 0x43, 0x48, 0x50, 0x58, 0x63, 0x70, 0x80, 0xC0])
@@ -79,7 +79,7 @@ def test_reserved_unknown_and_strange_ids_are_unknown(bench: Bench, ident: int) 
 def test_malformed_commands_say_where(bench: Bench, plaintext: bytes, arg: int) -> None:
     assert replies(bench, plaintext) == [Refused(plaintext[2], Refusal.MALFORMED, arg)]
     assert not bench.plain.done
-    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, 0)
+    assert (bench.device.channel.damaged, bench.device.channel.refused) == (0, 0)
 
 
 def test_offsets_of_fields_are_those_of_the_page() -> None:
@@ -243,7 +243,7 @@ def test_a_selftest_takes_its_time_and_others_go_on_beside_it(bench: Bench) -> N
     for _ in range(9):  # ... also when what is remembered is younger
         ask(bench, Start(6, 0))
     assert ask(bench, Selftest(), ident) is None
-    assert bench.device.wire.refused == 0
+    assert bench.device.channel.refused == 0
     bench.run(2_000)
     assert bench.host.timed(SelftestReply) == [
         (began + SELFTEST_US, SelftestReply(FaultCode.NONE, 0))

@@ -31,13 +31,13 @@ def kinds(bench: Bench) -> set[FrameKind]:
 
 def test_hello_is_answered_with_alert_defect_alone(bench: Bench) -> None:
     assert bench.device.hand(DAMAGED, bench.now) == {"recorded": True}
-    refused = bench.device.wire.refused
+    refused = bench.device.channel.refused
     hello = bench.host.hello()
     bench.say(hello, Frame(FrameKind.HS1, hello.session, 0, bytes(48)))
     assert kinds(bench) == {FrameKind.ALERT}
     alert = bench.host.last(Alert)
     assert (alert.code, alert.arg) == (AlertCode.DEFECT, FaultCode.MEMORY)
-    assert bench.device.wire.refused == refused + 2
+    assert bench.device.channel.refused == refused + 2
     assert DeviceState.FAULTY in bench.device.state()
     assert bench.events()[-1] == Fault(FaultCode.MEMORY, 0)
 

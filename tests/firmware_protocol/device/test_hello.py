@@ -50,7 +50,7 @@ def test_an_ill_formed_hello_is_ignored_and_counted(bench: Bench) -> None:
         payload[at] = value
         bench.say(Frame(FrameKind.HELLO, 9, 0, bytes(payload)))
     assert not bench.host.came
-    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, len(changes))
+    assert (bench.device.channel.damaged, bench.device.channel.refused) == (0, len(changes))
 
 
 def test_versions_in_the_wrong_order_are_none_in_common(bench: Bench) -> None:

@@ -116,20 +116,20 @@ def test_the_bench_way_to_pair(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sync", [False, True])
-def test_things_are_kept(tmp_path: Path, sync: bool) -> None:
-    kept = StateStore(tmp_path / "kept", sync=sync)
-    assert (kept.kept("inside"), kept.last_number("loading")) == (b"", 0)
-    assert [kept.number("loading") for _ in range(3)] == [1, 2, 3]
-    kept.keep("inside", b"\0\1\2")
-    kept.keep("loading", b"not the number")
+def test_values_are_stored(tmp_path: Path, sync: bool) -> None:
+    store = StateStore(tmp_path / "kept", sync=sync)
+    assert (store.load("inside"), store.last_number("loading")) == (b"", 0)
+    assert [store.next_number("loading") for _ in range(3)] == [1, 2, 3]
+    store.save("inside", b"\0\1\2")
+    store.save("loading", b"not the number")
     again = StateStore(tmp_path / "kept", sync=sync)
-    assert again.kept("inside") == b"\0\1\2"
+    assert again.load("inside") == b"\0\1\2"
     assert again.last_number("loading") == 3
-    assert again.number("loading") == 4
+    assert again.next_number("loading") == 4
     assert {one.stat().st_mode & 0o777 for one in (tmp_path / "kept").iterdir()} == {0o600}
     for name in ("", "../up", "A", "with space"):
         with pytest.raises(ValueError, match="is no name"):
-            kept.keep(name, b"")
+            store.save(name, b"")
     (tmp_path / "kept" / "loading.number").write_text("many")
     with pytest.raises(FolderProblem, match=r"holds no number; allowed: decimal digits$"):
-        kept.last_number("loading")
+        store.last_number("loading")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.device.control import Moment
+from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.common import Info, InfoReply, Paired, Tamper
 from firmware_protocol.messages.control import PairDone
 from firmware_protocol.messages.enums import (
@@ -151,7 +152,7 @@ def test_a_damaged_pair1_and_a_pair3_out_of_turn_are_no_wrong_codes(bench: Bench
     assert not host.frames(FrameKind.PAIR2)
     bench.say(Frame(FrameKind.PAIR3, pair1.session, 0, bytes(64), 1))
     assert tampers(bench, TamperSource.PAIRING_CODE) == []
-    assert bench.device.wire.refused == 3
+    assert bench.device.channel.refused == 3
 
 
 def test_a_pair1_without_hello_and_hello_after_pair1(bench: Bench) -> None:
@@ -220,14 +221,16 @@ def test_when_power_goes_at_paired_the_former_host_is_still_the_one(
     assert host.last(PairDone).pairings == 2
 
 
-def test_pairing_ends_the_session_before_anything_else(bench: Bench) -> None:
+def test_pairing_ends_the_session_before_anything_else(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench.flowing()
     seen: list[tuple[int, bytes | None]] = []
     device, plain = bench.device, bench.plain
     plain.made_safe.clear()
-    record = device.pairing._record
+    record = device.record
 
-    def looks(event: Paired | Tamper, now: int) -> bool:
+    def looks(event: Event, now: int) -> bool:
         assert plain.made_safe == [now]
         assert device.sessions.running is None
         seen.append((device.ring.head, device.host))
@@ -237,6 +240,6 @@ def test_pairing_ends_the_session_before_anything_else(bench: Bench) -> None:
     switch(bench, True)
     bench.collect()
     new_host(bench)
-    device.pairing._record = looks
+    monkeypatch.setattr(device, "record", looks)
     assert pair(bench)
     assert seen == [(2, former)]

@@ -72,8 +72,8 @@ def test_a_restart_keeps_everything(bench: Bench) -> None:
     bench.flowing()
     bench.happen(40)
     bench.ack()
-    bench.plain.desk.keep("inside", b"cards")
-    bench.plain.desk.number("shuffle")
+    bench.plain.desk.save("inside", b"cards")
+    bench.plain.desk.next_number("shuffle")
     before = bench.device.hand(Describe(), bench.now)
     records = bench.ring_records()
     bench.power_on()
@@ -82,8 +82,8 @@ def test_a_restart_keeps_everything(bench: Bench) -> None:
     assert [after[name] for name in same] == [before[name] for name in same]
     assert after["head"] == before["head"] + 1
     assert bench.ring_records()[:-1] == records
-    assert bench.plain.desk.kept("inside") == b"cards"
-    assert bench.plain.desk.last_number("shuffle") == 1
+    assert bench.plain.desk.load("inside") == b"cards"
+    assert bench.plain.desk.next_number("shuffle") == 2
     # The acknowledged position may be older, but never newer.
     assert 41 - 16 < after["acked"] <= 41
 
@@ -364,7 +364,7 @@ def test_a_damaged_record_is_a_fault(bench: Bench) -> None:
 
 def test_a_spoilt_place_is_named_at_the_start(bench: Bench) -> None:
     bench.device.ring.path.write_bytes(b"nothing of ours")
-    with pytest.raises(FolderProblem, match="is no ring"):
+    with pytest.raises(FolderProblem, match="is not a ring"):
         bench.power_on()
 
 
@@ -373,6 +373,6 @@ def test_all_is_private(bench: Bench) -> None:
     bench.happen(60)
     bench.ack()
     bench.device.hand(RingMemory("save"), bench.now)
-    bench.plain.desk.keep("inside", b"cards")
+    bench.plain.desk.save("inside", b"cards")
     for one in bench.place.rglob("*"):
         assert one.stat().st_mode & 0o777 == (0o700 if one.is_dir() else 0o600), one

@@ -133,13 +133,13 @@ def test_damage_to_the_first_record_is_seen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "what"),
     [
-        (lambda data: b"", "is no ring"),
-        (lambda data: b"not a ring at all, but long enough to be looked at", "is no ring"),
-        (lambda data: data[:20], "is no ring"),
-        (lambda data: data[:12] + b"\1" + data[13:], "the header is damaged"),
+        (lambda data: b"", "is not a ring"),
+        (lambda data: b"not a ring at all, but long enough to be looked at", "is not a ring"),
+        (lambda data: data[:20], "is not a ring"),
+        (lambda data: data[:12] + b"\1" + data[13:], "has a damaged header"),
         (lambda data: data[:-1], "has 7191 bytes"),
         (lambda data: data + bytes(SLOT_SIZE), "has 7248 bytes"),
-        (lambda data: data[:START] + b"\xff" * (len(data) - START), "holds no whole record"),
+        (lambda data: data[:START] + b"\xff" * (len(data) - START), "has no complete record"),
     ],
 )
 def test_a_damaged_or_foreign_file_is_named(tmp_path: Path, spoil: object, what: str) -> None:

@@ -67,7 +67,7 @@ def test_the_first_valid_data_takes_over_and_changes_nothing_else(bench: Bench) 
     bench.say(bench.host.call(Info(), former))
     assert bench.host.last(Alert).code is AlertCode.NO_SESSION
     with pytest.raises(KeysWiped):
-        theirs.seal(bytes(56))
+        theirs.sealer.seal(bytes(56))
     assert not bench.plain.made_safe
     assert not bench.plain.locked
     assert bench.resume(2) is Verdict.OK
@@ -87,7 +87,7 @@ def test_a_pending_session_with_the_id_of_the_running_one(bench: Bench) -> None:
     bench.host.begin(shake)
     bench.say(bench.host.call(Info()))
     assert len(bench.host.all(InfoReply)) == 3
-    assert bench.device.wire.refused == 0
+    assert bench.device.channel.refused == 0
 
 
 def test_frames_are_taken_once_and_only_when_authentic(bench: Bench) -> None:
@@ -108,7 +108,7 @@ def test_frames_are_taken_once_and_only_when_authentic(bench: Bench) -> None:
     ):
         bench.say(changed)
     assert len(bench.host.all(InfoReply)) == before + 1
-    assert bench.device.wire.refused == 7
+    assert bench.device.channel.refused == 7
     bench.say(good)
     assert len(bench.host.all(InfoReply)) == before + 2
     bench.run(250)
@@ -188,14 +188,14 @@ def test_any_valid_data_keeps_it_alive(bench: Bench) -> None:
         bench.run(900, beats=False)
         bench.say(bench.host.seal(b"\x09" + bytes(55)))  # of no type: malformed, and yet valid
     assert not bench.plain.made_safe
-    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, 10)
+    assert (bench.device.channel.damaged, bench.device.channel.refused) == (0, 10)
 
 
 def test_a_session_whose_counters_are_used_up_is_over(bench: Bench) -> None:
     bench.flowing()
     session = bench.device.sessions.running
     assert session is not None
-    session._sealer.counter = MAX_FRAMES - 1
+    session.sealer.counter = MAX_FRAMES - 1
     bench.plain.made_safe.clear()
     bench.happen(2)
     assert bench.host.came[-1].counter == MAX_FRAMES - 1
@@ -228,11 +228,11 @@ def test_malformed_plaintexts_change_nothing(bench: Bench) -> None:
         bench.say(bench.host.seal(head.ljust(size, b"\0")))
     bench.say(bench.host.seal(b"\x04\0\x84\x08".ljust(120, b"\0")))  # of another size
     assert not bench.host.came
-    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, 8)
+    assert (bench.device.channel.damaged, bench.device.channel.refused) == (0, 8)
     # What is well-formed and means nothing is not counted.
     bench.say(bench.host.seal(HostBeat(0, 0, 0)), bench.host.seal(ack(77, 1)))
     bench.say(bench.host.seal(EvtNak(77, 1, NakWhy.GAP)))
-    assert bench.device.wire.refused == 8
+    assert bench.device.channel.refused == 8
 
 
 def test_every_whole_frame_that_is_ignored_is_counted(bench: Bench) -> None:
@@ -251,7 +251,7 @@ def test_every_whole_frame_that_is_ignored_is_counted(bench: Bench) -> None:
         Frame(FrameKind.DATA, 7, 0, bytes(72), 1),
     )
     bench.say(*strays)
-    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, len(strays))
+    assert (bench.device.channel.damaged, bench.device.channel.refused) == (0, len(strays))
 
 
 def test_time_is_answered_with_the_devices_clock(bench: Bench) -> None:

@@ -73,7 +73,7 @@ def test_the_order_is_real_and_its_seeds() -> None:
     drawn = machine(make=lambda: SimulatedShuffler(shuffle_ms=10))
     shuffle(drawn)
     other = machine(make=lambda: SimulatedShuffler(shuffle_ms=10))
-    other.desk.random(1)
+    other.desk.draw(1)
     shuffle(other)
     assert sorted(drawn.look()["cards"]) == sorted(card_names.NAMES)
     assert drawn.look()["cards"] != other.look()["cards"]

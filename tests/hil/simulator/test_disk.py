@@ -18,7 +18,7 @@ import pytest
 
 from controller.errors import UsageProblem
 from firmware_protocol.device.control import ServiceSwitch, TamperWith
-from firmware_protocol.device.storage import read_whole, write_at
+from firmware_protocol.device.storage import read_file, write_at
 from hil.control import ControlClient, ControlLost
 from hil.simulator import cli, device_process
 from tests.support.hil.conform.failing_disk import FailingDisk
@@ -172,7 +172,7 @@ def test_a_short_write_is_no_whole_one(tmp_path: Path, monkeypatch: pytest.Monke
     file.write_bytes(bytes(40))
     monkeypatch.setattr(os, "pwrite", bit_by_bit)
     write_at(file, b"a record of some length", 10, sync=True)
-    assert read_whole(file) == bytes(10) + b"a record of some length" + bytes(7)
+    assert read_file(file) == bytes(10) + b"a record of some length" + bytes(7)
 
 
 def limited(place: Path, blocks: int) -> subprocess.CompletedProcess[str]:

@@ -91,14 +91,14 @@ def _malformed(bench: Bench) -> None:
     payload[7] = 1
     bench.say(Frame(FrameKind.HELLO, 9, 0, bytes(payload)))
     bench.say(bench.host.seal(bytes(56)), bench.host.seal(raw(0x40, command_id=0)))
-    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, 3)
+    assert (bench.device.channel.damaged, bench.device.channel.refused) == (0, 3)
 
 
 @shows("refusals-counted")
 def _refusals(bench: Bench) -> None:
     bench.connect()
     assert len(replies(bench, raw(0x43), raw(0x40, flags=1))) == 2
-    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, 0)
+    assert (bench.device.channel.damaged, bench.device.channel.refused) == (0, 0)
 
 
 @shows("clock-fast")

@@ -60,14 +60,11 @@ class SmallDesk:
             self.mechanism.safe(now)
         return True
 
-    def number(self, name: str) -> int:
-        self._numbers[name] = self.last_number(name) + 1
+    def next_number(self, name: str) -> int:
+        self._numbers[name] = self._numbers.get(name, 0) + 1
         return self._numbers[name]
 
-    def last_number(self, name: str) -> int:
-        return self._numbers.get(name, 0)
-
-    def random(self, size: int) -> bytes:
+    def draw(self, size: int) -> bytes:
         return self._random.randbytes(size)
 
     def reread(self, epoch: int, seq: int) -> bytes:
@@ -82,10 +79,10 @@ class SmallDesk:
     def full(self) -> bool:
         return not self.room
 
-    def keep(self, name: str, data: bytes) -> None:
+    def save(self, name: str, data: bytes) -> None:
         self._kept[name] = data
 
-    def kept(self, name: str) -> bytes:
+    def load(self, name: str) -> bytes:
         return self._kept.get(name, b"")
 
     # --- what a test asks ---

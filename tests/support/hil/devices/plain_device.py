@@ -68,7 +68,7 @@ class Plain:
         if isinstance(command, Start):
             if self.desk.full():
                 raise CommandRefusal(Refusal.NOT_NOW)
-            shuffle = self.desk.number("shuffle")
+            shuffle = self.desk.next_number("shuffle")
             self.locked = False
             self.desk.record(Started(shuffle, command.decks), now)
             return StartReply(shuffle)
