@@ -182,7 +182,7 @@ class Supervisor:
         """What has come is kept, or comes again."""
         await self._keeping.settled()
         if self._wire.link is not None:
-            self._wire.link.again(self._clock())
+            self._wire.link.discard(self._clock())
 
     def mended(self, keeper: Keeper) -> None:
         """Records can be kept again, by this keeper: all goes on from where it says. NotKept, and
@@ -340,7 +340,7 @@ class Supervisor:
 
     def _kept(self, seq: int) -> None:
         if self._wire.link is not None:
-            self._wire.link.kept(seq, self._clock())
+            self._wire.link.stored(seq, self._clock())
             self._wire.flush()
 
     def _keep_failed(self, failure: Exception) -> None:
@@ -377,7 +377,7 @@ class Supervisor:
         paused, self._paused_at = now - self._paused_at, None
         self._tell(told.WentOn, now, paused)
         if self._wire.link is not None and self._keeping.failure is None:
-            self._wire.link.go_on(now)
+            self._wire.link.unpause(now)
 
 
 _UNDRIVEN: Final[dict[DeviceClass, Callable[[Supervisor], Driver]]] = {

@@ -126,7 +126,7 @@ class Ring:
         self.oldest = self._find_oldest(whole, fits)
 
     def _candidates(self) -> dict[int, bytes]:
-        """Slots that have the header of a record of this ring, by seq. Their chain is not checked."""
+        """Slots with the header of a record of this ring, by seq. Their chain is not checked."""
         out = {}
         for slot, record in enumerate(self._slots):
             kind, flags, epoch, seq = _RECORD.unpack_from(record)
@@ -144,7 +144,7 @@ class Ring:
 
     def _find_oldest(self, whole: dict[int, bytes], fits: ChainCheck) -> int:
         """Search back from the head until a record is incomplete. The oldest record of a full lap
-        cannot be checked itself, because the one before it is overwritten; the next one confirms it."""
+        cannot be checked itself, because the one before it is overwritten: the next one does."""
         lowest = max(1, self.head - self.capacity + 1)
         if self.torn:
             lowest = max(lowest, self.head - self.capacity + 2)

@@ -1,4 +1,4 @@
-"""Where the host's record of a device ends, and whether the next record of its ring goes there."""
+"""The end of the host's record of a device, and whether a received record continues it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from firmware_protocol.messages.limits import REREAD_DEPTH, WINDOW
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
 
 RECENT: Final = REREAD_DEPTH
-"""Chains of kept records that are remembered, to tell a repeat from a fork."""
+"""Cached chains of stored records, to distinguish a repeat from a fork."""
 
 
 class RecordCursor(Struct, frozen=True):
-    """The last record of a device that the host keeps safely."""
+    """The last record of a device that the host has stored durably."""
 
     epoch: int
     seq: int
@@ -26,56 +26,56 @@ class RecordCursor(Struct, frozen=True):
 
 
 NO_CURSOR: Final = RecordCursor(0, 0, NO_CHAIN)
-"""Of a device that the host has never heard."""
+"""The cursor of a device without any stored record."""
 
 
 LAST_SEQ: Final = 0xFFFFFFFF
-"""No seq is higher. No ring comes so far, but a defective device may say that it has."""
+"""The highest seq. No ring reaches it, but a faulty device may report it."""
 
 
 class RecordStatus(Enum):
-    """Where a record stands beside what the host has."""
+    """A received record, compared with those that the host has."""
 
     NEXT = "next"
-    """The one that was missing: it is the host's now."""
-    KEPT = "kept"
-    """It is kept already, and the device does not know it."""
+    """It is the next one, and accepted."""
+    STORED = "stored"
+    """It is stored already; the acknowledgement was lost."""
     WAITS = "waits"
-    """It has come already and is not kept yet, or there is no room for it yet."""
+    """It is already buffered and not stored yet, or the buffer is full."""
     AHEAD = "ahead"
-    """One or more before it are missing."""
+    """A record before it is missing."""
     FORK = "fork"
     NEW_EPOCH = "new_epoch"
 
 
 class ReceivedRecords:
-    """What has come of a ring: kept up to the cursor, and at most WINDOW more that wait for it."""
+    """Received records: stored up to the cursor, and at most WINDOW more in the buffer."""
 
     def __init__(self, cursor: RecordCursor, recent: Mapping[int, bytes]) -> None:
         self.cursor = cursor
-        self._loose = False  # adopted: what the chain was before cursor + 1 is not known
+        self._chain_unknown = False  # adopted: the chain before cursor + 1 is unknown
         self._waiting: dict[int, bytes] = {}
-        self._recent = {seq: recent[seq] for seq in sorted(recent) if seq <= cursor.seq}
+        self.recent = {seq: recent[seq] for seq in sorted(recent) if seq <= cursor.seq}
         if cursor.seq:
-            self._recent[cursor.seq] = cursor.chain
-        self._trim()
+            self.recent[cursor.seq] = cursor.chain
+        self._drop_old()
 
     @property
     def next(self) -> int:
-        """The first seq that has not come."""
+        """The first seq that was not received."""
         return self.cursor.seq + len(self._waiting) + 1
 
     @property
     def waiting(self) -> int:
-        """How many have come and are not kept yet."""
+        """Number of received records that are not stored yet."""
         return len(self._waiting)
 
-    def place(self, record: EventRecord) -> RecordStatus:
-        """Where this record stands. The one that is NEXT counts as come from now on."""
+    def accept(self, record: EventRecord) -> RecordStatus:
+        """Compare this record, and buffer it if it is NEXT."""
         if record.epoch != self.cursor.epoch:
             return RecordStatus.NEW_EPOCH
         if record.seq < self.next:
-            return self._again(record)
+            return self._compare(record)
         if len(self._waiting) >= WINDOW:
             return RecordStatus.WAITS
         if record.seq > self.next:
@@ -85,74 +85,75 @@ class ReceivedRecords:
         self._waiting[record.seq] = record.chain
         return RecordStatus.NEXT
 
-    def kept(self, seq: int) -> bool:
-        """All up to seq are safe. False if they were before. ValueError if seq has not come."""
+    def stored(self, seq: int) -> bool:
+        """Advance the cursor to seq. Returns False if it was there. Raises ValueError if seq was
+        not received."""
         if seq >= self.next or seq < 0:
-            raise ValueError(f"kept({seq}): records have come up to {self.next - 1}")
+            raise ValueError(f"stored({seq}): records were received up to {self.next - 1}")
         if seq <= self.cursor.seq:
             return False
         for one in range(self.cursor.seq + 1, seq + 1):
-            chain = self._recent[one] = self._waiting.pop(one)
+            chain = self.recent[one] = self._waiting.pop(one)
             self.cursor = RecordCursor(self.cursor.epoch, one, chain)
-        self._loose = False
-        self._trim()
+        self._chain_unknown = False
+        self._drop_old()
         return True
 
-    def forget(self) -> None:
-        """What was not kept has not come: the device shall send it again."""
+    def discard_buffer(self) -> None:
+        """Drop the records that are not stored, so that the device sends them again."""
         self._waiting.clear()
 
-    def begin(self, epoch: int, seq: int, chain: bytes | None) -> None:
-        """Go on after this seq of this ring, whatever was before. Without its chain the next
-        record is taken as it is."""
+    def restart(self, epoch: int, seq: int, chain: bytes | None) -> None:
+        """Continue after this seq of this ring. Without its chain, the chain of the next record is
+        not checked."""
         self.cursor = RecordCursor(epoch, seq, chain or NO_CHAIN)
-        self._loose = chain is None
+        self._chain_unknown = chain is None
         self._waiting.clear()
-        self._recent.clear()
+        self.recent.clear()
 
     def request(self) -> Resume:
-        """Where the record ends, as RESUME says it."""
+        """The RESUME for the end of the host's record."""
         if not self.cursor.epoch:
             return Resume(0, 0, NO_CHAIN, ResumeMode.CHECK)
-        mode = ResumeMode.ADOPT if self._loose else ResumeMode.CHECK
+        mode = ResumeMode.ADOPT if self._chain_unknown else ResumeMode.CHECK
         return Resume(self.cursor.epoch, after(self.cursor.seq), self.cursor.chain, mode)
 
-    def go_with(self, epoch: int, head: int) -> bool:
-        """Whether a ring of this name that ends there can be the one that the records are of. A
-        record is committed before it is sent: no ring ends before one that has come."""
+    def fit(self, epoch: int, head: int) -> bool:
+        """Whether a ring with this epoch and head can contain the received records. A record is
+        committed before it is sent, so no ring ends before a received one."""
         return epoch == self.cursor.epoch and head >= self.next - 1
 
     def disagrees(self, reply: ResumeReply) -> bool:
-        """Whether the ring's end contradicts a record that has come, kept or not."""
+        """Whether the end of the ring contradicts a received record."""
         known = self._chain_of(reply.head)
         return reply.head < self.next - 1 or (known is not None and known != reply.chain)
 
-    def _again(self, record: EventRecord) -> RecordStatus:
+    def _compare(self, record: EventRecord) -> RecordStatus:
         known = self._chain_of(record.seq)
         if known is not None and known != record.chain:
             return RecordStatus.FORK
-        return RecordStatus.KEPT if record.seq <= self.cursor.seq else RecordStatus.WAITS
+        return RecordStatus.STORED if record.seq <= self.cursor.seq else RecordStatus.WAITS
 
     def _chain_of(self, seq: int) -> bytes | None:
-        return self._waiting.get(seq) or self._recent.get(seq)
+        return self._waiting.get(seq) or self.recent.get(seq)
 
     def _follows(self, record: EventRecord) -> bool:
         if self._waiting:
             return record.follows(self._waiting[record.seq - 1])
-        return self._loose or record.follows(self.cursor.chain)
+        return self._chain_unknown or record.follows(self.cursor.chain)
 
-    def _trim(self) -> None:
-        while len(self._recent) > RECENT:
-            del self._recent[next(iter(self._recent))]
+    def _drop_old(self) -> None:
+        while len(self.recent) > RECENT:
+            del self.recent[next(iter(self.recent))]
 
 
 def after(seq: int) -> int:
-    """The next seq, as far as there is one."""
+    """The next seq, at most LAST_SEQ."""
     return min(seq + 1, LAST_SEQ)
 
 
 def own_verdict(asked: Resume, reply: ResumeReply) -> Verdict:
-    """What a RESUME amounts to, as far as the host can tell from the answer alone."""
+    """The host's own verdict on a RESUME, from the reply alone."""
     if reply.epoch != asked.epoch:
         return Verdict.NEW_EPOCH
     if asked.next > reply.head + 1:

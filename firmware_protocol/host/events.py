@@ -1,6 +1,6 @@
-"""What a link tells its owner: frozen values, in the order in which things happened.
+"""Events of a link, as frozen values in the order of their occurrence.
 
-None of them shows a card: a record's event hides its fields, and so does the reply to REREAD.
+No repr shows a card: the event of a record and the reply to REREAD hide their fields.
 """
 
 from __future__ import annotations
@@ -21,53 +21,53 @@ from firmware_protocol.tablelink.plaintext import EventRecord
 
 
 class SessionEnding(Enum):
-    """Why a session is over."""
+    """Why a session ended."""
 
     SILENT = "silent"
-    """No valid DATA came for DEAD."""
+    """Timeout: no valid DATA arrived for DEAD."""
     CLOSED = "closed"
-    """The port has gone, or the link was closed."""
+    """The port disconnected, or the link was closed."""
     SPENT = "spent"
-    """Its counters are used up, and no new handshake came about in time."""
+    """Its counters are used up, and no new handshake succeeded in time."""
     BEHIND = "behind"
-    """A record did not come although it was asked for: StuckBehind says which."""
+    """A requested record did not arrive; RecordMissing names it."""
     OTHER_RING = "other ring"
-    """Heartbeats told of another ring than the one that was resumed, or of one that ends before a
-    record that has come. It is Held at the next RESUME, which says how it stands."""
+    """Heartbeats reported another ring than the one that was resumed, or one that ends before a
+    received record. The next RESUME returns its state, and RingHeld follows."""
 
 
-# --- how a session comes about, and ends ----------------------------------------------------
+# --- start and end of a session ----------------------------------------------------
 
 
 class HelloReceived(Struct, frozen=True):
-    """The device introduced itself. Nothing of it is proven yet."""
+    """The device answered HELLO. Nothing of the answer is authenticated yet."""
 
     answer: HelloRsp
 
 
 class HandshakeFailed(Struct, frozen=True):
-    """An attempt at a session failed, and why. The link tries again by itself."""
+    """An attempt to start a session failed. The link retries automatically."""
 
     error: ProtocolError
 
 
 class LinkSessionStarted(Struct, frozen=True):
-    """The first valid DATA came under new keys: the device is the one that was paired."""
+    """The first valid DATA arrived under new keys: the device is the one that was paired."""
 
     session: int
     version: int
     rekeyed: bool
-    """It took over from a living session."""
+    """It replaced a running session."""
 
 
 class DeviceInfoReceived(Struct, frozen=True):
-    """What runs on the device. Once for each session, after SessionBegan."""
+    """The reply to INFO: exactly once for each session, after LinkSessionStarted."""
 
     info: InfoReply
 
 
 class RingResumed(Struct, frozen=True):
-    """The ring continues the host's record, or was adopted: events flow."""
+    """The ring continues the host's record or was adopted; the device sends records."""
 
     epoch: int
     oldest: int
@@ -75,36 +75,36 @@ class RingResumed(Struct, frozen=True):
 
 
 class RingHeld(Struct, frozen=True):
-    """Ring and record do not go together. Nothing is delivered until two people adopt()."""
+    """The ring does not continue the host's record. No record is delivered before adopt()."""
 
     verdict: Verdict
-    """GAP, FORK or NEW_EPOCH: the worse of the device's and the host's own."""
+    """GAP, FORK or NEW_EPOCH: the worse of the verdicts of device and host."""
     epoch: int
     oldest: int
-    """Lowest seq in the ring as far as known; 1 when a record was all that told of it."""
+    """Lowest seq in the ring; 1 if only a record has shown the ring."""
     head: int
     chain: bytes
     """Chain of `head`."""
 
 
 class LinkSessionEnded(Struct, frozen=True):
-    """The session is over and its keys are wiped."""
+    """The session ended, and its keys are wiped."""
 
     why: SessionEnding
 
 
-# --- what runs in it ------------------------------------------------------------------------
+# --- during a session ------------------------------------------------------------------------
 
 
 class RecordReceived(Struct, frozen=True):
-    """A record, each exactly once and in order. The device is told only by Link.kept()."""
+    """A record, each exactly once and in order. Only HostLink.stored() acknowledges it."""
 
     record: EventRecord
 
 
 class ReplyReceived(Struct, frozen=True):
-    """The device answered a command; the reply may be Refused. INFO and RESUME that the link
-    sends by itself are told here only when they were refused."""
+    """The response to a command, which may be Refused. For INFO and RESUME that the link sends
+    itself, only a refusal is reported."""
 
     command_id: int
     command: Command
@@ -112,64 +112,64 @@ class ReplyReceived(Struct, frozen=True):
 
 
 class CommandUnanswered(Struct, frozen=True):
-    """No reply came in time. Of a command that is not idempotent nobody knows whether it was
-    carried out: look for its result event. INFO and RESUME of the link itself are told here too,
-    and tried again."""
+    """Timeout of a command. If it is not idempotent, only its result event shows whether it was
+    executed. INFO and RESUME of the link itself are reported too, and retried."""
 
     command_id: int
     command: Command
     sent: bool = True
-    """False: it never left the host, so it was not carried out."""
+    """False: it was never sent, so it was not executed."""
 
 
 class BeatReceived(Struct, frozen=True):
-    """The device lives, and how it is."""
+    """A heartbeat of the device."""
 
     beat: DeviceBeat
 
 
 class ClockMeasured(Struct, frozen=True):
-    """The device's clock minus the host's, and how far off that may be."""
+    """The device's clock minus the host's, and the maximum error."""
 
     offset_us: int
     uncertainty_us: int
 
 
-# --- what should not be ---------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------
 
 
 class RecordMissing(Struct, frozen=True):
-    """The device's heartbeats tell of a record that does not come, asked for or not. SessionEnded
-    follows: RESUME is the last way to get it."""
+    """Heartbeats report a record that does not arrive, even after requests. LinkSessionEnded
+    follows: RESUME is the last way to get the record."""
 
     next: int
-    """The first record that is missing."""
+    """The first missing record."""
     head: int
-    """How far the ring goes."""
+    """The last record of the ring."""
 
 
 class AlertReceived(Struct, frozen=True):
-    """A hint in clear. Anyone can send one: it is shown, and nothing else follows."""
+    """A hint in clear. It is not authenticated: it is displayed and has no other effect."""
 
     alert: Alert
 
 
 class FramesDamaged(Struct, frozen=True):
-    """Bytes that were no frame: for each cause once after all else that one receive() led to."""
+    """Bytes that are no valid frame: at most one event per cause and receive(), after all
+    others."""
 
     cause: Cause
     count: int
 
 
 class FrameRejected(Struct, frozen=True):
-    """A whole DATA frame that the running session does not accept: another session's, an old
-    counter, a wrong tag. With a wrong tag it was made or changed on the way."""
+    """A DATA frame that the running session rejects: another session, an old counter or a wrong
+    tag. With a wrong tag it was forged or changed."""
 
     error: ProtocolError
 
 
 class ProtocolViolated(Struct, frozen=True):
-    """The device itself said something that TableLink does not allow."""
+    """The device itself sent something that TableLink does not allow."""
 
     error: ProtocolError
 

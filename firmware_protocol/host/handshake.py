@@ -1,8 +1,8 @@
-"""How the host comes to a session: HELLO, the check of the answer, and the KK handshake.
+"""Starting a session from the host: HELLO, the check of its answer, and the KK handshake.
 
-An attempt goes through the phases in their order. One that fails is told with its error; the next
-one begins after 500 ms, doubling to 8 s until a session began. Only where no answer came at all
-there is no such pause: HELLO_WAIT has been long enough.
+An attempt goes through the phases in their order. A failed attempt is reported with its error, and
+retried after a backoff of 500 ms that doubles to 8 s until a session starts. There is no backoff if
+the device did not answer at all, because the timeout HELLO_WAIT has already passed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from firmware_protocol.host.events import HandshakeFailed, HelloReceived, LinkEvent
-from firmware_protocol.host.session import HostSession, HostSessions
+from firmware_protocol.host.events import HandshakeFailed, HelloReceived
+from firmware_protocol.host.session import HostSession, HostSessions, LinkOutput
 from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
 from firmware_protocol.messages.errors import HandshakeError, ProtocolError, WrongDevice
 from firmware_protocol.messages.frames import Hello, HelloRsp
@@ -37,22 +37,20 @@ _HANDSHAKE_WAIT: Final = HANDSHAKE_WAIT_MS * 1000
 
 
 class Phase(Enum):
-    """How far an attempt is."""
+    """The state of an attempt."""
 
-    RESTING = "resting"
+    IDLE = "idle"
     """No session is wanted."""
-    PAUSING = "pausing"
-    """The last attempt failed; the next one begins when the pause is over."""
-    GREETING = "greeting"
-    """HELLO was sent."""
-    SHAKING = "shaking"
-    """HS1 was sent."""
-    PROVING = "proving"
-    """HS2 has come, and the new keys wait for their first valid DATA."""
+    BACKOFF = "backoff"
+    """The last attempt failed; the next one starts after the delay."""
+    HELLO_SENT = "hello sent"
+    HS1_SENT = "hs1 sent"
+    PENDING = "pending"
+    """HS2 was received; the first valid DATA under the new keys is missing."""
 
 
 class ExpectedDevice(Struct, frozen=True):
-    """Who the host is, and whom it expects."""
+    """The host's key, and the device that it expects."""
 
     own: X25519PrivateKey
     device_key: bytes
@@ -61,15 +59,14 @@ class ExpectedDevice(Struct, frozen=True):
 
 
 class HandshakeAttempts:
-    """One attempt after the other, as long as a session is wanted."""
+    """Attempts to start a session, serially and with backoff."""
 
     def __init__(
         self,
         expected: ExpectedDevice,
         sessions: HostSessions,
         random: Callable[[int], bytes] | None,
-        send: Callable[[bytes], None],
-        tell: Callable[[LinkEvent], None],
+        output: LinkOutput,
     ) -> None:
         self._expected = expected
         self._print = fingerprint(expected.device_key)
@@ -83,25 +80,24 @@ class HandshakeAttempts:
         ).encode()
         self._sessions = sessions
         self._random = random
-        self._send = send
-        self._tell = tell
-        self._phase = Phase.RESTING
+        self._output = output
+        self._phase = Phase.IDLE
         self._until: int | None = None
-        self._pause = INITIAL_DELAY
+        self._delay = INITIAL_DELAY
         self._sent: Frame | None = None
         self._answer: HelloRsp | None = None
         self._version = VERSION
         self._shake: Handshake | None = None
         self._malformed: ProtocolError | None = None
 
-    def want(self, now: int) -> None:
-        """A session is wanted: begin, unless an attempt is under way or the pause is not over."""
-        if self._phase is Phase.RESTING:
-            self._begin(now)
+    def start(self, now: int) -> None:
+        """Start an attempt, unless one is in progress or in backoff."""
+        if self._phase is Phase.IDLE:
+            self._send_hello(now)
 
-    def hurry(self, now: int) -> None:
-        """The session has died: no longer pause than the shortest."""
-        if self._phase is Phase.PAUSING and self._until is not None:
+    def shorten_backoff(self, now: int) -> None:
+        """Limit the current backoff to the initial delay, because the session ended."""
+        if self._phase is Phase.BACKOFF and self._until is not None:
             self._until = min(self._until, now + INITIAL_DELAY)
 
     def due(self) -> int | None:
@@ -111,69 +107,69 @@ class HandshakeAttempts:
         """Do what is due."""
         if self._until is None or now < self._until:
             return
-        if self._phase is Phase.GREETING:
+        if self._phase is Phase.HELLO_SENT:
             self.fail(self._malformed or HandshakeError("no HELLO_RSP came"), now)
-            self._begin(now)
-        elif self._phase is Phase.PAUSING:
-            self._begin(now)
-        elif self._phase is Phase.SHAKING:
+            self._send_hello(now)
+        elif self._phase is Phase.BACKOFF:
+            self._send_hello(now)
+        elif self._phase is Phase.HS1_SENT:
             self.fail(HandshakeError("no HS2 came"), now)
         else:
             self.fail(HandshakeError("no DATA came under the new keys"), now)
 
-    def hear(self, frame: Frame, now: int) -> HostSession | None:
-        """HELLO_RSP or HS2. The session that it made, whose INFO is to be sent now. What belongs
-        to no attempt, or to another one, is ignored."""
+    def receive(self, frame: Frame, now: int) -> HostSession | None:
+        """Handle HELLO_RSP or HS2. Returns the new pending session, whose INFO is to be sent.
+        Frames of no attempt or of another one are ignored."""
         if self._sent is None or frame.session != self._sent.session:
             return None
         try:
-            if frame.kind is FrameKind.HELLO_RSP and self._phase is Phase.GREETING:
-                self._greeted(self._sent, frame, now)
-            elif frame.kind is FrameKind.HS2 and self._phase is Phase.SHAKING:
-                return self._shaken(frame, now)
+            if frame.kind is FrameKind.HELLO_RSP and self._phase is Phase.HELLO_SENT:
+                self._check_answer(self._sent, frame, now)
+            elif frame.kind is FrameKind.HS2 and self._phase is Phase.HS1_SENT:
+                return self._finish(frame, now)
         except ProtocolError as error:
             self.fail(error, now)
         return None
 
     def succeeded(self) -> None:
-        """The first valid DATA came: a session began."""
-        self._rest()
-        self._pause = INITIAL_DELAY
+        """Reset the backoff: the first valid DATA arrived."""
+        self._reset()
+        self._delay = INITIAL_DELAY
 
     def fail(self, error: ProtocolError, now: int) -> None:
-        """The attempt came to nothing."""
-        if self._phase is not Phase.GREETING or self._answer is not None:
-            pause = self._pause
-            self._pause = min(2 * pause, MAX_DELAY)
+        """Report the failed attempt, and schedule the next one."""
+        if self._phase is not Phase.HELLO_SENT or self._answer is not None:
+            delay = self._delay
+            self._delay = min(2 * delay, MAX_DELAY)
         else:
-            pause = 0
+            delay = 0
         self.drop()
-        self._phase, self._until = Phase.PAUSING, now + pause
-        self._tell(HandshakeFailed(error))
+        self._phase, self._until = Phase.BACKOFF, now + delay
+        self._output.report(HandshakeFailed(error))
 
     def drop(self) -> None:
-        """Forget the attempt and its keys: the port has gone."""
+        """Drop the attempt and its keys, because the port is closed."""
         if self._shake is not None:
             self._shake.wipe()
         if self._sessions.pending is not None:
             self._sessions.pending.wipe()
             self._sessions.pending = None
-        self._rest()
+        self._reset()
 
-    def _rest(self) -> None:
-        self._phase, self._until = Phase.RESTING, None
+    def _reset(self) -> None:
+        self._phase, self._until = Phase.IDLE, None
         self._shake = self._answer = self._malformed = None
 
-    def _begin(self, now: int) -> None:
+    def _send_hello(self, now: int) -> None:
         taken = {session.id for session in self._sessions}
         if self._sent is not None:
             taken.add(self._sent.session)
         session = self._pick(taken)
-        self._rest()
+        self._reset()
         self._sent = Frame(FrameKind.HELLO, session, 0, self._hello)
-        self._phase, self._until = Phase.GREETING, now + _HELLO_WAIT
-        # The 0x00 before it ends whatever was cut off on the line.
-        self._send(b"\0" + self._sent.encode())
+        self._phase, self._until = Phase.HELLO_SENT, now + _HELLO_WAIT
+        # The leading 0x00 ends an incomplete frame on the line.
+        self._output.write(b"\0" + self._sent.encode())
 
     def _pick(self, taken: set[int]) -> int:
         if self._random is None:
@@ -182,26 +178,26 @@ class HandshakeAttempts:
             pass
         return session
 
-    def _greeted(self, hello: Frame, frame: Frame, now: int) -> None:
+    def _check_answer(self, hello: Frame, frame: Frame, now: int) -> None:
         try:
             answer = HelloRsp.decode(frame.payload)
         except ProtocolError as error:
-            self._malformed = error  # ignored; told if no better answer comes
+            self._malformed = error  # ignored; reported if no valid answer arrives
             return
-        self._tell(HelloReceived(answer))
+        self._output.report(HelloReceived(answer))
         self._answer = answer
         self._version = agree(Hello.decode(self._hello), answer)
-        self._recognise(answer)
+        self._check_identity(answer)
         bound = prologue(hello, frame)
         self._shake = Handshake.kk("host", bound, self._expected.own, self._expected.device_key)
         if self._random is not None:
             self._shake.fix_ephemeral(X25519PrivateKey.from_private_bytes(self._random(32)))
         message = self._shake.write()
-        self._phase, self._until = Phase.SHAKING, now + _HANDSHAKE_WAIT
-        self._send(Frame(FrameKind.HS1, hello.session, 0, message, self._version).encode())
+        self._phase, self._until = Phase.HS1_SENT, now + _HANDSHAKE_WAIT
+        self._output.write(Frame(FrameKind.HS1, hello.session, 0, message, self._version).encode())
 
-    def _recognise(self, answer: HelloRsp) -> None:
-        """Whether the device claims to be the one that is expected; HS2 proves it."""
+    def _check_identity(self, answer: HelloRsp) -> None:
+        """Raises WrongDevice unless the answer names the expected device, which HS2 will prove."""
         wanted = self._expected.serial
         if wanted is not None and answer.serial != wanted:
             raise WrongDevice(f"expected serial number {wanted}, found {answer.serial}")
@@ -211,12 +207,12 @@ class HandshakeAttempts:
                 f"{fingerprint_text(self._print)}, found {fingerprint_text(answer.fingerprint)}"
             )
 
-    def _shaken(self, frame: Frame, now: int) -> HostSession | None:
+    def _finish(self, frame: Frame, now: int) -> HostSession | None:
         if self._shake is None or self._answer is None or frame.version != self._version:
             return None
         self._shake.read(frame.payload)
         keys = self._shake.split()
-        self._phase = Phase.PROVING
+        self._phase = Phase.PENDING
         session = HostSession(keys, frame.session, self._version, self._answer, now)
         self._sessions.pending = session
         return session

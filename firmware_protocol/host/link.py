@@ -1,14 +1,14 @@
-"""The host's side of TableLink/1, without I/O: bytes and time in, events and bytes out.
+"""The host side of TableLink/1, without I/O: bytes and times in, events and bytes out.
 
-    link = Link(own, device_key, device_class=DeviceClass.SHOE, serial="SN-1",
-                cursor=record.cursor, recent=record.chains, host_boot=secrets.randbits(64) or 1)
+    link = HostLink(own, device_key, device_class=DeviceClass.SHOE, serial="SN-1",
+                    cursor=record.cursor, recent=record.chains, host_boot=secrets.randbits(64) or 1)
     events = link.open(now)                  # the port is open
     events = link.receive(port.read(), now)  # and wake(now) when due() is reached
     port.write(link.take())                  # after each of these
 
-All times are whole microseconds of one monotonic clock, never below zero. Nothing that a device
-sends raises. What does raise is misuse: ValueError, LinkBusy, or a ProtocolError for a key or a
-command that cannot be encoded. At most WINDOW records, MOST_CALLS commands and MOST_OUT bytes wait.
+Times are integer microseconds of one monotonic clock, never negative. Nothing that a device sends
+raises an exception. Misuse raises ValueError, LinkBusy, or a ProtocolError for a key or a command
+that cannot be encoded. Limits: WINDOW records, MAX_COMMANDS commands, MAX_OUT bytes are buffered.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from firmware_protocol.host.events import (
 )
 from firmware_protocol.host.exchange import Exchange
 from firmware_protocol.host.handshake import INITIAL_DELAY, ExpectedDevice, HandshakeAttempts
-from firmware_protocol.host.session import HostSession, HostSessions
+from firmware_protocol.host.session import HostSession, HostSessions, LinkOutput
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass, FrameKind
 from firmware_protocol.messages.errors import HandshakeError, ProtocolError, WrongSession
@@ -42,18 +42,16 @@ from firmware_protocol.messages.frames import Alert
 from firmware_protocol.messages.limits import DEAD_MS, REKEY_FRAMES, SESSION_LIFE_S, WINDOW
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 
-MAX_OUT: Final = 16_384
-"""Bytes that wait for the port. What is beyond is lost, as on a bad line, and heals like that."""
 _FORMER: Final = 4
-"""Sessions that have ended and are remembered."""
+"""Ended sessions whose ids are cached."""
 _LINGER: Final = DEAD_MS * 1000
-"""Frames of a session that has ended may be on their way for so long: they mean nothing."""
+"""Frames of an ended session may still arrive for so long; they are ignored."""
 
 
 class HostLink:
     """One device behind one port."""
 
-    def __init__(  # noqa: PLR0913 - what a link is made of, by name
+    def __init__(  # noqa: PLR0913 - the inputs of a link, by name
         self,
         own: X25519PrivateKey,
         device_key: bytes,
@@ -67,82 +65,80 @@ class HostLink:
         session_life_us: int = SESSION_LIFE_S * 1_000_000,
         random: Callable[[int], bytes] | None = None,
     ) -> None:
-        """`cursor` is where the host's record of this device ends; `recent` has the chains of
-        records before it, by seq, as far as the host knows them. `host_boot` is 64 random bits,
-        drawn for this link: its command ids begin at 1. `random` is for tests that are played
-        again; without it ids and ephemeral keys come from the system's generator."""
+        """`cursor` is the end of the host's record of this device; `recent` has known chains of
+        records before it, by seq. `host_boot` is 64 random bits, drawn for this link, whose
+        command ids start at 1. `random` is for reproducible tests; without it ids and ephemeral
+        keys come from the system's generator."""
         if not 0 < host_boot < 1 << 64:
             raise ValueError("host_boot is 1 to 2**64 - 1")
         self._rekey_frames = rekey_frames
         self._session_life = session_life_us
-        self._records = ReceivedRecords(cursor, recent)
-        self._calls = CommandQueue(host_boot)
-        self._told: list[LinkEvent] = []
-        self._out = bytearray()
-        self._deframer = Deframer()
-        self._sessions = HostSessions()
+        self.records = ReceivedRecords(cursor, recent)
+        self.commands = CommandQueue(host_boot)
+        self.output = LinkOutput()
+        self.deframer = Deframer()
+        self.sessions = HostSessions()
         expected = ExpectedDevice(own, device_key, device_class, serial)
-        self._attempts = HandshakeAttempts(
-            expected, self._sessions, random, self._write, self._tell
-        )
-        self._talk = Exchange(
-            device_class, self._sessions, self._records, self._calls, self._write, self._tell
+        self._attempts = HandshakeAttempts(expected, self.sessions, random, self.output)
+        self._exchange = Exchange(
+            device_class, self.sessions, self.records, self.commands, self.output
         )
         self._open = False
         self._closed = False
         self._now = 0
-        self._former: dict[int, int] = {}  # sessions that ended just now, and when
+        self.former: dict[int, int] = {}  # sessions that ended recently, and when
         self._frames: dict[FrameKind, Callable[[Frame, int], None]] = {
-            FrameKind.HELLO_RSP: self._shake,
-            FrameKind.HS2: self._shake,
+            FrameKind.HELLO_RSP: self._handshake,
+            FrameKind.HS2: self._handshake,
             FrameKind.DATA: self._data,
             FrameKind.ALERT: self._alert,
         }
         self.ignored = 0
-        """Whole frames that meant nothing here."""
+        """Valid frames that were ignored."""
 
     @property
     def cursor(self) -> RecordCursor:
-        """The last record that is kept; after adopt(), where the adopted ring begins."""
-        return self._records.cursor
+        """The last stored record; after adopt(), the start of the adopted ring."""
+        return self.records.cursor
 
     @property
     def session(self) -> int | None:
-        """Id of the session that runs."""
-        return None if self._sessions.running is None else self._sessions.running.id
+        """Id of the running session."""
+        return None if self.sessions.running is None else self.sessions.running.id
 
     @property
     def running(self) -> bool:
         """Whether a session runs, resumed or not."""
-        return self._sessions.running is not None
+        return self.sessions.running is not None
 
     @property
     def resumed(self) -> bool:
-        """Whether events flow."""
-        return self._talk.resuming.taking
+        """Whether records are accepted."""
+        return self._exchange.resuming.accepting
 
     @property
     def repeats(self) -> int:
-        """Records that came once more though they were kept."""
-        return self._talk.repeats
+        """Repeated records that were stored already."""
+        return self._exchange.repeats
 
     @property
     def gaps(self) -> int:
-        """Records that came before one that was missing."""
-        return self._talk.gaps
+        """Records that arrived before a missing one."""
+        return self._exchange.gaps
 
     # --- the port ---------------------------------------------------------------------------
 
     def open(self, now: int) -> list[LinkEvent]:
-        """The port is open (again). What was left of before is forgotten, and HELLO goes out."""
-        self._usable("open()")
-        self._part(now)
+        """The port is open (again): drop the former state, and send HELLO."""
+        self._check_open("open()")
+        self._disconnect(now)
         self._open = True
-        self._attempts.want(now)
+        self._attempts.start(now)
         return self._events(now)
 
     def receive(self, data: bytes, now: int) -> list[LinkEvent]:
-        """Bytes from the device, cut in any way. Without an open port they mean nothing."""
+        """Handle bytes from the device, split in any way. They are ignored while the port is
+        closed."""
         self._tick(now)
         if self._open:
             self._feed(data, now)
@@ -154,11 +150,11 @@ class HostLink:
         return self._events(now)
 
     def due(self) -> int | None:
-        """When wake() is wanted next; None: not before something else happens."""
-        running, attempt = self._sessions.running, self._attempts.due()
-        if self._told or (running is not None and running.spent):
+        """When wake() must be called next; None: only after another call."""
+        running, attempt = self.sessions.running, self._attempts.due()
+        if self.output.events or (running is not None and running.spent):
             return self._now
-        times = [*self._talk.due(), *(session.dead_at for session in self._sessions)]
+        times = [*self._exchange.due(), *(session.dead_at for session in self.sessions)]
         if attempt is not None:
             times.append(attempt)
         elif running is not None:
@@ -166,197 +162,190 @@ class HostLink:
         return min(times, default=None)
 
     def take(self) -> bytes:
-        """Bytes for the port, all that wait."""
-        out = bytes(self._out)
-        self._out.clear()
+        """Returns the buffered bytes for the port, and empties the buffer."""
+        out = bytes(self.output.data)
+        self.output.data.clear()
         return out
 
     def lost(self, now: int) -> list[LinkEvent]:
-        """The port has gone: the session is over and its keys are wiped. Commands that may be
-        repeated wait for the next session until their deadline."""
-        self._part(now)
+        """The port disconnected: the session ends and its keys are wiped. Idempotent commands wait
+        for the next session until their timeout."""
+        self._disconnect(now)
         return self._events(now)
 
     def close(self, now: int) -> list[LinkEvent]:
-        """The end of this link: as lost(), and nothing goes on. It is not opened again."""
-        self._part(now)
+        """End this link: as lost(), and all commands fail. It cannot be opened again."""
+        self._disconnect(now)
         self._closed = True
-        for call in self._calls.clear():
-            self._tell(CommandUnanswered(call.id, call.command, call.sent_in is not None))
+        for call in self.commands.clear():
+            self.output.report(CommandUnanswered(call.id, call.command, call.sent_in is not None))
         return self._events(now)
 
-    # --- what the owner wants ---------------------------------------------------------------
+    # --- requests of the owner ---------------------------------------------------------------
 
     def call(self, command: Command, now: int) -> int:
-        """Send a command when its turn comes; its id, under which Replied or Unanswered follows.
+        """Queue a command, and return its id. ReplyReceived or CommandUnanswered follows.
 
-        One that could not be sent within its deadline is Unanswered too. LinkBusy when too many
-        wait, ValueError for RESUME and for another class's, ProtocolError for a bad field.
+        The timeout also applies to a command that cannot be sent. Raises LinkBusy if the queue is
+        full, ValueError for RESUME or another class, ProtocolError for an invalid field.
         """
-        self._usable("call()")
-        ident = self._talk.ask(command)
-        self._talk.pump(now)
+        self._check_open("call()")
+        ident = self._exchange.call(command)
+        self._exchange.pump(now)
         return ident
 
-    def kept(self, seq: int, now: int) -> None:
-        """All records up to seq are safe, and so is the cursor: the device is told. ValueError if
-        they have not arrived."""
-        self._talk.kept(seq, now)
+    def stored(self, seq: int, now: int) -> None:
+        """Acknowledge the records up to seq, which are durable with the cursor. Raises ValueError
+        if they were not received."""
+        self._exchange.stored(seq, now)
 
-    def again(self, now: int) -> None:
-        """What has arrived could not be kept: it is dropped, and will arrive once more."""
-        self._talk.again(now)
+    def discard(self, now: int) -> None:
+        """Drop the records that could not be stored; the device sends them again."""
+        self._exchange.discard(now)
 
     def pause(self, now: int) -> None:
-        """No more records for now: window 0."""
-        self._talk.set_window(0, now)
+        """Stop the flow of records: window 0."""
+        self._exchange.set_window(0, now)
 
-    def go_on(self, now: int) -> None:
-        """Records again: window 8."""
-        self._talk.set_window(WINDOW, now)
+    def unpause(self, now: int) -> None:
+        """Continue the flow of records: window 8."""
+        self._exchange.set_window(WINDOW, now)
 
     def adopt(self, now: int, *, skip: bool = False) -> None:
-        """Two people have accepted the ring as it is. ValueError when nothing is Held, or when
-        records that have arrived are neither kept() nor given up with again().
+        """Adopt the held ring, which two people have accepted. Raises ValueError if no ring is
+        held, or if received records are neither stored() nor dropped with discard().
 
-        Records come from the oldest on that the ring holds, also such as came before; with `skip`
-        only those after the head that was Held. Once Resumed is told, `cursor` is where the ring
-        goes on; it is adopted for good when the first record of it is kept.
+        Records are delivered from the oldest of the ring on, including those received before; with
+        `skip` only those after the head in RingHeld. After RingResumed, `cursor` is the position
+        before the next record. The adoption is durable with the first stored record.
         """
-        self._talk.adopt(now, skip=skip)
-        self._talk.pump(now)
+        self._exchange.adopt(now, skip=skip)
+        self._exchange.pump(now)
 
-    # --- inside -----------------------------------------------------------------------------
+    # --- internals -----------------------------------------------------------------------------
 
-    def _usable(self, what: str) -> None:
+    def _check_open(self, what: str) -> None:
         if self._closed:
             raise ValueError(f"{what}: the link was closed")
 
-    def _tell(self, event: LinkEvent) -> None:
-        self._told.append(event)
-
-    def _write(self, data: bytes) -> None:
-        if len(self._out) + len(data) <= MAX_OUT:
-            self._out += data
-
     def _events(self, now: int) -> list[LinkEvent]:
-        """The end of every step: send what may go, and hand out what happened."""
-        self._talk.pump(now)
-        running = self._sessions.running
-        if running is not None and running.over is not None:
-            if running.stuck is not None:
-                self._tell(running.stuck)
-            self._end(running.over, now)
-        running = self._sessions.running
+        """Finish a call: send what is due, and return the events."""
+        self._exchange.pump(now)
+        running = self.sessions.running
+        if running is not None and running.ending is not None:
+            if running.missing is not None:
+                self.output.report(running.missing)
+            self._end(running.ending, now)
+        running = self.sessions.running
         if running is not None and now >= self._renew_at(running):
-            self._attempts.want(now)
+            self._attempts.start(now)
         self._now = now
-        told, self._told[:] = self._told[:], []
-        return told
+        events, self.output.events = self.output.events, []
+        return events
 
     def _tick(self, now: int) -> None:
-        """Who has died, and what is due."""
-        running, pending = self._sessions.running, self._sessions.pending
+        """Handle timeouts of sessions, and what is due."""
+        running, pending = self.sessions.running, self.sessions.pending
         if running is not None and now >= running.dead_at:
             self._end(SessionEnding.SILENT, now)
         if pending is not None and now >= pending.dead_at:
             self._attempts.fail(HandshakeError("no DATA came under the new keys"), now)
-        self._talk.tick(now)
+        self._exchange.tick(now)
         self._attempts.wake(now)
 
     def _renew_at(self, session: HostSession) -> int:
-        """When new keys are wanted. Not at once in any case: the device picks its counters, and
-        handshakes cost more than frames."""
+        """When a rekey is due. Never at once, because the device picks its counters and handshakes
+        cost more than frames."""
         if session.frames >= self._rekey_frames:
-            return session.began + INITIAL_DELAY
-        return session.began + self._session_life
+            return session.started_at + INITIAL_DELAY
+        return session.started_at + self._session_life
 
     def _end(self, why: SessionEnding, now: int) -> None:
-        """The running session is over."""
-        running, self._sessions.running = self._sessions.running, None
+        """End the running session."""
+        running, self.sessions.running = self.sessions.running, None
         if running is None:
             return
         self._wipe(running, now)
-        self._tell(LinkSessionEnded(why))
-        self._talk.part()
-        self._attempts.hurry(now)
+        self.output.report(LinkSessionEnded(why))
+        self._exchange.end()
+        self._attempts.shorten_backoff(now)
         if self._open:
-            self._attempts.want(now)
+            self._attempts.start(now)
 
     def _wipe(self, session: HostSession, now: int) -> None:
         session.wipe()
-        self._former.pop(session.id, None)
-        self._former[session.id] = now
-        if len(self._former) > _FORMER:
-            del self._former[next(iter(self._former))]
+        self.former.pop(session.id, None)
+        self.former[session.id] = now
+        if len(self.former) > _FORMER:
+            del self.former[next(iter(self.former))]
 
-    def _part(self, now: int) -> None:
-        """The port is not open any more, or not yet."""
+    def _disconnect(self, now: int) -> None:
+        """End the session and the attempt, because the port is closed."""
         self._open = False
         self._end(SessionEnding.CLOSED, now)
         self._attempts.drop()
-        self._deframer.reset()
-        self._out.clear()
+        self.deframer.reset()
+        self.output.data.clear()
 
     # --- frames -----------------------------------------------------------------------------
 
     def _feed(self, data: bytes, now: int) -> None:
-        counts = self._deframer.counts
+        counts = self.deframer.counts
         damaged, before = counts.damaged, counts.causes.copy()
-        for heard in self._deframer.feed(data):
-            if not isinstance(heard, FrameDamage):
-                self._frames.get(heard.kind, self._ignore)(heard, now)
+        for frame in self.deframer.feed(data):
+            if not isinstance(frame, FrameDamage):
+                self._frames.get(frame.kind, self._ignore)(frame, now)
         if counts.damaged != damaged:
-            # By cause, not one by one: whoever sends nothing but noise sends much of it.
+            # One event per cause: a device that sends only noise sends a lot of it.
             for cause, count in counts.causes.items():
                 if count != before[cause]:
-                    self._tell(FramesDamaged(cause, count - before[cause]))
+                    self.output.report(FramesDamaged(cause, count - before[cause]))
 
     def _ignore(self, _: Frame, __: int) -> None:
         self.ignored += 1
 
     def _alert(self, frame: Frame, _: int) -> None:
         try:
-            self._tell(AlertReceived(Alert.decode(frame.payload)))
+            self.output.report(AlertReceived(Alert.decode(frame.payload)))
         except ProtocolError:
-            self.ignored += 1  # what is in clear and malformed is ignored
+            self.ignored += 1  # malformed frames in clear are ignored
 
-    def _shake(self, frame: Frame, now: int) -> None:
-        pending = self._attempts.hear(frame, now)
+    def _handshake(self, frame: Frame, now: int) -> None:
+        pending = self._attempts.receive(frame, now)
         if pending is not None:
-            self._talk.propose(pending, now)
-            self._talk.pump(now)
+            self._exchange.propose(pending, now)
+            self._exchange.pump(now)
 
     def _data(self, frame: Frame, now: int) -> None:
-        session = self._sessions.find(frame.session)
+        session = self.sessions.find(frame.session)
         if session is None:
-            self._strange(frame, now)
+            self._unknown_session(frame, now)
             return
         try:
             data = session.open(frame)
         except ProtocolError as error:
-            self._tell(FrameRejected(error))
+            self.output.report(FrameRejected(error))
             return
         if session.leap is not None:
-            self._tell(ProtocolViolated(session.leap))
-        session.heard(now)
-        if session is self._sessions.pending:
+            self.output.report(ProtocolViolated(session.leap))
+        session.received(now)
+        if session is self.sessions.pending:
             self._take_over(session, now)
-        self._talk.hear(session, data, now)
+        self._exchange.receive(session, data, now)
 
-    def _strange(self, frame: Frame, now: int) -> None:
-        """DATA of a session that is none of ours, or of one that was until just now."""
+    def _unknown_session(self, frame: Frame, now: int) -> None:
+        """Handle DATA of an unknown or of an ended session."""
         self.ignored += 1
-        ended = self._former.get(frame.session)
+        ended = self.former.get(frame.session)
         if self.running and (ended is None or now >= ended + _LINGER):
-            self._tell(FrameRejected(WrongSession(f"DATA of session {frame.session}")))
+            self.output.report(FrameRejected(WrongSession(f"DATA of session {frame.session}")))
 
     def _take_over(self, session: HostSession, now: int) -> None:
-        """The first valid DATA: the pending session is the one that runs from now on."""
-        former = self._sessions.running
-        self._sessions.running, self._sessions.pending = session, None
+        """Replace the running session by the pending one, after its first valid DATA."""
+        former = self.sessions.running
+        self.sessions.running, self.sessions.pending = session, None
         self._attempts.succeeded()
-        self._talk.resuming.parted()
+        self._exchange.resuming.reset()
         if former is not None:
             self._wipe(former, now)
-        self._tell(LinkSessionStarted(session.id, session.version, former is not None))
+        self.output.report(LinkSessionStarted(session.id, session.version, former is not None))

@@ -1,13 +1,13 @@
-"""The host's side of a pairing: XXpsk3 over a port, bytes and times in, bytes and results out.
+"""Pairing on the host: XXpsk3 over a port, bytes and times in, bytes and results out.
 
-    pairing = Pairing(own, label_psk(code), serial="SH-0042", fingerprint=seen)
+    pairing = HostPairing(own, label_psk(code), serial="SH-0042", fingerprint=seen)
     results = pairing.open(now)
     port.write(pairing.take())
     results = pairing.receive(data, now)        # and wake(now) at due()
 
-The device's key is handed out only with PairingDone, once PAIR_DONE has opened: whoever sent PAIR2
-need not know the label. After PairingDone or PairingFailed an object does nothing more; who wants
-to try again makes another one. Introduction is the first step alone: who is at this port?
+The device's key is returned only in PairingDone, after PAIR_DONE has opened, because the sender of
+PAIR2 need not know the label. After PairingDone or PairingFailed the object does nothing more; a
+retry needs a new one. Introduction is the first step alone: it identifies the device at a port.
 """
 
 from __future__ import annotations
@@ -42,36 +42,36 @@ _MS: Final = 1000
 
 
 class PairingFailure(Enum):
-    """At which step it came to nothing."""
+    """The step at which a pairing failed."""
 
     NO_ANSWER = "no HELLO_RSP"
-    """Nothing answered HELLO: no device of ours, or none that lives."""
+    """No response to HELLO: there is no TableLink device, or it has no power."""
     TURNED_AWAY = "HELLO_RSP"
-    """The device that answered is not one that this host can pair with; `error` says why."""
+    """This host cannot pair with the device that answered; `error` says why."""
     NO_PAIR2 = "no PAIR2"
-    """The device ignored PAIR1: its service switch is off, it has seen too many wrong codes, or
-    HELLO or its answer was changed on the way."""
+    """The device ignored PAIR1: its service switch is off, it is locked after too many wrong codes,
+    or HELLO or its answer was changed by someone else."""
     BAD_PAIR2 = "PAIR2"
-    """PAIR2 does not open, or its key is another one than HELLO_RSP has named."""
+    """PAIR2 does not open, or it has another key than HELLO_RSP."""
     NO_DONE = "no PAIR_DONE"
-    """The device did not accept PAIR3, or PAIR_DONE was lost. Most likely the label code is
-    wrong. The device may have taken this host's key: it must be paired again either way."""
+    """The device rejected PAIR3, or PAIR_DONE was lost. Most likely the label code is wrong. The
+    device may have stored this host's key, so it must be paired again in both cases."""
     BAD_DONE = "PAIR_DONE"
-    """What came under the new keys is not what the device must say there."""
+    """The message under the new keys is not the expected one."""
     LOST = "port"
-    """The port has gone."""
+    """The port disconnected."""
     CLOSED = "closed"
-    """Whoever asked for it has ended it."""
+    """The caller closed it."""
 
 
 class DeviceIntroduced(Struct, frozen=True):
-    """A device has introduced itself. Nothing of it is proven."""
+    """A device answered HELLO. Nothing of the answer is authenticated."""
 
     answer: HelloRsp
 
 
 class PairingDone(Struct, frozen=True):
-    """Both sides have each other's key."""
+    """Both sides have stored each other's key."""
 
     device_key: bytes
     answer: HelloRsp
@@ -82,26 +82,26 @@ class PairingDone(Struct, frozen=True):
 
 
 class PairingFailed(Struct, frozen=True):
-    """It came to nothing. The device's key, if one was heard, is forgotten."""
+    """The pairing failed. A received key of the device is dropped."""
 
     why: PairingFailure
     error: ProtocolError | None = None
 
 
 class PairingAlert(Struct, frozen=True):
-    """The device, or anyone else on the cable, gives a hint in clear. Nothing follows from it."""
+    """A hint in clear, which is not authenticated and has no effect."""
 
     alert: Alert
 
 
 class PairingNoise(Struct, frozen=True):
-    """Bytes that were no frame."""
+    """Bytes that are no valid frame."""
 
     damage: FrameDamage
 
 
 class PairingFrameIgnored(Struct, frozen=True):
-    """A whole frame that is not the one that was waited for, or not authentic."""
+    """A frame that was not expected, or is not authentic."""
 
     error: ProtocolError
 
@@ -118,7 +118,7 @@ _Step: TypeAlias = Callable[[Frame, int], list[PairingEvent]]
 
 
 class Introduction:
-    """HELLO, until a device answers: Introduced, or PairingFailed."""
+    """Sends HELLO until a device answers. The result is DeviceIntroduced or PairingFailed."""
 
     def __init__(
         self,
@@ -142,9 +142,9 @@ class Introduction:
         self._out = b""
         self._asked: Frame | None = None
         self._due: int | None = None
-        self._waits: dict[FrameKind, _Step] = {}
-        """What is waited for now, and what is done with it."""
-        self._silence: Callable[[int], list[PairingEvent]] = self._ask_again
+        self._expected: dict[FrameKind, _Step] = {}
+        """Handlers of the expected frames."""
+        self._on_timeout: Callable[[int], list[PairingEvent]] = self._retry
         self._over = False
 
     @property
@@ -152,41 +152,41 @@ class Introduction:
         return self._over
 
     def open(self, now: int) -> list[PairingEvent]:
-        """The port is open: begin."""
-        self._out = b"\0"  # ends what was left on the line
+        """The port is open: send HELLO."""
+        self._out = b"\0"  # ends an incomplete frame on the line
         self._deframer.reset()
         self._ask(now)
         return []
 
     def receive(self, data: bytes, now: int) -> list[PairingEvent]:
-        """What these bytes lead to."""
+        """Handle bytes of the device. Returns the events."""
         events: list[PairingEvent] = []
-        for heard in self._deframer.feed(data):
+        for frame in self._deframer.feed(data):
             if self._over:
                 break
-            if isinstance(heard, FrameDamage):
-                events.append(PairingNoise(heard))
+            if isinstance(frame, FrameDamage):
+                events.append(PairingNoise(frame))
             else:
-                events += self._frame(heard, now)
+                events += self._frame(frame, now)
         return events
 
     def wake(self, now: int) -> list[PairingEvent]:
         """Do what is due."""
         if self._over or self._due is None or now < self._due:
             return []
-        return self._silence(now)
+        return self._on_timeout(now)
 
     def due(self) -> int | None:
-        """When wake() is wanted next; None when it is over."""
+        """When wake() must be called next; None at the end."""
         return None if self._over else self._due
 
     def take(self) -> bytes:
-        """Bytes for the port, all that wait."""
+        """Returns the buffered bytes for the port, and empties the buffer."""
         out, self._out = self._out, b""
         return out
 
     def lost(self) -> list[PairingEvent]:
-        """The port has gone."""
+        """The port disconnected."""
         return [] if self._over else self._fail(PairingFailure.LOST)
 
     def close(self) -> list[PairingEvent]:
@@ -195,8 +195,8 @@ class Introduction:
 
     # --- steps --------------------------------------------------------------------------------
 
-    def _greeted(self, question: Frame, answer: Frame, rsp: HelloRsp, now: int) -> None:
-        """A device that may be spoken with has answered."""
+    def _answered(self, question: Frame, answer: Frame, rsp: HelloRsp, now: int) -> None:
+        """A device that this host can work with has answered."""
         self._end()
 
     def _ask(self, now: int) -> None:
@@ -206,9 +206,9 @@ class Introduction:
         self._out += self._asked.encode()
         self._tries -= 1
         self._due = now + HELLO_WAIT_MS * _MS
-        self._waits = {FrameKind.HELLO_RSP: self._take_answer}
+        self._expected = {FrameKind.HELLO_RSP: self._take_answer}
 
-    def _ask_again(self, now: int) -> list[PairingEvent]:
+    def _retry(self, now: int) -> list[PairingEvent]:
         if self._tries <= 0:
             return self._fail(PairingFailure.NO_ANSWER)
         self._ask(now)
@@ -224,17 +224,17 @@ class Introduction:
             self._check(answer)
         except ProtocolError as error:
             return self._fail(PairingFailure.TURNED_AWAY, error)
-        self._waits = {}
-        self._greeted(question, frame, answer, now)
+        self._expected = {}
+        self._answered(question, frame, answer, now)
         return [DeviceIntroduced(answer)]
 
     def _check(self, answer: HelloRsp) -> None:
-        """WrongDevice if it is not the one that is meant."""
+        """Raises WrongDevice unless it is the expected device."""
 
     def _frame(self, frame: Frame, now: int) -> list[PairingEvent]:
         if frame.kind is FrameKind.ALERT:
             return _hint(frame)
-        step = self._waits.get(frame.kind)
+        step = self._expected.get(frame.kind)
         if step is None:
             return [PairingFrameIgnored(WrongAnswer(f"{frame.kind.name} was not waited for"))]
         return step(frame, now)
@@ -245,14 +245,14 @@ class Introduction:
 
     def _end(self) -> None:
         self._over = True
-        self._waits = {}
+        self._expected = {}
 
 
 class HostPairing(Introduction):
-    """HELLO, and then XXpsk3 with the device that answers: PairingDone, or PairingFailed.
+    """HELLO, then XXpsk3 with the device that answers. The result is PairingDone or PairingFailed.
 
-    `serial` and `fingerprint` name the device that people have looked at; another one is turned
-    away before it hears anything.
+    `serial` and `fingerprint` are those that people have confirmed; another device is rejected
+    before PAIR1 is sent.
     """
 
     def __init__(
@@ -288,7 +288,7 @@ class HostPairing(Introduction):
                 f"not {fingerprint_text(self._fingerprint or b'')}"
             )
 
-    def _greeted(self, question: Frame, answer: Frame, rsp: HelloRsp, now: int) -> None:
+    def _answered(self, question: Frame, answer: Frame, rsp: HelloRsp, now: int) -> None:
         assert self._own is not None
         self._answer = rsp
         self._session = question.session
@@ -321,7 +321,7 @@ class HostPairing(Introduction):
         try:
             opened = self._opener.open(frame)
         except ProtocolError as error:
-            # Of another session, or forged: the true one may still come.
+            # Of another session or forged: the authentic one may still arrive.
             return [PairingFrameIgnored(error)]
         try:
             return [self._done(frame, opened)]
@@ -330,14 +330,14 @@ class HostPairing(Introduction):
 
     def _done(self, frame: Frame, opened: bytes) -> PairingDone:
         assert self._answer is not None
-        said = plaintext.decode(opened, sender="device")
-        if not isinstance(said, PairDone):
-            raise UnknownMessage("under the keys of a pairing stands PAIR_DONE and nothing else")
+        message = plaintext.decode(opened, sender="device")
+        if not isinstance(message, PairDone):
+            raise UnknownMessage("only PAIR_DONE is allowed under the keys of a pairing")
         if frame.counter != 0:
             raise WrongAnswer(f"PAIR_DONE came under counter {frame.counter}, not 0")
-        if said.fingerprint != self._own_fingerprint:
+        if message.fingerprint != self._own_fingerprint:
             raise WrongDevice("PAIR_DONE names the key of another host")
-        done = PairingDone(self._device_key, self._answer, said)
+        done = PairingDone(self._device_key, self._answer, message)
         self._end()
         return done
 
@@ -345,12 +345,12 @@ class HostPairing(Introduction):
         self._out += Frame(kind, self._session, 0, payload, self._version).encode()
 
     def _wait(self, kind: FrameKind, step: _Step, why: PairingFailure, now: int) -> None:
-        self._waits = {kind: step}
+        self._expected = {kind: step}
         self._due = now + PAIR_WAIT_MS * _MS
-        self._silence = lambda _: self._fail(why)
+        self._on_timeout = lambda _: self._fail(why)
 
     def _end(self) -> None:
-        """Let go of everything that is secret, and of a key that was not proven."""
+        """Wipe all secrets, and a key that was not authenticated."""
         super()._end()
         if self._shake is not None:
             self._shake.wipe()

@@ -1,4 +1,4 @@
-"""One session from the host's side: its keys, its heartbeat, its life, and the clock question."""
+"""One session on the host: keys, heartbeat, timeouts and clock requests; and the link's output."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from firmware_protocol.host.commands import PendingCommand
-from firmware_protocol.host.events import ClockMeasured, RecordMissing, SessionEnding
+from firmware_protocol.host.events import ClockMeasured, LinkEvent, RecordMissing, SessionEnding
 from firmware_protocol.messages.control import TimeAnswer
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.errors import OutOfRange, SessionSpent
@@ -28,21 +28,38 @@ _BEAT: Final = HEARTBEAT_MS * 1000
 _DEAD: Final = DEAD_MS * 1000
 _TIME_EVERY: Final = TIME_EVERY_MS * 1000
 BEHIND_ASK: Final = 2 * RESEND_MOST_MS * 1000
-"""A record that has not come for so long is asked for, and again after each RESEND_MOST: a device
-that sends again by itself has done so twice."""
+"""A record that is missing for so long is requested, and again after each RESEND_MOST. The device
+has retried twice by then."""
 BEHIND_END: Final = 5 * RESEND_MOST_MS * 1000
-"""So long after it was missed first, the session is given up."""
-_ASK_AGAIN: Final = RESEND_MOST_MS * 1000
+"""Timeout of a missing record, after which the session ends."""
+_REQUEST_AGAIN: Final = RESEND_MOST_MS * 1000
 _TIME_AGAIN: Final = _DEAD
-"""An unanswered TIME_ASK is asked again after this."""
+"""An unanswered TIME_ASK is sent again after this."""
 MAX_LOST: Final = 1_000_000
-"""Frames that can be lost between two that come: more than any line carries within DEAD."""
-_AROUND: Final = HEADER_SIZE + TAG_SIZE + CRC_SIZE
+"""Limit of lost frames between two received ones: more than any line carries within DEAD."""
+MAX_OUT: Final = 16_384
+"""Limit of buffered bytes for the port. What is beyond is lost, as on a bad line, and retried."""
+_OVERHEAD: Final = HEADER_SIZE + TAG_SIZE + CRC_SIZE
 """Bytes of a decoded DATA frame around its plaintext."""
 
 
+class LinkOutput:
+    """Bytes for the port and events for the owner, until the link returns them."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.events: list[LinkEvent] = []
+
+    def write(self, data: bytes) -> None:
+        if len(self.data) + len(data) <= MAX_OUT:
+            self.data += data
+
+    def report(self, event: LinkEvent) -> None:
+        self.events.append(event)
+
+
 class HostSession:
-    """From the INFO that opens it to the wiping of its keys."""
+    """Keys and state of one session."""
 
     def __init__(
         self, keys: SessionKeys, session: int, version: int, answer: HelloRsp, now: int
@@ -53,46 +70,46 @@ class HostSession:
         self.opener = Opener(keys.receive, session, version)
         self.device_class: DeviceClass = answer.device_class
         self.opening: PendingCommand | None = None
-        """INFO or RESUME, as long as they are not answered."""
-        self.began = now
+        """The INFO or RESUME that is not answered yet."""
+        self.started_at = now
         self.beat_at = now + _BEAT
         self.spent = False
-        """Its counters are used up: it cannot say anything more."""
+        """Its counters are used up: it cannot send any more."""
         self._before = -1
         self._largest = int(answer.largest)
-        self._heard = now
+        self._received_at = now
         self._asked: int | None = None
         self.ask_at: int | None = None
         """When TIME_ASK is due; None before RESUME was answered."""
-        self.stuck: RecordMissing | None = None
-        """The record that does not come: the session is to end."""
+        self.missing: RecordMissing | None = None
+        """The record whose timeout ends the session."""
         self.other_ring = False
-        """Its ring is not the one that was resumed: the session is to end."""
-        self._missed = (0, 0)  # the record that was missed last, and since when
-        self._ask_missed_at = 0
+        """Its ring is not the one that was resumed, which ends the session."""
+        self._missed = (0, 0)  # the last missing record, and since when
+        self._request_at = 0
 
     @property
-    def over(self) -> SessionEnding | None:
-        """Why it is to end now; None: it goes on."""
+    def ending(self) -> SessionEnding | None:
+        """Why it must end now; None: it continues."""
         if self.other_ring:
             return SessionEnding.OTHER_RING
-        if self.stuck is not None:
+        if self.missing is not None:
             return SessionEnding.BEHIND
         return SessionEnding.SPENT if self.spent else None
 
     @property
     def dead_at(self) -> int:
-        return self._heard + _DEAD
+        return self._received_at + _DEAD
 
     def open(self, frame: Frame) -> bytes:
-        """The plaintext of this frame, or the ProtocolError that Opener has for it."""
+        """Returns the plaintext of this frame. Raises the ProtocolError of Opener."""
         self._before = self.opener.last
         return self.opener.open(frame)
 
     @property
     def leap(self) -> OutOfRange | None:
-        """What is odd about the counter of the frame that was opened last. It counts all the same:
-        what was lost is nobody's fault, but nobody sends so much between two signs of life."""
+        """The error if the last counter is implausibly high. The frame is accepted: losses are
+        normal, but no device sends so many frames between two heartbeats."""
         last = self.opener.last
         if last - self._before <= MAX_LOST:
             return None
@@ -103,33 +120,33 @@ class HostSession:
         """The higher of both counters."""
         return max(self.sealer.counter, self.opener.last + 1)
 
-    def takes(self, plaintext: bytes) -> bool:
-        """Whether the device takes frames as long as this one's."""
-        return len(plaintext) + _AROUND <= self._largest
+    def fits(self, plaintext: bytes) -> bool:
+        """Whether the device accepts a frame of this size."""
+        return len(plaintext) + _OVERHEAD <= self._largest
 
     def seal(self, plaintext: bytes) -> bytes:
-        """The frame for the wire; nothing when the session is spent."""
+        """Encode the frame; b"" if the counters are used up."""
         try:
             return self.sealer.seal(plaintext).encode()
         except SessionSpent:
             self.spent = True
             return b""
 
-    def heard(self, now: int) -> None:
-        """Valid DATA came."""
-        self._heard = now
+    def received(self, now: int) -> None:
+        """Reset the timeout, because valid DATA arrived."""
+        self._received_at = now
 
-    def beaten(self, now: int) -> None:
-        """A heartbeat was sent. Those that were missed are not made up for."""
+    def schedule_beat(self, now: int) -> None:
+        """Schedule the next heartbeat. Missed ones are skipped."""
         self.beat_at += _BEAT * ((now - self.beat_at) // _BEAT + 1)
 
-    def asked(self, now: int) -> None:
+    def time_asked(self, now: int) -> None:
         self._asked = now
         self.ask_at = now + _TIME_AGAIN
 
     def read_clock(self, answer: TimeAnswer, now: int) -> ClockMeasured | None:
-        """What the answer says; None if it is to no question that is open. OutOfRange if the
-        device's clock went back in between."""
+        """Returns the clock offset; None if the answer belongs to no open request. Raises
+        OutOfRange if the device's clock went back."""
         t1, t2, t3 = answer.t1, answer.t2, answer.t3
         if t1 != self._asked:
             return None
@@ -137,28 +154,28 @@ class HostSession:
         self.ask_at = t1 + _TIME_EVERY
         if t3 < t2:
             raise OutOfRange("TIME_ANSWER: t3 is before t2")
-        # Below zero where a coarse clock claims more time at the device than the whole exchange
-        # took: then it is as far off as that.
-        on_the_way = abs((now - t1) - (t3 - t2))
-        return ClockMeasured(((t2 - t1) + (t3 - now)) // 2, (on_the_way + 1) // 2)
+        # Negative if a coarse clock reports more time at the device than the whole exchange took:
+        # the error is that large then.
+        round_trip = abs((now - t1) - (t3 - t2))
+        return ClockMeasured(((t2 - t1) + (t3 - now)) // 2, (round_trip + 1) // 2)
 
-    def misses(self, seq: int, head: int, now: int) -> bool:
-        """A heartbeat tells of this record, which may come and has not. Whether to ask for it."""
+    def report_missing(self, seq: int, head: int, now: int) -> bool:
+        """A heartbeat shows this record, which was not received. Returns whether to request it."""
         if self._missed[0] != seq:
             self._missed = seq, now
-            self._ask_missed_at = now + BEHIND_ASK
+            self._request_at = now + BEHIND_ASK
         if now >= self._missed[1] + BEHIND_END:
-            self.stuck = RecordMissing(seq, head)
+            self.missing = RecordMissing(seq, head)
             return False
-        if now < self._ask_missed_at:
+        if now < self._request_at:
             return False
-        self._ask_missed_at = now + _ASK_AGAIN
+        self._request_at = now + _REQUEST_AGAIN
         return True
 
-    def misses_nothing(self) -> None:
-        """All that may come has come, as far as anybody knows by now."""
+    def clear_missing(self) -> None:
+        """No record that the device may send is known to be missing."""
         self._missed = (0, 0)
-        self.stuck = None
+        self.missing = None
 
     def wipe(self) -> None:
         self.sealer.wipe()
@@ -166,12 +183,12 @@ class HostSession:
 
 
 class HostSessions:
-    """Those that are alive: the running one, and the one that will take its place."""
+    """The running session, and the pending one that will replace it."""
 
     def __init__(self) -> None:
         self.running: HostSession | None = None
         self.pending: HostSession | None = None
-        """Its keys are agreed on, and wait for their first valid DATA."""
+        """Its first valid DATA has not arrived yet."""
 
     def __iter__(self) -> Iterator[HostSession]:
         if self.running is not None:

@@ -98,7 +98,7 @@ def assert_said_once(problem: FolderProblem) -> None:
 
 
 def test_no_device_is_named_too(tmp_path: Path) -> None:
-    with pytest.raises(FolderProblem, match="is not there") as problem:
+    with pytest.raises(FolderProblem, match="is missing or empty") as problem:
         identity.load(tmp_path)
     assert_said_once(problem.value)
 

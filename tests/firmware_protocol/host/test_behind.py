@@ -135,7 +135,7 @@ def test_a_pause_gives_all_their_time_again() -> None:
         wired.pass_ms(END_MS - 2 * BEAT_MS)
         wired.link.pause(wired.now)
         wired.pass_ms(2 * BEAT_MS)
-        wired.link.go_on(wired.now)
+        wired.link.unpause(wired.now)
     assert endings(wired) == []
 
 
@@ -145,7 +145,7 @@ def test_what_the_host_lets_go_of_and_does_not_get_again_is_missed() -> None:
     wired.send(1, 2)
     wired.pass_ms(2 * END_MS)
     assert endings(wired) == []
-    wired.link.again(wired.now)
+    wired.link.discard(wired.now)
     wired.forget()
     wired.pass_ms(END_MS + 2 * BEAT_MS)
     assert len(asked(wired)) > 2
@@ -188,7 +188,7 @@ def test_a_ring_that_changes_under_a_session_is_held_though_nothing_of_it_comes(
 ) -> None:
     wired = Wired.running(3)
     wired.send(1, 2, 3)
-    wired.kept(2)
+    wired.stored(2)
     wired.pass_ms(4 * BEAT_MS)
     wired.forget()
     change(wired.device)
@@ -201,7 +201,7 @@ def test_a_ring_that_changes_under_a_session_is_held_though_nothing_of_it_comes(
     wired.pass_ms(3 * END_MS)
     assert endings(wired) == [SessionEnding.OTHER_RING]
     assert wired.link.running
-    wired.link.again(wired.now)
+    wired.link.discard(wired.now)
     wired.link.adopt(wired.now)
     wired.settle()
     wired.pass_ms(3 * BEAT_MS)
@@ -226,7 +226,7 @@ def test_a_device_whose_heartbeats_and_answers_differ_is_held_once() -> None:
     """RESUME is answered as if nothing were: it would be ready and away again, over and over."""
     wired = Wired.running(3)
     wired.send(1, 2, 3)
-    wired.kept(3)
+    wired.stored(3)
     chain = wired.device.records[-1].chain
     wired.device.replies[Resume] = lambda _: ResumeReply(EPOCH, 1, 3, chain, Verdict.OK)
     wired.device.epoch = EPOCH + 1
@@ -289,7 +289,7 @@ def test_new_keys_and_records_on_their_way_end_nothing() -> None:
         wired.send(seq)
         wired.device.beat()
         if seq % 4 == 0:
-            wired.kept(seq)
+            wired.stored(seq)
         wired.pass_ms(BEAT_MS)
     assert len([one for one in wired.of(LinkSessionStarted) if one.rekeyed]) > 2
     assert [one.seq for one in wired.arrived] == list(range(1, 60))
@@ -299,7 +299,7 @@ def test_new_keys_and_records_on_their_way_end_nothing() -> None:
 def test_a_device_that_starts_anew_goes_on_with_its_ring() -> None:
     wired = Wired.running(3)
     wired.send(1, 2, 3)
-    wired.kept(3)
+    wired.stored(3)
     wired.device.mute = {FrameKind.HELLO}
     wired.pass_ms(5 * BEAT_MS, beats=False)
     wired.device.mute = set()

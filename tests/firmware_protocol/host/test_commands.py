@@ -296,13 +296,14 @@ def test_resume_waits_for_a_command_that_waits_for_its_reply() -> None:
 
 def test_a_refused_info_is_told_and_asked_anew() -> None:
     device = Scripted()
+    info = device.replies[Info]
     device.replies[Info] = lambda _: Refused(Info.ID, Refusal.BUSY, 0)
     wired = Wired(device, cursor=RecordCursor(EPOCH, 0, NO_CHAIN))
     wired.open()
     wired.pass_ms(1100)
     assert [type(one.command) for one in wired.of(ReplyReceived)] == [Info] * 3
     assert not wired.of(CommandUnanswered)
-    device.replies[Info] = device._info
+    device.replies[Info] = info
     wired.pass_ms(500)
     assert wired.link.resumed
 
@@ -339,9 +340,9 @@ def test_a_frame_longer_than_the_device_takes_is_not_sent() -> None:
 
 def test_misuse_is_refused() -> None:
     wired = Wired.running()
-    with pytest.raises(ValueError, match="RESUME is the link's own"):
+    with pytest.raises(ValueError, match="RESUME is sent by the link itself"):
         wired.call(Resume(0, 0, NO_CHAIN, ResumeMode.CHECK))
-    with pytest.raises(ValueError, match="START is no command of a shoe"):
+    with pytest.raises(ValueError, match="START is not a command of a shoe"):
         wired.call(Start(6, 0))
     with pytest.raises(errors.OutOfRange):
         wired.call(Reread(0, 1))

@@ -76,7 +76,7 @@ def test_a_port_that_goes_ends_the_session_and_wipes_its_keys() -> None:
 @pytest.mark.parametrize("end", ["lost", "close", "open", "silent", "taken over"])
 def test_keys_are_wiped_at_every_end(end: str) -> None:
     wired = Wired.running(rekey_frames=12 if end == "taken over" else MAX_FRAMES)
-    session = wired.link._sessions.running
+    session = wired.link.sessions.running
     assert session is not None
     if end == "silent":
         wired.pass_ms(1000, beats=False)
@@ -84,16 +84,18 @@ def test_keys_are_wiped_at_every_end(end: str) -> None:
         wired.pass_ms(3000)
     else:
         getattr(wired.link, end)(wired.now)
-    for wiped in (lambda: session.sealer.seal(bytes(56)), session.opener._cipher._live):
-        with pytest.raises(errors.KeysWiped):
-            wiped()
+    frame = Frame(FrameKind.DATA, session.id, session.opener.last + 1, bytes(72), session.version)
+    with pytest.raises(errors.KeysWiped):
+        session.sealer.seal(bytes(56))
+    with pytest.raises(errors.KeysWiped):
+        session.opener.open(frame)
 
 
 def test_the_keys_of_a_session_that_never_spoke_are_wiped() -> None:
     wired = Wired()
     wired.device.mute = {Info}
     wired.open()
-    pending = wired.link._sessions.pending
+    pending = wired.link.sessions.pending
     assert pending is not None
     wired.pass_ms(1000, beats=False)
     assert wired.of(HandshakeFailed)
@@ -133,11 +135,11 @@ def test_after_close_nothing_goes_on() -> None:
 
 def test_a_session_whose_counters_are_used_up_is_spent() -> None:
     wired = Wired.running()
-    running = wired.link._sessions.running
+    running = wired.link.sessions.running
     assert running is not None
     running.sealer.counter = MAX_FRAMES - 1
     wired.link.pause(wired.now)
-    wired.link.go_on(wired.now)
+    wired.link.unpause(wired.now)
     assert (wired.link.due() or 0) <= wired.now
     wired.take(wired.link.wake(wired.now))
     assert wired.of(LinkSessionEnded) == [LinkSessionEnded(SessionEnding.SPENT)]

@@ -9,7 +9,7 @@ from firmware_protocol.host import (
     FramesDamaged,
     ProtocolViolated,
 )
-from firmware_protocol.host.link import MAX_OUT
+from firmware_protocol.host.session import MAX_OUT
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.control import PairDone
 from firmware_protocol.messages.enums import AlertCode, FrameKind
@@ -116,7 +116,7 @@ def test_a_port_that_takes_nothing_costs_no_more_than_its_bound() -> None:
     for _ in range(2000):
         wired.link.pause(wired.now)
     assert MAX_OUT - 86 < len(wired.link.take()) <= MAX_OUT
-    wired.link.go_on(wired.now)
+    wired.link.unpause(wired.now)
     wired.settle()  # what was lost was lost: the device takes the higher counter
     wired.pass_ms(3000)
     assert wired.link.running

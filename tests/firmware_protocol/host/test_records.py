@@ -48,7 +48,7 @@ def test_what_fits_arrives_once_and_is_acknowledged_when_it_is_kept() -> None:
     assert not wired.device.heard(EvtAck)
     wired.pass_ms(250)
     assert wired.device.heard(HostBeat) == [HostBeat(EPOCH, 0, 8)]
-    wired.kept(2)
+    wired.stored(2)
     assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 2, 8)]
     assert wired.link.cursor == RecordCursor(EPOCH, 2, wired.device.records[1].chain)
     wired.pass_ms(250)
@@ -58,7 +58,7 @@ def test_what_fits_arrives_once_and_is_acknowledged_when_it_is_kept() -> None:
 def test_what_does_not_fit_is_a_fork_and_nothing_more_is_taken() -> None:
     wired = Wired.running(3)
     wired.send(1)
-    wired.kept(1)
+    wired.stored(1)
     wired.forget()
     wrong = replace(wired.device.records[1], chain=b"another!")
     (held,) = wired.say(wrong)
@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_a_fork_and_nothing_more_is_taken() -> None:
 def test_what_is_kept_is_dropped_and_acknowledged_again() -> None:
     wired = Wired.running(3)
     wired.send(1, 2)
-    wired.kept(2)
+    wired.stored(2)
     wired.forget()
     assert wired.send(1, 2) == []
     assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 2, 8)]  # one for both
@@ -83,7 +83,7 @@ def test_what_is_kept_is_dropped_and_acknowledged_again() -> None:
 def test_another_record_under_a_kept_seq_is_a_fork() -> None:
     wired = Wired.running(3)
     wired.send(1, 2)
-    wired.kept(2)
+    wired.stored(2)
     wired.forget()
     (held,) = wired.say(replace(wired.device.records[0], chain=b"another!"))
     assert isinstance(held, RingHeld)
@@ -144,7 +144,7 @@ def test_no_more_than_a_window_waits() -> None:
     wired.send(*range(1, 21))
     assert numbers(wired) == list(range(1, WINDOW + 1))
     assert not wired.device.heard(EvtNak)
-    wired.kept(3)
+    wired.stored(3)
     wired.send(*range(9, 21))
     assert numbers(wired) == list(range(1, WINDOW + 4))
 
@@ -159,7 +159,7 @@ def test_what_waits_is_not_delivered_again_in_the_next_session() -> None:
     wired.send(1, 2, 3)
     assert numbers(wired) == [1, 2, 3]
     wired.device.said.clear()
-    wired.kept(3)
+    wired.stored(3)
     assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 3, 8)]
 
 
@@ -167,7 +167,7 @@ def test_what_was_kept_while_no_session_ran_is_told_by_resume() -> None:
     wired = Wired.running(4)
     wired.send(1, 2)
     wired.link.lost(wired.now)
-    wired.link.kept(2, wired.now)
+    wired.link.stored(2, wired.now)
     assert wired.link.take() == b""
     wired.forget()
     wired.open()
@@ -178,22 +178,22 @@ def test_what_was_kept_while_no_session_ran_is_told_by_resume() -> None:
 def test_kept_takes_only_what_has_come() -> None:
     wired = Wired.running(4)
     wired.send(1, 2)
-    wired.kept(1)
+    wired.stored(1)
     wired.forget()
-    wired.kept(1)
-    wired.kept(0)
+    wired.stored(1)
+    wired.stored(0)
     assert not wired.device.heard(EvtAck)
     for seq in (3, -1):
-        with pytest.raises(ValueError, match="have come up to 2"):
-            wired.link.kept(seq, wired.now)
+        with pytest.raises(ValueError, match="were received up to 2"):
+            wired.link.stored(seq, wired.now)
 
 
 def test_what_could_not_be_kept_comes_once_more() -> None:
     wired = Wired.running(4)
     wired.send(1, 2, 3)
-    wired.kept(1)
+    wired.stored(1)
     wired.forget()
-    wired.link.again(wired.now)
+    wired.link.discard(wired.now)
     wired.settle()
     assert wired.device.heard(EvtNak) == [EvtNak(EPOCH, 2, NakWhy.AGAIN)]
     wired.send(2, 3)
@@ -209,7 +209,7 @@ def test_pause_and_go_on_set_the_window() -> None:
     wired.link.pause(wired.now)
     wired.settle()
     wired.pass_ms(250)
-    wired.link.go_on(wired.now)
+    wired.link.unpause(wired.now)
     wired.settle()
     assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 0, 0), EvtAck(EPOCH, 0, 8)]
     assert wired.device.heard(HostBeat) == [HostBeat(EPOCH, 0, 0)]
@@ -232,16 +232,16 @@ def test_only_so_many_chains_are_remembered() -> None:
     ring = records(RECENT + 40)
     chains = {record.seq: record.chain for record in ring}
     kept = ReceivedRecords(RecordCursor(EPOCH, 100, chains[100]), chains)
-    assert len(kept._recent) == RECENT
-    assert kept.place(ring[99]) is RecordStatus.KEPT
-    assert kept.place(replace(ring[99], chain=b"another!")) is RecordStatus.FORK
+    assert len(kept.recent) == RECENT
+    assert kept.accept(ring[99]) is RecordStatus.STORED
+    assert kept.accept(replace(ring[99], chain=b"another!")) is RecordStatus.FORK
     assert (
-        kept.place(replace(ring[10], chain=b"another!")) is RecordStatus.KEPT
+        kept.accept(replace(ring[10], chain=b"another!")) is RecordStatus.STORED
     )  # too long ago to know
     for record in ring[100:]:
-        assert kept.place(record) is RecordStatus.NEXT
-        kept.kept(record.seq)
-    assert len(kept._recent) == RECENT
+        assert kept.accept(record) is RecordStatus.NEXT
+        kept.stored(record.seq)
+    assert len(kept.recent) == RECENT
 
 
 def test_no_card_is_shown() -> None:

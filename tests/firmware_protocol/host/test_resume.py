@@ -87,7 +87,7 @@ def test_the_host_sees_for_itself_what_a_device_keeps_quiet(
 def test_a_ring_that_ends_before_what_has_come_is_a_fork() -> None:
     wired = Wired.running(5)
     wired.send(1, 2, 3)
-    wired.kept(1)
+    wired.stored(1)
     del wired.device.records[2:]  # rolled back, but not beyond the cursor
     wired.pass_ms(1100, beats=False)
     (held,) = wired.of(RingHeld)
@@ -97,7 +97,7 @@ def test_a_ring_that_ends_before_what_has_come_is_a_fork() -> None:
 def test_a_ring_that_ends_in_another_record_than_was_kept_is_a_fork() -> None:
     wired = Wired.running(5)
     wired.send(1, 2, 3)
-    wired.kept(1)
+    wired.stored(1)
     wired.device.records = records(3)
     wired.device.records[2] = replace(wired.device.records[2], chain=b"another!")
     wired.pass_ms(1100, beats=False)
@@ -151,7 +151,7 @@ def test_after_a_gap_what_is_left_is_adopted_from_the_oldest() -> None:
     assert wired.link.cursor == RecordCursor(EPOCH, 4, NO_CHAIN)
     wired.send(5, 6)
     assert numbers(wired) == [5, 6]
-    wired.kept(5)
+    wired.stored(5)
     assert wired.link.cursor == RecordCursor(EPOCH, 5, device.records[4].chain)
     (held,) = wired.say(replace(device.records[6], chain=b"another!"))
     assert isinstance(held, RingHeld)
@@ -169,7 +169,7 @@ def test_what_is_adopted_and_not_kept_is_adopted_again_in_the_next_session() -> 
     assert device.heard(Resume) == [Resume(EPOCH, 5, NO_CHAIN, ResumeMode.ADOPT)]
     assert wired.link.resumed
     wired.send(5, 6)
-    wired.kept(6)
+    wired.stored(6)
     wired.forget()
     wired.pass_ms(1100, beats=False)
     assert device.heard(Resume)[0].mode is ResumeMode.CHECK
@@ -272,9 +272,9 @@ def test_what_has_arrived_is_kept_or_given_up_before_anything_is_adopted() -> No
     wired = Wired.running(3)
     wired.send(1)
     wired.say(replace(wired.device.records[1], chain=b"another!"))
-    with pytest.raises(ValueError, match="1 records have arrived"):
+    with pytest.raises(ValueError, match="1 received records are not stored"):
         wired.link.adopt(wired.now)
-    wired.link.again(wired.now)
+    wired.link.discard(wired.now)
     wired.link.adopt(wired.now)
     wired.settle()
     assert wired.link.resumed
@@ -298,7 +298,7 @@ def test_a_device_that_claims_the_last_seq_of_all_is_borne() -> None:
         assert wired.link.resumed
         wired.say(record)
         assert numbers(wired) == [last]
-        wired.kept(last)
+        wired.stored(last)
         wired.pass_ms(3000, beats=False)
         assert wired.link.running
 

@@ -14,7 +14,7 @@ from firmware_protocol.host import (
 )
 from firmware_protocol.host.commands import MAX_COMMANDS
 from firmware_protocol.host.cursor import RECENT
-from firmware_protocol.host.link import MAX_OUT
+from firmware_protocol.host.session import MAX_OUT
 from firmware_protocol.messages.limits import MAX_ENCODED, WINDOW
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
 
@@ -119,15 +119,15 @@ _BOUNDS: Final = {
 
 
 def bounded(link: HostLink) -> None:
-    """White box: nothing in a link grows beyond its bound."""
+    """Check that no buffer of a link exceeds its limit."""
     sizes = (
-        link._records.waiting,
-        len(link._records._recent),
-        len(link._calls),
-        len(link._out),
-        link._deframer.held,
-        len(link._former),
-        len(link._told),
+        link.records.waiting,
+        len(link.records.recent),
+        len(link.commands),
+        len(link.output.data),
+        link.deframer.held,
+        len(link.former),
+        len(link.output.events),
     )
     for size, (what, most) in zip(sizes, _BOUNDS.items(), strict=True):
         if size > most:

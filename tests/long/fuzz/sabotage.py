@@ -29,8 +29,8 @@ class AcknowledgesAtOnce(HostLink):
     def receive(self, data: bytes, now: int) -> list[LinkEvent]:
         events = super().receive(data, now)
         for event in events:
-            if isinstance(event, RecordReceived) and event.record.seq < self._records.next:
-                self.kept(event.record.seq, now)
+            if isinstance(event, RecordReceived) and event.record.seq < self.records.next:
+                self.stored(event.record.seq, now)
         return events
 
 
@@ -38,7 +38,7 @@ class BeginsAnew(HostLink):
     """A new session forgets where the last one was."""
 
     def open(self, now: int) -> list[LinkEvent]:
-        self._records.begin(0, 0, NO_CURSOR.chain)
+        self.records.restart(0, 0, NO_CURSOR.chain)
         return super().open(now)
 
 
@@ -46,19 +46,19 @@ class NeverDies(HostLink):
     """A session without DATA goes on for ever."""
 
     def wake(self, now: int) -> list[LinkEvent]:
-        if self._sessions.running is not None:
-            self._sessions.running.heard(now)
+        if self.sessions.running is not None:
+            self.sessions.running.received(now)
         return super().wake(now)
 
 
 class _NoDedupe(ReceivedRecords):
-    def _again(self, record: EventRecord) -> RecordStatus:
+    def _compare(self, record: EventRecord) -> RecordStatus:
         return RecordStatus.NEXT
 
 
 class _TakesGaps(ReceivedRecords):
-    def place(self, record: EventRecord) -> RecordStatus:
-        place = super().place(record)
+    def accept(self, record: EventRecord) -> RecordStatus:
+        place = super().accept(record)
         return RecordStatus.NEXT if place is RecordStatus.AHEAD else place
 
 
@@ -73,8 +73,8 @@ class _IgnoresChain(ReceivedRecords):
 class _KeepsOne(ReceivedRecords):
     """Of all that were kept, only the first is remembered."""
 
-    def kept(self, seq: int) -> bool:
-        return super().kept(min(seq, self.cursor.seq + 1))
+    def stored(self, seq: int) -> bool:
+        return super().stored(min(seq, self.cursor.seq + 1))
 
 
 class _Trusts(Resumption):
@@ -92,10 +92,10 @@ class _NeverAcknowledges(Exchange):
     def acknowledge(self, now: int) -> None:
         self._ack_wanted = False
 
-    def _pulse(self, session: HostSession, now: int) -> None:
-        taking, self.resuming.taking = self.resuming.taking, False
-        super()._pulse(session, now)
-        self.resuming.taking = taking
+    def _send_beat(self, session: HostSession, now: int) -> None:
+        taking, self.resuming.accepting = self.resuming.accepting, False
+        super()._send_beat(session, now)
+        self.resuming.accepting = taking
 
 
 class _Forgets(ReceivedRecords):
@@ -124,11 +124,11 @@ SABOTAGED: Final[dict[str, LinkKind]] = {
     "acknowledges-at-once": AcknowledgesAtOnce,
     "begins-anew": BeginsAnew,
     "never-dies": NeverDies,
-    "no-dedupe": _with("_records", _NoDedupe),
-    "takes-gaps": _with("_records", _TakesGaps),
-    "ignores-chain": _with("_records", _IgnoresChain),
-    "keeps-one": _with("_records", _KeepsOne),
-    "trusts-the-device": _with("_talk.resuming", _Trusts),
-    "never-acknowledges": _with("_talk", _NeverAcknowledges),
-    "forgets-what-waits": _with("_records", _Forgets),
+    "no-dedupe": _with("records", _NoDedupe),
+    "takes-gaps": _with("records", _TakesGaps),
+    "ignores-chain": _with("records", _IgnoresChain),
+    "keeps-one": _with("records", _KeepsOne),
+    "trusts-the-device": _with("_exchange.resuming", _Trusts),
+    "never-acknowledges": _with("_exchange", _NeverAcknowledges),
+    "forgets-what-waits": _with("records", _Forgets),
 }

@@ -108,8 +108,8 @@ class Wired:
         self.settle()
         return ident
 
-    def kept(self, seq: int) -> None:
-        self.link.kept(seq, self.now)
+    def stored(self, seq: int) -> None:
+        self.link.stored(seq, self.now)
         self.settle()
 
     def of(self, kind: type[_E]) -> list[_E]:

@@ -31,7 +31,7 @@ from firmware_protocol.host import (
     SessionEnding,
 )
 from firmware_protocol.host.commands import MAX_COMMANDS
-from firmware_protocol.host.link import MAX_OUT
+from firmware_protocol.host.session import MAX_OUT
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.errors import NotAuthentic
@@ -157,7 +157,7 @@ class World:
 
     def go_on(self) -> None:
         if self.link is not None:
-            self.link.go_on(self.now)
+            self.link.unpause(self.now)
             self._send()
 
     def tell_kept(self) -> None:
@@ -165,7 +165,7 @@ class World:
         disk = self.disk
         if self.link is not None and disk.untold and disk.kept is not None:
             disk.untold = 0
-            self.link.kept(disk.kept.last, self.now)
+            self.link.stored(disk.kept.last, self.now)
             self._send()
 
     # --- time -------------------------------------------------------------------------------

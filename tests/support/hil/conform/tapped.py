@@ -109,11 +109,11 @@ class Table:
                 self.records.append(event.record)
                 self.came.append(self.now)
                 if self.keeps:
-                    self.link.kept(event.record.seq, self.now)
+                    self.link.stored(event.record.seq, self.now)
 
     def keep_up(self) -> None:
         """The host has been slow: it acknowledges what came meanwhile."""
-        self.link.kept(self.records[-1].seq, self.now)
+        self.link.stored(self.records[-1].seq, self.now)
         self._settle()
 
 

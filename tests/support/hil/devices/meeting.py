@@ -104,7 +104,7 @@ class Meeting:
         for event in events:
             if isinstance(event, RecordReceived):
                 self.records.append(event.record)
-                self.link.kept(event.record.seq, self.now)
+                self.link.stored(event.record.seq, self.now)
             elif isinstance(event, RingHeld) and self.link.cursor == NO_CURSOR:
                 self.link.adopt(self.now)  # the first time that it sees this ring
             elif isinstance(event, RingHeld):
