@@ -27,7 +27,7 @@ sys.exit(main([]))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("module", ["argparse", "controller.audit.errors"])
+@pytest.mark.parametrize("module", ["argparse", "controller.commands"])
 def test_while_the_first_modules_are_loaded(number: signal.Signals, module: str) -> None:
     for command, code in (("serve", 0), ("doctor", -number)):
         done = subprocess.run(

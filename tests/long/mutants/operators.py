@@ -109,7 +109,7 @@ def faults(statement: ast.stmt) -> Iterator[Fault]:
     removable = isinstance(statement, ast.Expr) and isinstance(
         statement.value, ast.Call | ast.Await
     )
-    if called or isinstance(statement, ast.Raise | ast.AugAssign):
+    if removable or isinstance(statement, ast.Raise | ast.AugAssign):
         yield Fault(REMOVE, 0)
 
 

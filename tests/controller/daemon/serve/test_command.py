@@ -29,7 +29,7 @@ BROKEN = (
     """
 import asyncio, sys
 from controller.cli import main
-from controller.daemon import cli, people_news
+from controller.daemon import cli, people_watch
 {patch}
 sys.exit(main())
 """,
@@ -45,7 +45,7 @@ def broken(patch: str) -> tuple[str, ...]:
 HANGS = """
 async def out(self):
     await asyncio.sleep(600)
-people_news.PeopleNews.everybody_out = out
+people_watch.PeopleWatch.everybody_out = out
 """
 
 
@@ -150,7 +150,7 @@ async def run(self):
     while select.select([], [2], [], 0)[1]:
         os.write(2, bytes(4096))
     time.sleep(600)
-people_news.PeopleNews.run = run
+people_watch.PeopleWatch.run = run
 """
     with child(file, command=broken(patch), env={"WATCHDOG_USEC": "600000"}) as daemon:
         daemon.until_told("READY=1")
@@ -259,7 +259,7 @@ def test_told_to_stop_before_it_has_begun(number: signal.Signals, tmp_path: Path
 
 def test_a_fault_of_ours_is_70_and_says_where(tmp_path: Path) -> None:
     file = furnished(tmp_path)
-    patch = "async def run(self): raise KeyError('a defect')\npeople_news.PeopleNews.run = run"
+    patch = "async def run(self): raise KeyError('a defect')\npeople_watch.PeopleWatch.run = run"
     with child(file, command=broken(patch)) as daemon:
         assert daemon.code() == 70
         _, err = daemon.rest()
