@@ -167,7 +167,7 @@ def ask_code() -> bytes:
     """The code, typed by somebody who may slip. It is not shown. GivenUp at the input's end."""
     for _ in range(_SLIPS):
         try:
-            with _put_right():
+            with echo_restored():
                 typed = getpass.getpass("Code of the label (not shown): ")
             return read_label(typed)
         except (BadLabelCode, UnicodeDecodeError) as problem:
@@ -179,8 +179,8 @@ def ask_code() -> bytes:
 
 
 @contextmanager
-def _put_right() -> Iterator[None]:
-    """A terminal that shows nothing shows again when somebody ends us meanwhile."""
+def echo_restored() -> Iterator[None]:
+    """Exits through exceptions on signals, so that getpass restores the terminal's echo."""
 
     def end(number: int, _: object) -> NoReturn:
         raise SystemExit(128 + number)  # as a shell tells it

@@ -25,7 +25,7 @@ from drivers.ports import discovery
 Grade: TypeAlias = Literal["warning", "wrong"]
 Verdict: TypeAlias = Literal["ok", "warning", "wrong", "skipped"]
 _NO_SHELLS: Final = ("nologin", "false")
-UNKNOWN: Final = "not looked at"
+UNKNOWN: Final = "not checked"
 _AS_IT_IS: Final = frozenset(f"{string.ascii_letters}{string.digits}/._- ".encode())
 
 

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from controller.people.approvals import ADOPTED, SECONDS, Act, act_of
-from controller.people.directory import PeopleFile
-from controller.people.history import history_differences
-from controller.people.person import HouseRole, People, Person
-from controller.people.records import RecordView, SignIn, SignOut, entry_for
-from controller.people.restore import restore_sign_ins
-from controller.people.service import DENIAL_TEXTS, ActSigners, DenialReason, Denied, PeopleDesk
-from controller.people.sign_in import AT_CLOSED, NO_SIGN_INS, SignInSession, SignInState, dealer
+from typing import TYPE_CHECKING
+
+from controller.lazy_door import lazy_door
+
+if TYPE_CHECKING:
+    from controller.people.approvals import ADOPTED, SECONDS, Act, act_of
+    from controller.people.directory import PeopleFile
+    from controller.people.history import history_differences
+    from controller.people.person import HouseRole, People, Person
+    from controller.people.records import RecordView, SignIn, SignOut, entry_for
+    from controller.people.restore import restore_sign_ins
+    from controller.people.service import DENIAL_TEXTS, ActSigners, DenialReason, Denied, PeopleDesk
+    from controller.people.sign_in import AT_CLOSED, NO_SIGN_INS, SignInSession, SignInState, dealer
+else:
+    __getattr__ = lazy_door(
+        __name__,
+        {
+            "approvals": "ADOPTED SECONDS Act act_of",
+            "directory": "PeopleFile",
+            "history": "history_differences",
+            "person": "HouseRole People Person",
+            "records": "RecordView SignIn SignOut entry_for",
+            "restore": "restore_sign_ins",
+            "service": "DENIAL_TEXTS ActSigners DenialReason Denied PeopleDesk",
+            "sign_in": "AT_CLOSED NO_SIGN_INS SignInSession SignInState dealer",
+        },
+    )
 
 __all__ = [
     "ADOPTED",

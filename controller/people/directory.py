@@ -24,6 +24,7 @@ from typing import Final, TypeAlias
 from controller.audit.read.access_log import account
 from controller.people.person import (
     BACKUP,
+    PLACE,
     Change,
     ChangeKind,
     People,
@@ -50,8 +51,6 @@ from drivers.keys import (
     write_private,
 )
 
-PLACE: Final = "HOLECARD_PEOPLE"
-"""The variable that names the file."""
 KEY: Final = "people.key"
 HISTORY: Final = ".history.jsonl"
 _LOCK: Final = ".lock"

@@ -21,6 +21,8 @@ ChangeKind: TypeAlias = Literal[
     "added", "disabled", "enabled", "PIN reset", "roles", "verifier renewed"
 ]
 
+PLACE: Final = "HOLECARD_PEOPLE"
+"""The environment variable with the path of the people file."""
 BACKUP: Final = "the file from a backup"
 MAX_FILE_BYTES: Final = 1024 * 1024
 """Bytes of a file that can still be one of ours: some thousand people."""

@@ -23,9 +23,8 @@ from msgspec import Struct
 
 from firmware_protocol.tablelink.fingerprints import FINGERPRINT_SIZE, fingerprint_text
 
-LEAST, MOST = 6, 32
-"""Digits of a PIN."""
-ALLOWED: Final = f"{LEAST} to {MOST} digits 0 to 9"
+MIN_DIGITS, MAX_DIGITS = 6, 32
+ALLOWED: Final = f"{MIN_DIGITS} to {MAX_DIGITS} digits 0 to 9"
 BADGE_ALLOWED: Final = "1 to 32 letters, digits, dots, dashes and underscores"
 KEY_SIZE: Final = 32
 _BADGE: Final = re.compile(r"[A-Za-z0-9._-]{1,32}")
@@ -36,9 +35,9 @@ _ENCODED: Final = re.compile(
 )
 """As every tool for argon2 writes it."""
 _VERSION: Final = 0x13
-_LEAST_KIB: Final = 8
+_MIN_KIB: Final = 8
 """Of each lane."""
-MOST_KIB, MOST_PASSES, MOST_LANES = 1 << 20, 64, 16
+MAX_KIB, MAX_PASSES, MAX_LANES = 1 << 20, 64, 16
 """A file may not ask for more: a damaged one would take all memory, or hours."""
 
 
@@ -72,8 +71,8 @@ def check_pin(pin: str, badge: str) -> None:
     """BadPin for one that is too short, no number, or among the first that anybody tries."""
     if not pin.isascii() or not pin.isdigit():
         raise BadPin("a PIN has digits only", ALLOWED)
-    if not LEAST <= len(pin) <= MOST:
-        raise BadPin(f"a PIN has {LEAST} to {MOST} digits, not {len(pin)}", ALLOWED)
+    if not MIN_DIGITS <= len(pin) <= MAX_DIGITS:
+        raise BadPin(f"a PIN has {MIN_DIGITS} to {MAX_DIGITS} digits, not {len(pin)}", ALLOWED)
     if _counts(pin):
         raise BadPin("that PIN only counts on, or repeats one digit", "one that nobody guesses")
     if any(_repeats(pin, size) for size in (2, 3)):
@@ -121,9 +120,9 @@ class Verifier(Struct, frozen=True):
         if found is None:
             raise ValueError("is no argon2id verifier")
         cost = Cost(int(found[1]), int(found[2]), int(found[3]))
-        if cost.kib > MOST_KIB or cost.passes > MOST_PASSES or cost.lanes > MOST_LANES:
+        if cost.kib > MAX_KIB or cost.passes > MAX_PASSES or cost.lanes > MAX_LANES:
             raise ValueError("asks for more than any verifier may")
-        if cost.kib < _LEAST_KIB * cost.lanes:
+        if cost.kib < _MIN_KIB * cost.lanes:
             raise ValueError("asks for less memory than argon2 works with")
         made = cls(cost, _unpadded(found[4]), _unpadded(found[5]))
         if str(made) != text:

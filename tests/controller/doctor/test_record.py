@@ -132,7 +132,7 @@ def test_a_record_that_is_damaged(made: House) -> None:
 def _not_looked_at(made: House) -> None:
     for name in ("record's key", "round", "time"):
         found = made.look(name)
-        assert (found.verdict, found.note) == ("skipped", "not looked at: first record")
+        assert (found.verdict, found.note) == ("skipped", "not checked: first record")
 
 
 def test_a_segment_that_is_missing(made: House) -> None:

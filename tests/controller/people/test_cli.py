@@ -54,7 +54,7 @@ def test_init_makes_a_file_and_its_key(
     assert f"Keep a backup of {empty.key_file}" in err
     assert key.open().hex() not in out + err
     assert people("list") == 0
-    assert capsys.readouterr().out == "nobody is there yet\n"
+    assert capsys.readouterr().out == "no people yet\n"
     assert people("init") == 2
     assert "people.json: is there already; allowed: another file" in capsys.readouterr().err
 
@@ -118,7 +118,7 @@ def test_somebody_is_added_at_a_terminal(
         "disabled": False,
     }
     assert "only counts on, or repeats one digit" in err
-    assert "those are two different PINs; try again" in err
+    assert "the two PINs differ; try again" in err
     assert PIN not in err
     assert history(file)[0]["by"] == ["Ann Lee", "Bo Chan"]
 
@@ -135,11 +135,11 @@ def test_whoever_has_another_badge_is_one_person_with_both(
 
 
 WRONG: Final = {
-    "badge": (("add", "D 20", *IVY[2:], *TWO), "BADGE: 'D 20' is no badge; allowed: 1 to 32"),
-    "long badge": (("add", "D" * 33, *IVY[2:], *TWO), "is no badge"),
-    "control": ((*IVY[:3], "Ivy\x07", *IVY[4:], *TWO), r"--name: 'Ivy\x07' is no name; allowed: "),
-    "long": ((*IVY[:3], "I" * 65, *IVY[4:], *TWO), "is no name; allowed: 1 to 64"),
-    "blank": ((*IVY[:3], " ", *IVY[4:], *TWO), "--name: ' ' is no name"),
+    "badge": (("add", "D 20", *IVY[2:], *TWO), "BADGE: 'D 20' is not a badge; allowed: 1 to 32"),
+    "long badge": (("add", "D" * 33, *IVY[2:], *TWO), "is not a badge"),
+    "control": ((*IVY[:3], "Ivy\x07", *IVY[4:], *TWO), r"--name: 'Ivy\x07' is not a name; allowed: "),
+    "long": ((*IVY[:3], "I" * 65, *IVY[4:], *TWO), "is not a name; allowed: 1 to 64"),
+    "blank": ((*IVY[:3], " ", *IVY[4:], *TWO), "--name: ' ' is not a name"),
     "role": ((*IVY[:5], "boss", *TWO), "--roles: there is no role 'boss'; allowed: dealer, floor"),
     "roles": ((*IVY[:5], ",", *TWO), "--roles: nobody is without a role"),
     "taken": (("add", "d-17", *IVY[2:], *TWO), "BADGE: D-17 is Ann Lee's; allowed: another"),
@@ -187,9 +187,9 @@ def test_disable_enable_and_roles(file: PeopleFile, capsys: pytest.CaptureFixtur
         (("enable", "D-17"), "BADGE: D-17 is not disabled"),
         (("roles", "F-3", "floor,dealer"), "ROLES: F-3 has these roles already"),
         (("roles", "F-3", "boss"), "ROLES: there is no role 'boss'"),
-        (("disable", "D-99"), "BADGE: nobody has 'D-99'; allowed: one of `holecard people list`"),
-        (("reset", ""), "BADGE: nobody has ''"),
-        (("roles", "D\n9", "floor"), r"BADGE: nobody has 'D\n9'"),
+        (("disable", "D-99"), "BADGE: no person has 'D-99'; allowed: one of `holecard people list`"),
+        (("reset", ""), "BADGE: no person has ''"),
+        (("roles", "D\n9", "floor"), r"BADGE: no person has 'D\n9'"),
     ],
 )
 def test_what_cannot_be_changed_is_said_before_anybody_is_asked(
@@ -204,7 +204,7 @@ def test_what_cannot_be_changed_is_said_before_anybody_is_asked(
 def test_the_last_one_who_can_be_floor_is_told_of(
     file: PeopleFile, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = "nobody is left who can act as floor\n"
+    told = "no enabled badge has the role floor any more\n"
     assert people("disable", "F-2", *TWO) == 0
     assert people("roles", "F-9", "dealer", *TWO) == 0
     assert capsys.readouterr().err == ""

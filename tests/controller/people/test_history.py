@@ -92,7 +92,7 @@ def test_the_list_says_what_is_odd(
     file.history_file.unlink()
     assert people("list") == 0
     assert capsys.readouterr().err == (
-        f"care: {file.history_file} is not there: nobody can say who made these people\n"
+        f"warning: {file.history_file} is not there: nobody can say who made these people\n"
     )
 
 

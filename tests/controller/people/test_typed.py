@@ -59,8 +59,8 @@ def test_the_first_line_is_the_pin(file: PeopleFile, pin: str) -> None:
 @pytest.mark.parametrize(
     ("pin", "words"),
     [
-        (b"", "holds no PIN"),
-        (b"\n", "holds no PIN"),
+        (b"", "contains no PIN"),
+        (b"\n", "contains no PIN"),
         (b"48162\n", "6 to 32 digits, not 5"),
         (b"48 16 23\n", "a PIN has digits only"),
         (b"48162\xff\n", "a PIN has digits only"),
@@ -93,8 +93,8 @@ def test_descriptors_that_cannot_do(
         (str(folder), f"{folder} cannot be read: is a directory"),
         ("987", "987 is not open"),
         (str(10**30), "is not open"),
-        ("-1", "'-1' is no number"),
-        ("three", "'three' is no number"),
+        ("-1", "'-1' is not the number"),
+        ("three", "'three' is not the number"),
     ):
         assert people(*IVY, *TWO, f"--pin-fd={number}") == 2
         assert words in capsys.readouterr().err
@@ -108,7 +108,7 @@ def test_without_a_terminal_nobody_is_asked(
 ) -> None:
     for command in (IVY, ("reset", "D-17")):
         assert people(*command, *TWO) == 2
-        assert "--pin-fd: is missing: nobody is there to type a PIN" in capsys.readouterr().err
+        assert "--pin-fd: is missing, and there is no terminal to ask for a PIN" in capsys.readouterr().err
     for words in ("disable D-17", "enable X-1", "roles D-17 floor"):
         assert people(*words.split()) == 2
         assert "--by: is missing: two people must say so" in capsys.readouterr().err

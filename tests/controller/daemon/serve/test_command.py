@@ -29,7 +29,7 @@ BROKEN = (
     """
 import asyncio, sys
 from controller.cli import main
-from controller.daemon import cli, people_watch
+from controller.daemon import command, people_watch, watchdog
 {patch}
 sys.exit(main())
 """,
@@ -115,13 +115,12 @@ def test_the_second_signal_ends_it_at_once(tmp_path: Path) -> None:
 def test_a_record_that_hangs_starves_the_watchdog(tmp_path: Path) -> None:
     file = furnished(tmp_path)
     patch = """
-from controller.audit.log.writer import Book
-from controller.daemon import vitals
+from controller.audit.log import LogWriter
 async def append(self, *entries):
     await asyncio.sleep(600)
-Book.append = append
-vitals.MOST_APPEND = 0.2
-cli.STOP_WITHIN = 0.3
+LogWriter.append = append
+watchdog.MAX_APPEND = 0.2
+command.STOP_WITHIN = 0.3
 """
     with child(file, command=broken(patch), env={"WATCHDOG_USEC": "600000"}) as daemon:
         daemon.until_told("READY=1")
@@ -170,7 +169,7 @@ people_watch.PeopleWatch.run = run
 
 def test_an_end_that_takes_too_long_is_one_all_the_same(tmp_path: Path) -> None:
     file = furnished(tmp_path)
-    with child(file, command=broken(f"{HANGS}\ncli.STOP_WITHIN = 0.5")) as daemon:
+    with child(file, command=broken(f"{HANGS}\ncommand.STOP_WITHIN = 0.5")) as daemon:
         daemon.until_told("READY=1")
         daemon.signal(signal.SIGTERM)
         assert daemon.code() == 74
@@ -180,7 +179,7 @@ def test_an_end_that_takes_too_long_is_one_all_the_same(tmp_path: Path) -> None:
 SLOW_START = """
 import os, time
 from controller.daemon.systemd import Notify
-from controller.table import running
+from controller.table.running import table as running
 opens = running.open_record
 def slow(*args):
     Notify(os.environ).tell("STATUS=reads its record")
@@ -189,7 +188,7 @@ def slow(*args):
         sum(range(1000))
     return opens(*args)
 running.open_record = slow
-cli.STOP_WITHIN = {within}
+command.STOP_WITHIN = {within}
 """
 """A record of millions of entries."""
 
@@ -235,10 +234,10 @@ LOADING = (
 import os, sys, time
 from controller import cli
 from controller.daemon.systemd import Notify
-def slow(command):
+def slow(*command):
     Notify(os.environ).tell("STATUS=loads")
     time.sleep(600)
-cli._load = slow
+cli.Subcommand.load = slow
 sys.exit(cli.main())
 """,
     "serve",
@@ -291,8 +290,8 @@ def test_killed_it_goes_on_where_its_record_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--by", "Ann"], "--by: stands without --believe-clock; allowed: both, or neither"),
-        (["--and", "Bo"], "--and: stands without --believe-clock"),
+        (["--by", "Ann"], "--by: is given without --believe-clock; allowed: both, or neither"),
+        (["--and", "Bo"], "--and: is given without --believe-clock"),
         (["--believe-clock"], "--by: is missing: two people must say so"),
         (["--believe-clock", "--by", "Ann", "--and", " ann"], "--and: 'ann' is the same person"),
     ],

@@ -13,7 +13,7 @@ import pytest
 
 from controller import terminal
 from controller.cli import main
-from controller.people import PeopleFile, cli, pins
+from controller.people import PeopleFile, commands, pins
 from tests.support.table.simulated.house import CHEAP
 
 TWO: Final = ("--by", "Ann Lee", "--and", "Bo Chan")
@@ -32,7 +32,7 @@ def sit(patch: pytest.MonkeyPatch, *lines: str, hidden: tuple[str, ...] = ()) ->
     """Somebody sits at a terminal and types this."""
     left = list(hidden)
     patch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-    for module in (terminal, cli):
+    for module in (terminal, commands):
         patch.setattr(module, "at_terminal", lambda: True)
     patch.setattr(getpass, "getpass", lambda prompt: left.pop(0))
 
