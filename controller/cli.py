@@ -46,9 +46,7 @@ COMMANDS = (
     Subcommand("par", "controller.sim.par.cli:register", "play many rounds and report the figures"),
     Subcommand("devices", "controller.pairing.cli:register", "pair devices with this host", True),
     Subcommand("keys", "controller.audit.keys.cli:register", "make the keys of the record"),
-    Subcommand(
-        "audit", "controller.audit.commands.cli:register", "verify, show and export a record"
-    ),
+    Subcommand("audit", "controller.audit.cli:register", "verify, show and export a record"),
     Subcommand("review", "controller.screens.cli:register", "look at a record in a browser"),
     Subcommand("people", "controller.people.cli:register", "keep the people of a house"),
     Subcommand("serve", "controller.daemon.cli:register", "serve a table", True),

@@ -9,9 +9,10 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from controller.audit.commands import given_table, path_of, progress, say, text_of
+from controller.audit.commands import index_progress, table_key_of
 from controller.audit.format.notes import VerifierKey
 from controller.audit.read.heads import first_head
+from controller.commands import path_of, say, text_of
 from controller.errors import UsageProblem
 from controller.screens.common import server
 from controller.screens.common.access import Cookie
@@ -105,12 +106,12 @@ def review(args: argparse.Namespace) -> int:
 
 
 def _begin(source: FileSource) -> None:
-    with progress() as tell:
-        source.begin(say, tell)
+    with index_progress() as on_progress:
+        source.begin(say, on_progress)
 
 
 def _table_key(given: str, source: FileSource) -> VerifierKey:
-    return given_table(given, lambda: first_head(source.record).snapshot.origin)
+    return table_key_of(given, lambda: first_head(source.record).snapshot.origin)
 
 
 def _who(given: str | None) -> str:

@@ -99,7 +99,7 @@ def _gone_on_with(record: Path, game: Game, keys: RecorderKeys) -> float:
 
 
 def _indexed(record: Path, file: Path) -> None:
-    with Index.anew(record, file) as index:
+    with Index.rebuild(record, file) as index:
         index.catch_up()
 
 

@@ -1,16 +1,10 @@
-"""`holecard audit ...`."""
+"""What the commands of `holecard audit` do, one module for each or a few."""
 
 from __future__ import annotations
 
-from controller.audit.commands.common import given_table, path_of, say, text_of
-from controller.audit.commands.index import progress
-from controller.audit.commands.verify import words
+from controller.audit.commands.common import index_progress, table_key_of
 
 __all__ = [
-    "given_table",
-    "path_of",
-    "progress",
-    "say",
-    "text_of",
-    "words",
+    "index_progress",
+    "table_key_of",
 ]

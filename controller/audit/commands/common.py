@@ -1,97 +1,94 @@
-"""What the commands about records have in common: arguments, exit codes, how they speak."""
+"""Arguments and progress lines that several commands about records share."""
 
 from __future__ import annotations
 
-import argparse
-import errno
-import json
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Final, TypeAlias
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import date
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from controller.audit.files import read_file
 from controller.audit.format.notes import KeyKind, NoteProblem, VerifierKey, table_name
 from controller.audit.keys import BadKeyText, read_table
-from controller.audit.proofs import MOST_BYTES, untold
+from controller.audit.proofs import MOST_BYTES
+from controller.commands import path_of, reason
 from controller.errors import UsageProblem, printable
 
-Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+if TYPE_CHECKING:
+    from controller.audit.index import IndexProgress
 
-NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-CODES: Final = """\
-Exit codes: 0 done, or yes; 1 the answer is no, or a record is not as it must be; 2 wrong
-arguments, a file that cannot be used, or a place without a record, or in use; 74 the output, a
-record or an index cannot be written; 130 interrupted; 141 the reader of the output has gone.
-"""
 _VKEY: Final = "NAME+8 hex digits+BASE64"
 _LIKE_A_KEY: Final = re.compile(r"[A-Za-z0-9+/=]{40}|-----|\s")
 _ROUNDS: Final = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?")
-_MOST_WORDS: Final = 500
-
-
-def command(
-    subparsers: Subparsers,
-    name: str,
-    does: str,
-    func: Callable[[argparse.Namespace], int],
-    examples: str,
-) -> argparse.ArgumentParser:
-    parser = subparsers.add_parser(
-        name,
-        help=does,
-        description=f"{does[0].upper()}{does[1:]}.",
-        epilog=f"{examples}\n{CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(func=func)
-    return parser
-
-
-def path_of(option: str, value: str) -> Path:
-    if not value or "\0" in value:
-        raise UsageProblem(option, "is no name", "a name")
-    return Path(value)
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_Step = TypeVar("_Step")
 
 
 def bytes_of(option: str, value: str) -> bytes:
+    """The content of a file. Raises UsageProblem."""
     file = path_of(option, value)
     try:
         data = read_file(file, MOST_BYTES + 1)
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise UsageProblem(option, f"{printable(file)}: {reason}", "a file") from None
+        raise UsageProblem(option, f"{printable(file)}: {reason(problem)}", "a file") from None
     if len(data) > MOST_BYTES:
         raise UsageProblem(option, f"{printable(file)} is too large", "a smaller file")
     return data
 
 
-def given_witness(value: str) -> VerifierKey:
-    """Given as it is, or in a file. Nothing is repeated of it: it may be the wrong one."""
+def rounds_of(text: str, single: bool = False) -> tuple[int, int]:
+    """The first and the last round of N or N-M. Raises UsageProblem."""
+    found = _ROUNDS.fullmatch(text)
+    first = int(found[1]) if found else 0
+    last = int(found[2] or found[1]) if found else 0
+    if not 0 < first <= last or (single and first != last):
+        allowed = "a number from 1" if single else "N, or N-M with M not less than N"
+        raise UsageProblem("--round", f"{text!a} is no round", allowed)
+    return first, last
+
+
+def day_of(option: str, text: str, allowed: str = "YYYY-MM-DD") -> date:
+    """A gaming day. Raises UsageProblem."""
+    try:
+        if not _DAY.fullmatch(text):
+            raise ValueError(text)
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageProblem(option, f"{text!a} is no day", allowed) from None
+
+
+# --- keys -------------------------------------------------------------------------------------
+
+
+def witness_key_of(value: str) -> VerifierKey:
+    """A witness's verifier key, or the file that contains it. The key is not quoted in errors."""
     text = value
-    if _in_file("--witness-key", value):
+    if _is_file("--witness-key", value):
         with suppress(UnicodeDecodeError):
             text = bytes_of("--witness-key", value).decode()
     key = _parsed(text)
     if key is None:
         what = (
-            "is no verifier key" if text == value else f"{printable(value)} holds no verifier key"
+            "is no verifier key"
+            if text == value
+            else f"{printable(value)} contains no verifier key"
         )
-        raise UsageProblem("--witness-key", what, f"what witness.pub holds: {_VKEY}")
+        raise UsageProblem("--witness-key", what, f"the content of witness.pub: {_VKEY}")
     if key.kind is not KeyKind.COSIGNATURE:
-        raise UsageProblem("--witness-key", "is no key of a witness", "what witness.pub holds")
+        raise UsageProblem("--witness-key", "is not a witness's key", "the content of witness.pub")
     return key
 
 
-def given_table(value: str, origin: Callable[[], str]) -> VerifierKey:
-    """Given as it is, or in a file: as a verifier key, or as `holecard keys` has made it, which
-    does not know the name of the record that it signs."""
-    if not _in_file("--table-key", value):
+def table_key_of(value: str, origin: Callable[[], str]) -> VerifierKey:
+    """A table's verifier key, or a file with it.
+
+    A file may also be table.pub from `holecard keys`, which has no record name: then the name is
+    that of `origin()`. Raises UsageProblem.
+    """
+    if not _is_file("--table-key", value):
         key = _parsed(value)
         if key is None:
             raise UsageProblem("--table-key", "is no verifier key", f"{_VKEY}, or a file with it")
@@ -114,9 +111,12 @@ def given_table(value: str, origin: Callable[[], str]) -> VerifierKey:
         raise UsageProblem("--table-key", what, "a record as a table makes it") from None
 
 
-def _in_file(option: str, value: str) -> bool:
-    """A verifier key has a + and is no file; whatever else is, must be one. What may be a key by
-    itself is not repeated: it may be a private one."""
+def _is_file(option: str, value: str) -> bool:
+    """Return whether `value` names a file. Raises UsageProblem if it is no key either.
+
+    A verifier key contains a +. A value that looks like a key is not quoted in the error: it may
+    be a private key.
+    """
     if os.path.isfile(value):
         return True
     if "+" in value or "\0" in value:
@@ -130,79 +130,35 @@ def _in_file(option: str, value: str) -> bool:
 
 
 def _parsed(text: str) -> VerifierKey | None:
-    """What is wrong with it is not said, for that would repeat some of it."""
+    """The key, or None if it is invalid: the reason would quote a part of it."""
     try:
         return VerifierKey.parse(text.strip())
     except NoteProblem:
         return None
 
 
-def text_of(option: str, text: str | None) -> str:
-    if text is None:
-        return ""
-    if not text.strip() or not text.isprintable() or len(text) > _MOST_WORDS:
-        raise UsageProblem(option, "is no text", f"a line of 1 to {_MOST_WORDS} characters")
-    return text
+# --- progress ---------------------------------------------------------------------------------
 
 
-def words_of(option: str, text: str) -> str:
-    """Words of any length that can be written down."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise UsageProblem(option, "is not UTF-8", "text in UTF-8") from None
-    return text
+def segment_progress() -> AbstractContextManager[Callable[[int], None]]:
+    """Print the number of the segment that is being read."""
+    return _progress("segment {}".format)
 
 
-def rounds_of(text: str, single: bool = False) -> tuple[int, int]:
-    found = _ROUNDS.fullmatch(text)
-    first = int(found[1]) if found else 0
-    last = int(found[2] or found[1]) if found else 0
-    if not 0 < first <= last or (single and first != last):
-        allowed = "a number from 1" if single else "N, or N-M with M not less than N"
-        raise UsageProblem("--round", f"{text!a} is no round", allowed)
-    return first, last
-
-
-# --- what is shown ----------------------------------------------------------------------------
+def index_progress() -> AbstractContextManager[Callable[[IndexProgress], None]]:
+    """Print how many records have been indexed."""
+    return _progress(
+        lambda step: f"index: segment {step.segment} of {step.segments}, {step.records:,} records"
+    )
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[int], None]]:
-    """The segment that is read, on stderr, where that is a terminal."""
+def _progress(text: Callable[[_Step], str]) -> Iterator[Callable[[_Step], None]]:
+    """A line on stderr that is overwritten at each step; nothing if stderr is no terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
-        yield untold
+        yield lambda step: None
         return
     try:
-        yield lambda number: print(f"\rsegment {number} ", end="", file=sys.stderr, flush=True)
+        yield lambda step: print(f"\r{text(step)} ", end="", file=sys.stderr, flush=True)
     finally:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-@contextmanager
-def writing(out: Path) -> Iterator[None]:
-    """What the place refuses is the user's to mend; a disk that is full is told by the command."""
-    try:
-        yield
-    except OSError as problem:
-        if problem.errno in NO_ROOM:
-            raise
-        reason = (problem.strerror or str(problem)).lower()
-        where = printable(problem.filename or out)
-        raise UsageProblem("--out", f"{where}: {reason}", "another place") from None
-
-
-def print_json(found: object) -> None:
-    print(json.dumps(found, indent=2))
-
-
-def print_bytes(data: bytes) -> None:
-    """As they are, whatever the terminal's letters are; nowhere where stdout is closed."""
-    if sys.stdout is None:
-        return
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-
-
-def say(text: str) -> None:
-    print(f"holecard: {printable(text)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`holecard audit prove` and `check-proof`: proofs that stand by themselves."""
+"""`holecard audit prove` and `check-proof`: self-contained proofs of records."""
 
 from __future__ import annotations
 
@@ -9,19 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from controller.audit.commands.common import (
-    Subparsers,
     bytes_of,
-    command,
-    given_table,
-    given_witness,
-    path_of,
-    print_bytes,
-    print_json,
-    progress,
     rounds_of,
-    say,
-    text_of,
-    writing,
+    segment_progress,
+    table_key_of,
+    witness_key_of,
 )
 from controller.audit.export import check_free, time_text
 from controller.audit.files import RealDisk, write_atomically
@@ -42,64 +34,21 @@ from controller.audit.proofs import (
 from controller.audit.read.access_log import log_access
 from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head, gone_before
-from controller.audit.read.retirements import where_retired as was_retired
+from controller.audit.read.retirements import where_retired
+from controller.commands import os_errors, path_of, print_bytes, print_json, say, text_of
 from controller.errors import UsageProblem, printable
 
-PROVE_EXAMPLES: Final = """\
-examples:
-  holecard audit prove run/mega-1 --round 31 --out round-31.json
-  holecard audit prove run/mega-1 --seq 812 813 --json
-  holecard audit prove run/mega-1 --since 20852 --out grown.json
-  holecard audit prove run/mega-1 --since mega-1.note --checkpoint later.note --out grown.json
-
-A proof holds the records themselves: that it was made is noted in RECORD.looks.jsonl.
-"""
-CHECK_PROOF_EXAMPLES: Final = """\
-examples:
-  holecard audit check-proof round-31.json --table-key "$(cat mega-1.vkey)"
-  holecard audit check-proof round-31.json --table-key papers/table.pub \\
-    --witness-key witness.pub
-"""
-_TABLE_KEY: Final = "the table's key: a verifier key, or the file table.pub"
-_LAST: Final = 10**18 - 1
-"""No record has a greater number."""
+_MAX_SEQ: Final = 10**18 - 1
 _SIZE: Final = re.compile(r"[0-9]{1,18}")
 
 
-def add_prove(subparsers: Subparsers) -> None:
-    does = "prove that records stand in the signed tree, or that it only grew"
-    parser = command(subparsers, "prove", does, run_prove, PROVE_EXAMPLES)
-    parser.add_argument("record", metavar="RECORD", help="the record's directory")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--seq", metavar="N", type=int, nargs="+", help="records by their numbers")
-    what.add_argument("--round", metavar="N", help="all records of a round")
-    parser.add_argument(
-        "--since", metavar="SIZE|FILE", action="append", help="an older tree, or its checkpoint"
-    )
-    parser.add_argument(
-        "--checkpoint", metavar="FILE", help="the checkpoint to prove against (default: the last)"
-    )
-    parser.add_argument("--out", metavar="FILE", help="where the proof goes")
-    parser.add_argument("--by", metavar="NAME", help="who asks (default: the user's name)")
-
-
-def add_check_proof(subparsers: Subparsers) -> None:
-    does = "check a proof file with nothing but the table's key"
-    parser = command(subparsers, "check-proof", does, run_check_proof, CHECK_PROOF_EXAMPLES)
-    parser.add_argument("file", metavar="FILE", help="a proof file")
-    parser.add_argument("--table-key", metavar="VKEY|FILE", required=True, help=_TABLE_KEY)
-    parser.add_argument(
-        "--witness-key", metavar="VKEY|FILE", help="the key of a witness who saw it"
-    )
-
-
-def run_prove(args: argparse.Namespace) -> int:
+def prove_records(args: argparse.Namespace) -> int:
     record, since = path_of("RECORD", args.record), args.since or []
     for seq in args.seq or ():
-        if not 1 <= seq <= _LAST:
-            raise UsageProblem("--seq", f"{seq} is no record", f"1 to {_LAST}")
+        if not 1 <= seq <= _MAX_SEQ:
+            raise UsageProblem("--seq", f"{seq} is no record", f"1 to {_MAX_SEQ}")
     if not (args.seq or args.round or since):
-        raise UsageProblem("arguments", "nothing to prove", "--seq, --round or --since")
+        raise UsageProblem("arguments", "there is nothing to prove", "--seq, --round or --since")
     turn = rounds_of(args.round, single=True)[0] if args.round else 0
     out = None if args.out is None else path_of("--out", args.out)
     if out is not None:
@@ -117,14 +66,14 @@ def run_prove(args: argparse.Namespace) -> int:
         seqs: list[int] = args.seq or []
         if turn:
             seqs, unsigned = seqs_of_round(record, turn, signed)
-            if retired := was_retired(record, rounds=(turn, turn)):
+            if retired := where_retired(record, rounds=(turn, turn)):
                 say(f"{retired}: no record of it in there is in this proof")
             if gone := gone_before(record):
                 say(f"{gone}: no record of round {turn} in them is in this proof")
             if unsigned:
                 say(f"{unsigned} later records of round {turn} are not in this checkpoint")
-        with progress() as tell:
-            proof = make_proof(record, seqs, signed, older, tell)
+        with segment_progress() as on_segment:
+            proof = make_proof(record, seqs, signed, older, on_segment)
         _put_proof(proof, signed.checkpoint, out, json=args.json)
     return 0
 
@@ -132,7 +81,7 @@ def run_prove(args: argparse.Namespace) -> int:
 def _put_proof(proof: Proof, said: Checkpoint, out: Path | None, *, json: bool) -> None:
     data = encode_proof(proof)
     if out is not None:
-        with writing(out):
+        with os_errors("--out", out, "another place"):
             write_atomically(RealDisk(), out, data)
     if json:
         print_bytes(data)
@@ -151,10 +100,10 @@ def _older(record: Path, name: str, data: bytes | None) -> OlderSize:
     return OlderSize(signed.checkpoint.size, signed)
 
 
-def run_check_proof(args: argparse.Namespace) -> int:
+def check(args: argparse.Namespace) -> int:
     where = printable(args.file)
-    witness = None if args.witness_key is None else given_witness(args.witness_key)
-    table = given_table(args.table_key, lambda: _proof(args.file).origin)
+    witness = None if args.witness_key is None else witness_key_of(args.witness_key)
+    table = table_key_of(args.table_key, lambda: _proof(args.file).origin)
     proof = _proof(args.file)
     found = verify_proof(where, proof, table, witness)
     if args.json:

@@ -1,4 +1,4 @@
-"""`holecard audit show` and `tail`: what stands in a record, as a timeline in words."""
+"""`holecard audit show` and `tail`: a record as a timeline of text."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Final, NoReturn
 
 from msgspec.structs import replace
 
-from controller.audit.commands.common import Subparsers, path_of, rounds_of, say, text_of
-from controller.audit.commands.index import add_index, caught_up
+from controller.audit.commands.common import rounds_of
+from controller.audit.commands.index import updated_index
 from controller.audit.errors import RecordProblem
-from controller.audit.format.records import KINDS, OpenedData, Record
+from controller.audit.format.records import OpenedData, Record
 from controller.audit.index import (
     MAX_PAGE,
     RecordPage,
@@ -36,108 +36,15 @@ from controller.audit.read.lookup import (
     of_seqs,
 )
 from controller.audit.read.retirements import where_retired
-from controller.audit.text import currency_of, format_clock, format_time, record_lines
-from controller.errors import UsageProblem, printable
+from controller.audit.text import currency_of, format_clock, format_day, record_text
+from controller.commands import path_of, say, text_of
+from controller.errors import EXIT_NO, UsageProblem, printable
 from controller.procedure.prompts import AmountFormat
 from controller.rules.cards import parse_card
 
-LOOKS: Final = """\
-Each look is written beside the record, in RECORD.looks.jsonl, before anything is shown. Cards that
-lie face down are not shown: nobody has them but surveillance, and a voided round's has
-`holecard audit open`. Times are in UTC, with ~ where the machine said that its clock was not right.
-"""
-SHOW_EXAMPLES: Final = f"""\
-examples:
-  holecard audit show run/mega-1
-  holecard audit show run/mega-1 --round 17
-  holecard audit show run/mega-1 --seq 1200-1260 --json
-  holecard audit show run/mega-1 --seat 3 --card TH
-  holecard audit show run/mega-1 --dealer Ann --kind refusal
-  holecard audit show run/mega-1 --problems --round 10-90
-  holecard audit show run/mega-1 --from "2027-01-15 22:30" --to 2027-01-16T02:00:00
-  holecard audit show run/mega-1 --amount 500- --from 2027-01-15 --seat 3
-  holecard audit show run/mega-1 --amount 12.50 --kind decision
-
-A day or a time is meant to its end: --to 2027-01-15 is up to midnight, all of it by UTC. Amounts
-are written as the table's last boot writes them, with the sign of its currency or without; N- is N
-and more, N-M both and what lies between. With --seat it is an amount of that seat.
-
-Without anything the round at hand is shown. Whatever is looked for by time, amount, seat, card,
-dealer, person, kind or problem is found with an index, which is made where there is none. --json
-prints a line of JSON for each record: its place, and the record as it was written.
-
-{LOOKS}
-Exit codes: 0 shown; 1 there is nothing of it, or the record is damaged: what is good of it is
-shown; 2 wrong arguments, an index that cannot be used, or a place without a record; 74 the output
-or an index cannot be written; 130 interrupted; 141 the reader of the output has gone.
-"""
-TAIL_EXAMPLES: Final = f"""\
-examples:
-  holecard audit tail run/mega-1
-  holecard audit tail run/mega-1 --lines 50
-  holecard audit tail run/mega-1 --follow --json
-
-At a running table the last records may be on their way to the disk still, and be gone after a loss
-of power. --follow shows a record only once one behind it says that it was on the disk: within a
-second at a running table. What no record stands behind is not shown until one does; without
---follow it is.
-
-{LOOKS}
-Exit codes: 0 shown; 1 the record is damaged: what is good of it is shown; 2 wrong arguments, or a
-place without a record; 74 the output cannot be written; 130 interrupted, which is how --follow
-ends; 141 the reader of the output has gone.
-"""
 _SEQS: Final = "N, or N-M with M not less than N"
-_LIMIT: Final = 100
-_MOST: Final = 100_000
-_EVERY: Final = 0.25
-"""Seconds between looks at a record that grows."""
-_BY: Final = "who looks (default: the user's name)"
-
-
-def add_show(subparsers: Subparsers) -> None:
-    parser = _parser(subparsers, "show", "show a round, or records, in words", SHOW_EXAMPLES)
-    parser.add_argument("--round", metavar="N", help="a round, or rounds N-M")
-    parser.add_argument("--seq", metavar="N", help="a record by its number, or records N-M")
-    parser.add_argument("--kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
-    parser.add_argument("--seat", metavar="N", type=int, help="what concerns this seat")
-    parser.add_argument("--card", metavar="CARD", help="a card that lay face up, such as TH")
-    parser.add_argument("--dealer", metavar="NAME", help="while this dealer dealt")
-    parser.add_argument("--person", metavar="NAME", help="what this person did, or stood by")
-    parser.add_argument("--from", dest="since", metavar="TIME", help="from then on, by UTC")
-    parser.add_argument("--to", dest="until", metavar="TIME", help="up to then, by UTC")
-    parser.add_argument("--amount", metavar="N", help="an amount in it, or amounts N-M, or N-")
-    parser.add_argument("--irregularity", metavar="NAME", help="such as misdeal or shoe_ran_out")
-    parser.add_argument("--problems", action="store_true", help="what went wrong or was refused")
-    parser.add_argument(
-        "--limit", metavar="N", type=int, default=_LIMIT, help=f"records found (default: {_LIMIT})"
-    )
-    add_index(parser)
-    parser.set_defaults(func=show)
-
-
-def add_tail(subparsers: Subparsers) -> None:
-    parser = _parser(subparsers, "tail", "show the last records, in words", TAIL_EXAMPLES)
-    parser.add_argument(
-        "--lines", metavar="N", type=int, default=10, help="records from the end (default: 10)"
-    )
-    parser.add_argument("--follow", action="store_true", help="go on as the record grows")
-    parser.set_defaults(func=tail)
-
-
-def _parser(subparsers: Subparsers, name: str, does: str, examples: str) -> argparse.ArgumentParser:
-    parser = subparsers.add_parser(
-        name,
-        help=does,
-        description=f"{does[0].upper()}{does[1:]}.",
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("record", metavar="RECORD", help="the record's directory, or a copy of it")
-    parser.add_argument("--by", metavar="NAME", help=_BY)
-    parser.add_argument("--json", action="store_true", help="print a line of JSON for each record")
-    return parser
+_FOLLOW_INTERVAL: Final = 0.25
+"""Seconds between reads of a record that grows."""
 
 
 # --- show -------------------------------------------------------------------------------------
@@ -145,14 +52,12 @@ def _parser(subparsers: Subparsers, name: str, does: str, examples: str) -> argp
 
 def show(args: argparse.Namespace) -> int:
     record = path_of("RECORD", args.record)
-    if not 1 <= args.limit <= _MOST:
-        raise UsageProblem("--limit", f"{args.limit} records", f"1 to {_MOST}")
     wanted = _wanted(record, args)
     if args.seq is not None and (wanted is not None or args.round is not None):
-        raise UsageProblem("--seq", "goes with nothing else", "--seq alone")
+        raise UsageProblem("--seq", "cannot be combined with other filters", "--seq alone")
     seqs = None if args.seq is None else _seqs(args.seq)
     rounds = None if args.round is None else rounds_of(args.round)
-    first_head(record)  # nobody has looked at what is no record
+    first_head(record)  # fails before the access is logged if there is no record
     log_access(record, "show", _asked(args), who=text_of("--by", args.by))
     if wanted is not None:
         found = _found(record, wanted, args)
@@ -167,16 +72,16 @@ def show(args: argparse.Namespace) -> int:
     if retired:
         say(retired)
     else:
-        _say_what_is_gone(record, count)
-    return 0 if count else 1
+        _report_missing(record, count)
+    return 0 if count else EXIT_NO
 
 
-def _say_what_is_gone(record: Path, count: int) -> None:
+def _report_missing(record: Path, count: int) -> None:
     before = gone_before(record)
     if before:
-        say(before if count else f"{before}, and there is nothing of it in the others")
+        say(before if count else f"{before}, and nothing was found in the others")
     elif not count:
-        say("there is nothing of it in the record")
+        say("nothing was found in the record")
 
 
 def _seqs(text: str) -> tuple[int, int]:
@@ -199,13 +104,13 @@ def _times(args: argparse.Namespace) -> tuple[int | None, int | None]:
 
 
 def _money(record: Path) -> AmountFormat:
-    """How the last boot writes amounts. NoRecord, Damaged."""
+    """How the last boot writes amounts. Raises NoRecord and RecordDamaged."""
     (last,) = last_of(record, 1)
     return currency_of(last.opened)
 
 
 def _wanted(record: Path, args: argparse.Namespace) -> RecordQuery | None:
-    """What is looked for beside rounds; None without anything."""
+    """The filters other than rounds; None without any."""
     card = None if args.card is None else parse_card(args.card, "--card")
     for name in ("dealer", "person", "irregularity"):
         text_of(f"--{name}", getattr(args, name))
@@ -230,7 +135,7 @@ def _wanted(record: Path, args: argparse.Namespace) -> RecordQuery | None:
 
 
 def _asked(args: argparse.Namespace) -> str:
-    """What is looked at, for the file of looks."""
+    """The filters as text, for the access log."""
     names = ("round", "seq", "kind", "seat", "card", "dealer", "person", "irregularity")
     given = [f"{name} {getattr(args, name)}" for name in names if getattr(args, name) is not None]
     more = {"from": args.since, "to": args.until, "amount": args.amount}
@@ -241,8 +146,8 @@ def _asked(args: argparse.Namespace) -> str:
 
 
 def _found(record: Path, wanted: RecordQuery, args: argparse.Namespace) -> Iterator[LocatedRecord]:
-    """What the index finds, read from the segments."""
-    with caught_up(record, args.index) as index:
+    """Records that the index finds, read from the segments."""
+    with updated_index(record, args.index) as index:
         boots = BootLookup(record)
         left, after = args.limit, 0
         while left:
@@ -254,7 +159,7 @@ def _found(record: Path, wanted: RecordQuery, args: argparse.Namespace) -> Itera
             if page.next is None:
                 return
             after = page.next
-    say(f"there are more; --limit {args.limit} was asked for")
+    say(f"there are more records; --limit {args.limit} was asked for")
 
 
 def _print_all(found: Iterable[LocatedRecord], args: argparse.Namespace) -> int:
@@ -269,8 +174,6 @@ def _print_all(found: Iterable[LocatedRecord], args: argparse.Namespace) -> int:
 
 def tail(args: argparse.Namespace) -> int:
     record = path_of("RECORD", args.record)
-    if not 0 <= args.lines <= _MOST:
-        raise UsageProblem("--lines", f"{args.lines} records", f"0 to {_MOST}")
     first_head(record)
     asked = f"the last {args.lines}{', and all that follow' if args.follow else ''}"
     log_access(record, "tail", asked, who=text_of("--by", args.by))
@@ -284,7 +187,7 @@ def tail(args: argparse.Namespace) -> int:
 
 
 def _follow(record: Path, count: int, printer: _Printer) -> NoReturn:
-    """Ends with an interrupt, or because the record is damaged: RecordProblem."""
+    """Print records until interrupted. Raises RecordProblem if the record is damaged."""
     following = Follower(record)
     last = last_of(record, count) if count else []
     durable = DurableRecords(
@@ -301,14 +204,14 @@ def _follow(record: Path, count: int, printer: _Printer) -> NoReturn:
             for told in durable.rest():
                 printer(told)
             raise
-        time.sleep(_EVERY)
+        time.sleep(_FOLLOW_INTERVAL)
 
 
-# --- how a record is shown --------------------------------------------------------------------
+# --- output -------------------------------------------------------------------------------------
 
 
 class _Printer:
-    """Prints records one after the other; a line with the day where another one begins."""
+    """Prints records, and a line with the date whenever it changes."""
 
     def __init__(self, *, json: bool) -> None:
         self._json = json
@@ -330,7 +233,7 @@ class _Printer:
             _print_text(line)
 
     def _lines(self, record: Record) -> Iterator[str]:
-        day = format_time(record.utc)[:10]
+        day = format_day(record.utc)
         if day != self._day:
             self._day = day
             yield f"{day} UTC, gaming day {printable(record.day)}, table {printable(record.table)}"
@@ -338,15 +241,16 @@ class _Printer:
         who = printable(record.by.name)
         seat = f" (seat {record.by.seat})" if record.by.seat else ""
         head = f"{format_clock(record.utc)}{sure} {record.seq:>7}  round {record.round:<4} "
-        first, *rest = record_lines(record, self._money)
-        yield f"{head} {who}{seat}: {first}"
+        text = record_text(record, self._money)
+        refused = f" - refused: {text.refused}" if text.refused else ""
+        yield f"{head} {who}{seat}: {text.what}{refused}"
         indent = " " * len(head)
-        yield from (f"{indent} {line}" for line in rest)
+        yield from (f"{indent}   {line}" for line in text.facts)
+        yield from (f"{indent}   > {line}" for line in text.prompts)
 
 
 def _print_text(text: str) -> None:
-    """Prints what the terminal's encoding has, and the rest by its number; nowhere where stdout is
-    closed."""
+    """Print with escapes for characters that the terminal's encoding lacks."""
     if sys.stdout is None:
         return
     encoding = sys.stdout.encoding or "utf-8"

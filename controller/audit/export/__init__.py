@@ -5,8 +5,8 @@ from __future__ import annotations
 from controller.audit.export.case import SealedCase, export_case
 from controller.audit.export.case_folder import check_free
 from controller.audit.export.manifest import MANIFEST, CaseCheck, Manifest, check_case
-from controller.audit.export.retire import retire
-from controller.audit.export.rows import RowFormat, time_text
+from controller.audit.export.retire import retire_segments
+from controller.audit.export.rows import RowFormat, record_rows, time_text, write_rows
 
 __all__ = [
     "MANIFEST",
@@ -17,6 +17,8 @@ __all__ = [
     "check_case",
     "check_free",
     "export_case",
-    "retire",
+    "record_rows",
+    "retire_segments",
     "time_text",
+    "write_rows",
 ]

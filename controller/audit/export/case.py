@@ -39,7 +39,13 @@ from controller.audit.export.manifest import (
 from controller.audit.files import NotRegularFile, open_regular
 from controller.audit.format.frames import RecordFrame
 from controller.audit.format.records import OpenedData, Record, TailData
-from controller.audit.format.segments import DIRECTORY, LARGEST, numbers, segment_file, segment_name
+from controller.audit.format.segments import (
+    DIRECTORY,
+    LARGEST,
+    numbers,
+    segment_file,
+    segment_name,
+)
 from controller.audit.format.tail import TailVerdict
 from controller.audit.proofs import FORMAT as PROOF
 from controller.audit.proofs import Proof, ProvedRecord, TreeHashes, last_signed, signed_as, untold
@@ -73,7 +79,7 @@ def export_case(
     *,
     who: str = "",
     reason: str = "",
-    tell: Callable[[int], None] = untold,
+    on_segment: Callable[[int], None] = untold,
     noted: AccessLogger | None = None,
 ) -> SealedCase:
     """Makes a case; that it was made stands beside the record, or where `noted` puts it.
@@ -85,7 +91,7 @@ def export_case(
     first_head(record)  # nobody has looked at what is no record
     note(record, "export", str(pick), who=who, reason=reason, out=_name(out), seal="")
     with case_folder(out) as folder:
-        making = _CaseBuilder(record, pick, folder, tell)
+        making = _CaseBuilder(record, pick, folder, on_segment)
         making.fill()
         manifest = making.manifest(who or account(), reason)
         data = packed(manifest)
@@ -99,9 +105,9 @@ class _CaseBuilder:
     """One case."""
 
     def __init__(
-        self, record: Path, pick: Selection, folder: CaseFolder, tell: Callable[[int], None]
+        self, record: Path, pick: Selection, folder: CaseFolder, on_segment: Callable[[int], None]
     ) -> None:
-        self._record, self._pick, self._folder, self._tell = record, pick, folder, tell
+        self._record, self._pick, self._folder, self._on_segment = record, pick, folder, on_segment
         self._cosigned = _cosigned(record)  # first: what follows holds what they are over
         self._there = numbers(record)
         self._origin = first_head(record).snapshot.origin
@@ -122,7 +128,7 @@ class _CaseBuilder:
             self._find()
         first, last = self._segments
         for number in [one for one in self._there if first <= one <= last]:
-            self._tell(number)
+            self._on_segment(number)
             self._segment(number)
         self._witnesses()
         self._retired()
@@ -162,7 +168,7 @@ class _CaseBuilder:
     def _find(self) -> None:
         """The records, their segments up to the checkpoint over the last of them, and the
         checkpoint that the proofs lead to: one that a witness has seen, if there is one."""
-        self._wanted = list(matches(self._record, self._pick, self._tell))
+        self._wanted = list(matches(self._record, self._pick, self._on_segment))
         if not self._wanted:
             todo = "name rounds or a day that the record has"
             raise no_match(self._record, self._pick, todo)
@@ -328,7 +334,7 @@ class _CaseBuilder:
         if not of:
             return
         hashes = TreeHashes(self._record, list(of), signed)
-        hashes.gather(self._tell)
+        hashes.gather(self._on_segment)
         left = dict.fromkeys(of.values(), 0)
         for turn in of.values():
             left[turn] += 1
@@ -348,7 +354,7 @@ class _CaseBuilder:
         """Of the segments in the case."""
         first, last = self._segments
         for number in range(first, last + 1):
-            self._tell(number)
+            self._on_segment(number)
             yield from read_segment(self._folder.place / "record", number).frames
 
 

@@ -87,13 +87,13 @@ class NotSigned(RecordProblem):
 
 
 def sum_segments(
-    record: Path, origin: str, last: int, table: VerifierKey, tell: Callable[[int], None]
+    record: Path, origin: str, last: int, table: VerifierKey, on_segment: Callable[[int], None]
 ) -> SegmentSummary:
-    """Of all segments up to this one. Unsigned; Damaged, BadSignature."""
+    """Of all segments up to this one. Unsigned; RecordDamaged, BadSignature."""
     work = _SegmentSums(record, origin, last, table)
     wanted = cosigned_sizes(record)
     for segment in segments(record):
-        tell(segment.number)
+        on_segment(segment.number)
         work.take(segment, wanted)
         if work.signed is not None:
             return work.done()
@@ -157,7 +157,7 @@ class _SegmentSums:
                 self._certificates[signed.boot] = signed.certificate
             if segment.number <= self._last:
                 self._grow(frame, last=frame is segment.frames[-1], wanted=wanted)
-                self._tell(segment, frame, found)
+                self._collect(segment, frame, found)
             elif signed is not None and signed.checkpoint.size >= self._records[1]:
                 self._sign(signed)
                 return
@@ -187,7 +187,7 @@ class _SegmentSums:
         self._tree = merged(self._tree, self._part)
         self._part = Span(self._tree.end)
 
-    def _tell(self, segment: RecordSegment, frame: RecordFrame, found: Record) -> None:
+    def _collect(self, segment: RecordSegment, frame: RecordFrame, found: Record) -> None:
         self._days.add(found.day)
         self._rounds.add(found.round)
         if found.kind == "tail":
@@ -256,7 +256,7 @@ class RetireResult(Struct, frozen=True):
     """An earlier one was cut short; it is ended now."""
 
 
-def retire(  # noqa: PLR0913 - all but the first five have a usual value
+def retire_segments(  # noqa: PLR0913 - all but the first five have a usual value
     record: Path,
     before: str,
     out: Path,
@@ -266,14 +266,14 @@ def retire(  # noqa: PLR0913 - all but the first five have a usual value
     disk: Disk | None = None,
     now: Callable[[], float] = time.time,
     jobs: int = 1,
-    tell: Callable[[int], None] = untold,
+    on_segment: Callable[[int], None] = untold,
 ) -> RetireResult:
     """All whole closed segments of gaming days before this one, in a case at `out`.
 
     NothingToRetire, NotRight, BadCase, NotEnded, InUse, OtherTable, other RecordProblem,
     UsageProblem, OSError: nothing was removed, unless the problem is one of removing."""
     with _locked(record):
-        work = _RetireRun(record, out, two, table_key, disk or RealDisk(), tell)
+        work = _RetireRun(record, out, two, table_key, disk or RealDisk(), on_segment)
         cut_short = work.cut_short()
         if cut_short is not None and os.path.lexists(out):
             return work.end(cut_short)
@@ -305,10 +305,10 @@ class _RetireRun:
         two: tuple[str, str],
         table_key: Ed25519PrivateKey,
         disk: Disk,
-        tell: Callable[[int], None],
+        on_segment: Callable[[int], None],
     ) -> None:
         self._record, self._out, self._two, self._disk = record, out, two, disk
-        self._tell = tell
+        self._on_segment = on_segment
         self._origin = first_head(record).snapshot.origin
         self._key = SigningKey(table_name(self._origin), table_key)
         self._there = numbers(record)
@@ -397,10 +397,12 @@ class _RetireRun:
 
     def retire(self, last: int, before: str, utc: int) -> RetireResult:
         record, disk = self._record, self._disk
-        sums = sum_segments(record, self._origin, last, self._key.verifier, self._tell)
+        sums = sum_segments(record, self._origin, last, self._key.verifier, self._on_segment)
         who, why = " and ".join(self._two), f"retired: gaming days before {before}"
         pick = Selection(until=last)
-        case = export_case(record, self._out, pick, who=who, reason=why, tell=self._tell)
+        case = export_case(
+            record, self._out, pick, who=who, reason=why, on_segment=self._on_segment
+        )
         self._check(case)
         said = self._said(sums, case, utc)
         name = f"{RETIRED}/{last:08d}.note"

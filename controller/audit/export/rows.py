@@ -54,16 +54,16 @@ _LAST_UTC: Final = 253_402_300_800_000_000
 """Microseconds at the end of the year 9999."""
 
 
-def rows(
-    record: Path, pick: Selection, form: RowFormat, tell: Callable[[int], None] = untold
+def record_rows(
+    record: Path, pick: Selection, form: RowFormat, on_segment: Callable[[int], None] = untold
 ) -> Iterator[bytes]:
-    """The lines, one record each; of CSV the names of the columns first. NothingThere where there
-    would be none; Damaged, NoRecord."""
+    """The lines, one record each; of CSV the names of the columns first. NoMatch where there
+    would be none; RecordDamaged, NoRecord."""
     line = {"jsonl": _json_line, "csv": _csv_line}[form]
     found = False
     there = numbers(record)
     for number in there:
-        tell(number)
+        on_segment(number)
         if not pick.may_be_in(load(segment_file(record, number), number)):
             continue
         segment = read_segment(record, number)

@@ -1,6 +1,6 @@
 """The index of a record: a SQLite file by which records are found. The truth is in the segments.
 
-    with Index.ready(record, say=print) as index:
+    with Index.open_or_rebuild(record, say=print) as index:
         index.catch_up()
 
 It can be made anew from the segments at any time. Whoever catches it up reads segments only, and
@@ -117,7 +117,7 @@ class Index:
             raise
 
     @classmethod
-    def anew(cls, record: Path, file: Path | None = None) -> Self:
+    def rebuild(cls, record: Path, file: Path | None = None) -> Self:
         """An index that has nothing yet, whatever was there: in a record's directory anything of
         its name, elsewhere an index. NoRecord, Damaged; IndexProblem."""
         file = file or record / NAME
@@ -137,7 +137,7 @@ class Index:
             raise
 
     @classmethod
-    def ready(
+    def open_or_rebuild(
         cls, record: Path, file: Path | None = None, *, say: Callable[[str], None] | None = None
     ) -> Self:
         """As open(); what nobody has to look into is made anew, and `say` is told why."""
@@ -148,7 +148,7 @@ class Index:
                 raise
             if say is not None:
                 say(f"{problem.where}: {problem.what}; it is being made anew")
-        return cls.anew(record, file)
+        return cls.rebuild(record, file)
 
     def __enter__(self) -> Self:
         return self
@@ -165,7 +165,7 @@ class Index:
         self.db.close()
 
     @property
-    def goes(self) -> IndexPosition:
+    def position(self) -> IndexPosition:
         """The last frame that is in it."""
         with sqlite_errors(self.file):
             return read_position(self.db, self.file)[1]
@@ -182,7 +182,7 @@ class Index:
             taken, more = self.step(durable)
             count += taken
             if progress is not None and taken:
-                goes = self.goes
+                goes = self.position
                 last = numbers(self.record)[-1]
                 progress(IndexProgress(count, goes.seq, goes.segment, last))
         return count

@@ -1,15 +1,33 @@
-"""A record as sentences for people."""
+"""The record as text for people: one wording for the terminal and for the review's pages."""
 
 from __future__ import annotations
 
-from controller.audit.text.device_events import is_access, is_quiet
-from controller.audit.text.records import currency_of, format_clock, format_time, record_lines
+from controller.audit.text.records import (
+    currency_of,
+    format_clock,
+    format_day,
+    format_time,
+    record_text,
+)
+from controller.audit.text.timeline import (
+    TimelineLine,
+    problem_words,
+    stamp,
+    timeline_line,
+    timeline_lines,
+)
+from controller.audit.text.verify_report import verify_report_lines
 
 __all__ = [
+    "TimelineLine",
     "currency_of",
     "format_clock",
+    "format_day",
     "format_time",
-    "is_access",
-    "is_quiet",
-    "record_lines",
+    "problem_words",
+    "record_text",
+    "stamp",
+    "timeline_line",
+    "timeline_lines",
+    "verify_report_lines",
 ]

@@ -1,6 +1,6 @@
-"""A record in words, for people: when, who, what, and what came of it. Nothing that lies face down.
+"""A record as text for people: what happened, its facts and prompts. Face-down cards are left out.
 
-What our words do not have (the events of other code) is told as it stands in the record.
+An event, effect or field that this version has no words for is quoted as it is in the record.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from controller.audit.format.records import (
     TailData,
 )
 from controller.audit.replay import decode_decision, decode_refusal
-from controller.audit.text.device_events import sentence
+from controller.audit.text.device_events import is_access, is_quiet, sentence
 from controller.errors import printable
 from controller.procedure.model.effects import Effect, Fact, Prompt
 from controller.procedure.model.events import Actor, Event
@@ -41,21 +41,20 @@ from controller.publish import event_words
 from controller.rules.cards import DECK
 from controller.rules.irregularities import Way
 
+_HAPPENINGS: Final = ("device", "link", "person")
 _AMOUNTS: Final = frozenset(("amount", "bank", "counted_again", "paid", "due"))
-_UNTOLD: Final = frozenset(("actor", "commitment", "opening"))
-_NOT_TOLD: Final = frozenset(("opening", "commitment", "sealed"))
-"""Of records of other code: what is for the record, not for people."""
+_HIDDEN_FIELDS: Final = frozenset(("actor", "commitment", "opening"))
+_HIDDEN_OTHER: Final = frozenset(("opening", "commitment", "sealed"))
+"""Fields of records of other software versions that are not shown."""
 _EMPTY: Final[tuple[object, ...]] = ("", None, [], {})
-"""Fields that say nothing."""
-_NOT_ITS_NAME: Final = (LookupError, TypeError, ValueError, ArithmeticError)
-"""What comes of a record that has not what its name says."""
-_MOST: Final = 400
-"""Characters of what is told as it stands."""
+_INVALID: Final = (LookupError, TypeError, ValueError, ArithmeticError)
+"""Errors of a record whose fields are not those of its kind."""
+_MAX_QUOTED: Final = 400
+"""Characters that are quoted from a record."""
 
 
 class PlainAmounts:
-    """Amounts of a game that does not say how they are written: of the smallest unit that it
-    has."""
+    """Amounts in the smallest unit, for a game that names no currency."""
 
     def amount(self, amount: int) -> str:
         return f"{amount:,} {'unit' if abs(amount) == 1 else 'units'}"
@@ -66,7 +65,7 @@ class _CurrencyTerms(Struct, frozen=True):
 
 
 def currency_of(opened: OpenedData | None) -> AmountFormat:
-    """How the game that a boot deals writes amounts."""
+    """How the game of a boot writes amounts."""
     try:
         terms = None if opened is None else msgspec.json.decode(opened.game, type=_CurrencyTerms)
     except msgspec.DecodeError:
@@ -75,12 +74,15 @@ def currency_of(opened: OpenedData | None) -> AmountFormat:
 
 
 def format_time(utc: int) -> str:
-    """A time of the record."""
     try:
         moment = datetime.fromtimestamp(utc // 1_000_000, UTC)
     except (ValueError, OverflowError, OSError):
         return f"{utc} us"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{utc % 1_000_000:06d} UTC"
+
+
+def format_day(utc: int) -> str:
+    return format_time(utc)[:10]
 
 
 def format_clock(utc: int) -> str:
@@ -89,39 +91,73 @@ def format_clock(utc: int) -> str:
     return whole.partition(" ")[2][:12] if whole.endswith("UTC") else whole
 
 
-def record_lines(record: Record, money: AmountFormat) -> Iterator[str]:
-    """What happened, and below it what came of it."""
-    tell = _KINDS.get(record.kind, _fields)
+class RecordText(Struct, frozen=True):
+    """What one record says, in the order in which it is printed."""
+
+    what: str
+    facts: tuple[str, ...] = ()
+    """What followed from it."""
+    prompts: tuple[str, ...] = ()
+    """What is to be done next."""
+    refused: str = ""
+    """Why it was refused; empty if it was not."""
+    event: Event | None = None
+    """The event of a decision or refusal of this version."""
+    effects: tuple[Effect, ...] = ()
+    quiet: bool = False
+    """It tells how the record or the table was run, and nothing of the round."""
+    access: bool = False
+    """A user looked at the record."""
+
+
+def record_text(record: Record, money: AmountFormat) -> RecordText:
+    """The text of one record; `money` writes its amounts."""
+    fields = _happening_fields(record)
+    event, effects, refused = _decided(record)
     try:
-        found = list(tell(record, money))
-    except (msgspec.DecodeError, NoteProblem, *_NOT_ITS_NAME):
-        found = list(_fields(record, money))
-    for line in found:
-        yield printable(line)
+        if event is not None:
+            text = _decision(event, effects, money)
+        elif record.kind in _HAPPENINGS:
+            text = _happening(record, fields)
+        else:
+            text = _KINDS.get(record.kind, _fields)(record)
+    except (msgspec.DecodeError, NoteProblem, *_INVALID):
+        text = _fields(record)
+    return RecordText(
+        printable(text.what),
+        tuple(map(printable, text.facts)),
+        tuple(map(printable, text.prompts)),
+        printable(refused),
+        event,
+        effects,
+        is_quiet(record, fields),
+        is_access(record, fields),
+    )
 
 
 # --- decisions --------------------------------------------------------------------------------
 
 
-def _decision(record: Record, money: AmountFormat) -> Iterator[str]:
-    made = decode_decision(record.data)
-    yield _event(made.event, money)
-    yield from _effects(made.effects, money)
+def _decided(record: Record) -> tuple[Event | None, tuple[Effect, ...], str]:
+    """The event of a decision or refusal, its effects, and why it was refused."""
+    try:
+        if record.kind == "decision":
+            made = decode_decision(record.data)
+            return made.event, made.effects, ""
+        if record.kind == "refusal":
+            refused = decode_refusal(record.data)
+            return refused.event, (), refused.why
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass  # of another software version, or corrupt
+    return None, (), ""
 
 
-def _refusal(record: Record, money: AmountFormat) -> Iterator[str]:
-    refused = decode_refusal(record.data)
-    yield f"{_event(refused.event, money)} - refused: {refused.why}"
-
-
-def _effects(effects: tuple[Effect, ...], money: AmountFormat) -> Iterator[str]:
-    """Facts first: they have happened; prompts ask what is to be done next."""
-    for effect in effects:
-        if isinstance(effect, Fact):
-            yield f"  {fact(effect, money)}"
-    for effect in effects:
-        if isinstance(effect, Prompt):
-            yield f"  > {say(effect, money)}"
+def _decision(event: Event, effects: tuple[Effect, ...], money: AmountFormat) -> RecordText:
+    return RecordText(
+        _event(event, money),
+        tuple(fact(one, money) for one in effects if isinstance(one, Fact)),
+        tuple(say(one, money) for one in effects if isinstance(one, Prompt)),
+    )
 
 
 def _event(event: Event, money: AmountFormat) -> str:
@@ -131,9 +167,9 @@ def _event(event: Event, money: AmountFormat) -> str:
 
 
 def _detail(event: Event, name: str, money: AmountFormat) -> Iterator[str]:
-    """What a field of an event adds to its name."""
+    """What a field adds to the name of its event."""
     value = getattr(event, name)
-    if name in _UNTOLD or value is None or value is False or value == "":
+    if name in _HIDDEN_FIELDS or value is None or value is False or value == "":
         return
     if name in _AMOUNTS:
         of = "" if name == "amount" else f"{name.replace('_', ' ')} "
@@ -162,105 +198,109 @@ _NAMED: Final[dict[str, Callable[[Any], Iterator[str]]]] = {
 # --- the other kinds --------------------------------------------------------------------------
 
 
-def _snapshot(record: Record, money: AmountFormat) -> Iterator[str]:
-    yield f"segment {msgspec.json.decode(record.data, type=Snapshot).segment} begins"
+def _snapshot(record: Record) -> RecordText:
+    return RecordText(f"segment {msgspec.json.decode(record.data, type=Snapshot).segment} begins")
 
 
-def _opened(record: Record, money: AmountFormat) -> Iterator[str]:
+def _opened(record: Record) -> RecordText:
     opened = msgspec.json.decode(record.data, type=OpenedData)
-    yield f"the controller starts: {opened.software}, boot {record.boot}"
-    yield f"  software {opened.sw[:SHORT]}, configuration {opened.conf[:SHORT]}"
-    yield f"  procedure {opened.proc[:SHORT]}, code {opened.code[:SHORT]}"
-    if opened.sealed_to:
-        yield f"  hole cards are sealed to surveillance's key {opened.sealed_to}"
+    sealed = f"hole cards are sealed to surveillance's key {opened.sealed_to}"
     torn = f", {opened.torn} bytes behind them were set aside" if opened.torn else ""
-    yield f"  it found {opened.last} records{torn}"
+    facts = (
+        f"software {opened.sw[:SHORT]}, configuration {opened.conf[:SHORT]}",
+        f"procedure {opened.proc[:SHORT]}, code {opened.code[:SHORT]}",
+        *((sealed,) if opened.sealed_to else ()),
+        f"it found {opened.last} records{torn}",
+    )
+    return RecordText(f"the controller starts: {opened.software}, boot {record.boot}", facts)
 
 
-def _certificate(record: Record, money: AmountFormat) -> Iterator[str]:
-    yield "the table's key certifies the key of this boot"
+def _certificate(record: Record) -> RecordText:
+    return RecordText("the table's key certifies the key of this boot")
 
 
-def _checkpoint(record: Record, money: AmountFormat) -> Iterator[str]:
+def _checkpoint(record: Record) -> RecordText:
     note = parse_note(msgspec.json.decode(record.data, type=NoteData).note)
-    yield f"signed: the first {parse_checkpoint(note.text).size} records"
+    return RecordText(f"signed: the first {parse_checkpoint(note.text).size} records")
 
 
-def _witnessed(record: Record, money: AmountFormat) -> Iterator[str]:
+def _witnessed(record: Record) -> RecordText:
     note = parse_note(msgspec.json.decode(record.data, type=NoteData).note)
     checkpoint = parse_checkpoint(note.text)
     who = sorted({one.name for one in note.signatures} - {checkpoint.origin})
-    yield f"countersigned: the first {checkpoint.size} records, by {', '.join(who)}"
+    return RecordText(f"countersigned: the first {checkpoint.size} records, by {', '.join(who)}")
 
 
-def _unwitnessed(record: Record, money: AmountFormat) -> Iterator[str]:
+def _unwitnessed(record: Record) -> RecordText:
     since = msgspec.json.decode(record.data, type=dict[str, int])["since"]
-    yield f"no witness has countersigned since {format_time(since)}"
+    return RecordText(f"no witness has countersigned since {format_time(since)}")
 
 
-def _clock(record: Record, money: AmountFormat) -> Iterator[str]:
+def _clock(record: Record) -> RecordText:
     was = msgspec.json.decode(record.data, type=ClockData)
-    yield f"the clock was set: it would have been {format_time(was.utc_was)}"
-    if was.two:
-        yield f"  {was.two[0]} and {was.two[1]} said that it was right now"
+    two = (f"{was.two[0]} and {was.two[1]} said that it was right now",) if was.two else ()
+    return RecordText(f"the clock was set: it would have been {format_time(was.utc_was)}", two)
 
 
-def _tail(record: Record, money: AmountFormat) -> Iterator[str]:
+def _tail(record: Record) -> RecordText:
     tail = msgspec.json.decode(record.data, type=TailData)
     who = f"accepted by {' and '.join(tail.two)}" if tail.two else "a write that was cut off"
     where = f"segment {tail.segment:08d}, offset {tail.offset}"
-    yield f"{tail.size} bytes of {where} were set aside: {who}"
-    yield f"  they are in {tail.file}"
+    what = f"{tail.size} bytes of {where} were set aside: {who}"
+    return RecordText(what, (f"they are in {tail.file}",))
 
 
-def _fault(record: Record, money: AmountFormat) -> Iterator[str]:
+def _fault(record: Record) -> RecordText:
     found = msgspec.json.decode(record.data, type=dict[str, Any])
-    yield f"fault: {found['what']}: {_short(found['detail'])}"
+    return RecordText(f"fault: {found['what']}: {_short(found['detail'])}")
 
 
-def _note(record: Record, money: AmountFormat) -> Iterator[str]:
-    yield f"note: {msgspec.json.decode(record.data, type=dict[str, str])['text']}"
+def _note(record: Record) -> RecordText:
+    return RecordText(f"note: {msgspec.json.decode(record.data, type=dict[str, str])['text']}")
 
 
-def _closed(record: Record, money: AmountFormat) -> Iterator[str]:
-    yield "the controller ends in good order"
+def _closed(record: Record) -> RecordText:
+    return RecordText("the controller ends in good order")
 
 
-def _happening(record: Record, money: AmountFormat) -> Iterator[str]:
-    """Of devices, links and people."""
-    said = sentence(record, msgspec.json.decode(record.data, type=dict[str, Any]))
-    if said is None:
-        yield from _fields(record, money)
-    else:
-        yield _cut(said)
+def _happening_fields(record: Record) -> dict[str, Any]:
+    """The data of a record about devices, links or people; empty for other and corrupt records."""
+    if record.kind not in _HAPPENINGS:
+        return {}
+    try:
+        return msgspec.json.decode(record.data, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
 
 
-def _fields(record: Record, money: AmountFormat) -> Iterator[str]:
-    """What it is, then its fields as they stand."""
+def _happening(record: Record, fields: dict[str, Any]) -> RecordText:
+    said = sentence(record, fields)
+    return _fields(record) if said is None else RecordText(_cut(said))
+
+
+def _fields(record: Record) -> RecordText:
+    """The kind, then the fields as they are in the record."""
     try:
         found = msgspec.json.decode(record.data)
     except (msgspec.DecodeError, RecursionError):
-        yield f"{record.kind}: cannot be read"
-        return
+        return RecordText(f"{record.kind}: cannot be read")
     if not isinstance(found, dict):
-        yield f"{record.kind}: {_short(found)}"
-        return
+        return RecordText(f"{record.kind}: {_short(found)}")
     event = found.get("event")
     if isinstance(event, dict):
-        yield f"{event.get('type')} (in the words of other code): {_short(_plain(event))}"
-        yield from (f"  {_short(_plain(effect))}" for effect in found.get("effects", ()))
-        return
+        what = f"{event.get('type')} (in the words of other code): {_short(_plain(event))}"
+        return RecordText(what, tuple(_short(_plain(one)) for one in found.get("effects", ())))
     what = found.pop("what", "")
     said = ", ".join(
         f"{name} {_short(_plain(value))}" for name, value in found.items() if value not in _EMPTY
     )
-    yield f"{record.kind}: {what}{': ' if what and said else ''}{said}"
+    return RecordText(f"{record.kind}: {what}{': ' if what and said else ''}{said}")
 
 
 def _plain(value: object) -> object:
-    """Without what is for the record only."""
+    """Remove what is not shown."""
     if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items() if name not in _NOT_TOLD}
+        return {name: _plain(inner) for name, inner in value.items() if name not in _HIDDEN_OTHER}
     return [_plain(inner) for inner in value] if isinstance(value, list) else value
 
 
@@ -269,20 +309,14 @@ def _short(value: object) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MOST else f"{text[:_MOST]}..."
+    return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}..."
 
 
-_Telling = Callable[[Record, AmountFormat], Iterator[str]]
-_KINDS: Final[dict[str, _Telling]] = {
+_KINDS: Final[dict[str, Callable[[Record], RecordText]]] = {
     "snapshot": _snapshot,
     "opened": _opened,
     "certificate": _certificate,
     "checkpoint": _checkpoint,
-    "decision": _decision,
-    "refusal": _refusal,
-    "device": _happening,
-    "link": _happening,
-    "person": _happening,
     "witnessed": _witnessed,
     "unwitnessed": _unwitnessed,
     "clock": _clock,

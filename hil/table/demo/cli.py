@@ -273,11 +273,11 @@ def _one_by_one(table: Table) -> Iterator[str]:
 
 
 def _words(report: VerifyReport | None) -> Iterator[str]:
-    from controller.audit.commands import words
+    from controller.audit.text import verify_report_lines
 
     if report is not None:
         yield "holecard audit verify:"
-        yield from (f"  {printable(line)}" for line in words(report))
+        yield from (f"  {printable(line)}" for line in verify_report_lines(report))
 
 
 def _as_json(tallies: list[Tally], report: VerifyReport | None, *, interrupted: bool) -> object:

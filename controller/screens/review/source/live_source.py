@@ -83,7 +83,7 @@ class LiveSource(FileSource):
         tell: Callable[[int], None] = untold,
     ) -> SealedCase:
         return export_case(
-            self.record, out, pick, who=who, reason=reason, tell=tell, noted=self._noted
+            self.record, out, pick, who=who, reason=reason, on_segment=tell, noted=self._noted
         )
 
     def _noted(
@@ -137,11 +137,11 @@ class LiveSource(FileSource):
             self._fell_back(spoilt=True)
 
     def _go_on(self, index: Index) -> None:
-        if index.goes.seq < self._made_to:  # somebody has put it away, or makes another one
+        if index.position.seq < self._made_to:  # somebody has put it away, or makes another one
             self._fell_back(spoilt=False)
             return
         self._take(index, 0.0)
-        self._made_to = index.goes.seq
+        self._made_to = index.position.seq
 
     def _fell_back(self, *, spoilt: bool) -> None:
         """It is no longer what was followed: it is made in the background, not while one waits."""
@@ -187,9 +187,9 @@ class LiveSource(FileSource):
 
     def _opened(self) -> Index:
         if not self._spoilt:
-            return Index.ready(self.record, say=_made_anew)
+            return Index.open_or_rebuild(self.record, say=_made_anew)
         _made_anew("it is damaged, or of another version")
-        index = Index.anew(self.record)
+        index = Index.rebuild(self.record)
         self._spoilt = False
         return index
 

@@ -128,11 +128,11 @@ class FileSource:
         self, say: Callable[[str], None], progress: Callable[[IndexProgress], None] | None = None
     ) -> None:
         """The index, with all that the record has; made where there is none. RecordProblem."""
-        with Index.ready(self._record, self._file, say=say) as index:
+        with Index.open_or_rebuild(self._record, self._file, say=say) as index:
             try:
                 index.catch_up(progress)
             except (IndexFileProblem, IndexBusy) as problem:
-                last = index.goes.seq
+                last = index.position.seq
                 if not last:
                     raise
                 self._short = IndexGap(last, problem.what)
@@ -183,7 +183,7 @@ class FileSource:
     ) -> SealedCase:
         if not self.whole:
             raise UsageProblem("case", "this is a case already", "hand on the file itself")
-        return export_case(self._record, out, pick, who=who, reason=reason, tell=tell)
+        return export_case(self._record, out, pick, who=who, reason=reason, on_segment=tell)
 
 
 # --- a record, or a case ----------------------------------------------------------------------

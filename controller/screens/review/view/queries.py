@@ -41,14 +41,6 @@ class SettledBet(Struct, frozen=True):
     why: str
 
 
-class FaceUpCard(Struct, frozen=True):
-    """A card that lay face up: where, and how it came to be seen."""
-
-    card: Card
-    seat: int
-    how: str
-
-
 class ProblemRecord(Struct, frozen=True):
     """A record that tells of something that went wrong, was refused or irregular."""
 
@@ -125,18 +117,19 @@ def bets(db: apsw.Connection, first: int, last: int) -> list[SettledBet]:
     return [SettledBet(*row) for row in ask(db, asked, first, last)]
 
 
-def faces(db: apsw.Connection, first: int, last: int) -> dict[int, list[FaceUpCard]]:
-    """Cards that lay face up, by record. Their list is in the order of cards: each is asked for."""
-    found: dict[int, list[FaceUpCard]] = {}
-    for seq, *face in ask(db, _FACES, first, last):
-        found.setdefault(seq, []).append(FaceUpCard(*face))
+def seats_of_cards(db: apsw.Connection, first: int, last: int) -> dict[tuple[int, Card], int]:
+    """The seat of each card that lay face up, by the seq of its record and the card."""
+    found: dict[tuple[int, Card], int] = {}
+    for seq, card, seat in ask(db, _CARDS, first, last):
+        found.setdefault((seq, card), seat)
     return found
 
 
-_FACES: Final = (
-    "SELECT seq, card, seat, (SELECT word FROM words WHERE id = how) FROM raw_cards "
+_CARDS: Final = (
+    "SELECT seq, card, seat FROM raw_cards "
     f"WHERE card IN ({', '.join(map(str, DECK))}) AND seq BETWEEN ? AND ?"
 )
+"""Names every card, so that SQLite uses the table's key, which begins with the card."""
 
 
 def problems_in(db: apsw.Connection, first: int, last: int) -> dict[int, str]:

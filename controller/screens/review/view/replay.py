@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from controller.audit.text import TimelineLine, problem_words
 from controller.procedure.model.state import State
 from controller.procedure.prompts import AmountFormat
 from controller.screens.review.view.felt import felt_of, picture
-from controller.screens.review.view.timeline import TimelineLine, problem_words
 
 
 class ReplayFrame(Struct, frozen=True):

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from controller.audit.index import RoundRow
-from controller.audit.text import format_clock
+from controller.audit.text import format_clock, format_day, stamp
 from controller.errors import printable
 from controller.procedure.prompts import BETS, WHY, AmountFormat
 from controller.screens.review.view.queries import SettledBet
-from controller.screens.review.view.timeline import day_of, stamp
 
 
 class RoundLine(Struct, frozen=True):
@@ -53,7 +52,7 @@ def round_line(found: RoundRow, money: AmountFormat, problems: int = 0) -> Round
     return RoundLine(
         found.round,
         found.first_seq,
-        day_of(found.first_utc),
+        format_day(found.first_utc),
         format_clock(found.first_utc),
         stamp(found.first_utc),
         format_clock(found.over_utc) if over else "",

@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute
 
 from controller.audit.format.notes import VerifierKey
 from controller.audit.format.records import KINDS
+from controller.audit.text import problem_words
 from controller.procedure.prompts import Texts, card_words
 from controller.publish import EVENTS
 from controller.rules.cards import NAMES
@@ -35,7 +36,6 @@ from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.templates import Pages
 from controller.screens.review.source import ReviewContext, ReviewSource
 from controller.screens.review.view.filters import BEFORE, FIELDS, one_of
-from controller.screens.review.view.timeline import problem_words
 from controller.screens.review.web import export, live, record, rounds
 
 READERS: Final[tuple[Role, ...]] = ("surveillance", "floor")

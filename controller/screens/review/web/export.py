@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from controller.audit.export import RowFormat, rows
+from controller.audit.export import RowFormat, record_rows
 from controller.audit.read.selection import Selection
 from controller.errors import UsageProblem
 from controller.screens.common.access import PageNotFound, Visit
@@ -64,7 +64,7 @@ def _rows(
 ) -> Response:
     source = visit.house.source
     source.look(visit.who, f"review export {kind}", str(pick), reason=reason, out=name)
-    lines = rows.rows(source.record, pick, kind)
+    lines = record_rows(source.record, pick, kind)
     first = next(lines)  # what is wrong is said before anything is sent
     return StreamingResponse(
         _together(chain((first,), lines)),

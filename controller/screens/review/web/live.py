@@ -17,12 +17,11 @@ from controller.audit.errors import RecordProblem
 from controller.audit.read.follow import Follower
 from controller.audit.read.heads import first_head
 from controller.audit.read.lookup import LocatedRecord, of_seqs
-from controller.audit.text import currency_of
+from controller.audit.text import currency_of, timeline_line, timeline_lines
 from controller.errors import UsageProblem
 from controller.screens.common.access import Visit
 from controller.screens.review.source import ReviewContext, ReviewSource
 from controller.screens.review.view.filters import number_of
-from controller.screens.review.view.timeline import line_of, timeline
 
 ROWS: Final = 60
 READ: Final = 300
@@ -66,7 +65,7 @@ def page(visit: Visit[ReviewContext]) -> Response:
     found = list(of_seqs(record, max(first, last - READ + 1), last))
     quiet = visit.query.get("all") != "yes"
     money = currency_of(found[-1].opened if found else None)
-    lines = timeline([one.record for one in found], money)
+    lines = timeline_lines([one.record for one in found], money)
     shown = [line for line in lines if not (quiet and line.quiet)][-ROWS:]
     return house.page(visit, "review/live.html", lines=shown, last=last, quiet=quiet)
 
@@ -155,7 +154,7 @@ def _messages(told: Iterator[LocatedRecord], most: int) -> list[bytes]:
 
 
 def _message(told: LocatedRecord) -> bytes:
-    line = line_of(told.record, currency_of(told.opened), 0)
+    line = timeline_line(told.record, currency_of(told.opened))
     data = LiveLine(
         line.seq,
         line.time,

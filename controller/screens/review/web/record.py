@@ -7,11 +7,18 @@ from typing import Final
 
 from starlette.responses import Response
 
-from controller.audit.commands import words
 from controller.audit.format.segments import numbers
 from controller.audit.index import parse_time
 from controller.audit.read.heads import first_head
-from controller.audit.text import format_time
+from controller.audit.text import (
+    format_clock,
+    format_day,
+    format_time,
+    problem_words,
+    stamp,
+    timeline_lines,
+    verify_report_lines,
+)
 from controller.audit.witness import COSIGNED
 from controller.errors import UsageProblem, printable
 from controller.screens.common.access import PageNotFound, Visit
@@ -21,7 +28,6 @@ from controller.screens.review.view.filters import number_of
 from controller.screens.review.view.record_reader import read_back
 from controller.screens.review.view.report import PaceFigures, last_day, report
 from controller.screens.review.view.search import ends
-from controller.screens.review.view.timeline import clock_of, day_of, problem_words, stamp, timeline
 from controller.screens.review.web.rounds import LINES
 
 ROWS: Final = 100
@@ -49,8 +55,8 @@ def problems(visit: Visit[ReviewContext]) -> Response:
         rows=[
             (
                 one,
-                day_of(one.utc),
-                clock_of(one.utc),
+                format_day(one.utc),
+                format_clock(one.utc),
                 stamp(one.utc),
                 problem_words(one.what),
                 rounds[one.seq],
@@ -84,16 +90,16 @@ def records(visit: Visit[ReviewContext]) -> Response:
         lying = queries.lying(db, since, last, ROWS)
         span = lying[0].place.seq, lying[-1].place.seq
         table = house.table_at(db, since)
-        there, wrong = queries.faces(db, *span), queries.problems_in(db, *span)
+        seats, wrong = queries.seats_of_cards(db, *span), queries.problems_in(db, *span)
         number = queries.round_at(db, since)
-    lines = timeline(read_back(house.source.record, lying), table.money, there, wrong)
+    lines = timeline_lines(read_back(house.source.record, lying), table.money, seats, wrong)
     return house.page(
         visit,
         "review/records.html",
         wrong=None,
         since=since,
         lines=lines,
-        days=sorted({day_of(line.utc) for line in lines}),
+        days=sorted({format_day(line.utc) for line in lines}),
         span=span,
         first=first,
         last=last,
@@ -182,7 +188,9 @@ def verify_page(visit: Visit[ReviewContext]) -> Response:
         visit,
         "review/verify.html",
         run=run,
-        lines=list(words(run.report)) if run is not None and run.report is not None else [],
+        lines=list(verify_report_lines(run.report))
+        if run is not None and run.report is not None
+        else [],
         given=house.table_key is not None,
     )
 

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from controller.audit.format.records import Record
 from controller.audit.index import RoundRow
+from controller.audit.text import TimelineLine, timeline_lines
 from controller.errors import UsageProblem
 from controller.procedure.prompts import WHAT
 from controller.publish import EVENTS as HAPPENING_WORDS
@@ -38,7 +39,6 @@ from controller.screens.review.view.record_reader import read_back
 from controller.screens.review.view.replay import RoundReplay, replay_of
 from controller.screens.review.view.rounds import bet_lines, round_line
 from controller.screens.review.view.search import ends, newest
-from controller.screens.review.view.timeline import TimelineLine, timeline
 from controller.screens.review.view.verdict import check_round
 
 ROWS: Final = 50
@@ -163,8 +163,8 @@ def _read(house: ReviewContext, db: apsw.Connection, number: int, since: int, mo
     records = read_back(house.source.record, lying)
     table = house.table_at(db, first)
     span = lying[0].place.seq, lying[-1].place.seq
-    there, wrong = queries.faces(db, *span), queries.problems_in(db, *span)
-    lines = timeline(records, table.money, there, wrong)
+    seats, wrong = queries.seats_of_cards(db, *span), queries.problems_in(db, *span)
+    lines = timeline_lines(records, table.money, seats, wrong)
     return _Shown(found, table, lying, records, lines, more)
 
 

@@ -55,7 +55,7 @@ def test_two_people_accept_what_nothing_explains(runs: Runs) -> None:
     code, out, err = accept(runs, *ANN_AND_BO)
     assert code == 0
     for words in (
-        f"{len(GARBAGE)} bytes that no loss of power explains",
+        f"there are {len(GARBAGE)} bytes after the last record",
         f"segment 00000001, offset {at}",
         "they begin with 73 6f 6d 65",
     ):
@@ -125,7 +125,7 @@ def test_records_that_are_missing_cannot_be_accepted(runs: Runs) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--by", "Ann", "--second", "Bo"), "--yes: is missing: nobody is there to be asked"),
+        (("--by", "Ann", "--second", "Bo"), "--yes: is missing: there is no terminal to ask at"),
         (("--by", "Ann", "--yes"), "--and: is missing: two people must say so"),
         (("--second", "Bo", "--yes"), "--by: is missing: two people must say so"),
         (("--by", "Ann", "--second", "ann ", "--yes"), "is the same person"),
@@ -185,7 +185,7 @@ def test_at_a_terminal_it_is_asked_for_once_it_was_shown(runs: Runs) -> None:
     assert files_in(runs.record) == before
     code, shown = at_a_terminal(runs, "Ann\nBo\nyes\n")
     assert code == 0
-    asked = [shown.index(words) for words in ("Your name:", "no loss of power", "Type yes:")]
+    asked = [shown.index(words) for words in ("Your name:", "no power loss", "Type yes:")]
     assert asked == sorted(asked)
     assert verify(runs.record).findings == ()
 

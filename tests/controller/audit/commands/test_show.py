@@ -163,7 +163,7 @@ def test_what_is_looked_for_is_found_with_an_index(runs: Runs) -> None:
     assert dealt
     limited = runs("show", "--kind", "decision", "--limit", "3")
     assert len([line for line in limited.out.splitlines() if "round" in line]) >= 3
-    assert "there are more; --limit 3 was asked for" in limited.err
+    assert "there are more records; --limit 3 was asked for" in limited.err
     assert runs("show", "--person", "Nobody").code == 1
     (runs.record / "index.db").write_bytes(b"no index")
     ran = runs("show", "--card", "TS", "--json")
@@ -198,13 +198,13 @@ def test_each_look_is_written_beside_the_record_before_anything_is_shown(runs: R
         (["--seq", "x"], "--seq: 'x' is no record"),
         (["--seq", "0"], "--seq: '0' is no record"),
         (["--seq", "9-8"], "--seq: '9-8' is no record"),
-        (["--seq", "9", "--round", "1"], "--seq: goes with nothing else"),
-        (["--seq", "9", "--seat", "1"], "--seq: goes with nothing else"),
+        (["--seq", "9", "--round", "1"], "--seq: cannot be combined"),
+        (["--seq", "9", "--seat", "1"], "--seq: cannot be combined"),
         (["--card", "1X"], "--card: '1X' is not a card"),
         (["--kind", "sermon"], "invalid choice: 'sermon'"),
         (["--seat", "0"], "seat: there is no seat 0"),
         (["--irregularity", "rain"], "'rain' is no irregularity"),
-        (["--limit", "0", "--seat", "1"], "--limit: 0 records"),
+        (["--limit", "0", "--seat", "1"], "--limit: '0'; allowed: 1 to 100000"),
         (["--by", " "], "--by: is no text"),
     ],
 )
@@ -225,7 +225,7 @@ def test_a_place_without_a_record_is_told_and_nobody_has_looked(runs: Runs) -> N
 def test_a_round_that_is_not_there_is_said(runs: Runs) -> None:
     ran = runs("show", "--round", "99")
     assert (ran.code, ran.out) == (1, "")
-    assert "there is nothing of it in the record" in ran.line
+    assert "nothing was found in the record" in ran.line
 
 
 # --- tail -------------------------------------------------------------------------------------

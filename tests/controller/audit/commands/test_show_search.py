@@ -135,7 +135,7 @@ def test_records_are_found_by_time(found: Found) -> None:
 
 def test_records_are_found_by_amount_as_the_table_writes_it(found: Found) -> None:
     def with_amounts(least: int, most: int) -> list[int]:
-        with Index.ready(found.record) as index:
+        with Index.open_or_rebuild(found.record) as index:
             index.catch_up()
             page = find(index.db, RecordQuery(least=least, most=most), 0, 1000)
         return [row.seq for row in page.rows]
@@ -172,7 +172,7 @@ def _amounts(every: list[Record]) -> Iterator[int]:
         (("--amount", "1.234"), '--amount: "1.234" is no amount'),
         (("--amount", "1-2-3"), '--amount: "1-2-3" is no amount'),
         (("--amount", "50-25"), '--amount: "50-25" ends before it begins'),
-        (("--amount", "25", "--seq", "3"), "--seq: goes with nothing else"),
+        (("--amount", "25", "--seq", "3"), "--seq: cannot be combined"),
     ],
 )
 def test_what_is_no_time_and_no_amount_is_a_mistake(

@@ -35,7 +35,7 @@ def test_a_record_in_good_order_is_right(runs: Runs) -> None:
     ran = runs("verify", "--table-key", str(runs.keys / "table.pub"))
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.endswith("RIGHT\n")
-    assert "decisions and refusals made again by the rules" in ran.out
+    assert "decisions and refusals replayed by the rules" in ran.out
     assert "2 hole cards opened as they were committed to" in ran.out
     assert "NOT PROVEN" not in ran.out
 
@@ -51,7 +51,7 @@ def test_it_is_told_in_json(runs: Runs) -> None:
 def test_a_key_that_only_the_record_names_is_loudly_no_proof(runs: Runs) -> None:
     ran = runs("verify")
     assert ran.code == 0
-    assert "THE TABLE'S KEY IS NOT PROVEN: it is the record's own word" in ran.out
+    assert "THE TABLE'S KEY IS NOT PROVEN: it comes from the record itself" in ran.out
 
 
 def test_the_tables_key_is_given_in_any_of_its_forms(runs: Runs) -> None:
@@ -131,7 +131,7 @@ def test_decisions_of_other_code_are_told_by_the_version_that_they_need(
 def test_what_decisions_say_can_be_left_out(runs: Runs) -> None:
     ran = runs("verify", "--no-replay")
     assert ran.code == 0
-    assert "were not made again: --no-replay" in ran.out
+    assert "were not replayed: --no-replay" in ran.out
     assert "2 hole cards opened as they were committed to" in ran.out
 
 
@@ -142,7 +142,7 @@ def test_what_decisions_say_can_be_left_out(runs: Runs) -> None:
         (["--witness-key", "x"], "--checkpoint and --witness-key go together"),
         (["--table-key", "nowhere"], "--table-key: nowhere: no such file or directory"),
         (["--table-key", "a+b"], "--table-key: is no verifier key"),
-        (["--table-key", ""], "--table-key: is no name"),
+        (["--table-key", ""], "--table-key: is empty"),
         (["--table-key", "{folder}/rounds.json"], "is not a comment with a fingerprint"),
         (
             ["--checkpoint", "nowhere", "--witness-key", str(WITNESS.cosigner)],
@@ -154,7 +154,7 @@ def test_what_decisions_say_can_be_left_out(runs: Runs) -> None:
         ),
         (
             ["--checkpoint", "x", "--witness-key", str(WITNESS.verifier)],
-            "--witness-key: is no key of a witness",
+            "--witness-key: is not a witness's key",
         ),
         (["--jobs", "0"], "'0'; allowed: 1 to 256"),
         (["--jobs", "many"], "'many'; allowed: 1 to 256"),

@@ -93,7 +93,7 @@ def test_cosign_as_json(record: Path, keys: Path, capsys: Out) -> None:
     assert found["root"] == root_of(record, found["size"]).hex()
     assert (found["before"], found["table_key_proven"]) == (0, True)
     assert parse_checkpoint(parse_note(found["note"]).text).size == found["size"]
-    assert "own word" not in err
+    assert "comes from the record itself" not in err
 
 
 def test_no_is_exit_1_and_one_line(record: Path, keys: Path, tmp_path: Path, capsys: Out) -> None:
@@ -237,7 +237,7 @@ NO_KEY = "NAME+8 hex digits+BASE64"
         (["export", "R", "--round", "x", "--out", "c"], "N, or N-M with M not less than N"),
         (["export", "R", "--day", "2027-02-30", "--out", "c"], "YYYY-MM-DD"),
         (["export", "R", "--day", "20270101", "--out", "c"], "YYYY-MM-DD"),
-        (["export", "R"], "FILE.zip or a directory to be made"),
+        (["export", "R"], "FILE.zip or a new directory"),
         (["export", "R", "--out", ""], "a name"),
         (["export", "R", "--out", "c", "--by", ""], "a line of 1 to 500 characters"),
         (["export", "R", "--out", "c", "--reason", "a\nb"], "a line of 1 to 500 characters"),
@@ -264,11 +264,11 @@ NO_KEY = "NAME+8 hex digits+BASE64"
         (["cosign", "R", "--archive", "", "--keys", "keys"], "a name"),
         (["cosign", "nothing", "--archive", "a", "--keys", "keys"], "there is no record here"),
         (["witnessed", "R", "none.note", "--witness-key", "WITNESS"], "a file"),
-        (["witnessed", "R", "none.note", "--witness-key", "KEY"], "what witness.pub holds"),
+        (["witnessed", "R", "none.note", "--witness-key", "KEY"], "the content of witness.pub"),
         (["witnessed", "R", "none.note", "--witness-key", "keys/nobody"], NO_KEY),
         (
             ["witnessed", "R", "none.note", "--witness-key", "keys/witness.key"],
-            "what witness.pub holds",
+            "the content of witness.pub",
         ),
     ],
 )
@@ -332,7 +332,7 @@ FULL = """\
 import sys
 from controller import cli
 if not any(command.name == "audit" for command in cli.COMMANDS):
-    ours = cli.Command("audit", "controller.audit.commands.cli:register", "")
+    ours = cli.Command("audit", "controller.audit.cli:register", "")
     cli.COMMANDS = (*cli.COMMANDS, ours)
 sys.exit(cli.main(sys.argv[1:]))
 """

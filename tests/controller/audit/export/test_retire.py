@@ -275,13 +275,13 @@ def test_what_was_retired_is_told_where_it_is_asked_for(
     ran = runs("export", "--day", DAYS[0], "--out", str(tmp_path / "d.zip"))
     assert (ran.code, f"gaming day {DAYS[0]} {told}" in ran.line) == (1, True)
     ran = runs("show", "--round", "99")
-    assert "there is nothing of it in the record" in ran.line
+    assert "nothing was found in the record" in ran.line
 
 
 def test_what_stays_is_shown_proven_indexed_and_exported(
     old: Aged, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Index.ready(old.record) as index:
+    with Index.open_or_rebuild(old.record) as index:
         index.catch_up()
     retired(old.record, DAYS[2], tmp_path / "old.zip")
     runs = Runs(tmp_path, capsys)
@@ -297,7 +297,7 @@ def test_what_stays_is_shown_proven_indexed_and_exported(
         ("verify", "--json"),
     ):
         assert runs(*words).code == 0, words
-    with Index.ready(old.record) as index:
+    with Index.open_or_rebuild(old.record) as index:
         index.catch_up()
         first = find(index.db, RecordQuery(kind="note")).rows[0].seq
     assert first > retirement_files(old.record)[0].said.records[1]  # type: ignore[union-attr]

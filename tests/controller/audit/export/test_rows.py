@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.audit.export import time_text
-from controller.audit.export.rows import COLUMNS, _cell, rows, write_rows
+from controller.audit.export.rows import COLUMNS, _cell, record_rows, write_rows
 from controller.audit.format.records import DeviceCursor, RecordActor, RecordEntry
 from controller.audit.read.reader import records
 from controller.audit.read.selection import NoMatch, Selection
@@ -27,7 +27,7 @@ FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\u30
 
 
 def table_of(record: Path, pick: Selection) -> list[dict[str, str]]:
-    text = b"".join(rows(record, pick, "csv")).decode()
+    text = b"".join(record_rows(record, pick, "csv")).decode()
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
@@ -37,7 +37,7 @@ def the_note(record: Path) -> dict[str, str]:
 
 
 def test_json_lines_are_the_bytes_of_the_record(whole: Path) -> None:
-    lines = list(rows(whole, Selection(), "jsonl"))
+    lines = list(record_rows(whole, Selection(), "jsonl"))
     assert b"".join(lines) == b"\n".join(bytes_of(whole)) + b"\n"
     assert [sha256(b"\0" + line[:-1]).digest() for line in lines] == leaves_of(whole)
 
@@ -54,12 +54,12 @@ def test_a_line_of_csv_says_what_the_record_does(whole: Path) -> None:
 
 
 def test_only_what_is_picked_is_in_it(whole: Path) -> None:
-    picked = [json.loads(line) for line in rows(whole, Selection(3, 4), "jsonl")]
+    picked = [json.loads(line) for line in record_rows(whole, Selection(3, 4), "jsonl")]
     assert [one["seq"] for one in picked] == [
         one.seq for turn in (3, 4) for one in of_round(whole, turn)
     ]
     with pytest.raises(NoMatch, match="has nothing of round 77"):
-        list(rows(whole, Selection(77, 77), "csv"))
+        list(record_rows(whole, Selection(77, 77), "csv"))
 
 
 @pytest.mark.parametrize("text", FORMULAS)
@@ -118,8 +118,8 @@ def test_times_are_as_people_read_them(utc: int, text: str) -> None:
 
 def test_a_file_is_there_when_it_is_whole(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "all.jsonl"
-    assert write_rows(out, rows(whole, Selection(), "jsonl")) == len(bytes_of(whole))
+    assert write_rows(out, record_rows(whole, Selection(), "jsonl")) == len(bytes_of(whole))
     assert out.read_bytes() == b"\n".join(bytes_of(whole)) + b"\n"
     with pytest.raises(NoMatch):
-        write_rows(tmp_path / "none.csv", rows(whole, Selection(99, 99), "csv"))
+        write_rows(tmp_path / "none.csv", record_rows(whole, Selection(99, 99), "csv"))
     assert os.listdir(tmp_path) == ["all.jsonl"]

@@ -68,17 +68,17 @@ def refused(
     said: list[str] = []
     if not remake:
         with pytest.raises(kind, match=words):
-            Index.ready(record, file, say=said.append)
+            Index.open_or_rebuild(record, file, say=said.append)
         assert said == []
         assert there.read_bytes() == before
         return
-    with Index.ready(record, file, say=said.append) as index:
+    with Index.open_or_rebuild(record, file, say=said.append) as index:
         assert len(said) == 1
         assert "it is being made anew" in said[0]
         assert dump(index.db)["records"] == []
         index.catch_up()
         assert dump(index.db) == rebuilt(record, there.parent / "again.db")
-    with Index.ready(record, file, say=said.append):
+    with Index.open_or_rebuild(record, file, say=said.append):
         assert len(said) == 1
 
 
@@ -165,7 +165,7 @@ def test_making_it_anew_by_hand_is_always_possible(place: Path) -> None:
     written(place, dealt("cut", 12))
     caught_up(place)
     list(segments(place))[-1].file.unlink()
-    with Index.anew(place) as index:
+    with Index.rebuild(place) as index:
         index.catch_up()
         assert dump(index.db) == rebuilt(place, place.parent / "other.db")
 
@@ -182,7 +182,7 @@ def test_what_is_no_database(place: Path, file: Path, content: bytes) -> None:
     file.write_bytes(content)
     refused(place, file, IndexOfOther, "holds something else", remake=False)
     with pytest.raises(IndexOfOther, match="put it away yourself"):
-        Index.anew(place, file)
+        Index.rebuild(place, file)
     assert file.read_bytes() == content
     (place / "index.db").write_bytes(content)
     refused(place, None, IndexDamaged, "the index is damaged", remake=True)
@@ -194,7 +194,7 @@ def test_somebody_elses_database_is_never_written_over(place: Path, file: Path) 
         changed(there, "CREATE TABLE guests (name)", "INSERT INTO guests VALUES ('Ann')")
         refused(place, there, IndexOfOther, "holds something else", remake=False)
     with pytest.raises(IndexOfOther):
-        Index.anew(place, file)
+        Index.rebuild(place, file)
     with closing(apsw.Connection(str(file))) as db:
         assert db.execute("SELECT name FROM guests").get == "Ann"
 
@@ -227,10 +227,10 @@ def test_rows_that_are_there_already(place: Path) -> None:
     )
     log.write([note("one")])
     with Index.open(place) as index:
-        seq = index.goes.seq
+        seq = index.position.seq
         with pytest.raises(IndexDamaged, match="UNIQUE"):
             index.catch_up()
-        assert index.goes.seq == seq
+        assert index.position.seq == seq
     log.close()
 
 
@@ -258,7 +258,7 @@ def test_a_bit_that_flipped_anywhere_in_it(place: Path) -> None:
             told += 1
         except apsw.Error:  # of the dump
             pass
-        with Index.anew(place) as index:
+        with Index.rebuild(place) as index:
             index.catch_up()
         assert dump_of(file) == whole
     assert told > 30
@@ -271,7 +271,7 @@ def test_a_damaged_record_is_not_the_indexs_problem(place: Path) -> None:
     with segment_file(place, 1).open("r+b") as segment:
         segment.seek(frame.offset + 70)
         segment.write(b"\xff")
-    for opens in (Index.open, Index.anew, Index.ready):
+    for opens in (Index.open, Index.rebuild, Index.open_or_rebuild):
         with pytest.raises(RecordDamaged, match="its first record is not whole"):
             opens(place)
 

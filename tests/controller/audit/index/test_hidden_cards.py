@@ -113,7 +113,7 @@ def test_no_commitment_and_no_opening_stands_in_an_index(tmp_path: Path) -> None
             )
             hidden.update(text for text in secret if text)
     assert len(hidden) > 90
-    with Index.anew(place, file) as index:
+    with Index.rebuild(place, file) as index:
         index.catch_up()
         words = {word for (word,) in index.db.execute("SELECT word FROM words")}
     content = file.read_bytes()

@@ -57,14 +57,14 @@ def test_a_new_index_takes_the_whole_record_and_then_nothing(place: Path) -> Non
     log.write([note("one"), note("two")])
     log.close()
     with Index.open(place) as index:
-        assert index.goes.seq == 0
+        assert index.position.seq == 0
         assert index.catch_up() == 8
-        assert index.goes.seq == log.where.seq
-        assert index.goes.chain == log.where.chain
+        assert index.position.seq == log.where.seq
+        assert index.position.chain == log.where.chain
         assert index.catch_up() == 0
     assert (place / "index.db").stat().st_mode & 0o777 == 0o640 & ~_umask()
     with Index.open(place) as index:
-        assert index.goes.seq == log.where.seq
+        assert index.position.seq == log.where.seq
 
 
 def _umask() -> int:
@@ -111,7 +111,7 @@ def test_however_it_catches_up_it_comes_to_the_same(ops: list[tuple[str, int, in
                         index.step(room=many)
                     case "catch up":
                         index.catch_up()
-                        assert index.goes.seq == log.where.seq
+                        assert index.position.seq == log.where.seq
                     case "sign":
                         log.sign()
                     case "boot":
@@ -121,7 +121,7 @@ def test_however_it_catches_up_it_comes_to_the_same(ops: list[tuple[str, int, in
                         index.close()
                         index = Index.open(place)
             index.catch_up()
-            assert index.goes.seq == log.where.seq
+            assert index.position.seq == log.where.seq
             assert same_as_rebuilt(index)
         finally:
             index.close()
@@ -138,11 +138,11 @@ def test_beside_a_writer_it_takes_what_is_there(place: Path) -> None:
         went = []
         while writer.is_alive():
             index.catch_up()
-            went.append(index.goes.seq)
+            went.append(index.position.seq)
         writer.join()
         log.close()
         index.catch_up()
-        assert index.goes.seq == log.where.seq
+        assert index.position.seq == log.where.seq
         assert same_as_rebuilt(index)
     assert went == sorted(went)
     assert len(list(segments(place))) > 5
@@ -164,7 +164,7 @@ def test_a_segment_may_end_while_it_is_read(place: Path, monkeypatch: pytest.Mon
         monkeypatch.undo()
         assert len(list(segments(place))) > 1
         index.catch_up()
-        assert index.goes.seq == log.where.seq
+        assert index.position.seq == log.where.seq
         assert same_as_rebuilt(index)
     log.close()
 
@@ -175,7 +175,7 @@ def test_progress_is_told_after_each_part(place: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(Index.step, "__defaults__", (None, 50_000))
     with Index.open(place) as index:
         count = index.catch_up(told.append)
-        assert told[-1].records == told[-1].seq == count == index.goes.seq
+        assert told[-1].records == told[-1].seq == count == index.position.seq
     assert len(told) > 5
     assert [one.seq for one in told] == sorted({one.seq for one in told})
     assert {one.segments for one in told} == {len(list(segments(place)))}
@@ -190,7 +190,7 @@ def test_one_step_takes_no_more_than_it_has_room_for(place: Path) -> None:
         while (step := index.step(room=1)).records:
             taken.append(step)
         assert {step.records for step in taken} == {1}
-        assert index.goes.seq == log.where.seq
+        assert index.position.seq == log.where.seq
         assert step.more is False
 
 
@@ -218,7 +218,7 @@ from pathlib import Path
 from controller.audit.index.index import Index
 with Index.open(Path(sys.argv[1]), Path(sys.argv[2])) as index:
     while index.step(room=4_000).records:
-        print(index.goes.seq, flush=True)
+        print(index.position.seq, flush=True)
 """
 
 
@@ -235,7 +235,7 @@ def test_killed_in_the_middle_it_is_an_index_that_ends_earlier(place: Path, file
             stepping.send_signal(signal.SIGKILL)
         ended += stepping.returncode == -signal.SIGKILL
         with Index.open(place, file) as index:
-            seq = index.goes.seq
+            seq = index.position.seq
             assert seq >= went
             now = dump(index.db)
         for name, at in (("records", 0), ("cards", 1), ("seats", 1), ("bets", 0)):
@@ -272,7 +272,7 @@ def test_two_may_catch_up_the_same_index(place: Path) -> None:
             turns += 1
         assert turns > 3
         one.catch_up()
-        assert other.goes == one.goes
+        assert other.position == one.position
         assert same_as_rebuilt(other)
 
 
@@ -304,7 +304,7 @@ def test_who_reads_is_not_in_the_way_and_sees_what_there_was(place: Path) -> Non
             before = dump(reader)
             index.catch_up()
             assert dump(reader) == before
-            with Index.anew(place) as again:
+            with Index.rebuild(place) as again:
                 assert dump(reader) == before
                 assert dump(again.db)["records"] == []
             reader.execute("COMMIT")
@@ -335,6 +335,6 @@ def test_how_far_it_goes_is_a_place_in_the_record(place: Path) -> None:
     frame = last.frames[-1]
     with Index.open(place) as index:
         index.catch_up()
-        assert index.goes == IndexPosition(
+        assert index.position == IndexPosition(
             last.number, frame.offset, frame.end, frame.seq, frame.chain
         )

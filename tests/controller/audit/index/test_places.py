@@ -35,7 +35,7 @@ def test_a_place_where_no_file_can_be(place: Path, tmp_path: Path) -> None:
         with pytest.raises(IndexFileProblem, match=f"{words}.*--index FILE"):
             Index.open(place, there)
         with pytest.raises(IndexFileProblem, match=f"{words}.*--index FILE"):
-            Index.anew(place, there)
+            Index.rebuild(place, there)
 
 
 def test_a_name_is_a_name_of_a_file(

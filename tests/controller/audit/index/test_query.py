@@ -210,7 +210,7 @@ def test_a_page_goes_on_where_the_last_one_ended(made: Index) -> None:
     first = find(made.db, RecordQuery(), limit=10)
     second = find(made.db, RecordQuery(), first.next or 0, limit=10)
     assert [row.seq for row in (*first.rows, *second.rows)] == list(range(1, 21))
-    last = made.goes.seq
+    last = made.position.seq
     assert find(made.db, RecordQuery(), last - 3, limit=3).next is None
     assert find(made.db, RecordQuery(), last - 3, limit=2).next == last - 1
     assert find(made.db, RecordQuery(), last, limit=2).rows == ()
@@ -277,7 +277,7 @@ def test_a_question_is_answered_from_one_state_of_the_index(tmp_path: Path) -> N
 
         def more(cursor: apsw.Cursor, sql: str, _: object) -> bool:
             if sql.startswith("SELECT seq FROM goes"):
-                steps.append(index.goes.seq)
+                steps.append(index.position.seq)
                 log.write([note("more")])
                 other.catch_up()
             return True

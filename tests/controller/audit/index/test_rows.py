@@ -192,7 +192,7 @@ def test_a_correction_counts_for_the_round_it_is_about(tmp_path: Path) -> None:
     table = dealt("correct", 12)
     place = tmp_path / "record"
     log = boot(place, table.game)
-    with Index.anew(place) as index:
+    with Index.rebuild(place) as index:
         for entry in table.entries:
             log.write([entry])
             index.catch_up()

@@ -29,9 +29,9 @@ def test_it_takes_no_more_than_is_known_to_be_on_the_disk(place: Path) -> None:
     with Index.open(place) as index:
         for durable in (0, 3, 6, 6, 7):
             index.catch_up(durable=durable)
-            assert index.goes.seq == durable
+            assert index.position.seq == durable
         index.catch_up(durable=99)
-        assert index.goes.seq == log.where.seq == 7
+        assert index.position.seq == log.where.seq == 7
     log.close()
 
 
@@ -68,7 +68,7 @@ def test_what_cannot_be_synced_is_not_taken(
         monkeypatch.setattr("controller.audit.index.frames.os.fdatasync", fails)
         with pytest.raises(CannotWrite, match=os.strerror(code)):
             index.catch_up()
-        assert index.goes.seq == 0
+        assert index.position.seq == 0
         monkeypatch.undo()
         assert index.catch_up() == 6
 
@@ -97,7 +97,7 @@ def test_of_a_frame_that_is_being_written_nothing_is_taken_yet(place: Path, cut:
     _overwrite(place, frame.offset, whole[:cut].ljust(len(whole), b"\0"))
     with Index.open(place) as index:
         index.catch_up()
-        assert index.goes.seq == frame.seq - 1
+        assert index.position.seq == frame.seq - 1
         _overwrite(place, frame.offset, whole)
         assert index.catch_up() == 1
     log.close()
@@ -131,7 +131,7 @@ def test_what_is_no_record_has_a_row_all_the_same(place: Path, data: bytes) -> N
     chain = chained(chain, leaf_hash(data))
     with Index.open(place) as index:
         index.catch_up()
-        _overwrite(place, index.goes.until, pack(seq + 1, seq, chain, data))
+        _overwrite(place, index.position.until, pack(seq + 1, seq, chain, data))
         assert index.catch_up() == 1
         said = dump(index.db)
     assert said["problems"] == [(seq + 1, "not_understood")]
@@ -156,7 +156,7 @@ def test_damage_that_the_record_goes_on_behind_is_told(place: Path) -> None:
                 RecordDamaged, match=f"00000003.seg: offset {frame.offset}: no whole"
             ):
                 index.catch_up()
-            assert index.goes.seq == frame.seq - 1
+            assert index.position.seq == frame.seq - 1
         _overwrite(place, frame.offset + 60, third.buffer[frame.offset + 60 :][:1], 3)
         index.catch_up()
         assert same_as_rebuilt(index)
@@ -166,7 +166,7 @@ def test_a_segment_that_is_gone_is_told(place: Path) -> None:
     written(place, some_rounds())
     with Index.open(place) as index:
         index.step(room=40_000)
-        gone = segment_file(place, index.goes.segment)
+        gone = segment_file(place, index.position.segment)
         gone.rename(place / "gone")
         with pytest.raises(RecordDamaged, match="is missing"):
             index.catch_up()

@@ -45,8 +45,8 @@ def test_a_whole_record_is_not_said_to_be_short(record: Path, capsys: Out, tmp_p
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (("show", "--round", "1"), f"{GONE}, and there is nothing of it in the others"),
-        (("show", "--kind", "opened"), f"{GONE}, and there is nothing of it in the others"),
+        (("show", "--round", "1"), f"{GONE}, and nothing was found in the others"),
+        (("show", "--kind", "opened"), f"{GONE}, and nothing was found in the others"),
         (("prove", "--round", "1"), f"{GONE}, and nothing of round 1 in the others; put them back"),
         (("export", "--format", "csv", "--round", "1"), f"{GONE}, and nothing of round 1 in"),
         (("export", "--round", "1", "--out", "CASE"), f"{GONE}, and nothing of round 1 in the"),

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from controller.audit.format.records import DeviceCursor, Kind, Record, RecordActor
-from controller.audit.text import is_access, is_quiet, record_lines
+from controller.audit.text import record_text
 from controller.audit.text.device_events import SAYINGS
 from controller.people.records import SignInEntry
 from controller.procedure.prompts import MoneyFormat
@@ -29,8 +29,9 @@ def record_of(
 
 
 def said(kind: Kind, who: RecordActor | None = None, /, **data: Any) -> str:
-    (line,) = record_lines(record_of(kind, data, who), MoneyFormat())
-    return line
+    text = record_text(record_of(kind, data, who), MoneyFormat())
+    assert (text.facts, text.prompts, text.refused) == ((), (), "")
+    return text.what
 
 
 def test_each_thing_that_a_table_records_has_a_sentence() -> None:
@@ -186,7 +187,7 @@ def test_what_happened_is_a_sentence(
 
 def test_what_keeps_the_table_running_is_quiet() -> None:
     def quiet(kind: Kind, **data: Any) -> bool:
-        return is_quiet(record_of(kind, data), data)
+        return record_text(record_of(kind, data), MoneyFormat()).quiet
 
     assert quiet("link", what="DeviceStands", device="ST-7", state=5)
     assert quiet("link", what="ClockRead")
@@ -200,7 +201,9 @@ def test_what_keeps_the_table_running_is_quiet() -> None:
     assert not quiet("decision")
 
 
-def test_a_look_is_told_apart() -> None:
-    assert is_access(record_of("person", {}), {"what": "looked"})
-    assert not is_access(record_of("person", {}), {"what": "signed in"})
-    assert not is_access(record_of("device", {}), {"what": "looked"})
+@pytest.mark.parametrize(
+    ("kind", "what", "access"),
+    [("person", "looked", True), ("person", "signed in", False), ("device", "looked", False)],
+)
+def test_an_access_to_the_record_is_marked(kind: Kind, what: str, access: bool) -> None:
+    assert record_text(record_of(kind, {"what": what}), MoneyFormat()).access is access

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from controller.audit.format.records import Kind, OpenedData, Record, RecordActor
-from controller.audit.text import currency_of, format_time, record_lines
+from controller.audit.text import currency_of, format_time, record_text
 from controller.procedure.prompts import MoneyFormat
 
 
@@ -65,10 +65,11 @@ def record_of(kind: Kind, data: object) -> Record:
     ],
 )
 def test_each_kind_has_its_words(kind: Kind, data: object, words: list[str]) -> None:
-    found = list(record_lines(record_of(kind, data), MoneyFormat()))
+    text = record_text(record_of(kind, data), MoneyFormat())
+    found = [text.what, *text.facts, *text.prompts]
     assert len(found) == len(words)
     for line, start in zip(found, words, strict=True):
-        assert line.strip().startswith(start)
+        assert line.startswith(start)
         assert len(line) < 500
 
 
@@ -91,8 +92,8 @@ def test_amounts_are_written_as_the_game_writes_them() -> None:
         (b"[]", "seat 1, Buster, 2,550 units"),
     ):
         opened = OpenedData("o", "s", "", "", "", "", msgspec.Raw(game), "", 0, 0, "direct")
-        (line,) = record_lines(record_of("decision", wager), currency_of(opened))
-        assert line == f"a wager is placed or changed: {words}"
+        text = record_text(record_of("decision", wager), currency_of(opened))
+        assert text.what == f"a wager is placed or changed: {words}"
 
 
 def test_a_time_that_no_calendar_has_is_told_in_microseconds() -> None:

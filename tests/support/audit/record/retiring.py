@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from controller.audit import verify_record
-from controller.audit.export import retire
+from controller.audit.export import retire_segments
 from controller.audit.export.retire import RetireResult
 from controller.audit.read.reader import segments
 from controller.audit.verify import Verification, VerifyReport
@@ -71,7 +71,7 @@ def ends_of(record: Path) -> dict[str, int]:
 
 
 def retired(record: Path, before: str, out: Path, **more: Any) -> RetireResult:
-    return retire(record, before, out, TWO, TABLE_KEY, **{"now": lambda: NOW, **more})
+    return retire_segments(record, before, out, TWO, TABLE_KEY, **{"now": lambda: NOW, **more})
 
 
 def report_of(record: Path, **more: Any) -> VerifyReport:

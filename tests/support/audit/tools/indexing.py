@@ -72,7 +72,7 @@ def dump_of(file: Path) -> Dump:
 
 def rebuilt(record: Path, file: Path) -> Dump:
     """What an index made at one go, in another place, says."""
-    with Index.anew(record, file) as index:
+    with Index.rebuild(record, file) as index:
         index.catch_up()
         return dump(index.db)
 
@@ -99,7 +99,7 @@ def some_rounds() -> Dealing:
 
 
 def caught_up(record: Path, file: Path | None = None) -> None:
-    with Index.anew(record, file) as index:
+    with Index.rebuild(record, file) as index:
         index.catch_up()
 
 

@@ -92,7 +92,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def audited(monkeypatch: pytest.MonkeyPatch) -> None:
     """`holecard audit`, also where it is not announced yet."""
     if not any(command.name == "audit" for command in cli.COMMANDS):
-        ours = cli.Subcommand("audit", "controller.audit.commands.cli:register", "the record")
+        ours = cli.Subcommand("audit", "controller.audit.cli:register", "the record")
         monkeypatch.setattr(cli, "COMMANDS", (*cli.COMMANDS, ours))
 
 

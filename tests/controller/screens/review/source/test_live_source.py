@@ -37,7 +37,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def made(table: RunningTable, room: int = live_source.CHUNK_BYTES) -> Path:
     """The index, as far as one step of so many bytes goes."""
-    with Index.ready(table.parts.record) as index:
+    with Index.open_or_rebuild(table.parts.record) as index:
         if room:
             index.step(table.table.seq, room)
         return index.file
@@ -217,7 +217,7 @@ def test_one_that_is_spoilt_is_not_shown_while_it_cannot_be_made_anew(
             with pytest.raises(IndexBusy, match="is being made"):
                 goes(of)
             with monkeypatch.context() as patched:
-                patched.setattr(Index, "anew", _no_room)
+                patched.setattr(Index, "rebuild", _no_room)
                 for _ in range(2):
                     with pytest.raises(IndexFileProblem):
                         of._more()
