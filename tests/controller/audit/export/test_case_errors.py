@@ -134,7 +134,7 @@ def test_where_the_second_look_cannot_be_written_nothing_is_exported(
             raise CannotWrite(record, "no", "no")
         return log_access(record, what, of, **more)
 
-    monkeypatch.setattr("controller.audit.export.case.look", once)
+    monkeypatch.setattr("controller.audit.export.case.log_access", once)
     with pytest.raises(CannotWrite):
         export_case(record, tmp_path / "case.zip", Selection())
     assert sorted(os.listdir(tmp_path)) == ["mega-1", "mega-1.looks.jsonl"]
@@ -180,7 +180,7 @@ def test_a_disk_that_is_full_leaves_nothing(
         call = "os.rename"  # only a zip is copied together
     monkeypatch.setattr(f"controller.audit.export.case_folder.{call}", full)
     monkeypatch.setattr(
-        "controller.audit.export.case.look", lambda *_, **__: SimpleNamespace(who="x")
+        "controller.audit.export.case.log_access", lambda *_, **__: SimpleNamespace(who="x")
     )
     with pytest.raises(OSError, match="No space left"):
         export_case(record, tmp_path / name, Selection(1, 1))

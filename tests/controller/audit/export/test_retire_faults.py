@@ -166,7 +166,7 @@ def test_a_disk_that_is_full_while_the_case_is_written_changes_nothing(
     out.parent.mkdir()
     with monkeypatch.context() as patched:
         patched.setattr(f"controller.audit.export.case_folder.{call}", full)
-        patched.setattr("controller.audit.export.case.look", lambda *_, **__: None)
+        patched.setattr("controller.audit.export.case.log_access", lambda *_, **__: None)
         with pytest.raises(OSError, match="No space left"):
             retired(record, DAYS[2], out)
     assert files_in(record) == before
