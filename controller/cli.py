@@ -42,8 +42,8 @@ COMMANDS = (
     Subcommand(
         "procedure", "controller.publish.cli:register", "a game's dealing procedure in words"
     ),
-    Subcommand("script", "controller.audit.simulate.cli:register", "run scripted rounds"),
-    Subcommand("par", "controller.sim.par.cli:register", "play many rounds and report the figures"),
+    Subcommand("script", "controller.sim.cli:register_script", "run scripted rounds"),
+    Subcommand("par", "controller.sim.cli:register_par", "play many rounds and report the figures"),
     Subcommand("devices", "controller.pairing.cli:register", "pair devices with this host", True),
     Subcommand("keys", "controller.audit.keys.cli:register", "make the keys of the record"),
     Subcommand("audit", "controller.audit.cli:register", "verify, show and export a record"),

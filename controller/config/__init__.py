@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from controller.config.cli import SET, read_settings, written
 from controller.config.equipment import (
     ControlPlace,
     DevicePlace,
@@ -23,6 +22,7 @@ from controller.config.loader import (
 )
 from controller.config.option_layers import flat
 from controller.config.option_paths import TAKEN_AWAY
+from controller.config.option_texts import SET, add_settings, read_settings, written
 from controller.config.sheets import NOTHING, parse_game
 from controller.config.tables import MAX_SEATS, Currency, parse_table
 
@@ -41,6 +41,7 @@ __all__ = [
     "OptionOrigin",
     "ScreensPlace",
     "TableConfig",
+    "add_settings",
     "flat",
     "installed",
     "load_game",

@@ -3,86 +3,67 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from controller.commands import Subparsers, add_command, add_group, help_text, print_json
 from controller.config import equipment, files, loader, option_texts
 from controller.config.jurisdictions import JurisdictionFile
 from controller.config.loader import Anything
 from controller.config.option_layers import OptionOrigin
+from controller.config.option_texts import SET, add_settings, plain, read_settings, written
 from controller.config.sheets import GameSheet
 from controller.config.tables import TableConfig
-from controller.errors import UsageProblem, each, printable
+from controller.errors import EXIT_USAGE, UsageProblem, each, printable
 from controller.rules.irregularities import Irregularity
-from controller.rules.money import Denomination, Odds
 
-SET = "--set"
-EXIT_USAGE = 2
-_WIDEST = 22
-"""Values longer than this push their line out, not everybody's."""
-
-CHECK_EXAMPLES = """\
-examples:
-  holecard config check configs/tables/*.toml
-  holecard config check mygame.toml --json
-
-Exit codes: 0 every file can be used; 2 at least one cannot (file, key, what is allowed).
-"""
-SHOW_EXAMPLES = """\
-examples:
-  holecard config show maxtime
-  holecard config show configs/tables/mega-1.toml --explain
-  holecard config show sf21x --set blackjack.tie=push --set decks=2 --json
-
-A VALUE is a word, a number, true, false, odds such as 3:2, or JSON; null or none takes an option
-away. Exit codes: 0 shown; 2 the file or an option cannot be used.
-"""
+_MAX_WIDTH = 22
+"""Of the column of values; a longer value widens its own line only."""
 
 
-def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    config = subparsers.add_parser(
+def register(subparsers: Subparsers) -> None:
+    commands = add_group(
+        subparsers,
         "config",
-        help="check and explain games and tables",
+        "check and explain games and tables",
         description="Checks and explains game sheets, table files and jurisdictions.",
     )
-    commands = config.add_subparsers(metavar="COMMAND", required=True)
-    check = _command(commands, "check", "say whether files can be used", CHECK_EXAMPLES)
+    check = add_command(
+        commands,
+        "check",
+        "say whether files can be used",
+        check_files,
+        epilog=help_text(
+            ("config check configs/tables/*.toml", "config check mygame.toml --json"),
+            exit_codes={
+                0: "every file can be used",
+                2: "at least one cannot (file, key, what is allowed)",
+            },
+        ),
+        json=True,
+    )
     check.add_argument("files", nargs="+", metavar="FILE", help="a game, table or jurisdiction")
-    check.add_argument("--json", action="store_true", help="print the findings as JSON")
-    check.set_defaults(func=check_files)
-    show = _command(commands, "show", "list options and where they came from", SHOW_EXAMPLES)
-    show.add_argument("name", metavar="FILE_OR_GAME", help=f"a file, or {_games()}")
-    show.add_argument(
-        SET,
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="PATH=VALUE",
-        help="lay an option over it, as often as needed",
+    show = add_command(
+        commands,
+        "show",
+        "list options and where they came from",
+        show_options,
+        epilog=help_text(
+            (
+                "config show maxtime",
+                "config show configs/tables/mega-1.toml --explain",
+                "config show sf21x --set blackjack.tie=push --set decks=2 --json",
+            ),
+            "A VALUE is a word, a number, true, false, odds such as 3:2, or JSON; null or none "
+            "takes an option\naway.",
+            {0: "shown", 2: "the file or an option cannot be used"},
+        ),
+        json=True,
     )
+    games = ", ".join(files.installed("game"))
+    show.add_argument("name", metavar="FILE_OR_GAME", help=f"a file, or {games}")
+    add_settings(show)
     show.add_argument("--explain", action="store_true", help="say what each option is")
-    show.add_argument("--json", action="store_true", help="print JSON")
-    show.set_defaults(func=show_options)
-
-
-def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    help_: str,
-    examples: str,
-) -> argparse.ArgumentParser:
-    return commands.add_parser(
-        name,
-        help=help_,
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-
-
-def _games() -> str:
-    return ", ".join(files.installed("game"))
 
 
 # --- check ------------------------------------------------------------------------------------
@@ -92,7 +73,7 @@ def check_files(args: argparse.Namespace) -> int:
     """Load each file; 2 when one of them cannot be used."""
     findings = [(file, *_check(file)) for file in args.files]
     if args.json:
-        print(json.dumps({"files": [_finding(*finding) for finding in findings]}, indent=2))
+        print_json({"files": [_finding(*finding) for finding in findings]})
     for file, found, problems in findings:
         for problem in problems:
             print(problem, file=sys.stderr)
@@ -142,33 +123,12 @@ def show_options(args: argparse.Namespace) -> int:
     if settings and isinstance(found, JurisdictionFile):
         raise UsageProblem(SET, "a jurisdiction has no game to set options of", "a game or table")
     if args.json:
-        print(json.dumps(_as_json(found), indent=2, ensure_ascii=False))
+        print_json(_as_json(found), ascii_only=False)
         return 0
     print(f"{_title(found)} ({found.file})")
     for line in _lines(found, explaining=args.explain):
         print(line)
     return 0
-
-
-def read_settings(settings: Iterable[str]) -> dict[str, object]:
-    """PATH=VALUE arguments as options by dotted path."""
-    values: dict[str, object] = {}
-    for setting in settings:
-        path, equals, text = setting.partition("=")
-        if not equals or not path:
-            raise UsageProblem(SET, f"'{printable(setting)}' sets nothing", "PATH=VALUE")
-        if path in values:
-            raise UsageProblem(f"{SET}: {printable(path)}", "is set twice", "once")
-        values[path] = _read_value(text)
-    return values
-
-
-def _read_value(text: str) -> object:
-    try:
-        value: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return value
 
 
 def _lines(found: Anything, *, explaining: bool) -> Iterator[str]:
@@ -191,7 +151,7 @@ def _lines(found: Anything, *, explaining: bool) -> Iterator[str]:
 
 def _option_lines(sheet: GameSheet, *, explaining: bool) -> Iterator[str]:
     values = {path: written(origin.value) for path, origin in sheet.origin.items()}
-    wide = min(_WIDEST, max(map(len, values.values())))
+    wide = min(_MAX_WIDTH, max(map(len, values.values())))
     far = max(len(origin.source) for origin in sheet.origin.values())
     for path, origin in sheet.origin.items():
         clauses = ", ".join(_clauses(sheet, path, origin))
@@ -222,23 +182,6 @@ def _ruling_lines(found: JurisdictionFile) -> Iterator[str]:
         yield f"{name:<32}  {ruling.way.value}{choice}{second}{silent}"
         if ruling.text:
             yield f"    {ruling.text}"
-
-
-def written(value: object) -> str:
-    """An option's value as people read it."""
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return str(value).lower()
-        case dict():
-            return ", ".join(f"{key}={each_}" for key, each_ in value.items())
-        case tuple():
-            return ", ".join(map(written, value)) or "-"
-        case Denomination(name=name, value=worth):
-            return f"{name} {worth}"
-        case _:
-            return str(value)
 
 
 def _as_json(found: Anything) -> dict[str, object]:
@@ -310,18 +253,3 @@ def _jurisdiction_json(found: JurisdictionFile) -> dict[str, object]:
             for what in Irregularity
         },
     }
-
-
-def plain(value: object) -> object:
-    """An option's value as a file or script writes it."""
-    match value:
-        case Odds():
-            return str(value)
-        case Denomination(name=name, value=worth):
-            return {"name": name, "value": worth}
-        case tuple():
-            return [plain(one) for one in value]
-        case dict():
-            return {str(key): one for key, one in value.items()}
-        case _:
-            return value

@@ -1,13 +1,19 @@
-"""Every option in one plain sentence, for people who write sheets and for messages to them."""
+"""Options as text: a sentence for each, values as people write them, and the option --set."""
 
 from __future__ import annotations
 
+import argparse
+import json
+from collections.abc import Iterable
 from typing import Final
 
 from controller.config.option_paths import LEAVES
 from controller.config.values import either
+from controller.errors import UsageProblem, printable
+from controller.rules.money import Denomination, Odds
 from controller.rules.option_constraints import SHOES
 
+SET: Final = "--set"
 _BETS: Final = {
     "main": "main wager",
     "diamond": "diamond bet",
@@ -121,3 +127,74 @@ def allowed(path: str, decks: tuple[int, ...] = SHOES) -> str:
 def hint(path: str, decks: tuple[int, ...] = SHOES) -> str:
     """What a message about this option ends with."""
     return f"{allowed(path, decks)} ({OPTION_TEXT[path].rstrip('.')})"
+
+
+# --- values -----------------------------------------------------------------------------------
+
+
+def written(value: object) -> str:
+    """An option's value as people read it."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return str(value).lower()
+        case dict():
+            return ", ".join(f"{key}={each_}" for key, each_ in value.items())
+        case tuple():
+            return ", ".join(map(written, value)) or "-"
+        case Denomination(name=name, value=worth):
+            return f"{name} {worth}"
+        case _:
+            return str(value)
+
+
+def plain(value: object) -> object:
+    """An option's value as a file or script writes it."""
+    match value:
+        case Odds():
+            return str(value)
+        case Denomination(name=name, value=worth):
+            return {"name": name, "value": worth}
+        case tuple():
+            return [plain(one) for one in value]
+        case dict():
+            return {str(key): one for key, one in value.items()}
+        case _:
+            return value
+
+
+# --- --set PATH=VALUE -------------------------------------------------------------------------
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add --set, which sets an option of the game."""
+    parser.add_argument(
+        SET,
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help="lay an option over it, as often as needed",
+    )
+
+
+def read_settings(settings: Iterable[str]) -> dict[str, object]:
+    """PATH=VALUE arguments as options by dotted path."""
+    values: dict[str, object] = {}
+    for setting in settings:
+        path, equals, text = setting.partition("=")
+        if not equals or not path:
+            raise UsageProblem(SET, f"'{printable(setting)}' sets nothing", "PATH=VALUE")
+        if path in values:
+            raise UsageProblem(f"{SET}: {printable(path)}", "is set twice", "once")
+        values[path] = _read_value(text)
+    return values
+
+
+def _read_value(text: str) -> object:
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value

@@ -1,46 +1,35 @@
-"""`holecard procedure`: a game's dealing procedure in words, drawn from the rows that run it."""
+"""Parser of `holecard procedure`: a game's dealing procedure in words."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterator
-from importlib import resources
-from importlib.resources.abc import Traversable
-from pathlib import Path
-
-import msgspec
-
-from controller.config import SET, files, read_settings
-from controller.errors import UsageProblem
-from controller.publish import pages, rows
-from controller.publish.diagram import diagram
-
-FOLDER = "procedures"
-EXIT_STALE = 1
-EXAMPLES = """\
-examples:
-  holecard procedure classic
-  holecard procedure mytable.toml --markdown > mytable.md
-  holecard procedure mega --diagram --whole
-  holecard procedure sf21x --set blackjack.tie=push --json
-  holecard procedure --check
-
-A game's name stands for its sheet under the default jurisdiction; a table's file names its own.
-Exit codes: 0 done; 1 with --check, a published page is stale; 2 the file or an option cannot be
-used.
-"""
+from controller.commands import Subparsers, add_command, help_text
+from controller.config import add_settings, installed
 
 
-def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    games = ", ".join(files.installed("game"))
-    parser = subparsers.add_parser(
+def register(subparsers: Subparsers) -> None:
+    games = ", ".join(installed("game"))
+    parser = add_command(
+        subparsers,
         "procedure",
-        help="a game's dealing procedure in words",
+        "a game's dealing procedure in words",
+        "controller.publish.command:run",
         description="Prints the rows that run a game, in words and in the order of play.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        epilog=help_text(
+            (
+                "procedure classic",
+                "procedure mytable.toml --markdown > mytable.md",
+                "procedure mega --diagram --whole",
+                "procedure sf21x --set blackjack.tie=push --json",
+                "procedure --check",
+            ),
+            "A game's name stands for its sheet under the default jurisdiction; a table's file "
+            "names its own.",
+            {
+                0: "done",
+                1: "with --check, a published page is stale",
+                2: "the file or an option cannot be used",
+            },
+        ),
     )
     parser.add_argument(
         "game", nargs="?", metavar="GAME", help=f"the file of a game or table, or {games}"
@@ -54,115 +43,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     form.add_argument(
         "--check", action="store_true", help="say which of our published pages are stale"
     )
-    form.add_argument("--write", action="store_true", help="write our published pages anew")
+    form.add_argument("--write", action="store_true", help="write our published pages again")
     parser.add_argument(
         "--whole", action="store_true", help="with --diagram: irregularities and rulings too"
     )
-    parser.add_argument(
-        SET,
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="PATH=VALUE",
-        help="lay an option over the game, as often as needed",
-    )
-    parser.set_defaults(func=run)
-
-
-def run(args: argparse.Namespace) -> int:
-    if args.whole and not args.diagram:
-        raise UsageProblem("--whole", "only a diagram can be drawn whole", "--diagram --whole")
-    if args.check or args.write:
-        return _published(args)
-    if args.game is None:
-        raise UsageProblem("GAME", "is missing", f"{_games()}, or a file; --check needs none")
-    published = rows.load(args.game, read_settings(args.settings), SET)
-    page = rows.page(published)
-    if args.diagram:
-        text = diagram(published.game, whole=args.whole)
-    elif args.markdown:
-        text = pages.markdown(page, diagram(published.game))
-    elif args.json:
-        text = msgspec.json.format(msgspec.json.encode(page), indent=2).decode() + "\n"
-    else:
-        text = pages.plain(page)
-    print(text, end="")
-    return 0
-
-
-def _games() -> str:
-    return ", ".join(files.installed("game"))
-
-
-# --- the published pages ----------------------------------------------------------------------
-
-
-def fresh(game: str) -> str:
-    """The page of a game of ours as it should be."""
-    published = rows.load(game)
-    return pages.markdown(rows.page(published), diagram(published.game))
-
-
-def folder() -> Traversable:
-    """Where the published pages lie."""
-    return resources.files("configs").joinpath(FOLDER)
-
-
-def stale() -> Iterator[tuple[str, str]]:
-    """Each page that is not what it should be, and what is wrong with it."""
-    for game in files.installed("game"):
-        lies = folder().joinpath(f"{game}.md")
-        if not lies.is_file():
-            yield lies.name, "is missing"
-        elif lies.read_bytes() != fresh(game).encode():
-            yield lies.name, "is stale"
-    for name in _of_no_game():
-        yield name, "is the page of no game"
-
-
-def _of_no_game() -> list[str]:
-    games = files.installed("game")
-    names = [page.name for page in folder().iterdir()] if folder().is_dir() else []
-    return sorted(n for n in names if n.endswith(".md") and n.removesuffix(".md") not in games)
-
-
-def _published(args: argparse.Namespace) -> int:
-    if args.game is not None or args.settings:
-        raise UsageProblem(
-            "--check" if args.check else "--write",
-            "the published pages are those of our games as they stand",
-            "no GAME and no --set",
-        )
-    if args.write:
-        return _write()
-    found = list(stale())
-    for name, what in found:
-        print(f"configs/{FOLDER}/{name} {what}")
-    if not found:
-        print(f"ok: the pages in configs/{FOLDER} are fresh")
-        return 0
-    print("write them anew with: holecard procedure --write", file=sys.stderr)
-    return EXIT_STALE
-
-
-def _write() -> int:
-    place = folder()
-    if not isinstance(place, Path):
-        raise UsageProblem(f"configs/{FOLDER}", "cannot be written here", "a folder on disk")
-    try:
-        place.mkdir(exist_ok=True)
-        for game in files.installed("game"):
-            text = fresh(game).encode()
-            page = place / f"{game}.md"
-            if not page.is_file() or page.read_bytes() != text:
-                page.write_bytes(text)
-                print(f"configs/{FOLDER}/{page.name} written")
-        for name in _of_no_game():
-            (place / name).unlink()
-            print(f"configs/{FOLDER}/{name} removed: the page of no game")
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise UsageProblem(
-            f"configs/{FOLDER}", f"cannot be written: {reason}", "a folder that is yours"
-        ) from None
-    return 0
+    add_settings(parser)

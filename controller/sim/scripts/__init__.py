@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from controller.sim.scripts.cli import (
+from controller.sim.scripts.command import (
     ENGINE,
     PlaysScript,
-    register_script,
     run_rounds,
     run_scripts,
     usable,
@@ -25,7 +24,6 @@ __all__ = [
     "ScriptSeat",
     "ScriptStart",
     "play_at",
-    "register_script",
     "run_rounds",
     "run_scripts",
     "usable",

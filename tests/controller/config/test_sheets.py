@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import pytest
 
 from controller.config import files, load_game, option_texts
-from controller.config.cli import plain
 from controller.config.option_paths import LEAVES
+from controller.config.option_texts import plain
 from controller.rules.option_features import ALWAYS_THERE, FEATURES, off_features
 
 GAMES = ("maxtime", "sf21x", "classic", "mega")

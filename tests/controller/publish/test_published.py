@@ -17,7 +17,7 @@ from controller.procedure.engine import EVENTS, REFUSALS, rows_of
 from controller.procedure.engine.row_table import ROWS
 from controller.procedure.model.state import Step
 from controller.publish import EVENTS as EVENT_WORDS
-from controller.publish import cli, pages
+from controller.publish import command, pages
 from controller.publish import rows as publish
 from controller.publish.diagram import LEFT_OUT, diagram
 from controller.publish.guards import CONDITIONS, condition_of
@@ -156,7 +156,7 @@ def test_a_table_file_is_shown_under_its_own_jurisdiction(
 
 @pytest.mark.parametrize("game", GAMES)
 def test_the_page_is_sound_markdown(game: str) -> None:
-    lines = cli.fresh(game).splitlines()
+    lines = command.fresh(game).splitlines()
     fences = [number for number, line in enumerate(lines) if line.startswith("```")]
     assert len(fences) == 2
     assert lines[fences[0]] == "```mermaid"
@@ -176,7 +176,7 @@ def test_the_page_is_sound_markdown(game: str) -> None:
 
 
 def test_the_page_has_each_refusal_and_option() -> None:
-    page = cli.fresh("classic")
+    page = command.fresh("classic")
     published = publish.load("classic")
     for refusal in REFUSALS:
         if refusal.at != (Step.NATURALS,):
@@ -258,7 +258,7 @@ def test_the_published_pages_are_fresh_whatever_the_process() -> None:
 def test_stale_pages_are_named_and_written_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "folder", lambda: tmp_path / "procedures")
+    monkeypatch.setattr(command, "folder", lambda: tmp_path / "procedures")
     assert main(["procedure", "--check"]) == 1
     out, err = capsys.readouterr()
     assert out.splitlines() == [f"configs/procedures/{game}.md is missing" for game in GAMES]
@@ -283,7 +283,7 @@ def test_stale_pages_are_named_and_written_anew(
 def test_pages_that_cannot_be_written_are_a_users_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "folder", lambda: tmp_path / "no" / "such")
+    monkeypatch.setattr(command, "folder", lambda: tmp_path / "no" / "such")
     assert main(["procedure", "--write"]) == 2
     assert "configs/procedures: cannot be written: no such file" in capsys.readouterr().err
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from controller.procedure.engine import Procedure
-from controller.sim.scripts import PlaysScript, RoundResult, RoundWatcher, ScriptRound, cli
-from controller.sim.scripts.cli import OverFailed
+from controller.sim import overs
+from controller.sim.scripts import PlaysScript, RoundResult, RoundWatcher, ScriptRound
+from controller.sim.scripts.command import OverFailed
 from controller.sim.scripts.runner import play_script
 from tests.controller.sim.conftest import Run
 from tests.support.sim.a_round import ROUND, changed
@@ -30,9 +31,9 @@ def announce(monkeypatch: pytest.MonkeyPatch) -> Announce:
 
     def make(target: str) -> None:
         def points(group: str) -> tuple[EntryPoint, ...]:
-            return (EntryPoint("air", target, group),) if group == cli.OVERS else ()
+            return (EntryPoint("air", target, group),) if group == overs.GROUP else ()
 
-        monkeypatch.setattr(cli, "entry_points", points)
+        monkeypatch.setattr(overs, "entry_points", points)
 
     return make
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import msgspec
 
-from controller.errors import UsageProblem, printable
+from controller.commands import print_json
+from controller.commands import say as complain
+from controller.errors import EXIT_BROKEN, EXIT_NO, UsageProblem, printable
 from controller.procedure.engine import Procedure
 from controller.procedure.model.effects import Fact, Prompt
 from controller.procedure.model.events import Event, HoleDealt, HoleRevealed
@@ -21,64 +21,14 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.prompts import MoneyFormat, fact, say
 from controller.publish import event_words
 from controller.rules.cards import NAMES
+from controller.sim.overs import overs
 from controller.sim.scripts.format import ScriptRound, read_scripts
 from controller.sim.scripts.results import RoundResult
 from controller.sim.scripts.runner import RoundWatcher, play_script, procedure_for
 
-EXIT_FAILED = 1
-EXIT_BROKEN = 70
 ENGINE: Final = "engine"
-OVERS: Final = "holecard.overs"
-"""Entry points of what else plays scripted rounds: an `Over` each."""
 _CENTS: Final = MoneyFormat()
 """Scripts count in cents."""
-
-SCRIPT_EXAMPLES = """\
-examples:
-  holecard script run rounds.json
-  holecard script run tests/scripts/*.json --json
-  holecard script run rounds.json --verbose
-  holecard script run rounds.json --over wire
-
-Exit codes: 0 every expectation held; 1 one did not (which, expected and got); 2 a file cannot be
-used (file, round, field, why), and then no round is played; 70 with --over wire: the table failed.
-"""
-
-
-def register_script(
-    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
-) -> argparse.ArgumentParser:
-    """`holecard script`; what it gives is the parser of `run`, for what rooms above add to it."""
-    script = subparsers.add_parser(
-        "script",
-        help="run scripted rounds",
-        description="Plays scripted rounds and holds what came of them against what they expect.",
-    )
-    commands = script.add_subparsers(metavar="COMMAND", required=True)
-    run = commands.add_parser(
-        "run",
-        help="play the rounds of script files",
-        epilog=SCRIPT_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    run.add_argument("files", nargs="+", metavar="FILE", help="a file of scripted rounds")
-    run.add_argument(
-        "--over",
-        choices=(ENGINE, *sorted(_overs())),
-        default=ENGINE,
-        help="what plays the rounds: engine, the procedure alone (default); wire, a whole table: "
-        "the daemon, with simulated devices behind real ports",
-    )
-    form = run.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print the results as JSON")
-    form.add_argument("--verbose", action="store_true", help="print each event and prompt too")
-    run.set_defaults(func=run_scripts)
-    return run
-
-
-# --- script run ---------------------------------------------------------------------------------
-
 
 PlaysScript: TypeAlias = Callable[[ScriptRound, RoundWatcher | None, Procedure], RoundResult]
 """What plays a scripted round."""
@@ -101,17 +51,12 @@ def run_scripts(args: argparse.Namespace) -> int:
         with _over(args.over)(rounds) as play:
             return run_rounds(args, rounds, play)
     except OverFailed as problem:
-        print(f"holecard: {problem}", file=sys.stderr)
+        complain(str(problem))
         return EXIT_BROKEN
 
 
-def _overs() -> dict[str, EntryPoint]:
-    """What rooms above announce."""
-    return {point.name: point for point in entry_points(group=OVERS)}
-
-
 def _over(name: str) -> Over:
-    point = _overs()[name]
+    point = overs()[name]
     try:
         found: Over = point.load()
     except (ImportError, AttributeError) as problem:
@@ -134,10 +79,10 @@ def run_rounds(
             for line in _lines(scripted, result, several=len(args.files) > 1):
                 _print(line)
     if args.json:
-        print(json.dumps({"rounds": msgspec.to_builtins(results)}, indent=2))
+        print_json({"rounds": msgspec.to_builtins(results)})
     else:
         _print(_count(results))
-    return 0 if all(result.ok for result in results) else EXIT_FAILED
+    return 0 if all(result.ok for result in results) else EXIT_NO
 
 
 def usable(files: list[str]) -> list[tuple[ScriptRound, Procedure]]:

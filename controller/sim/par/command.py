@@ -3,84 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from controller.commands import print_json
 from controller.config import installed, read_settings
 from controller.errors import UsageProblem
 from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
 from controller.sim.par import report
 from controller.sim.par.exact import enumerate_stand
-from controller.sim.par.simulation import SET, ParPlan, game_for, run
+from controller.sim.par.simulation import ParPlan, game_for, run
 from controller.sim.play import POLICIES, PlaySetup, Strategy, basic, load, stakes_for
 
 BASIC: Final = "basic"
 _POLICIES: Final = (*POLICIES, BASIC)
-_ROUNDS: Final = 100_000
-_MOST_SEATS: Final = 7
+_MAX_SEATS: Final = 7
 _NOT_PROVEN: Final = "not proven optimal"
-
-DESCRIPTION = """\
-Plays rounds through the procedure's own rows, every effect made, and reports the house edge, how
-hands ended, and what side bets came to. Exact values stand beside the simulated ones where they
-can be worked out.
-
-Figures of the main wager are fractions of the first main wager, over all seats; doubles and splits
-stake more than it. Outcomes count hands, and splits make more hands than wagers. A side bet's
-figures are fractions of its own stake. The standard error takes rounds as independent.
-"""
-EPILOG = """\
-policies:
-  stand    stands on everything; takes no insurance and no even money
-  mimic    draws like a dealer who hits soft 17; never splits, doubles, surrenders or insures
-  basic    the strategy file that comes with the game; not proven optimal
-  FILE     a strategy file of your own
-
-examples:
-  holecard par classic --rounds 2000000 --jobs 2
-  holecard par classic --set split.aces_again=false --cut --rounds 2000000 --jobs 2
-  holecard par sf21x --policy mimic --decks 8 --seed 7 --json
-  holecard par maxtime --exact
-
-The same seed gives the same answer whatever --jobs is. Exit codes: 0 done; 2 wrong arguments, or a
-game or strategy that cannot be used; 130 interrupted.
-"""
-
-
-def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subparsers.add_parser(
-        "par",
-        help="play many rounds and report the figures",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    add = parser.add_argument
-    add("game", metavar="GAME", help="a game, or the file of one")
-    add("--policy", metavar="stand|mimic|basic|FILE", help="how every seat plays (default basic)")
-    add("--decks", type=int, metavar="N", help="as --set decks=N")
-    add("--seats", type=int, default=1, metavar="N", help="seats that play, 1 to 7 (default 1)")
-    add("--rounds", type=int, metavar="N", help=f"rounds to play (default {_ROUNDS})")
-    add("--seed", type=int, default=1, metavar="S", help="what the cards hang on (default 1)")
-    add("--jobs", type=int, default=1, metavar="N", help="processes to play in (default 1)")
-    add(SET, dest="settings", action="append", default=[], metavar="OPTION=VALUE",
-        help="lay an option over the game, as often as needed")  # fmt: skip
-    add("--cut", action="store_true",
-        help="deal a shoe to the cut card, not from a fresh shuffle every round")  # fmt: skip
-    add("--side", action=argparse.BooleanOptionalAction, default=True,
-        help="wager on diamonds and Buster too where they are offered; what the main wager earns "
-        "on average does not hang on them (default yes)")  # fmt: skip
-    add("--exact", action="store_true",
-        help="enumerate every round of the policy stand instead of playing: one seat, a fresh "
-        "shuffle; --rounds, --seed and --jobs then mean nothing")  # fmt: skip
-    add("--json", action="store_true", help="print JSON")
-    parser.set_defaults(func=par)
 
 
 def par(args: argparse.Namespace) -> int:
@@ -101,7 +43,7 @@ def par(args: argparse.Namespace) -> int:
         main, side = report.as_json(found)
         head = {"game": game.name, "policy": _policy(args), "decks": game.decks}
         tail = {"rounds": rounds, "seed": args.seed, "main": main, "side": side}
-        print(json.dumps(head | tail, indent=2))
+        print_json(head | tail)
         return 0
     for line in _heading(args, game, strategy, rounds):
         print(line)
@@ -114,9 +56,9 @@ def par(args: argparse.Namespace) -> int:
 
 
 def _check_counts(args: argparse.Namespace) -> None:
-    if not 1 <= args.seats <= _MOST_SEATS:
-        raise UsageProblem("--seats", f"{args.seats} seats", f"1 to {_MOST_SEATS}")
-    if args.rounds is not None and args.rounds < 1:
+    if not 1 <= args.seats <= _MAX_SEATS:
+        raise UsageProblem("--seats", f"{args.seats} seats", f"1 to {_MAX_SEATS}")
+    if args.rounds < 1:
         raise UsageProblem("--rounds", f"{args.rounds} rounds", "1 or more")
     if args.jobs < 1:
         raise UsageProblem("--jobs", f"{args.jobs} jobs", "1 or more")
@@ -172,7 +114,7 @@ def _plan(args: argparse.Namespace, game: Game, strategy: Strategy) -> ParPlan:
         options=game.options,
         strategy=strategy,
         seats=args.seats,
-        rounds=args.rounds or _ROUNDS,
+        rounds=args.rounds,
         seed=args.seed,
         cut=args.cut,
         side=args.side,
