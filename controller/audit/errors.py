@@ -81,7 +81,7 @@ class WriterBusy(RetryLater):
 
 
 class LogFailed(RecordProblem):
-    """The log accepts no further append until the record is reopened. `first` is the first cause."""
+    """The log accepts no append until the record is reopened. `first` is the first cause."""
 
     exit_code = EXIT_OUTPUT
 

@@ -67,7 +67,7 @@ def release_lock(fd: int) -> None:
 
 
 def stored_origin(fd: int) -> str:
-    """The origin stored in the lock file, empty if the record has no segment yet. Raises OSError."""
+    """The origin in the lock file, empty if the record has no segment yet. Raises OSError."""
     return os.pread(fd, _MOST_ORIGIN, 0).decode("utf-8", "replace")
 
 

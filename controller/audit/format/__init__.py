@@ -1,1 +1,1 @@
-"""What lies in a record and how it is encoded; pure, FORMAT.md is its page."""
+"""The record's format: what records contain and how they are encoded. Pure; see FORMAT.md."""

@@ -1,4 +1,4 @@
-"""The certificate of a boot's key: the note in which the table's key says whose it is."""
+"""The certificate of a boot key: a note in which the table's key binds it to a boot."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ _BOOT: Final = re.compile(r"[0-9a-f]{16}")
 
 
 class Certificate(Struct, frozen=True, gc=False):
-    """Which key signs the checkpoints of a boot."""
+    """The key that signs the checkpoints of a boot."""
 
     origin: str
     boot: str
     key: bytes
-    """The public key, Ed25519."""
+    """The Ed25519 public key."""
     seq: int
-    """Of the record that opened the boot."""
+    """The seq of the boot's `opened` record."""
 
     @property
     def verifier(self) -> VerifierKey:
-        """What checks the checkpoints of the boot."""
+        """Verifies the checkpoints of the boot."""
         return VerifierKey(self.origin, self.key)
 
     def text(self) -> str:
-        """What the table's key signs. NoteProblem where it would not be a certificate."""
+        """The text that the table's key signs. Raises NoteProblem if a field is invalid."""
         key = base64(self.key)
         text = f"{TITLE}\n{self.origin}\n{self.boot}\n{key}\n{self.seq}\n"
         _parse_text(text)
@@ -55,14 +55,14 @@ class Certificate(Struct, frozen=True, gc=False):
 def certificate(
     origin: str, boot: str, boot_key_public: bytes, seq: int, table_key: SigningKey
 ) -> str:
-    """The note that makes a key the one of a boot."""
+    """The signed note that certifies a boot's key."""
     text = Certificate(origin, boot, boot_key_public, seq).text()
     _check_table(table_key.verifier, origin)
     return format_note(text, table_key.sign(text))
 
 
 def read_certificate(note_text: str, table: VerifierKey) -> Certificate:
-    """What a certificate says. NoteProblem unless it is one, signed by this table's key."""
+    """Parse and verify a certificate. Raises NoteProblem unless this table's key signed it."""
     note = parse_note(note_text)
     verify_note(note, (table,))
     found = _parse_text(note.text)

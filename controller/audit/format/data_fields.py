@@ -1,7 +1,6 @@
-"""The `data` of records, kind by kind, as FORMAT.md has it: its fields,
-their types, how it is written.
+"""Validation of the `data` of records, by kind: fields, types and encoding, as in FORMAT.md.
 
-What decisions and refusals say beyond their shape is for the rules, which make them again.
+Decisions and refusals are validated by their shape only; replay checks the rest.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ HEX64: Final = re.compile("[0-9a-f]{64}")
 ORIGIN: Final = re.compile(r"holecard/([^\s+]+)/[0-9a-f]{16}")
 
 _DIGITS: Final = 20
-"""Of the longest integer that may stand there, and its sign."""
+"""Length of the longest 64-bit integer with its sign."""
 _LONG: Final = re.compile(rb"[0-9]{19}")
 _SHOWN: Final = 40
 
@@ -44,7 +43,7 @@ _Nested: TypeAlias = _Simple | list[_Simple] | dict[str, _Simple]
 
 
 class _Typed(Struct, frozen=True, gc=False):
-    """An event or an effect, whatever it says beside what it is."""
+    """An event or an effect; only its type is checked."""
 
     type: str
 
@@ -63,7 +62,7 @@ class _Refusal(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 class _What(Struct, frozen=True, gc=False):
-    """Of a device, a connection, a person: what, and fields of its own."""
+    """Data of a device, link or person record: `what`, and fields that depend on it."""
 
     what: str
 
@@ -104,11 +103,11 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class WrongData(Exception):
-    """It is not the `data` of its kind."""
+    """Not valid `data` of its kind."""
 
 
 def check_data(kind: Kind, data: bytes) -> None:
-    """WrongData unless it is the `data` of its kind. Not for snapshots."""
+    """Raise WrongData unless `data` is valid for its kind. Not for snapshots."""
     try:
         found = _DECODERS[kind].decode(data)
     except UNREADABLE as problem:
@@ -126,7 +125,7 @@ def check_data(kind: Kind, data: bytes) -> None:
 
 
 def _too_large(data: bytes) -> str:
-    """Which integer of the JSON has more than 64 bits."""
+    """Why an integer in the JSON is out of range; empty if none is."""
     found: list[str] = []
 
     def integer(text: str) -> int:
@@ -140,7 +139,7 @@ def _too_large(data: bytes) -> str:
 
 
 def _is_plain(data: bytes) -> bool:
-    """Whether it holds no more than usual, and stands in the one form that we write."""
+    """Whether the object is nested at most once and encoded as this software encodes it."""
     try:
         return _encode(_PLAIN.decode(data)) == data
     except UNREADABLE:
@@ -148,7 +147,8 @@ def _is_plain(data: bytes) -> bool:
 
 
 def wrong_snapshot(data: bytes, said: Snapshot, seq: int) -> Iterator[str]:
-    """Why no segment begins like this, as far as it alone can tell. `said` is what `data` says."""
+    """Yield the errors of a segment's snapshot that can be seen in it alone. `said` is the decoded
+    `data`."""
     wrong = wrong_form(data, Snapshot, {"opened": OpenedData})
     if wrong:
         yield f"snapshot: {wrong}"
@@ -166,7 +166,8 @@ def wrong_snapshot(data: bytes, said: Snapshot, seq: int) -> Iterator[str]:
 
 
 def wrong_opened(opened: OpenedData, seq: int) -> str:
-    """Why a boot cannot begin like this, as far as the record `seq` alone can tell."""
+    """Why the data of a boot's `opened` record is invalid, as far as it alone shows; empty if
+    valid."""
     for name in ("sw", "conf", "proc", "code"):
         if not HEX64.fullmatch(getattr(opened, name)):
             return f"its {name} is no hash in hexadecimal"
@@ -185,33 +186,32 @@ def wrong_opened(opened: OpenedData, seq: int) -> str:
 
 MIN_INTEGER: Final = -(2**63)
 MAX_DEPTH: Final = 64
-"""Values within values: so deep is nothing that is meant."""
+"""Maximum nesting; no valid data is deeper."""
 _ALLOWED: Final = "text, integers of 64 bits, true, false, null, lists, objects with names"
 _SIMPLE: Final[set[type]] = {str, bool, NoneType, UnsetType}
-"""Kinds of which all are plain; enums of such come to them as they are seen."""
+"""Types whose values need no check; enums of plain values are added when first seen."""
 
 
 class BadData(TypeError):
-    """It cannot stand in a record. Nothing is repeated of it: it may be a card that lies face
-    down."""
+    """The value cannot be recorded. The message never quotes it: it may be a face-down card."""
 
     def __init__(self, what: str, way: tuple[str, ...] = ()) -> None:
         super().__init__(f"{'.'.join(('data', *way))} {what}; allowed: {_ALLOWED}")
         self._what, self._way = what, way
 
     def within(self, name: object) -> BadData:
-        """The same, told from further out."""
+        """The same error with an outer name prepended to its path."""
         return BadData(self._what, (str(name), *self._way))
 
 
 def check_plain(value: object) -> None:
-    """BadData unless a record can hold it as it is."""
+    """Raise BadData unless a record can contain the value unchanged."""
     if not _all_plain((value,), 0):
         _find(value, 0)
 
 
 def _all_plain(values: Iterable[Any], deep: int) -> bool:
-    """Whether all of them are. Quick: everything that is recorded comes by."""
+    """Fast check of many values; on the append path."""
     if deep > MAX_DEPTH:
         return False
     for value in values:
@@ -233,11 +233,11 @@ def _all_plain(values: Iterable[Any], deep: int) -> bool:
 
 
 _FIELDS: Final[dict[type, Callable[[Any], Iterable[object]]]] = {}
-"""What gives the fields of a kind of which one was seen."""
+"""Cache: the field getter of each struct type that was seen."""
 
 
 def _inner(value: object) -> Iterable[object] | None:
-    """What stands in it; None where it cannot stand in a record, or has to be looked at slowly."""
+    """The values inside `value`; None if it is not plain or needs the slow check."""
     if type(value) is dict:
         return value.values() if all(type(name) is str for name in value) else None
     if isinstance(value, Enum):
@@ -247,7 +247,7 @@ def _inner(value: object) -> Iterable[object] | None:
     if not isinstance(value, Struct):
         return None
     names = value.__struct_fields__
-    if len(names) > 1:  # of one it does not give a tuple
+    if len(names) > 1:  # attrgetter of one name returns no tuple
         _FIELDS[type(value)] = attrgetter(*names)
     return tuple(getattr(value, name) for name in names)
 
@@ -256,7 +256,7 @@ def _inner(value: object) -> Iterable[object] | None:
 
 
 def _find(value: object, deep: int) -> None:
-    """BadData unless it is plain, or written already."""
+    """Slow check: raise BadData with the path of the first bad value. Decodes Raw values."""
     if deep > MAX_DEPTH:
         raise BadData(f"is nested more than {MAX_DEPTH} deep")
     if isinstance(value, Raw):
@@ -277,7 +277,7 @@ def _find(value: object, deep: int) -> None:
 
 
 def _parts(value: object) -> Iterable[tuple[object, object]]:
-    """What stands in it, by its names. BadData where it is nothing that has parts."""
+    """The named parts of a container. Raises BadData for any other type."""
     if isinstance(value, dict):
         for name in value:
             if type(name) is not str:

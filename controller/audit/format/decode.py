@@ -1,8 +1,8 @@
-"""Records read as strictly as FORMAT.md has them, many at once.
+"""Strict decoding of many records at once, as FORMAT.md requires.
 
-What we write has one form only, so what is read is written again and compared, many records in one
-comparison. What comes out in another form is looked at by itself: the page allows more than one
-way to write a letter, and no other freedom.
+This software writes one encoding only, so records are re-encoded and compared, many in one
+comparison. A record that differs is checked on its own: FORMAT.md allows several escapes of a
+character, and no other freedom.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEX: Final = re.compile("[0-9a-f]*+")
 HEX16: Final = re.compile("[0-9a-f]{16}")
 DAY: Final = re.compile("[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])")
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What a decoder raises for bytes that are not what they should be."""
+"""Exceptions of a decoder for malformed bytes."""
 
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 _SPACE: Final = re.compile(rb"[ \t\r\n]")
@@ -51,7 +51,7 @@ class StrictCursor(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 class Strict(
     Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """A record, its fields in the order of the page; `data` is left as its bytes."""
+    """A record with its fields in the order of FORMAT.md; `data` stays encoded."""
 
     v: Literal[1]
     table: str
@@ -73,7 +73,7 @@ class Strict(
 
     @property
     def bytes(self) -> bytes:
-        """Of `data`."""
+        """The encoded `data`."""
         return bytes(self.data)
 
 
@@ -82,7 +82,7 @@ _decoder: Final = msgspec.json.Decoder(Strict)
 
 
 def read_all(records: Sequence[bytes]) -> Sequence[Strict | str]:
-    """Each of them, or why it is none."""
+    """Decode each record, or return why it is invalid."""
     lines = b"\n".join(records)
     try:
         if not lines.isascii():
@@ -90,7 +90,7 @@ def read_all(records: Sequence[bytes]) -> Sequence[Strict | str]:
         found = _decoder.decode_lines(lines)
     except UNREADABLE:
         return [_read(record) for record in records]
-    # A newline within a record does not come out again, so each line is one record, whole.
+    # A newline inside a record is not re-encoded, so each line is exactly one record.
     if len(found) == len(records) and _encoder.encode_lines(found) == lines + b"\n":
         return found
     return [_read(record) for record in records]
@@ -112,8 +112,8 @@ def _read(record: bytes) -> Strict | str:
 def wrong_form(
     data: bytes, shape: type[Struct], within: Mapping[str, type[Struct]] | None = None
 ) -> str:
-    """How JSON, which is that of `shape` by its types, is not written as the page has it: spaces,
-    numbers that are no integers, names twice or in another order. Empty where it is."""
+    """Why the encoding of JSON of type `shape` is invalid: whitespace, non-integers, duplicate
+    names, wrong order. Empty if it is valid."""
     found = wrong_json(data)
     if isinstance(found, str):
         return found
@@ -126,7 +126,7 @@ def wrong_form(
 
 
 def wrong_json(data: bytes) -> dict[str, Any] | str:
-    """The object that it is, or why it is none that stands in a record."""
+    """The decoded object, or why a record may not contain it."""
     try:
         found = json.loads(
             data.decode(),
@@ -134,7 +134,7 @@ def wrong_json(data: bytes) -> dict[str, Any] | str:
             parse_float=_no_integer,
             parse_constant=_no_integer,
         )
-        if b"\\u" in data:  # half a character, escaped, is no text
+        if b"\\u" in data:  # an escaped lone surrogate is not text
             json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as problem:
         return f"no JSON of a record: {problem}"
@@ -146,7 +146,7 @@ def wrong_json(data: bytes) -> dict[str, Any] | str:
 
 
 def _in_order(found: Mapping[str, Any], shape: type[Struct]) -> bool:
-    """Fields that the shape does not name may follow on those that it names."""
+    """Whether names are in the order of `shape`; other names may follow."""
     order = {name: at for at, name in enumerate(shape.__struct_fields__)}
     places = [order.get(name, len(order)) for name in found]
     return places == sorted(places)

@@ -1,4 +1,4 @@
-"""Frames: how one record lies in a segment. No I/O; FORMAT.md is the page to this code."""
+"""Frames: the encoding of one record in a segment. No I/O; see FORMAT.md."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from msgspec import Struct
 HEAD: Final = Layout("<IIQQ32s")
 """Length, CRC, seq, durable before, chain."""
 _CHECKED: Final = Layout("<IQQ32s")
-"""What the CRC is over, before the bytes of the record."""
+"""The part of the header that the CRC covers."""
 HEAD_SIZE: Final = HEAD.size
 MOST_BYTES: Final = 256 * 1024
-"""Of one record."""
+"""Maximum size of a record in bytes."""
 _CHAIN: Final = b"holecard-record/1\n"
 
 
@@ -37,7 +37,7 @@ def pack(seq: int, before: int, chain: bytes, data: bytes) -> bytes:
 class RecordFrame(Struct, frozen=True, gc=False):
     seq: int
     before: int
-    """The highest seq that was known to be on the disk when this was written."""
+    """The highest seq that was known to be durable when this frame was written."""
     chain: bytes
     data: bytes
     offset: int
@@ -48,7 +48,7 @@ class RecordFrame(Struct, frozen=True, gc=False):
 
 
 def unpack(buffer: bytes | memoryview, offset: int) -> RecordFrame | None:
-    """The frame at this place, if it is whole and its CRC is right."""
+    """The frame at `offset` if it is complete and its CRC matches, else None."""
     if offset + HEAD_SIZE > len(buffer):
         return None
     length, check, seq, before, chain = HEAD.unpack_from(buffer, offset)

@@ -1,13 +1,13 @@
-"""Hole cards in the record: bound by a commitment, sealed to surveillance, told by nothing.
+"""Commitments to hole cards, and their encryption to surveillance.
 
-    commit(table, cursor, body, hole_key, surveillance)    # face down: what to record of it
-    opening(hole_key, cursor, body)                        # face up: the same after a REREAD
-    check(opened, table, cursor, commitment_hex, card)     # whether it is what was committed to
-    opened_card(cursor, table, commitment_hex, sealed_b64, private)    # of a voided round
+  commit(table, cursor, body, hole_key, surveillance)     # face down: what to record
+  opening(hole_key, cursor, body)                         # face up: the same after a REREAD
+  check(opened, table, cursor, commitment_hex, card)      # verify an opening
+  opened_card(cursor, table, commitment_hex, sealed_b64, private)  # of a voided round
 
-The page FORMAT.md ("Hole cards") says how the bytes lie. Whatever holds a card here is a Sealed
-value: it shows nothing and is opened on purpose only. Every result is as long as any other, and no
-problem's words depend on a card.
+The encoding is in FORMAT.md ("Hole cards"). Values that contain a card are `Sealed`: they print
+nothing and are opened explicitly. All results have the same length, and no error message depends on
+a card.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from firmware_protocol.messages.shoe import CardRead
 HOLE_KEY_SIZE: Final = 32
 NONCE_SIZE: Final = 32
 BODY_SIZE: Final = 24
-"""That of CARD_READ."""
+"""The size of CARD_READ."""
 OPENING_SIZE: Final = NONCE_SIZE + BODY_SIZE
 COMMITMENT_SIZE: Final = 32
 SEALED_SIZE: Final = 32 + OPENING_SIZE + 16
 SEALED_TEXT: Final = "[A-Za-z0-9+/]{138}[AEIMQUYcgkosw048]="
-"""Base64 of so many bytes, as a pattern."""
+"""Pattern of a sealed opening in base64."""
 """Encapsulated key, ciphertext, tag."""
 _CARD_AT: Final = 6
 _CARDS: Final = 52
@@ -44,31 +44,31 @@ _SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
 
 
 class SealProblem(Exception):
-    """A hole card cannot be sealed or opened, or is not what was committed to. Shows no card."""
+    """Base class of errors while sealing, opening or checking a hole card. Shows no card."""
 
 
 class WrongForm(SealProblem):
-    """Something is not as long as it must be, or not written as it must be."""
+    """A value has the wrong length or encoding."""
 
 
 class WrongKey(SealProblem):
-    """Nothing can be sealed to this key."""
+    """The public key cannot be used for encryption."""
 
 
 class NotOpened(SealProblem):
-    """The key does not open it. Another key, another commitment and damage look all the same."""
+    """Decryption failed: a wrong key, a different commitment or corruption, which look the same."""
 
 
 class NotCommitted(SealProblem):
-    """The opening is not that of the commitment."""
+    """The opening does not match the commitment."""
 
 
 class OtherCard(SealProblem):
-    """The opening is that of the commitment, and its card is not the one that is said."""
+    """The opening matches the commitment, but its card is not the expected one."""
 
 
 class CardCursor(Protocol):
-    """Which record of which device. That of a record is one."""
+    """Identifies a record of a device; DeviceCursor is one."""
 
     @property
     def device(self) -> str: ...
@@ -80,7 +80,7 @@ class CardCursor(Protocol):
 
 @final
 class HoleKey(Sealed[bytes]):
-    """What the nonces of a table are made from. Whoever has it and the record has the cards."""
+    """The secret that nonces are derived from. With it, the record reveals the cards."""
 
     __slots__ = ()
 
@@ -91,8 +91,8 @@ class HoleKey(Sealed[bytes]):
 
 @final
 class CardOpening(Sealed[bytes]):
-    """What a commitment is opened with: a nonce, and all that the shoe said of the card.
-    `open()` gives its bytes as they are recorded."""
+    """The opening of a commitment: nonce and encoded CARD_READ. `open()` returns its bytes as
+    recorded."""
 
     __slots__ = ()
 
@@ -105,23 +105,23 @@ class CardOpening(Sealed[bytes]):
 
     @classmethod
     def of_bytes(cls, raw: bytes) -> CardOpening:
-        """From its bytes, nonce first."""
+        """Decode an opening, nonce first."""
         _sized("the opening", raw, OPENING_SIZE)
         return cls(raw[:NONCE_SIZE], raw[NONCE_SIZE:])
 
     @classmethod
     def of_hex(cls, text: str) -> CardOpening:
-        """As HoleRevealed has it."""
+        """Decode the text of a HoleRevealed event."""
         return cls.of_bytes(_hex("the opening", text, OPENING_SIZE))
 
     @property
     def card(self) -> SealedCard:
-        """The card, sealed still."""
+        """The card, still sealed."""
         return SealedCard(self.open()[NONCE_SIZE + _CARD_AT])
 
 
 class CardCommitment(Struct, frozen=True):
-    """What the record takes of a hole card that lies face down. Tells nothing of it."""
+    """What is recorded of a face-down card; reveals nothing about it."""
 
     commitment_hex: str
     sealed_b64: str
@@ -131,29 +131,29 @@ class CardCommitment(Struct, frozen=True):
 
 
 def nonce(hole_key: HoleKey, device: str, epoch: int, seq: int, salt: Sealed[bytes]) -> bytes:
-    """Found again from the salt that the shoe has drawn, so it is never stored. The salt is sealed
-    as well: with it the device's chain, which is recorded, tells the card."""
+    """Derive the nonce from the shoe's salt, so that it is never stored. The salt is secret too:
+    with it the recorded device chain would reveal the card."""
     place = _place(_NONCE, (device,), epoch, seq)
     return hmac.digest(hole_key.open(), place + salt.open(), "sha256")
 
 
 def opening(hole_key: HoleKey, cursor: CardCursor, body: Sealed[CardRead]) -> CardOpening:
-    """The opening of a card that was read: the same whenever the shoe tells that record again."""
+    """The opening of a card; deterministic, so a reread of the record gives the same one."""
     salt = Sealed(body.open().salt)
     made = nonce(hole_key, cursor.device, cursor.epoch, cursor.seq, salt)
     return CardOpening(made, body.open().encode())
 
 
 def commitment(table: str, device: str, epoch: int, seq: int, opened: CardOpening) -> bytes:
-    """What binds the table to this card of this record of this device."""
+    """The hash that binds the table to this card of this device record."""
     place = _place(_COMMITMENT, (table, device), epoch, seq)
     return hashlib.sha256(place + opened.open()).digest()
 
 
 def seal(surveillance: X25519PublicKey, committed: bytes, opened: CardOpening) -> bytes:
-    """The opening, readable for surveillance only, and only together with its commitment."""
+    """Encrypt the opening for surveillance, bound to its commitment."""
     _sized("the commitment", committed, COMMITMENT_SIZE)
-    with suppress(ValueError):  # of a point of small order: what it seals, everybody could open
+    with suppress(ValueError):  # a point of small order, with which anybody could decrypt
         return _SUITE.encrypt(opened.open(), surveillance, info=committed)
     raise WrongKey("surveillance's public key is none that anything can be sealed to")
 
@@ -165,7 +165,7 @@ def commit(
     hole_key: HoleKey,
     surveillance: X25519PublicKey,
 ) -> CardCommitment:
-    """What to record of a card that was read face down."""
+    """Commitment and sealed opening of a card that was read face down."""
     opened = opening(hole_key, cursor, body)
     committed = commitment(table, cursor.device, cursor.epoch, cursor.seq, opened)
     sealed = seal(surveillance, committed, opened)
@@ -179,8 +179,7 @@ def check(
     commitment_hex: str,
     card: int | None = None,
 ) -> None:
-    """SealProblem unless this is the opening of the commitment and, where one is said, of this
-    card."""
+    """Raise SealProblem unless the opening matches the commitment and, if given, the card."""
     said = _hex("the commitment", commitment_hex, COMMITMENT_SIZE)
     found = commitment(table, cursor.device, cursor.epoch, cursor.seq, opened)
     if not hmac.compare_digest(said, found):
@@ -196,7 +195,7 @@ def check(
 
 
 def open_sealed(private: X25519PrivateKey, committed: bytes, sealed: bytes) -> CardOpening:
-    """What surveillance was given to keep. Whether it is that of the commitment, check() says."""
+    """Decrypt a sealed opening. The caller verifies it with check()."""
     _sized("the commitment", committed, COMMITMENT_SIZE)
     _sized("the sealed opening", sealed, SEALED_SIZE)
     with suppress(InvalidTag):
@@ -210,8 +209,8 @@ def open_sealed(private: X25519PrivateKey, committed: bytes, sealed: bytes) -> C
 def opened_card(
     cursor: CardCursor, table: str, commitment_hex: str, sealed_b64: str, private: X25519PrivateKey
 ) -> int:
-    """The card that a record keeps under seal, or SealProblem: one of a round that was voided, or
-    whose shoe was lost."""
+    """Decrypt and verify the card of a sealed opening; needed if a round was voided or its shoe
+    lost. Raises SealProblem."""
     committed = _hex("the commitment", commitment_hex, COMMITMENT_SIZE)
     opened = open_sealed(private, committed, _base64("the sealed opening", sealed_b64))
     check(opened, table, cursor, commitment_hex)
@@ -227,7 +226,7 @@ def _sized(what: str, raw: bytes, size: int) -> None:
 
 
 def _place(domain: bytes, names: tuple[str, ...], epoch: int, seq: int) -> bytes:
-    """What it is, and which record of which device it belongs to."""
+    """Encoded domain, names, and device record."""
     return b"\0".join((domain, *map(_name, names), _number(epoch) + _number(seq)))
 
 
@@ -242,13 +241,13 @@ def _name(name: str) -> bytes:
         raw = name.encode()
     except UnicodeEncodeError:
         raw = b""
-    if not raw or 0 in raw:  # a zero ends a name: with one inside, two names would be one
+    if not raw or 0 in raw:  # a zero terminates a name, so it may not contain one
         raise WrongForm(f"{name!r} is no name of a table or a device")
     return raw
 
 
 def _hex(what: str, text: str, size: int) -> bytes:
-    """One form only, so that a text and its bytes are equally unalterable."""
+    """Decode canonical lower-case hex, so that text and bytes are equally tamper-evident."""
     try:
         raw = bytes.fromhex(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""The Merkle tree of RFC 6962 over the records, as far as it must be held to go on growing.
+"""The RFC 6962 Merkle tree over the records, as roots of subtrees.
 
-A tree of n leaves is the roots of its whole subtrees, one for each bit of n: a leaf that is added
-costs about one hash, and the root log2(n). Nothing here knows the leaves that were added.
+A tree of n leaves is stored as the roots of its complete subtrees, one for each set bit of n.
+Adding a leaf costs about one hash, the root log2(n) hashes. The leaves themselves are not stored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ EMPTY_ROOT: Final = sha256().digest()
 
 Hash: TypeAlias = bytes
 Block: TypeAlias = tuple[int, int]
-"""A whole subtree: its first leaf, and its level; it has 2 ** level leaves."""
+"""A complete subtree: its first leaf and its level; it has 2 ** level leaves."""
 
 
 def leaf_hash(data: bytes) -> Hash:
@@ -27,7 +27,7 @@ def node_hash(left: Hash, right: Hash) -> Hash:
 
 
 class Frontier:
-    """A tree from its first leaf on."""
+    """A tree that starts with the first leaf."""
 
     __slots__ = ("_hashes", "_size")
 
@@ -37,7 +37,7 @@ class Frontier:
 
     @classmethod
     def of(cls, size: int, hashes: Sequence[Hash]) -> Frontier:
-        """The tree of so many leaves whose whole subtrees have these roots, largest first."""
+        """Restore a tree from the roots of its complete subtrees, largest first."""
         if size < 0:
             raise ValueError(f"a tree of {size} leaves; allowed: 0 or more")
         made = cls()
@@ -47,12 +47,12 @@ class Frontier:
 
     @property
     def size(self) -> int:
-        """How many leaves it has."""
+        """The number of leaves."""
         return self._size
 
     @property
     def hashes(self) -> tuple[Hash, ...]:
-        """The roots of its whole subtrees, largest first."""
+        """The roots of its complete subtrees, largest first."""
         return tuple(self._hashes)
 
     def add(self, leaf: Hash) -> None:
@@ -62,21 +62,21 @@ class Frontier:
         size = self._size
         top = leaf
         while size & 1:
-            # node_hash(), written out: this runs for every record that is written or verified.
+            # Inlined node_hash(): runs for every record that is written or verified.
             top = sha256(b"\x01" + hashes.pop() + top).digest()
             size >>= 1
         hashes.append(top)
         self._size += 1
 
     def grow(self, leaves: Sequence[Hash]) -> None:
-        """As add() of each, level by level: quicker where they are many."""
+        """Add many leaves level by level, which is faster than add() of each."""
         for leaf in leaves:
             if len(leaf) != HASH_SIZE:
                 raise ValueError(_wrong_size(leaf))
         hashes, at = self._hashes, self._size
         level = list(leaves)
         alone: list[Hash] = []
-        """Of each level, the last subtree where it has no partner."""
+        """The unpaired last subtree of each level."""
         while level:
             if at & 1:
                 level.insert(0, hashes.pop())
@@ -102,9 +102,9 @@ class Frontier:
 
 
 class Span:
-    """The leaves from `begin` up to `end` of a tree, whatever stands before and behind them.
+    """The leaves from `begin` up to `end` of a tree, independent of those around them.
 
-    Parts of a record are hashed each by itself, and put together with `merged`.
+    Parts of a record are hashed in parallel and combined with `merged`.
     """
 
     __slots__ = ("_begin", "_end", "_hashes")
@@ -118,7 +118,7 @@ class Span:
 
     @classmethod
     def of(cls, begin: int, end: int, hashes: Sequence[Hash]) -> Span:
-        """The leaves whose largest whole subtrees have these roots, in order."""
+        """Restore a span from the roots of its largest complete subtrees, in order."""
         made = cls(begin)
         what = f"the leaves from {begin} up to {end}"
         if end < begin:
@@ -137,7 +137,7 @@ class Span:
 
     @property
     def hashes(self) -> tuple[Hash, ...]:
-        """The roots of the largest whole subtrees in it, in the order of the leaves."""
+        """The roots of its largest complete subtrees, in the order of the leaves."""
         return tuple(self._hashes)
 
     def add(self, leaf: Hash) -> None:
@@ -146,13 +146,13 @@ class Span:
         self._put(0, leaf)
 
     def frontier(self) -> Frontier:
-        """The tree that these leaves are. Only of leaves from the first on."""
+        """The tree of these leaves; only for a span that starts with the first leaf."""
         if self._begin:
             raise ValueError(f"leaves from {self._begin} on are no tree; allowed: from 0 on")
         return Frontier.of(self._end, self._hashes)
 
     def root(self) -> Hash:
-        """The hash over these leaves where they are a subtree, as the proofs have it."""
+        """The hash of these leaves as a subtree, as used in proofs."""
         room = self._begin & -self._begin
         if self._begin and self._end - self._begin > room:
             raise ValueError(
@@ -162,7 +162,7 @@ class Span:
         return folded(self._hashes)
 
     def _put(self, level: int, top: Hash) -> None:
-        """A whole subtree right behind the last leaf, paired with what stands before it."""
+        """Append a complete subtree, pairing it with those before it."""
         end = self._end + (1 << level)
         index = self._end >> level
         while index & 1 and (index - 1) << level >= self._begin:
@@ -177,7 +177,7 @@ class Span:
 
 
 def merged(left: Span, right: Span) -> Span:
-    """Both, the one right behind the other, as one; they stay as they are."""
+    """A new span of two adjacent ones."""
     if left.end != right.begin:
         raise ValueError(f"{right!r} does not begin where {left!r} ends")
     both = Span.of(left.begin, left.end, left.hashes)
@@ -187,7 +187,7 @@ def merged(left: Span, right: Span) -> Span:
 
 
 def blocks(begin: int, end: int) -> Iterator[Block]:
-    """The largest whole subtrees that make up these leaves, in order."""
+    """The largest complete subtrees of these leaves, in order."""
     while begin < end:
         level = (end - begin).bit_length() - 1
         if begin:
@@ -197,7 +197,7 @@ def blocks(begin: int, end: int) -> Iterator[Block]:
 
 
 def folded(hashes: Sequence[Hash]) -> Hash:
-    """The root over whole subtrees, the largest of them first."""
+    """The root over complete subtrees, largest first."""
     if not hashes:
         return EMPTY_ROOT
     root = hashes[-1]
@@ -220,7 +220,7 @@ def _wrong_size(one: Hash) -> str:
 
 
 Range: TypeAlias = tuple[int, int]
-"""The leaves of a subtree: the first, and the one behind the last."""
+"""The leaves of a subtree: from the first up to the one behind the last."""
 Subtree: TypeAlias = Callable[[int, int], Hash]
 """The hash of the subtree over the leaves from one up to another."""
 Proof: TypeAlias = tuple[Hash, ...]
@@ -237,14 +237,14 @@ def consistency(subtree: Subtree, old: int, new: int) -> Proof:
 
 
 def inclusion_ranges(index: int, size: int) -> tuple[Range, ...]:
-    """The subtrees beside the way from a leaf up to the root."""
+    """The sibling subtrees on the path from a leaf to the root."""
     if not 0 <= index < size:
         raise ValueError(f"leaf {index} of {size}; allowed: 0 or more, less than {size}")
     return tuple(reversed([beside for beside, _ in _down(index, size)]))
 
 
 def consistency_ranges(old: int, new: int) -> tuple[Range, ...]:
-    """The subtrees that make up both the old tree and the new one."""
+    """The subtrees that both the old and the new tree consist of."""
     if not 0 <= old <= new:
         raise ValueError(f"a tree of {old} leaves grown to {new}; allowed: 0 to {new}")
     if old in (0, new):
@@ -255,12 +255,13 @@ def consistency_ranges(old: int, new: int) -> tuple[Range, ...]:
         found.append(beside)
         if at[1] == old:
             break
-    # The old tree ends where `at` does. Where it is all of `at`, who checks has its root.
+    # The old tree ends with `at`. If it is all of `at`, the verifier has that root already.
     return tuple(reversed([*found, at] if at[0] else found))
 
 
 def _down(index: int, size: int) -> Iterator[tuple[Range, Range]]:
-    """From the root down to a leaf: at each turn the subtree left aside, and the one gone into."""
+    """The path from the root to a leaf: at each node the sibling subtree and the one descended
+    into."""
     begin, end = 0, size
     while end - begin > 1:
         middle = begin + (1 << (end - begin - 1).bit_length() - 1)
@@ -270,7 +271,7 @@ def _down(index: int, size: int) -> Iterator[tuple[Range, Range]]:
 
 
 def check_inclusion(leaf: Hash, index: int, size: int, proof: Sequence[Hash], root: Hash) -> bool:
-    """Whether the proof shows that this leaf hash stands there in the tree with this root."""
+    """Verify an inclusion proof: `leaf` is at this index of the tree with this root."""
     if not 0 <= index < size or not _are_hashes((leaf, root, *proof)):
         return False
     at, last = index, size - 1
@@ -291,7 +292,7 @@ def check_inclusion(leaf: Hash, index: int, size: int, proof: Sequence[Hash], ro
 def check_consistency(
     old: int, new: int, proof: Sequence[Hash], old_root: Hash, new_root: Hash
 ) -> bool:
-    """Whether the proof shows that the tree of `old` leaves grew into the one of `new`."""
+    """Verify a consistency proof: the tree of `new` leaves extends the one of `old` leaves."""
     if not 0 <= old <= new or not _are_hashes((old_root, new_root, *proof)):
         return False
     if old == new:
@@ -321,7 +322,7 @@ def check_consistency(
 
 
 def _up_while_alone(at: int, last: int) -> tuple[int, int]:
-    """Up to where there is something on the left: at a ragged end, levels have no pair."""
+    """Skip levels in which the node has no left sibling."""
     while not at & 1 and at:
         at >>= 1
         last >>= 1

@@ -21,20 +21,20 @@ from msgspec import Struct
 from controller.audit.format.merkle import HASH_SIZE
 
 MAX_SIZE: Final = 131072
-"""Bytes of a note: more than what the page of notes says that everybody must take."""
+"""Size limit of a note in bytes; above what the specification requires."""
 MAX_LINES: Final = 1000
-"""Of a note's text."""
+"""Line limit of a note's text."""
 LARGEST: Final = (1 << 63) - 1
-"""Of sizes and times, for those who keep them in 64 bits with a sign."""
+"""Maximum of sizes and times: a signed 64-bit integer."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x09\x0b-\x1f]")
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,18}")
 _SHOWN: Final = 64
-"""Characters that an error repeats of what somebody else wrote."""
+"""Maximum number of characters that an error quotes."""
 
 
 class NoteProblem(Exception):
-    """A note, key, checkpoint or certificate that is not as it must be, or not rightly signed."""
+    """A note, key, checkpoint or certificate is malformed or not correctly signed."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -42,12 +42,12 @@ class NoteProblem(Exception):
 
 
 def quoted(text: str) -> str:
-    """What was read, for an error: in quotes, and not too much of it."""
+    """Quote text in an error message, truncated."""
     return ascii(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
 def check_text(text: str) -> None:
-    """Whether a note may say this: any letters in lines, and no tabs or the like."""
+    """Raise NoteProblem unless a note may contain this text: printable lines."""
     check_characters(text)
     if not text.endswith("\n"):
         raise NoteProblem("a text that does not end with a newline")
@@ -67,7 +67,7 @@ def check_characters(text: str) -> None:
 
 
 def check_name(name: str) -> None:
-    """Whether a key may be called this."""
+    """Raise NoteProblem unless a key may have this name."""
     check_characters(name)
     if not name or "+" in name or any(letter.isspace() for letter in name):
         raise NoteProblem(f"no name of a key: {quoted(name)}; allowed: no spaces, no +, not empty")
@@ -84,12 +84,12 @@ def base64(data: bytes) -> str:
 
 
 def parse_base64(text: str, size: int | None = None) -> bytes:
-    """Bytes, one or more, or as many as `size` says."""
+    """Decode canonical base64: at least one byte, or exactly `size`."""
     try:
         data = a2b_base64(text, strict_mode=True)
     except ValueError:
         raise NoteProblem(f"no base64: {quoted(text)}") from None
-    # The last character may hold bits that say nothing: base64() leaves them zero.
+    # The last character may have unused bits, which base64() leaves zero.
     if not data or base64(data) != text:
         raise NoteProblem(f"no base64 as it is to be written: {quoted(text)}")
     if size is not None and len(data) != size:
@@ -126,30 +126,30 @@ _KEY_ID: Final = re.compile(r"[0-9a-f]{8}")
 
 
 class KeyKind(IntEnum):
-    """What a key signs: the byte before it in a verifier key."""
+    """The algorithm byte of a verifier key."""
 
     ED25519 = 1
     COSIGNATURE = 4
 
 
 class Signature(Struct, frozen=True, gc=False):
-    """A line of signature. Only `verify_note` says whether it is right."""
+    """A signature line; not verified yet."""
 
     name: str
     key_id: Octets
     bytes: Octets
-    """What stands behind the key id: of a cosignature the time, then of both the signature."""
+    """The decoded bytes behind the key id: the time of a cosignature, then the signature."""
 
 
 class SignedNote(Struct, frozen=True, gc=False):
-    """A text, which ends with a newline, and what signatures stand below it."""
+    """A text that ends with a newline, and its signatures."""
 
     text: str
     signatures: tuple[Signature, ...]
 
 
 class VerifierKey(Struct, frozen=True, gc=False):
-    """A name, and the public key that its signatures are checked with."""
+    """A name and a public key that verifies signatures."""
 
     name: str
     key: Octets
@@ -163,7 +163,7 @@ class VerifierKey(Struct, frozen=True, gc=False):
 
     @classmethod
     def parse(cls, text: str) -> VerifierKey:
-        """From NAME+KEY ID+BASE64."""
+        """Parse NAME+KEYID+BASE64."""
         name, _, rest = text.partition("+")
         key_id, _, encoded = rest.partition("+")
         if not _KEY_ID.fullmatch(key_id):
@@ -185,7 +185,7 @@ class VerifierKey(Struct, frozen=True, gc=False):
         return sha256(named).digest()[:KEY_ID_SIZE]
 
     def check(self, text: str, signature: Octets) -> int | None:
-        """NoteProblem unless the signature is one of this text. Of a cosignature, its time."""
+        """Verify a signature of this text. Returns the time of a cosignature. Raises NoteProblem."""
         seconds = None
         if self.kind is KeyKind.COSIGNATURE:
             seconds = int.from_bytes(signature[:TIME_SIZE])
@@ -208,7 +208,7 @@ class VerifierKey(Struct, frozen=True, gc=False):
 
 
 class SigningKey:
-    """A name and a private key, which it shows to nobody."""
+    """A name and a private key, which is never printed."""
 
     __slots__ = ("_key", "_name", "_public")
 
@@ -224,23 +224,23 @@ class SigningKey:
 
     @property
     def verifier(self) -> VerifierKey:
-        """What checks `sign`."""
+        """Verifies `sign`."""
         return VerifierKey(self._name, self._public)
 
     @property
     def cosigner(self) -> VerifierKey:
-        """What checks `cosign`."""
+        """Verifies `cosign`."""
         return VerifierKey(self._name, self._public, KeyKind.COSIGNATURE)
 
     def sign(self, text: str) -> Signature:
         check_text(text)
         if text.startswith(_COSIGNED):
-            # The same bytes are signed for a cosignature: nobody shall get one by asking for this.
+            # A cosignature signs the same bytes, so sign() must never produce one.
             raise NoteProblem(f"a text to be signed that begins with {quoted(_COSIGNED)}")
         return Signature(self._name, self.verifier.key_id, self._key.sign(text.encode()))
 
     def cosign(self, text: str, seconds: int) -> Signature:
-        """Countersign a checkpoint, as the largest seen at that time; it continues all before."""
+        """Cosign a checkpoint as the largest one seen at this time, consistent with all before."""
         parse_checkpoint(text)
         signature = self._key.sign(_cosigned(text, seconds).encode())
         return Signature(self._name, self.cosigner.key_id, seconds.to_bytes(TIME_SIZE) + signature)
@@ -250,14 +250,14 @@ class SigningKey:
 
 
 class VerifiedSignature(Struct, frozen=True, gc=False):
-    """Whose signature is right; of a cosignature, when it was made."""
+    """A verified signature: its key and, for a cosignature, its time."""
 
     verifier: VerifierKey
     seconds: int | None = None
 
 
 def parse_note(data: bytes | str) -> SignedNote:
-    """A signed note, of which nothing is checked yet but its form."""
+    """Parse a signed note. Signatures are not verified."""
     if len(data) > MAX_SIZE:
         raise NoteProblem(f"a note of {len(data)} or more bytes; allowed: {MAX_SIZE}")
     try:
@@ -265,7 +265,7 @@ def parse_note(data: bytes | str) -> SignedNote:
     except UnicodeDecodeError:
         raise NoteProblem("a note that is not UTF-8") from None
     check_characters(whole)
-    # The text may hold empty lines; the last one ends it.
+    # The text may contain empty lines; the last one ends it.
     above, blank, below = whole.rpartition("\n\n")
     if not blank:
         raise NoteProblem("a note without an empty line between its text and its signatures")
@@ -280,7 +280,7 @@ def parse_note(data: bytes | str) -> SignedNote:
 
 
 def format_note(text: str, *signatures: Signature) -> str:
-    """The note of a text and its signatures, of which one at least."""
+    """Encode a note with at least one signature."""
     note = f"{text}\n{''.join(_line(one) for one in signatures)}"
     if parse_note(note) != SignedNote(text, signatures):
         raise NoteProblem("a text or signatures that a note cannot hold")
@@ -290,10 +290,10 @@ def format_note(text: str, *signatures: Signature) -> str:
 def verify_note(
     note: SignedNote, verifiers: Iterable[VerifierKey]
 ) -> tuple[VerifiedSignature, ...]:
-    """Which of these keys signed the note: each once, in the order of its lines.
+    """Verify the signatures by these keys; returns each key once, in the order of the lines.
 
-    Signatures of other keys say nothing. NoteProblem where a signature of one of these is wrong,
-    and where none of them signed: a note that nobody known has signed says nothing either.
+    Signatures of unknown keys are ignored. Raises NoteProblem if a signature by one of these keys
+    is wrong, or if none of them signed.
     """
     known: dict[tuple[str, bytes], VerifierKey] = {}
     for verifier in verifiers:
@@ -326,28 +326,28 @@ def _line(signature: Signature) -> str:
 
 
 def _cosigned(text: str, seconds: int) -> str:
-    """What a witness signs."""
+    """The text that a witness signs."""
     if not 0 <= seconds <= LARGEST:
         raise NoteProblem(f"a cosignature at second {seconds}; allowed: 0 to {LARGEST}")
     return f"{_COSIGNED}time {seconds}\n{text}"
 
 
 class Checkpoint(Struct, frozen=True, gc=False):
-    """The root of a record's tree when it had so many leaves."""
+    """The root of a record's tree at a given size."""
 
     origin: str
     size: int
     root: bytes
 
     def text(self) -> str:
-        """What is signed. NoteProblem where it would not be a checkpoint."""
+        """The text that is signed. Raises NoteProblem if a field is invalid."""
         text = f"{self.origin}\n{self.size}\n{base64(self.root)}\n"
         parse_checkpoint(text)
         return text
 
 
 def parse_checkpoint(text: str) -> Checkpoint:
-    """From the text of a note: origin, size, root, and no line beyond."""
+    """Parse a checkpoint from the text of a note: origin, size and root, without extensions."""
     check_text(text)
     *lines, _ = text.split("\n")
     if len(lines) != 3:
@@ -364,4 +364,4 @@ def table_name(origin: str) -> str:
 
 
 TABLE_KEY: Final = "/table"
-"""What stands behind the origin in the name of the table's key."""
+"""Suffix of the origin in the name of the table's key."""

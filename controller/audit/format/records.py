@@ -1,4 +1,4 @@
-"""What stands in the record: its kinds, what is handed in, and one record as it is read back."""
+"""The records: kinds, entries to append, and their encoding and decoding."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 OWN: Final[frozenset[Kind]] = frozenset(
     {"snapshot", "opened", "certificate", "checkpoint", "clock", "tail", "closed"}
 )
-"""Kinds that only the record itself writes."""
+"""Kinds that only the log itself writes."""
 
 ClockQuality: TypeAlias = Literal["synced", "unsynced", "unknown"]
 SHORT: Final = 16
-"""Characters of a hash that every record carries."""
+"""Length of the shortened hashes in every record."""
 
 
 class RecordActor(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Who did it. An actor of the procedure, or the controller itself."""
+    """Who caused a record: an actor of the procedure, or the controller."""
 
     role: str
     name: str
@@ -59,7 +59,7 @@ def record_actor(actor: Actor) -> RecordActor:
 
 
 class DeviceCursor(Struct, frozen=True, gc=False):
-    """Where a device's own log stands: its record is taken together with ours."""
+    """A position in a device's own log; stored in the same record, so atomically."""
 
     device: str
     epoch: int
@@ -70,20 +70,20 @@ class DeviceCursor(Struct, frozen=True, gc=False):
 
 
 class RecordEntry(Struct, frozen=True, gc=False):
-    """Something to be recorded. Time, seq and place are the record's to say."""
+    """A record to append. The log adds time, seq and position."""
 
     kind: Kind
     by: RecordActor
     data: Any
-    """What msgspec can write as JSON. Integers only, and nothing that is not to be read."""
+    """Encoded as JSON with msgspec. Integers only, and nothing secret."""
     round: int = 0
     cause: int = 0
-    """The seq of the record that brought it about."""
+    """The seq of the record that caused it."""
     cursor: DeviceCursor | None = None
     state: State | None = None
-    """The procedure's state after it; not written here, but into the next snapshot."""
+    """The procedure's state after it; written to the next snapshot only."""
     sign: bool = False
-    """A checkpoint is wanted right after it."""
+    """Request a checkpoint right after it."""
 
 
 class ChainPosition(Struct, frozen=True, gc=False):
@@ -104,7 +104,7 @@ class Moment(Struct, frozen=True, gc=False):
 
 
 class BootIdentity(Struct, frozen=True):
-    """Which table, and what runs it. The hashes are in hexadecimal, whole."""
+    """Table and software of a boot. Hashes are full and in hexadecimal."""
 
     table: str
     software: str
@@ -112,21 +112,21 @@ class BootIdentity(Struct, frozen=True):
     conf: str
     code: str
     game: bytes
-    """The game as this table deals it, as JSON."""
+    """The game of this table, as JSON."""
     hole: str = ""
-    """The fingerprint of the key that hole cards are bound with; empty: it deals none."""
+    """Fingerprint of the key for hole card commitments; empty if the table deals no hole cards."""
     sealed_to: str = ""
-    """That of surveillance's key."""
+    """Fingerprint of surveillance's key."""
 
     @property
     def proc(self) -> str:
-        """Of the procedure: its code, and the game it deals."""
+        """The hash of the procedure: its code and the game."""
         return sha256(bytes.fromhex(self.code) + self.game).hexdigest()
 
 
 class WrittenFirst(Struct, frozen=True):
-    """How all records of a boot begin. A record is written in three parts, in the order of its
-    fields; its `seq` stands between the first two."""
+    """The first fields of all records of a boot. Records are encoded in three parts, in this order;
+    `seq` is inserted after the first."""
 
     v: int
     table: str
@@ -134,7 +134,7 @@ class WrittenFirst(Struct, frozen=True):
 
 
 class WrittenTime(Struct, frozen=True, gc=False):
-    """What all records have that are written together."""
+    """The fields that all records of one write share."""
 
     day: str
     utc: int
@@ -143,7 +143,7 @@ class WrittenTime(Struct, frozen=True, gc=False):
 
 
 class WrittenRest(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What is known of a record before its turn has come."""
+    """The fields that are known before the record is appended."""
 
     round: int
     kind: Kind
@@ -157,7 +157,7 @@ class WrittenRest(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Record(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """A record as it is read; `data` is left as its bytes."""
+    """A decoded record; `data` stays encoded."""
 
     v: Literal[1]
     table: str
@@ -179,7 +179,7 @@ class Record(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 class OpenedData(Struct, frozen=True, forbid_unknown_fields=True):
-    """A start of the controller."""
+    """Data of a boot's first record."""
 
     origin: str
     software: str
@@ -194,11 +194,11 @@ class OpenedData(Struct, frozen=True, forbid_unknown_fields=True):
     readback: Literal["direct", "cached"]
     hole: str | UnsetType = UNSET
     sealed_to: str | UnsetType = UNSET
-    """Fingerprints of keys; absent where earlier software wrote it."""
+    """Fingerprints of keys; absent in records of earlier software."""
 
 
 class NoteData(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of certificates, checkpoints and a witness's word: a signed note."""
+    """Data with a signed note: certificates, checkpoints, cosignatures."""
 
     note: str
 
@@ -207,12 +207,12 @@ class ClockData(Struct, frozen=True, forbid_unknown_fields=True):
     utc_was: int
     mono: int
     two: tuple[str, str] | UnsetType = UNSET
-    """Two people who said that the clock was right, where a boot began long before the record's
-    end: in the record that accepts it, so that it never stands without them."""
+    """Two people who confirmed the clock, if a boot began long before the record's last time. In
+    the same record as the change, so that it is never accepted without them."""
 
 
 class TailData(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Bytes past the last good frame were set aside."""
+    """Data of a `tail` record: trailing bytes were quarantined."""
 
     segment: int
     offset: int
@@ -224,7 +224,7 @@ class TailData(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
 
 
 class Snapshot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a segment begins with. `state` is that of the procedure, as its bytes."""
+    """Data of a segment's first record. `state` is the encoded state of the procedure."""
 
     origin: str
     segment: int
@@ -237,7 +237,7 @@ class Snapshot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class EmptyData(Struct, frozen=True, forbid_unknown_fields=True):
-    """An empty `data`."""
+    """Empty `data`."""
 
 
 EMPTY_DATA: Final = EmptyData()
@@ -245,11 +245,11 @@ EMPTY_DATA: Final = EmptyData()
 encode: Final = msgspec.json.Encoder().encode
 _records: Final = msgspec.json.Decoder(Record)
 read_record: Final = _records.decode
-"""msgspec.ValidationError or DecodeError for what is no record."""
+"""Raises msgspec.ValidationError or DecodeError for an invalid record."""
 
 
 class RecordPosition(Struct, frozen=True, gc=False):
-    """Where a frame lies."""
+    """The position of a frame."""
 
     segment: int
     offset: int

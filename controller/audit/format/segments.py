@@ -1,4 +1,4 @@
-"""Segment files: their names, their headers, and how a new one comes to be."""
+"""Segment files: names, headers, listing, and preallocation."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _MAGIC: Final = b"holecard log 1\n\0"
 _HEADER: Final = Layout("<16sII")
 HEADER_SIZE: Final = _HEADER.size
 NAME: Final = re.compile(r"([0-9]{8})\.seg")
-"""Of a segment's file; its number."""
+"""File name of a segment; the group is its number."""
 _ZEROS: Final = bytes(16 * 1024)
-"""Written at a time. Linux keeps a file in memory in pieces as large as it was written in, and with
-pieces of a megabyte each small write and sync costs some microseconds more."""
+"""Written in small pieces: Linux caches a file in folios as large as its writes, and with folios of
+a megabyte each small write and sync takes some microseconds longer."""
 
 
 class Header(NamedTuple):
@@ -47,7 +47,7 @@ def pack_header(number: int, size: int) -> bytes:
 
 
 def read_header(file: Path, data: bytes, number: int, size: int) -> Header:
-    """The header of segment `number`, whose file has `size` bytes. Damaged."""
+    """Validate the header of segment `number`, whose file has `size` bytes. Raises RecordDamaged."""
     if len(data) < HEADER_SIZE or not data.startswith(_MAGIC):
         raise RecordDamaged(file, "is no segment of a record", "put the right file back")
     _, found, room = _HEADER.unpack_from(data)
@@ -61,7 +61,7 @@ def read_header(file: Path, data: bytes, number: int, size: int) -> Header:
 
 
 def open_segment(file: Path) -> BinaryIO:
-    """To be read. Damaged where it is no file; OSError."""
+    """Open a segment for reading. Raises RecordDamaged if it is no regular file, and OSError."""
     try:
         return open_regular(file)
     except NotRegularFile:
@@ -69,9 +69,10 @@ def open_segment(file: Path) -> BinaryIO:
 
 
 def numbers(record: Path) -> list[int]:
-    """The segments that are there, in order; none in a record that is about to begin.
+    """The numbers of the existing segments, in order; empty in a record that has none yet.
 
-    NoRecord, Damaged where one is missing."""
+    Raises NoRecord, or RecordDamaged if a segment is missing.
+    """
     place = record / DIRECTORY
     try:
         names = [entry.name for entry in place.iterdir()]
@@ -86,7 +87,7 @@ def numbers(record: Path) -> list[int]:
         return []
     found = list(range(listed[0], listed[-1] + 1))
     for number in sorted(set(found) - set(listed)):
-        # A directory that grows while it is listed may leave out what is there.
+        # Listing a directory that grows may omit existing files.
         if not segment_file(record, number).exists():
             todo = "put it back from the archive"
             raise RecordDamaged(segment_file(record, number), "is missing", todo)
@@ -94,13 +95,13 @@ def numbers(record: Path) -> list[int]:
 
 
 def make_spare(disk: Disk, record: Path, size: int) -> None:
-    """The next segment's file, zeros to its end, on the disk. Whoever stops half-way leaves a file
-    that the next one makes anew."""
+    """Create the next segment's file, filled with zeros, durably. Idempotent: an incomplete file is
+    replaced by the next call."""
     file = spare_file(record)
     fd = disk.create(file)
     try:
         at = 0
-        while at < size:  # a disk that is full says so when it is asked for the rest
+        while at < size:  # a full disk raises at the next write
             at += disk.write(fd, _ZEROS[: size - at], at)
         disk.sync(fd)
     finally:

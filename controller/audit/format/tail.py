@@ -1,7 +1,7 @@
-"""What lies past the last good frame of a segment, and what explains it. No I/O.
+"""Classification of the bytes after the last good frame of a segment. No I/O.
 
-None of it takes more than the bytes are long, whatever they are: `FORMAT.md` bounds the search for
-frames that knew of more, and each frame of a write that was cut off is looked at once.
+The time is linear in the size, whatever the bytes are: FORMAT.md limits the search for later
+frames, and each frame of an incomplete write is checked once.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import Final, NamedTuple
 from controller.audit.format.frames import HEAD, HEAD_SIZE, MOST_BYTES, unpack
 
 SECTOR: Final = 512
-"""A disk writes so many bytes whole or not at all."""
+"""A disk writes a sector atomically."""
 MOST_TORN: Final = 4 * 1024 * 1024
-"""Bytes of the longest write."""
+"""Size limit of a single write in bytes."""
 SEARCHED: Final = 64 * 1024 * 1024
-"""Bytes that are searched, beside SEARCHED_EACH for each byte of the tail."""
+"""Limit of the search in bytes, plus SEARCHED_EACH for each byte of the tail."""
 SEARCHED_EACH: Final = 8
 _LIKE_A_HEAD: Final = re.compile(rb"(?s)(?!\0\0\0)(?=..[\0-\4]\0)")
-"""A length that is one, as its bytes stand there."""
+"""A possible length field of a frame."""
 HOLE: Final = 40
-"""More zeros in a row than a frame has anywhere."""
+"""A run of zeros longer than any in a frame."""
 _HOLE: Final = re.compile(rb"\0{%d,}" % HOLE)
 _TEXT: Final = re.compile(rb"[\x20-\xff]*")
 _SEQ: Final = slice(8, 16)
-"""Where it stands in a head."""
+"""Position of the seq in a frame's header."""
 _JSON: Final = json.JSONDecoder()
 
 
 class TailVerdict(Enum):
     CLEAN = "clean"
     TORN = "torn"
-    """A write that was cut off; nothing acknowledged is missing."""
+    """An incomplete write; no acknowledged record is missing."""
     MISSING = "missing"
-    """Acknowledged records are gone."""
+    """Acknowledged records are missing."""
     UNEXPLAINED = "unexplained"
 
 
@@ -44,13 +44,13 @@ class Tail(NamedTuple):
     verdict: TailVerdict
     offset: int
     size: int
-    """Up to and with the last byte that is not zero."""
+    """Up to the last byte that is not zero."""
     needed: int = 0
-    """Of MISSING: so far the record went at least."""
+    """For MISSING: the record had at least this many records."""
 
 
 def classify(buffer: bytes, end: int, last: int) -> Tail:
-    """What `buffer` holds from `end` on, where the frame after `last` would begin."""
+    """Classify the bytes of `buffer` from `end` on; `last` is the seq of the last good frame."""
     stop = len(buffer.rstrip(b"\0"))
     if stop <= end:
         return Tail(TailVerdict.CLEAN, end, 0)
@@ -62,8 +62,8 @@ def classify(buffer: bytes, end: int, last: int) -> Tail:
 
 
 def _knew_of(buffer: bytes, start: int, stop: int, last: int) -> tuple[int, bool]:
-    """The greatest seq past `last` that a whole frame says was on the disk, wherever the frame
-    begins, or 0; and whether all was searched. What is made to be slow is not."""
+    """The greatest durable seq beyond `last` that any complete frame states, or 0; and whether the
+    search was complete. It stops early for bytes that are made to be slow."""
     most = last + 1 + (stop - start) // HEAD_SIZE
     effort = SEARCHED + SEARCHED_EACH * (stop - start)
     needed, at = 0, start
@@ -87,10 +87,11 @@ def _knew_of(buffer: bytes, start: int, stop: int, last: int) -> tuple[int, bool
 
 
 def _is_torn(buffer: bytes, start: int, stop: int, last: int) -> bool:
-    """Whether zeros in the place of what was written explain why the first frame is not whole.
+    """Whether lost sectors explain why the first frame is incomplete.
 
-    A frame that is whole, with nothing missing before it, would have been read as a good one were
-    its chain right: no cut-off write leaves it."""
+    A complete frame in first place cannot result from an incomplete write: if its chain were right,
+    it would be a good frame.
+    """
     if not _holes_are_sectors(buffer, start, stop):
         return False
     at, due = start, last + 1
@@ -101,7 +102,7 @@ def _is_torn(buffer: bytes, start: int, stop: int, last: int) -> bool:
             if end is None:
                 return False
             if end == at:
-                return True  # where the next one begins cannot be told any more
+                return True  # the start of the next frame is unknown from here on
         elif at == start or frame.seq != due or frame.before > last:
             return False
         else:
@@ -111,8 +112,8 @@ def _is_torn(buffer: bytes, start: int, stop: int, last: int) -> bool:
 
 
 def _holes_are_sectors(buffer: bytes, start: int, stop: int) -> bool:
-    """Whether every run of zeros that no frame has is one or more sectors."""
-    # What was written may end with zeros of its own where the hole begins, or begin with them.
+    """Whether every long run of zeros consists of complete sectors."""
+    # The data around a hole may itself begin or end with zeros.
     nearly = HOLE // 2
     return all(
         (hole.start() == start or -hole.start() % SECTOR <= nearly)
@@ -122,14 +123,14 @@ def _holes_are_sectors(buffer: bytes, start: int, stop: int) -> bool:
 
 
 def _end_of_cut(buffer: bytes, at: int, stop: int, due: int, last: int) -> int | None:
-    """Where the frame `due` ends, of which a disk has not all; `at` where that cannot be told.
-    None where what is there is not of that frame, or all of it is."""
+    """The end of the incomplete frame `due`, or `at` if it cannot be determined. None if the bytes
+    are not of that frame, or it is complete."""
     head = buffer[at : min(at + HEAD_SIZE, stop)]
     edge = SECTOR - at % SECTOR
     first, second = head[:edge].strip(b"\0"), head[edge:].strip(b"\0")
     length, _, _, before, _ = HEAD.unpack(head.ljust(HEAD_SIZE, b"\0"))
     known = bool(first) and len(head) >= 4 and (edge >= 4 or bool(second))
-    """Whether its length is there, or only some bytes of it."""
+    """Whether its length is readable, at least in part."""
     end = at + HEAD_SIZE + length
     possible = length <= MOST_BYTES and end <= len(buffer) and before <= last
     if not possible or (known and not length) or not _is_seq(head, edge, due):
@@ -144,8 +145,8 @@ def _end_of_cut(buffer: bytes, at: int, stop: int, due: int, last: int) -> int |
 
 
 def _is_seq(head: bytes, edge: int, due: int) -> bool:
-    """Whether the head has this seq, as far as it has one: the piece up to `edge` and the one from
-    there on may be lost."""
+    """Whether the readable part of the header has this seq; the parts before and behind `edge` may
+    each be lost."""
     wanted = due.to_bytes(8, "little")
     for begin, end in ((0, edge), (edge, HEAD_SIZE)):
         if not any(head[begin:end]):
@@ -157,8 +158,8 @@ def _is_seq(head: bytes, edge: int, due: int) -> bool:
 
 
 def _lost(buffer: bytes, start: int, end: int, *, cut: bool) -> bool | None:
-    """Whether the frame at `start` is `cut` at `end`, or a piece of it is zero that a disk writes
-    at once. None where what is there of it is no text: then nobody wrote it as a record."""
+    """Whether the frame at `start` is truncated (`cut`) or has lost a sector. None if its readable
+    part is not text, which no record is."""
     lost, at = cut, start
     while at < end:
         until = min(end, at - at % SECTOR + SECTOR)
@@ -172,12 +173,12 @@ def _lost(buffer: bytes, start: int, end: int, *, cut: bool) -> bool | None:
 
 
 def _begins_with_object(body: bytes) -> bool:
-    """The record of the frame is there whole, so that no write of it was cut off."""
+    """Whether the record is complete, so that no incomplete write explains it."""
     try:
-        # A record has no zero byte: behind one it does not go on.
+        # A record contains no zero byte, so it ends before the first.
         found, _ = _JSON.raw_decode(body.partition(b"\0")[0].decode("latin-1"))
     except RecursionError:
-        return True  # so deep is nothing that was written here
+        return True  # deeper than any record that is written
     except ValueError:
         return False
     return isinstance(found, dict)

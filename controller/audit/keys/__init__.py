@@ -1,4 +1,4 @@
-"""The record's keys: key store, creation, listing, signing."""
+"""The record's keys: key files, loading, creation, listing."""
 
 from __future__ import annotations
 

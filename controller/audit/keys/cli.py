@@ -1,4 +1,4 @@
-"""`holecard keys`: make the keys of the record, and show what there is without showing a secret."""
+"""`holecard keys`: create the record's keys, and list them without showing secrets."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def new_key(args: argparse.Namespace) -> int:
 
 
 def show_keys(args: argparse.Namespace) -> int:
-    """Print which keys there are. A key that cannot be used is listed, and ends with exit 2."""
+    """List the keys. An unusable key is listed too, and the command exits with 2."""
     with usage_errors():
         place = _place(args.dir)
         every = list_keys(place)

@@ -1,4 +1,4 @@
-"""How the keys of the record are made: once, whole, and on the disk before anybody is told."""
+"""Creates the record's keys, atomically and durably."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _ANOTHER: Final = "another directory: a key is made once and never replaced"
 
 
 def create_key(directory: Path, role: Role, name: str | None = None) -> KeyStatus:
-    """Make a key, and the directory if there is none; read it back. KeyProblem, and nothing is
-    made, if there is any part of such a key. A witness's key needs a name, and no other has one."""
+    """Create a key, and the directory if missing, and read it back. Raises KeyProblem if any file
+    of this key exists. A witness's key needs a name; other keys have none."""
     if role == "witness" and name is None:
         raise KeyProblem("--name", "is missing: a witness signs with its name", NAMED)
     if role != "witness" and name is not None:
@@ -48,7 +48,7 @@ def create_key(directory: Path, role: Role, name: str | None = None) -> KeyStatu
 
 
 class _Texts(NamedTuple):
-    """What stands in the files of a key."""
+    """The contents of a key's files."""
 
     private: bytes
     public: bytes | None
@@ -113,8 +113,8 @@ def _refuse_existing(directory: Path, role: Role) -> None:
 
 
 def _write(directory: Path, role: Role, texts: _Texts) -> KeyStatus:
-    """Both files, or neither. The secret part is there first: if power goes between the two, there
-    is no .pub to be used whose secret part was never kept."""
+    """Write both files or none. The secret one is written first, so that a power loss in between
+    never leaves a .pub without its secret key."""
     files = {key_file(directory, role): texts.private}
     if texts.public is not None:
         files[public_file(directory, role)] = texts.public
@@ -127,7 +127,7 @@ def _write(directory: Path, role: Role, texts: _Texts) -> KeyStatus:
             raise made.problem
     except KeyProblem:
         for file, data in files.items():
-            with suppress(KeyProblem):  # the first problem is the one to be told
+            with suppress(KeyProblem):  # the first error is reported
                 if path_exists(file) and read_bytes(file) == data:
                     remove_file(file)
         raise
@@ -136,7 +136,7 @@ def _write(directory: Path, role: Role, texts: _Texts) -> KeyStatus:
 
 @contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """While nobody else makes keys there. That takes milliseconds, so nobody waits for it."""
+    """Hold the directory's lock, without waiting: creating a key takes milliseconds."""
     file = directory / LOCK
     with open_private(file, os.O_RDWR | os.O_CREAT) as lock:
         try:
@@ -148,4 +148,4 @@ def _alone(directory: Path) -> Iterator[None]:
             raise key_problem(file, "cannot be locked", problem) from None
         if not free:
             raise KeyProblem(str(file), "another program changes the keys", "to try again")
-        yield  # closing the file unlocks it
+        yield  # closing the file releases the lock

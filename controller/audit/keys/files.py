@@ -1,10 +1,10 @@
-"""What stands in the files of the record's keys.
+"""Encoding and parsing of the key files.
 
-Private keys are PKCS8 in PEM, unencrypted. The table's and surveillance's public keys, and the hole
-key, are one line below a comment that says what it is and its fingerprint, for of a key alone every
-bit would be as good. A witness's public key is a verifier key, which holds its name and a check.
+Private keys are unencrypted PKCS8 in PEM. The public keys of table and surveillance, and the hole
+key, are one line below a comment with a title and a fingerprint, because a bare key has no
+checksum. A witness's public key is a verifier key, which includes its name and a checksum.
 
-No problem repeats anything of what was read: it may be a key in the wrong file.
+No error quotes what was read: it may be a secret key in the wrong file.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _REFUSED: Final = {
     "ENCRYPTED PRIVATE KEY": "holds an encrypted key, and nobody is there to type a passphrase",
 }
 _PROBE: Final = X25519PrivateKey.from_private_bytes(bytes(32))
-"""Any key will do to see whether an exchange comes to anything."""
+"""Any key: used to test whether a key exchange works."""
 
 
 class BadKeyText(Exception):
-    """It is not what this file must hold."""
+    """The file does not contain the expected key."""
 
     def __init__(self, what: str, allowed: str) -> None:
         super().__init__(what, allowed)
@@ -62,12 +62,12 @@ class BadKeyText(Exception):
 
 
 def fingerprint(public: bytes) -> str:
-    """Of a public key, for two people to compare: the first half of its SHA-256."""
+    """Fingerprint of a public key: the first half of its SHA-256."""
     return fingerprint_text(sha256(public).digest()[:FINGERPRINT_SIZE])
 
 
 def hole_fingerprint(key: HoleKey) -> str:
-    """Of the hole key. It tells nothing of the key."""
+    """Fingerprint of the hole key; reveals nothing about it."""
     return fingerprint(b"holecard hole key\0" + key.open())
 
 
@@ -79,7 +79,7 @@ def private_text(key: Ed25519PrivateKey | X25519PrivateKey) -> bytes:
 
 
 def read_ed25519(data: bytes) -> Ed25519PrivateKey:
-    """The private key in this PEM, or BadText."""
+    """Parse a private key in PEM. Raises BadKeyText."""
     found = _loaded(data, "Ed25519")
     if isinstance(found, Ed25519PrivateKey):
         return found
@@ -87,7 +87,7 @@ def read_ed25519(data: bytes) -> Ed25519PrivateKey:
 
 
 def read_x25519(data: bytes) -> X25519PrivateKey:
-    """The private key in this PEM, or BadText."""
+    """Parse a private key in PEM. Raises BadKeyText."""
     found = _loaded(data, "X25519")
     if isinstance(found, X25519PrivateKey):
         return found
@@ -129,7 +129,7 @@ def table_text(public: bytes) -> bytes:
 
 
 def read_table(data: bytes) -> bytes:
-    """The table's public key, or BadText."""
+    """Parse the table's public key. Raises BadKeyText."""
     return _public(TABLE, data)
 
 
@@ -138,7 +138,8 @@ def surveillance_text(public: bytes) -> bytes:
 
 
 def read_surveillance(data: bytes) -> X25519PublicKey:
-    """Surveillance's public key, or BadText; one that nothing can be sealed to is none."""
+    """Parse surveillance's public key. Raises BadKeyText, also if the key cannot be used for
+    encryption."""
     key = X25519PublicKey.from_public_bytes(_public(SURVEILLANCE, data))
     with suppress(ValueError):
         _PROBE.exchange(key)
@@ -151,7 +152,7 @@ def hole_text(key: HoleKey) -> bytes:
 
 
 def read_hole(data: bytes) -> HoleKey:
-    """The hole key, or BadText."""
+    """Parse the hole key. Raises BadKeyText."""
     said, line = _read_titled(HOLE, data)
     if not _HEX.fullmatch(line):
         raise BadKeyText(f"is damaged: its key is not {2 * HOLE_KEY_SIZE} hex digits", _a(HOLE))
@@ -163,7 +164,7 @@ def read_hole(data: bytes) -> HoleKey:
 def _public(title: str, data: bytes) -> bytes:
     said, line = _read_titled(title, data)
     public = b""
-    with suppress(NoteProblem):  # its words repeat what was read
+    with suppress(NoteProblem):  # its message quotes the input
         public = parse_base64(line, KEY_SIZE)
     if not public:
         raise BadKeyText("is damaged: its key is not base64 of 32 bytes", _a(title))
@@ -210,12 +211,12 @@ def witness_text(key: VerifierKey) -> bytes:
 
 
 def read_witness(data: bytes) -> VerifierKey:
-    """A witness's public key with its name, or BadText."""
+    """Parse a witness's public key with its name. Raises BadKeyText."""
     text = _text(data, WITNESS)
     found = None
-    with suppress(NoteProblem):  # its words repeat what was read
+    with suppress(NoteProblem):  # its message quotes the input
         found = VerifierKey.parse(text.removesuffix("\n"))
-    if found is None or not found.name.isprintable():  # it is going to be shown
+    if found is None or not found.name.isprintable():  # the name will be displayed
         raise BadKeyText("holds no verifier key, or a damaged one", WITNESS)
     if found.kind is not KeyKind.COSIGNATURE:
         raise BadKeyText("holds a key that signs notes and countersigns nothing", WITNESS)
@@ -227,5 +228,5 @@ def _text(data: bytes, allowed: str) -> str:
         raise BadKeyText("is empty", allowed)
     with suppress(UnicodeDecodeError):
         return data.decode()
-    # Not in a handler: UnicodeDecodeError carries all that was read.
+    # Raised outside of the handler: UnicodeDecodeError contains the input.
     raise BadKeyText("holds bytes that are no text", allowed)

@@ -1,5 +1,4 @@
-"""Which keys a boot binds and seals hole cards with: by their fingerprints, in its `opened` record,
-so that another key than before is taken by nobody without a word."""
+"""Fingerprints of a boot's hole card keys in its `opened` record, so that a key change is noticed."""
 
 from __future__ import annotations
 
@@ -14,20 +13,20 @@ from controller.audit.keys.files import fingerprint, hole_fingerprint
 
 
 def with_keys(identity: BootIdentity, hole: HoleKey, surveillance: X25519PublicKey) -> BootIdentity:
-    """A boot that has these."""
+    """The identity of a boot with these keys."""
     sealed_to = fingerprint(surveillance.public_bytes_raw())
     return replace(identity, hole=hole_fingerprint(hole), sealed_to=sealed_to)
 
 
 def with_previous_keys(identity: BootIdentity, opened: OpenedData) -> BootIdentity:
-    """A boot that has none, and goes on with those of the one before."""
+    """The identity of a boot without keys, which keeps those of the boot before."""
     return replace(identity, hole=opened.hole or "", sealed_to=opened.sealed_to or "")
 
 
 def changed_keys(
     opened: OpenedData | None, hole: HoleKey, surveillance: X25519PublicKey
 ) -> Iterator[str]:
-    """Which of them are others than those of the boot before, in words."""
+    """Warnings for keys that differ from those of the boot before."""
     if opened is None:
         return
     sealed_to, bound = fingerprint(surveillance.public_bytes_raw()), hole_fingerprint(hole)

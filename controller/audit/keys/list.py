@@ -1,4 +1,4 @@
-"""What anybody may know of the keys in a directory. No secret part is in it."""
+"""Lists the keys in a directory, without secret parts."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from controller.audit.keys.store import ROLES, Role, key_file, public_file
 from drivers.keys import KeyProblem, key_problem, path_exists
 
 AT_THE_TABLE: Final = frozenset[Role]({"table", "hole"})
-"""Whose secret parts the table must have."""
+"""Keys whose secret part the table needs."""
 
 
 class KeySummary(Struct, frozen=True):
-    """A key that can be used."""
+    """A usable key."""
 
     fingerprint: str
     public: str | None = None
-    """As its .pub has it. A hole key has no public part."""
+    """As in its .pub file. A hole key has no public part."""
     name: str | None = None
-    """Of a witness."""
+    """The name of a witness."""
 
 
 class KeyStatus(Struct, frozen=True):
-    """What there is of a key."""
+    """The files of a key, and whether it is usable."""
 
     role: Role
     files: tuple[tuple[Path, str], ...]
-    """With their modes."""
+    """Paths and modes."""
     shown: KeySummary | None = None
     problem: KeyProblem | None = None
-    """Why it cannot be used."""
+    """Why it is unusable."""
 
     @property
     def private(self) -> bool:
-        """Whether the secret part is there."""
+        """Whether the secret part exists."""
         return any(file.suffix == ".key" for file, _ in self.files)
 
 
 def list_keys(directory: Path) -> tuple[KeyStatus, ...]:
-    """What there is, usable or not. KeyProblem if the directory is not ours alone."""
+    """All existing keys, usable or not. Raises KeyProblem if the directory is accessible to others."""
     store.check_directory(directory)
     every = (find_key(directory, role) for role in ROLES)
     return tuple(found for found in every if found.files)
 
 
 def find_key(directory: Path, role: Role) -> KeyStatus:
-    """What there is of this key."""
+    """The status of one key."""
     both = (key_file(directory, role), public_file(directory, role))
     try:
         files = tuple((file, mode(file)) for file in both if path_exists(file))
@@ -69,7 +69,7 @@ def find_key(directory: Path, role: Role) -> KeyStatus:
 
 
 def misplaced_keys(every: tuple[KeyStatus, ...]) -> tuple[str, ...]:
-    """Secret parts that lie together and should not: who has both needs nobody else."""
+    """Warnings for secret keys that must not be in one directory."""
     ours = [found.role for found in every if found.private and found.role in AT_THE_TABLE]
     theirs = [found.role for found in every if found.private and found.role not in AT_THE_TABLE]
     return tuple(
@@ -81,7 +81,7 @@ def misplaced_keys(every: tuple[KeyStatus, ...]) -> tuple[str, ...]:
 
 
 def mode(place: Path) -> str:
-    """As chmod takes it."""
+    """The file mode as chmod takes it."""
     try:
         return f"{stat.S_IMODE(place.lstat().st_mode):o}"
     except OSError as problem:

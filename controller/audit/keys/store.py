@@ -1,14 +1,14 @@
-"""The keys of the record, as they lie in a directory that is ours alone.
+"""Loads the record's keys from a private directory.
 
-    table.key         signs the key of each boot             table.pub         for who checks
-    hole.key          makes the nonces of hole cards
-    surveillance.key  opens what is sealed                   surveillance.pub  for the table
-    witness.key       countersigns checkpoints               witness.pub       for the table
+  table.key         signs the key of each boot      table.pub         for verifiers
+  hole.key          derives nonces of hole cards
+  surveillance.key  decrypts hole cards             surveillance.pub  for the table
+  witness.key       cosigns checkpoints             witness.pub       for the table
 
-The first two are made at the table. Surveillance and a witness make theirs on machines of their
-own and hand out the .pub. A private key is no good without its .pub beside it, which tells damage.
-A key is made once and never replaced; a directory or file that others may touch is refused.
-Whatever is wrong is a KeyProblem.
+The first two are created at the table. Surveillance and a witness create theirs on their own
+machines and hand out the .pub. A private key is valid only with its .pub beside it, so that
+corruption is detected. A key is created once and never replaced; a directory or file that others
+may access is rejected. All errors are KeyProblem.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Role: TypeAlias = Literal["table", "hole", "surveillance", "witness"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 _MOST: Final = 4096
-"""Bytes of a file that can still be one of ours."""
+"""Maximum size of a key file in bytes."""
 _BACKUP: Final = "the file from a backup"
 _OWN: Final = "the file from a backup; for a new table, `holecard keys new {}` makes it"
 _BROUGHT: Final = "the file that `holecard keys new {0}` has made on the machine of {0}"
@@ -44,18 +44,18 @@ _WHENCE: Final = {
     "witness.key": _BROUGHT.format("witness"),
     "witness.pub": _BROUGHT.format("witness"),
 }
-"""Where a missing file comes from."""
+"""How to get a missing file."""
 
 _T = TypeVar("_T")
 
 
 def key_file(directory: Path, role: Role) -> Path:
-    """Of the secret part."""
+    """The path of the secret part."""
     return directory / f"{role}.key"
 
 
 def public_file(directory: Path, role: Role) -> Path:
-    """Of the part that is handed out. A hole key has none."""
+    """The path of the public part. A hole key has none."""
     return directory / f"{role}.pub"
 
 
@@ -63,7 +63,7 @@ def public_file(directory: Path, role: Role) -> Path:
 
 
 def load_table_private(directory: Path) -> Ed25519PrivateKey:
-    """The table's key, which has no name before a record is begun."""
+    """The table's key, which is not bound to an origin."""
     key = _read(key_file(directory, "table"), files.read_ed25519)
     _belong(directory, "table", key, load_table_public(directory))
     return key
@@ -83,7 +83,7 @@ def load_hole_key(directory: Path) -> HoleKey:
 
 
 def load_surveillance_private(directory: Path) -> X25519PrivateKey:
-    """What opens hole cards, on surveillance's machine."""
+    """The key that decrypts hole cards, on surveillance's machine."""
     key = _read(key_file(directory, "surveillance"), files.read_x25519)
     public = load_surveillance_public(directory).public_bytes_raw()
     _belong(directory, "surveillance", key, public)
@@ -91,7 +91,7 @@ def load_surveillance_private(directory: Path) -> X25519PrivateKey:
 
 
 def load_surveillance_public(directory: Path) -> X25519PublicKey:
-    """What hole cards are sealed to."""
+    """The key that hole cards are encrypted to."""
     file = public_file(directory, "surveillance")
     return _read(file, files.read_surveillance)
 
@@ -105,7 +105,7 @@ def load_witness_key(directory: Path) -> SigningKey:
 
 
 def load_witness_public(directory: Path) -> VerifierKey:
-    """What a witness's countersignatures are checked with."""
+    """The key that verifies a witness's cosignatures."""
     return _read(public_file(directory, "witness"), files.read_witness)
 
 
@@ -119,7 +119,7 @@ def check_directory(place: Path) -> None:
 
 
 def read_bytes(file: Path) -> bytes:
-    """All of a file, which must be ours alone; of one that is none of ours, the beginning."""
+    """Read a file of this user only, up to the maximum size of a key."""
     with open_private(file, os.O_RDONLY) as descriptor:
         try:
             return os.read(descriptor, _MOST)
@@ -136,7 +136,7 @@ def _read(file: Path, read: Callable[[bytes], _T]) -> _T:
         return read(data)
     except BadKeyText as bad:
         problem = KeyProblem(str(file), bad.what, bad.allowed)
-    # Not in the handler: the frames of what was refused hold all that was read.
+    # Raised outside of the handler: its frames contain the rejected text.
     del data
     raise problem
 

@@ -1,4 +1,4 @@
-"""Who looked at a record from outside of the table: one line for each look, in a file beside it."""
+"""The access log of a record: one line for each access from outside the table, in a file beside it."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from controller.audit.files import lock_with_timeout, reporting_write_errors
 
 SUFFIX: Final = ".looks.jsonl"
 _MODE: Final = 0o660
-"""Whoever of the group looks next writes it too."""
+"""Group-writable: the next reader appends to it too."""
 _TODO: Final = "nobody looks without it: let this user write there, or take a copy and look at that"
 _FULL: Final = "nobody looks without it: make room, or take a copy elsewhere and look at that"
 
 
 class AccessEntry(Struct, frozen=True, omit_defaults=True):
-    """Somebody looked."""
+    """One access."""
 
     utc: int
     """Microseconds since 1970."""
     who: str
-    """As they say."""
+    """The name that the user gave."""
     account: str
-    """As the machine says."""
+    """The operating system's user name."""
     what: str
     of: str
-    """Which part of the record."""
+    """The part of the record."""
     reason: str = ""
     out: str = ""
     seal: str = ""
-    """SHA-256 of the manifest of what was exported."""
+    """SHA-256 of the exported manifest."""
 
 
 class AccessLogger(Protocol):
-    """Whoever writes down that somebody looks, before they do: as look() does."""
+    """Logs an access before it happens; log_access() is one."""
 
     def __call__(
         self,
@@ -57,13 +57,13 @@ class AccessLogger(Protocol):
 
 
 def access_log_file(record: Path) -> Path:
-    """Beside the record, whatever it is called by."""
+    """The access log, beside the record's real directory."""
     place = record.resolve()
     return place.with_name(place.name + SUFFIX)
 
 
 def account() -> str:
-    """The user that this process runs as."""
+    """The user name of this process."""
     number = os.geteuid()
     try:
         return pwd.getpwuid(number).pw_name
@@ -81,7 +81,7 @@ def log_access(
     out: str = "",
     seal: str = "",
 ) -> AccessEntry:
-    """On the disk on return. CannotWrite, InUse: then nobody may look."""
+    """Append an access durably. Raises CannotWrite, InUse; the access must not happen then."""
     user = account()
     utc = time.time_ns() // 1000
     made = AccessEntry(utc, who or user, user, what, of, reason, out, seal)
@@ -97,7 +97,7 @@ def _append(file: Path, line: bytes) -> None:
     try:
         lock_with_timeout(fd, file)
         size = os.fstat(fd).st_size
-        torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"  # power went while it was written
+        torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"  # an incomplete write
         data = b"\n" * torn + line
         try:
             if os.write(fd, data) != len(data):
@@ -105,7 +105,7 @@ def _append(file: Path, line: bytes) -> None:
             os.fsync(fd)
             _sync(file.parent)
         except OSError:
-            with suppress(OSError):  # the first problem counts
+            with suppress(OSError):  # the first error is reported
                 os.ftruncate(fd, size)
             raise
     finally:

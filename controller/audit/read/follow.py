@@ -1,4 +1,4 @@
-"""A record read along as it grows, from segment to segment, beside whoever writes it."""
+"""Follows a record while it is being written, from segment to segment."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ from controller.audit.read.reader import (
 from controller.audit.read.selection import NoMatch
 
 WRONG: Final = frozenset({TailVerdict.MISSING, TailVerdict.UNEXPLAINED})
-"""A write that was cut off is no wrong end: whoever writes the record next sets it aside."""
+"""Verdicts that are errors. An incomplete write is none: the next boot quarantines it."""
 
 
 def check_end(record: Path) -> None:
-    """Missing, Unexplained where what stands behind the last good record is wrong.
+    """Raise RecordsMissing or UnexplainedTail if the bytes after the last good record are wrong.
 
-    A record that is written meanwhile may look so while it is read: what is gone or has moved at a
-    second look is no wrong end. Damaged, CannotWrite where the last segment cannot be read."""
+    A record that is being written may look wrong for a moment, so an error counts only if a second
+    read finds it at the same place. Raises RecordDamaged, CannotWrite for the last segment.
+    """
     first = _wrong(record)
     if first is None:
         return
@@ -58,8 +59,8 @@ def check_end(record: Path) -> None:
 
 @contextmanager
 def to_its_end(record: Path) -> Iterator[None]:
-    """What is done in it is done with a record that ends as it must, or it is said how it ends:
-    also where that is why something is not there. Raises as check_end() does."""
+    """Check the record's end after the block, and also if the block finds nothing or cannot prove
+    it: the damaged end may be the reason. Raises as check_end()."""
     try:
         yield
     except (NoMatch, CannotProve, IndexAhead, NotVoided, NothingSigned):
@@ -93,15 +94,15 @@ def _wrong(record: Path) -> _Wrong | None:
 
 
 CHUNK: Final = 1024 * 1024
-"""Bytes that are read at once; more than any frame has."""
+"""Bytes per read; more than any frame has."""
 assert CHUNK > HEAD_SIZE + MOST_BYTES
 
 
 class Follower:
-    """From the end of a record on. `more` gives what was written since it was last asked."""
+    """Reads records that are appended after its creation; more() returns the new ones."""
 
     def __init__(self, record: Path) -> None:
-        """NoRecord, Damaged, CannotWrite."""
+        """Raises NoRecord, RecordDamaged, CannotWrite."""
         self._record = record
         self._number = numbers(record)[-1]
         segment = read_segment(record, self._number)
@@ -110,35 +111,35 @@ class Follower:
         self._good = self._number
         """The segment of the last record."""
         self._looked = (0, 0, 0)
-        """Where it stood, and how old the file was, when its end was last looked at."""
+        """Position and file time at the last check of the end."""
         self._durable = max(frame.before for frame in segment.frames)
         for frame in segment.frames:
             self._opened = self._boot(segment.file, frame.data) or self._opened
 
     @property
     def where(self) -> EndPosition:
-        """How far it has come."""
+        """The position of the last record that was read."""
         return self._where
 
     @property
     def durable(self) -> int:
-        """The last record that one behind it says was on the disk. What has come beyond that may be
-        on its way there, and be gone after a loss of power."""
+        """The last record that a later one states to be durable. Records beyond it may not be
+        durable yet, and be lost with power."""
         return self._durable
 
     def more(self) -> Iterator[LocatedRecord]:
-        """Damaged, CannotWrite."""
+        """Yield new records. Raises RecordDamaged, CannotWrite."""
         while True:
             yield from self._of_segment()
             following = segment_file(self._record, self._number + 1)
             if not following.exists():
                 return
-            yield from self._of_segment()  # what came before the next one was begun
+            yield from self._of_segment()  # records appended before the next segment was started
             self._number, self._at = self._number + 1, HEADER_SIZE
 
     def check_end(self) -> None:
-        """Where nothing more comes: whether that is because the record is damaged there. Looks only
-        when it has come further, or the file has changed. Missing, Unexplained, Damaged,
+        """If no record follows, check whether the record is damaged there. Reads only if the
+        position or the file has changed. Raises RecordsMissing, UnexplainedTail, RecordDamaged,
         CannotWrite."""
         file = segment_file(self._record, self._number)
         here = (self._number, self._at, _changed(file))
@@ -148,7 +149,7 @@ class Follower:
         tail = classify(load(file, self._number), self._at, self._where.seq)
         if tail.verdict in WRONG:
             for _ in segments(self._record, self._good):
-                continue  # each of them but the last must be whole
+                continue  # validates all segments but the last
             check_end(self._record)
 
     def _of_segment(self) -> Iterator[LocatedRecord]:
@@ -177,21 +178,21 @@ class Follower:
 
 
 class DurableRecords:
-    """What a `Follower` gives, each record once one behind it says that it was on the disk."""
+    """Delays the records of a `Follower` until a later record states that they are durable."""
 
     def __init__(self, following: Follower, begin: Iterable[LocatedRecord] = ()) -> None:
-        """`begin`: records that it has come to already."""
+        """`begin`: records that were read before."""
         self._following = following
         self._waiting = deque(begin)
 
     def more(self) -> Iterator[LocatedRecord]:
-        """Damaged, CannotWrite."""
+        """Yield durable records. Raises RecordDamaged, CannotWrite."""
         self._waiting.extend(self._following.more())
         while self._waiting and self._waiting[0].place.seq <= self._following.durable:
             yield self._waiting.popleft()
 
     def rest(self) -> Iterator[LocatedRecord]:
-        """What no record behind it tells of, where none is going to come."""
+        """Yield the remaining records, if no later one will follow."""
         while self._waiting:
             yield self._waiting.popleft()
 

@@ -1,4 +1,4 @@
-"""How a segment begins, read without the rest of it: to find the right one among many."""
+"""First records of segments, read without the rest, to search for a segment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST: Final = HEADER_SIZE + HEAD_SIZE + MOST_BYTES
 
 
 class FirstRecord(NamedTuple):
-    """A segment's first record, which says what stands before it."""
+    """A segment's first record, which describes all records before it."""
 
     number: int
     record: Record
@@ -32,7 +32,7 @@ class FirstRecord(NamedTuple):
 
 
 def head(record: Path, number: int) -> FirstRecord:
-    """Damaged, CannotWrite where it cannot be read."""
+    """The first record of a segment. Raises RecordDamaged, CannotWrite."""
     file = segment_file(record, number)
     try:
         with open_segment(file) as opened:
@@ -49,13 +49,13 @@ def head(record: Path, number: int) -> FirstRecord:
 
 
 def first_head(record: Path) -> FirstRecord:
-    """Of the first segment that is there. NoRecord, Damaged."""
+    """The first record of the first existing segment. Raises NoRecord, RecordDamaged."""
     return head(record, _there(record)[0])
 
 
 def gone_before(record: Path) -> str:
-    """Which segments the record begins without, in words; empty where it begins with the first,
-    or where those before it were retired. NoRecord."""
+    """Which segments are missing before the first one, as text; empty if none are, or if they were
+    retired. Raises NoRecord."""
     first = _there(record)[0]
     if first == 1 or any(first <= one.number + 1 for one in retirement_files(record)):
         return ""
@@ -63,8 +63,8 @@ def gone_before(record: Path) -> str:
 
 
 def segment_of(record: Path, seq: int) -> int:
-    """The segment that holds this record, if the record goes so far. NoRecord, Damaged where it
-    stands before the first segment that is there."""
+    """The segment that contains this record, or the last one. Raises NoRecord, and RecordDamaged if
+    the record is before the first existing segment."""
     there = _there(record)
     first = head(record, there[0])
     if seq < first.record.seq:

@@ -1,4 +1,4 @@
-"""Records found by their numbers, by their round, or from the end, without reading all others."""
+"""Finds records by number, by round, or from the end, without reading the whole record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from controller.procedure.model.effects import Tell
 
 
 class LocatedRecord(NamedTuple):
-    """A record with its place, its bytes, and the boot that it is of."""
+    """A record with its position, its encoded bytes, and the `opened` data of its boot."""
 
     place: RecordPosition
     data: bytes
@@ -30,7 +30,7 @@ class LocatedRecord(NamedTuple):
 
 
 def of_seqs(record: Path, first: int, last: int) -> Iterator[LocatedRecord]:
-    """Records by their numbers, as far as they are there. NoRecord, Damaged, CannotWrite."""
+    """Records by number, as far as they exist. Raises NoRecord, RecordDamaged, CannotWrite."""
     for told in _from(record, segment_of(record, first)):
         if told.place.seq > last:
             return
@@ -39,12 +39,12 @@ def of_seqs(record: Path, first: int, last: int) -> Iterator[LocatedRecord]:
 
 
 def of_rounds(record: Path, first: int, last: int) -> Iterator[LocatedRecord]:
-    """All records of these rounds, each from its first wager to the last record before the first
-    wager of the next one; without those that begin a segment. NoRecord, Damaged, CannotWrite."""
+    """All records of these rounds except snapshots. A round starts with its first wager and ends
+    before the first wager of the next one. Raises NoRecord, RecordDamaged, CannotWrite."""
     there = _there(record)
     begin = _before_round(record, there, first - 1)
     lying: list[LocatedRecord] = []
-    """The first wager for the next round, and what follows on it."""
+    """The first wager of the next round, and the records after it."""
     at = 0
     for number in (one for one in there if one >= begin):
         if number > begin and head(record, number).record.round > last:
@@ -81,17 +81,17 @@ _made: Final = msgspec.json.Decoder(_Made).decode
 
 
 def _wagers(decision: Record) -> int | None:
-    """How many seats have wagered while wagers are taken; None at any other time."""
+    """The number of seats with a wager while wagers are taken; None at any other time."""
     try:
         effects = _made(decision.data).effects
     except msgspec.DecodeError:
-        return None  # in the words of other code
+        return None  # decided by other code
     counts = [effect.count for effect in effects if effect.tell == Tell.TAKE_WAGERS.value]
     return counts[0] if counts else None
 
 
 def last_of(record: Path, count: int) -> list[LocatedRecord]:
-    """So many records from the end. NoRecord, Damaged, CannotWrite."""
+    """The last `count` records. Raises NoRecord, RecordDamaged, CannotWrite."""
     found: list[LocatedRecord] = []
     for number in reversed(_there(record)):
         tail = deque(_segment(record, number), count - len(found))
@@ -102,12 +102,12 @@ def last_of(record: Path, count: int) -> list[LocatedRecord]:
 
 
 def last_round(record: Path) -> int:
-    """The round at hand. NoRecord, Damaged, CannotWrite."""
+    """The current round. Raises NoRecord, RecordDamaged, CannotWrite."""
     return max(told.record.round for told in _segment(record, _there(record)[-1]))
 
 
 def at(record: Path, place: RecordPosition) -> tuple[RecordFrame, Record]:
-    """The record at a place that somebody has noted. Damaged where there is another one."""
+    """The record at a stored position. Raises RecordDamaged if another one is there."""
     file = segment_file(record, place.segment)
     try:
         with open_segment(file) as opened:
@@ -122,15 +122,15 @@ def at(record: Path, place: RecordPosition) -> tuple[RecordFrame, Record]:
 
 
 class BootLookup:
-    """The boots of a record's segments, for records that were found one by one."""
+    """Finds the boots of single records; caches them by segment."""
 
     def __init__(self, record: Path) -> None:
         self._record = record
         self._known: dict[int, list[tuple[int, OpenedData | None]]] = {}
-        """Of each segment, the records from which on another boot's `opened` holds."""
+        """For each segment: from which seq on which boot's `opened` data holds."""
 
     def opened(self, place: RecordPosition) -> OpenedData | None:
-        """Of the boot that this record is of. Damaged, CannotWrite."""
+        """The `opened` data of the record's boot. Raises RecordDamaged, CannotWrite."""
         if place.segment not in self._known:
             self._known[place.segment] = _boots(self._record, place.segment)
         known = self._known[place.segment]
@@ -168,7 +168,7 @@ def _segment(record: Path, number: int, *, followed: bool = False) -> Iterator[L
 
 
 def _before_round(record: Path, there: list[int], turn: int) -> int:
-    """The last segment that begins before this round; rounds do not go back."""
+    """The last segment that starts before this round; round numbers never decrease."""
     low, high = 0, len(there)
     while high - low > 1:
         middle = (low + high) // 2

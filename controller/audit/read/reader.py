@@ -1,4 +1,4 @@
-"""Segments read back: frames in their order, held against seq and chain, and what comes last."""
+"""Reads segments: validates frames by seq and chain, and classifies the tail."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class EndPosition(NamedTuple):
 
 
 class RecordSegment(NamedTuple):
-    """One segment, read and held against itself."""
+    """One segment, read and validated."""
 
     file: Path
     number: int
     buffer: bytes
     before: EndPosition
-    """Where the record stood before it, as its snapshot says."""
+    """The position before its first record, from its snapshot."""
     snapshot: Snapshot
     frames: list[RecordFrame]
-    """The good ones, the snapshot's first."""
+    """The good frames, its snapshot first."""
 
     @property
     def end(self) -> int:
@@ -60,7 +60,7 @@ class RecordSegment(NamedTuple):
 
 
 def load(file: Path, number: int) -> bytes:
-    """A segment's bytes, its header looked at. Damaged, CannotWrite."""
+    """Read a segment's bytes and validate its header. Raises RecordDamaged, CannotWrite."""
     try:
         with open_segment(file) as opened:
             size = os.fstat(opened.fileno()).st_size
@@ -69,12 +69,12 @@ def load(file: Path, number: int) -> bytes:
             buffer = opened.read(size)
     except OSError as problem:
         raise cannot_read(file, problem) from None
-    read_header(file, buffer, number, len(buffer))  # once more: it may have been cut off
+    read_header(file, buffer, number, len(buffer))  # again: the read may have been short
     return buffer
 
 
 def record_of(file: Path, frame: RecordFrame) -> Record:
-    """The record in a frame. Damaged."""
+    """Decode the record of a frame. Raises RecordDamaged."""
     try:
         record = read_record(frame.data)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
@@ -87,7 +87,7 @@ def record_of(file: Path, frame: RecordFrame) -> Record:
 
 
 def snapshot_of(file: Path, number: int, record: Record) -> Snapshot:
-    """The snapshot that a segment begins with. Damaged."""
+    """Decode and validate a segment's snapshot. Raises RecordDamaged."""
     if record.kind != "snapshot":
         raise RecordDamaged(file, f"begins with a {record.kind}, not with a snapshot", ASK)
     try:
@@ -107,9 +107,10 @@ def snapshot_of(file: Path, number: int, record: Record) -> Snapshot:
 
 
 def read_segment(record: Path, number: int, after: EndPosition | None = None) -> RecordSegment:
-    """Segment `number`, up to its last good frame; `after`: where the one before it ends.
+    """Read segment `number` up to its last good frame; `after` is the end of the segment before.
 
-    Damaged where it does not begin as it must."""
+    Raises RecordDamaged unless it continues there.
+    """
     file = segment_file(record, number)
     buffer = load(file, number)
     first = unpack(buffer, HEADER_SIZE)
@@ -135,7 +136,7 @@ def good_frames(buffer: bytes, at: int, where: EndPosition) -> Iterator[RecordFr
     seq, chain = where
     while (frame := unpack(buffer, at)) is not None:
         seq += 1
-        leaf = sha256(b"\x00" + frame.data).digest()  # leaf_hash() and chained(), written out
+        leaf = sha256(b"\x00" + frame.data).digest()  # inlined leaf_hash() and chained()
         chain = sha256(chain + leaf).digest()
         if frame.seq != seq or frame.before >= seq or frame.chain != chain:
             return
@@ -144,8 +145,8 @@ def good_frames(buffer: bytes, at: int, where: EndPosition) -> Iterator[RecordFr
 
 
 def segments(record: Path, start: int | None = None) -> Iterator[RecordSegment]:
-    """The segments of a record in their order, each held against the one before it; only the last
-    may have something behind its last good frame. Damaged, Missing."""
+    """The segments in order, each validated against the one before; only the last may have a tail.
+    Raises RecordDamaged, RecordsMissing."""
     there = [number for number in numbers(record) if start is None or number >= start]
     after: EndPosition | None = None
     for number in there:
@@ -157,7 +158,7 @@ def segments(record: Path, start: int | None = None) -> Iterator[RecordSegment]:
 
 
 def closed(segment: RecordSegment) -> None:
-    """Nothing may stand behind the last good frame of a segment that is followed by another."""
+    """Raise RecordDamaged if a segment that is followed by another has a tail."""
     tail = segment.tail()
     if tail.verdict is not TailVerdict.CLEAN:
         raise RecordDamaged(segment.file, f"offset {tail.offset}: {in_words(tail, segment)}", ASK)
@@ -179,7 +180,7 @@ def missing(segment: RecordSegment, tail: Tail) -> RecordsMissing:
 
 
 def records(record: Path, start: int | None = None) -> Iterator[tuple[RecordPosition, Record]]:
-    """Every record, in order, from segment `start` on."""
+    """Every record in order, from segment `start` on."""
     for segment in segments(record, start):
         for frame in segment.frames:
             yield segment.place(frame), record_of(segment.file, frame)

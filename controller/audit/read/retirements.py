@@ -1,10 +1,9 @@
-"""What stays of segments that were taken out of a record: a note for each retirement.
+"""Notes of retired segments, which were exported to a case and removed from the record.
 
-    RECORD/retired/00000007.note      segments up to 7 lie in a case; the table's key signs what
-                                      their tree, chain and cards face down had come to
+  RECORD/retired/00000007.note   segments up to 7 were retired
 
-The first line is JSON; what follows is a signed note over its SHA-256. So whoever has the table's
-key can hold what is left against it, and a case that is brought back too.
+The first line is JSON with their tree, chain and face-down cards; a signed note over its SHA-256
+follows. So the table's public key verifies both the remaining record and a case that is restored.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ RETIRED: Final = "retired"
 TITLE: Final = "holecard retired 1"
 NAME: Final = re.compile(r"([0-9]{8})\.note")
 _MOST: Final = 1 << 26
-"""Bytes of a file that can still be one of ours."""
+"""Maximum file size in bytes."""
 _PIECE: Final = 1 << 20
 _LATEST: Final = 253_402_300_800_000_000
 """Microseconds at the end of the year 9999."""
@@ -46,52 +45,53 @@ _HEX: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class TreeStep(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the tree grew: from the size of the step before it to this one."""
+    """A growth of the tree, from the size of the step before to this one."""
 
     size: int
     hashes: tuple[str, ...]
-    """Of the largest whole subtrees between the two, in order."""
+    """Of the largest complete subtrees in between, in order."""
 
 
 class FaceDownCard(Struct, frozen=True, forbid_unknown_fields=True):
-    """A card that was dealt face down in what was retired, and may be turned over behind it."""
+    """A card dealt face down in retired segments that may be turned over after them."""
 
     round: int
     commitment: str
     cursor: DeviceCursor | None
-    """What the commitment binds; null where it stood in no segment that was here."""
+    """The device record that the commitment binds; null if it was in no segment that was present.
+    """
 
 
 class SegmentSummary(Struct, frozen=True):
-    """What some whole segments come to."""
+    """Summary of consecutive segments."""
 
     segments: tuple[int, int]
     records: tuple[int, int]
     rounds: tuple[int, int]
-    """Of their records; 0 and 0 before the first round."""
+    """First and last round of their records; 0 and 0 before the first round."""
     days: tuple[str, str]
-    """Gaming days: the first and the last."""
+    """First and last gaming day."""
     root: str
     """Of the tree over all records up to the last of them."""
     chain: str
     tree: tuple[TreeStep, ...]
-    """From the record before the first of them on: at each checkpoint that a witness has
-    countersigned, at the last of them, and at `checkpoint`."""
+    """From the record before the first of them on: a step at each cosigned checkpoint, at the last
+    record, and at `checkpoint`."""
     checkpoint: str
-    """The first signed note over all of them."""
+    """The first signed note that covers all of them."""
     certificates: tuple[str, ...]
-    """Of the boots that have signed these checkpoints."""
+    """Of the boots that signed these checkpoints."""
     hole: FaceDownCard | None
     drawn: tuple[FaceDownCard, ...]
     tails: tuple[str, ...]
-    """Files of what was set aside, of which their records tell."""
+    """Quarantine files that their records name."""
 
 
 class Retirement(SegmentSummary, frozen=True, forbid_unknown_fields=True):
-    """Some whole segments that were taken out together."""
+    """Consecutive segments that were retired together."""
 
     case: str
-    """SHA-256 of the file."""
+    """SHA-256 of the case file."""
     seal: str
     utc: int
     two: tuple[str, str]
@@ -102,37 +102,37 @@ class Retirement(SegmentSummary, frozen=True, forbid_unknown_fields=True):
 
 
 class RetirementFile(NamedTuple):
-    """The file of a retirement, read; who signed it is not looked at yet."""
+    """A retirement's file, parsed; its signature is not verified yet."""
 
     name: str
-    """In the record's directory."""
+    """Path in the record's directory."""
     number: int
-    """The last segment, by the file's name."""
+    """The last segment, from the file name."""
     said: Retirement | None
-    """None where it cannot be read."""
+    """None if it cannot be parsed."""
     digest: str
-    """SHA-256 of its first line."""
+    """SHA-256 of the first line."""
     note: str
     wrong: str
-    """Why it cannot be read."""
+    """Why it cannot be parsed."""
 
 
 class RetiredPart(NamedTuple):
-    """What all retirements of a record come to."""
+    """All retirements of a record together."""
 
     segment: int
-    """The last one."""
+    """The last retired segment."""
     where: EndPosition
     frontier: tuple[Hash, ...]
     roots: dict[int, Hash]
-    """By size: where a witness has countersigned, and at each end."""
+    """By size: at cosigned checkpoints and at the end of each retirement."""
     boots: tuple[Certificate, ...]
     signed: int
-    """Records that the checkpoint in the last one is over."""
+    """The number of records that the last one's checkpoint covers."""
 
 
 class RetirementChanged(ValueError):
-    """A file of a retirement is not what the table's key has signed."""
+    """A retirement's file is not what the table's key signed."""
 
 
 # --- the file ---------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def note_file(record: Path, number: int) -> Path:
 
 
 def retirement_files(record: Path) -> list[RetirementFile]:
-    """The files that are there, in order."""
+    """The existing files, in order."""
     place = record / RETIRED
     names = sorted(one.name for one in place.iterdir()) if place.is_dir() else []
     return [_kept(place / name) for name in names if NAME.fullmatch(name)]
@@ -172,7 +172,7 @@ def _kept(file: Path) -> RetirementFile:
 
 
 def sha256_of(file: Path) -> str:
-    """Of a case. OSError."""
+    """Hash a case file. Raises OSError."""
     digest = sha256()
     with file.open("rb") as opened:
         while piece := opened.read(_PIECE):
@@ -184,8 +184,8 @@ def sha256_of(file: Path) -> str:
 
 
 def before(kept: Sequence[RetirementFile], origin: str, table: VerifierKey) -> RetiredPart:
-    """All of them together, from the first record on. Changed, where one of them is not what this
-    table's key has signed, or does not go on from the one before it."""
+    """Verify and combine all retirements from the first record on. Raises RetirementChanged if one
+    is not signed by this table's key or does not continue the one before."""
     segment = seq = size = 0
     tree = Span(0)
     chain = b""
@@ -227,7 +227,7 @@ def _signed(one: RetirementFile, origin: str, table: VerifierKey) -> Retirement:
 
 
 def _grown(tree: Span, said: Retirement) -> Iterator[Span]:
-    """The tree at each step. ValueError."""
+    """The tree at each step. Raises ValueError."""
     for step in said.tree:
         if step.size <= tree.end:
             raise RetirementChanged("the steps of its tree do not go on")
@@ -237,7 +237,7 @@ def _grown(tree: Span, said: Retirement) -> Iterator[Span]:
 
 
 def _check_checkpoint(said: Retirement, tree: Span, boots: Iterable[Certificate]) -> None:
-    """What a boot has signed is the tree that these records grew into. NoteProblem."""
+    """Verify that a boot signed the tree that these records grew into. Raises NoteProblem."""
     note = parse_note(said.checkpoint)
     checkpoint = parse_checkpoint(note.text)
     ids = {(one.name, one.key_id) for one in note.signatures}
@@ -274,8 +274,8 @@ def where_retired(
     seqs: tuple[int, int] = (0, 0),
     day: str = "",
 ) -> str:
-    """What of this was retired, and where it is; empty where nothing was. Nothing is proven here:
-    it says where to look."""
+    """Which of these were retired and to which case, as text; empty if none. Not verified: a hint
+    where to search."""
     told = [one.said for one in retirement_files(record) if one.said is not None]
     for said in told:
         found = _asked(said, rounds, seqs, day)
@@ -300,6 +300,6 @@ def _asked(said: Retirement, rounds: tuple[int, int], seqs: tuple[int, int], day
 
 
 def _whole(said: Retirement, rounds: tuple[int, int], seqs: tuple[int, int]) -> bool:
-    """The last round of a retirement may go on behind it."""
+    """Whether no part is missing: the last round of a retirement may continue after it."""
     first, last = rounds
     return not last or not first <= said.rounds[1] <= last

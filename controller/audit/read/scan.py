@@ -1,7 +1,7 @@
-"""A segment's frames read as fast as they can be: the part of verifying that all bytes go through.
+"""Fast scan of a segment's frames, for verification of a whole record.
 
-What `reading` does frame by frame is done here in one loop, with the hash of each leaf kept for the
-tree: two hashes, one CRC and one comparison of chains for each record.
+Does what `reader.good_frames` does in a single loop that also keeps the leaf hashes: two hashes,
+one CRC and one comparison of chains per record.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ class ScannedFrames(NamedTuple):
 
     records: list[bytes]
     offsets: list[int]
-    """Where their frames begin."""
+    """Where the frames begin."""
     leaves: list[Hash]
     where: EndPosition
-    """How far the record goes with them."""
+    """The position after the last of them."""
     end: int
-    """Where the last of them ends."""
+    """The offset after the last of them."""
     back: list[int]
-    """Those (from 0) that say less was on the disk than the one before them."""
+    """Indexes of frames that state a lower durable seq than the frame before."""
     durable: tuple[int, int]
-    """What the first and the last of them say was on the disk."""
+    """The durable seq that the first and the last of them state."""
     why: str
-    """Why what stands at `end` is not the next one; empty where zeros stand there."""
+    """Why the bytes at `end` are not the next frame; empty if they are zero."""
 
 
 def scan(buffer: bytes, at: int, where: EndPosition) -> ScannedFrames:
-    """The frames from `at` on that continue the record from `where`."""
+    """Scan the frames from `at` that continue the record from `where`."""
     seq, chain = where
     why = ""
     records: list[bytes] = []
@@ -49,7 +49,7 @@ def scan(buffer: bytes, at: int, where: EndPosition) -> ScannedFrames:
     leaves: list[Hash] = []
     durable: list[int] = []
     heads: dict[int, int] = {}
-    """The CRC of each length, as it stands before the CRC of a frame."""
+    """Cache: the CRC of each length field, which starts the CRC of a frame."""
     unpack, sha, crc = HEAD.unpack_from, sha256, crc32
     view = memoryview(buffer)
     last, room = len(buffer), len(buffer) - HEAD_SIZE
@@ -103,12 +103,13 @@ def _why(said: int, before: int, seq: int) -> str:
 
 
 class PartOfTree:
-    """The tree over a record's leaves, of which only those of one segment are at hand.
+    """The tree over a record's leaves, with the leaves of one segment only.
 
-    Level by level, each from where the leaves before leave off: their whole subtrees are known."""
+    Built level by level from the complete subtrees of the leaves before.
+    """
 
     def __init__(self, base: int, frontier: Sequence[Hash], leaves: list[Hash]) -> None:
-        """`frontier`: the roots of the whole subtrees over the first `base` leaves."""
+        """`frontier`: the roots of the complete subtrees over the first `base` leaves."""
         self.base = base
         self.size = base + len(leaves)
         self._frontier = {
@@ -116,7 +117,7 @@ class PartOfTree:
         }
         self._levels: list[list[Hash]] = []
         self._begins: list[int] = []
-        """Of each level, the number of its first node that is at hand."""
+        """For each level, the index of its first known node."""
         level = leaves
         at = base
         while True:
@@ -132,7 +133,7 @@ class PartOfTree:
             at >>= 1
 
     def frontier(self, size: int) -> tuple[Hash, ...]:
-        """The roots of the whole subtrees over so many leaves, largest first."""
+        """The roots of the complete subtrees over `size` leaves, largest first."""
         if not self.base <= size <= self.size:
             raise ValueError(f"{size} leaves; allowed: {self.base} to {self.size}")
         return tuple(self._top(begin >> level, level) for begin, level in blocks(0, size))
@@ -147,6 +148,6 @@ class PartOfTree:
 
 
 def roots(segment: PartOfTree, sizes: Sequence[int]) -> dict[int, Hash]:
-    """Of those of these sizes (which are in order) that the segment has."""
+    """The roots at those sizes (sorted) that end in this segment."""
     first, last = bisect_left(sizes, segment.base), bisect_left(sizes, segment.size + 1)
     return {size: segment.root(size) for size in sizes[first:last]}

@@ -1,4 +1,4 @@
-"""What is asked for of a record: rounds, a gaming day, or all; and where it stands."""
+"""Selects records: by rounds, by gaming day, or all."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _ROUND: Final = re.compile(rb'"round":([0-9]{1,19}),')
 
 
 class NoMatch(RecordProblem):
-    """The record has nothing of what was asked for."""
+    """The record contains none of the selected records."""
 
 
 class Selection(Struct, frozen=True):
-    """Rounds from one to another, a gaming day, segments up to one, or, without any, all."""
+    """A range of rounds, a gaming day, segments up to one, or, with defaults, everything."""
 
     first: int = 0
     last: int = 0
@@ -41,7 +41,7 @@ class Selection(Struct, frozen=True):
         return not self.day or record.day == self.day
 
     def may_be_in(self, buffer: bytes) -> bool:
-        """Whether a segment may hold any of it; quickly."""
+        """Fast pre-check whether a segment may contain selected records."""
         if self.first:
             return any(
                 self.first <= int(found[1]) <= self.last for found in _ROUND.finditer(buffer)
@@ -58,7 +58,8 @@ class Selection(Struct, frozen=True):
 
 
 def no_match(record: Path, pick: Selection, allowed: str) -> NoMatch:
-    """Why there is none: it may have been retired, or stand in segments that are gone. NoRecord."""
+    """The error that no record matches, with the reason: retired or missing segments. Raises
+    NoRecord."""
     retired = where_retired(record, rounds=(pick.first, pick.last), day=pick.day)
     if retired:
         return NoMatch(record, retired, "look into that case")
@@ -73,13 +74,14 @@ class Match(NamedTuple):
     seq: int
     round: int
     signs: bool
-    """It is a checkpoint, which only a later one is over."""
+    """It is a checkpoint, which only a later one covers."""
 
 
 def matches(
     record: Path, pick: Selection, tell: Callable[[int], None] = lambda number: None
 ) -> Iterator[Match]:
-    """Where all that was picked stands; `tell` is told of each segment. Damaged, NoRecord."""
+    """The positions of all selected records; `tell` is a progress callback with the segment number.
+    Raises RecordDamaged, NoRecord."""
     there = numbers(record)
     for number in there:
         tell(number)

@@ -1,4 +1,4 @@
-"""Who signs as a record goes on: boots, the table's word for their keys, and checkpoints."""
+"""Verifies signatures while a record is read: boots, certificates, checkpoints."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ _OTHER: Final = "ask the table's floor whether its key was changed, and by whom"
 
 
 class BadSignature(RecordProblem):
-    """A checkpoint or certificate that the table's key does not stand behind."""
+    """A checkpoint or certificate is not signed by the table's key or by a key that it certified."""
 
 
 class OtherKey(BadSignature):
-    """The table's key is not the one that it was, or that was given."""
+    """The table's key has changed, or is not the given one."""
 
 
 class SignedCheckpoint(Struct, frozen=True):
-    """A checkpoint in the record, rightly signed by a key that the table's key has certified."""
+    """A checkpoint in the record, signed by a certified boot key."""
 
     seq: int
-    """Of the record that it stands in."""
+    """The seq of the checkpoint's own record."""
     boot: str
     note: str
     checkpoint: Checkpoint
     certificate: str
     signature: Signature
-    """The boot key's, without those of others."""
+    """The boot key's signature, without cosignatures."""
 
 
 class SignatureReader:
-    """Read along with a record, from any segment on. All problems are BadSignature."""
+    """Takes records in order, from any segment on. Raises BadSignature."""
 
     def __init__(self, origin: str, table: VerifierKey | None = None) -> None:
-        """`table`: the table's key, from elsewhere; else the first that the record names."""
+        """`table`: the trusted table key; by default the first that the record names."""
         self._origin = origin
         self.table = table
         self._note = ""
         self._certificate: Certificate | None = None
 
     def begin(self, segment: RecordSegment) -> None:
-        """What the first segment says of those before it."""
+        """Start with the boot that the first segment's snapshot describes."""
         snapshot = segment.snapshot
         if snapshot.opened is not UNSET:
             self._opened(str(segment.file), snapshot.opened)
@@ -67,7 +67,7 @@ class SignatureReader:
             self._certified(str(segment.file), snapshot.certificate)
 
     def take(self, place: RecordPosition, record: Record) -> SignedCheckpoint | None:
-        """The next record; what it signs, if it is a checkpoint."""
+        """Take the next record; returns the verified checkpoint if it is one."""
         where = str(place)
         try:
             if record.kind == "opened":
@@ -122,7 +122,7 @@ class SignatureReader:
 
 
 def signed_checkpoint(note: SignedNote, key: Certificate) -> Checkpoint:
-    """What a checkpoint says that the key of this boot has signed. NoteProblem."""
+    """Parse a checkpoint signed by this boot's key. Raises NoteProblem."""
     verify_note(note, (key.verifier,))
     said = parse_checkpoint(note.text)
     if said.origin != key.origin:
@@ -131,13 +131,13 @@ def signed_checkpoint(note: SignedNote, key: Certificate) -> Checkpoint:
 
 
 def signature_of(note: SignedNote, key: Certificate) -> Signature:
-    """The line of a note that this boot's key has signed, as it is known to have."""
+    """The signature of this boot's key, which must be among the note's signatures."""
     mine = (key.verifier.name, key.verifier.key_id)
     return next(one for one in note.signatures if (one.name, one.key_id) == mine)
 
 
 def check_table_key(key: VerifierKey, origin: str) -> None:
-    """NoteProblem unless it can be the key of the table that this record is of."""
+    """Raise NoteProblem unless this can be the table key of this origin."""
     if key.name != origin + TABLE_KEY or key.kind is not KeyKind.ED25519:
         raise NoteProblem(f"{key!r} is no key of the table of {origin}")
 
