@@ -18,8 +18,8 @@ from controller.procedure.model.row import Decision
 from controller.table.devices import data_of
 from controller.table.loop import RequestResult
 from controller.table.running import RunningTable
+from drivers.events import AnyHappening, Happening
 from drivers.logging import Stderr
-from drivers.session import AnyHappening, Happening
 
 _log: Final = structlog.get_logger("daemon")
 

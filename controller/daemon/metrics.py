@@ -160,8 +160,8 @@ class _TableCollector(Collector):
             for found in State:
                 state.add_metric([*labels, found.value], float(supervisor.state is found))
             held.add_metric(labels, float(supervisor.held is not None))
-            gaps.add_metric(labels, supervisor.progress.gaps)
-            resends.add_metric(labels, supervisor.progress.repeats)
+            gaps.add_metric(labels, supervisor.connection.gaps)
+            resends.add_metric(labels, supervisor.connection.repeats)
         yield from (state, held, gaps, resends)
 
 

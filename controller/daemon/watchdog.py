@@ -63,7 +63,9 @@ def _hanging(vitals: Vitals) -> Iterator[str]:
 def links_of(table: RunningTable, now: int) -> tuple[LinkVitals, ...]:
     """How the links stand at this time of the devices' clock, in microseconds."""
     return tuple(
-        LinkVitals(serial, one.supervisor.state, (now - one.supervisor.progress.turned_at) / 1e6)
+        LinkVitals(
+            serial, one.supervisor.state, (now - one.supervisor.connection.last_active_us) / 1e6
+        )
         for serial, one in table.fittings.served.items()
     )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from drivers.devices.commands import Calls, CommandRefused, CommandUnanswered, NotReady, takes
+from drivers.devices.classes import DRIVERS
+from drivers.devices.commands import Calls, CommandRefused, CommandUnanswered, NotReady, accepts
 from drivers.devices.driver import Driver, Line, ResultMissing
-from drivers.devices.events import DeviceEvent, Faulted, Tampered, origin_of
+from drivers.devices.events import DeviceEvent, Faulted, Origin, Tampered
 from drivers.devices.sealed import Sealed, SealedCard
 from drivers.devices.shoe import (
     CardRetracted,
@@ -26,10 +27,11 @@ from drivers.devices.shuffler import (
     ShufflerJammed,
     ShuffleStarted,
 )
-from drivers.devices.state import PORT_OPEN, Standing, State, Trigger
 from drivers.devices.station import ButtonPressed, Station
+from drivers.devices.state import PORT_OPEN, State, StateMachine, Trigger
 
 __all__ = [
+    "DRIVERS",
     "PORT_OPEN",
     "ButtonPressed",
     "Calls",
@@ -47,6 +49,7 @@ __all__ = [
     "Line",
     "NotReady",
     "ReadFailed",
+    "Origin",
     "RereadProblem",
     "ResultMissing",
     "Sealed",
@@ -59,11 +62,10 @@ __all__ = [
     "ShuffleStarted",
     "Shuffler",
     "ShufflerJammed",
-    "Standing",
     "State",
+    "StateMachine",
     "Station",
     "Tampered",
     "Trigger",
-    "origin_of",
-    "takes",
+    "accepts",
 ]

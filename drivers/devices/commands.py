@@ -92,7 +92,7 @@ _SAFE: Final[Mapping[type[Command], Callable[[Any], bool]]] = {
 _BEFORE_RESUME: Final = (registry.Info, registry.Reread)
 
 
-def takes(state: State, command: Command) -> bool:
+def accepts(state: State, command: Command) -> bool:
     """Whether a device that stands so is asked for this."""
     if state is State.READY:
         return True

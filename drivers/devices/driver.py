@@ -50,9 +50,6 @@ class Line(Protocol):
     async def call(self, command: Command) -> Reply:
         """The reply, or CommandRefused, CommandUnanswered, NotReady."""
 
-    def drive(self, driver: Driver) -> None:
-        """From now on this driver reads the device's records."""
-
 
 class Watch(Generic[_D]):
     """The events of one kind that came since it was begun."""
@@ -92,23 +89,20 @@ class Driver:
             )
         self.line = line
         self._watches: list[Watch[Any]] = []
-        line.drive(self)
 
     # --- what the supervisor asks ---------------------------------------------------------
 
-    def typed(self, origin: Origin, event: Event) -> DeviceEvent:
-        """The record in the driver's words. It is kept already."""
-        made = self.read(origin, event)
-        for watch in self._watches:
-            watch.look(made)
-        return made
-
     def read(self, origin: Origin, event: Event) -> DeviceEvent:
-        """The same for a keeper, which needs to know what it keeps: nobody is told."""
+        """The record in the driver's types, before it is stored: nothing is notified."""
         return self.EVENTS[type(event)](origin, event)
 
-    def stands(self, state: State) -> None:
-        """The device stands so from now on."""
+    def notify(self, event: DeviceEvent) -> None:
+        """The event is stored and acknowledged."""
+        for watch in self._watches:
+            watch.look(event)
+
+    def state_changed(self, state: State) -> None:
+        """The device has this state from now on."""
 
     async def work(self) -> None:
         """What has to be done while the supervisor runs."""

@@ -16,7 +16,6 @@ from msgspec.structs import astuple
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.enums import FaultCode, PowerCause, TamperSource
-from firmware_protocol.tablelink.plaintext import EventRecord
 
 
 class Origin(Struct, frozen=True):
@@ -95,7 +94,3 @@ COMMON: Final[Makes] = MappingProxyType(
     }
 )
 """The events that every class of device has."""
-
-
-def origin_of(record: EventRecord, serial: str, at: int) -> Origin:
-    return Origin(serial, record.epoch, record.seq, record.boot, record.t_us, at)

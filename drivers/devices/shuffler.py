@@ -8,9 +8,9 @@ from typing import ClassVar, Final
 
 from drivers.devices.commands import NOT_DONE
 from drivers.devices.driver import Driver
-from drivers.devices.events import COMMON, DeviceEvent, Makes, Origin, Started, same_fields
+from drivers.devices.events import COMMON, DeviceEvent, Makes, Started, same_fields
 from firmware_protocol.messages import registry
-from firmware_protocol.messages.codec import Event, Reply
+from firmware_protocol.messages.codec import Reply
 from firmware_protocol.messages.enums import DeviceClass, JamCode
 from firmware_protocol.messages.shuffler import AbortReply, StartReply
 
@@ -85,11 +85,10 @@ class Shuffler(Driver):
     event, with the device's start (what it had begun, it told before), or when someone has
     looked."""
 
-    def typed(self, origin: Origin, event: Event) -> DeviceEvent:
-        made = super().typed(origin, event)
-        if isinstance(made, (ShuffleStarted, Started)):
+    def notify(self, event: DeviceEvent) -> None:
+        super().notify(event)
+        if isinstance(event, (ShuffleStarted, Started)):
             self.in_doubt = False
-        return made
 
     async def start(self, decks: int, profile: int = 0) -> ShuffleStarted:
         """Shuffle. Returns when the shuffle has begun.

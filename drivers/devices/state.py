@@ -146,7 +146,7 @@ ROWS: Final = (
 )
 
 
-class Standing:
+class StateMachine:
     """One device's state: triggers in, states out."""
 
     def __init__(self) -> None:

@@ -141,7 +141,7 @@ class Station(Driver):
 
     # --- what the supervisor asks ---------------------------------------------------------
 
-    def stands(self, state: State) -> None:
+    def state_changed(self, state: State) -> None:
         if state not in IN_SESSION:
             # The station disarms itself when its session ends.
             self._tokens.clear()

@@ -6,8 +6,7 @@ import asyncio
 
 from msgspec import Struct
 
-from drivers.ports import Address, Port, PortLost, open_port
-from drivers.session import monotonic_us
+from drivers.ports import Address, Port, PortLost, monotonic_us, open_port
 from firmware_protocol.host import (
     DeviceIntroduced,
     Introduction,

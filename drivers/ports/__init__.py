@@ -15,7 +15,7 @@ from drivers.ports.address import (
 )
 from drivers.ports.discovery import BY_ID, Found, ask, serial_ports, usb_devices, usb_places
 from drivers.ports.open import open_port
-from drivers.ports.port import Ears, Port, PortLost, PortRefused
+from drivers.ports.port import Port, PortListener, PortLost, PortRefused, monotonic_us
 from drivers.ports.serial import open_serial
 
 __all__ = [
@@ -24,15 +24,16 @@ __all__ = [
     "SERIAL_ALLOWED",
     "Address",
     "AddressProblem",
-    "Ears",
     "Found",
     "Place",
     "Port",
+    "PortListener",
     "PortLost",
     "PortRefused",
     "Transport",
     "ask",
     "is_serial",
+    "monotonic_us",
     "open_port",
     "open_serial",
     "parse",

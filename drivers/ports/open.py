@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from drivers.ports.address import Address, Transport
-from drivers.ports.port import Ears, Port
+from drivers.ports.port import Port, PortListener
 
 
-async def open_port(address: Address, ears: Ears) -> Port:
+async def open_port(address: Address, ears: PortListener) -> Port:
     """The open port, or PortRefused."""
     # Loaded when they are needed: not every table has a USB library or a serial port.
     if address.transport is Transport.USB:

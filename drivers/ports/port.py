@@ -1,11 +1,12 @@
 """What a port is to whoever uses it: bytes to hear, bytes to write, and one end.
 
 Serial and USB ports look the same from here, and so does a simulated one: a port carries bytes and
-knows nothing of frames. All calls and all of `Ears` happen on the event loop's thread.
+knows nothing of frames. All calls and all of `PortListener` happen on the event loop's thread.
 """
 
 from __future__ import annotations
 
+import time
 from typing import Final, Protocol
 
 WRITE_BOUND: Final = 64 * 1024
@@ -37,8 +38,13 @@ def no_thread(name: str, problem: RuntimeError) -> PortRefused:
     return PortRefused(f"{name}: the machine is short of threads ({problem})")
 
 
-class Ears(Protocol):
-    """Whoever listens to a port."""
+def monotonic_us() -> int:
+    """Whole microseconds of the clock that event loops use."""
+    return time.monotonic_ns() // 1000
+
+
+class PortListener(Protocol):
+    """Receives the bytes of a port."""
 
     def heard(self, data: bytes) -> None:
         """These bytes came, in their order. Never empty."""

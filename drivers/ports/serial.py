@@ -18,7 +18,7 @@ from typing import Final
 
 import serial
 
-from drivers.ports.port import WRITE_BOUND, Ears, Port, PortLost, PortRefused
+from drivers.ports.port import WRITE_BOUND, Port, PortListener, PortLost, PortRefused
 
 READ_SIZE: Final = 4096
 """More than a tty hands out at once."""
@@ -41,7 +41,7 @@ _REFUSALS: Final = {
 }
 
 
-async def open_serial(path: str, ears: Ears, *, baud: int = 115200) -> Port:
+async def open_serial(path: str, ears: PortListener, *, baud: int = 115200) -> Port:
     """The open port, or PortRefused. 8N1, no flow control, kept from everybody else who asks for
     it exclusively."""
     return SerialPort(_open(path, baud), path, ears, asyncio.get_running_loop())
@@ -51,7 +51,7 @@ class SerialPort:
     """What open_serial returns."""
 
     def __init__(
-        self, tty: serial.Serial, name: str, ears: Ears, loop: asyncio.AbstractEventLoop
+        self, tty: serial.Serial, name: str, ears: PortListener, loop: asyncio.AbstractEventLoop
     ) -> None:
         self._tty = tty
         self._name = name

@@ -21,7 +21,7 @@ import usb.core
 
 from drivers.ports import usb_discovery
 from drivers.ports.address import OWN_BACKEND, Address, Place, Transport
-from drivers.ports.port import WRITE_BOUND, Ears, Port, PortLost, PortRefused, no_thread
+from drivers.ports.port import WRITE_BOUND, Port, PortListener, PortLost, PortRefused, no_thread
 from drivers.ports.usb_discovery import ODD, Unit
 
 READ_MS: Final = 100
@@ -42,7 +42,7 @@ CLOSE_SECONDS: Final = 3.0
 
 
 async def open_usb(
-    serial: str, ears: Ears, *, backend: str = OWN_BACKEND, place: Place | None = None
+    serial: str, ears: PortListener, *, backend: str = OWN_BACKEND, place: Place | None = None
 ) -> Port:
     """The open port, or PortRefused. `place` says which of several with this number is meant."""
     where = Address(Transport.USB, serial, backend, place)
@@ -62,7 +62,7 @@ def _start(thread: threading.Thread, where: Address) -> None:
 class UsbPort:
     """What open_usb returns. Methods without a word about threads run on the event loop."""
 
-    def __init__(self, where: Address, ears: Ears, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, where: Address, ears: PortListener, loop: asyncio.AbstractEventLoop) -> None:
         self._where = where
         self._serial = where.where
         self._ears = ears

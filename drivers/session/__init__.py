@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from drivers.session.acknowledge import Come, NotKept
-from drivers.session.adoption import NothingHeld
-from drivers.session.events import AnyHappening, Happening, Held
+from drivers.session.acknowledge import StoreFailed
+from drivers.session.backoff import Backoff
 from drivers.session.lookup import Search, Wanted
-from drivers.session.progress import monotonic_us
-from drivers.session.record_store import RECENT, Adoption, Keeper
-from drivers.session.supervisor import Open, Supervisor
+from drivers.session.record_store import RECENT, AdoptedRing, RecordStore
+from drivers.session.supervisor import NothingHeld, OpenPort, Supervisor
 
 __all__ = [
     "RECENT",
-    "Adoption",
-    "AnyHappening",
-    "Come",
-    "Happening",
-    "Held",
-    "Keeper",
-    "NotKept",
+    "AdoptedRing",
+    "Backoff",
     "NothingHeld",
-    "Open",
+    "OpenPort",
+    "RecordStore",
     "Search",
+    "StoreFailed",
     "Supervisor",
     "Wanted",
-    "monotonic_us",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from drivers.events import Identity
 from drivers.ports import (
     OWN_BACKEND,
     Address,
@@ -14,7 +15,6 @@ from drivers.ports import (
     serial_ports,
     usb_devices,
 )
-from drivers.session.events import Identity
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.frames import HelloRsp
 from firmware_protocol.tablelink.fingerprints import fingerprint

@@ -1,67 +1,65 @@
-"""Whoever keeps what devices tell, and how far each one's record goes.
-
-At a running table the keeper is the audit record: event and cursor are one write. `journal.py` is
-a smaller one that keeps cursors only, for tools and for tables without a record of their own.
-"""
+"""Interface of the store of a device's records: at a running table, the audit record."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping
 from typing import Final, Protocol
 
 from msgspec import Struct
 
+from drivers.devices import DeviceEvent
 from firmware_protocol.host import RecordCursor
 from firmware_protocol.messages.enums import Verdict
 from firmware_protocol.messages.limits import REREAD_DEPTH
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
 
 RECENT: Final = 2 * REREAD_DEPTH
-"""Chains of so many last records are remembered, to tell a known record from a forged one."""
+"""Chains of so many last records are stored, to distinguish a known record from a forged one."""
 
 
-class Adoption(Struct, frozen=True):
-    """Two people have accepted a device's ring although it does not continue the record."""
+class AdoptedRing(Struct, frozen=True):
+    """A device's ring that two people accepted although it does not continue the record."""
 
     verdict: Verdict
     former: RecordCursor
-    """Where the record stood."""
+    """Last stored record at that time."""
     epoch: int
-    """The ring that was accepted, as it stood then."""
+    """The ring that was accepted, with its state at that time."""
     oldest: int
     head: int
     chain: bytes
     """Chain of `head`."""
     next: int
-    """The first record that is wanted of it: `oldest`, or head + 1 where the rest is let go."""
+    """The first record that is wanted of it: `oldest`, or head + 1 if the rest is skipped."""
     by: tuple[str, str]
 
     @property
     def cursor(self) -> RecordCursor | None:
-        """Where the record stands from now on; None where the chain before `next` is not known,
-        so that it stands where it stood until that record has come."""
+        """The position from now on; None if the chain before `next` is not known, so that the
+        position does not change until that record has arrived."""
         if self.next == self.head + 1:
             return RecordCursor(self.epoch, self.head, self.chain)
         return RecordCursor(self.epoch, 0, NO_CHAIN) if self.next == 1 else None
 
 
-class Keeper(Protocol):
-    """Keeps one device's records, one call at a time. What keep() or adopt() raises, whatever it
-    is, and a call that is called off, mean that nobody knows what is kept: another keeper, or this
-    one when it is mended, says so with cursor(). One that cannot say so raises: without that no
-    session begins."""
+class RecordStore(Protocol):
+    """Stores one device's records, one call at a time.
+
+    If store() or adopt() raises anything or is cancelled, it is unknown what is stored until
+    cursor() returns it. A store that does not know it raises, and no session is started."""
 
     def cursor(self) -> RecordCursor:
-        """The last record that is kept, or NO_CURSOR. Does not wait."""
+        """The last stored record, or NO_CURSOR. Does not block."""
 
     def recent(self) -> Mapping[int, bytes]:
-        """Chains of the last records of the cursor's ring, by seq. Does not wait."""
+        """Chains of the last records of the cursor's ring, by sequence number. Does not block."""
 
-    async def keep(self, records: Sequence[EventRecord]) -> None:
-        """Keep these, in their order, in one transaction with the cursor. Durable on return."""
+    def store(self, record: EventRecord, event: DeviceEvent) -> Awaitable[object]:
+        """Store a record and the new cursor in one transaction. `event` is the record in the
+        driver's types. Durable when the awaitable has finished."""
 
-    async def adopt(self, adoption: Adoption) -> None:
-        """Keep that the next record may be any of that ring, and who said so. Durable.
+    def adopt(self, ring: AdoptedRing) -> Awaitable[object]:
+        """Store that the next record may be any of that ring, and who accepted it. Durable.
 
-        Until one of it has come, the record after cursor() may come as well: the ring that was
-        adopted may be gone before it could be done."""
+        Until a record of it has arrived, the record after cursor() is accepted too: the adopted
+        ring may be gone before the adoption took effect."""

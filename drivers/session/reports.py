@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import structlog
 
+from drivers import events as happenings
 from drivers.devices import State
-from drivers.session import events as told
+from drivers.events import AnyHappening
 from drivers.session.lookup import Wanted, identity_of
 from drivers.session.rate_limit import Newest, Tally
 from firmware_protocol.host import (
@@ -34,19 +35,17 @@ from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.common import Info, Refused, Resume
 from firmware_protocol.messages.enums import DeviceState, Refusal
 
-Tell = Callable[[told.AnyHappening], None]
-
 MOST_KNOWN: Final = 64
 """What is remembered as told. Strangers can think of more."""
 _ONCE: Final = frozenset(
     {
-        told.AttemptFailed,
-        told.Doubled,
-        told.Introduced,
-        told.PortDenied,
-        told.PortGone,
-        told.PortOpened,
-        told.Swapped,
+        happenings.AttemptFailed,
+        happenings.Doubled,
+        happenings.Introduced,
+        happenings.PortDenied,
+        happenings.PortGone,
+        happenings.PortOpened,
+        happenings.Swapped,
     }
 )
 
@@ -56,9 +55,9 @@ _log = structlog.get_logger("drivers")
 class Reports:
     """The happenings of one device."""
 
-    def __init__(self, wanted: Wanted, tell: Tell) -> None:
-        self._serial = wanted.serial
-        self._tell = tell
+    def __init__(self, wanted: Wanted, on_happening: Callable[[AnyHappening], None]) -> None:
+        self._wanted = wanted
+        self._on_happening = on_happening
         self._firmware = wanted.firmware
         self._boot = wanted.boot
         self._known: dict[tuple[object, ...], None] = {}
@@ -76,15 +75,15 @@ class Reports:
         self._defects = Tally()
         self._alerts = Tally()
 
-    def tell(self, kind: Callable[..., told.AnyHappening], at: int, *fields: Any) -> None:
+    def tell(self, kind: Callable[..., AnyHappening], at: int, *fields: Any) -> None:
         """One happening of this device, to whoever records it and to engineers. What a device, a
         cable or a stranger can bring about over and over is told once until the device is ready."""
         if kind in _ONCE and not self._is_news(kind, *fields):
             return
-        happening = kind(self._serial, at, *fields)
+        happening = kind(self._wanted.serial, at, *fields)
         # None of them holds a card, so engineers may see them as they are.
         _log.info("device", happening=happening)
-        self._tell(happening)
+        self._on_happening(happening)
 
     # --- what the supervisor itself does --------------------------------------------------
 
@@ -92,19 +91,19 @@ class Reports:
         """Told when it is news; where it follows on what was not, that is told in one."""
         if state is State.READY:
             self._known.clear()
-        elif not self._is_news(told.StateChanged, former, state, why):
+        elif not self._is_news(happenings.StateChanged, former, state, why):
             self._quiet = why
             return
         if self._stood not in (None, former):
-            self.tell(told.StateChanged, at, self._stood, former, self._quiet)
+            self.tell(happenings.StateChanged, at, self._stood, former, self._quiet)
         self._stood = state
-        self.tell(told.StateChanged, at, former, state, why)
+        self.tell(happenings.StateChanged, at, former, state, why)
 
     def denied(self, at: int, port: str, why: str) -> None:
-        self.tell(told.PortDenied, at, port, why)
+        self.tell(happenings.PortDenied, at, port, why)
 
     def opened(self, at: int, port: str) -> None:
-        self.tell(told.PortOpened, at, port)
+        self.tell(happenings.PortOpened, at, port)
 
     def _is_news(self, *what: object) -> bool:
         if what in self._known:
@@ -116,8 +115,8 @@ class Reports:
 
     # --- what the link says ---------------------------------------------------------------
 
-    def heard(self, event: LinkEvent, at: int) -> None:
-        """Tell what is to be told of this. Records and replies are not."""
+    def report(self, event: LinkEvent, at: int) -> None:
+        """Report an event of the link, except records."""
         report = _REPORTS.get(type(event))
         if report is not None:
             report(self, event, at)
@@ -142,66 +141,70 @@ class Reports:
                 self.tell(kind, now, counts)
         self._tell_newest(now, self._flags.rest(now), self._counts.rest(now))
 
-    def _tallies(self) -> tuple[tuple[Tally, Callable[..., told.AnyHappening]], ...]:
+    def _tallies(self) -> tuple[tuple[Tally, Callable[..., AnyHappening]], ...]:
         return (
-            (self._damage, told.Damage),
-            (self._suspicion, told.Suspicion),
-            (self._defects, told.Defect),
-            (self._alerts, told.Alert),
+            (self._damage, happenings.Damage),
+            (self._suspicion, happenings.Suspicion),
+            (self._defects, happenings.Defect),
+            (self._alerts, happenings.Alert),
         )
 
     def _tell_newest(
         self, now: int, flags: DeviceState | None, counts: tuple[int, int] | None
     ) -> None:
         if flags is not None:
-            self.tell(told.DeviceStands, now, flags)
+            self.tell(happenings.DeviceStands, now, flags)
         if counts is not None:
-            self.tell(told.DeviceCounts, now, *counts)
+            self.tell(happenings.DeviceCounts, now, *counts)
 
     # --- one for each event ---------------------------------------------------------------
 
     def _greeted(self, event: HelloReceived, at: int) -> None:
         answer = event.answer
         identity = identity_of(answer)
-        self.tell(told.Introduced, at, identity, answer.maker, answer.model, answer.state)
+        self.tell(happenings.Introduced, at, identity, answer.maker, answer.model, answer.state)
+        if identity != self._wanted.identity:
+            self.tell(happenings.Swapped, at, self._wanted.identity, identity)
 
     def _turned_away(self, event: HandshakeFailed, at: int) -> None:
         # A device that is off is asked twice a second: that it still does not answer is no news.
         error = event.error
-        self.tell(told.AttemptFailed, at, error.name, error.number, str(error))
+        self.tell(happenings.AttemptFailed, at, error.name, error.number, str(error))
 
     def _session_began(self, event: LinkSessionStarted, at: int) -> None:
-        for what in [what for what in self._known if what[0] is told.AttemptFailed]:
+        for what in [what for what in self._known if what[0] is happenings.AttemptFailed]:
             del self._known[what]
         self._opening_told.clear()
         self._offset = None
-        self.tell(told.SessionBegan, at, event.session, event.version, event.rekeyed)
+        self.tell(happenings.SessionBegan, at, event.session, event.version, event.rekeyed)
 
     def _informed(self, event: DeviceInfoReceived, at: int) -> None:
         info = event.info
         self._flags.known(info.state)
         self.tell(
-            told.Informed, at, info.firmware, info.boot, info.cause, info.capacity, info.state
+            happenings.Informed, at, info.firmware, info.boot, info.cause, info.capacity, info.state
         )
         if self._firmware not in (b"", info.firmware):
-            self.tell(told.FirmwareChanged, at, self._firmware, info.firmware)
+            self.tell(happenings.FirmwareChanged, at, self._firmware, info.firmware)
         if self._boot not in (0, info.boot):
-            self.tell(told.Restarted, at, self._boot, info.boot, info.cause)
+            self.tell(happenings.Restarted, at, self._boot, info.boot, info.cause)
             # The device counts from 0 in each of its starts.
             self._counts.known((0, 0))
         self._firmware, self._boot = info.firmware, info.boot
 
     def _resumed(self, event: RingResumed, at: int) -> None:
-        self.tell(told.Resumed, at, event.epoch, event.oldest, event.head)
+        self.tell(happenings.Resumed, at, event.epoch, event.oldest, event.head)
 
     def _held(self, event: RingHeld, at: int) -> None:
-        self.tell(told.Held, at, event.verdict, event.epoch, event.oldest, event.head, event.chain)
+        self.tell(
+            happenings.Held, at, event.verdict, event.epoch, event.oldest, event.head, event.chain
+        )
 
     def _behind(self, event: RecordMissing, at: int) -> None:
-        self.tell(told.StuckBehind, at, event.next, event.head)
+        self.tell(happenings.StuckBehind, at, event.next, event.head)
 
     def _session_ended(self, event: LinkSessionEnded, at: int) -> None:
-        self.tell(told.SessionEnded, at, event.why)
+        self.tell(happenings.SessionEnded, at, event.why)
 
     def _beat(self, event: BeatReceived, at: int) -> None:
         self._flags.put(event.beat.state)
@@ -212,20 +215,22 @@ class Reports:
         if self._offset is not None and abs(event.offset_us - self._offset) < _CLOCK_STEP:
             return
         self._offset = event.offset_us
-        self.tell(told.ClockRead, at, event.offset_us, event.uncertainty_us)
+        self.tell(happenings.ClockRead, at, event.offset_us, event.uncertainty_us)
 
     def _replied(self, event: ReplyReceived, at: int) -> None:
         if isinstance(event.reply, Refused) and self._is_first(event.command, "refused"):
             why = Refusal(event.reply.why).name.lower()
             command = event.command.NAME
-            self.tell(told.CommandRefused, at, command, event.command_id, why, event.reply.arg)
+            self.tell(
+                happenings.CommandRefused, at, command, event.command_id, why, event.reply.arg
+            )
 
     def _unanswered(self, event: CommandUnanswered, at: int) -> None:
         command = event.command
         if not self._is_first(command, "unanswered"):
             return
         result = command.RESULT.NAME if command.RESULT is not None else None
-        self.tell(told.CommandOverdue, at, command.NAME, event.command_id, event.sent, result)
+        self.tell(happenings.CommandOverdue, at, command.NAME, event.command_id, event.sent, result)
 
     def _is_first(self, command: Command, what: str) -> bool:
         """The link asks INFO and RESUME for ever: once a session is told that it is in vain."""

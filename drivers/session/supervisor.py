@@ -1,18 +1,18 @@
-"""One wanted device: found, opened, proven, resumed, kept, and found again.
+"""Supervisor of one device: finds it, opens its port, resumes its log, and retries when it is lost.
 
-    supervisor = Supervisor(wanted, keeper, own=store.standing_own, events=queue, tell=record)
-    shoe = Shoe(supervisor)
+    supervisor = Supervisor(wanted, store, own=keys.standing_own, on_happening=record)
+    shoe = cast(Shoe, supervisor.driver)
     task = asyncio.create_task(supervisor.run())
     async with asyncio.timeout(30):
         await supervisor.ready()
     await shoe.open_gate()
 
-The first time, the record knows nothing of the device's ring: it is Held as NEW_EPOCH, also where
-the device has just been paired, until two people adopt() it. Where the keeper has kept a record of
-it, the device is ready without anybody.
+The first time the record does not know the device's ring: it is Held as NEW_EPOCH, also right after
+pairing, until two people adopt() it. If the store has a record of the device, it becomes ready
+without anyone.
 
-All happens on one event loop. The link says what happened, the table of `states` what that
-changes; here are the port, the clock and the keeper that both need.
+Everything runs on one event loop. The connection returns what happened, the table in
+`drivers.devices.state` specifies what that changes.
 """
 
 from __future__ import annotations
@@ -21,94 +21,142 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from typing import Final
+from functools import wraps
+from typing import Concatenate, Final, NoReturn, ParamSpec
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from drivers import events as happenings
 from drivers.devices import (
-    DeviceEvent,
+    DRIVERS,
+    PORT_OPEN,
     Driver,
     NotReady,
-    Shoe,
-    Shuffler,
     State,
-    Station,
+    StateMachine,
     Trigger,
-    origin_of,
+    accepts,
 )
-from drivers.handing import Handing
-from drivers.keys import KeyProblem
-from drivers.ports import Address, Ears, Port, PortRefused, open_port
-from drivers.session import events as told
-from drivers.session.acknowledge import Come, Keeping, NotKept, in_words
-from drivers.session.adoption import Adopting
-from drivers.session.backoff import Rests
-from drivers.session.connection import Owner, Wire, WireEars
+from drivers.events import AnyHappening
+from drivers.keys import KeyProblem, two_people
+from drivers.ports import (
+    Address,
+    Port,
+    PortListener,
+    PortLost,
+    PortRefused,
+    monotonic_us,
+    open_port,
+)
+from drivers.session.acknowledge import Acknowledger, StoreFailed, text_of
+from drivers.session.backoff import Backoff
+from drivers.session.connection import Connection
 from drivers.session.lookup import Search, Wanted
-from drivers.session.progress import Progress, monotonic_us
-from drivers.session.record_store import Keeper
-from drivers.session.reports import Reports, Tell
-from firmware_protocol.host import ClockMeasured, HostLink, RingHeld
+from drivers.session.record_store import AdoptedRing, RecordStore
+from drivers.session.reports import Reports
+from drivers.session.triggers import trigger_of
+from firmware_protocol.host import (
+    HostLink,
+    LinkEvent,
+    LinkSessionEnded,
+    LinkSessionStarted,
+    RecordReceived,
+    RingHeld,
+    RingResumed,
+)
 from firmware_protocol.messages.codec import Command, Reply
-from firmware_protocol.messages.control import DeviceBeat
 from firmware_protocol.messages.enums import DeviceClass
-from firmware_protocol.tablelink.plaintext import EventRecord
 
-OPEN_WAIT: Final = 10.0
-CLOSE_WAIT: Final = 5.0
+OPEN_TIMEOUT: Final = 10.0
+CLOSE_TIMEOUT: Final = 5.0
+ANSWER_TIMEOUT: Final = 10.0
+"""Seconds until a session has to be established, and then RESUME answered; after them the port is
+opened again."""
+RETRY_FIRST: Final = 0.1
+RETRY_MAX: Final = 1.0
+RETRY_REFUSED: Final = 5.0
+"""Seconds between retries if a different device is there: the right one may be plugged in at any
+time, but not ten times a second."""
+STEADY_US: Final = 1_000_000
+"""A device that was ready for this long is searched for at once when it is lost."""
+TIMER_DELAY: Final = 0.005
+"""Seconds from any activity until the timer is set: once for a batch of activity, and not between
+a record and what it leads to. Nothing is due earlier."""
 
-Open = Callable[[Address, Ears], Awaitable[Port]]
+OpenPort = Callable[[Address, PortListener], Awaitable[Port]]
+
+_P = ParamSpec("_P")
+
+
+class NothingHeld(Exception):
+    """adopt() although no ring waits for two people, or no longer."""
+
+
+def _first_cause(
+    method: Callable[Concatenate[Supervisor, _P], None],
+) -> Callable[Concatenate[Supervisor, _P], None]:
+    """What is raised in here ends run(), in whichever task or callback of the loop it happens."""
+
+    @wraps(method)
+    def noting(supervisor: Supervisor, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        try:
+            method(supervisor, *args, **kwargs)
+        except Exception as cause:
+            supervisor.fail(cause)
+            raise
+
+    return noting
 
 
 class Supervisor:
-    """See the module. A driver stands on it as its Line."""
+    """See the module. The driver's way to its device."""
 
-    def __init__(  # noqa: PLR0913 - all but the first two by name
+    def __init__(
         self,
         wanted: Wanted,
-        keeper: Keeper,
+        store: RecordStore,
         *,
         own: Callable[[], X25519PrivateKey],
-        events: asyncio.Queue[DeviceEvent],
-        tell: Tell,
+        on_happening: Callable[[AnyHappening], None],
         find: Callable[[Wanted], Awaitable[Address]] | None = None,
-        opener: Open = open_port,
+        opener: OpenPort = open_port,
         clock: Callable[[], int] = monotonic_us,
     ) -> None:
-        """`own` gives the host's key, or KeyProblem; it must not wait. `events` is the table's one
-        bounded queue. `tell` takes the happenings; it must not wait, and what it raises ends
-        run()."""
-        if events.maxsize < 1:
-            raise ValueError("the queue of events has no bound")
+        """`own` returns the host's key or raises KeyProblem; `on_happening` is called with each
+        happening, and what it raises ends run(). Neither may block."""
         self.wanted = wanted
+        self.why = "not started"
+        """Why the state is what it is, for people."""
+        self.held: RingHeld | None = None
+        """The ring that waits for two people."""
+        self.failure: Exception | None = None
+        """Why nothing is stored any more, until recovered(): the first cause."""
+        self.connection = Connection()
+        self.driver: Driver = DRIVERS[wanted.device_class](self)
         self._own = own
-        self._events = events
         self._find = find or Search()
         self._opener = opener
         self._clock = clock
-        self._reports = Reports(wanted, tell)
-        self._wire = Wire(
-            wanted, self._reports, clock, Owner(self._arrived, self._go_on, self._stands)
-        )
-        self._handing = Handing(events, typed=self._typed, full=self._pause, room=self._room)
-        self._keeping = Keeping(
-            keeper,
-            room=self._handing.room,
-            kept=self._kept,
-            hand=self._handing.hand,
-            failed=self._keep_failed,
-        )
-        self._adopting = Adopting(
-            self._wire, self._keeping, settled=self._settled, tell=self._tell, clock=clock
-        )
-        self._driver: Driver | None = None
+        self._reports = Reports(wanted, on_happening)
+        self._machine = StateMachine()
+        self._acknowledger = Acknowledger(store, self.driver, wanted.serial)
+        self._adopting: asyncio.Task[None] | None = None
+        self._opening: _Opening | None = None
         self._began = self._ended = False
-        self._stood = asyncio.Event()
-        """Set when the device stands otherwise than before; then there is another in its place."""
-        self._paused_at: int | None = None
-        self._rests = Rests()
+        self._state_changed = asyncio.Event()
+        """Set when the state has changed, and then replaced."""
+        self._recovered = asyncio.Event()
+        self._backoff = Backoff(RETRY_FIRST, RETRY_MAX)
+        self._ready_at: int | None = None
+        self._answer_by: int | None = None
+        """When the device must have answered the next step of a session."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_setter: asyncio.TimerHandle | None = None
+        self._cause: Exception | None = None
+        """Why the state of the device is not known any more."""
+        self._failed = asyncio.Event()
 
-    # --- what others ask ------------------------------------------------------------------
+    # --- public face ----------------------------------------------------------------------
 
     @property
     def device_class(self) -> DeviceClass:
@@ -116,191 +164,232 @@ class Supervisor:
 
     @property
     def state(self) -> State:
-        return self._wire.state
-
-    @property
-    def why(self) -> str:
-        """Why the state is what it is, for people."""
-        return self._wire.why
-
-    @property
-    def held(self) -> RingHeld | None:
-        """What waits for two people."""
-        return self._wire.held
-
-    @property
-    def failure(self) -> Exception | None:
-        """Why nothing is kept any more; it stays until mended(), wherever the device is."""
-        return self._keeping.failure
-
-    @property
-    def beat(self) -> DeviceBeat | None:
-        """The device's last sign of life in this session."""
-        return self._wire.beat
-
-    @property
-    def clock_read(self) -> ClockMeasured | None:
-        """The device's clock beside the host's, as last read in this session."""
-        return self._wire.clock_read
-
-    @property
-    def progress(self) -> Progress:
-        """When something was last done for it, and what its links have counted."""
-        return self._wire.progress
+        return self._machine.state
 
     async def ready(self) -> None:
-        """Returns when the device is ready, at once if it is.
+        """Return when the device is ready, at once if it is.
 
-        It waits for run() to begin, and through all that is in the way: a device that is absent,
-        refused, held for two people or not kept can be ready later. How it stands `state`, `why`
-        and `held` say meanwhile; how long that may take is the caller's to say, with a timeout.
-        NotReady when run() has ended, or ends."""
+        Waits for run() to start, and through every obstacle: a device that is absent, refused,
+        held for two people or not stored can become ready later. The caller sets the timeout.
+        Raises NotReady if run() has ended, or ends."""
         while self.state is not State.READY:
             if self._ended:
                 raise NotReady(self.state, self.why)
-            await self._stood.wait()
-
-    def drive(self, driver: Driver) -> None:
-        self._driver = driver
+            await self._state_changed.wait()
 
     async def call(self, command: Command) -> Reply:
         """The device's reply.
 
-        NotReady, LinkBusy and a ValueError or ProtocolError for what is no command: nothing was
+        Raises NotReady, LinkBusy, and ValueError or ProtocolError for no command: nothing was
         sent. CommandRefused: nothing was done. CommandUnanswered: see there."""
-        return await self._wire.call(command)
+        link = self.connection.link
+        if link is None or self._cause is not None or not accepts(self.state, command):
+            raise NotReady(self.state, self.why)
+        with self.connection.call(link, command, self._clock()) as reply:
+            self._flush()
+            return await reply
+
+    def recovered(self) -> None:
+        """Records can be stored again: start again from the store's position.
+
+        Raises StoreFailed, without side effects, if the store does not know its position."""
+        if self.failure is None:
+            raise ValueError("recovered(): nothing has failed")
+        self._acknowledger.position()
+        self.failure = None
+        self._recovered.set()
+        self._tell(happenings.KeepMended, self._clock())
+        self._on(Trigger.MENDED, "records can be stored again")
+        self._disconnect()
+        self._reset_link()
+
+    def fail(self, cause: Exception) -> None:
+        """The state of the device is not known any more: run() ends with the first such cause."""
+        if self._cause is None:
+            self._cause = cause
+            self.why = f"{type(cause).__name__}: {cause}"
+            self._failed.set()
+
+    # --- adoption -------------------------------------------------------------------------
 
     async def adopt(self, by: tuple[str, str], *, skip: bool = False) -> None:
-        """Two people accept the device's ring as it is. That is kept before it is done.
+        """Two people accept the device's ring as it is. Durable before it takes effect.
 
-        Records come from the oldest that the ring holds, or with `skip` from the next new one.
-        TwoPeopleNeeded, NothingHeld; NotKept where nothing is kept any more, or not that. Whoever
-        gives up waiting does not call it off."""
-        await self._adopting.adopt(by, skip=skip)
-
-    async def _settled(self) -> None:
-        """What has come is kept, or comes again."""
-        await self._keeping.settled()
-        if self._wire.link is not None:
-            self._wire.link.discard(self._clock())
-
-    def mended(self, keeper: Keeper) -> None:
-        """Records can be kept again, by this keeper: all goes on from where it says. NotKept, and
-        nothing has changed, where it does not say that."""
-        if self._keeping.failure is None:
-            raise ValueError("mended(): nothing has failed")
-        self._keeping.mended(keeper)
-        self._tell(told.KeepMended, self._clock())
-        self._wire.on(Trigger.MENDED, "it can be kept again")
-        self._wire.part()
-        self._wire.drop_link()
-
-    def _tell(self, kind: Callable[..., told.AnyHappening], at: int, *fields: object) -> None:
-        """In whoever's task: what it raises ends run() all the same."""
+        Records are wanted from the oldest of the ring, or with `skip` from the next new one.
+        Raises TwoPeopleNeeded, NothingHeld, and StoreFailed if this or an earlier record was not
+        stored. A caller that is cancelled does not cancel the adoption."""
+        people = two_people(by)
+        self._check_store()
+        held, link = self.held, self.connection.link
+        if held is None or link is None:
+            raise NothingHeld(f"the device is {self.state.value}: {self.why}")
+        if self._adopting is not None and not self._adopting.done():
+            raise NothingHeld("two people have just adopted it")
+        adopting = self._adopting = asyncio.create_task(
+            self._adopt(held, link, people, skip=skip), name=f"{self.wanted.serial}: adopting"
+        )
         try:
-            self._reports.tell(kind, at, *fields)
-        except Exception as cause:
-            self._wire.fail(cause)
+            await asyncio.shield(adopting)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling() or not adopting.cancelled():
+                raise  # the caller is cancelled
+            raise StoreFailed(OSError("the host has stopped meanwhile")) from None
+
+    async def _adopt(
+        self, held: RingHeld, link: HostLink, people: tuple[str, str], *, skip: bool
+    ) -> None:
+        await self._settle()
+        self._check_store()
+        if self._is_gone(held, link):
+            raise NothingHeld(_GONE)
+        ring = AdoptedRing(
+            held.verdict,
+            link.cursor,
+            held.epoch,
+            held.oldest,
+            held.head,
+            held.chain,
+            held.head + 1 if skip else held.oldest,
+            people,
+        )
+        try:
+            await self._acknowledger.adopt(ring)
+        except StoreFailed as problem:
+            self._store_failed(problem.first)
             raise
+        self._check_store()
+        now = self._clock()
+        if self._is_gone(held, link):
+            # Stored and without effect. The store may be elsewhere than the link by now, so the
+            # next link starts at the store's position.
+            self._on(Trigger.ADOPTED_LATE, _GONE)
+            self._disconnect()
+            self._reset_link()
+            raise NothingHeld(_GONE)
+        link.adopt(now, skip=skip)
+        self._tell(
+            happenings.Adopted, now, held.verdict, held.epoch, held.oldest, held.head, people
+        )
+        self.held = None
+        if self.state is State.RESUMING:
+            self.why = "adopted by two people; where does the record go on?"
+        self._expect_answer()
+        self._flush()
+
+    def _is_gone(self, held: RingHeld, link: HostLink) -> bool:
+        return self.held != held or self.connection.link is not link
 
     # --- the life of it -------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Supervises until it is cancelled, or until it cannot know any more how the device stands:
-        then it ends with the first cause. What was kept and not yet taken from the queue is in the
-        keeper's hands then. Once only: what the keeper was doing at the end it alone knows, so
-        another supervisor asks it."""
+        """Supervise until cancelled, or until the state of the device is not known any more: then
+        it raises the first cause. It runs once: what the store was doing at its end only the store
+        knows, and another supervisor asks it."""
         if self._began:
             raise ValueError("run(): it has been run already")
         self._began = True
         why = "the host has stopped"
-        driver = self._driver or _UNDRIVEN[self.device_class](self)
         try:
             async with asyncio.TaskGroup() as group:
                 name = f"device {self.wanted.serial}"
-                group.create_task(self._wire.failed(), name=f"{name}: its wire")
-                group.create_task(self._keeping.run(), name=f"{name}: keeping")
-                group.create_task(self._handing.run(), name=f"{name}: handing out")
-                group.create_task(driver.work(), name=f"{name}: driver")
+                group.create_task(self._raise_cause(), name=f"{name}: failure")
+                group.create_task(self._store_records(), name=f"{name}: records")
+                group.create_task(self.driver.work(), name=f"{name}: driver")
                 group.create_task(self._supervise(), name=name)
         except ExceptionGroup as ended:
-            why = in_words(ended.exceptions[0])
+            why = text_of(ended.exceptions[0])
             raise
         finally:
             self._ended = True
-            with ExitStack() as last:
-                last.callback(self._look_again)
-                last.callback(self._wire.end, why)
-                await self._adopting.end()
+            try:
+                if self._adopting is not None:
+                    self._adopting.cancel()
+                    await asyncio.wait((self._adopting,))
+            finally:
+                self._end(why)
+
+    async def _raise_cause(self) -> NoReturn:
+        await self._failed.wait()
+        assert self._cause is not None
+        raise self._cause
 
     async def _supervise(self) -> None:
         while True:
-            self._wire.on(Trigger.LOOK, "looked for")
+            self._on(Trigger.LOOK, "looked for")
             await self._visit()
             if self.state is State.UNKEPT:
-                await self._keeping.whole.wait()
-            await asyncio.sleep(self._rests.next(self.state))
+                await self._wait_for_store()
+            refused = self.state is State.REFUSED
+            await asyncio.sleep(RETRY_REFUSED if refused else self._backoff.next_delay())
+
+    async def _wait_for_store(self) -> None:
+        while self.failure is not None:
+            self._recovered.clear()
+            await self._recovered.wait()
 
     async def _visit(self) -> None:
         """From the search for the port to its end."""
-        ears = WireEars(self._wire)
+        opening = self._opening = _Opening(self)
         try:
             own = self._own()
-            async with asyncio.timeout(OPEN_WAIT):
+            async with asyncio.timeout(OPEN_TIMEOUT):
                 address = await self._find(self.wanted)
-                port = await self._opener(address, ears)
+                port = await self._opener(address, opening)
         except KeyProblem as problem:
-            self._wire.on(Trigger.KEYS_DENIED, str(problem))
+            self._on(Trigger.KEYS_DENIED, str(problem))
             return
         except PortRefused as refused:
             self._denied(refused.reason, absent=refused.absent)
             return
         except TimeoutError:
-            self._denied(f"the port did not open within {OPEN_WAIT:.0f} s", absent=False)
+            self._denied(f"the port did not open within {OPEN_TIMEOUT:.0f} s", absent=False)
             return
         try:
             if address.place is not None:
-                self._reports.tell(told.Doubled, self._clock(), str(address))
-            # What came before is kept before RESUME says how far the record goes.
-            await self._settled()
+                self._reports.tell(happenings.Doubled, self._clock(), str(address))
+            # Records that have arrived are stored before RESUME names the last one.
+            await self._settle()
             link = self._link(own)
             if link is not None:
-                self._serve(link, port, ears)
-                await self._wire.gone.wait()
+                self._use(link, port, opening)
+                await self.connection.closed.wait()
         finally:
-            ears.deaf = True
+            self._opening = None
             try:
-                self._wire.part()
+                self._disconnect()
             finally:
                 await self._close(port)
 
     async def _close(self, port: Port) -> None:
         try:
-            async with asyncio.timeout(CLOSE_WAIT):
+            async with asyncio.timeout(CLOSE_TIMEOUT):
                 await port.close()
         except TimeoutError:
-            # It may be opened again or not; whoever tries is told why not.
-            why = f"did not close within {CLOSE_WAIT:.0f} s"
+            # It may be possible to open it again or not; the next attempt reports why not.
+            why = f"did not close within {CLOSE_TIMEOUT:.0f} s"
             self._reports.denied(self._clock(), port.name, why)
 
     def _denied(self, why: str, *, absent: bool) -> None:
-        now = self._clock()
         if absent:
-            self._wire.on(Trigger.NOWHERE, why)
+            self._on(Trigger.NOWHERE, why)
         else:
-            self._reports.denied(now, str(self.wanted.address or self.wanted.serial), why)
-            self._wire.on(Trigger.PORT_DENIED, why)
+            where = str(self.wanted.address or self.wanted.serial)
+            self._reports.denied(self._clock(), where, why)
+            self._on(Trigger.PORT_DENIED, why)
 
     def _link(self, own: X25519PrivateKey) -> HostLink | None:
-        """A new one begins where the keeper says that the record ends. Without that there is none:
-        the device, which nobody talks to, is in its safe state."""
-        if self._wire.link is not None:
-            return self._wire.link
+        """The link; a new one starts at the store's position. None if the position is not known:
+        a device without a session is in its safe state."""
+        if self.connection.link is not None:
+            return self.connection.link
         try:
-            cursor, recent = self._keeping.begins()
-        except NotKept as problem:
+            self._check_store()
+            cursor, recent = self._acknowledger.position()
+        except StoreFailed as problem:
+            self._store_failed(problem.first)
             why = f"how far its record goes is not known: {problem}"
-            self._wire.on(Trigger.RECORD_UNKNOWN, why)
+            self._on(Trigger.RECORD_UNKNOWN, why)
             return None
         return HostLink(
             own,
@@ -312,76 +401,224 @@ class Supervisor:
             host_boot=secrets.randbits(64) or 1,
         )
 
-    def _serve(self, link: HostLink, port: Port, ears: WireEars) -> None:
-        if self._paused_at is not None:
-            link.pause(self._clock())
-        self._wire.serve(link, port)
-        if self._keeping.failure is not None:
-            self._wire.on(Trigger.KEEP_FAILED, in_words(self._keeping.failure))
-        if ears.why is not None:
-            self._wire.lost(ears.why)
-
-    def _stands(self, state: State) -> None:
-        """The device stands so from now on."""
-        self._rests.stands(state, self._clock())
-        self._look_again()
-        if self._driver is not None:
-            self._driver.stands(state)
-
-    def _look_again(self) -> None:
-        """Whoever waits for another state."""
-        self._stood.set()
-        self._stood = asyncio.Event()
-
-    # --- keeping and handing out ----------------------------------------------------------
-
-    def _arrived(self, record: EventRecord, at: int) -> None:
-        self._keeping.come(record, at)
-
-    def _kept(self, seq: int) -> None:
-        if self._wire.link is not None:
-            self._wire.link.stored(seq, self._clock())
-            self._wire.flush()
-
-    def _keep_failed(self, failure: Exception) -> None:
+    @_first_cause
+    def _use(self, link: HostLink, port: Port, opening: _Opening) -> None:
+        """The port is open: from now on the link uses it."""
         now = self._clock()
-        self._tell(told.KeepFailed, now, in_words(failure))
-        if self._wire.link is not None:
-            self._wire.link.pause(now)
-        self._wire.on(Trigger.KEEP_FAILED, in_words(failure))
-        self._wire.flush()
+        self._reports.opened(now, port.name)
+        self._on(Trigger.PORT_OPENED, f"{port.name} is open")
+        self._expect_answer()
+        self._dispatch(self.connection.open(link, port, now))
+        if self.failure is not None:
+            self._on(Trigger.KEEP_FAILED, text_of(self.failure))
+        if opening.why is not None:
+            self.port_lost(opening, opening.why)
 
-    def _typed(self, come: Come) -> DeviceEvent:
-        assert self._driver is not None  # run() has seen to it
-        origin = origin_of(come.record, self.wanted.serial, come.at)
-        return self._driver.typed(origin, come.record.event)
+    def _end(self, why: str) -> None:
+        """Nothing continues. After a failure in here nothing is reported any more."""
+        with ExitStack() as last:  # last in, first out; and all of it, whatever one raises
+            last.callback(self._notify_state)
+            last.callback(self._cancel_timers)
+            last.callback(self._report_rest)
+            last.callback(self._reset_link)
+            last.callback(lambda: self._on(Trigger.STOP, self.why if self._cause else why))
+            last.callback(self._disconnect)
 
-    def _room(self) -> None:
-        self._keeping.look()
+    def _report_rest(self) -> None:
+        if self._cause is None:
+            self._reports.rest(self._clock())
 
-    def _pause(self) -> None:
-        """Nobody takes the events away: the device is asked to wait."""
-        if self._paused_at is None:
-            self._paused_at = now = self._clock()
-            self._tell(told.Paused, now)
-            if self._wire.link is not None:
-                self._wire.link.pause(now)
-                self._wire.flush()
+    # --- bytes and time -------------------------------------------------------------------
 
-    def _go_on(self, now: int) -> None:
-        """Once half of the queue is free. Asked at each heartbeat, so not at each event."""
-        if self._paused_at is None or self._handing.waiting:
+    @_first_cause
+    def receive(self, opening: _Opening, data: bytes) -> None:
+        """Bytes from the port."""
+        if opening is self._opening and self._cause is None:
+            self._dispatch(self.connection.receive(data, self._clock()))
+
+    @_first_cause
+    def port_lost(self, opening: _Opening, why: str) -> None:
+        """The port has ended by itself."""
+        port = self.connection.port
+        if opening is self._opening and port is not None and self._cause is None:
+            self._reports.tell(happenings.PortGone, self._clock(), port.name, why)
+            self._on(Trigger.PORT_LOST, why)
+            self._disconnect()
+
+    @_first_cause
+    def _disconnect(self) -> None:
+        """Stop using the port, for any reason. Idempotent."""
+        self._answer_by = None
+        self._dispatch(self.connection.disconnect(self._clock()))
+
+    @_first_cause
+    def _reset_link(self) -> None:
+        self._dispatch(self.connection.reset_link(self._clock()))
+        self._acknowledger.reset()
+
+    @_first_cause
+    def _flush(self) -> None:
+        """Send what the link has to send, and set the timer soon."""
+        self.connection.flush()
+        if self._timer_setter is None:
+            loop = asyncio.get_running_loop()
+            self._timer_setter = loop.call_later(TIMER_DELAY, self._set_timer)
+
+    @_first_cause
+    def _set_timer(self) -> None:
+        """Wake when the connection, the reports or a missing answer are due next."""
+        self._cancel_timers()
+        now = self.connection.last_active_us = self._clock()
+        times = (self.connection.due(), self._reports.due(), self._answer_by)
+        due = min((time for time in times if time is not None), default=None)
+        if due is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(0, due - now) / 1_000_000, self._wake)
+
+    def _cancel_timers(self) -> None:
+        for timer in (self._timer, self._timer_setter):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._timer_setter = None
+
+    @_first_cause
+    def _wake(self) -> None:
+        self._timer = None
+        if self._cause is not None:
             return
-        if 2 * self._events.qsize() > self._events.maxsize:
+        now = self._clock()
+        if self._answer_by is not None and now >= self._answer_by:
+            self._no_answer()
+        self._reports.wake(now)
+        self._dispatch(self.connection.wake(now))
+        self._set_timer()
+
+    def _expect_answer(self) -> None:
+        """The next step of a session has its timeout from now."""
+        self._answer_by = self._clock() + round(ANSWER_TIMEOUT * 1_000_000)
+
+    def _no_answer(self) -> None:
+        self._answer_by = None
+        if self.state is not State.UNKEPT:  # that is worse, and known
+            link = self.connection.link
+            running = link is not None and link.running
+            missing = "RESUME was not answered" if running else "no session came about"
+            self._on(Trigger.NO_ANSWER, f"{missing} within {ANSWER_TIMEOUT:.0f} s")
+            self._disconnect()
+
+    # --- what happened --------------------------------------------------------------------
+
+    def _dispatch(self, events: list[LinkEvent]) -> None:
+        """Each event in order: a record to the acknowledger, any other to reports and state."""
+        for event in events:
+            if self._cause is not None:
+                return
+            now = self._clock()
+            if isinstance(event, RecordReceived):
+                if self.failure is None:  # else it is sent again after recovered()
+                    self._acknowledger.enqueue(event.record, now)
+                continue
+            self._reports.report(event, now)
+            self._follow(event)
+        if self._cause is None:
+            if self.connection.port is not None and self.state not in PORT_OPEN:
+                self._disconnect()
+            self._flush()
+
+    def _follow(self, event: LinkEvent) -> None:
+        if isinstance(event, (LinkSessionStarted, RingResumed, RingHeld, LinkSessionEnded)):
+            self.held = event if isinstance(event, RingHeld) else None
+        if isinstance(event, LinkSessionStarted):
+            self._expect_answer()
+        elif isinstance(event, (RingResumed, RingHeld)):
+            self._answer_by = None
+        found = trigger_of(event, self.wanted)
+        if found is not None and self.state in PORT_OPEN:  # else the link only reports the rest
+            self._on(*found)
+            if isinstance(event, RingHeld) and self.state is State.RESUMING:
+                self.why = found[1]
+
+    @_first_cause
+    def _on(self, trigger: Trigger, why: str) -> None:
+        """Something has happened that the table of states answers."""
+        now = self.connection.last_active_us = self._clock()
+        former = self.state
+        changed = self._machine.on(trigger)
+        if changed or former not in PORT_OPEN:
+            self.why = why
+        if changed:
+            if self._cause is None:
+                self._reports.changed(now, former, self.state, why)
+            if self._ready_at is not None and now - self._ready_at >= STEADY_US:
+                self._backoff.reset()
+            self._ready_at = now if self.state is State.READY else None
+            self._notify_state()
+            self.driver.state_changed(self.state)
+
+    def _notify_state(self) -> None:
+        self._state_changed.set()
+        self._state_changed = asyncio.Event()
+
+    @_first_cause
+    def _tell(self, kind: Callable[..., AnyHappening], at: int, *fields: object) -> None:
+        self._reports.tell(kind, at, *fields)
+
+    # --- storing records ------------------------------------------------------------------
+
+    async def _store_records(self) -> None:
+        """Store each record, then acknowledge it, then notify the driver."""
+        while True:
+            try:
+                stored = await self._acknowledger.store_next()
+            except StoreFailed as problem:
+                self._store_failed(problem.first)
+                continue
+            link = self.connection.link
+            if link is not None:
+                link.kept(stored.seq, self._clock())
+                self._flush()
+            self.driver.notify(stored.event)
+
+    async def _settle(self) -> None:
+        """Return when what has arrived is stored, or has failed."""
+        try:
+            await self._acknowledger.settled()
+        except StoreFailed as problem:
+            self._store_failed(problem.first)
+
+    def _check_store(self) -> None:
+        """Raise StoreFailed if nothing is stored any more."""
+        if self.failure is not None:
+            raise StoreFailed(self.failure) from self.failure
+
+    def _store_failed(self, first: Exception) -> None:
+        """Something could not be stored: nothing is from now on. The first cause is kept."""
+        if self.failure is not None:
             return
-        paused, self._paused_at = now - self._paused_at, None
-        self._tell(told.WentOn, now, paused)
-        if self._wire.link is not None and self._keeping.failure is None:
-            self._wire.link.unpause(now)
+        self.failure = first
+        self._acknowledger.reset()
+        now = self._clock()
+        self._tell(happenings.KeepFailed, now, text_of(first))
+        if self.connection.link is not None:
+            self.connection.link.pause(now)
+        self._on(Trigger.KEEP_FAILED, text_of(first))
+        self._flush()
 
 
-_UNDRIVEN: Final[dict[DeviceClass, Callable[[Supervisor], Driver]]] = {
-    DeviceClass.SHOE: Shoe,
-    DeviceClass.SHUFFLER: Shuffler,
-    DeviceClass.STATION: Station,
-}
+_GONE: Final = "the device went away meanwhile; it begins anew from what is kept"
+
+
+class _Opening:
+    """Listens to one opening of a port. The supervisor ignores an opening that it has left."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self.why: str | None = None
+        """Why the port has ended."""
+
+    def heard(self, data: bytes) -> None:
+        self._supervisor.receive(self, data)
+
+    def lost(self, why: PortLost) -> None:
+        self.why = why.reason
+        self._supervisor.port_lost(self, why.reason)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from statistics import median
@@ -16,9 +16,10 @@ from typing import Final, cast
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from drivers import logging as log_lines
-from drivers.devices import DeviceEvent, Driver, Shoe, Shuffler, State, Station
+from drivers.devices import DeviceEvent, Shoe, Shuffler, State, Station
+from drivers.events import AnyHappening, Held
 from drivers.ports import Address, Transport
-from drivers.session import Adoption, AnyHappening, Held, NothingHeld, Supervisor, Wanted
+from drivers.session import AdoptedRing, NothingHeld, Supervisor, Wanted
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device.control import Chord, Draw, Load, Plug, Put, ShufflePace
 from firmware_protocol.host import NO_CURSOR, RecordCursor
@@ -31,15 +32,10 @@ from hil.simulator import DeviceProcess, device_process
 OWN: Final = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
 PUBLIC: Final = public_bytes(OWN)
 _PATIENCE: Final = 20.0
-_DRIVERS: Final[dict[DeviceClass, Callable[[Supervisor], Driver]]] = {
-    DeviceClass.SHOE: Shoe,
-    DeviceClass.SHUFFLER: Shuffler,
-    DeviceClass.STATION: Station,
-}
 
 
 class Memory:
-    """A Keeper whose disk costs nothing: what is measured is the way."""
+    """A RecordStore without a disk: what is measured is the way to it."""
 
     def __init__(self) -> None:
         self.kept = NO_CURSOR
@@ -51,13 +47,12 @@ class Memory:
     def recent(self) -> Mapping[int, bytes]:
         return MappingProxyType({})
 
-    async def keep(self, records: Sequence[EventRecord]) -> None:
-        last = records[-1]
-        self.kept = RecordCursor(last.epoch, last.seq, last.chain)
-        self.count += len(records)
+    async def store(self, record: EventRecord, event: DeviceEvent) -> None:
+        self.kept = RecordCursor(record.epoch, record.seq, record.chain)
+        self.count += 1
 
-    async def adopt(self, adoption: Adoption) -> None:
-        self.kept = adoption.cursor or self.kept
+    async def adopt(self, ring: AdoptedRing) -> None:
+        self.kept = ring.cursor or self.kept
 
 
 class Host:
@@ -65,13 +60,10 @@ class Host:
 
     def __init__(self, wanted: Wanted, keeper: Memory) -> None:
         self.keeper = keeper
-        self._events: asyncio.Queue[DeviceEvent] = asyncio.Queue(256)
         self._stands = asyncio.Event()
         self._new = asyncio.Event()
-        self.supervisor = Supervisor(
-            wanted, self.keeper, own=lambda: OWN, events=self._events, tell=self._tell
-        )
-        self.driver = _DRIVERS[wanted.device_class](self.supervisor)
+        self.supervisor = Supervisor(wanted, self.keeper, own=lambda: OWN, on_happening=self._tell)
+        self.driver = self.supervisor.driver
 
     def _tell(self, happening: AnyHappening) -> None:
         self._stands.set()
@@ -96,16 +88,12 @@ class Host:
             with suppress(NothingHeld):  # it has gone meanwhile, and is told of when it is back
                 await self.supervisor.adopt(("first", "second"))
 
-    async def drain(self) -> None:
-        while True:
-            await self._events.get()
-
 
 @asynccontextmanager
 async def hosted(wanted: Wanted, keeper: Memory | None = None) -> AsyncIterator[Host]:
     log_lines.to_stderr(logging.ERROR)
     host = Host(wanted, keeper or Memory())
-    works = (host.supervisor.run(), host.drain(), host.adopt())
+    works = (host.supervisor.run(), host.adopt())
     tasks = [asyncio.create_task(work) for work in works]
     try:
         yield host

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Final
 
-from drivers.ports import Address, Ears, Port, PortLost, Transport, open_serial
+from drivers.ports import Address, Port, PortListener, PortLost, Transport, open_serial
 from drivers.session import Wanted
 from firmware_protocol.device import identity
 from firmware_protocol.messages.enums import DeviceClass, JamCode
@@ -121,7 +121,7 @@ _SLICE: Final = 40
 """Events, and echoes, in a slice."""
 
 
-class _Echo(Ears):
+class _Echo(PortListener):
     def __init__(self) -> None:
         self.port: Port | None = None
 

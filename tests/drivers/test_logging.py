@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import structlog
 
+from drivers import events
 from drivers import logging as log_lines
 from drivers.devices import State
-from drivers.session import events
 from tests.support.drivers.simulated import running, simulate, table
 
 

@@ -38,7 +38,7 @@ from controller.table.intake import EventAnswer
 from controller.table.loop import BadAct, CaseChanged, NotDealing, RequestResult
 from controller.table.memory import NotInVault
 from drivers.keys import TwoPeopleNeeded, same_person
-from drivers.session import NothingHeld, NotKept
+from drivers.session import NothingHeld, StoreFailed
 
 _NOT_KNOWN: Final = "the card that lies face down is not known: call the floor"
 
@@ -126,7 +126,7 @@ async def adopt(
         raise Problem(403, "same_person", str(problem)) from None
     except NothingHeld as problem:
         raise Problem(409, "nothing_held", str(problem)) from None
-    except NotKept as problem:
+    except StoreFailed as problem:
         raise Problem(503, "not_kept", str(problem)) from None
     return Adopted(served.table.fittings.served[serial].fitted.device, serial, names)
 

@@ -59,7 +59,7 @@ async def self_test(served: ServedTable, screen: ScreenSession, serial: str) -> 
             await served.table.record(RecordEntry("person", record_actor(technician.actor), data))
 
     try:
-        reply = await device.driver.selftest()
+        reply = await device.supervisor.driver.selftest()
     except tuple(_NOT_TESTED) as problem:
         await told(NO_ANSWER, str(problem))
         raise Problem(409, _NOT_TESTED[type(problem)], str(problem)) from None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from controller.table.devices.assembly import Fittings
 from controller.table.devices.links import START_WAIT, data_of
-from controller.table.devices.retry import Mending
+from controller.table.devices.retry import StoreRetry
 
 __all__ = [
     "START_WAIT",
     "Fittings",
-    "Mending",
+    "StoreRetry",
     "data_of",
 ]

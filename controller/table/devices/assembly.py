@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 from structlog.contextvars import bound_contextvars
 
-from controller.procedure.model.events import Device
 from controller.table.devices.links import Link
 from controller.table.devices.outputs import Outlets
 from controller.table.devices.shuffle_start import Starting
@@ -23,16 +20,11 @@ from controller.table.loop import (
     TableParts,
 )
 from controller.table.restart import RestoredTable
-from drivers.devices import DeviceEvent, Driver, Line, Shoe, Shuffler, State, Station
+from drivers.devices import Driver, Shoe, Shuffler, State, Station
 from drivers.session import Supervisor
 
-ROOM: Final = 64
-"""Events that have happened already and that only drivers wait for."""
 TAKES: Final = (State.READY, State.UNKEPT)
 """A device that stands so can be made safe."""
-DRIVERS: Final[Mapping[Device, Callable[[Line], Driver]]] = MappingProxyType(
-    {"shoe": Shoe, "shuffler": Shuffler, "station": Station}
-)
 
 
 class Served(Struct, frozen=True):
@@ -40,8 +32,7 @@ class Served(Struct, frozen=True):
 
     fitted: DeviceConfig
     supervisor: Supervisor
-    driver: Driver
-    keeper: DeviceRecordStore
+    store: DeviceRecordStore
     link: Link
 
 
@@ -62,7 +53,6 @@ class Fittings:
         self._parts = parts
         self._table = table
         self._unkept = unkept
-        self._events: asyncio.Queue[DeviceEvent] = asyncio.Queue(ROOM)
         self.served = {one.serial: self._serve(one, found) for one in parts.devices}
         self.shoe = self._only_shoe()
         self.outlets = Outlets((self.shoe_serial, self.shoe), self._stations())
@@ -72,33 +62,32 @@ class Fittings:
     def _serve(self, one: DeviceConfig, found: RestoredTable) -> Served:
         world, serial = self._world, one.serial
         known = found.known[serial]
-        keeper = DeviceRecordStore(
-            self._table, one.device, serial, found.stood[serial], clock=world.clock
-        )
+        store = DeviceRecordStore(self._table, one.device, serial, found.stood[serial])
         link = Link(self._table, one.device, serial, back=self._is_back, unkept=self._unkept)
         supervisor = Supervisor(
             replace(one.wanted, firmware=known.firmware, boot=known.boot),
-            keeper,
+            store,
             own=self._parts.own,
-            events=self._events,
-            tell=link.tell,
+            on_happening=link.tell,
             find=world.find(),
             opener=world.opener,
             clock=world.clock,
         )
-        driver = DRIVERS[one.device](supervisor)
-        keeper.read_by(driver)
-        link.supervised_by(supervisor)
-        return Served(one, supervisor, driver, keeper, link)
+        link.supervisor = supervisor
+        return Served(one, supervisor, store, link)
+
+    @property
+    def _drivers(self) -> list[Driver]:
+        return [one.supervisor.driver for one in self.served.values()]
 
     def _only_shoe(self) -> Shoe:
-        found = [one.driver for one in self.served.values() if isinstance(one.driver, Shoe)]
+        found = [driver for driver in self._drivers if isinstance(driver, Shoe)]
         if len(found) != 1:
             raise ValueError(f"a table has one shoe, not {len(found)}")
         return found[0]
 
     def _shuffler(self) -> Shuffler | None:
-        found = [one.driver for one in self.served.values() if isinstance(one.driver, Shuffler)]
+        found = [driver for driver in self._drivers if isinstance(driver, Shuffler)]
         if len(found) > 1:
             raise ValueError(f"a table has one shuffler at most, not {len(found)}")
         return found[0] if found else None
@@ -106,10 +95,10 @@ class Fittings:
     def _stations(self) -> dict[int, tuple[str, Station]]:
         """By seat."""
         return {
-            seat: (serial, one.driver)
+            seat: (serial, one.supervisor.driver)
             for serial, one in self.served.items()
             for seat in one.fitted.seats
-            if isinstance(one.driver, Station)
+            if isinstance(one.supervisor.driver, Station)
         }
 
     def _is_back(self, serial: str) -> None:
@@ -123,8 +112,8 @@ class Fittings:
         return next(serial for serial, one in self.served.items() if one.fitted.device == "shoe")
 
     @property
-    def kept(self) -> list[tuple[Supervisor, DeviceRecordStore]]:
-        return [(one.supervisor, one.keeper) for one in self.served.values()]
+    def supervisors(self) -> list[Supervisor]:
+        return [one.supervisor for one in self.served.values()]
 
     @property
     def here(self) -> frozenset[str]:
@@ -138,12 +127,7 @@ class Fittings:
         station nothing of that counts any more."""
         for one in self.served.values():
             if one.fitted.device != "station":
-                await one.link.caught_up(one.keeper)
-
-    async def drain(self) -> None:
-        """What supervisors hand out stands in the record already. Until it is cancelled."""
-        while True:
-            await self._events.get()
+                await one.link.caught_up(one.store)
 
     def work(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         """What runs for each device, with a name."""

@@ -19,8 +19,8 @@ from controller.procedure.model.events import Device
 from controller.table.intake import card_destination
 from controller.table.loop import DeviceRecordStore, TableLoop, TableStopped
 from controller.table.memory import DeviceFault, FaultCause
+from drivers import events
 from drivers.devices import State
-from drivers.session import events
 from firmware_protocol.messages.enums import DeviceState
 
 START_WAIT: Final = 5.0
@@ -62,7 +62,7 @@ class Link:
         self._table = table
         self._back = back
         self._device: Device = device
-        self._supervisor: Supervised | None = None
+        self.supervisor: Supervised | None = None
         self._news = asyncio.Event()
         self._away_since: float | None = None
         self._was_ready = False
@@ -76,9 +76,6 @@ class Link:
         """How far its log went when it was last resumed."""
         self._over = False
         """It has said since that no fault is left."""
-
-    def supervised_by(self, supervisor: Supervised) -> None:
-        self._supervisor = supervisor
 
     def tell(self, happening: events.AnyHappening) -> None:
         """Something has happened around the device. Does not wait."""
@@ -94,11 +91,15 @@ class Link:
                 self._flags = flags
             case events.DeviceStands(state=flags) if not flags & DeviceState.FAULTY:
                 self._over = True
+        self.check()
+
+    def check(self) -> None:
+        """The supervisor's state may have changed."""
         self._news.set()
 
-    async def caught_up(self, keeper: DeviceRecordStore) -> None:
+    async def caught_up(self, store: DeviceRecordStore) -> None:
         """Returns when all is recorded that the device had to tell when it was resumed."""
-        while self._head is None or keeper.seq < self._head:
+        while self._head is None or store.seq < self._head:
             await asyncio.sleep(POLL)
 
     async def run(self) -> None:
@@ -114,7 +115,7 @@ class Link:
 
     async def _look(self) -> float | None:
         """Seconds until it is to be looked at again; None: when there is news."""
-        supervisor = self._supervisor
+        supervisor = self.supervisor
         if supervisor is None:
             return None
         now = asyncio.get_running_loop().time()

@@ -1,5 +1,5 @@
-"""What has failed to be kept is kept again once it can be: the record is tried while it has no
-room, and devices whose records were dropped begin anew from where it stands.
+"""Retries after records could not be stored: the record is tried while it has no room, and devices
+whose records were dropped start again from the position of the record.
 """
 
 from __future__ import annotations
@@ -11,70 +11,72 @@ from typing import Final, Protocol
 import structlog
 
 from controller.table.loop import TableLoop
-from drivers.session import Keeper, NotKept
+from drivers.session import Backoff, StoreFailed
 
-RETRY: Final = 1.0
-"""Seconds until the record is tried again."""
-PAUSE_MOST: Final = 30.0
-"""Seconds between two tries of a device whose records cannot be kept."""
+RETRY_FIRST: Final = 1.0
+"""Seconds until the first retry."""
+RETRY_MAX: Final = 30.0
+"""Seconds between two retries of a device whose records cannot be stored."""
 
 _log: Final = structlog.get_logger("table.mending")
 
 
-class Mendable(Protocol):
-    """A supervisor, as far as it keeps."""
+class StoringDevice(Protocol):
+    """A supervisor, as far as it stores records."""
 
     @property
     def failure(self) -> Exception | None: ...
-    def mended(self, keeper: Keeper) -> None: ...
+    def recovered(self) -> None: ...
 
 
-class Mending:
-    """One table's."""
+class StoreRetry:
+    """The retries of one table."""
 
     def __init__(self, table: TableLoop) -> None:
         self._table = table
-        self._kept: list[tuple[Mendable, Keeper]] = []
+        self._devices: list[StoringDevice] = []
         self._failed = asyncio.Event()
 
-    def watch(self, kept: Sequence[tuple[Mendable, Keeper]]) -> None:
-        self._kept = list(kept)
+    def watch(self, devices: Sequence[StoringDevice]) -> None:
+        self._devices = list(devices)
 
     def failed(self) -> None:
-        """Something could not be kept."""
+        """Something could not be stored."""
         self._failed.set()
 
     async def run(self) -> None:
         """Until it is cancelled."""
-        pause = RETRY
+        backoff = Backoff(RETRY_FIRST, RETRY_MAX)
+        delay = backoff.next_delay()
         while True:
             await self._failed.wait()
             self._failed.clear()
-            while self._anything():
-                await asyncio.sleep(pause)
+            while self._is_pending():
+                await asyncio.sleep(delay)
                 stopped = self._table.stopped is not None
-                if stopped and not await self._room():
+                if stopped and not await self._try_record():
                     continue
-                if self._table.waits > RETRY:
-                    continue  # it stalls: asked in vain, a device would be asked later each time
-                self._begin_anew()
-                pause = min(2 * pause, PAUSE_MOST)
-            pause = RETRY
+                if self._table.waits > RETRY_FIRST:
+                    continue  # it stalls: a device that fails now would wait longer each time
+                self._recover()
+                delay = backoff.next_delay()
+            backoff.reset()
+            delay = backoff.next_delay()
 
-    def _anything(self) -> bool:
+    def _is_pending(self) -> bool:
         if self._table.stopped is not None:
             return self._table.can_resume
-        return any(one.failure is not None for one, _ in self._kept)
+        return any(device.failure is not None for device in self._devices)
 
-    async def _room(self) -> bool:
+    async def _try_record(self) -> bool:
         text = f"recorded again; nothing could be recorded since: {self._table.stopped}"
         return await self._table.try_again(text)
 
-    def _begin_anew(self) -> None:
-        for supervisor, keeper in self._kept:
-            if supervisor.failure is None:
+    def _recover(self) -> None:
+        for device in self._devices:
+            if device.failure is None:
                 continue
             try:
-                supervisor.mended(keeper)
-            except NotKept as problem:
+                device.recovered()
+            except StoreFailed as problem:
                 _log.info("not mended yet", why=str(problem))

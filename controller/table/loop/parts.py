@@ -19,8 +19,8 @@ from controller.config import TableConfig
 from controller.procedure.model.events import Device
 from controller.procedure.model.game import Game
 from controller.table.intake import DeviceSettings
-from drivers.ports import Address, open_port
-from drivers.session import Open, Search, Wanted, monotonic_us
+from drivers.ports import Address, monotonic_us, open_port
+from drivers.session import OpenPort, Search, Wanted
 from firmware_protocol.messages.enums import DeviceClass
 
 Find: TypeAlias = Callable[[Wanted], Awaitable[Address]]
@@ -82,7 +82,7 @@ class TableEnvironment(Struct, frozen=True):
 
     find: Callable[[], Find] = Search
     """Makes a port search for each device."""
-    opener: Open = open_port
+    opener: OpenPort = open_port
     clock: Callable[[], int] = monotonic_us
     utc: Clock | None = None
     write: Callable[[Log, Callable[[LogFailed], None]], RecordWriter] = LogWriter

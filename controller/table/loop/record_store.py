@@ -1,12 +1,12 @@
-"""The record as the store of the devices' logs: an event and its cursor are one atomic append.
+"""The audit record as the store of the devices' records: event and cursor in one write.
 
-The table decides on a device event and records it before the supervisor acknowledges it to the
-device. What supervisors deliver to the drivers afterwards has been processed already.
+The table decides and records an event before its supervisor acknowledges it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -16,8 +16,8 @@ from controller.audit.format.records import DeviceCursor, RecordActor, RecordEnt
 from controller.procedure.model.events import Device
 from controller.table.intake import DeviceSource
 from controller.table.loop.loop import TableLoop
-from drivers.devices import Driver, origin_of
-from drivers.session import RECENT, Adoption, monotonic_us
+from drivers.devices import DeviceEvent
+from drivers.session import RECENT, AdoptedRing
 from firmware_protocol.host import NO_CURSOR, RecordCursor
 from firmware_protocol.tablelink.plaintext import EventRecord
 
@@ -39,29 +39,17 @@ class DeviceRecordStore:
     """The record store of one device."""
 
     def __init__(
-        self,
-        table: TableLoop,
-        device: Device,
-        serial: str,
-        stood: StoredPosition,
-        *,
-        clock: Callable[[], int] = monotonic_us,
+        self, table: TableLoop, device: Device, serial: str, stood: StoredPosition
     ) -> None:
         self.device: Device = device
         self.serial = serial
         self._table = table
-        self._clock = clock
-        self._driver: Driver | None = None
         self._cursor = stood.cursor
         self._recent = dict(stood.recent)
-        self._adopted: Adoption | None = None
+        self._adopted: AdoptedRing | None = None
         """The last adoption, if no record was stored since."""
         self._in_hand = 0
         """Number of records in the table's queue or in a running append."""
-
-    def read_by(self, driver: Driver) -> None:
-        """Set the driver that decodes the device's events."""
-        self._driver = driver
 
     # --- interface for the supervisor -----------------------------------------------------
 
@@ -73,27 +61,14 @@ class DeviceRecordStore:
         self._check_settled()
         return MappingProxyType(self._recent)
 
-    async def keep(self, records: Sequence[EventRecord]) -> None:
-        """Store records serially: the meaning of one may depend on the one before. Raises
-        TableStopped, and ValueError for a record that does not continue the stored log."""
-        driver = self._driver
-        if driver is None:
-            raise ValueError(f"{self.serial} has no driver")
-        for record in records:
-            self._check(record)
-            origin = origin_of(record, self.serial, self._clock())
-            event = driver.read(origin, record.event)
-            source = DeviceSource(self.device, self._place(record))
+    def store(self, record: EventRecord, event: DeviceEvent) -> Awaitable[object]:
+        """Raises TableStopped, and ValueError for a record that does not follow the cursor."""
+        self._check(record)
+        source = DeviceSource(self.device, self._place(record))
+        self._in_hand += 1
+        return self._table.device_event(event, source, partial(self._settled, record))
 
-            def settled(recorded: bool, one: EventRecord = record) -> None:
-                self._in_hand -= 1
-                if recorded:
-                    self._learn(one)
-
-            self._in_hand += 1
-            await self._table.device_event(event, source, settled)
-
-    async def adopt(self, adoption: Adoption) -> None:
+    async def adopt(self, adoption: AdoptedRing) -> None:
         await self._table.record(_entry(self.serial, adoption))
         self._adopted = adoption
         self._recent = {}
@@ -121,7 +96,10 @@ class DeviceRecordStore:
         if (record.epoch, record.seq) != (cursor.epoch, cursor.seq + 1):
             raise ValueError(f"record {record.seq} of {record.epoch} does not follow {cursor}")
 
-    def _learn(self, record: EventRecord) -> None:
+    def _settled(self, record: EventRecord, recorded: bool) -> None:
+        self._in_hand -= 1
+        if not recorded:
+            return
         if record.epoch != self._cursor.epoch:
             self._recent = {}
         self._adopted = None
@@ -135,7 +113,7 @@ class DeviceRecordStore:
         )
 
 
-def _entry(serial: str, adoption: Adoption) -> RecordEntry:
+def _entry(serial: str, adoption: AdoptedRing) -> RecordEntry:
     """The record entry of an adoption. Only an adoption moves a device's cursor back."""
     at, cursor = adoption.cursor, None
     if at is not None:

@@ -27,7 +27,7 @@ from controller.procedure.engine import LiveTable, Procedure
 from controller.procedure.model.events import Actor, ShuffleStarted
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State, Step
-from controller.table.devices import START_WAIT, Fittings, Mending
+from controller.table.devices import START_WAIT, Fittings, StoreRetry
 from controller.table.intake import (
     Applier,
     IntakeContext,
@@ -249,9 +249,11 @@ class RunningTable:
         waits = "the controller has been started" if found.restarted is not None else ""
         start = LoopStart(found.now, self.log.where.seq, found.repeated, waits)
         self.table = TableLoop(taking, self._append, start, show=self._show, told=self._told)
-        self._mending = Mending(self.table)
-        self.fittings = Fittings(parts, self._world, self.table, found, unkept=self._mending.failed)
-        self._mending.watch(self.fittings.kept)
+        self._store_retry = StoreRetry(self.table)
+        self.fittings = Fittings(
+            parts, self._world, self.table, found, unkept=self._store_retry.failed
+        )
+        self._store_retry.watch(self.fittings.supervisors)
 
     async def _append(self, *entries: RecordEntry) -> tuple[ChainPosition, ...]:
         return await self.book.append(*entries)
@@ -264,8 +266,7 @@ class RunningTable:
         loop = begin(self.table.run(), "its loop")
         others = [
             begin(self._first(found), "its first word"),
-            begin(fittings.drain(), "events"),
-            begin(self._mending.run(), "mending"),
+            begin(self._store_retry.run(), "retries of the record store"),
             begin(self._relearn(found), "cards face down"),
         ]
         outlets = begin(fittings.outlets.run(), "outlets")
@@ -324,7 +325,7 @@ class RunningTable:
         if not self._ending:
             self.fittings.outlets.want(shown)
         if shown.stopped:
-            self._mending.failed()
+            self._store_retry.failed()
 
     def _told(self, done: RequestResult) -> None:
         self.deals = dealer_after(self.deals, done.entries)

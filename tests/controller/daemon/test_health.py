@@ -21,10 +21,15 @@ from controller.daemon.watchdog import (
 )
 from controller.table.running import RunningTable, parts_of
 from drivers.devices import State
-from drivers.session import Supervisor, monotonic_us
-from drivers.session.backoff import REST_MOST, REST_REFUSED
-from drivers.session.connection import PATIENCE
-from drivers.session.supervisor import CLOSE_WAIT, OPEN_WAIT
+from drivers.ports import monotonic_us
+from drivers.session import Supervisor
+from drivers.session.supervisor import (
+    ANSWER_TIMEOUT,
+    CLOSE_TIMEOUT,
+    OPEN_TIMEOUT,
+    RETRY_MAX,
+    RETRY_REFUSED,
+)
 from tests.support.daemon.rig import furnished, until
 
 WELL = Vitals(0.001, 0.0, 0.002, (LinkVitals("SH-1", State.READY, 0.4),))
@@ -64,8 +69,8 @@ def test_a_device_that_is_away_is_no_reason_but_one_that_nobody_looks_for_is(sta
 
 
 def test_what_a_supervisor_does_takes_less_than_that() -> None:
-    rests = max(REST_MOST, REST_REFUSED)
-    assert OPEN_WAIT + CLOSE_WAIT + PATIENCE + rests < MAX_QUIET
+    rests = max(RETRY_MAX, RETRY_REFUSED)
+    assert OPEN_TIMEOUT + CLOSE_TIMEOUT + ANSWER_TIMEOUT + rests < MAX_QUIET
 
 
 bad = st.one_of(
@@ -128,12 +133,12 @@ def test_one_that_nobody_looks_for_any_more_is_seen(
 
     async def main() -> None:
         async with RunningTable(parts_of(load_table(furnished(tmp_path)))) as table:
-            shuffler = table.supervisor("SF-1").progress
-            await until(lambda: shuffler.turned_at > 0)
-            at, others = shuffler.turned_at, table.supervisor("SH-1").progress
-            turned = others.turned_at
-            await until(lambda: others.turned_at > turned + 500_000)
-            assert shuffler.turned_at == at
+            shuffler = table.supervisor("SF-1").connection
+            await until(lambda: shuffler.last_active_us > 0)
+            at, others = shuffler.last_active_us, table.supervisor("SH-1").connection
+            turned = others.last_active_us
+            await until(lambda: others.last_active_us > turned + 500_000)
+            assert shuffler.last_active_us == at
             later = at + round((MAX_QUIET + 0.2) * 1e6)
             (found,) = judge(Vitals(0.0, 0.0, 0.0, links_of(table, later)))
             assert found.startswith("nothing was done for SF-1")

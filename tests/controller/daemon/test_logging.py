@@ -16,7 +16,7 @@ from controller.daemon import logging as lines
 from controller.procedure.model.state import Step
 from controller.rules.cards import DECK
 from drivers.devices import State
-from drivers.session.events import StateChanged
+from drivers.events import StateChanged
 from hil.table.robots import wire_name
 from tests.support.table.simulated.serving import run, serving
 

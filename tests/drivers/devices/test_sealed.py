@@ -24,11 +24,8 @@ from drivers.devices import RereadProblem, Sealed, SealedCard
 from drivers.devices.events import Origin
 from drivers.devices.sealed import SealBroken
 from drivers.devices.shoe import EVENTS, ShoeCardRead, _record
-from drivers.session import Come
-from firmware_protocol.host import (
-    RecordReceived,
-    ReplyReceived,
-)
+from drivers.session.acknowledge import StoredRecord
+from firmware_protocol.host.events import RecordReceived, ReplyReceived
 from firmware_protocol.messages.enums import CardFlags
 from firmware_protocol.messages.shoe import CardRead, Reread, RereadReply
 from firmware_protocol.tablelink.plaintext import EventRecord, chained
@@ -58,7 +55,7 @@ HOLDERS: dict[str, Any] = {
     "message": BODY,
     "record": RECORD,
     "arrived": RecordReceived(RECORD),
-    "come": Come(RECORD, 1),
+    "stored": StoredRecord(9, EVENT),
     "sealed record": Sealed(RECORD),
     "reread": RereadReply(RECORD.encode()),
     "replied": ReplyReceived(1, Reread(5, 9), RereadReply(RECORD.encode())),

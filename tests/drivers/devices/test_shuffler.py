@@ -41,7 +41,7 @@ from tests.support.drivers.simulated import now_us, running, simulate, table
 def test_a_shuffle_from_start_to_done(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
-            shuffler = Shuffler(watched.supervisor)
+            shuffler: Shuffler = watched.driver
             async with running(watched):
                 await watched.ready()
                 device.hand(ShufflePace(shuffle_ms=3000))
@@ -70,7 +70,7 @@ def test_a_shuffle_from_start_to_done(tmp_path: Path) -> None:
 def test_an_abort_ends_it_and_without_a_shuffle_changes_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
-            shuffler = Shuffler(watched.supervisor)
+            shuffler: Shuffler = watched.driver
             async with running(watched):
                 await watched.ready()
                 device.hand(Put(decks=1))
@@ -91,7 +91,7 @@ def test_an_abort_ends_it_and_without_a_shuffle_changes_nothing(tmp_path: Path) 
 def test_when_the_reply_is_lost_the_event_tells_and_nothing_is_sent_again(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
-            shuffler = Shuffler(watched.supervisor)
+            shuffler: Shuffler = watched.driver
             async with running(watched):
                 await watched.ready()
                 device.hand(Put(decks=1))
@@ -116,7 +116,7 @@ def lost(*, sent: bool = True) -> CommandUnanswered:
 def shuffling(*answers: Reply | Exception) -> tuple[FakeLine, Shuffler]:
     line = FakeLine(DeviceClass.SHUFFLER)
     line.answers = list(answers)
-    return line, Shuffler(line)
+    return line, line.driver
 
 
 def come_later(line: FakeLine, *events: Event) -> None:

@@ -9,10 +9,10 @@ from typing import Final, get_args
 import pytest
 from transitions import MachineError
 
-from drivers.devices import PORT_OPEN, Standing, State, Trigger
+from drivers.devices import PORT_OPEN, State, StateMachine, Trigger
 from drivers.devices.state import ROWS, WITHOUT_PORT, Row
-from drivers.session import adoption, connection, supervisor
-from firmware_protocol.host import (
+from drivers.session import supervisor, triggers
+from firmware_protocol.host.events import (
     AlertReceived,
     BeatReceived,
     ClockMeasured,
@@ -36,13 +36,13 @@ from firmware_protocol.host import (
 S, T = State, Trigger
 
 TRIGGERS: Final[dict[type, tuple[Trigger, ...]]] = {
-    HelloReceived: (T.GREETED, T.SWAPPED),
-    HandshakeFailed: (T.TURNED_AWAY, T.DISPROVED),
-    LinkSessionStarted: (T.SESSION_BEGAN, T.REKEYED),
-    RingResumed: (T.RESUMED,),
-    RingHeld: (T.HELD,),
-    LinkSessionEnded: (T.SESSION_ENDED,),
-    RecordMissing: (T.BEHIND,),
+    FramesDamaged: (T.GREETED, T.SWAPPED),
+    RingHeld: (T.TURNED_AWAY, T.DISPROVED),
+    ProtocolViolated: (T.SESSION_BEGAN, T.REKEYED),
+    LinkSessionStarted: (T.RESUMED,),
+    HandshakeFailed: (T.HELD,),
+    RecordMissing: (T.SESSION_ENDED,),
+    RecordReceived: (T.BEHIND,),
 }
 """The link's events that may change a state, each with the triggers it comes as."""
 
@@ -60,15 +60,15 @@ begin. If one says it, that is an error."""
 CHANGES_NOTHING: Final = frozenset(
     {
         AlertReceived,
-        RecordReceived,
         BeatReceived,
         ClockMeasured,
-        FramesDamaged,
-        ProtocolViolated,
-        DeviceInfoReceived,
-        ReplyReceived,
-        FrameRejected,
         CommandUnanswered,
+        DeviceInfoReceived,
+        FrameRejected,
+        HelloReceived,
+        LinkSessionEnded,
+        ReplyReceived,
+        RingResumed,
     }
 )
 """The link's events that are told and change no state."""
@@ -79,8 +79,8 @@ def rows_at(state: State) -> Iterator[Row]:
     return (row for row in ROWS if state in row.at)
 
 
-def standing(state: State) -> Standing:
-    one = Standing()
+def standing(state: State) -> StateMachine:
+    one = StateMachine()
     one.state = state
     return one
 
@@ -153,10 +153,10 @@ def test_what_has_no_row_is_an_error(state: State) -> None:
 
 def test_an_unknown_trigger_is_an_error() -> None:
     with pytest.raises(AttributeError):
-        Standing().trigger("to_ready")  # an automatic transition, which there are none of
+        StateMachine().trigger("to_ready")  # an automatic transition, which there are none of
 
 
 def test_every_trigger_has_its_rows_and_is_brought_by_somebody() -> None:
     assert {row.trigger for row in ROWS} == set(Trigger)
-    sources = "".join(inspect.getsource(one) for one in (adoption, supervisor, connection))
+    sources = "".join(inspect.getsource(one) for one in (supervisor, triggers))
     assert [one.name for one in Trigger if f"Trigger.{one.name}" not in sources] == []

@@ -25,7 +25,7 @@ from tests.support.drivers.simulated import running, simulate
 def test_a_press_comes_down_and_up_with_its_token(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_station(tmp_path) as (_, device, watched):
-            station = Station(watched.supervisor)
+            station: Station = watched.driver
             async with running(watched):
                 await watched.ready()
                 await station.arm(1, ALL, 0x1234, 5000)
@@ -54,7 +54,7 @@ def test_a_press_comes_down_and_up_with_its_token(tmp_path: Path) -> None:
 def test_a_press_under_another_arm_than_the_wanted_one_is_stale() -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station = Station(line)
+        station: Station = line.driver
 
         def press(token: int, where: int = 1, edge: Edge = Edge.DOWN) -> bool:
             event = line.comes(Button(where, WhichButton.HIT, edge, 0, 1, token))
@@ -102,7 +102,7 @@ def stale(line: FakeLine, token: int) -> bool:
 def test_an_arm_that_was_sent_leaves_no_former_one_in_force(problem: Exception) -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station = Station(line)
+        station: Station = line.driver
         await station.arm(1, ALL, 1, 1000)
         line.answers = [problem]
         with pytest.raises(type(problem)):
@@ -125,7 +125,7 @@ def test_an_arm_that_was_sent_leaves_no_former_one_in_force(problem: Exception) 
 def test_an_arm_that_was_not_sent_changes_nothing(problem: Exception) -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station = Station(line)
+        station: Station = line.driver
         for armed in ({}, {1: 1}):
             line.answers = [problem]
             with pytest.raises(type(problem)):
@@ -143,7 +143,7 @@ def test_an_arm_that_was_not_sent_changes_nothing(problem: Exception) -> None:
 def test_an_arm_that_is_no_command_changes_nothing(where: int, ttl_ms: int) -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station = Station(line)
+        station: Station = line.driver
         await station.arm(1, ALL, 1, 1000)
         with pytest.raises(errors.OutOfRange):
             await station.arm(1 if ttl_ms < 0 else where, ALL, 2, ttl_ms)
@@ -157,7 +157,7 @@ def test_an_arm_that_is_no_command_changes_nothing(where: int, ttl_ms: int) -> N
 def test_an_arm_that_was_not_sent_takes_no_later_one_back() -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station = Station(line)
+        station: Station = line.driver
         call, may_fail = line.call, asyncio.Event()
 
         async def late(command: Any) -> Any:
@@ -182,7 +182,7 @@ def test_an_arm_that_was_not_sent_takes_no_later_one_back() -> None:
 def test_whoever_watches_for_presses_sees_them() -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station = Station(line)
+        station: Station = line.driver
         await station.arm(1, ALL, 1, 1000)
         with station._watching(ButtonPressed) as watch:
             assert not stale(line, 1)
@@ -196,7 +196,7 @@ def test_whoever_watches_for_presses_sees_them() -> None:
 def test_an_arm_is_the_tables_wish_and_is_never_renewed(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_station(tmp_path) as (_, device, watched):
-            station = Station(watched.supervisor)
+            station: Station = watched.driver
             async with running(watched):
                 await watched.ready()
                 await station.arm(1, ALL, 5, 800)
@@ -219,7 +219,7 @@ def test_an_arm_is_the_tables_wish_and_is_never_renewed(tmp_path: Path) -> None:
 def test_the_rest_of_what_a_station_tells(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_station(tmp_path) as (_, device, watched):
-            station = Station(watched.supervisor)
+            station: Station = watched.driver
             async with running(watched):
                 await watched.ready()
                 device.hand(Press(seat=1, button="bet", held_ms=None))

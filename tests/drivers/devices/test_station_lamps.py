@@ -28,7 +28,7 @@ def lit(device: Plugged) -> bool:
 def test_lamps_stay_lit_while_they_are_wanted(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_station(tmp_path) as (_, device, watched):
-            station = Station(watched.supervisor)
+            station: Station = watched.driver
             async with running(watched):
                 await watched.ready()
                 await station.lamps(1, BLUE)
@@ -48,7 +48,7 @@ def test_lamps_stay_lit_while_they_are_wanted(tmp_path: Path) -> None:
 def test_lamps_go_dark_by_themselves_without_a_host(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_station(tmp_path) as (_, device, watched):
-            station = Station(watched.supervisor)
+            station: Station = watched.driver
             async with running(watched):
                 await watched.ready()
                 await station.lamps(1, BLUE)
@@ -64,7 +64,7 @@ def test_lamps_go_dark_by_themselves_without_a_host(tmp_path: Path) -> None:
 def test_lamps_come_back_with_the_station(tmp_path: Path, away: Any) -> None:
     async def main() -> None:
         async with at_station(tmp_path) as (_, device, watched):
-            station = Station(watched.supervisor)
+            station: Station = watched.driver
             async with running(watched):
                 await watched.ready()
                 await station.lamps(1, BLUE)
@@ -85,7 +85,7 @@ def test_lamps_come_back_with_the_station(tmp_path: Path, away: Any) -> None:
 def test_leases_are_taken_anew_at_half_time() -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station = Station(line)
+        station: Station = line.driver
         task = asyncio.create_task(station.work())
         began = now_us()
         times: list[float] = []
@@ -112,7 +112,7 @@ def test_leases_are_taken_anew_at_half_time() -> None:
 def test_what_a_station_cannot_do_is_not_asked_for_ever(why: Refusal) -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station = Station(line)
+        station: Station = line.driver
         task = asyncio.create_task(station.work())
         await station.lamps(1, BLUE)
         line.answers = [
@@ -133,7 +133,7 @@ def test_what_a_station_cannot_do_is_not_asked_for_ever(why: Refusal) -> None:
 def test_what_a_station_does_not_do_now_is_asked_again(why: Refusal) -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station = Station(line)
+        station: Station = line.driver
         task = asyncio.create_task(station.work())
         await station.lamps(1, BLUE)
         line.answers = [CommandRefused(BLUE.command(1), why, 5)] * 3
@@ -150,7 +150,7 @@ def test_what_a_station_does_not_do_now_is_asked_again(why: Refusal) -> None:
 def test_the_table_may_change_its_mind_while_leases_are_taken(wanted: Wish | None) -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station = Station(line)
+        station: Station = line.driver
         task = asyncio.create_task(station.work())
         for where in (1, 2, 3):
             await station.lamps(where, BLUE)
@@ -179,7 +179,7 @@ def test_the_table_may_change_its_mind_while_leases_are_taken(wanted: Wish | Non
 def test_a_wish_that_is_no_command_is_not_kept() -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station = Station(line)
+        station: Station = line.driver
         for where, wish in ((0, BLUE), (16, BLUE), (1, Wish(b"ab")), (1, Wish(DARK, period_ms=-1))):
             with pytest.raises(errors.ProtocolError):
                 await station.lamps(where, wish)

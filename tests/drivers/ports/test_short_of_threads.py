@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +13,8 @@ from typing import Any
 import pytest
 from serial.tools import list_ports
 
+from drivers import events
 from drivers.devices import State
-from drivers.journal_entries import JournalRefused
 from drivers.ports import (
     Address,
     PortRefused,
@@ -28,13 +27,11 @@ from drivers.ports import (
 )
 from drivers.ports.port import WRITE_BOUND
 from drivers.ports.usb import open_usb
-from drivers.session import events
 from hil.simulator import running_device
-from tests.drivers.session.supervisor.test_ports import House, hosted
 from tests.support.drivers.fake_usb import FakeDevice
-from tests.support.drivers.journal_book import Book
 from tests.support.drivers.lines import Line, descriptors
 from tests.support.drivers.listening import PATIENCE, Listener
+from tests.support.drivers.real_host import House, hosted
 from tests.support.drivers.simulated import until
 
 
@@ -142,23 +139,3 @@ def test_a_serial_port_that_takes_a_thread_to_close_is_closed_later(
 
     asyncio.run(run())
     line.hang_up()
-
-
-# --- the journal ----------------------------------------------------------------------------------
-
-
-def test_a_journal_has_its_thread_from_the_beginning(tmp_path: Path) -> None:
-    book = Book(tmp_path / "SH-1.journal")
-    open_before = len(os.listdir("/proc/self/fd"))
-    with no_more_threads(), pytest.raises(JournalRefused, match="can't start new thread"):
-        book.open()
-    assert len(os.listdir("/proc/self/fd")) == open_before
-    assert book.path.exists()
-
-    async def main() -> None:
-        journal = book.open()
-        with no_more_threads():
-            await journal.close()
-
-    asyncio.run(main())
-    book.do()

@@ -1,293 +1,218 @@
-"""Keeping and handing out by themselves: one thing at a time, in order, each with an end."""
+"""The acknowledger alone: one call of the store at a time, in order, each with a timeout."""
 
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from drivers.devices import DeviceEvent
-from drivers.handing import MOST_HANDED, Handing
-from drivers.session import Adoption, Come, NotKept
-from drivers.session.acknowledge import KEEP_WAIT, MOST, SETTLE_WAIT, Keeping
-from firmware_protocol.tablelink.plaintext import EventRecord
-from tests.support.drivers.journal_book import adoption, ring
-from tests.support.drivers.simulated import MemoryKeeper, now_us, simulate, stopped
+from drivers.session import AdoptedRing, StoreFailed
+from drivers.session.acknowledge import (
+    MAX_WAITING,
+    SETTLE_TIMEOUT,
+    STORE_TIMEOUT,
+    Acknowledger,
+    StoredRecord,
+)
+from firmware_protocol.host import NO_CURSOR
+from firmware_protocol.messages.common import LogPressure
+from firmware_protocol.messages.enums import DeviceClass, Verdict
+from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
+from tests.support.drivers.fake_line import FakeLine
+from tests.support.drivers.simulated import MemoryStore, now_us, simulate, stopped
 
 FULL_DISK = OSError("no room")
+RING = AdoptedRing(Verdict.GAP, NO_CURSOR, 77, 5, 9, b"headhead", 5, ("Ann", "Bob"))
+
+
+def ring(count: int) -> list[EventRecord]:
+    records: list[EventRecord] = []
+    chain = NO_CHAIN
+    for seq in range(1, count + 1):
+        event = LogPressure(seq % 100)
+        records.append(chained(chain, epoch=77, seq=seq, boot=1, t_us=seq, event=event))
+        chain = records[-1].chain
+    return records
 
 
 class Desk:
-    """A keeping with all that it needs, and what it did."""
+    """An acknowledger, its store, and what it has returned."""
 
     def __init__(self) -> None:
-        self.keeper = MemoryKeeper()
-        self.room = 100
-        self.kept: list[int] = []
-        self.handed: list[int] = []
+        self.store: Any = MemoryStore()
+        driver = FakeLine(DeviceClass.SHOE).driver
+        self.acknowledger = Acknowledger(self.store, driver, "SH-1")
+        self.stored: list[StoredRecord] = []
         self.failures: list[Exception] = []
-        self.keeping = Keeping(
-            self.keeper,
-            room=lambda: self.room,
-            kept=self.kept.append,
-            hand=self._hand,
-            failed=self.failures.append,
-        )
 
-    def _hand(self, come: Come) -> None:
-        self.room -= 1
-        assert self.kept[-1] >= come.record.seq, "handed out before it was acknowledged"
-        self.handed.append(come.record.seq)
+    async def run(self) -> None:
+        while True:
+            try:
+                self.stored.append(await self.acknowledger.store_next())
+            except StoreFailed as problem:
+                self.failures.append(problem.first)
+                self.acknowledger.reset()
 
-    def come(self, records: list[EventRecord]) -> None:
+    def enqueue(self, records: list[EventRecord]) -> None:
         for record in records:
-            self.keeping.come(record, 0)
+            self.acknowledger.enqueue(record, 0)
+
+    @property
+    def seqs(self) -> list[int]:
+        return [one.seq for one in self.stored]
 
 
 @asynccontextmanager
-async def at_work(work: Callable[[], Any]) -> AsyncIterator[None]:
-    task = asyncio.create_task(work())
+async def at_work() -> AsyncIterator[Desk]:
+    desk = Desk()
+    task = asyncio.create_task(desk.run())
     try:
-        yield
+        yield desk
         assert not task.done(), task
     finally:
         await stopped(task)
 
 
-def test_no_more_is_kept_than_there_is_room_for() -> None:
+def test_settled_waits_for_all_that_has_arrived() -> None:
     async def main() -> None:
-        desk, records = Desk(), ring(8)
-        desk.room = 3
-        async with at_work(desk.keeping.run):
-            desk.come(records)
-            await asyncio.sleep(1)
-            assert desk.handed == desk.keeper.seqs == [1, 2, 3]
-            desk.room = 2
-            desk.keeping.look()
-            await asyncio.sleep(1)
-            assert desk.handed == desk.keeper.seqs == [1, 2, 3, 4, 5]
-            # Nobody waits for room: the rest was not acknowledged, and comes again.
-            began = now_us()
-            await desk.keeping.settled()
-            assert now_us() == began
-            desk.room = 100
-            desk.keeping.look()
-            await asyncio.sleep(1)
-            assert desk.handed == [1, 2, 3, 4, 5]
-            desk.come(records[5:])
-            await desk.keeping.settled()
-            assert desk.handed == desk.keeper.seqs == list(range(1, 9))
-            assert desk.kept == [3, 5, 8]
-
-    simulate(main())
-
-
-def test_settled_waits_for_all_that_can_be_kept() -> None:
-    async def main() -> None:
-        desk, records = Desk(), ring(8)
-        desk.keeper.slow = 1.0
-        async with at_work(desk.keeping.run):
-            desk.come(records[:3])
+        async with at_work() as desk:
+            records = ring(8)
+            desk.store.slow = 1.0
+            desk.enqueue(records[:3])
             await asyncio.sleep(0.5)
-            desk.come(records[3:])
-            await desk.keeping.settled()
-            assert desk.kept == [3, 8]
+            desk.enqueue(records[3:])
+            await desk.acknowledger.settled()
+            assert desk.seqs == desk.store.seqs == list(range(1, 9))
+            assert [one.event.origin.seq for one in desk.stored] == desk.seqs
 
     simulate(main())
 
 
-def test_settled_does_not_wait_for_ever() -> None:
-    """Not even for a keeper that does not let itself be called off."""
+def test_settled_has_a_timeout() -> None:
+    """Even for a store that ignores its cancellation."""
 
     async def main() -> None:
-        desk, may_end = Desk(), asyncio.Event()
+        async with at_work() as desk:
+            may_end = asyncio.Event()
 
-        async def stubborn(_: object) -> None:
-            while not may_end.is_set():
-                try:
-                    await may_end.wait()
-                except asyncio.CancelledError:
-                    continue
+            async def stubborn(*_: object) -> None:
+                while not may_end.is_set():
+                    try:
+                        await may_end.wait()
+                    except asyncio.CancelledError:
+                        continue
 
-        desk.keeper.keep = stubborn  # type: ignore[method-assign, assignment]
-        async with at_work(desk.keeping.run):
-            desk.come(ring(1))
+            desk.store.store = stubborn
+            desk.enqueue(ring(2))
             await asyncio.sleep(0)
             began = now_us()
-            await desk.keeping.settled()
-            assert now_us() - began == SETTLE_WAIT * 1_000_000
-            assert isinstance(desk.keeping.failure, TimeoutError)
-            assert desk.failures == [desk.keeping.failure]
-            with pytest.raises(NotKept):
-                desk.keeping.check()
+            with pytest.raises(StoreFailed) as failed:
+                await desk.acknowledger.settled()
+            assert now_us() - began == SETTLE_TIMEOUT * 1_000_000
+            assert isinstance(failed.value.first, TimeoutError)
+            desk.acknowledger.reset()
             may_end.set()
             await asyncio.sleep(0.1)
-            assert (desk.kept, desk.handed) == ([], [])
+            assert (desk.stored, desk.failures) == ([], [])
 
     simulate(main())
 
 
-def test_while_an_adoption_is_kept_no_record_is() -> None:
+def test_while_an_adoption_is_stored_no_record_is() -> None:
     async def main() -> None:
-        desk, records = Desk(), ring(3)
-        at_once: list[str] = []
+        async with at_work() as desk:
+            order: list[str] = []
 
-        async def adopt(_: Adoption) -> None:
-            at_once.append("adopt")
-            await asyncio.sleep(2)
-            at_once.append("adopted")
+            async def adopt(_: AdoptedRing) -> None:
+                order.append("adopt")
+                await asyncio.sleep(2)
+                order.append("adopted")
 
-        async def keep(_: object) -> None:
-            at_once.append("keep")
+            async def store(*_: object) -> None:
+                order.append("store")
 
-        desk.keeper.adopt = adopt  # type: ignore[method-assign, assignment]
-        desk.keeper.keep = keep  # type: ignore[method-assign, assignment]
-        async with at_work(desk.keeping.run):
-            adopting = asyncio.create_task(desk.keeping.adopt(adoption()))
+            desk.store.adopt, desk.store.store = adopt, store
+            adopting = asyncio.create_task(desk.acknowledger.adopt(RING))
             await asyncio.sleep(0.5)
-            desk.come(records)
-            await desk.keeping.settled()
-            assert at_once == ["adopt", "adopted", "keep"]
+            desk.enqueue(ring(1))
+            await desk.acknowledger.settled()
+            assert order == ["adopt", "adopted", "store"]
             await adopting
 
     simulate(main())
 
 
-def test_an_adoption_has_a_deadline_and_looks_at_what_has_failed() -> None:
+def test_settled_waits_for_an_adoption() -> None:
+    async def main() -> None:
+        async with at_work() as desk:
+
+            async def adopt(_: AdoptedRing) -> None:
+                await asyncio.sleep(2)
+
+            desk.store.adopt = adopt
+            adopting = asyncio.create_task(desk.acknowledger.adopt(RING))
+            await asyncio.sleep(0.5)
+            await desk.acknowledger.settled()
+            assert adopting.done()
+
+    simulate(main())
+
+
+def test_an_adoption_has_a_timeout() -> None:
     async def main() -> None:
         desk = Desk()
 
-        async def never(_: Adoption) -> None:
+        async def never(_: AdoptedRing) -> None:
             await asyncio.sleep(3600)
 
-        desk.keeper.adopt = never  # type: ignore[method-assign, assignment]
+        desk.store.adopt = never
         began = now_us()
-        for _ in range(2):
-            with pytest.raises(NotKept, match="not kept within 10 s"):
-                await desk.keeping.adopt(adoption())
-            assert now_us() - began == KEEP_WAIT * 1_000_000
-        assert len(desk.failures) == 1
-        desk.keeping.mended(desk.keeper)
-        desk.keeping.check()
+        with pytest.raises(StoreFailed, match="not stored within 10 s"):
+            await desk.acknowledger.adopt(RING)
+        assert now_us() - began == STORE_TIMEOUT * 1_000_000
 
     simulate(main())
 
 
-def test_the_first_cause_stands() -> None:
-    async def main() -> None:
-        desk = Desk()
-        async with at_work(desk.keeping.run):
-            desk.keeping.fail(FULL_DISK)
-            desk.keeping.fail(ValueError("and more"))
-            desk.come(ring(3))
-            await desk.keeping.settled()
-            assert desk.keeping.failure is FULL_DISK
-            assert desk.failures == [FULL_DISK]
-            assert desk.keeper.records == []
-
-    simulate(main())
-
-
-def test_a_failure_beside_a_batch_counts_for_it_too() -> None:
-    """What the keeper did with it is not known any more: it is asked when it is mended."""
+def test_after_a_reset_no_earlier_record_counts() -> None:
+    """What the store did with it is not known any more: its position is read again."""
 
     async def main() -> None:
-        desk, records = Desk(), ring(4)
-        desk.keeper.slow = 1.0
-        async with at_work(desk.keeping.run):
-            desk.come(records[:2])
+        async with at_work() as desk:
+            records = ring(4)
+            desk.store.slow = 1.0
+            desk.enqueue(records[:2])
             await asyncio.sleep(0.5)
-            desk.keeping.fail(FULL_DISK)
-            await desk.keeping.settled()
-            assert (desk.kept, desk.handed) == ([], [])
-            desk.keeping.mended(desk.keeper)
-            desk.come(records[2:])
-            await desk.keeping.settled()
-            assert desk.handed == [3, 4]
+            desk.acknowledger.reset()
+            await desk.acknowledger.settled()
+            assert (desk.seqs, desk.store.seqs) == ([], [1])
+            desk.enqueue(records[1:])
+            await desk.acknowledger.settled()
+            assert (desk.seqs, desk.failures) == ([2, 3, 4], [])
 
     simulate(main())
 
 
-def test_a_mistake_of_our_own_is_no_failure_of_the_keeper() -> None:
+def test_a_failure_drops_the_records_behind_it() -> None:
+    async def main() -> None:
+        async with at_work() as desk:
+            desk.store.failing = FULL_DISK
+            desk.enqueue(ring(3))
+            await desk.acknowledger.settled()
+            assert desk.failures == [FULL_DISK]
+            assert (desk.stored, desk.store.records) == ([], [])
+
+    simulate(main())
+
+
+def test_a_link_that_delivers_more_than_it_may_is_a_mistake() -> None:
     async def main() -> None:
         desk = Desk()
-
-        def broken(_: Come) -> None:
-            raise KeyError("a bug")
-
-        desk.keeping._hand = broken
-        task = asyncio.create_task(desk.keeping.run())
-        desk.come(ring(1))
-        with pytest.raises(KeyError, match="a bug"):
-            await task
-        assert desk.failures == []
-
-    simulate(main())
-
-
-def test_a_link_that_hands_out_more_than_it_may_is_a_mistake() -> None:
-    async def main() -> None:
-        desk = Desk()
-        desk.come(ring(MOST))
-        with pytest.raises(OverflowError):
-            desk.come(ring(MOST + 1)[MOST:])
-
-    simulate(main())
-
-
-# --- handing out ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_what_is_handed_out_comes_in_order_and_once(seed: int) -> None:
-    async def main() -> None:
-        dice, records = random.Random(seed), ring(300)
-        queue: asyncio.Queue[Any] = asyncio.Queue(3)
-        fulls: list[int] = []
-        more = asyncio.Event()
-        handing = Handing(
-            queue,
-            typed=lambda come: come.record.seq,  # type: ignore[arg-type, return-value]
-            full=lambda: fulls.append(queue.qsize()),
-            room=more.set,
-        )
-        taken: list[int] = []
-
-        async def take() -> None:
-            while True:
-                taken.append(await queue.get())
-                await asyncio.sleep(dice.choice((0, 0, 0.01, 0.3)))
-
-        async with at_work(handing.run), at_work(take):
-            for record in records:
-                while not handing.room():
-                    more.clear()
-                    await more.wait()
-                handing.hand(Come(record, 0))
-                assert handing.waiting <= MOST_HANDED
-                if dice.random() < 0.2:
-                    await asyncio.sleep(dice.choice((0, 0.01, 0.5)))
-            await asyncio.sleep(60)
-            assert taken == [one.seq for one in records]
-            assert handing.waiting == 0
-            assert handing.room() == MOST_HANDED
-            assert fulls[0] == 3
-
-    simulate(main())
-
-
-def test_more_than_there_is_room_for_is_a_mistake() -> None:
-    async def main() -> None:
-        queue: asyncio.Queue[DeviceEvent] = asyncio.Queue(1)
-        typed: Any = lambda come: come  # noqa: E731
-        handing = Handing(queue, typed=typed, full=lambda: None, room=lambda: None)
-        for record in ring(1 + MOST_HANDED):
-            handing.hand(Come(record, 0))
-        with pytest.raises(OverflowError):
-            handing.hand(Come(ring(1)[0], 0))
+        desk.enqueue(ring(MAX_WAITING))
+        with pytest.raises(asyncio.QueueFull):
+            desk.enqueue(ring(1))
 
     simulate(main())

@@ -6,9 +6,9 @@ import asyncio
 from itertools import pairwise
 from pathlib import Path
 
+from drivers import events as told
 from drivers.devices import State
 from drivers.session import Search, Wanted
-from drivers.session import events as told
 from drivers.session.reports import MOST_KNOWN, Reports
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Freeze, Plug
@@ -108,7 +108,7 @@ def test_flags_that_go_back_and_forth_are_told_once_a_second() -> None:
     now = SECOND
     for number in range(1000):
         flags = (DeviceState.PAIRED, DeviceState.PAIRED | DeviceState.OPEN)[number % 2]
-        made.heard(beat(flags), now)
+        made.report(beat(flags), now)
         made.wake(now)
         now += 1000
     assert 1 <= len(out) <= 3

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 
-from drivers.devices import DeviceEvent, Shoe
-from firmware_protocol.device.control import Load
+from drivers.devices import DeviceEvent, Shoe, State
+from firmware_protocol.device.control import CoverHand, Load
 from tests.support.drivers.simulated import Plugged, Watched
 
 FULL_DISK = OSError(errno.ENOSPC, "no space left on the disk")
@@ -20,17 +20,26 @@ def head(device: Plugged) -> int:
 
 
 def same(watched: Watched, device: Plugged, events: list[DeviceEvent]) -> None:
-    """What was kept is what the ring says; what was handed out is what was kept, in order."""
-    records = watched.keeper.records
-    assert watched.keeper.seqs == list(range(1, head(device) + 1))
-    assert [one.origin.seq for one in events] == watched.keeper.seqs
+    """What was stored is what is in the ring; its events are in the same order."""
+    records = watched.store.records
+    assert watched.store.seqs == list(range(1, head(device) + 1))
+    assert [one.origin.seq for one in events] == watched.store.seqs
     ring = device.stand.device.ring
     for record in records[-64:]:
         assert ring.record(record.seq) == record.encode()
 
 
+async def store_fails(device: Plugged, watched: Watched, problem: OSError = FULL_DISK) -> None:
+    """The next record is not stored; then the store could store again."""
+    watched.store.failing = problem
+    device.hand(CoverHand(open=True))
+    device.hand(CoverHand(open=False))
+    await watched.until(State.UNKEPT)
+    watched.store.failing = None
+
+
 async def dealing(device: Plugged, watched: Watched, decks: int = 6) -> Shoe:
-    shoe = Shoe(watched.supervisor)
+    shoe: Shoe = watched.driver
     await watched.ready()
     device.hand(Load(decks=decks))
     await shoe.open_gate()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from itertools import count
+from typing import Any
 
-from drivers.devices import DeviceEvent, Driver, State
-from drivers.devices.events import Origin
+from drivers.devices import DRIVERS, DeviceEvent, Origin, State
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.enums import DeviceClass
 
@@ -20,11 +20,8 @@ class FakeLine:
         self.called: list[Command] = []
         self.answers: list[Reply | Exception] = []
         """The next answers, first one first; without one the command's plain reply is made."""
-        self.driver: Driver | None = None
+        self.driver: Any = DRIVERS[device_class](self)
         self._seq = count(1)
-
-    def drive(self, driver: Driver) -> None:
-        self.driver = driver
 
     async def call(self, command: Command) -> Reply:
         command.encode()  # as the link does, before anything is sent
@@ -38,11 +35,12 @@ class FakeLine:
 
     def comes(self, event: Event, boot: int = 1) -> DeviceEvent:
         """The device tells this."""
-        assert self.driver is not None
         seq = next(self._seq)
-        return self.driver.typed(Origin("X-1", 5, seq, boot, 1000 * seq, 2000 * seq), event)
+        origin = Origin("X-1", 5, seq, boot, 1000 * seq, 2000 * seq)
+        told: DeviceEvent = self.driver.read(origin, event)
+        self.driver.notify(told)
+        return told
 
     def stands(self, state: State) -> None:
-        assert self.driver is not None
         self.state = state
-        self.driver.stands(state)
+        self.driver.state_changed(state)

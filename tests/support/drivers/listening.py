@@ -1,4 +1,4 @@
-"""Ears that remember, for tests of ports."""
+"""PortListener that remember, for tests of ports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An event loop whose time is simulated, and what stands on it: devices, a keeper, supervisors.
+"""An event loop in simulated time, with devices, a record store and supervisors on it.
 
 Where nothing is to be done, time jumps to the next timer: seconds of a device's life take
 milliseconds, and every run is the same. Nothing here may wait for a thread or a real descriptor.
@@ -17,11 +17,10 @@ from typing import Any, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from drivers import events as happenings
 from drivers.devices import DeviceEvent, State
-from drivers.journal_entries import Entry, Kind, adopted, kept, may_follow
-from drivers.ports import Address, Ears, PortLost, PortRefused, Transport
-from drivers.session import Adoption, Supervisor, Wanted
-from drivers.session import events as told
+from drivers.ports import Address, PortListener, PortLost, PortRefused, Transport
+from drivers.session import AdoptedRing, Supervisor, Wanted
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import ControlRequest, Plug
 from firmware_protocol.device.interfaces import Answer, Mechanism
@@ -117,7 +116,7 @@ class Plugged:
         self.stand = SimulatedDevice(
             place, make or MECHANISMS[device_class], now=now_us(), sync=False, random=rng
         )
-        self.ears: Ears | None = None
+        self.ears: PortListener | None = None
         self.opened = 0
         self.deaf_for_us = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -165,7 +164,7 @@ class Plugged:
             wait = max(0, due - now_us()) / 1_000_000
             self._timer = asyncio.get_running_loop().call_later(wait, self._pump)
 
-    def _hear(self, ears: Ears | None, data: bytes) -> None:
+    def _hear(self, ears: PortListener | None, data: bytes) -> None:
         if ears is not None and ears is self.ears:
             ears.heard(data)
 
@@ -173,7 +172,7 @@ class Plugged:
 class SimPort:
     """The Port interface on a plugged stand."""
 
-    def __init__(self, plugged: Plugged, ears: Ears) -> None:
+    def __init__(self, plugged: Plugged, ears: PortListener) -> None:
         self._plugged = plugged
         self._ears = ears
         self.name = plugged.address.where
@@ -207,7 +206,7 @@ class Desk:
                 return device.address
         raise PortRefused(f"no port has the serial number {wanted.serial}", absent=True)
 
-    async def open(self, address: Address, ears: Ears) -> SimPort:
+    async def open(self, address: Address, ears: PortListener) -> SimPort:
         await asyncio.sleep(0)
         for device in self.devices:
             if device.stand.plugged and device.address == address:
@@ -219,20 +218,31 @@ class Desk:
         raise PortRefused(f"{address}: no such port", absent=True)
 
 
-# --- keeping ------------------------------------------------------------------------------------
+# --- storing ------------------------------------------------------------------------------------
 
 
-class MemoryKeeper:
-    """Keeps records like the audit record: the record and the cursor in one step. It is as strict
-    as a journal about what may follow what."""
+class MemoryStore:
+    """Stores records in memory, the record and the cursor in one step, and is as strict as the
+    record about which record may follow which."""
 
     def __init__(self) -> None:
         self.records: list[EventRecord] = []
-        self.adoptions: list[Adoption] = []
+        self.events: list[DeviceEvent] = []
+        """What the records are to the driver."""
+        self.adoptions: list[AdoptedRing] = []
         self.failing: OSError | None = None
         self.slow = 0.0
         self._cursor = NO_CURSOR
-        self._adopted: Entry | None = None
+        self._adopted: AdoptedRing | None = None
+
+    @classmethod
+    def at(cls, records: Sequence[EventRecord]) -> MemoryStore:
+        """A store that has these."""
+        made = cls()
+        made.records = list(records)
+        last = made.records[-1]
+        made._cursor = RecordCursor(last.epoch, last.seq, last.chain)
+        return made
 
     def cursor(self) -> RecordCursor:
         return self._cursor
@@ -243,24 +253,30 @@ class MemoryKeeper:
             {one.seq: one.chain for one in self.records[-64:] if one.epoch == epoch}
         )
 
-    async def keep(self, records: Sequence[EventRecord]) -> None:
+    async def store(self, record: EventRecord, event: DeviceEvent) -> None:
         await asyncio.sleep(self.slow)
         if self.failing is not None:
             raise self.failing
-        for record in records:
-            last = self._adopted or Entry(Kind.BEGIN, self._cursor.epoch)
-            if not may_follow(last, self._cursor, kept(record)):
-                raise ValueError(f"record {record.seq} is not the one after {self._cursor}")
-            self.records.append(record)
-            self._cursor = RecordCursor(record.epoch, record.seq, record.chain)
-            self._adopted = None
+        if not self._follows(record):
+            raise ValueError(f"record {record.seq} is not the one after {self._cursor}")
+        self.records.append(record)
+        self.events.append(event)
+        self._cursor = RecordCursor(record.epoch, record.seq, record.chain)
+        self._adopted = None
 
-    async def adopt(self, adoption: Adoption) -> None:
+    def _follows(self, record: EventRecord) -> bool:
+        if self._adopted is not None and record.epoch == self._adopted.epoch:
+            return record.seq >= self._adopted.next
+        if not self._cursor.epoch:
+            return self._adopted is None
+        return (record.epoch, record.seq) == (self._cursor.epoch, self._cursor.seq + 1)
+
+    async def adopt(self, ring: AdoptedRing) -> None:
         if self.failing is not None:
             raise self.failing
-        self.adoptions.append(adoption)
-        self._adopted = adopted(adoption)
-        self._cursor = adoption.cursor or self._cursor
+        self.adoptions.append(ring)
+        self._adopted = ring
+        self._cursor = ring.cursor or self._cursor
 
     @property
     def seqs(self) -> list[int]:
@@ -277,25 +293,37 @@ class Watched:
         self,
         desk: Desk,
         wanted: Wanted,
-        keeper: MemoryKeeper | None = None,
+        store: MemoryStore | None = None,
         *,
-        room: int = 1000,
         find: Callable[[Wanted], Awaitable[Address]] | None = None,
     ) -> None:
-        self.keeper = keeper or MemoryKeeper()
-        self.told: list[told.AnyHappening] = []
-        self.queue: asyncio.Queue[DeviceEvent] = asyncio.Queue(room)
+        self.store = store or MemoryStore()
+        self.told: list[happenings.AnyHappening] = []
+        self.also: Callable[[happenings.AnyHappening], None] | None = None
+        """Called with each happening too."""
+        self.unable: type | None = None
+        """The kind of happening that raises in the listener."""
         self.own: Callable[[], X25519PrivateKey] = lambda: OWN
         self.supervisor = Supervisor(
             wanted,
-            self.keeper,
+            self.store,
             own=self._give_own,
-            events=self.queue,
-            tell=self.told.append,
+            on_happening=self._tell,
             find=find or desk.find,
             opener=desk.open,
             clock=now_us,
         )
+
+    @property
+    def driver(self) -> Any:
+        return self.supervisor.driver
+
+    def _tell(self, happening: happenings.AnyHappening) -> None:
+        self.told.append(happening)
+        if self.also is not None:
+            self.also(happening)
+        if self.unable is not None and isinstance(happening, self.unable):
+            raise BrokenPipeError("nobody reads the log")
 
     def _give_own(self) -> X25519PrivateKey:
         return self.own()
@@ -309,14 +337,12 @@ class Watched:
 
     @property
     def states(self) -> list[State]:
-        return [one.state for one in self.of(told.StateChanged)]
+        return [one.state for one in self.of(happenings.StateChanged)]
 
     def events(self) -> list[DeviceEvent]:
-        """All that wait in the queue."""
-        out = []
-        while not self.queue.empty():
-            out.append(self.queue.get_nowait())
-        return out
+        """All that were stored since the last call."""
+        events, self.store.events = self.store.events, []
+        return events
 
     async def until(self, *states: State, within: float = 30.0) -> None:
         await until(lambda: self.state in states, within)

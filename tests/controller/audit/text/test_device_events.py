@@ -15,7 +15,7 @@ from controller.procedure.prompts import MoneyFormat
 from controller.table.loop.record_store import ADOPTED
 from controller.table.memory.inventory import WHAT
 from drivers.devices import events, shoe, shuffler, station
-from drivers.session import AnyHappening
+from drivers.events import AnyHappening
 
 
 def record_of(

@@ -20,7 +20,7 @@ from controller.daemon.metrics import Metrics
 from controller.daemon.people_watch import PeopleWatch
 from controller.daemon.serve import ServeCallbacks, _watched, serve
 from controller.errors import UsageProblem
-from controller.table.devices import Mending
+from controller.table.devices import StoreRetry
 from controller.table.loop import TableEnvironment
 from controller.table.running import RunningTable, parts_of
 from hil.table.robots import Api, api_client
@@ -341,7 +341,7 @@ class Broken(Exception):
     """Something of ours."""
 
 
-@pytest.mark.parametrize("where", [Mending, PeopleWatch])
+@pytest.mark.parametrize("where", [StoreRetry, PeopleWatch])
 def test_a_fault_of_ours_ends_all_of_it(
     where: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

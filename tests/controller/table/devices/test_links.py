@@ -25,12 +25,12 @@ class Stands:
         self.state = State.READY
         self.why = ""
         self._link = link
-        link.supervised_by(self)
+        link.supervisor = self
 
     async def is_(self, state: State, seconds: float) -> None:
         """From now on, and for so long."""
         self.state, self.why = state, "so it is told"
-        self._link._news.set()
+        self._link.check()
         await asyncio.sleep(seconds)
 
 

@@ -10,12 +10,11 @@ from controller.audit.errors import DiskFull
 from controller.procedure.model.state import Step
 from controller.table.loop import DeviceRecordStore, StoredPosition, TableStopped
 from controller.table.loop.record_store import PositionUnknown
-from drivers.devices import Driver, Shoe
-from drivers.devices import State as LinkState
-from drivers.session import Adoption
+from drivers.devices import Origin
+from drivers.devices.shoe import CoverMoved
+from drivers.session import AdoptedRing
 from firmware_protocol.host import NO_CURSOR, RecordCursor
-from firmware_protocol.messages.codec import Command, Reply
-from firmware_protocol.messages.enums import DeviceClass, Verdict
+from firmware_protocol.messages.enums import Verdict
 from firmware_protocol.messages.shoe import Cover
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
 from tests.controller.table.loop.test_loop import Rig, at, rig
@@ -24,23 +23,14 @@ from tests.support.drivers.simulated import now_us, simulate, stopped, until
 SERIAL = "SH-1"
 
 
-class Line:
-    """Nobody talks on it."""
-
-    device_class = DeviceClass.SHOE
-    state = LinkState.READY
-
-    async def call(self, command: Command) -> Reply:
-        raise AssertionError(command)
-
-    def drive(self, driver: Driver) -> None:
-        """Nobody asks."""
+def store(made: Rig, stood: StoredPosition | None = None) -> DeviceRecordStore:
+    return DeviceRecordStore(made.table, "shoe", SERIAL, stood or StoredPosition())
 
 
-def keeper(made: Rig, stood: StoredPosition | None = None) -> DeviceRecordStore:
-    found = DeviceRecordStore(made.table, "shoe", SERIAL, stood or StoredPosition(), clock=now_us)
-    found.read_by(Shoe(Line()))
-    return found
+async def keep(one: DeviceRecordStore, records: list[EventRecord]) -> None:
+    for record in records:
+        origin = Origin(SERIAL, record.epoch, record.seq, record.boot, record.t_us, now_us())
+        await one.store(record, CoverMoved(origin, record.event.open))  # type: ignore[attr-defined]
 
 
 def ring(
@@ -56,17 +46,19 @@ def ring(
     return made
 
 
-def adoption(next_: int, *, epoch: int = 5, head: int = 9) -> Adoption:
+def adoption(next_: int, *, epoch: int = 5, head: int = 9) -> AdoptedRing:
     former = RecordCursor(4, 3, b"former..")
-    return Adoption(Verdict.NEW_EPOCH, former, epoch, 1, head, b"headhead", next_, ("Flo", "Bob"))
+    return AdoptedRing(
+        Verdict.NEW_EPOCH, former, epoch, 1, head, b"headhead", next_, ("Flo", "Bob")
+    )
 
 
 def test_each_record_has_its_cursor() -> None:
     async def main() -> None:
         async with rig() as made:
-            one, records = keeper(made), ring(3)
+            one, records = store(made), ring(3)
             assert (one.cursor(), dict(one.recent())) == (NO_CURSOR, {})
-            await one.keep(records)
+            await keep(one, records)
             cursors = [entry.cursor for entry in made.entries]
             assert [at and (at.device, at.epoch, at.seq, at.chain, at.t_us) for at in cursors] == [
                 (SERIAL, 5, record.seq, record.chain.hex(), record.seq) for record in records
@@ -88,10 +80,10 @@ def test_what_does_not_go_on_is_not_taken(wrong: EventRecord) -> None:
 
     async def main() -> None:
         async with rig() as made:
-            one = keeper(made)
-            await one.keep(ring(1))
+            one = store(made)
+            await keep(one, ring(1))
             with pytest.raises(ValueError, match="does not follow"):
-                await one.keep([wrong])
+                await keep(one, [wrong])
             assert len(made.entries) == 1
             assert one.seq == 1
 
@@ -103,8 +95,8 @@ def test_it_goes_on_from_where_the_record_stood() -> None:
         async with rig() as made:
             before = ring(4)
             recent = {record.seq: record.chain for record in before}
-            one = keeper(made, StoredPosition(RecordCursor(5, 4, before[-1].chain), recent))
-            await one.keep(ring(2, first=5, chain=before[-1].chain))
+            one = store(made, StoredPosition(RecordCursor(5, 4, before[-1].chain), recent))
+            await keep(one, ring(2, first=5, chain=before[-1].chain))
             assert one.seq == 6
             assert len(one.recent()) == 6
 
@@ -115,8 +107,8 @@ def test_nobody_says_how_far_it_goes_while_something_is_on_its_way() -> None:
     async def main() -> None:
         async with rig() as made:
             made.slow = 1.0
-            one = keeper(made)
-            keeping = asyncio.create_task(one.keep(ring(1)))
+            one = store(made)
+            keeping = asyncio.create_task(keep(one, ring(1)))
             await until(lambda: bool(made.log))
             with pytest.raises(PositionUnknown):
                 one.cursor()
@@ -133,14 +125,14 @@ def test_nobody_says_how_far_it_goes_while_something_is_on_its_way() -> None:
 def test_what_the_record_refuses_is_not_kept() -> None:
     async def main() -> None:
         async with rig(Step.TURN) as made:
-            one = keeper(made)
+            one = store(made)
             made.problem = DiskFull("here", "no room", "free some")
             with pytest.raises(TableStopped):
-                await one.keep(ring(3))
+                await keep(one, ring(3))
             assert one.cursor() == NO_CURSOR
             made.problem = None
             await made.table.try_again("again")
-            await one.keep(ring(3))
+            await keep(one, ring(3))
             assert one.seq == 3
 
     simulate(main())
@@ -149,9 +141,9 @@ def test_what_the_record_refuses_is_not_kept() -> None:
 def test_a_cursor_goes_back_only_with_an_adoption() -> None:
     async def main() -> None:
         async with rig() as made:
-            one = keeper(made, StoredPosition(RecordCursor(5, 9, b"lasthead"), {9: b"lasthead"}))
+            one = store(made, StoredPosition(RecordCursor(5, 9, b"lasthead"), {9: b"lasthead"}))
             with pytest.raises(ValueError, match="does not follow"):
-                await one.keep(ring(1, first=4))
+                await keep(one, ring(1, first=4))
             await one.adopt(adoption(4))
             entry = made.entries[-1]
             assert (entry.kind, entry.sign, entry.cursor) == ("link", True, None)
@@ -159,10 +151,10 @@ def test_a_cursor_goes_back_only_with_an_adoption() -> None:
             assert entry.data["next"] == 4
             assert entry.data["two"] == ["Flo", "Bob"]
             assert one.cursor().seq == 9  # until it has come
-            await one.keep(ring(2, first=4))
+            await keep(one, ring(2, first=4))
             assert one.seq == 5
             with pytest.raises(ValueError, match="does not follow"):
-                await one.keep(ring(1, first=4))
+                await keep(one, ring(1, first=4))
 
     simulate(main())
 
@@ -170,13 +162,13 @@ def test_a_cursor_goes_back_only_with_an_adoption() -> None:
 def test_an_adoption_that_lets_the_rest_go_has_its_cursor() -> None:
     async def main() -> None:
         async with rig() as made:
-            one = keeper(made)
+            one = store(made)
             await one.adopt(adoption(10))
             cursor = made.entries[-1].cursor
             assert cursor is not None
             assert (cursor.epoch, cursor.seq, cursor.chain) == (5, 9, b"headhead".hex())
             assert one.cursor() == RecordCursor(5, 9, b"headhead")
-            await one.keep(ring(1, first=10, chain=b"headhead"))
+            await keep(one, ring(1, first=10, chain=b"headhead"))
             assert one.seq == 10
 
     simulate(main())
@@ -185,7 +177,7 @@ def test_an_adoption_that_lets_the_rest_go_has_its_cursor() -> None:
 def test_an_adoption_that_is_not_recorded_is_none() -> None:
     async def main() -> None:
         async with rig() as made:
-            one = keeper(made)
+            one = store(made)
             made.problem = DiskFull("here", "no room", "free some")
             with pytest.raises(TableStopped):
                 await one.adopt(adoption(10))
@@ -198,11 +190,11 @@ def test_a_table_that_closes_keeps_nothing_more() -> None:
     async def main() -> None:
         made = Rig(at(Step.CLOSED))
         task = asyncio.create_task(made.table.run())
-        one = keeper(made)
+        one = store(made)
         await made.table.close()
         await task
         with pytest.raises(TableStopped):
-            await one.keep(ring(1))
+            await keep(one, ring(1))
         assert one.cursor() == NO_CURSOR
 
     simulate(main())

@@ -19,7 +19,7 @@ from controller.config import load_table
 from controller.errors import UsageProblem
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import Step
-from controller.table.devices import Mending
+from controller.table.devices import StoreRetry
 from controller.table.loop import TableParts
 from controller.table.running import RunningTable, parts_of
 from drivers.keys import KeyStore, Paired
@@ -268,7 +268,7 @@ def test_whatever_fails_in_it_ends_all_of_it(
         await asyncio.sleep(0.01)
         raise Broken("a defect")
 
-    monkeypatch.setattr(Mending, "run", broken)
+    monkeypatch.setattr(StoreRetry, "run", broken)
 
     async def main() -> None:
         with pytest.raises(ExceptionGroup) as caught:

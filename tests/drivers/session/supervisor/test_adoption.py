@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
+from drivers import events
 from drivers.devices import Shoe, State
 from drivers.keys import TwoPeopleNeeded
-from drivers.session import NothingHeld, events
+from drivers.session import NothingHeld
 from firmware_protocol.device.control import CoverHand, Draw, Load, Plug, RingMemory
-from firmware_protocol.host import NO_CURSOR, RecordCursor
+from firmware_protocol.host import NO_CURSOR
 from firmware_protocol.messages.enums import Verdict
 from tests.support.drivers.simulated import (
-    MemoryKeeper,
+    MemoryStore,
     Plugged,
     Watched,
     running,
@@ -38,7 +39,7 @@ async def held(watched: Watched) -> Any:
 
 
 async def plays(device: Plugged, watched: Watched, cards: int = 5) -> None:
-    shoe = Shoe(watched.supervisor)
+    shoe: Shoe = watched.driver
     await watched.ready()
     device.hand(Load(decks=8))
     await shoe.open_gate()
@@ -49,7 +50,7 @@ async def draws(device: Plugged, watched: Watched, cards: int) -> None:
     device.hand(Draw(count=cards, force=True))
     await asyncio.sleep(cards * 0.12 + 1)
     if watched.state is S.READY:
-        assert watched.keeper.cursor().seq == device.stand.device.ring.head
+        assert watched.store.cursor().seq == device.stand.device.ring.head
 
 
 # --- what it takes --------------------------------------------------------------------------------
@@ -62,7 +63,7 @@ def test_nothing_comes_of_a_new_ring_before_two_people_have_said_so(tmp_path: Pa
             assert (what.verdict, what.oldest, what.head) == (Verdict.NEW_EPOCH, 1, 1)
             assert watched.supervisor.why == "NEW_EPOCH: two people decide"
             await asyncio.sleep(60)
-            assert watched.keeper.records == []
+            assert watched.store.records == []
             for by in (
                 ("Ann", "Ann"),
                 ("Ann", " ann "),
@@ -77,12 +78,12 @@ def test_nothing_comes_of_a_new_ring_before_two_people_have_said_so(tmp_path: Pa
             ):
                 with pytest.raises(TwoPeopleNeeded):
                     await watched.supervisor.adopt(by)
-            assert watched.keeper.adoptions == []
+            assert watched.store.adoptions == []
             with pytest.raises(TwoPeopleNeeded, match="one person"):
                 await watched.supervisor.adopt(("Ann", "ANN"))
             await watched.supervisor.adopt((" Ann ", "Bob"))
             await watched.until(S.READY)
-            (adoption,) = watched.keeper.adoptions
+            (adoption,) = watched.store.adoptions
             assert (adoption.verdict, adoption.by) == (Verdict.NEW_EPOCH, BY)
             assert (adoption.former, adoption.epoch) == (NO_CURSOR, what.epoch)
             (adopted,) = watched.of(events.Adopted)
@@ -92,7 +93,7 @@ def test_nothing_comes_of_a_new_ring_before_two_people_have_said_so(tmp_path: Pa
                 Verdict.NEW_EPOCH,
             )
             await asyncio.sleep(1)
-            assert watched.keeper.seqs == [1]
+            assert watched.store.seqs == [1]
             assert device.stand.device.records.room.acked == 1
             with pytest.raises(NothingHeld, match="the device is ready"):
                 await watched.supervisor.adopt(BY)
@@ -104,15 +105,15 @@ def test_what_was_said_is_kept_before_it_is_done(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, _, watched), running(watched):
             await held(watched)
-            watched.keeper.failing = OSError(errno.EIO, "the disk says no")
+            watched.store.failing = OSError(errno.EIO, "the disk says no")
             with pytest.raises(OSError, match="the disk says no"):
                 await watched.supervisor.adopt(BY)
             assert watched.state is S.UNKEPT
             assert watched.of(events.Adopted) == []
             await asyncio.sleep(5)
             assert watched.of(events.Resumed) == []
-            watched.keeper.failing = None
-            watched.supervisor.mended(watched.keeper)
+            watched.store.failing = None
+            watched.supervisor.recovered()
             await watched.ready()
 
     simulate(main())
@@ -122,18 +123,18 @@ def test_a_device_that_goes_away_meanwhile_is_adopted_anew(tmp_path: Path) -> No
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await held(watched)
-            adopt = watched.keeper.adopt
+            adopt = watched.store.adopt
 
             async def slowly(adoption: Any) -> None:
                 device.hand(Plug(connected=False))
                 await adopt(adoption)
 
-            watched.keeper.adopt = slowly
+            watched.store.adopt = slowly
             with pytest.raises(NothingHeld, match="went away meanwhile"):
                 await watched.supervisor.adopt(BY)
             with pytest.raises(NothingHeld, match="the device is lost"):
                 await watched.supervisor.adopt(BY)
-            watched.keeper.adopt = adopt
+            watched.store.adopt = adopt
             device.hand(Plug(connected=True))
             await watched.until(S.READY, S.RESUMING)
             await watched.ready()
@@ -157,12 +158,9 @@ async def resumed_after(
         async with running(before):
             await plays(device, before)
             await prepare(device, before)
-        keeper = before.keeper
+        keeper = before.store
         if rewind is not None:
-            keeper = MemoryKeeper()
-            keeper.records = before.keeper.records[:rewind]
-            last = keeper.records[-1]
-            keeper._cursor = RecordCursor(last.epoch, last.seq, last.chain)
+            keeper = MemoryStore.at(before.store.records[:rewind])
         desk.devices[:] = [device]
         watched = Watched(desk, device.wanted, keeper)
         async with running(watched):
@@ -202,18 +200,18 @@ def test_two_people_can_go_on_after_any_verdict(
             what = await held(watched)
             assert what.verdict is verdict
             assert watched.of(events.Held)[-1].verdict is verdict
-            former, had = watched.keeper.cursor(), len(watched.keeper.records)
+            former, had = watched.store.cursor(), len(watched.store.records)
             await asyncio.sleep(5)
-            assert watched.keeper.cursor() == former
+            assert watched.store.cursor() == former
             await watched.supervisor.adopt(BY, skip=skip)
             await watched.until(S.READY)
             await asyncio.sleep(2)
             device.hand(CoverHand(open=True))
             await asyncio.sleep(1)
-            adoption = watched.keeper.adoptions[-1]
+            adoption = watched.store.adoptions[-1]
             assert (adoption.former, adoption.verdict) == (former, verdict)
             assert adoption.next == (what.head + 1 if skip else what.oldest)
-            fresh = watched.keeper.records[had:]
+            fresh = watched.store.records[had:]
             head = device.stand.device.ring.head
             assert [one.seq for one in fresh] == list(range(adoption.next, head + 1))
             assert {one.epoch for one in fresh} == {what.epoch}

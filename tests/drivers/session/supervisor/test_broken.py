@@ -11,10 +11,18 @@ from typing import Any
 import pytest
 from transitions import MachineError
 
-from drivers.devices import CommandUnanswered, NotReady, ResultMissing, Shoe, Shuffler, State
+from drivers import events as told
+from drivers.devices import (
+    CommandUnanswered,
+    DeviceEvent,
+    NotReady,
+    ResultMissing,
+    Shoe,
+    Shuffler,
+    State,
+)
 from drivers.devices.driver import RESULT_WAIT
-from drivers.session import NotKept
-from drivers.session import events as told
+from drivers.session import StoreFailed
 from firmware_protocol.device.control import CutPower, Draw, Freeze, LineNoise, Load, Plug
 from firmware_protocol.host import SessionEnding
 from firmware_protocol.host import events as said
@@ -43,17 +51,6 @@ async def ending(watched: Watched, device: Plugged) -> AsyncIterator[list[BaseEx
     assert device.ears is None
     with pytest.raises(NotReady):
         await watched.supervisor.call(Info())
-
-
-def telling(watched: Watched, kind: type) -> None:
-    """Whoever is told of this kind of happening cannot take it."""
-
-    def tell(happening: told.AnyHappening) -> None:
-        watched.told.append(happening)
-        if isinstance(happening, kind):
-            raise BrokenPipeError("nobody reads the log")
-
-    watched.supervisor._reports._tell = tell
 
 
 async def ready(device: Plugged, watched: Watched) -> None:
@@ -103,7 +100,7 @@ def test_whoever_cannot_be_told_ends_it(tmp_path: Path, kind: type, prepare: Pre
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
             async with ending(watched, device) as causes:
-                telling(watched, kind)
+                watched.unable = kind
                 acting = asyncio.create_task(prepare(device, watched))
                 await until(lambda: bool(watched.of(kind)), 20)
                 acting.cancel()
@@ -123,18 +120,18 @@ def test_whoever_cannot_be_told_of_what_people_do_ends_it_too(tmp_path: Path, ki
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
             async with ending(watched, device) as causes:
-                telling(watched, kind)
+                watched.unable = kind
                 await until(lambda: watched.supervisor.held is not None)
                 if kind is told.Adopted:
                     with pytest.raises(BrokenPipeError):
                         await watched.supervisor.adopt(("Ann", "Bob"))
                 else:
-                    watched.keeper.failing = OSError("no room")
-                    with pytest.raises((BrokenPipeError, NotKept)):
+                    watched.store.failing = OSError("no room")
+                    with pytest.raises((BrokenPipeError, StoreFailed)):
                         await watched.supervisor.adopt(("Ann", "Bob"))
                 if kind is told.KeepMended:
                     with pytest.raises(BrokenPipeError):
-                        watched.supervisor.mended(watched.keeper)
+                        watched.supervisor.recovered()
             assert {type(one) for one in causes} == {BrokenPipeError}
 
     simulate(main())
@@ -162,7 +159,7 @@ def test_what_no_link_says_ends_it(
             async with ending(watched, device) as causes:
                 device.hand(Freeze(on=at is not S.READY))
                 await (watched.ready() if at is S.READY else watched.until(at))
-                link = watched.supervisor._wire.link
+                link = watched.supervisor.connection.link
                 assert link is not None
                 setattr(link, way, lambda *_: events)
                 if way == "receive":
@@ -181,12 +178,12 @@ def test_a_command_under_way_has_an_end(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
             async with ending(watched, device):
-                shoe = Shoe(watched.supervisor)
+                shoe: Shoe = watched.driver
                 await watched.ready()
                 device.hand(Freeze(on=True))
                 asked = [asyncio.create_task(shoe.info()) for _ in range(3)]
                 await asyncio.sleep(0.01)
-                telling(watched, told.PortGone)
+                watched.unable = told.PortGone
                 with pytest.raises(BrokenPipeError):
                     device.hang_up("pulled")
             for one in asked:
@@ -204,13 +201,13 @@ def test_a_command_whose_end_was_not_told_any_more_has_an_end(tmp_path: Path, ki
     async def main() -> None:
         async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
             async with ending(watched, device):
-                shuffler = Shuffler(watched.supervisor)
+                shuffler: Shuffler = watched.driver
                 await watched.ready()
                 device.hand(Freeze(on=True))
                 await asyncio.sleep(0.7 if kind is told.SessionEnded else 0.1)
                 starting = asyncio.create_task(shuffler.start(6))
                 await asyncio.sleep(0.01)
-                telling(watched, kind)
+                watched.unable = kind
             # It was sent, so nobody knows; and nobody waits for ever.
             with pytest.raises(ResultMissing):
                 await asyncio.wait_for(starting, RESULT_WAIT + 1)
@@ -223,18 +220,17 @@ def test_a_command_that_cannot_be_flushed_leaves_nothing(tmp_path: Path) -> None
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
             async with ending(watched, device) as causes:
-                shoe = Shoe(watched.supervisor)
+                shoe: Shoe = watched.driver
                 await watched.ready()
 
                 def write(_: bytes) -> None:
                     raise BrokenPipeError("what no port does")
 
-                port = watched.supervisor._wire._port
+                port = watched.supervisor.connection.port
                 assert port is not None
                 port.write = write
                 with pytest.raises(BrokenPipeError):
                     await shoe.info()
-                assert not watched.supervisor._wire._calls._waiting
             assert {type(one) for one in causes} == {BrokenPipeError}
 
     simulate(main())
@@ -243,17 +239,15 @@ def test_a_command_that_cannot_be_flushed_leaves_nothing(tmp_path: Path) -> None
 def test_a_driver_that_fails_ends_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
-            shoe = Shoe(watched.supervisor)
+            shoe: Shoe = watched.driver
             async with ending(watched, device) as causes:
                 await watched.ready()
-                typed = shoe.typed
 
-                def broken(*what: Any) -> Any:
-                    if len(watched.keeper.records) > 2:
+                def broken(_: DeviceEvent) -> None:
+                    if len(watched.store.records) > 2:
                         raise KeyError("a bug")
-                    return typed(*what)
 
-                shoe.typed = broken  # type: ignore[method-assign, assignment]
+                shoe.notify = broken  # type: ignore[method-assign, assignment]
                 device.hand(Load(decks=1))
                 await shoe.open_gate()
                 device.hand(Draw(count=5))
@@ -269,17 +263,17 @@ def test_the_next_one_goes_on_where_it_ended(tmp_path: Path) -> None:
         async with table(tmp_path) as (desk, device, watched):
             async with ending(watched, device):
                 await watched.ready()
-                telling(watched, told.PortGone)
+                watched.unable = told.PortGone
                 device.hand(Load(decks=1))
                 await asyncio.sleep(0.5)
                 with pytest.raises(BrokenPipeError):
                     device.hang_up("pulled")
-            again = Watched(desk, device.wanted, watched.keeper)
+            again = Watched(desk, device.wanted, watched.store)
             async with running(again):
                 await again.until(S.READY)
                 device.hand(Load(decks=1))
                 await asyncio.sleep(2)
             head = device.stand.device.ring.head
-            assert watched.keeper.seqs == list(range(1, head + 1))
+            assert watched.store.seqs == list(range(1, head + 1))
 
     simulate(main())

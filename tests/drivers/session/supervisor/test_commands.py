@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from drivers.devices import CommandRefused, CommandUnanswered, NotReady, Shoe, Shuffler, State
-from drivers.session import events
+from drivers import events
+from drivers.devices import CommandRefused, CommandUnanswered, NotReady, Shoe, State
 from firmware_protocol.device.control import Break, Freeze, Plug, Put
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import errors, registry
@@ -166,7 +166,7 @@ def test_one_that_may_not_is_given_up_with_the_port(tmp_path: Path, away: float)
             device.hand(Plug(connected=True))
             await watched.until(S.READY)
             await asyncio.sleep(1)
-            starts = [one for one in watched.keeper.records if one.event.ID == 0x20]
+            starts = [one for one in watched.store.records if one.event.ID == 0x20]
             # The frozen firmware found it in its buffer and did it; it was not sent again.
             assert len(starts) <= 1
 
@@ -194,13 +194,12 @@ def test_a_command_for_a_lost_device_ends_with_its_deadline(tmp_path: Path) -> N
 def test_whoever_does_not_wait_for_the_reply_harms_nobody(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, _, watched), running(watched):
-            shoe = Shoe(watched.supervisor)
+            shoe: Shoe = watched.driver
             await watched.ready()
             call = asyncio.create_task(shoe.open_gate())
             await asyncio.sleep(0)
             await stopped(call)
             assert await shoe.lock() is LockState.LOCKED
-            assert not watched.supervisor._wire._calls._waiting
 
     simulate(main())
 
@@ -223,14 +222,5 @@ def test_when_the_host_stops_nobody_waits_on(tmp_path: Path) -> None:
                 True,
                 False,
             ]
-
-    simulate(main())
-
-
-def test_a_device_is_driven_by_one_driver_of_its_class(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (_, _, watched):
-            with pytest.raises(ValueError, match="a shoe is not driven by Shuffler"):
-                Shuffler(watched.supervisor)
 
     simulate(main())

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from drivers.devices import Shoe, State
-from drivers.session import NothingHeld, NotKept, events
-from drivers.session.acknowledge import KEEP_WAIT
-from drivers.session.connection import PATIENCE
+from drivers import events
+from drivers.devices import State
+from drivers.session import NothingHeld, StoreFailed
+from drivers.session.acknowledge import STORE_TIMEOUT
+from drivers.session.supervisor import ANSWER_TIMEOUT
 from firmware_protocol.device.commands import CommandHandler
-from firmware_protocol.device.control import CoverHand, Draw, Load, Plug, RingMemory
+from firmware_protocol.device.control import CoverHand, Plug, RingMemory
 from tests.drivers.session.supervisor.test_adoption import BY, held, plays
 from tests.support.drivers.simulated import now_us, running, simulate, stopped, table
 
@@ -33,12 +34,12 @@ def test_an_adoption_that_came_too_late_leads_to_no_contradiction(
         async with table(tmp_path) as (_, device, watched), running(watched):
             await plays(device, watched)
             device.hand(RingMemory(what="save"))
-            kept = watched.keeper.cursor()
+            kept = watched.store.cursor()
             device.hand(RingMemory(what="replace"))
             device.hand(Plug(connected=False))
             device.hand(Plug(connected=True))
             await held(watched)
-            adopt = watched.keeper.adopt
+            adopt = watched.store.adopt
 
             async def slowly(adoption: Any) -> None:
                 await adopt(adoption)
@@ -50,11 +51,11 @@ def test_an_adoption_that_came_too_late_leads_to_no_contradiction(
                 device.hand(Plug(connected=True))
                 await asyncio.sleep(0.5)
 
-            watched.keeper.adopt = slowly
+            watched.store.adopt = slowly
             # Where it is back by then, and says the same as before, it is adopted all the same.
             with suppress(NothingHeld):
                 await watched.supervisor.adopt(BY, skip=skip)
-            watched.keeper.adopt = adopt
+            watched.store.adopt = adopt
             for _ in range(2):
                 await watched.ready()
                 device.hand(CoverHand(open=True))
@@ -63,8 +64,8 @@ def test_an_adoption_that_came_too_late_leads_to_no_contradiction(
             assert watched.state is S.READY
             assert watched.supervisor.failure is None
             ring = device.stand.device.ring
-            assert watched.keeper.cursor().seq == ring.head
-            assert watched.keeper.cursor() != kept
+            assert watched.store.cursor().seq == ring.head
+            assert watched.store.cursor() != kept
 
     simulate(main())
 
@@ -80,7 +81,7 @@ def test_a_ring_without_a_known_beginning_gives_way_to_the_old_one(tmp_path: Pat
             device.hand(Plug(connected=False))
             device.hand(Plug(connected=True))
             what = await held(watched)
-            adopt = watched.keeper.adopt
+            adopt = watched.store.adopt
 
             async def slowly(adoption: Any) -> None:
                 # As of a ring whose first records are overwritten.
@@ -88,15 +89,15 @@ def test_a_ring_without_a_known_beginning_gives_way_to_the_old_one(tmp_path: Pat
                 device.hand(Plug(connected=False))
                 device.hand(RingMemory(what="restore"))
 
-            watched.keeper.adopt = slowly
+            watched.store.adopt = slowly
             with pytest.raises(NothingHeld, match="went away meanwhile"):
                 await watched.supervisor.adopt(BY)
-            assert what.epoch != watched.keeper.cursor().epoch
+            assert what.epoch != watched.store.cursor().epoch
             device.hand(Plug(connected=True))
             await watched.until(S.READY)
             device.hand(CoverHand(open=True))
             await asyncio.sleep(1)
-            assert watched.keeper.cursor().seq == device.stand.device.ring.head
+            assert watched.store.cursor().seq == device.stand.device.ring.head
             assert watched.supervisor.failure is None
 
     simulate(main())
@@ -108,14 +109,14 @@ def test_whoever_gives_up_adopting_does_not_call_it_off(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, _, watched), running(watched):
             await held(watched)
-            adopt, ended = watched.keeper.adopt, []
+            adopt, ended = watched.store.adopt, []
 
             async def slowly(adoption: Any) -> None:
                 await asyncio.sleep(3)
                 await adopt(adoption)
                 ended.append(now_us())
 
-            watched.keeper.adopt = slowly
+            watched.store.adopt = slowly
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(watched.supervisor.adopt(BY), 1)
             assert watched.of(events.Adopted) == []
@@ -124,10 +125,10 @@ def test_whoever_gives_up_adopting_does_not_call_it_off(tmp_path: Path) -> None:
                 await watched.supervisor.adopt(("Cid", "Dan"))
             await watched.until(S.READY)
             assert (
-                len(ended) == len(watched.keeper.adoptions) == len(watched.of(events.Adopted)) == 1
+                len(ended) == len(watched.store.adoptions) == len(watched.of(events.Adopted)) == 1
             )
             await asyncio.sleep(1)
-            assert watched.keeper.seqs == [1]
+            assert watched.store.seqs == [1]
             assert watched.states.count(S.LOST) == 0
 
     simulate(main())
@@ -145,7 +146,7 @@ def test_a_host_that_stops_calls_an_adoption_off(tmp_path: Path, gives_up: bool)
                 async def never(adoption: Any) -> None:
                     await asyncio.sleep(3600)
 
-                watched.keeper.adopt = never
+                watched.store.adopt = never
                 adopting = asyncio.create_task(watched.supervisor.adopt(BY))
                 await asyncio.sleep(1)
                 if gives_up:
@@ -153,7 +154,7 @@ def test_a_host_that_stops_calls_an_adoption_off(tmp_path: Path, gives_up: bool)
             if gives_up:
                 assert adopting.cancelled()
             else:
-                with pytest.raises(NotKept, match="the host has stopped"):
+                with pytest.raises(StoreFailed, match="the host has stopped"):
                     await adopting
             assert device.ears is None
             with pytest.raises(NothingHeld):
@@ -168,7 +169,7 @@ def test_what_was_held_when_they_decided_is_what_is_adopted(tmp_path: Path) -> N
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await plays(device, watched)
-            watched.keeper.slow = 5.0
+            watched.store.slow = 5.0
             device.hand(CoverHand(open=True))
             await asyncio.sleep(0.5)
             # Its last record is still being kept when another ring is there.
@@ -182,8 +183,8 @@ def test_what_was_held_when_they_decided_is_what_is_adopted(tmp_path: Path) -> N
             device.hand(Plug(connected=True))
             with pytest.raises(NothingHeld, match="went away meanwhile"):
                 await adopting
-            assert len(watched.keeper.adoptions) == 1
-            watched.keeper.slow = 0.0
+            assert len(watched.store.adoptions) == 1
+            watched.store.slow = 0.0
             await watched.ready()
 
     simulate(main())
@@ -203,11 +204,11 @@ def test_a_device_that_does_not_answer_an_adoption_is_opened_anew(
                 assert watched.supervisor.why.startswith("adopted by two people")
                 with pytest.raises(NothingHeld, match="adopted by two people"):
                     await watched.supervisor.adopt(BY)
-                await watched.until(S.LOST, within=PATIENCE + 0.1)
+                await watched.until(S.LOST, within=ANSWER_TIMEOUT + 0.1)
                 assert watched.supervisor.why == "RESUME was not answered within 10 s"
             # What they have decided stands.
             await watched.until(S.READY)
-            assert len(watched.keeper.adoptions) == 1
+            assert len(watched.store.adoptions) == 1
 
     simulate(main())
 
@@ -216,48 +217,23 @@ def test_an_adoption_that_is_not_kept_in_time_has_failed(tmp_path: Path) -> None
     async def main() -> None:
         async with table(tmp_path) as (_, _, watched), running(watched):
             await held(watched)
-            adopt = watched.keeper.adopt
+            adopt = watched.store.adopt
 
             async def never(adoption: Any) -> None:
                 await asyncio.sleep(3600)
 
-            watched.keeper.adopt = never
+            watched.store.adopt = never
             began = now_us()
-            with pytest.raises(NotKept, match="not kept within 10 s"):
+            with pytest.raises(StoreFailed, match="not stored within 10 s"):
                 await watched.supervisor.adopt(BY)
-            assert now_us() - began == KEEP_WAIT * 1_000_000
+            assert now_us() - began == STORE_TIMEOUT * 1_000_000
             assert watched.state is S.UNKEPT
             # Nothing is asked of a keeper that has failed.
-            watched.keeper.adopt = adopt
-            with pytest.raises(NotKept, match="not kept within 10 s"):
+            watched.store.adopt = adopt
+            with pytest.raises(StoreFailed, match="not stored within 10 s"):
                 await watched.supervisor.adopt(BY)
-            assert watched.keeper.adoptions == []
-            watched.supervisor.mended(watched.keeper)
+            assert watched.store.adoptions == []
+            watched.supervisor.recovered()
             await watched.ready()
-
-    simulate(main())
-
-
-def test_adopting_does_not_wait_for_a_table_that_does_not_listen(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path, room=2) as (_, device, watched), running(watched):
-            shoe = Shoe(watched.supervisor)
-            await watched.ready()
-            device.hand(Load(decks=8))
-            await shoe.open_gate()
-            device.hand(Draw(count=60, force=True))
-            await asyncio.sleep(9)
-            assert watched.queue.full()
-            for _ in range(6):
-                device.hand(Plug(connected=False))
-                device.hand(Plug(connected=True))
-                await watched.until(S.READY)
-                await asyncio.sleep(1)
-            device.hand(RingMemory(what="replace"))
-            device.hand(Plug(connected=False))
-            device.hand(Plug(connected=True))
-            await held(watched)
-            await asyncio.wait_for(watched.supervisor.adopt(BY), 1)
-            await watched.until(S.READY)
 
     simulate(main())

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from drivers import events
 from drivers.devices import NotReady, State
 from drivers.keys import KeyProblem
-from drivers.session import events
 from firmware_protocol.device.control import Freeze, Plug
-from tests.drivers.session.supervisor.test_broken import ending, telling
+from tests.drivers.session.supervisor.test_broken import ending
+from tests.support.drivers.dealing import store_fails
 from tests.support.drivers.simulated import (
     OWN,
     Watched,
@@ -72,10 +73,10 @@ def test_it_waits_through_all_that_is_in_the_way(tmp_path: Path) -> None:
                 assert watched.state is S.REFUSED
                 watched.own, desk.refusal = (lambda: OWN), None
                 await asyncio.wait_for(supervisor.ready(), 10)
-                supervisor._keeping.fail(OSError("no room"))
+                await store_fails(device, watched)
                 await is_ready_again()
                 assert watched.states[-1] is S.UNKEPT
-                supervisor.mended(watched.keeper)
+                supervisor.recovered()
                 await asyncio.wait_for(supervisor.ready(), 10)
 
     simulate(main())
@@ -89,21 +90,19 @@ def test_a_moment_that_is_over_already_does_not_count(tmp_path: Path) -> None:
             await watched.ready()
             device.hand(Plug(connected=False))
             await watched.until(S.ABSENT)
-            tell = watched.supervisor._reports._tell
 
             def loose(happening: events.AnyHappening) -> None:
-                tell(happening)
                 if isinstance(happening, events.StateChanged) and happening.state is S.READY:
                     asyncio.get_running_loop().call_soon(device.hang_up, "a loose contact")
 
-            watched.supervisor._reports._tell = loose
+            watched.also = loose
             waiting = asyncio.create_task(watched.supervisor.ready())
             device.hand(Plug(connected=True))
             await until(lambda: watched.states.count(S.READY) == 2)
             await asyncio.sleep(0)
             assert watched.states[-1] is S.LOST
             assert not waiting.done()
-            watched.supervisor._reports._tell = tell
+            watched.also = None
             await asyncio.wait_for(waiting, 5)
             assert watched.state is S.READY
 
@@ -135,7 +134,7 @@ def test_it_says_why_the_host_has_ended(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, device, watched):
             async with ending(watched, device):
                 waiting = asyncio.create_task(watched.supervisor.ready())
-                telling(watched, events.Resumed)
+                watched.unable = events.Resumed
                 await until(lambda: watched.supervisor.held is not None)
                 await watched.supervisor.adopt(BY)
             with pytest.raises(NotReady, match="BrokenPipeError: nobody reads the log"):
@@ -156,7 +155,7 @@ def test_a_supervisor_runs_once(tmp_path: Path) -> None:
                 assert watched.state is S.READY
             with pytest.raises(ValueError, match="has been run already"):
                 await watched.supervisor.run()
-            again = Watched(desk, device.wanted, watched.keeper)
+            again = Watched(desk, device.wanted, watched.store)
             async with running(again):
                 await again.until(S.READY)
 

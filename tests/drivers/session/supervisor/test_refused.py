@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from drivers import events
 from drivers.devices import State
+from drivers.events import Identity
 from drivers.keys import KeyProblem
-from drivers.session import Search, Wanted, events
-from drivers.session.backoff import REST_REFUSED
-from drivers.session.events import Identity
+from drivers.session import Search, Wanted
+from drivers.session.supervisor import RETRY_REFUSED
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Break, Plug
 from firmware_protocol.device.identity import pair_directly
@@ -39,12 +40,12 @@ def test_a_copy_with_another_key_is_refused_until_the_right_one_is_back(tmp_path
             assert swapped.expected == Identity(DeviceClass.SHOE, "SH-0001", right.fingerprint)
             assert swapped.found == Identity(DeviceClass.SHOE, "SH-0001", copy.identity.fingerprint)
             opened = copy.opened
-            await asyncio.sleep(4 * REST_REFUSED + 1)
+            await asyncio.sleep(4 * RETRY_REFUSED + 1)
             assert copy.opened == opened + 4
             assert len(watched.of(events.Swapped)) == 1
             copy.hand(Plug(connected=False))
             device.hand(Plug(connected=True))
-            await watched.until(S.READY, within=REST_REFUSED + 2)
+            await watched.until(S.READY, within=RETRY_REFUSED + 2)
             assert copy.stand.device.ring.head == 1  # nobody talked it into anything
 
     simulate(main())
@@ -115,7 +116,7 @@ def test_a_device_of_another_catalogue_is_refused(tmp_path: Path) -> None:
                 await watched.until(S.REFUSED)
                 assert watched.of(events.AttemptFailed)[0].error == "schema-differs"
                 device.hand(Break(name="schema-wrong", on=False))
-                await watched.ready(within=REST_REFUSED + 2)
+                await watched.ready(within=RETRY_REFUSED + 2)
 
     simulate(main())
 
@@ -136,6 +137,6 @@ def test_keys_that_are_not_in_order_are_refused_until_they_are(tmp_path: Path) -
                 assert device.opened == 0
                 assert watched.states == [S.REFUSED]
                 watched.own = good
-                await watched.ready(within=REST_REFUSED + 2)
+                await watched.ready(within=RETRY_REFUSED + 2)
 
     simulate(main())

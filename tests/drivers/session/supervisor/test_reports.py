@@ -13,9 +13,9 @@ import msgspec
 import structlog
 from structlog.testing import capture_logs
 
+from drivers import events as told
 from drivers.devices import Shoe, State
 from drivers.devices.shoe import ShoeCardRead
-from drivers.session import events as told
 from drivers.session.rate_limit import EVERY_US, MOST_KEYS, OTHERS, Tally
 from drivers.session.reports import _REPORTS
 from firmware_protocol.device.control import (
@@ -112,7 +112,7 @@ def test_a_flood_of_noise_is_no_flood_of_reports(tmp_path: Path) -> None:
             await asyncio.sleep(1)
             began, stood = now_us(), len(watched.told)
             alert = Frame(FrameKind.ALERT, 0, 0, Alert(AlertCode.DEFECT, 12).encode())
-            session = watched.supervisor._wire.link.session
+            session = watched.supervisor.connection.link.session
             forged = Frame(FrameKind.DATA, session, 5000, bytes(72))
             strange = Frame(FrameKind.DATA, session ^ 1, 0, bytes(72))
             heard = 0
@@ -157,7 +157,7 @@ def test_two_orders_of_cards_look_the_same(tmp_path: Path) -> None:
         watched = Watched(desk, device.wanted)
         with capture_logs() as logs:
             async with running(watched):
-                shoe = Shoe(watched.supervisor)
+                shoe: Shoe = watched.driver
                 await watched.ready()
                 device.hand(Load(cards=cards, decks=0))
                 await shoe.open_gate()
@@ -167,11 +167,10 @@ def test_two_orders_of_cards_look_the_same(tmp_path: Path) -> None:
                 for _ in range(40):
                     await asyncio.sleep(0.1)
                     out += sorted(blurred(repr(one)) for one in asyncio.all_tasks())
-                    out.append(repr(watched.queue))
                     out.append(repr(watched.supervisor.__dict__))
                 device.hand(CutPower(off_ms=100))
                 await asyncio.sleep(3)
-                again = await shoe.reread(watched.keeper.cursor().epoch, 5)
+                again = await shoe.reread(watched.store.cursor().epoch, 5)
                 out.append(repr(again))
         device.switch_off()
         events = watched.events()

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from drivers.devices import NotReady, Shoe, State
-from drivers.session import NothingHeld, NotKept, events
+from drivers import events
+from drivers.devices import NotReady, State
+from drivers.session import NothingHeld, StoreFailed
 from firmware_protocol.device.control import CoverHand, Draw, Plug, RingMemory
 from firmware_protocol.host import RecordCursor
 from firmware_protocol.messages.enums import LockState
 from tests.support.drivers.dealing import acknowledged, dealing, head, same
-from tests.support.drivers.simulated import MemoryKeeper, Watched, running, simulate, stopped, table
+from tests.support.drivers.simulated import MemoryStore, Watched, running, simulate, stopped, table
 
 S = State
 BROKEN_DISK = OSError(errno.EIO, "the disk says no")
@@ -48,7 +49,7 @@ def test_without_it_no_session_begins(
 ) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
-            setattr(watched.keeper, what, say)
+            setattr(watched.store, what, say)
             async with running(watched):
                 await watched.until(S.UNKEPT)
                 (failed,) = watched.of(events.KeepFailed)
@@ -62,16 +63,16 @@ def test_without_it_no_session_begins(
                 assert watched.of(events.SessionBegan) == watched.of(events.Held) == []
                 assert len(watched.of(events.KeepFailed)) == 1
                 with pytest.raises(NotReady, match="how far its record goes is not known"):
-                    await Shoe(watched.supervisor).lock()
-                with pytest.raises(NotKept):
+                    await watched.driver.lock()
+                with pytest.raises(StoreFailed):
                     await watched.supervisor.adopt(BY)
                 # What does not say so either mends nothing.
-                with pytest.raises(NotKept):
-                    watched.supervisor.mended(watched.keeper)
+                with pytest.raises(StoreFailed):
+                    watched.supervisor.recovered()
                 assert watched.state is S.UNKEPT
                 assert watched.of(events.KeepMended) == []
-                delattr(watched.keeper, what)
-                watched.supervisor.mended(watched.keeper)
+                delattr(watched.store, what)
+                watched.supervisor.recovered()
                 await watched.ready(within=2)
                 await asyncio.sleep(1)
                 same(watched, device, watched.events())
@@ -82,7 +83,7 @@ def test_without_it_no_session_begins(
 def test_it_is_asked_only_when_there_is_a_device(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
-            watched.keeper.cursor = raises(BROKEN_DISK)
+            watched.store.cursor = raises(BROKEN_DISK)
             device.hand(Plug(connected=False))
             async with running(watched):
                 await asyncio.sleep(5)
@@ -91,8 +92,8 @@ def test_it_is_asked_only_when_there_is_a_device(tmp_path: Path) -> None:
                 await watched.until(S.UNKEPT)
                 device.hand(Plug(connected=False))
                 await asyncio.sleep(5)
-                del watched.keeper.cursor
-                watched.supervisor.mended(watched.keeper)
+                del watched.store.cursor
+                watched.supervisor.recovered()
                 await watched.until(S.ABSENT)
                 device.hand(Plug(connected=True))
                 await watched.ready()
@@ -106,13 +107,13 @@ def test_a_keeper_that_fell_silent_after_it_was_mended(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await dealing(device, watched)
-            watched.keeper.failing = BROKEN_DISK
+            watched.store.failing = BROKEN_DISK
             device.hand(Draw(count=3))
             await watched.until(S.UNKEPT)
             stood = acknowledged(device)
-            watched.keeper.failing = None
-            watched.supervisor.mended(watched.keeper)
-            watched.keeper.cursor = raises(OSError(errno.EIO, "gone again"))
+            watched.store.failing = None
+            watched.supervisor.recovered()
+            watched.store.cursor = raises(OSError(errno.EIO, "gone again"))
             await asyncio.sleep(5)
             assert watched.state is S.UNKEPT
             assert [one.why for one in watched.of(events.KeepFailed)] == [
@@ -120,8 +121,8 @@ def test_a_keeper_that_fell_silent_after_it_was_mended(tmp_path: Path) -> None:
                 "[Errno 5] gone again",
             ]
             assert acknowledged(device) == stood
-            del watched.keeper.cursor
-            watched.supervisor.mended(watched.keeper)
+            del watched.store.cursor
+            watched.supervisor.recovered()
             await watched.until(S.READY)
             await asyncio.sleep(1)
             same(watched, device, watched.events())
@@ -136,15 +137,15 @@ def test_the_first_cause_stands_when_the_cursor_is_lost_too(tmp_path: Path) -> N
             device.hand(RingMemory(what="replace"))
             device.hand(CoverHand(open=True))
             await watched.until(S.RESUMING)
-            adopt = watched.keeper.adopt
+            adopt = watched.store.adopt
 
             async def slowly(adoption: Any) -> None:
                 device.hand(Plug(connected=False))
                 await adopt(adoption)
-                watched.keeper.cursor = raises(BROKEN_DISK)
-                watched.keeper.failing = OSError("a consequence")
+                watched.store.cursor = raises(BROKEN_DISK)
+                watched.store.failing = OSError("a consequence")
 
-            watched.keeper.adopt = slowly
+            watched.store.adopt = slowly
             with pytest.raises(NothingHeld, match="went away meanwhile"):
                 await watched.supervisor.adopt(BY)
             device.hand(Plug(connected=True))
@@ -163,16 +164,16 @@ def test_a_keeper_that_fails_before_it_can_be_waited_for_has_failed(tmp_path: Pa
         async with table(tmp_path) as (_, device, watched), running(watched):
             shoe = await dealing(device, watched)
             await asyncio.sleep(1)
-            keep, stood = watched.keeper.keep, head(device)
+            keep, stood = watched.store.store, head(device)
             for number, broken in enumerate((lambda _: raises(BROKEN_DISK)(), lambda _: None), 1):
-                watched.keeper.keep = broken
+                watched.store.store = broken
                 device.hand(Draw(count=1, force=True))
                 await watched.until(S.UNKEPT)
                 assert acknowledged(device) == stood
                 assert len(watched.of(events.KeepFailed)) == number
                 assert await shoe.lock() is LockState.LOCKED
-                watched.keeper.keep = keep
-                watched.supervisor.mended(watched.keeper)
+                watched.store.store = keep
+                watched.supervisor.recovered()
                 await watched.until(S.READY)
                 await asyncio.sleep(1)
                 stood = head(device)
@@ -181,8 +182,8 @@ def test_a_keeper_that_fails_before_it_can_be_waited_for_has_failed(tmp_path: Pa
     simulate(main())
 
 
-def test_an_old_keeper_does_not_fail_the_new_one(tmp_path: Path) -> None:
-    """It does not let itself be called off, and ends when another has long taken its place."""
+def test_a_late_failure_is_ignored_after_recovery(tmp_path: Path) -> None:
+    """The store ignores its cancellation, and fails when others have long been stored."""
 
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
@@ -190,7 +191,7 @@ def test_an_old_keeper_does_not_fail_the_new_one(tmp_path: Path) -> None:
             await asyncio.sleep(1)
             may_end = asyncio.Event()
 
-            async def stubborn(_: object) -> None:
+            async def stubborn(*_: object) -> None:
                 while not may_end.is_set():
                     try:
                         await may_end.wait()
@@ -198,15 +199,16 @@ def test_an_old_keeper_does_not_fail_the_new_one(tmp_path: Path) -> None:
                         continue
                 raise BROKEN_DISK
 
-            old, new = watched.keeper, MemoryKeeper()
-            new.records, new._cursor = list(old.records), old.cursor()
-            old.keep = stubborn
+            store = watched.store.store
+            watched.store.store = stubborn
             device.hand(Draw(count=1))
             await asyncio.sleep(1)
-            watched.supervisor._keeping.fail(OSError("seen from elsewhere"))
-            watched.supervisor.mended(new)
+            device.hand(Plug(connected=False))
+            device.hand(Plug(connected=True))
+            await watched.until(S.UNKEPT)
+            watched.store.store = store
+            watched.supervisor.recovered()
             may_end.set()
-            watched.keeper = new
             await watched.until(S.READY)
             await asyncio.sleep(1)
             assert watched.supervisor.failure is None
@@ -218,12 +220,12 @@ def test_an_old_keeper_does_not_fail_the_new_one(tmp_path: Path) -> None:
 def test_a_host_may_stop_while_it_waits_to_be_mended(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (desk, device, watched):
-            watched.keeper.cursor = raises(BROKEN_DISK)
+            watched.store.cursor = raises(BROKEN_DISK)
             task = asyncio.create_task(watched.supervisor.run())
             await watched.until(S.UNKEPT)
             await stopped(task)
             assert watched.state is S.ABSENT
-            keeper = MemoryKeeper()
+            keeper = MemoryStore()
             keeper._cursor = RecordCursor(7, 0, bytes(8))
             again = Watched(desk, device.wanted, keeper)
             async with running(again):

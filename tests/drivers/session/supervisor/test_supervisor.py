@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from drivers import events
 from drivers.devices import Shoe, State
 from drivers.ports import Address, PortLost, Transport
-from drivers.session import Search, Wanted, events, supervisor
-from drivers.session.connection import PATIENCE
-from drivers.session.supervisor import CLOSE_WAIT
+from drivers.session import Search, Wanted, supervisor
+from drivers.session.supervisor import ANSWER_TIMEOUT, CLOSE_TIMEOUT
 from firmware_protocol.device.commands import CommandHandler
 from firmware_protocol.device.control import Break, CutPower, Draw, Firmware, Freeze, Load, Plug
 from firmware_protocol.device.interfaces import CommandRefusal
@@ -38,15 +38,15 @@ COMES_UP = [S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY]
 
 async def draws(device: Plugged, watched: Watched, count: int) -> None:
     """Cards go out of the shoe and arrive."""
-    shoe = Shoe(watched.supervisor)
+    shoe: Shoe = watched.driver
     await shoe.open_gate()
     head = device.stand.device.ring.head
     device.hand(Draw(count=count))
-    await until(lambda: watched.keeper.cursor().seq == head + count)
+    await until(lambda: watched.store.cursor().seq == head + count)
 
 
 def exactly_once(watched: Watched) -> bool:
-    seqs = watched.keeper.seqs
+    seqs = watched.store.seqs
     return seqs == list(range(1, len(seqs) + 1))
 
 
@@ -220,7 +220,7 @@ def test_a_port_without_an_answer_is_opened_anew(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, device, watched):
             device.hand(CutPower(off_ms=60_000))
             async with running(watched):
-                await asyncio.sleep(5 * PATIENCE)
+                await asyncio.sleep(5 * ANSWER_TIMEOUT)
                 assert 4 <= device.opened <= 5
                 assert watched.of(events.StateChanged)[1].why == (
                     "no session came about within 10 s"
@@ -243,7 +243,7 @@ def test_a_device_that_does_not_say_where_its_ring_stands_is_opened_anew(
 
     async def main() -> None:
         async with table(tmp_path) as (_, _, watched), running(watched):
-            await asyncio.sleep(4 * PATIENCE)
+            await asyncio.sleep(4 * ANSWER_TIMEOUT)
             steps = {S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.LOST, S.OPENING}
             assert set(watched.states) == steps
             whys = {one.why for one in watched.of(events.StateChanged)}
@@ -263,7 +263,7 @@ def test_new_keys_disturb_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
             device.hand(Load(decks=6))
-            shoe = Shoe(watched.supervisor)
+            shoe: Shoe = watched.driver
             await shoe.open_gate()
             device.hand(Draw(count=200))
             for _ in range(2000):
@@ -271,7 +271,7 @@ def test_new_keys_disturb_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                 await asyncio.sleep(0.01)
             assert watched.states == COMES_UP
             assert sum(one.rekeyed for one in watched.of(events.SessionBegan)) >= 5
-            assert len(watched.keeper.seqs) > 150
+            assert len(watched.store.seqs) > 150
             assert exactly_once(watched)
 
     simulate(main())
@@ -283,7 +283,6 @@ def test_the_clock_is_told_when_it_moves(tmp_path: Path) -> None:
             await watched.ready()
             await asyncio.sleep(60)
             assert len(watched.of(events.ClockRead)) == 1
-            assert watched.supervisor.clock_read is not None
             device.hand(Break(name="clock-fast"))
             await asyncio.sleep(60)
             assert 5 <= len(watched.of(events.ClockRead)) <= 8
@@ -304,7 +303,7 @@ def test_it_can_be_stopped_at_any_moment(tmp_path: Path) -> None:
             device.hand(Load(decks=8))
             seen = set()
             for turns in range(60):
-                again = Watched(desk, device.wanted, watched.keeper)
+                again = Watched(desk, device.wanted, watched.store)
                 task = asyncio.create_task(again.supervisor.run())
                 for _ in range(turns):
                     await asyncio.sleep(0)
@@ -312,9 +311,7 @@ def test_it_can_be_stopped_at_any_moment(tmp_path: Path) -> None:
                 await stopped(task)
                 assert again.state is S.ABSENT
                 assert device.ears is None
-                assert again.supervisor._wire._timer is None
-                assert again.supervisor._wire._patience is None
-                assert again.supervisor._wire.link is None
+                assert again.supervisor.connection.link is None
             assert seen == {S.ABSENT, S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY}
 
     simulate(main())
@@ -354,7 +351,7 @@ def test_a_port_that_does_not_close_is_left_all_the_same(
             with monkeypatch.context() as patch:
                 patch.setattr(SimPort, "close", stuck)
                 device.hand(Plug(connected=False))
-                await asyncio.sleep(CLOSE_WAIT + 1)
+                await asyncio.sleep(CLOSE_TIMEOUT + 1)
             assert watched.of(events.PortDenied)[0].why == "did not close within 5 s"
             device.hand(Plug(connected=True))
             await watched.until(S.READY)

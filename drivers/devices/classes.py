@@ -1,0 +1,17 @@
+"""Table of the device classes and their drivers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from drivers.devices.driver import Driver
+from drivers.devices.shoe import Shoe
+from drivers.devices.shuffler import Shuffler
+from drivers.devices.station import Station
+from firmware_protocol.messages.enums import DeviceClass
+
+DRIVERS: Final[Mapping[DeviceClass, type[Driver]]] = MappingProxyType(
+    {driver.DEVICE_CLASS: driver for driver in (Shoe, Shuffler, Station)}
+)

@@ -1,0 +1,60 @@
+"""Figures of a connection: counts over all links of one device, and the time of last activity."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from drivers.devices import State
+from drivers.session.connection import Connection
+from firmware_protocol.device.control import Draw, LineNoise, Load, Plug
+from tests.long.fuzz.wired import Wired
+from tests.support.drivers.simulated import until
+from tests.support.table.simulated.serving import run, serving
+
+
+def test_repeats_and_gaps_are_counted_over_links() -> None:
+    connection = Connection()
+    assert (connection.repeats, connection.gaps) == (0, 0)
+    first, second = Wired.running(3), Wired.running(3)
+    connection.link = first.link
+    first.send(2)
+    assert (connection.repeats, connection.gaps) == (0, 1)
+    first.send(1, 2)
+    first.kept(2)
+    assert (connection.repeats, connection.gaps) == (0, 1)
+    first.send(1, 2)
+    assert (connection.repeats, connection.gaps) == (2, 1)
+    connection.reset_link(12)
+    assert (connection.repeats, connection.gaps) == (2, 1)
+    connection.link = second.link
+    second.send(2)
+    assert (connection.repeats, connection.gaps) == (2, 2)
+
+
+def test_something_is_done_for_a_device_all_the_time(tmp_path: Path) -> None:
+    """While it is ready, while it is away, and while it is searched for."""
+
+    async def main() -> None:
+        async with serving(tmp_path) as one:
+            shoe = one.table.supervisor("SH-1")
+            for connected, state in ((True, State.READY), (False, State.ABSENT)):
+                one.room.shoe.hand(Plug(connected=connected))
+                await until(lambda state=state: shoe.state is state)  # type: ignore[misc]
+                for _ in range(5):
+                    at = shoe.connection.last_active_us
+                    await until(lambda at=at: shoe.connection.last_active_us > at, 10)  # type: ignore[misc]
+
+    run(main())
+
+
+def test_a_noisy_cable_shows_in_the_counts(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as one:
+            shoe = one.table.supervisor("SH-1").connection
+            one.room.shoe.hand(LineNoise(drop=0.3, seed=3))
+            one.room.shoe.hand(Load(decks=one.room.game.decks, seed=3))
+            one.room.shoe.hand(Draw(force=True))
+            await until(lambda: shoe.repeats + shoe.gaps > 0, 600)
+            one.room.shoe.hand(LineNoise())
+
+    run(main())

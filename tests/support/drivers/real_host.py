@@ -1,0 +1,101 @@
+"""A host with real ports and a key store, in real time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+
+from drivers import events
+from drivers.devices import CommandUnanswered, Shoe, State
+from drivers.keys import KeyStore, Paired
+from drivers.ports import Address
+from drivers.session import Supervisor, Wanted
+from firmware_protocol.device import identity
+from firmware_protocol.messages.enums import DeviceClass
+from hil.simulator import DeviceSetup, LiveDevice
+from tests.support.drivers.simulated import MemoryStore, stopped, until
+
+SERIAL = "SH-0042"
+BY = ("Ann", "Bob")
+
+
+class House:
+    """A host's files and a device's, paired."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.place = folder / "device"
+        self.device = identity.create(self.place, DeviceClass.SHOE, SERIAL)
+        self.store = KeyStore.create(folder / "keys")
+        identity.pair_directly(self.place, self.store.own().public_key().public_bytes_raw())
+        one = self.device
+        self.store.add(
+            Paired(
+                one.device_class,
+                SERIAL,
+                one.maker,
+                one.model,
+                one.public,
+                "2026-01-01T00:00:00Z",
+                BY,
+            )
+        )
+        self.file = folder / "SH.records"
+
+    def setup(self, **where: Any) -> DeviceSetup:
+        return DeviceSetup(
+            device_class=DeviceClass.SHOE,
+            place=self.place,
+            control=self.folder / "control",
+            sync=False,
+            **where,
+        )
+
+
+class Host:
+    def __init__(self, house: House, address: Address | None, backend: str) -> None:
+        paired = house.store.find(SERIAL)
+        assert paired is not None
+        self.told: list[events.AnyHappening] = []
+        self.store = MemoryStore()
+        self.supervisor = Supervisor(
+            Wanted(paired.device_class, SERIAL, paired.key, address, backend),
+            self.store,
+            own=house.store.standing_own,
+            on_happening=self.told.append,
+        )
+
+    async def ready(self) -> None:
+        what = self.supervisor
+        await until(lambda: what.state is State.READY or what.held is not None, 20)
+        if what.state is not State.READY:
+            await what.adopt(BY)
+            await until(lambda: what.state is State.READY, 5)
+
+    async def opens(self) -> None:
+        """The gate. That a device has started anew is not known before its silence is."""
+        for _ in range(5):
+            await until(lambda: self.supervisor.state is State.READY, 15)
+            with suppress(CommandUnanswered):
+                await cast(Shoe, self.supervisor.driver).open_gate()
+                return
+        raise AssertionError("the gate does not open")
+
+    async def has_all(self, live: LiveDevice) -> None:
+        await until(lambda: self.store.cursor().seq == live.stand.device.ring.head, 10)
+
+
+@asynccontextmanager
+async def hosted(
+    house: House, address: Address | None, backend: str = "libusb1"
+) -> AsyncIterator[Host]:
+    host = Host(house, address, backend)
+    task = asyncio.create_task(host.supervisor.run())
+    try:
+        yield host
+        assert not task.done()
+    finally:
+        await stopped(task)
