@@ -27,8 +27,8 @@ from drivers.devices.shuffler import (
     ShufflerJammed,
     ShuffleStarted,
 )
-from drivers.devices.station import ButtonPressed, Station
 from drivers.devices.state import PORT_OPEN, State, StateMachine, Trigger
+from drivers.devices.station import ButtonPressed, Station
 
 __all__ = [
     "DRIVERS",
@@ -48,8 +48,8 @@ __all__ = [
     "InDoubt",
     "Line",
     "NotReady",
-    "ReadFailed",
     "Origin",
+    "ReadFailed",
     "RereadProblem",
     "ResultMissing",
     "Sealed",

@@ -575,7 +575,7 @@ class Supervisor:
                 continue
             link = self.connection.link
             if link is not None:
-                link.kept(stored.seq, self._clock())
+                link.stored(stored.seq, self._clock())
                 self._flush()
             self.driver.notify(stored.event)
 

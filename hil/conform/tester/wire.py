@@ -16,7 +16,16 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from drivers.ports import Address, Place, Port, PortLost, PortRefused, ask, monotonic_us, open_port, usb_places
+from drivers.ports import (
+    Address,
+    Place,
+    Port,
+    PortLost,
+    PortRefused,
+    ask,
+    open_port,
+    usb_places,
+)
 from firmware_protocol.device.interfaces import Peer
 
 _T = TypeVar("_T")

@@ -20,7 +20,7 @@ def test_repeats_and_gaps_are_counted_over_links() -> None:
     first.send(2)
     assert (connection.repeats, connection.gaps) == (0, 1)
     first.send(1, 2)
-    first.kept(2)
+    first.stored(2)
     assert (connection.repeats, connection.gaps) == (0, 1)
     first.send(1, 2)
     assert (connection.repeats, connection.gaps) == (2, 1)
