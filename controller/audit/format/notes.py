@@ -185,7 +185,8 @@ class VerifierKey(Struct, frozen=True, gc=False):
         return sha256(named).digest()[:KEY_ID_SIZE]
 
     def check(self, text: str, signature: Octets) -> int | None:
-        """Verify a signature of this text. Returns the time of a cosignature. Raises NoteProblem."""
+        """Verify a signature of this text; returns the time of a cosignature. Raises
+        NoteProblem."""
         seconds = None
         if self.kind is KeyKind.COSIGNATURE:
             seconds = int.from_bytes(signature[:TIME_SIZE])

@@ -47,7 +47,7 @@ def pack_header(number: int, size: int) -> bytes:
 
 
 def read_header(file: Path, data: bytes, number: int, size: int) -> Header:
-    """Validate the header of segment `number`, whose file has `size` bytes. Raises RecordDamaged."""
+    """Validate the header of segment `number` in a file of `size` bytes. Raises RecordDamaged."""
     if len(data) < HEADER_SIZE or not data.startswith(_MAGIC):
         raise RecordDamaged(file, "is no segment of a record", "put the right file back")
     _, found, room = _HEADER.unpack_from(data)

@@ -1,4 +1,4 @@
-"""Fingerprints of a boot's hole card keys in its `opened` record, so that a key change is noticed."""
+"""Fingerprints of a boot's hole card keys in its `opened` record, to notice a key change."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class KeyStatus(Struct, frozen=True):
 
 
 def list_keys(directory: Path) -> tuple[KeyStatus, ...]:
-    """All existing keys, usable or not. Raises KeyProblem if the directory is accessible to others."""
+    """All existing keys, usable or not. Raises KeyProblem if the directory is open to others."""
     store.check_directory(directory)
     every = (find_key(directory, role) for role in ROLES)
     return tuple(found for found in every if found.files)

@@ -1,6 +1,6 @@
-"""Proof files: records with all that shows that a table has signed them, and how that is checked.
+"""Proof files: records with everything that proves that a table signed them.
 
-Who has the table's key needs nothing else, neither the record nor the controller.
+Verification needs the table's key, but neither the record nor the controller.
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ from controller.audit.read.signatures import check_table_key, signed_checkpoint
 
 FORMAT: Final = "holecard proof 1"
 MOST_BYTES: Final = 1 << 28
-"""Of a proof file that is read."""
+"""Maximum size of a proof file."""
 
 Hex: TypeAlias = str
 
 
 class ProofProblem(RecordProblem):
-    """It proves nothing."""
+    """The proof is invalid."""
 
 
 class ProvedRecord(Struct, frozen=True, forbid_unknown_fields=True):
-    """A record, and that it stands in the tree."""
+    """A record with its inclusion proof."""
 
     seq: int
     record: str
-    """Its bytes."""
+    """Its encoded bytes."""
     hashes: tuple[Hex, ...]
 
 
 class OlderTree(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """That the tree is one of fewer records, grown."""
+    """An older tree with its consistency proof."""
 
     size: int
     root: Hex
     hashes: tuple[Hex, ...]
     checkpoint: str = ""
-    """Of that tree, where one was given."""
+    """The signed checkpoint of that tree, if given."""
     certificate: str = ""
 
 
 class Proof(Struct, frozen=True, forbid_unknown_fields=True):
-    """All against the tree of one checkpoint."""
+    """All proofs refer to the tree of one checkpoint."""
 
     format: Literal["holecard proof 1"]
     origin: str
@@ -74,25 +74,25 @@ class Proof(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CheckedProof(Struct, frozen=True):
-    """What a proof file proves."""
+    """What a verified proof file proves."""
 
     checkpoint: Checkpoint
     records: tuple[Record, ...]
     grown: tuple[tuple[int, Hash, bool], ...]
-    """Size, root, and whether it is signed too."""
+    """Size, root, and whether it is signed."""
     witnessed: int | None
-    """Seconds since 1970 at which the witness had seen the checkpoint, or an older one that it grew
-    from, or None where no witness was asked for."""
+    """Seconds since 1970 of the witness's cosignature of the largest tree; None if no witness
+    key was given."""
     witnessed_size: int = 0
 
 
 def encode_proof(proof: Proof) -> bytes:
-    """The file of a proof."""
+    """Encode a proof file."""
     return msgspec.json.encode(proof) + b"\n"
 
 
 def decode_proof(where: str, data: bytes) -> Proof:
-    """ProofProblem where it is none."""
+    """Decode a proof file. Raises ProofProblem."""
     try:
         return msgspec.json.decode(data, type=Proof)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
@@ -102,7 +102,7 @@ def decode_proof(where: str, data: bytes) -> Proof:
 def verify_proof(
     where: str, proof: Proof, table: VerifierKey, witness: VerifierKey | None = None
 ) -> CheckedProof:
-    """What it proves to who has the table's key, and that of a witness. ProofProblem."""
+    """Verify a proof with the table's key and optionally a witness's key. Raises ProofProblem."""
     try:
         check_table_key(table, proof.origin)
         said = _signed(proof.checkpoint, proof.certificate, table)
@@ -128,7 +128,7 @@ def verify_proof(
 
 
 def _signed(text: str, certificate: str, table: VerifierKey) -> Checkpoint:
-    """NoteProblem unless the table, of this record and no other, stands behind the checkpoint."""
+    """The checkpoint, if signed by a certified key of this record. Raises NoteProblem."""
     return signed_checkpoint(parse_note(text), read_certificate(certificate, table))
 
 
@@ -155,7 +155,7 @@ def _proved(where: str, said: Checkpoint, one: ProvedRecord) -> Record:
 
 
 def _witnessed(where: str, proof: Proof, witness: VerifierKey) -> tuple[int, int]:
-    """Size and time of the largest tree that the witness countersigned."""
+    """Size and time of the largest tree that the witness cosigned."""
     notes = [proof.checkpoint, *(older.checkpoint for older in proof.grown if older.checkpoint)]
     found = []
     for text in notes:

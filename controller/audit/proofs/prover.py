@@ -1,7 +1,7 @@
-"""Proofs made of a record: read once from the first segment that is needed, in flat memory.
+"""Makes proofs by reading a record once, from the first needed segment, in constant memory.
 
-What stands before that segment is had from its snapshot. Nothing has to be believed for that: all
-must lead to the root that the table has signed.
+The tree before that segment is taken from its snapshot. It need not be trusted, because all
+hashes must lead to the root that the table signed.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _ALTERED: Final = "the record or the note is not what it was: ask who altered it
 
 
 def untold(number: int) -> None:
-    """For who is not interested in the segment that is read."""
+    """No-op progress callback."""
 
 
 class OlderSize(Struct, frozen=True):
-    """A tree of fewer records, and its checkpoint where there is one."""
+    """A smaller tree and its checkpoint, if given."""
 
     size: int
     signed: SignedCheckpoint | None = None
@@ -53,7 +53,7 @@ class OlderSize(Struct, frozen=True):
 
 
 def last_signed(record: Path, table: VerifierKey | None = None) -> SignedCheckpoint:
-    """The last checkpoint. CannotProve where there is none; BadSignature, Damaged."""
+    """The last checkpoint. Raises CannotProve if there is none; BadSignature, RecordDamaged."""
     for number in reversed(numbers(record)):
         found = list(_checkpoints(record, number, table))
         if found:
@@ -64,8 +64,8 @@ def last_signed(record: Path, table: VerifierKey | None = None) -> SignedCheckpo
 def signed_as(
     record: Path, where: str, data: bytes, table: VerifierKey | None = None
 ) -> SignedCheckpoint:
-    """The checkpoint of this note, with whatever countersignatures it brings. CannotProve where
-    the record has no such checkpoint; BadSignature, Damaged."""
+    """The record's checkpoint in this note, with the note's cosignatures. Raises CannotProve if
+    the record has no such checkpoint; BadSignature, RecordDamaged."""
     try:
         note = parse_note(data)
         said = parse_checkpoint(note.text)
@@ -115,8 +115,8 @@ def make_proof(
     older: Sequence[OlderSize] = (),
     tell: Callable[[int], None] = untold,
 ) -> Proof:
-    """That these records stand in the tree of the checkpoint, and that it grew from older ones.
-    CannotProve, Damaged."""
+    """Prove that the tree of the checkpoint contains these records and extends the older ones.
+    Raises CannotProve, RecordDamaged."""
     wanted = sorted(set(seqs))
     hashes = TreeHashes(record, wanted, signed, [one.size for one in older])
     texts = hashes.gather(tell, keep=frozenset(wanted))
@@ -133,8 +133,8 @@ def make_proof(
 
 
 def seqs_of_round(record: Path, number: int, signed: SignedCheckpoint) -> tuple[list[int], int]:
-    """The records of a round that the checkpoint is over, and how many it is not over yet, other
-    checkpoints left aside. CannotProve where there are none."""
+    """The records of a round that the checkpoint covers, and how many it does not cover yet, not
+    counting checkpoints. Raises CannotProve if it covers none."""
     found = list(matches(record, Selection(first=number, last=number)))
     seqs = [one.seq for one in found if one.seq <= signed.checkpoint.size]
     if not seqs:
@@ -160,12 +160,12 @@ def _grown(hashes: TreeHashes, older: OlderSize) -> OlderTree:
 
 
 class TreeHashes:
-    """Roots of subtrees of a record, for proofs against one of its checkpoints."""
+    """Hashes of a record's subtrees, for proofs against one of its checkpoints."""
 
     def __init__(
         self, record: Path, seqs: Sequence[int], signed: SignedCheckpoint, sizes: Sequence[int] = ()
     ) -> None:
-        """CannotProve where the checkpoint is not over what is to be proved."""
+        """Raises CannotProve if the checkpoint does not cover what is to be proved."""
         self.record = record
         self._said = signed.checkpoint
         size = self._said.size
@@ -187,7 +187,7 @@ class TreeHashes:
     def gather(
         self, tell: Callable[[int], None] = untold, keep: Collection[int] = frozenset()
     ) -> dict[int, str]:
-        """Reads the record; the bytes of the records that are to be kept. Damaged."""
+        """Read the record; returns the encoded records of `keep`. Raises RecordDamaged."""
         kept: dict[int, str] = {}
         tree: _Growing | None = None
         for segment in segments(self.record, segment_of(self.record, self._first)):
@@ -231,7 +231,7 @@ def _text(segment: RecordSegment, frame: RecordFrame) -> str:
 
 
 class _Growing:
-    """A tree that keeps the roots of the whole subtrees that are wanted, as they come to be."""
+    """A tree that stores the roots of wanted complete subtrees while it grows."""
 
     def __init__(
         self, segment: RecordSegment, wanted: set[Block], found: dict[Block, Hash]

@@ -1,4 +1,4 @@
-"""The access log of a record: one line for each access from outside the table, in a file beside it."""
+"""The access log beside a record: one line for each access from outside the table."""
 
 from __future__ import annotations
 

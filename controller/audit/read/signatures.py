@@ -28,7 +28,7 @@ _OTHER: Final = "ask the table's floor whether its key was changed, and by whom"
 
 
 class BadSignature(RecordProblem):
-    """A checkpoint or certificate is not signed by the table's key or by a key that it certified."""
+    """A checkpoint or certificate is not signed by the table's key or one that it certified."""
 
 
 class OtherKey(BadSignature):

@@ -1,10 +1,10 @@
-"""What is recorded of an event and of what the procedure made of it, and how that is read back.
+"""Encoding of events and the procedure's answers as record entries, and decoding.
 
-    log.write([entry(event, answer, before, cursor=..., sealed=...)])
-    made = read_decision(record)        # Made(event, rows, effects, sealed)
+  log.write([event_entry(event, answer, before, cursor=..., sealed=...)])
+  made = read_decision(record)        # DecisionData(event, rows, effects, sealed)
 
-Of a card that lies face down an entry has the commitment and the sealed opening, both of one
-length. It cannot be made without them, nor with anything else in their place.
+An entry for a face-down card contains its commitment and its sealed opening, each of fixed
+length. It cannot be created without them, nor with anything else in their place.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ EFFECTS: Final[tuple[type[Effect], ...]] = tuple(_leaves(Effect))
 if TYPE_CHECKING:
     AnyEvent: TypeAlias = Event
     AnyEffect: TypeAlias = Effect
-else:  # told apart by their type when they are read
+else:  # the decoder distinguishes them by their tags
     AnyEvent = reduce(or_, EVENTS)
     AnyEffect = reduce(or_, EFFECTS)
 
@@ -62,7 +62,7 @@ class DecisionData(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     rows: tuple[str, ...]
     effects: tuple[AnyEffect, ...]
     sealed: str | UnsetType = UNSET
-    """The opening of a card that lies face down, for surveillance, in base64."""
+    """The opening of a face-down card, encrypted to surveillance, in base64."""
 
 
 class RefusalData(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -74,7 +74,7 @@ class RefusalData(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 class RecordedEvent(Struct, frozen=True, gc=False):
-    """Of either no more than what the procedure was told."""
+    """The input of the procedure, from the `data` of a decision or refusal."""
 
     event: AnyEvent
     sealed: str | UnsetType = UNSET
@@ -83,7 +83,7 @@ class RecordedEvent(Struct, frozen=True, gc=False):
 _COMMITMENT: Final = re.compile(f"[0-9a-f]{{{2 * COMMITMENT_SIZE}}}")
 _SEALED: Final = re.compile(SEALED_TEXT)
 _SIGNED: Final = frozenset[type[Effect]]({RoundOver, WagersLocked, RoundVoid, Corrected})
-"""Facts that a checkpoint follows at once, beside a ruling of two people."""
+"""Effects that request a checkpoint, beside a ruling of two people."""
 _NO_CARD: Final = -1
 
 
@@ -99,10 +99,11 @@ def event_entry(
     sealed: str = "",
     cause: int = 0,
 ) -> RecordEntry:
-    """What to record of an event that met the state `before`.
+    """The entry for an event in the state `before`.
 
-    `cursor`: where the device stands that told it. `sealed`: of a card that came face down.
-    ValueError where it would not be what a record must have of such a card."""
+    `cursor`: the device's position. `sealed`: the sealed opening of a face-down card. Raises
+    ValueError if a face-down card lacks what must be recorded of it.
+    """
     if isinstance(answer, Decision):
         return decision_entry(event, answer, cursor=cursor, sealed=sealed, cause=cause)
     if sealed:
@@ -144,9 +145,9 @@ def refusal_entry(
 
 
 def signs(effects: tuple[Effect, ...]) -> bool:
-    """A checkpoint follows at once: a round is over, wagers are locked, two people have ruled, or
-    something was corrected."""
-    for effect in effects:  # at every event: a loop is quicker than any()
+    """Whether a checkpoint follows: the round is over, wagers are locked, two people have ruled,
+    or something was corrected."""
+    for effect in effects:  # for every event: a loop is faster than any()
         if type(effect) in _SIGNED or (isinstance(effect, Ruled) and effect.second):
             return True
     return False
@@ -160,14 +161,14 @@ def _check_hidden(event: Event, cursor: DeviceCursor | None, sealed: str) -> Non
     if not _COMMITMENT.fullmatch(event.commitment):
         raise ValueError(f"a {type(event).__name__} without a commitment: nothing binds its card")
     if isinstance(event, HoleDealt) and event.spare and not sealed:
-        return  # committed to and sealed when it was drawn
+        return  # committed and sealed when it was drawn
     if cursor is None or not _SEALED.fullmatch(sealed):
         raise ValueError(f"a {type(event).__name__} without its cursor or its sealed opening")
 
 
 def _untold(event: Event, before: State) -> Event:
-    """A card that is told before its time is turned down in the same words whatever it is: so
-    it is not recorded, and neither is what would open its commitment."""
+    """Remove a card that is reported too early: its refusal is the same for every card, so
+    neither the card nor the opening of its commitment is recorded."""
     if isinstance(event, HoleRevealed) and before.step is not Step.REVEAL:
         return replace(event, card=_NO_CARD, opening="")
     if isinstance(event, HoleChecked) and before.step is not Step.CHECK:
@@ -183,12 +184,12 @@ decode_event: Final = msgspec.json.Decoder(RecordedEvent).decode
 
 
 def read_decision(record: Record) -> DecisionData:
-    """msgspec.DecodeError, also where it says more or less than a decision does."""
+    """Raises msgspec.DecodeError, also for unknown or missing fields."""
     return decode_decision(_data(record, "decision"))
 
 
 def read_refusal(record: Record) -> RefusalData:
-    """msgspec.DecodeError, also where it says more or less than a refusal does."""
+    """Raises msgspec.DecodeError, also for unknown or missing fields."""
     return decode_refusal(_data(record, "refusal"))
 
 

@@ -1,7 +1,7 @@
-"""What can be told of a table whose decisions were made by other code: where it rests, no more.
+"""What is known of a table whose decisions were made by other code: whether a round is open.
 
-Other code may say things that we have no word for. What is not said in ours is taken for a round
-that is open.
+Other code may use values that this version does not know. The table counts as at rest only if
+known values say so.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from controller.procedure.rows import BETWEEN
 
 
 class OtherCodeState(Struct, frozen=True):
-    """How a table stands under code that is not ours."""
+    """The known part of a state under other code."""
 
     rests: bool
-    """No round is open and no wager lies on the felt, for all that we know."""
+    """No round is open and no wager is on the felt, as far as known."""
     round: int = 0
     decks_out: bool = False
 
     def closed(self) -> State:
-        """The state in which our procedure takes the table over."""
+        """The state with which this version's procedure takes over."""
         return State(round=self.round, shoe=Shoe(decks_out=self.decks_out))
 
 
@@ -64,7 +64,7 @@ _SHUFFLES: Final = frozenset({Tell.SHUFFLE.value, Tell.CHANGE_DECKS.value})
 
 
 def other_code_state(state: bytes) -> OtherCodeState:
-    """What the state of a snapshot tells."""
+    """Decode the state of a snapshot."""
     try:
         found = _STATE.decode(state)
     except msgspec.DecodeError:
@@ -76,7 +76,7 @@ def other_code_state(state: bytes) -> OtherCodeState:
 
 
 def other_code_state_after(before: OtherCodeState, record: Record) -> OtherCodeState:
-    """What a decision tells: what it shows says what the table waits for."""
+    """The state after a decision, judged by the prompts that it shows."""
     try:
         made = _MADE.decode(record.data)
     except msgspec.DecodeError:
@@ -92,5 +92,5 @@ def other_code_state_after(before: OtherCodeState, record: Record) -> OtherCodeS
 
 def _rests(effect: _Effect, *, over: bool) -> bool:
     if effect.tell == Tell.TAKE_WAGERS.value:
-        return effect.count == 0  # of seats with a wager
+        return effect.count == 0  # seats with a wager
     return effect.tell == Tell.OPEN_TABLE.value or (over and effect.tell in _SHUFFLES)

@@ -1,4 +1,4 @@
-"""The hole card of a voided round: opened by surveillance, from the copy that is sealed to it."""
+"""Opens the hole card of a voided round with surveillance's key."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ VOID: Final = "RoundVoid"
 
 
 class KeyDoesNotOpen(RecordProblem):
-    """The key does not open it."""
+    """The key does not decrypt the card."""
 
 
 class SealedHoleCard(Struct, frozen=True):
-    """A hole card that was dealt, and never turned over."""
+    """A hole card that was dealt and never turned over."""
 
     round: int
     seq: int
-    """Of the record in which it was dealt."""
+    """The seq of the record that dealt it."""
     utc: int
     table: str
     commitment: str
@@ -57,7 +57,7 @@ _read: Final = msgspec.json.Decoder(_Made).decode
 
 
 def sealed_hole_cards(record: Path, turn: int) -> list[SealedHoleCard]:
-    """Of a voided round. NotVoided, NoRecord, Damaged, CannotWrite."""
+    """The hole cards of a voided round. Raises NotVoided, NoRecord, RecordDamaged, CannotWrite."""
     holes: list[SealedHoleCard] = []
     voided = False
     for told, made in _decisions(record, turn):
@@ -78,7 +78,8 @@ def sealed_hole_cards(record: Path, turn: int) -> list[SealedHoleCard]:
 
 
 def open_hole_card(record: Path, hole: SealedHoleCard, private: X25519PrivateKey) -> Card:
-    """The card. KeyDoesNotOpen; Damaged where it is not the one that was committed to."""
+    """Decrypt the card. Raises KeyDoesNotOpen; RecordDamaged if it does not match its
+    commitment."""
     where = f"{record}: record {hole.seq}"
     try:
         return opened_card(hole.cursor, hole.table, hole.commitment, hole.sealed, private)
@@ -103,7 +104,7 @@ def _made(record: Path, told: LocatedRecord) -> _Made:
 
 
 def _hole(record: Path, told: LocatedRecord, made: _Made) -> SealedHoleCard:
-    """A card drawn in error may have become the hole card: it was sealed when it was drawn."""
+    """A card drawn in error may have become the hole card; it was sealed when it was drawn."""
     drawn, sealed = told, made.sealed
     if not sealed:
         drawn, sealed = _drawn(record, told, made.event.commitment)
@@ -124,7 +125,7 @@ def _hole(record: Path, told: LocatedRecord, made: _Made) -> SealedHoleCard:
 
 
 def _drawn(record: Path, dealt: LocatedRecord, commitment: str) -> tuple[LocatedRecord, str]:
-    """Where a card was drawn that was dealt later: the last such record before it."""
+    """The last record before `dealt` that drew and sealed this card."""
     found: tuple[LocatedRecord, str] | None = None
     needle = commitment.encode()
     for told in of_seqs(record, 1, dealt.place.seq - 1):

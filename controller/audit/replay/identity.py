@@ -1,8 +1,8 @@
-"""What runs a table, for its record: hashes of the software and of the configuration, and the game
-as the table deals it, from which the same procedure is made again.
+"""The identity of a boot: hashes of software and configuration, and the game, from which the
+same procedure can be built again.
 
-A hash over source is SHA-256 over each file in the order of the names: the name's length and the
-name, the content's length and the content, lengths in 8 bytes, little-endian.
+A source hash is SHA-256 over all files in the order of their names: length and bytes of the
+name, length and bytes of the content; lengths have 8 bytes, little-endian.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from controller.rules.options import Options
 
 SOFTWARE: Final = ("controller", "drivers", "firmware_protocol")
 PROCEDURE: Final = ("controller.procedure", "controller.rules", "controller.errors")
-"""Everything that decides: these packages import nothing of ours but each other."""
+"""Everything that makes decisions. These packages import only each other."""
 _SOURCE: Final = (".css", ".html", ".js", ".py", ".svg", ".toml")
-"""What is run, or read by what runs; pages for people and sources in C are not."""
+"""Files that are executed or read at run time; documentation and C sources are not."""
 _KEPT: Final = 64
-"""Procedures that are not made again."""
+"""Cache size: procedures."""
 
 
 class GameTerms(Struct, frozen=True, forbid_unknown_fields=True):
-    """All that a game is made from."""
+    """The serialized form of a game."""
 
     name: str
     title: str
@@ -50,11 +50,11 @@ class GameTerms(Struct, frozen=True, forbid_unknown_fields=True):
     seats: int
     clauses: tuple[str, ...]
     currency: MoneyFormat | None
-    """How refusals write an amount; None: as a bare number."""
+    """The format of amounts in refusals; None: a bare number."""
 
 
 class _Configuration(Struct, frozen=True):
-    """A table's configuration as it was read, wherever its files lay."""
+    """A table's configuration, independent of where its files are."""
 
     name: str
     title: str
@@ -84,7 +84,7 @@ def terms_of(game: Game) -> GameTerms:
 
 
 def game_from(terms: GameTerms) -> Game:
-    """The very game that these are the terms of."""
+    """Build the game from its serialized form."""
     say = str if terms.currency is None else terms.currency.amount
     return Game(
         terms.name,
@@ -98,7 +98,7 @@ def game_from(terms: GameTerms) -> Game:
 
 
 def game_bytes(game: Game) -> bytes:
-    """The game as a record has it."""
+    """The encoded game, as recorded."""
     return _encode(terms_of(game))
 
 
@@ -115,7 +115,7 @@ def _currency(say: Callable[[Amount], str]) -> MoneyFormat | None:
 
 
 def identity_of(table: str, what: TableConfig | Game) -> BootIdentity:
-    """The identity of a boot that deals this, at the table of this name."""
+    """The identity of a boot of this table with this configuration or game."""
     game = game_of_table(what) if isinstance(what, TableConfig) else what
     terms = game_bytes(game)
     conf = _encode(_configuration(what)) if isinstance(what, TableConfig) else terms
@@ -130,13 +130,13 @@ def identity_of(table: str, what: TableConfig | Game) -> BootIdentity:
 
 
 def proc_of(game: Game) -> str:
-    """The hash of the procedure that deals this game here."""
+    """The procedure hash of this game with the installed code."""
     return _proc(source_hash(*PROCEDURE), game_bytes(game))
 
 
 def procedure_of(opened: OpenedData) -> Procedure | None:
-    """The procedure of that boot; None where its code is another one than ours: nothing can be
-    computed again then. Damaged."""
+    """The procedure of a boot; None if its code is not the installed code, so that nothing can
+    be replayed. Raises RecordDamaged."""
     game = bytes(opened.game)
     try:
         proc = _proc(opened.code, game)
@@ -186,7 +186,7 @@ def _configuration(table: TableConfig) -> _Configuration:
 
 
 def _encode(what: Struct) -> bytes:
-    """Maps in the order of their keys: what is equal has the same bytes."""
+    """Encode with sorted keys, so that equal values have equal bytes."""
     return encode(msgspec.to_builtins(what, str_keys=True, order="deterministic"))
 
 

@@ -1,12 +1,11 @@
-"""The state of the table from its record: every decision is made again and held against what was
-recorded of it.
+"""Replays a record: repeats each decision and compares it with the recorded one.
 
-    folded = fold(opening, procedure)          # the last segment, from its snapshot on
-    log = Log.begin(opening, identity, table_key, state=folded.state)
+  state = replay_opening(opening, procedure).state    # the last segment, from its snapshot
+  log = Log.begin(opening, identity, table_key, state=state)
 
-What other code than ours has decided is not made again: what it came to is not known, but for
-whether a round is open. The next procedure, be it of other code or for another game, begins with
-a closed table; with an open round it does not begin.
+Decisions of other code are not repeated: only whether a round is open is known after them. A
+different procedure (other code or another game) starts with a closed table, and does not start
+while a round is open.
 """
 
 from __future__ import annotations
@@ -55,40 +54,41 @@ from controller.rules.cards import DECK
 
 _START: Final = State()
 _MOST_SHOWN: Final = 200
-"""Characters of what was recorded or made that an error repeats."""
+"""Maximum number of characters that an error quotes."""
 _CANNOT: Final = (RowFault, ArithmeticError, LookupError, ValueError)
-"""What the rules fail with over an event that no table has brought: a seat, hand or amount that
-cannot be, put into the record by somebody else."""
+"""Exceptions of the rules for events that no table produces, such as an impossible seat, hand or
+amount in a forged record."""
 
 
 class ReplayMismatch(RecordProblem):
-    """The rules make something else of an event than what was recorded."""
+    """The rules decide differently from what was recorded."""
 
 
 class OtherProcedure(RecordProblem):
-    """A round is open, for all that is known, that another procedure deals."""
+    """A round may be open that a different procedure deals."""
 
 
 class ReplayedState(Struct, frozen=True):
-    """What the records come to."""
+    """The result of a replay."""
 
     state: State | None
     """After the last decision; None before the first."""
     seq: int = 0
-    """Of the last decision; 0 where none was read."""
+    """The seq of the last decision; 0 if there is none."""
     again: int = 0
-    """Decisions and refusals that were made again, and came out as recorded."""
+    """The number of decisions and refusals that were repeated with the same result."""
     taken: int = 0
-    """Those of other code, taken as they stand."""
+    """The number of decisions and refusals by other code, which were not repeated."""
 
     @property
     def now(self) -> State:
-        """Where the table stands."""
+        """The current state."""
         return _START if self.state is None else self.state
 
 
 def replay_opening(opening: RecordOpening, procedure: Procedure) -> ReplayedState:
-    """What a boot with this procedure begins with. Disagrees, OtherProcedure, Damaged."""
+    """The state with which a boot of this procedure starts. Raises ReplayMismatch,
+    OtherProcedure, RecordDamaged."""
     replay = RecordReplay(opening.record)
     if opening.segment is not None:
         for frame, record in zip(opening.segment.frames, opening.records, strict=True):
@@ -97,12 +97,12 @@ def replay_opening(opening: RecordOpening, procedure: Procedure) -> ReplayedStat
 
 
 def at_rest(state: State) -> bool:
-    """No round is open and no wager lies on the felt."""
+    """Whether no round is open and no wager is on the felt."""
     return not state.seats and (state.step is Step.CLOSED or state.step in BETWEEN)
 
 
 class RecordReplay:
-    """The table played again from its record: one record after the other, from any snapshot on."""
+    """Replays records one by one, from any snapshot on."""
 
     def __init__(self, record: Path) -> None:
         self._record = record
@@ -110,13 +110,13 @@ class RecordReplay:
         self._procedure: Procedure | None = None
         self._begun = False
         self._standing: OtherCodeState | None = None
-        """Under other code, all that is known of the state."""
+        """What is known of the state under other code."""
         self._seq = self._again = self._taken = 0
         self.state: State | None = None
         """None before the first decision, and under other code."""
 
     def take(self, place: RecordPosition, record: Record) -> None:
-        """The next record. Disagrees, OtherProcedure, Damaged."""
+        """Replay the next record. Raises ReplayMismatch, OtherProcedure, RecordDamaged."""
         try:
             match record.kind:
                 case "snapshot":
@@ -126,23 +126,23 @@ class RecordReplay:
                 case "decision" | "refusal":
                     self._event(place, record)
                 case _:
-                    pass  # nothing that the procedure has a part in
+                    pass  # not an input of the procedure
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             what = f"{place}: a {record.kind} that cannot be read: {printable(str(problem))}"
             raise RecordDamaged(self._record, what, ASK) from None
 
     @property
     def known(self) -> bytes:
-        """The state as a snapshot has it; empty where it is not known."""
+        """The encoded state as in a snapshot; empty if it is unknown."""
         return b"" if self._standing else encode(self.state)
 
     @property
     def counted(self) -> tuple[int, int]:
-        """How many decisions and refusals were made again, and how many taken as they stand."""
+        """How many decisions and refusals were repeated, and how many were not."""
         return self._again, self._taken
 
     def folded(self, procedure: Procedure) -> ReplayedState:
-        """What it comes to for this procedure. OtherProcedure."""
+        """The result for this procedure. Raises OtherProcedure."""
         if self._opened is not None and self._opened.proc != proc_of(procedure.game):
             self._hand_over(f"seq {self._seq}")
         return ReplayedState(self.state, self._seq, self._again, self._taken)
@@ -178,7 +178,8 @@ class RecordReplay:
             self.state = None
 
     def _hand_over(self, where: str) -> None:
-        """Another procedure goes on: with a closed table, and over no open round."""
+        """Switch to a different procedure: close the table. Raises OtherProcedure if a round may
+        be open."""
         left = self._standing
         rests = left.rests if left else self.state is None or at_rest(self.state)
         if not rests:
@@ -248,7 +249,7 @@ def _made(said: RecordedEvent, answer: Decision | Refused) -> DecisionData | Ref
 
 
 def _difference(recorded: DecisionData | RefusalData, made: DecisionData | RefusalData) -> str:
-    """Where what was recorded is not what the rules make, in words."""
+    """Describe how the recorded result differs from the repeated one."""
     name = type(recorded.event).__name__
     if isinstance(recorded, RefusalData):
         if isinstance(made, DecisionData):

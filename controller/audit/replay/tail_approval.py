@@ -1,7 +1,7 @@
-"""Bytes behind the last record that nothing explains: two people accept that they are set aside.
+"""Two-person approval to quarantine a tail that no power loss explains.
 
-with Acceptance.at(record, ("Ann", "Bo")) as found:      # looks; nothing is changed
-    found.accept(table_key)                               # a boot begins, tells of it, and ends
+with TailApproval.at(record, ("Ann", "Bo")) as found:    # read only
+    found.accept(table_key)                # a boot begins, records the quarantine, and ends
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from controller.audit.replay.identity import identity_of, procedure_of
 from controller.audit.replay.replay import OtherProcedure, replay_opening
 
 _SHOWN: Final = 32
-"""Bytes of it that are shown."""
+"""Number of bytes that are shown."""
 
 
 class NothingToApprove(RecordProblem):
-    """What stands behind the last record needs nobody."""
+    """The tail needs no approval."""
 
 
 class UnexplainedBytes(NamedTuple):
-    """What would be set aside."""
+    """The bytes to quarantine."""
 
     segment: int
     offset: int
     size: int
     sha256: str
     begin: bytes
-    """The first of them."""
+    """The first bytes."""
 
 
 class TailApproval:
-    """A record that does not open, and the lock on it."""
+    """A record with an unexplained tail, locked."""
 
     def __init__(self, opening: RecordOpening) -> None:
         self._opening = opening
 
     @classmethod
     def at(cls, record: Path, two: tuple[str, str]) -> Self:
-        """NoRecord, InUse, Damaged, Missing, CannotWrite; NothingToAccept."""
+        """Raises NoRecord, InUse, RecordDamaged, RecordsMissing, CannotWrite; NothingToApprove."""
         there = numbers(record)
         if not there:
             raise _nothing(record, "the record has not begun")
@@ -73,10 +73,11 @@ class TailApproval:
         return UnexplainedBytes(segment.number, tail.offset, tail.size, digest, data[:_SHOWN])
 
     def accept(self, table_key: Ed25519PrivateKey) -> int:
-        """Sets them aside, and says so in the record; gives the seq of its last record.
+        """Quarantine the tail and record it; returns the seq of the last record.
 
-        OtherTable, OtherProcedure, Disagrees, Failed, NoRoom: nothing is set aside before the
-        record and the key are seen to belong together."""
+        Raises OtherTable, OtherProcedure, ReplayMismatch, LogFailed, DiskFull. Record and key
+        are validated before anything is changed.
+        """
         opening = self._opening
         opened = opening.opened()
         if opened is None:
@@ -92,7 +93,8 @@ class TailApproval:
         folded = replay_opening(opening, procedure)
         last = opening.last
         assert last is not None
-        # The boot deals what was dealt: a round that is open is gone on with by the next one.
+        # This boot keeps the game of the one before, so that the next one can continue an open
+        # round.
         identity = replace(identity_of(last.table, procedure.game), conf=opened.conf)
         identity = with_previous_keys(identity, opened)
         log = Log.begin(opening, identity, table_key, state=folded.state)

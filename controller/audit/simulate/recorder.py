@@ -1,13 +1,13 @@
-"""Rounds without a table, recorded as a table's are: every event with what was decided of it, on
-the disk before anybody sees what comes of it.
+"""Records rounds without a table as a table does: each event and decision is durable before its
+effects are visible.
 
-    with Recorder(place, "scripts", keyring) as recorder:
-        recorder.begin(procedure)                  # a boot, if another game was dealt until now
-        recorder.fresh_shoe()
-        recorder.step(recorder.state, event)       # decided, and recorded
+  with Recorder(place, "scripts", keyring) as recorder:
+      recorder.begin(procedure)                  # a new boot if the game changes
+      recorder.fresh_shoe()
+      recorder.step(recorder.state, event)       # decided, and recorded
 
-The record can be played again from its beginning, so no state is made up: the table is opened,
-the shoe shuffled and loaded, and a round that nobody ends is voided.
+The record replays from its beginning, so every state results from events: the table is opened,
+the shoe shuffled and loaded, and an unfinished round is voided.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ from controller.rules.irregularities import Way
 from controller.sim.play import RoundStuck
 
 MOST_TOGETHER: Final = 512 * 1024
-"""Bytes of records that one sync takes, where many are made quickly."""
+"""Group commit limit for bulk recording: bytes of records that share a sync."""
 _AROUND: Final = 512
-"""About what a record and its frame have beside `data`."""
+"""Approximate size of a record and its frame without `data`."""
 _MOST_EVENTS: Final = 1_000
 _VOIDED: Final = "nobody goes on with it"
 
 
 class RecorderKeys(NamedTuple):
-    """What a table needs to have its record signed and its hole cards bound and sealed."""
+    """The keys that sign a table's record and protect its hole cards."""
 
     table: Ed25519PrivateKey
     hole: HoleKey
@@ -77,12 +77,12 @@ class RecorderKeys(NamedTuple):
 
 
 Keyring: TypeAlias = Callable[[RecordOpening], RecorderKeys]
-"""The keys for this record."""
+"""Returns the keys for a record."""
 
 
 class Recorder:
-    """A table that decides by the rows, and its record. To be used in a `with`: what leaves it
-    in good order leaves a closed table."""
+    """A table without devices, with a record. A context manager; leaving it normally closes the
+    table."""
 
     def __init__(
         self,
@@ -95,24 +95,24 @@ class Recorder:
         clock: Clock | None = None,
         together: int = 0,
     ) -> None:
-        """`together`: bytes of records that may wait for others; with 0 each is on the disk before
-        the next event."""
+        """`together`: bytes of records that may be buffered; with 0 each record is durable
+        before the next event."""
         self._place = place
         self._table = table
         self._keyring = keyring
         self._size, self._disk, self._clock = size, disk, clock
         self._most_waiting = together
         self.tell: Callable[[str], None] = lambda words: None
-        """Told of keys that are others than before."""
+        """Callback for warnings about changed keys."""
         self._waiting: list[RecordEntry] = []
         self._bytes = 0
         self._sign = False
-        """A signature is due that there was no room for."""
+        """A checkpoint must be retried after a full disk."""
         self._boot: _Boot | None = None
         self._looked = False
-        """How the record was left by whoever wrote it before."""
+        """A round of an earlier run has been ended."""
         self.seq = 0
-        """Of the last record that is known to be on the disk."""
+        """The seq of the last durable record."""
         self.state = State()
 
     def __enter__(self) -> Self:
@@ -130,13 +130,13 @@ class Recorder:
         finally:
             if self._boot is not None:
                 boot, self._boot = self._boot, None
-                with suppress(RecordProblem):  # the first problem counts
+                with suppress(RecordProblem):  # the first error is raised
                     boot.log.close()
 
     # --- boots ----------------------------------------------------------------------------
 
     def begin(self, procedure: Procedure) -> None:
-        """From here on by this procedure. RecordProblem."""
+        """Switch to this procedure. Raises RecordProblem."""
         identity = identity_of(self._table, procedure.game)
         if self._boot is not None and self._boot.identity.proc == identity.proc:
             return
@@ -147,7 +147,7 @@ class Recorder:
         self._begin(identity, procedure)
 
     def end(self) -> None:
-        """The table is closed, and the boot ends in good order."""
+        """Close the table and end the boot."""
         if self._boot is None:
             return
         self.close_table()
@@ -157,7 +157,7 @@ class Recorder:
         self.seq = boot.log.where.seq
 
     def _end_former(self, identity: BootIdentity) -> None:
-        """A round that was left open is ended by the game that it was begun with."""
+        """End a round that an earlier run left open, with the game it was dealt by."""
         opening = RecordOpening.at(self._place, table=self._table, disk=self._disk)
         try:
             opened = opening.opened()
@@ -211,8 +211,8 @@ class Recorder:
         return self._running.procedure.shows(s)
 
     def step(self, s: State, e: Event, /) -> Decision | Refused:
-        """Decided and recorded. RecordProblem: then nothing has happened; after NotNow the same
-        step can be taken again."""
+        """Decide and record. Raises RecordProblem without side effects; after RetryLater the
+        same step may be repeated."""
         if s is not self.state:
             raise ValueError("the record goes on from where it stands, and from nowhere else")
         boot = self._running
@@ -232,7 +232,7 @@ class Recorder:
         return answer
 
     def must(self, event: Event) -> None:
-        """An event that cannot be refused where it is brought."""
+        """Apply an event that the current state must accept."""
         at = self.state.step.value
         answer = self.step(self.state, event)
         if isinstance(answer, Refused):
@@ -241,7 +241,7 @@ class Recorder:
     # --- the life of the table ------------------------------------------------------------
 
     def rest(self) -> None:
-        """No round is open afterwards, and no wager lies on the felt."""
+        """Bring the table to rest: no open round, no wager on the felt."""
         self._go_on(_to_rest)
 
     def close_table(self) -> None:
@@ -250,8 +250,8 @@ class Recorder:
             self.must(TableClosed(FLOOR, 0, SECOND))
 
     def fresh_shoe(self) -> None:
-        """The table is open, and the next round is the first of a shuffle. For games that burn
-        nothing: a script's shoe holds dealt cards only."""
+        """Open the table and shuffle, so that the next round is the first of its shuffle. Only
+        for games without burn cards: a script's shoe contains dealt cards only."""
         self.rest()
         self._go_on(_to_wagers)
 
@@ -266,7 +266,8 @@ class Recorder:
     # --- the record -----------------------------------------------------------------------
 
     def _keep(self, made: RecordEntry) -> None:
-        """NotNow: this one is not kept; those that wait for others wait still."""
+        """Buffer an entry, and flush at the limit. Raises RetryLater; the entry is dropped then,
+        earlier ones stay buffered."""
         data = encode(made.data)
         size = len(data) + _AROUND
         self._waiting.append(replace(made, data=Raw(data)))
@@ -280,7 +281,8 @@ class Recorder:
                 raise
 
     def _flush(self) -> None:
-        """On the disk, and signed where something of it asks for that. NotNow: as it was."""
+        """Append the buffer; add a checkpoint if one is requested or due. Raises RetryLater
+        without side effects."""
         log = self._running.log
         if self._waiting:
             log.write(self._waiting)
@@ -288,14 +290,14 @@ class Recorder:
         self._waiting, self._bytes = [], 0
         self.seq = log.where.seq
         if self._sign or log.sign_in() == 0:
-            with suppress(RetryLater):  # what stands there stands; it is signed once there is room
+            with suppress(RetryLater):  # appended already; the checkpoint is retried later
                 log.sign()
                 self._sign = False
             self.seq = log.where.seq
 
 
 class _Boot(NamedTuple):
-    """A start of the controller, as far as there is one without a table."""
+    """A boot without devices."""
 
     log: Log
     identity: BootIdentity
@@ -304,7 +306,7 @@ class _Boot(NamedTuple):
 
 
 def _check_key(opening: RecordOpening, keys: RecorderKeys) -> None:
-    """A record is signed by one table's key from its beginning."""
+    """Raise OtherTable if the record was begun with a different table key."""
     opened = opening.opened()
     if opened is None:
         return
@@ -315,7 +317,7 @@ def _check_key(opening: RecordOpening, keys: RecorderKeys) -> None:
 
 
 def _to_rest(g: Game, s: State) -> Event | None:
-    """What ends an open round, or takes wagers back; None at rest."""
+    """The next event that ends an open round or returns wagers; None at rest."""
     if at_rest(s):
         return None
     if s.step is Step.PAYING and s.after is Step.CLEARING:
@@ -336,7 +338,7 @@ def _to_rest(g: Game, s: State) -> Event | None:
 
 
 def _to_wagers(g: Game, s: State) -> Event | None:
-    """What leads from a table at rest to the first wagers of a shuffle; None there."""
+    """The next event from rest to the first wagers of a shuffle; None there."""
     match s.step:
         case Step.CLOSED:
             return TableOpened(FLOOR, 0, SECOND)

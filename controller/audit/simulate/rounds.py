@@ -1,4 +1,4 @@
-"""Scripted rounds in a record, and simulated ones, many of them, to fill a record quickly."""
+"""Records scripted rounds, and many simulated rounds to fill a record quickly."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from controller.sim.scripts import (
 )
 
 SCRIPTS: Final = "scripts"
-"""The table of scripted rounds."""
+"""The table name of scripted rounds."""
 SCRIPTS_SIZE: Final = 1024 * 1024
-"""Bytes of a segment of scripts: each change of game is a boot, which reads the last segment."""
+"""Segment size for scripts: each change of game is a boot, which reads the last segment."""
 PAR: Final = "par"
 _SEAT: Final = 1
 _SEATS: Final = 5
 _UP: Final = range(7, 10)
-"""Values of up cards that ask nothing of anybody."""
+"""Values of up cards after which no insurance is offered."""
 _STANDS: Final = range(17, 21)
 """Totals on which every dealer stands."""
 _PLAYED: Final = range(12, 21)
@@ -55,10 +55,12 @@ _PLAYED: Final = range(12, 21)
 def play_recorded(
     recorder: Recorder, scripted: ScriptRound, watch: RoundWatcher | None, procedure: Procedure
 ) -> RoundResult:
-    """Plays a scripted round into the record, from a shuffle on. RecordProblem, UsageProblem.
+    """Play a scripted round into the record, from a shuffle on. Raises RecordProblem,
+    UsageProblem.
 
-    One that is not the first of its shuffle has a plain round before it. What the script leaves
-    open the recorder ends before anything else."""
+    If the script is not the first of its shuffle, a plain round is dealt before it. A round that
+    the script leaves open is ended before the next one.
+    """
     recorder.begin(procedure)
     recorder.fresh_shoe()
     if not scripted.script.first_round_of_shuffle:
@@ -67,7 +69,7 @@ def play_recorded(
 
 
 def check_recordable(scripted: ScriptRound, procedure: Procedure) -> None:
-    """UsageProblem where no plain round can stand before a script that wants one."""
+    """Raise UsageProblem if a script needs a plain round before it that cannot be dealt."""
     if scripted.script.first_round_of_shuffle:
         return
     most = procedure.game.options.shuffle.max_rounds
@@ -78,8 +80,8 @@ def check_recordable(scripted: ScriptRound, procedure: Procedure) -> None:
 
 
 def plain_round(scripted: ScriptRound, procedure: Procedure) -> ScriptRound:
-    """A round before the script's: a player stands, the dealer too, with cards that the decks have
-    beside the script's own. UsageProblem where there are none, or no wager is taken."""
+    """The round before a script's: player and dealer stand, with cards that the script does not
+    use. Raises UsageProblem if there are none, or no wager is accepted."""
     where = f"{scripted.where}: first_round_of_shuffle"
     game = procedure.game
     left = Counter(DECK * game.decks) - Counter(scripted.cards)
@@ -107,7 +109,7 @@ def _play_plain(recorder: Recorder, scripted: ScriptRound, procedure: Procedure)
 
 
 def _plain_cards(left: Counter[Card]) -> Iterator[tuple[Card, ...]]:
-    """First card, up card, second card, hole card: nobody has anything to decide but to stand."""
+    """First card, up card, second card, hole card with which standing is the only decision."""
     cards = sorted(left)
     for up, hole in _pairs(cards, left):
         if total_of((up,))[0] not in _UP or not _hard(up, hole, _STANDS):
@@ -131,7 +133,7 @@ def _hard(one: Card, other: Card, totals: range) -> bool:
 
 
 def _plain_wager(script: Script, procedure: Procedure) -> int | None:
-    """A main wager that is taken: one of the script's, or the least there is."""
+    """An accepted main wager: one of the script's, or the minimum."""
     limit, unit = procedure.game.limits["main"], procedure.game.money.unit
     least = limit.min or limit.step or unit
     amounts = (
@@ -163,8 +165,8 @@ def record_par(  # noqa: PLR0913 - all but the first four have a usual value
     disk: Disk | None = None,
     clock: Clock | None = None,
 ) -> int:
-    """Plays rounds of a game into a record, from a shuffle to the cut card each time; gives the
-    seq of the last record. Many records share a sync and a checkpoint. RecordProblem."""
+    """Record rounds of a game, from a shuffle to the cut card each time; returns the seq of the
+    last record. Many records share a sync and a checkpoint. Raises RecordProblem."""
     together = MOST_TOGETHER
     recorder = Recorder(place, table, keyring, size=size, disk=disk, clock=clock, together=together)
     with recorder:

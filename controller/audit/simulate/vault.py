@@ -1,7 +1,7 @@
-"""The vault of scripted and simulated rounds that are recorded: it binds and seals their cards.
+"""A simulated shoe for recorded rounds, with commitments to hole cards.
 
-Each card is told as a shoe would tell it: as a record of a ring, in the chain of that ring, with
-salt. So the cursors, commitments and openings of such a record are checked like a table's.
+Each card is a record in the shoe's own chain, with salt, so that cursors, commitments and
+openings are verified like a table's.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ _NOTHING_ELSE: Final = 0xFE
 _SURE: Final = 100
 _DWELL: Final = 120
 _PACE_US: Final = 400_000
-"""Of this shoe's own clock, from card to card."""
+"""Microseconds between cards, by the shoe's own clock."""
 _BACK: Final = 1
 
 
 class CardSource(NamedTuple):
-    """What is recorded with an event of the shoe, beside the event."""
+    """What is recorded beside an event of the shoe."""
 
     cursor: DeviceCursor | None = None
     sealed: str = ""
 
 
 class _Hidden(NamedTuple):
-    """A card that lies face down: which record of the shoe told it, and all that it said."""
+    """A face-down card: its device record and its content."""
 
     cursor: DeviceCursor
     body: Sealed[CardRead]
 
 
 class RecordingVault:
-    """Speaks for a shoe, and keeps what nobody may know."""
+    """The card source of recorded rounds: simulates the shoe and keeps face-down cards secret."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class RecordingVault:
         last: DeviceCursor | None = None,
         salt: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        """`last`: where the record of this shoe ends, from which it goes on after a restart."""
+        """`last`: the last recorded position of this shoe, to continue after a restart."""
         self._table = table
         self._hole_key = hole_key
         self._surveillance = surveillance
@@ -79,7 +79,7 @@ class RecordingVault:
         self._shoe = self._pos = 0
         self._told = CardSource()
         self._down: _Hidden | None = None
-        """The last card that came face down."""
+        """The last card that was drawn face down."""
         self._hole: _Hidden | None = None
 
     @property
@@ -87,17 +87,17 @@ class RecordingVault:
         return -1 if self._hole is None else self._hole.body.open().card
 
     def loaded(self) -> None:
-        """The shoe is loaded: positions begin anew."""
+        """A new shoe: positions start again."""
         self._shoe += 1
         self._pos = 0
 
     def told(self) -> CardSource:
-        """What belongs to the event that was made last; told once."""
+        """Return and clear what belongs to the last event."""
         told, self._told = self._told, CardSource()
         return told
 
     def tell_again(self, told: CardSource) -> None:
-        """It could not be recorded: the event is going to be brought once more."""
+        """Undo told(): the append failed and will be retried."""
         self._told = told
 
     # --- what becomes of a card -----------------------------------------------------------
@@ -116,7 +116,7 @@ class RecordingVault:
         return HoleDealt(SHOE, commitment)
 
     def hidden(self, card: Card, /) -> str:
-        """It lies face down: what binds it from now on."""
+        """Draw a card face down; returns its commitment."""
         self._down = down = self._read(card)
         bound = commit(self._table, down.cursor, down.body, self._hole_key, self._surveillance)
         self._told = CardSource(down.cursor, bound.sealed_b64)
@@ -136,7 +136,7 @@ class RecordingVault:
         return self._hole
 
     def _read(self, card: Card) -> _Hidden:
-        """The shoe's record of a card that leaves it."""
+        """The shoe's record of a drawn card."""
         self._seq += 1
         self._pos += 1
         self._t_us += _PACE_US

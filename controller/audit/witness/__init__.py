@@ -1,4 +1,4 @@
-"""External witnesses: countersigning, archive, monitoring."""
+"""External witnesses: cosigning, archive, monitoring."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What a witness keeps: of each record how far it saw it, and all that it has countersigned.
+"""A witness's archive: the state in which it last saw each record, and its cosigned checkpoints.
 
-    ARCHIVE/TABLE-ID/seen.json            the last checkpoint, the tree at it, the table's key
-    ARCHIVE/TABLE-ID/cosigned/SIZE.note   each checkpoint as it was first countersigned
-    ARCHIVE/TABLE-ID/refused/*.json       signed checkpoints that contradict what was seen
+  ARCHIVE/TABLE-ID/seen.json            last checkpoint, tree and table key
+  ARCHIVE/TABLE-ID/cosigned/SIZE.note   each checkpoint as first cosigned
+  ARCHIVE/TABLE-ID/refused/*.json       signed checkpoints that contradict what was seen
 
-`seen.json` is on the disk before anything is signed; so whatever happens between the two, nothing
-is ever signed that does not continue it.
+Write-ahead: `seen.json` is durable before a checkpoint is cosigned, so that after a crash
+nothing is cosigned that does not continue it.
 """
 
 from __future__ import annotations
@@ -39,30 +39,30 @@ _NOTE: Final = re.compile(r"([1-9][0-9]{0,18})\.note")
 _SEEN: Final = "seen.json"
 _LOCK: Final = "lock"
 _MOST: Final = 1 << 20
-"""Bytes of a file that can still be one of ours."""
+"""Maximum file size in bytes."""
 _BACKUP: Final = "put the archive back from a backup of what it was last"
 _WRITABLE: Final = "let the witness's user write there, and give it room"
 
 
 class ArchiveProblem(WitnessProblem):
-    """What the witness kept is not what it kept."""
+    """The archive is corrupt or was rolled back."""
 
 
 class WitnessedRecord(Struct, frozen=True, forbid_unknown_fields=True):
-    """How far a record was seen."""
+    """The state in which a record was last seen."""
 
     format: Literal["holecard witness 1"]
     origin: str
     place: str
-    """Where the record lay."""
+    """The path of the record."""
     table_key: str
     size: int
     segment: int
-    """That of record `size`."""
+    """The segment of record `size`."""
     frontier: tuple[str, ...]
-    """The tree of so many records: hex of the roots of its whole subtrees, largest first."""
+    """The tree at this size: hex roots of its complete subtrees, largest first."""
     time: int
-    """Seconds since 1970 of the last countersignature."""
+    """Seconds since 1970 of the last cosignature."""
     checkpoint: str
     certificate: str
 
@@ -71,7 +71,7 @@ class WitnessedRecord(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecordArchive:
-    """What is kept of one record, locked."""
+    """The archived files of one record, locked."""
 
     def __init__(self, archive: Path, origin: str, disk: Disk) -> None:
         self.archive = archive
@@ -80,7 +80,7 @@ class RecordArchive:
         self._disk = disk
 
     def seen(self) -> WitnessedRecord | None:
-        """None where nothing ever was. ArchiveProblem."""
+        """The validated `seen.json`; None for a new record. Raises ArchiveProblem."""
         countersigned = self._countersigned()
         seen = _read(self.place)
         if seen is None:
@@ -96,14 +96,14 @@ class RecordArchive:
         return seen
 
     def others(self) -> Iterator[WitnessedRecord]:
-        """Other records that this archive has seen. ArchiveProblem."""
+        """Other records in this archive. Raises ArchiveProblem."""
         for place in sorted(self.archive.iterdir()):
             if place != self.place and (seen := _read(place)) is not None:
                 yield seen
 
     def keep(self, seen: WitnessedRecord) -> None:
-        """On the disk on return. CannotWrite, ArchiveProblem where another tree of this size was
-        countersigned."""
+        """Store `seen.json` durably. Raises CannotWrite, and ArchiveProblem if another tree of
+        this size was cosigned."""
         text = parse_note(seen.checkpoint).text
         file = self._file(seen.size)
         if file.exists() and _text_of(file) != text:
@@ -115,7 +115,8 @@ class RecordArchive:
             )
 
     def countersigned(self, size: int, note: str) -> None:
-        """The first of a checkpoint stays: it shows since when it has been there. CannotWrite."""
+        """Store a cosigned note. An existing one is kept, since it has the earliest time. Raises
+        CannotWrite."""
         file = self._file(size)
         if file.exists():
             return
@@ -124,8 +125,8 @@ class RecordArchive:
             write_atomically(self._disk, file, note.encode())
 
     def contradicted(self, signed: SignedCheckpoint) -> Path:
-        """A signed checkpoint that is not of what was seen: with it, whoever holds the table's key
-        stands convicted. CannotWrite."""
+        """Store a signed checkpoint that contradicts what was seen, as evidence against the
+        holder of the table's key. Raises CannotWrite."""
         said = signed.checkpoint
         file = self.place / "refused" / f"{said.size}-{said.root.hex()[:16]}.json"
         data = {"checkpoint": signed.note, "certificate": signed.certificate}
@@ -145,7 +146,7 @@ class RecordArchive:
 
 @contextmanager
 def open_archive(archive: Path, origin: str, disk: Disk) -> Iterator[RecordArchive]:
-    """While nobody else countersigns this record. CannotWrite, InUse, WitnessProblem."""
+    """Lock a record's archive, without waiting. Raises CannotWrite, InUse, WitnessProblem."""
     kept = RecordArchive(archive, origin, disk)
     with reporting_write_errors(archive, _WRITABLE):
         make_directory(disk, archive)
@@ -164,7 +165,7 @@ def open_archive(archive: Path, origin: str, disk: Disk) -> Iterator[RecordArchi
 
 
 def directory_of(origin: str) -> str:
-    """The name of a record's directory. WitnessProblem where it is no origin."""
+    """The directory name for an origin. Raises WitnessProblem if it is invalid."""
     found = _ORIGIN.fullmatch(origin)
     if found is None:
         todo = "name a record that a table has begun"
@@ -173,7 +174,7 @@ def directory_of(origin: str) -> str:
 
 
 def _read(place: Path) -> WitnessedRecord | None:
-    """What is kept there, held against its own signatures and tree. ArchiveProblem."""
+    """Read `seen.json` and verify it by its signatures and its tree. Raises ArchiveProblem."""
     file = place / _SEEN
     try:
         with file.open("rb") as opened:

@@ -1,4 +1,4 @@
-"""Countersigned checkpoints that are brought back to the record."""
+"""Stores cosigned checkpoints in the record's directory."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ _WRITABLE: Final = "let this user write there, and give it room"
 
 
 class NotCosigned(RecordProblem):
-    """A note that no countersigned checkpoint of this record is in."""
+    """The note is not a cosigned checkpoint of this record."""
 
 
 class StoredNote(Struct, frozen=True):
-    """A checkpoint that lies in the record's directory now."""
+    """A cosigned checkpoint in the record's directory."""
 
     size: int
     file: Path
     new: bool
-    """This witness had not countersigned it there."""
+    """This witness's signature was not there before."""
 
 
 def store_notes(
     record: Path, notes: Sequence[tuple[str, bytes]], witness: VerifierKey, disk: Disk | None = None
 ) -> list[StoredNote]:
-    """Puts notes, each with the name that it is called by, into `cosigned/`. All of them or none:
-    NoRecord; NotWitnessed where one is not what it must be. CannotWrite; InUse where somebody else
-    brings some and does not come to an end."""
+    """Validate all notes (with their names for errors), then store each in `cosigned/`. Raises
+    NoRecord; NotCosigned if one is invalid, with nothing stored; CannotWrite; InUse on a lock
+    timeout."""
     origin = first_head(record).snapshot.origin
     read = [_note(where, data, origin, witness) for where, data in notes]
     place = record / COSIGNED
@@ -90,7 +90,7 @@ def _note(where: str, data: bytes, origin: str, witness: VerifierKey) -> tuple[i
 def _together(
     place: Path, size: int, there: SignedNote | None, note: SignedNote, witness: VerifierKey
 ) -> SignedNote:
-    """What is there stays, with this witness's signature."""
+    """Add this witness's signature to the stored note."""
     if there is None:
         return note
     if there.text != note.text:
@@ -127,7 +127,7 @@ def _file(place: Path, size: int) -> Path:
 
 @contextmanager
 def _alone(disk: Disk, place: Path) -> Iterator[None]:
-    """While nobody else brings any. OSError, InUse."""
+    """Lock the directory. Raises OSError, InUse."""
     make_directory(disk, place)
     fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

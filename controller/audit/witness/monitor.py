@@ -1,11 +1,11 @@
-"""What a witness has countersigned of a record, as a running table finds it: notes in `cosigned/`,
-held against the record's own checkpoints, and what of the record none of them is over.
+"""Monitors cosignatures for a running table: new notes in `cosigned/`, validated by the record's
+own checkpoints, and since when records are not cosigned.
 
-    said = said_before(record)                 # what the record itself tells of its witnesses
-    found = look(record, said.size)            # what is to be told now
+  state = recorded_state(record)                 # what the record itself contains
+  report = check_witnesses(record, state.size)   # what to record now
 
-The keys of witnesses are not known here: a note counts by what the table has signed of it, and a
-verifier holds the countersignature against the witness's key.
+Witness keys are unknown here: a note is accepted if the table signed its checkpoint, and a
+verifier checks the cosignature with the witness's key.
 """
 
 from __future__ import annotations
@@ -35,64 +35,63 @@ from controller.audit.read.reader import load, record_of
 from controller.audit.witness.cosignatures import COSIGNED
 
 MOST_NOTES: Final = 32
-"""The newest of those that are not told of yet; each is over all that older ones are over."""
+"""Limit per check: the newest notes; each covers what older ones cover."""
 MOST_SEGMENTS: Final = 16
-"""So far back it is looked for what the record tells of its witnesses. What is not found is told
-once more, and once for each start."""
+"""Search limit for the recorded state. A state further back is recorded again, once per start."""
 ABOUT_ITSELF: Final[frozenset[Kind]] = frozenset(
     ("snapshot", "certificate", "checkpoint", "clock", "witnessed", "unwitnessed")
 )
-"""Kinds that tell nothing of the table. What a witness has not seen but these, it has not missed:
-or else its own word would be news for it, and each word would bring the next one."""
+"""Kinds that need no cosignature of their own. Otherwise each recorded cosignature would require
+the next one."""
 _NAME: Final = re.compile(r"[1-9][0-9]{0,17}")
 _KIND: Final = re.compile(rb'"round":[0-9]+,"kind":"([a-z]+)"')
 _TOLD: Final = (b'"kind":"witnessed"', b'"kind":"unwitnessed"')
 _COSIGNATURE: Final = 72
-"""Bytes of a time and a signature, behind the key id."""
+"""Size of a cosignature's time and signature, behind the key id."""
 
 
 class WitnessState(Struct, frozen=True):
-    """What the record tells of its witnesses."""
+    """The cosigned state according to the record."""
 
     size: int = 0
-    """So many records the last `witnessed` is over; 0 without one."""
+    """The size that the last `witnessed` record covers; 0 without one."""
     since: int = 0
-    """That of an `unwitnessed` behind it; 0 without one."""
+    """`since` of an `unwitnessed` record after it; 0 without one."""
 
 
 class SeenCheckpoint(Struct, frozen=True):
-    """A checkpoint of this record that somebody has countersigned."""
+    """A cosigned checkpoint of this record."""
 
     size: int
     note: str
 
 
 class WitnessReport(Struct, frozen=True):
-    """What a look has found."""
+    """The result of a check."""
 
     seen: tuple[SeenCheckpoint, ...]
-    """To be told, in their order: each is over something that none before it is over."""
+    """To record, in order: each covers records that no earlier one covers."""
     size: int
-    """So many records are countersigned; 0: none ever was."""
+    """The largest cosigned size; 0 if none is."""
     since: int
-    """When the first record was written that nobody has countersigned, by `utc`; 0 without one."""
+    """The UTC of the first record that is not cosigned; 0 if all are."""
     wrong: tuple[str, ...]
-    """Notes that count for nothing, and why."""
+    """Rejected notes with the reason."""
 
 
 class _First(Struct, frozen=True):
-    """A record that tells something of the table."""
+    """A record that needs a cosignature."""
 
     seq: int
     utc: int
 
 
 _NOWHERE: Final = _First(0, 0)
-"""There is no such record."""
+"""No such record."""
 
 
 def recorded_state(record: Path) -> WitnessState:
-    """As the last segments have it. RecordProblem."""
+    """Search the last segments for it. Raises RecordProblem."""
     since = 0
     for number in reversed(numbers(record)[-MOST_SEGMENTS:]):
         file = segment_file(record, number)
@@ -110,16 +109,14 @@ def recorded_state(record: Path) -> WitnessState:
 
 
 def cosigned_checkpoints(record: Path, told: int) -> tuple[tuple[int, int], ...]:
-    """The notes in `cosigned/` over more than is told of: over how many records, and when the file
-    was written. OSError."""
+    """Size and modification time of the notes in `cosigned/` beyond size `told`. Raises OSError."""
     names = [file for file in (record / COSIGNED).glob("*.note") if _NAME.fullmatch(file.stem)]
     newer = sorted((int(file.stem), file) for file in names if int(file.stem) > told)
     return tuple((size, file.stat().st_mtime_ns) for size, file in newer[-MOST_NOTES:])
 
 
 def check_witnesses(record: Path, told: int) -> WitnessReport:
-    """What there is now; `told`: so many records are told of as countersigned. RecordProblem,
-    OSError."""
+    """Check for new cosignatures beyond size `told`. Raises RecordProblem, OSError."""
     seen: list[SeenCheckpoint] = []
     wrong: list[str] = []
     size, first = told, _first_after(record, told)
@@ -137,7 +134,8 @@ def check_witnesses(record: Path, told: int) -> WitnessReport:
 
 
 def _countersigned(record: Path, size: int) -> str:
-    """The note over so many records, for the record. NoteProblem, RecordProblem, OSError."""
+    """The cosigned note of this size, as it is recorded. Raises NoteProblem, RecordProblem,
+    OSError."""
     with (record / COSIGNED / f"{size}.note").open("rb") as opened:
         note = parse_note(opened.read(MAX_SIZE + 1))
     ours = _signed_after(record, size)
@@ -157,7 +155,7 @@ def _countersigned(record: Path, size: int) -> str:
 
 
 def _signed_after(record: Path, size: int) -> SignedNote | None:
-    """The first checkpoint behind record `size`. RecordProblem."""
+    """The first checkpoint after record `size`. Raises RecordProblem."""
     for file, frame in _behind(record, size):
         if _kind(frame) == "checkpoint":
             data = record_of(file, frame).data
@@ -166,7 +164,7 @@ def _signed_after(record: Path, size: int) -> SignedNote | None:
 
 
 def _first_after(record: Path, size: int) -> _First:
-    """The first record behind record `size` that tells something of the table. RecordProblem."""
+    """The first record after record `size` that needs a cosignature. Raises RecordProblem."""
     for file, frame in _behind(record, size):
         if _kind(frame) not in ABOUT_ITSELF:
             return _First(frame.seq, record_of(file, frame).utc)
@@ -174,7 +172,7 @@ def _first_after(record: Path, size: int) -> _First:
 
 
 def _behind(record: Path, size: int) -> Iterator[tuple[Path, RecordFrame]]:
-    """What stands behind record `size`, with its file."""
+    """The frames after record `size`, each with its file."""
     begins = first_head(record)
     start = begins.number if size < begins.record.seq else segment_of(record, size)
     for number in [one for one in numbers(record) if one >= start]:
@@ -185,7 +183,7 @@ def _behind(record: Path, size: int) -> Iterator[tuple[Path, RecordFrame]]:
 
 
 def _frames(buffer: bytes) -> Iterator[RecordFrame]:
-    """As far as they are whole: the last one may be on its way to the disk."""
+    """All complete frames; the last one may still be in the page cache only."""
     at = HEADER_SIZE
     while (frame := unpack(buffer, at)) is not None:
         yield frame
@@ -193,6 +191,6 @@ def _frames(buffer: bytes) -> Iterator[RecordFrame]:
 
 
 def _kind(frame: RecordFrame) -> str:
-    """Without decoding it: there may be many."""
+    """The kind, without decoding the record: there may be many."""
     found = _KIND.search(frame.data)
     return "" if found is None else found[1].decode()

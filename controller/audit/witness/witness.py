@@ -1,7 +1,9 @@
-"""A witness: someone with a key of their own who countersigns what continues what they saw.
+"""Cosigning by an independent witness, which verifies that a record continues what it saw
+before.
 
-It reads a record on its own machine, makes the tree itself, and believes nothing but the table's
-key. A record that was cut off, written anew or replaced is told by name, and nothing is signed.
+The witness reads the record on its own machine, computes the tree itself, and trusts only the
+table's key. If a record was truncated, rewritten or replaced, it names the reason and signs
+nothing.
 """
 
 from __future__ import annotations
@@ -57,42 +59,42 @@ __all__ = [
 ]
 
 _BACK: Final = 16
-"""Records between the last one that a checkpoint is over and the checkpoint itself, at most."""
+"""Maximum number of records between the last one that a checkpoint covers and the checkpoint."""
 _ASK: Final = "ask the table's floor and surveillance what happened; keep both copies"
 
 
 class RecordTruncated(WitnessProblem):
-    """Its end is not there any more, or an older copy is in its place."""
+    """The end is missing, or the record was replaced by an older copy."""
 
 
 class RecordRewritten(WitnessProblem):
-    """What was seen stands in it otherwise."""
+    """Records differ from what was seen."""
 
 
 class RecordForked(RecordRewritten):
-    """And the table's key has signed both."""
+    """Rewritten, and the table's key has signed both versions."""
 
 
 class OtherRecord(WitnessProblem):
-    """Another record lies where the one that was seen lay, or the table has begun another one."""
+    """A different record is at the same path, or the table has begun another record."""
 
 
 class OtherTableKey(WitnessProblem):
-    """The table's key is not the one that it was."""
+    """The table's key has changed."""
 
 
 class ClockWentBack(WitnessProblem):
-    """This machine's clock is behind the last countersignature."""
+    """This machine's clock is behind the last cosignature."""
 
 
 class CosignedNote(Struct, frozen=True):
-    """What a witness has countersigned."""
+    """A cosigned checkpoint."""
 
     origin: str
     size: int
     root: bytes
     before: int
-    """Records that were seen before; 0 the first time."""
+    """The size that was seen before; 0 the first time."""
     note: str
     table_key: str
     proven: bool
@@ -104,12 +106,12 @@ class CosignedNote(Struct, frozen=True):
 
 
 class _Tip(NamedTuple):
-    """A checkpoint, and the tree that it is over."""
+    """A checkpoint and its tree."""
 
     signed: SignedCheckpoint
     hashes: tuple[bytes, ...]
     segment: int
-    """That of the last record in it."""
+    """The segment of its last record."""
 
 
 def cosign_record(  # noqa: PLR0913 - all but the first three have a usual value
@@ -123,10 +125,11 @@ def cosign_record(  # noqa: PLR0913 - all but the first three have a usual value
     disk: Disk | None = None,
     tell: Callable[[int], None] | None = None,
 ) -> CosignedNote:
-    """Countersigns the record's last checkpoint, if the record continues what the archive saw.
+    """Cosign the record's last checkpoint if the record continues what the archive has.
 
-    `begin`: the table is known to have begun another record. `tell`: the segment being read.
-    RecordProblem: nothing is signed."""
+    `begin`: the table is known to have begun another record. `tell`: progress callback with the
+    segment number. Raises RecordProblem; nothing is signed then.
+    """
     _stand_apart(record, archive)
     head = first_head(record)
     origin = head.snapshot.origin
@@ -145,7 +148,7 @@ def cosign_record(  # noqa: PLR0913 - all but the first three have a usual value
 
 
 class _Agreed(NamedTuple):
-    """A checkpoint that is going to be countersigned."""
+    """A checkpoint to be cosigned."""
 
     walk: _Walk
     tip: _Tip
@@ -157,7 +160,7 @@ class _Agreed(NamedTuple):
 def _countersign(
     record: Path, kept: RecordArchive, key: SigningKey, agreed: _Agreed
 ) -> CosignedNote:
-    """What is kept is on the disk before anything is signed."""
+    """Store the state in the archive, then cosign."""
     said, seen, seconds = agreed.tip.signed.checkpoint, agreed.seen, agreed.seconds
     if seen is not None and seconds < seen.time:
         what = f"it says second {seconds}; what was countersigned last is of {seen.time}"
@@ -197,7 +200,7 @@ def _stand_apart(record: Path, archive: Path) -> None:
 
 
 def _refuse_in_place(record: Path, kept: RecordArchive, seen: WitnessedRecord | None) -> None:
-    """A record that was not seen here, where another one was, or another one of this table."""
+    """Raise OtherRecord for a new record that replaces a known one of this path or table."""
     table = kept.origin.rpartition("/")[0]
     place = printable(record.resolve())
     if seen is not None and seen.place == place:
@@ -215,7 +218,7 @@ def _refuse_in_place(record: Path, kept: RecordArchive, seen: WitnessedRecord | 
 def _table_key(
     record: Path, origin: str, seen: WitnessedRecord | None, given: VerifierKey | None
 ) -> VerifierKey | None:
-    """The key to go by: as first seen, as given, else as the record says. OtherTableKey."""
+    """The trusted table key: as first seen, as given, or None. Raises OtherTableKey."""
     if given is not None:
         try:
             check_table_key(given, origin)
@@ -234,7 +237,7 @@ def _table_key(
 def _judged(
     record: Path, walk: _Walk, tip: _Tip | None, seen: WitnessedRecord | None, kept: RecordArchive
 ) -> _Tip:
-    """The checkpoint, if what was read continues what was seen."""
+    """The checkpoint to cosign if the record continues what was seen. Raises WitnessProblem."""
     if seen is not None:
         if walk.other:
             _contradicted(record, tip, seen, kept)
@@ -265,7 +268,7 @@ def _contradicted(
 
 
 class _Walk:
-    """The record from the segment on where it was left."""
+    """Reads a record from the segment in which it was last seen."""
 
     def __init__(
         self, record: Path, origin: str, table: VerifierKey | None, seen: WitnessedRecord | None
@@ -279,9 +282,9 @@ class _Walk:
         self._tip: _Tip | None = None
         self._lately: deque[tuple[int, tuple[bytes, ...], int]] = deque(maxlen=_BACK)
         self.met = False
-        """It had the same tree when it was as long as when it was seen."""
+        """The tree was the same at the size that was seen."""
         self.other = False
-        """It had another one."""
+        """The tree was different at that size."""
 
     @property
     def table(self) -> VerifierKey | None:
@@ -289,11 +292,11 @@ class _Walk:
 
     @property
     def size(self) -> int:
-        """Records that were read, and those before them."""
+        """The size of the tree after the last record that was read."""
         return 0 if self._tree is None else self._tree.size
 
     def read(self, tell: Callable[[int], None]) -> _Tip | None:
-        """The last checkpoint. Damaged, BadSignature, Rewritten."""
+        """The last checkpoint. Raises RecordDamaged, BadSignature, RecordRewritten."""
         start = None if self._seen is None else self._seen.segment
         for segment in segments(self._record, start):
             tell(segment.number)
@@ -328,8 +331,8 @@ class _Walk:
                 self.other = not self.met
 
     def _begun(self, segment: RecordSegment, hashes: tuple[bytes, ...]) -> Frontier:
-        """The tree before the first segment that is read: nothing the first time; later as it says
-        itself, which shows when the tree that was seen is met, or not."""
+        """The tree before the first segment that is read: empty the first time, later from the
+        snapshot, which is verified when the size that was seen is reached."""
         wanted = 1 if self._seen is None else self._seen.segment
         begins = segment.before.seq
         if segment.number != wanted:
@@ -342,8 +345,8 @@ class _Walk:
         return Frontier.of(begins, hashes)
 
     def _retired(self, segment: RecordSegment, wanted: int, hashes: tuple[bytes, ...]) -> None:
-        """The record begins behind what was retired, of which the table's key has signed the tree;
-        what was seen last is held against the root that was kept of it."""
+        """Check a record that begins after a retirement: the retirement's signed tree must match
+        the snapshot and the tree that was seen."""
         what = f"segment {wanted} is needed, the first that is here is {segment.number}"
         todo = "put the segments back from the archive"
         kept, table = retirement_files(self._record), self._signatures.table
