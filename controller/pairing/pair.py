@@ -8,12 +8,16 @@ import sys
 from typing import Final
 
 from controller import terminal
-from controller.errors import UsageProblem
+from controller.commands import show
+from controller.errors import EXIT_NO, UsageProblem
+from controller.pairing.devices import device_json, device_line
+from controller.pairing.label import ask_code, given_code, given_fingerprint
 from controller.terminal import (
-    device_json,
-    device_line,
+    PromptCancelled,
+    ask,
+    check_two_people,
     keys_directory_of,
-    show,
+    two_people,
     usage_errors,
     utc_now,
 )
@@ -37,25 +41,23 @@ from firmware_protocol.tablelink.fingerprints import (
     label_psk,
 )
 
-EXIT_NO: Final = 1
-
 
 def pair(args: argparse.Namespace) -> int:
-    """Pair the device at a port, when two people say so."""
-    # What can be wrong before anything is opened is said before.
-    code = terminal.given_code(args.label)
-    expected = terminal.given_fingerprint(args.fingerprint)
-    terminal.check_two_people(args)
+    """Pair the device at a port, with the approval of two people."""
+    # Arguments are checked before a port is opened.
+    code = given_code(args.label)
+    expected = given_fingerprint(args.fingerprint)
+    check_two_people(args)
     try:
         with usage_errors():
             return _pair(args, code, expected)
-    except terminal.PromptCancelled:
+    except PromptCancelled:
         print("\nnot paired: the question was not answered", file=sys.stderr)
         return EXIT_NO
 
 
 def _pair(args: argparse.Namespace, code: bytes | None, expected: bytes | None) -> int:
-    address = _meant(args.port)
+    address = _address(args.port)
     store = KeyStore(keys_directory_of(args))
     own = store.own()
     store.check_room()
@@ -63,28 +65,28 @@ def _pair(args: argparse.Namespace, code: bytes | None, expected: bytes | None) 
     if not isinstance(outcome.end, DeviceIntroduced):
         return _failed(outcome, args.port)
     device = outcome.end.answer
-    _meet(device, address, args, expected)
+    _check_device(device, address, args, expected)
     change = _change(device, args, store, expected)
     if not _agreed(device, change, asking=expected is None):
         return EXIT_NO
-    by = terminal.two_people(args)
-    psk = label_psk(code or terminal.ask_code())
-    # The very device that people have just looked at, or none.
+    by = two_people(args)
+    psk = label_psk(code or ask_code())
+    # Only the device that was just confirmed: this serial number with this key.
     pairing = HostPairing(own, psk, serial=device.serial, fingerprint=device.fingerprint)
     outcome = asyncio.run(hold(address, pairing))
     if not isinstance(outcome.end, PairingDone):
         return _failed(outcome, device.serial)
-    paired = _keep(store, outcome.end, by, anew=args.replace)
+    paired = _store(store, outcome.end, by, anew=args.replace)
     show(args, device_json(paired), f"paired: {device_line(paired)}")
     return 0
 
 
-def _meant(text: str) -> Address:
-    """The port that is meant. Of several devices with one number none is taken by chance: one of
-    them is not what it says. Which one is meant is said as `holecard devices ports` says it."""
+def _address(text: str) -> Address:
+    """The address to open. Raises UsageProblem if several USB devices have the serial number: one
+    of them is not what it claims, and the user names it as `holecard devices ports` does."""
     address = parse_placed(text)
     if address.transport is not Transport.USB or address.place is not None:
-        return address  # where several adapters have one number, the port is refused
+        return address  # a number that several adapters have is refused when it is opened
     found = discovery.usb_devices(address.backend)
     same = [f"{one.address}" for one in found if one.serial == address.where]
     if len(same) > 1:
@@ -94,10 +96,10 @@ def _meant(text: str) -> Address:
     return address
 
 
-def _meet(
+def _check_device(
     device: HelloRsp, address: Address, args: argparse.Namespace, expected: bytes | None
 ) -> None:
-    """Say who is at the port, and refuse who cannot be meant."""
+    """Print which device is at the port. Raises UsageProblem if it is not the expected one."""
     name = device.device_class.name.lower()
     print(f"{name} {device.serial}, {device.maker} {device.model}", file=sys.stderr)
     if address.transport is Transport.USB and address.where != device.serial:
@@ -116,8 +118,8 @@ def _meet(
 def _change(
     device: HelloRsp, args: argparse.Namespace, store: KeyStore, expected: bytes | None
 ) -> str | None:
-    """What is said of the key that it was paired with, where it has another one now. Refuses what
-    was not asked for."""
+    """A warning if the device's key has changed since it was paired here. Raises UsageProblem if
+    it is paired already and --replace or --fingerprint is missing."""
     former = store.find(device.serial)
     if former is None:
         if DeviceState.PAIRED in device.state:
@@ -146,21 +148,21 @@ def _change(
 
 
 def _agreed(device: HelloRsp, change: str | None, *, asking: bool) -> bool:
-    """The service switch is on, and people find that the key is the right one."""
+    """Whether the service switch is on and the key was confirmed at the terminal."""
     if DeviceState.SERVICE not in device.state:
         print(f"not paired: the service switch of {device.serial} is off", file=sys.stderr)
         return False
     if change is not None:
         print(change, file=sys.stderr)
     if asking and terminal.at_terminal():
-        answer = terminal.ask("Is this the device, and its key the right one? [yes/no] ")
+        answer = ask("Is this the device, and its key the right one? [yes/no] ")
         if answer.lower() not in ("y", "yes"):
             print("not paired: the key was not confirmed", file=sys.stderr)
             return False
     return True
 
 
-def _keep(store: KeyStore, done: PairingDone, by: tuple[str, str], *, anew: bool) -> Paired:
+def _store(store: KeyStore, done: PairingDone, by: tuple[str, str], *, anew: bool) -> Paired:
     answer = done.answer
     paired = Paired(
         answer.device_class,

@@ -102,7 +102,7 @@ def test_forget_takes_two_people(
     store: KeyStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert devices("forget", "SH-1") == 2
-    assert "--by: is missing: two people must say so" in capsys.readouterr().err
+    assert "--by: is missing: two people must approve" in capsys.readouterr().err
     assert devices("forget", "SH-1", "--by", "Ann", "--and", "ann") == 2
     assert "--and: 'ann' is the same person" in capsys.readouterr().err
     assert devices("forget", "SH-9", *TWO) == 2

@@ -21,11 +21,14 @@ from tests.support.devices.standing import TWO, WRONG, Standing, pair
     ("arguments", "words"),
     [
         (["--by", "Ann", "--and", "Bo"], "--label: is missing; allowed: CODE, or - to read"),
-        (["--label", WRONG, "--and", "Bo"], "--by: is missing: two people must say so; allowed: "),
-        (["--label", WRONG, "--by", "Ann"], "--and: is missing: two people must say so; allowed: "),
+        (["--label", WRONG, "--and", "Bo"], "--by: is missing: two people must approve; allowed: "),
+        (
+            ["--label", WRONG, "--by", "Ann"],
+            "--and: is missing: two people must approve; allowed: ",
+        ),
         (
             ["--label", WRONG, "--by", "Ann", "--and", " ANN "],
-            "--and: 'ANN' is the same person; allowed: another one",
+            "--and: 'ANN' is the same person; allowed: a different person",
         ),
         (["--label", WRONG, "--by", "A  b", "--and", "\uff21 B"], "is the same person"),
         (["--label", WRONG, "--by", " ", "--and", "Bo"], "--by: ' ' is no name; allowed: 1 to 64"),

@@ -144,7 +144,7 @@ WRONG: Final = {
     "roles": ((*IVY[:5], ",", *TWO), "--roles: nobody is without a role"),
     "taken": (("add", "d-17", *IVY[2:], *TWO), "BADGE: D-17 is Ann Lee's; allowed: another"),
     "one person": ((*IVY, "--by", "Ann", "--and", "ann"), "--and: 'ann' is the same person"),
-    "nobody": ((*IVY, "--by", "Ann"), "--and: is missing: two people must say so"),
+    "nobody": ((*IVY, "--by", "Ann"), "--and: is missing: two people must approve"),
     "empty file": ((*IVY, *TWO, "--file", ""), "--file: is empty; allowed: a file"),
     "empty keys": ((*IVY, *TWO, "--keys", ""), "--keys: is empty; allowed: a directory"),
 }

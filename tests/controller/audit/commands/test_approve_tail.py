@@ -126,8 +126,8 @@ def test_records_that_are_missing_cannot_be_accepted(runs: Runs) -> None:
     ("options", "words"),
     [
         (("--by", "Ann", "--second", "Bo"), "--yes: is missing: there is no terminal to ask at"),
-        (("--by", "Ann", "--yes"), "--and: is missing: two people must say so"),
-        (("--second", "Bo", "--yes"), "--by: is missing: two people must say so"),
+        (("--by", "Ann", "--yes"), "--and: is missing: two people must approve"),
+        (("--second", "Bo", "--yes"), "--by: is missing: two people must approve"),
         (("--by", "Ann", "--second", "ann ", "--yes"), "is the same person"),
         (("--by", "\t", "--second", "Bo", "--yes"), "is no name"),
     ],

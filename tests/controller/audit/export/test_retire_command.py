@@ -138,8 +138,8 @@ def test_a_file_that_is_there_is_never_replaced(runs: Runs) -> None:
 
 def test_two_different_people_say_so(runs: Runs) -> None:
     refused(runs, 2, "'ann' is the same person", "--by", "Ann", "--and", "ann")
-    refused(runs, 2, "--and: is missing: two people must say so", "--by", "Ann")
-    refused(runs, 2, "--by: is missing: two people must say so")
+    refused(runs, 2, "--and: is missing: two people must approve", "--by", "Ann")
+    refused(runs, 2, "--by: is missing: two people must approve")
 
 
 def test_a_record_that_is_served_stays_as_it_is(runs: Runs) -> None:

@@ -292,7 +292,7 @@ def test_killed_it_goes_on_where_its_record_ends(tmp_path: Path) -> None:
     [
         (["--by", "Ann"], "--by: is given without --believe-clock; allowed: both, or neither"),
         (["--and", "Bo"], "--and: is given without --believe-clock"),
-        (["--believe-clock"], "--by: is missing: two people must say so"),
+        (["--believe-clock"], "--by: is missing: two people must approve"),
         (["--believe-clock", "--by", "Ann", "--and", " ann"], "--and: 'ann' is the same person"),
     ],
 )
