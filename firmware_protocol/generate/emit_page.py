@@ -67,7 +67,7 @@ def page(catalogue: Catalogue, prose: str | None = None) -> str:
 def _check_links(text: str) -> None:
     """Each item of the conformance list, and each link, names a section that is there."""
     there = {heading.lower() for heading in re.findall(r"^## (\w+)$", text, re.MULTILINE)}
-    asked = {item.page for item in conformance.load()}
+    asked = {item.page for item in conformance.load_items()}
     asked |= set(re.findall(r"\]\(#(\w+)\)", text))
     if asked - there:
         raise CatalogueError((f"PROTOCOL.md: has no section {', '.join(sorted(asked - there))}",))
@@ -260,7 +260,7 @@ def _errors() -> Iterator[str]:
 
 def _conformance() -> Iterator[str]:
     yield from _table("", "for", "needs", "rule", "see")
-    for item in conformance.load():
+    for item in conformance.load_items():
         yield _row(
             item.id,
             ", ".join(item.profiles) or "all",

@@ -144,7 +144,8 @@ def _module(catalogue: Catalogue, what: str, messages: list[MessageSpec]) -> str
         }
         for name in sorted(elsewhere):
             yield f"from firmware_protocol.messages.{elsewhere[name]} import {camel(name)}"
-        yield from _import_sets(catalogue, [one.fields for one in messages], ["DeviceClass"])
+        classes = [] if all(one.device_class == "all" for one in messages) else ["DeviceClass"]
+        yield from _import_sets(catalogue, [one.fields for one in messages], classes)
         for message in ordered:
             yield from _class(catalogue, message, message.name, message.kind.capitalize())
 
@@ -183,12 +184,14 @@ def _class(
 
 
 def _facts(one: MessageSpec) -> Iterator[str]:
-    where = "ANY" if one.device_class == "all" else one.device_class.upper()
+    sender = "host" if one.kind == "command" else "device"
     yield f"    ID: ClassVar = {code(one.id)}"
-    yield f'    NAME: ClassVar = "{one.name}"'
-    yield f"    CLASS: ClassVar = DeviceClass.{where}"
-    yield f'    FROM: ClassVar = "{one.side}"'
-    yield f"    SINCE: ClassVar = {one.since}"
+    if one.device_class != "all":
+        yield f"    CLASS: ClassVar = DeviceClass.{one.device_class.upper()}"
+    if one.side != sender:
+        yield f'    FROM: ClassVar = "{one.side}"'
+    if one.since != 1:
+        yield f"    SINCE: ClassVar = {one.since}"
     if one.size != 56:
         yield f"    SIZE: ClassVar = {one.size}"
     if one.kind == "command":

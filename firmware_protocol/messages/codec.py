@@ -1,8 +1,8 @@
-"""What every message of the catalogue shares: fields to bytes and back, strictly.
+"""Strict encoding and decoding of the fields of every message.
 
-The generated modules say what a message consists of; here is how it is packed and checked. A
-value that cannot be encoded exactly is refused, and so are bytes that encoding would not have
-made: whoever decodes and encodes again gets the same bytes.
+The generated modules define the messages; this module packs and validates them. A value that cannot
+be encoded exactly is rejected, and so are bytes that encoding would not produce: decoding and
+encoding again returns the same bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WORD: Final = re.compile(rb"[A-Za-z0-9._-]+")
 
 
 class Unfit(Exception):
-    """Inside of the codec only: a rule does not take a value."""
+    """Raised inside the codec only, if a rule rejects a value."""
 
     def __init__(self, error: type[ProtocolError], why: str) -> None:
         super().__init__(error, why)
@@ -41,11 +41,11 @@ class Unfit(Exception):
 
 
 _Pass: TypeAlias = tuple[int, Callable[[Any], Any]]
-"""A rule's way in or out, and the place of its field."""
+"""The index of a field, and one direction of its rule."""
 
 
 class Rule(NamedTuple):
-    """What struct alone cannot see to, for one field. Both ways raise Unfit."""
+    """Validates one field beyond what struct checks. Both directions raise Unfit."""
 
     name: str
     to_wire: Callable[[Any], Any]
@@ -74,24 +74,24 @@ def one_of(name: str, enum: type[IntEnum], low: int = 0) -> Rule:
     def check(value: int) -> IntEnum:
         member = members.get(value)
         if member is None:
-            raise Unfit(OutOfRange, f"{value} is no {enum.__name__} that may stand here")
+            raise Unfit(OutOfRange, f"{value} is not an allowed {enum.__name__}")
         return member
 
     return Rule(name, check, check)
 
 
 def some_of(name: str, flags: type[IntFlag]) -> Rule:
-    """Any members of `flags` together."""
+    """Any combination of members of `flags`."""
     every = sum(int(member) for member in flags)
-    seen: dict[int, IntFlag] = {}  # no more than there are sets of members
+    cache: dict[int, IntFlag] = {}  # bounded by the number of combinations
 
     def check(value: int) -> IntFlag:
-        found = seen.get(value)
+        found = cache.get(value)
         if found is not None:
             return found
         if value < 0 or value & ~every:
-            raise Unfit(OutOfRange, f"{value:#x} has bits that are no {flags.__name__}")
-        return seen.setdefault(value, flags(value))
+            raise Unfit(OutOfRange, f"{value:#x} has bits that are not in {flags.__name__}")
+        return cache.setdefault(value, flags(value))
 
     return Rule(name, check, check)
 
@@ -108,18 +108,18 @@ def truth(name: str) -> Rule:
 
 
 def exactly(name: str, size: int) -> Rule:
-    """`size` bytes. struct would cut or fill them up in silence."""
+    """Exactly `size` bytes, because struct would truncate or pad them silently."""
 
     def check(value: bytes) -> bytes:
         if len(value) != size:
             raise Unfit(WrongSize, f"has {len(value)} bytes, not {size}")
         return value
 
-    return Rule(name, check, _as_it_is)
+    return Rule(name, check, _unchanged)
 
 
-def _as_it_is(value: bytes) -> bytes:
-    """struct has seen to it."""
+def _unchanged(value: bytes) -> bytes:
+    """struct has checked the size."""
     return value
 
 
@@ -130,24 +130,24 @@ def text(name: str, size: int, *, word: bool = False) -> Rule:
     def to_wire(value: str) -> bytes:
         raw = value.encode("ascii", errors="replace") if value.isascii() else b""
         if len(raw) > size or not pattern.fullmatch(raw):
-            raise Unfit(BadText, f"{value!r} is not 1 to {size} characters that may stand here")
+            raise Unfit(BadText, f"{value!r} is not 1 to {size} allowed characters")
         return raw
 
     def from_wire(raw: bytes) -> str:
         chars = raw.rstrip(b"\0")
         if not pattern.fullmatch(chars):
-            raise Unfit(BadText, f"{chars!r} is no text that may stand here")
+            raise Unfit(BadText, f"{chars!r} is not an allowed text")
         return chars.decode("ascii")
 
     return Rule(name, to_wire, from_wire)
 
 
-# --- a message's fields as bytes ------------------------------------------------------------
+# --- the fields of a message as bytes ------------------------------------------------------------
 
 
 class Spec:
-    """The form of one message: struct's format, with x for bytes that must be zero, and the
-    fields that it has. Rules see to what struct alone cannot."""
+    """The format of one message: that of struct, with x for bytes that must be zero, the names of
+    its fields, and rules for what struct cannot check."""
 
     def __init__(
         self, name: str, form: str, fields: str = "", *rules: Rule, secret: bool = False
@@ -161,30 +161,30 @@ class Spec:
         self._rules = tuple((self.fields.index(rule.name), rule) for rule in rules)
         self._to_wire = tuple((at, rule.to_wire) for at, rule in self._rules)
         self._from_wire = tuple(
-            (at, rule.from_wire) for at, rule in self._rules if rule.from_wire is not _as_it_is
+            (at, rule.from_wire) for at, rule in self._rules if rule.from_wire is not _unchanged
         )
 
     def pack(self, message: Payload) -> bytes:
         out = list(astuple(message))
-        self._pass(out, self._to_wire)
+        self._apply(out, self._to_wire)
         try:
             return self._struct.pack(*out)
         except struct.error:
-            # Nothing but a number too large or below zero is left for struct to refuse.
+            # Only a number that is too large or negative is left for struct to reject.
             raise OutOfRange(f"{self.name}: a number does not fit into its field") from None
 
     def unpack(self, body: bytes) -> list[Any]:
         if len(body) != self.size:
             raise WrongSize(f"{self.name}: has {len(body)} bytes, not {self.size}")
         out = list(self._struct.unpack(body))
-        self._pass(out, self._from_wire)
+        self._apply(out, self._from_wire)
         for start, end in self._zeros:
             if any(body[start:end]):
                 raise BadPadding(f"{self.name}: bytes {start} to {end - 1} are not zero")
         return out
 
-    def _pass(self, values: list[Any], rules: tuple[_Pass, ...]) -> None:
-        """Every value through its rule, or a ProtocolError."""
+    def _apply(self, values: list[Any], rules: tuple[_Pass, ...]) -> None:
+        """Apply each rule to its value. Raises ProtocolError."""
         at = 0
         try:
             for at, rule in rules:
@@ -193,13 +193,13 @@ class Spec:
             problem = unfit
         else:
             return
-        # Not while Unfit is handled: it names the value, and would go along as the context.
-        why = "has a value that may not stand here" if self.secret else problem.why
+        # Raised outside of the handler: Unfit names the value and would become the context.
+        why = "has a value that is not allowed" if self.secret else problem.why
         raise problem.error(f"{self.name}.{self.fields[at]}: {why}") from None
 
 
 def _zeros(form: str) -> Iterator[tuple[int, int]]:
-    """Where the form's pad bytes are."""
+    """The ranges of pad bytes in the format."""
     at = 0
     for count, code in re.findall(r"(\d*)([a-zA-Z])", form):
         size = struct.calcsize(f"<{count}{code}")
@@ -209,22 +209,22 @@ def _zeros(form: str) -> Iterator[tuple[int, int]]:
 
 
 class Payload(Struct, frozen=True, gc=False):
-    """Fields that are encoded one after the other. Frozen; equal when all fields are.
+    """Fields that are encoded one after another. Frozen; equal if all fields are.
 
-    One whose SPEC is secret shows nothing of them in repr, str, format or a pretty print. What
-    encodes structs does: msgspec, pickle and encode() give all fields away, the card among them.
-    They are for whoever seals what comes out, and never for a log.
+    If SPEC is secret, repr, str, format and pretty prints show no field. Encoders do: msgspec,
+    pickle and encode() contain all fields, the card included. Their output must be sealed, and
+    never logged.
     """
 
     SPEC: ClassVar[Spec]
 
     def encode(self) -> bytes:
-        """The fields as bytes."""
+        """Encode the fields."""
         return self.SPEC.pack(self)
 
     @classmethod
     def decode(cls, body: bytes) -> Self:
-        """What these bytes say, or a ProtocolError."""
+        """Decode the fields. Raises ProtocolError."""
         return cls(*cls.SPEC.unpack(body))
 
     def __repr__(self) -> str:
@@ -241,12 +241,18 @@ class Message(Payload, frozen=True, gc=False):
 
     ID: ClassVar[int]
     NAME: ClassVar[str]
-    CLASS: ClassVar[DeviceClass]
-    """ANY for messages that every class has."""
-    FROM: ClassVar[Side]
-    SINCE: ClassVar[int]
+    """The name in the catalogue, which is that of its SPEC."""
+    CLASS: ClassVar[DeviceClass] = DeviceClass.ANY
+    """ANY for messages of every class."""
+    FROM: ClassVar[Side] = "device"
+    SINCE: ClassVar[int] = 1
     SIZE: ClassVar[int] = 56
-    """Bytes of the plaintext that carries it."""
+    """Size of its plaintext in bytes."""
+
+    def __init_subclass__(cls) -> None:
+        spec: Spec | None = cls.__dict__.get("SPEC")
+        if spec is not None:
+            cls.NAME = spec.name
 
 
 class Event(Message, frozen=True, gc=False):
@@ -258,15 +264,16 @@ class Reply(Message, frozen=True, gc=False):
 
 
 class Command(Message, frozen=True, gc=False):
-    """Something the host wants done or known."""
+    """A request of the host."""
 
+    FROM: ClassVar[Side] = "host"
     IDEMPOTENT: ClassVar[bool]
-    """May be sent again blindly when no reply came."""
+    """May be retried without knowing whether it was executed."""
     DEADLINE_MS: ClassVar[int]
     REPLY: ClassVar[type[Reply]]
     RESULT: ClassVar[type[Event] | None] = None
-    """The event by which a physical command shows that it was carried out."""
+    """The event that reports the execution of a physical command."""
 
 
 class Control(Message, frozen=True, gc=False):
-    """Acknowledgements, heartbeats, time."""
+    """An acknowledgement, a heartbeat or a clock message."""

@@ -6,7 +6,6 @@ from typing import ClassVar
 from firmware_protocol.messages import codec
 from firmware_protocol.messages.codec import Command, Event, Reply, Spec
 from firmware_protocol.messages.enums import (
-    DeviceClass,
     DeviceState,
     FaultCode,
     PowerCause,
@@ -24,10 +23,6 @@ class Power(Event, frozen=True, gc=False):
     """Why."""
 
     ID: ClassVar = 0x01
-    NAME: ClassVar = "POWER"
-    CLASS: ClassVar = DeviceClass.ANY
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("POWER", "<B", "cause", codec.one_of("cause", PowerCause))
 
 
@@ -40,10 +35,6 @@ class Tamper(Event, frozen=True, gc=False):
     """1 it began, 0 it is over; a source that has no end sends 1 only."""
 
     ID: ClassVar = 0x02
-    NAME: ClassVar = "TAMPER"
-    CLASS: ClassVar = DeviceClass.ANY
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec(
         "TAMPER",
         "<BB",
@@ -62,10 +53,6 @@ class Fault(Event, frozen=True, gc=False):
     """As the code says, else 0."""
 
     ID: ClassVar = 0x03
-    NAME: ClassVar = "FAULT"
-    CLASS: ClassVar = DeviceClass.ANY
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("FAULT", "<BI", "code arg", codec.one_of("code", FaultCode, 1))
 
 
@@ -76,10 +63,6 @@ class LogPressure(Event, frozen=True, gc=False):
     """Percent of the ring that is not acknowledged, rounded down."""
 
     ID: ClassVar = 0x04
-    NAME: ClassVar = "LOG_PRESSURE"
-    CLASS: ClassVar = DeviceClass.ANY
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("LOG_PRESSURE", "<B", "used", codec.whole("used", 0, 100))
 
 
@@ -92,10 +75,6 @@ class Paired(Event, frozen=True, gc=False):
     """Pairings so far, this one included."""
 
     ID: ClassVar = 0x05
-    NAME: ClassVar = "PAIRED"
-    CLASS: ClassVar = DeviceClass.ANY
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec(
         "PAIRED",
         "<16sI",
@@ -120,10 +99,6 @@ class InfoReply(Reply, frozen=True, gc=False):
     """How the device is."""
 
     ID: ClassVar = 0xC0
-    NAME: ClassVar = "INFO_REPLY"
-    CLASS: ClassVar = DeviceClass.ANY
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec(
         "INFO_REPLY",
         "<32sIBHB",
@@ -151,10 +126,6 @@ class ResumeReply(Reply, frozen=True, gc=False):
     """What it amounts to."""
 
     ID: ClassVar = 0xC1
-    NAME: ClassVar = "RESUME_REPLY"
-    CLASS: ClassVar = DeviceClass.ANY
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec(
         "RESUME_REPLY",
         "<III8sB",
@@ -175,10 +146,6 @@ class SelftestReply(Reply, frozen=True, gc=False):
     """As the code says, else 0."""
 
     ID: ClassVar = 0xC2
-    NAME: ClassVar = "SELFTEST_REPLY"
-    CLASS: ClassVar = DeviceClass.ANY
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("SELFTEST_REPLY", "<BI", "code arg", codec.one_of("code", FaultCode))
 
 
@@ -193,10 +160,6 @@ class Refused(Reply, frozen=True, gc=False):
     """As the reason says, else 0."""
 
     ID: ClassVar = 0xFF
-    NAME: ClassVar = "REFUSED"
-    CLASS: ClassVar = DeviceClass.ANY
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("REFUSED", "<BBH", "command why arg", codec.one_of("why", Refusal))
 
 
@@ -204,10 +167,6 @@ class Info(Command, frozen=True, gc=False):
     """What runs on the device. The first DATA of a session."""
 
     ID: ClassVar = 0x40
-    NAME: ClassVar = "INFO"
-    CLASS: ClassVar = DeviceClass.ANY
-    FROM: ClassVar = "host"
-    SINCE: ClassVar = 1
     IDEMPOTENT: ClassVar = True
     DEADLINE_MS: ClassVar = 500
     REPLY: ClassVar = InfoReply
@@ -227,10 +186,6 @@ class Resume(Command, frozen=True, gc=False):
     """How to go on."""
 
     ID: ClassVar = 0x41
-    NAME: ClassVar = "RESUME"
-    CLASS: ClassVar = DeviceClass.ANY
-    FROM: ClassVar = "host"
-    SINCE: ClassVar = 1
     IDEMPOTENT: ClassVar = True
     DEADLINE_MS: ClassVar = 500
     REPLY: ClassVar = ResumeReply
@@ -247,10 +202,6 @@ class Selftest(Command, frozen=True, gc=False):
     """Tests what can be tested without moving a card."""
 
     ID: ClassVar = 0x42
-    NAME: ClassVar = "SELFTEST"
-    CLASS: ClassVar = DeviceClass.ANY
-    FROM: ClassVar = "host"
-    SINCE: ClassVar = 1
     IDEMPOTENT: ClassVar = False
     DEADLINE_MS: ClassVar = 10000
     REPLY: ClassVar = SelftestReply

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from firmware_protocol.messages import codec
 from firmware_protocol.messages.codec import Control, Spec
-from firmware_protocol.messages.enums import DeviceClass, DeviceState, NakWhy
+from firmware_protocol.messages.enums import DeviceState, NakWhy
 
 
 class HostBeat(Control, frozen=True, gc=False):
@@ -19,10 +19,7 @@ class HostBeat(Control, frozen=True, gc=False):
     """How many records after seq may be on their way."""
 
     ID: ClassVar = 0x80
-    NAME: ClassVar = "HOST_BEAT"
-    CLASS: ClassVar = DeviceClass.ANY
     FROM: ClassVar = "host"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("HOST_BEAT", "<IIB", "epoch seq window", codec.whole("window", 0, 8))
 
 
@@ -47,10 +44,6 @@ class DeviceBeat(Control, frozen=True, gc=False):
     """Whole frames that were ignored, and malformed plaintexts, since the start."""
 
     ID: ClassVar = 0x81
-    NAME: ClassVar = "DEVICE_BEAT"
-    CLASS: ClassVar = DeviceClass.ANY
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec(
         "DEVICE_BEAT",
         "<IIIQBBII",
@@ -73,10 +66,7 @@ class EvtAck(Control, frozen=True, gc=False):
     """How many records after seq may be on their way; 0 stops them."""
 
     ID: ClassVar = 0x82
-    NAME: ClassVar = "EVT_ACK"
-    CLASS: ClassVar = DeviceClass.ANY
     FROM: ClassVar = "host"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec(
         "EVT_ACK",
         "<IIB",
@@ -97,10 +87,7 @@ class EvtNak(Control, frozen=True, gc=False):
     """Why."""
 
     ID: ClassVar = 0x83
-    NAME: ClassVar = "EVT_NAK"
-    CLASS: ClassVar = DeviceClass.ANY
     FROM: ClassVar = "host"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec(
         "EVT_NAK",
         "<IIB",
@@ -118,10 +105,7 @@ class TimeAsk(Control, frozen=True, gc=False):
     """Host's clock when this was sent, microseconds."""
 
     ID: ClassVar = 0x84
-    NAME: ClassVar = "TIME_ASK"
-    CLASS: ClassVar = DeviceClass.ANY
     FROM: ClassVar = "host"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("TIME_ASK", "<Q", "t1")
 
 
@@ -136,10 +120,6 @@ class TimeAnswer(Control, frozen=True, gc=False):
     """Device's clock when this was sent, microseconds."""
 
     ID: ClassVar = 0x85
-    NAME: ClassVar = "TIME_ANSWER"
-    CLASS: ClassVar = DeviceClass.ANY
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("TIME_ANSWER", "<QQQ", "t1 t2 t3")
 
 
@@ -153,10 +133,6 @@ class PairDone(Control, frozen=True, gc=False):
     """As in PAIRED."""
 
     ID: ClassVar = 0x86
-    NAME: ClassVar = "PAIR_DONE"
-    CLASS: ClassVar = DeviceClass.ANY
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec(
         "PAIR_DONE",
         "<16sI",

@@ -1,7 +1,7 @@
-"""Everything that a peer's bytes can be refused for, each by a name and a number.
+"""The errors for invalid bytes of a peer, each with a name and a number.
 
-Numbers stand in PROTOCOL.md with what they mean. A text of an error never holds a value that may
-be a card.
+PROTOCOL.md lists the numbers with their meaning. The text of an error never contains a value that
+may be a card.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class ProtocolError(Exception):
 
     @property
     def name(self) -> str:
-        """As records and reports name it: WrongSize is wrong-size."""
+        """The name in records and reports: that of WrongSize is wrong-size."""
         return slug(type(self).__name__)
 
 
@@ -29,31 +29,31 @@ def slug(name: str) -> str:
 
 
 class WrongSize(ProtocolError):
-    """A plaintext, body or payload is not as long as its kind says."""
+    """A plaintext, body or payload does not have the length of its kind."""
 
     number = 101
 
 
 class UnknownType(ProtocolError):
-    """The first byte of a plaintext is no type of plaintext."""
+    """The first byte of a plaintext is not a known type."""
 
     number = 102
 
 
 class UnknownMessage(ProtocolError):
-    """The id is no message, or none of this type of plaintext."""
+    """The id is not that of a message of this type of plaintext."""
 
     number = 103
 
 
 class ReservedMessage(ProtocolError):
-    """The id is reserved for something that this version does not have."""
+    """The id is reserved in this version."""
 
     number = 104
 
 
 class WrongDirection(ProtocolError):
-    """A message that the other side sends."""
+    """A message that only the other side sends."""
 
     number = 105
 
@@ -65,19 +65,19 @@ class WrongClass(ProtocolError):
 
 
 class OutOfRange(ProtocolError):
-    """A field holds a value that the catalogue does not allow."""
+    """A field has a value that the catalogue does not allow."""
 
     number = 107
 
 
 class BadPadding(ProtocolError):
-    """A byte that means nothing is not zero."""
+    """A padding byte is not zero."""
 
     number = 108
 
 
 class BadText(ProtocolError):
-    """A text is empty, holds a character it may not, or goes on after a zero."""
+    """A text is empty, has a character that is not allowed, or continues after a zero."""
 
     number = 109
 
@@ -86,8 +86,8 @@ class BadText(ProtocolError):
 
 
 class BadFrame(ProtocolError):
-    """A frame that may not be sent: a length, version, session id or counter that its kind has
-    not."""
+    """A frame that must not be sent: its kind does not allow this length, version, session id or
+    counter."""
 
     number = 201
 
@@ -105,19 +105,19 @@ class Replayed(ProtocolError):
 
 
 class NotAuthentic(ProtocolError):
-    """A DATA frame came whole, and its tag is wrong: it was made or changed on the way."""
+    """A DATA frame with a correct CRC and a wrong tag: it was forged or changed."""
 
     number = 204
 
 
 class SessionSpent(ProtocolError):
-    """A counter has reached its end; only a new handshake helps."""
+    """A counter has reached its limit; a new handshake is required."""
 
     number = 205
 
 
 class KeysWiped(ProtocolError):
-    """The session is over and its keys are gone."""
+    """The session is over and its keys are wiped."""
 
     number = 206
 
@@ -126,7 +126,7 @@ class KeysWiped(ProtocolError):
 
 
 class NoCommonVersion(ProtocolError):
-    """The version ranges of host and device do not meet."""
+    """The version ranges of host and device do not overlap."""
 
     number = 301
 
@@ -144,7 +144,7 @@ class WrongDevice(ProtocolError):
 
 
 class WrongAnswer(ProtocolError):
-    """A HELLO_RSP that does not belong to the HELLO."""
+    """A HELLO_RSP that does not answer the HELLO."""
 
     number = 304
 
@@ -159,7 +159,7 @@ class BadLabelCode(ProtocolError):
 
 
 class HandshakeError(ProtocolError):
-    """A handshake came to nothing."""
+    """A handshake failed."""
 
     number = 400
 
@@ -178,13 +178,13 @@ class HandshakeOrder(HandshakeError):
 
 class HandshakeNotAuthentic(HandshakeError):
     """Another key or label code, a replayed message, or HELLO, HELLO_RSP or an earlier message
-    was changed on the way. Which one it was cannot be told, by design."""
+    was changed. By design, the cause cannot be determined."""
 
     number = 403
 
 
 class WeakKey(HandshakeError):
-    """A public key that leads to no secret (a point of low order)."""
+    """A public key of low order, which gives no shared secret."""
 
     number = 404
 
@@ -196,7 +196,7 @@ class BadKey(HandshakeError):
 
 
 def all_errors() -> Iterator[type[ProtocolError]]:
-    """Every error there is, by number."""
+    """Every error, by number."""
 
     def below(one: type[ProtocolError]) -> Iterator[type[ProtocolError]]:
         yield one

@@ -32,10 +32,7 @@ class CardRead(Event, frozen=True, gc=False):
     """Random, drawn for this record alone; without it the chain would tell the card."""
 
     ID: ClassVar = 0x10
-    NAME: ClassVar = "CARD_READ"
     CLASS: ClassVar = DeviceClass.SHOE
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec(
         "CARD_READ",
         "<IHBBBBHB11s",
@@ -57,10 +54,7 @@ class CardRetracted(Event, frozen=True, gc=False):
     """Its position; the next card out has this position again."""
 
     ID: ClassVar = 0x11
-    NAME: ClassVar = "CARD_RETRACTED"
     CLASS: ClassVar = DeviceClass.SHOE
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("CARD_RETRACTED", "<H", "pos", codec.whole("pos", 1, 65535))
 
 
@@ -73,10 +67,7 @@ class ReadFail(Event, frozen=True, gc=False):
     """Why."""
 
     ID: ClassVar = 0x12
-    NAME: ClassVar = "READ_FAIL"
     CLASS: ClassVar = DeviceClass.SHOE
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec(
         "READ_FAIL", "<HB", "pos why", codec.whole("pos", 1, 65535), codec.one_of("why", ReadWhy)
     )
@@ -89,10 +80,7 @@ class CutCard(Event, frozen=True, gc=False):
     """Its position."""
 
     ID: ClassVar = 0x13
-    NAME: ClassVar = "CUT_CARD"
     CLASS: ClassVar = DeviceClass.SHOE
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("CUT_CARD", "<H", "pos", codec.whole("pos", 1, 65535))
 
 
@@ -109,10 +97,7 @@ class Loaded(Event, frozen=True, gc=False):
     """Number of the shuffle as read from the cassette; 0 not known."""
 
     ID: ClassVar = 0x14
-    NAME: ClassVar = "LOADED"
     CLASS: ClassVar = DeviceClass.SHOE
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec(
         "LOADED", "<IBHI", "shoe decks count shuffle", codec.whole("shoe", 1, 0xFFFFFFFF)
     )
@@ -125,10 +110,7 @@ class Cover(Event, frozen=True, gc=False):
     """1 opened, 0 closed."""
 
     ID: ClassVar = 0x15
-    NAME: ClassVar = "COVER"
     CLASS: ClassVar = DeviceClass.SHOE
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("COVER", "<B", "open", codec.truth("open"))
 
 
@@ -139,10 +121,7 @@ class ShoeJam(Event, frozen=True, gc=False):
     """Where."""
 
     ID: ClassVar = 0x16
-    NAME: ClassVar = "SHOE_JAM"
     CLASS: ClassVar = DeviceClass.SHOE
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("SHOE_JAM", "<B", "code", codec.one_of("code", JamCode))
 
 
@@ -153,10 +132,7 @@ class LockReply(Reply, frozen=True, gc=False):
     """What it is."""
 
     ID: ClassVar = 0xD0
-    NAME: ClassVar = "LOCK_REPLY"
     CLASS: ClassVar = DeviceClass.SHOE
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("LOCK_REPLY", "<B", "state", codec.one_of("state", LockState))
 
 
@@ -167,10 +143,7 @@ class RereadReply(Reply, frozen=True, gc=False):
     """The plaintext of the event, just as it was sent."""
 
     ID: ClassVar = 0xD1
-    NAME: ClassVar = "REREAD_REPLY"
     CLASS: ClassVar = DeviceClass.SHOE
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SIZE: ClassVar = 120
     SPEC: ClassVar = Spec(
         "REREAD_REPLY", "<56s", "record", codec.exactly("record", 56), secret=True
@@ -185,10 +158,7 @@ class Lock(Command, frozen=True, gc=False):
     """What it shall be."""
 
     ID: ClassVar = 0x50
-    NAME: ClassVar = "LOCK"
     CLASS: ClassVar = DeviceClass.SHOE
-    FROM: ClassVar = "host"
-    SINCE: ClassVar = 1
     IDEMPOTENT: ClassVar = True
     DEADLINE_MS: ClassVar = 500
     REPLY: ClassVar = LockReply
@@ -204,10 +174,7 @@ class Reread(Command, frozen=True, gc=False):
     """The record."""
 
     ID: ClassVar = 0x51
-    NAME: ClassVar = "REREAD"
     CLASS: ClassVar = DeviceClass.SHOE
-    FROM: ClassVar = "host"
-    SINCE: ClassVar = 1
     IDEMPOTENT: ClassVar = True
     DEADLINE_MS: ClassVar = 500
     REPLY: ClassVar = RereadReply

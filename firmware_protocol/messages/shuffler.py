@@ -18,10 +18,7 @@ class Started(Event, frozen=True, gc=False):
     """Decks as START said."""
 
     ID: ClassVar = 0x20
-    NAME: ClassVar = "STARTED"
     CLASS: ClassVar = DeviceClass.SHUFFLER
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec(
         "STARTED",
         "<IB",
@@ -38,10 +35,7 @@ class Progress(Event, frozen=True, gc=False):
     """Percent done."""
 
     ID: ClassVar = 0x21
-    NAME: ClassVar = "PROGRESS"
     CLASS: ClassVar = DeviceClass.SHUFFLER
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("PROGRESS", "<B", "percent", codec.whole("percent", 0, 100))
 
 
@@ -60,10 +54,7 @@ class Done(Event, frozen=True, gc=False):
     """1: the random generator's own tests passed during this shuffle."""
 
     ID: ClassVar = 0x22
-    NAME: ClassVar = "DONE"
     CLASS: ClassVar = DeviceClass.SHUFFLER
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec(
         "DONE",
         "<IHHHB",
@@ -82,10 +73,7 @@ class CountError(Event, frozen=True, gc=False):
     """Cards counted."""
 
     ID: ClassVar = 0x23
-    NAME: ClassVar = "COUNT_ERROR"
     CLASS: ClassVar = DeviceClass.SHUFFLER
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("COUNT_ERROR", "<HH", "expected got")
 
 
@@ -96,10 +84,7 @@ class Door(Event, frozen=True, gc=False):
     """1 opened, 0 closed."""
 
     ID: ClassVar = 0x24
-    NAME: ClassVar = "DOOR"
     CLASS: ClassVar = DeviceClass.SHUFFLER
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("DOOR", "<B", "open", codec.truth("open"))
 
 
@@ -110,10 +95,7 @@ class ShufflerJam(Event, frozen=True, gc=False):
     """Where."""
 
     ID: ClassVar = 0x25
-    NAME: ClassVar = "SHUFFLER_JAM"
     CLASS: ClassVar = DeviceClass.SHUFFLER
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("SHUFFLER_JAM", "<B", "code", codec.one_of("code", JamCode))
 
 
@@ -124,10 +106,7 @@ class StartReply(Reply, frozen=True, gc=False):
     """Number that STARTED will carry."""
 
     ID: ClassVar = 0xE0
-    NAME: ClassVar = "START_REPLY"
     CLASS: ClassVar = DeviceClass.SHUFFLER
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("START_REPLY", "<I", "shuffle", codec.whole("shuffle", 1, 0xFFFFFFFF))
 
 
@@ -135,10 +114,7 @@ class EjectReply(Reply, frozen=True, gc=False):
     """The door opens; DOOR tells when it has."""
 
     ID: ClassVar = 0xE1
-    NAME: ClassVar = "EJECT_REPLY"
     CLASS: ClassVar = DeviceClass.SHUFFLER
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("EJECT_REPLY", "<")
 
 
@@ -146,10 +122,7 @@ class AbortReply(Reply, frozen=True, gc=False):
     """No shuffle runs, or it is being ended."""
 
     ID: ClassVar = 0xE2
-    NAME: ClassVar = "ABORT_REPLY"
     CLASS: ClassVar = DeviceClass.SHUFFLER
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("ABORT_REPLY", "<")
 
 
@@ -163,10 +136,7 @@ class Start(Command, frozen=True, gc=False):
     """The maker's number of a way to shuffle; 0 the usual one."""
 
     ID: ClassVar = 0x60
-    NAME: ClassVar = "START"
     CLASS: ClassVar = DeviceClass.SHUFFLER
-    FROM: ClassVar = "host"
-    SINCE: ClassVar = 1
     IDEMPOTENT: ClassVar = False
     DEADLINE_MS: ClassVar = 500
     REPLY: ClassVar = StartReply
@@ -178,10 +148,7 @@ class Eject(Command, frozen=True, gc=False):
     """Opens the door and hands the cards out."""
 
     ID: ClassVar = 0x61
-    NAME: ClassVar = "EJECT"
     CLASS: ClassVar = DeviceClass.SHUFFLER
-    FROM: ClassVar = "host"
-    SINCE: ClassVar = 1
     IDEMPOTENT: ClassVar = False
     DEADLINE_MS: ClassVar = 500
     REPLY: ClassVar = EjectReply
@@ -193,10 +160,7 @@ class Abort(Command, frozen=True, gc=False):
     """Ends a running shuffle, as FAULT ABORTED records; without one it changes nothing."""
 
     ID: ClassVar = 0x62
-    NAME: ClassVar = "ABORT"
     CLASS: ClassVar = DeviceClass.SHUFFLER
-    FROM: ClassVar = "host"
-    SINCE: ClassVar = 1
     IDEMPOTENT: ClassVar = True
     DEADLINE_MS: ClassVar = 500
     REPLY: ClassVar = AbortReply

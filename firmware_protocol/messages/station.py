@@ -32,10 +32,7 @@ class Button(Event, frozen=True, gc=False):
     """Token of the ARM that was in force when the button went down."""
 
     ID: ClassVar = 0x30
-    NAME: ClassVar = "BUTTON"
     CLASS: ClassVar = DeviceClass.STATION
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec(
         "BUTTON",
         "<BBBHIH",
@@ -56,10 +53,7 @@ class Stuck(Event, frozen=True, gc=False):
     """Which."""
 
     ID: ClassVar = 0x31
-    NAME: ClassVar = "STUCK"
     CLASS: ClassVar = DeviceClass.STATION
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec(
         "STUCK",
         "<BB",
@@ -78,10 +72,7 @@ class LampFault(Event, frozen=True, gc=False):
     """Which of the seat's lamps, from 0."""
 
     ID: ClassVar = 0x32
-    NAME: ClassVar = "LAMP_FAULT"
     CLASS: ClassVar = DeviceClass.STATION
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("LAMP_FAULT", "<BB", "seat index", codec.whole("seat", 1, 15))
 
 
@@ -89,10 +80,7 @@ class ArmReply(Reply, frozen=True, gc=False):
     """The seat is armed, or disarmed."""
 
     ID: ClassVar = 0xF0
-    NAME: ClassVar = "ARM_REPLY"
     CLASS: ClassVar = DeviceClass.STATION
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("ARM_REPLY", "<")
 
 
@@ -100,10 +88,7 @@ class LampsReply(Reply, frozen=True, gc=False):
     """The lamps show it."""
 
     ID: ClassVar = 0xF1
-    NAME: ClassVar = "LAMPS_REPLY"
     CLASS: ClassVar = DeviceClass.STATION
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("LAMPS_REPLY", "<")
 
 
@@ -111,10 +96,7 @@ class BuzzReply(Reply, frozen=True, gc=False):
     """It plays, or has played."""
 
     ID: ClassVar = 0xF2
-    NAME: ClassVar = "BUZZ_REPLY"
     CLASS: ClassVar = DeviceClass.STATION
-    FROM: ClassVar = "device"
-    SINCE: ClassVar = 1
     SPEC: ClassVar = Spec("BUZZ_REPLY", "<")
 
 
@@ -132,10 +114,7 @@ class Arm(Command, frozen=True, gc=False):
     """Milliseconds from now until the seat is disarmed by itself; 0 disarms."""
 
     ID: ClassVar = 0x70
-    NAME: ClassVar = "ARM"
     CLASS: ClassVar = DeviceClass.STATION
-    FROM: ClassVar = "host"
-    SINCE: ClassVar = 1
     IDEMPOTENT: ClassVar = True
     DEADLINE_MS: ClassVar = 500
     REPLY: ClassVar = ArmReply
@@ -163,10 +142,7 @@ class Lamps(Command, frozen=True, gc=False):
     """Milliseconds from now until the lamps go dark by themselves; 0 at once."""
 
     ID: ClassVar = 0x71
-    NAME: ClassVar = "LAMPS"
     CLASS: ClassVar = DeviceClass.STATION
-    FROM: ClassVar = "host"
-    SINCE: ClassVar = 1
     IDEMPOTENT: ClassVar = True
     DEADLINE_MS: ClassVar = 500
     REPLY: ClassVar = LampsReply
@@ -187,10 +163,7 @@ class Buzz(Command, frozen=True, gc=False):
     """Which."""
 
     ID: ClassVar = 0x72
-    NAME: ClassVar = "BUZZ"
     CLASS: ClassVar = DeviceClass.STATION
-    FROM: ClassVar = "host"
-    SINCE: ClassVar = 1
     IDEMPOTENT: ClassVar = False
     DEADLINE_MS: ClassVar = 500
     REPLY: ClassVar = BuzzReply

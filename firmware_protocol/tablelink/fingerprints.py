@@ -1,8 +1,7 @@
-"""Keys in words: fingerprints, and the code on a device's sealed label.
+"""Text of keys: fingerprints, and the code on a device's sealed label.
 
 A label reads `9C0F-5A11-7B2E-44D0-8E93-C6A7-1F58-02BD-63FA`: 128 random bits and 16 check bits, in
-hexadecimal. The check catches a slip of the hand while the code is typed in, before the device
-counts a wrong try.
+hexadecimal. The check bits reveal a typing error before the device counts a wrong attempt.
 """
 
 from __future__ import annotations
@@ -22,41 +21,42 @@ _DIGITS: Final = 2 * (LABEL_SIZE + _CHECK_SIZE)
 
 
 def public_bytes(own: X25519PrivateKey) -> bytes:
-    """The public key of a pair: what the other side is given."""
+    """The public key of a key pair."""
     return own.public_key().public_bytes_raw()
 
 
 def fingerprint(public_key: bytes) -> bytes:
-    """What HELLO carries and people compare: BLAKE2b-128("TableLink key" || public key)."""
+    """The fingerprint in HELLO, which people compare: BLAKE2b-128("TableLink key" || public
+    key)."""
     if len(public_key) != 32:
         raise BadKey(f"a public key has 32 bytes, not {len(public_key)}")
     return hashlib.blake2b(b"TableLink key" + public_key, digest_size=FINGERPRINT_SIZE).digest()
 
 
 def fingerprint_of(own: X25519PrivateKey) -> bytes:
-    """The fingerprint of a pair."""
+    """The fingerprint of a key pair."""
     return fingerprint(public_bytes(own))
 
 
 def fingerprint_text(of: bytes) -> str:
-    """A fingerprint as people read it: eight groups of four digits."""
+    """Format a fingerprint: eight groups of four digits."""
     return _groups(of)
 
 
 def label_psk(code: bytes) -> bytes:
-    """The secret that pairing starts from: BLAKE2b-256("TableLink pair" || code)."""
-    _whole(code)
+    """The pre-shared key of a pairing: BLAKE2b-256("TableLink pair" || code)."""
+    _check_size(code)
     return hashlib.blake2b(b"TableLink pair" + code, digest_size=32).digest()
 
 
 def label_text(code: bytes) -> str:
-    """The code as it is printed on the label."""
-    _whole(code)
+    """Format the code as printed on the label, with its check bits."""
+    _check_size(code)
     return _groups(code + _check(code))
 
 
 def read_label(text: str) -> bytes:
-    """The code that someone typed. Case, blanks and dashes do not matter."""
+    """Parse a typed code. Case, blanks and dashes are ignored. Raises BadLabelCode."""
     digits = "".join(text.split()).replace("-", "")
     if not set(digits) <= set(hexdigits):
         raise BadLabelCode("a label code has the digits 0 to 9 and A to F only")
@@ -73,7 +73,7 @@ def _check(code: bytes) -> bytes:
     return hashlib.blake2b(b"TableLink label" + code, digest_size=_CHECK_SIZE).digest()
 
 
-def _whole(code: bytes) -> None:
+def _check_size(code: bytes) -> None:
     if len(code) != LABEL_SIZE:
         raise BadLabelCode(f"a label code has {LABEL_SIZE} bytes, not {len(code)}")
 

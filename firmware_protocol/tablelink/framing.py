@@ -1,12 +1,12 @@
-"""Frames: what stands between two 0x00 on the wire. Bytes in, frames and reports out; no I/O.
+"""Decoder and encoder of frames, which are separated by 0x00 on the wire. No I/O.
 
     deframer = Deframer()
-    for what in deframer.feed(data):      # Frame or Damage, in the order of the wire
+    for found in deframer.feed(data):     # Frame or FrameDamage, in the order of the wire
         ...
     port.write(Frame(FrameKind.HELLO, session, 0, hello.encode()).encode())
 
-Nothing raises on what comes in. What is damaged is reported with its cause and counted; the next
-0x00 begins anew. At most MAX_ENCODED bytes are ever held back.
+Received bytes never raise an exception. Damaged bytes are counted, and reported with their cause;
+decoding continues after the next 0x00. At most MAX_ENCODED bytes are buffered.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from firmware_protocol.messages.frames import PAYLOAD_SIZES
 from firmware_protocol.messages.limits import CRC_SIZE, HEADER_SIZE, MAX_ENCODED, VERSION
 
 IN_CLEAR_VERSION: Final = 1
-"""HELLO, HELLO_RSP and ALERT are the same in all versions, and carry this one."""
+"""The version in HELLO, HELLO_RSP and ALERT, which are the same in all versions."""
 VERSIONS: Final = range(1, VERSION + 1)
 
 _HEADER: Final = struct.Struct("<BBHI")
 _CRC: Final = struct.Struct("<I")
-_LEAST: Final = HEADER_SIZE + CRC_SIZE
-_WHOLE: Final = 0x48674BC7
-"""The CRC-32C of any bytes with their own CRC behind them."""
+_MIN_SIZE: Final = HEADER_SIZE + CRC_SIZE
+_RESIDUE: Final = 0x48674BC7
+"""The CRC-32C of any bytes that are followed by their own CRC."""
 _ZEROS: Final = re.compile(rb"\0+")
 _CODES: Final = tuple(bytes((code,)) for code in range(256))
 _KINDS: Final = {int(kind): kind for kind in FrameKind}
@@ -42,9 +42,9 @@ _IN_CLEAR: Final = (FrameKind.HELLO, FrameKind.HELLO_RSP, FrameKind.ALERT)
 
 
 class Cause(Enum):
-    """Why bytes are no frame. In the order in which it is looked for; the first one counts."""
+    """Why bytes are no valid frame, in the order of the checks."""
 
-    # There is one of each, so what it is tells it; Enum's own hash is slow where noise floods.
+    # Members are singletons, so identity is enough; the hash of Enum is slow under heavy noise.
     __hash__ = object.__hash__
 
     OVERSIZE = "oversize"
@@ -54,23 +54,23 @@ class Cause(Enum):
     GARBAGE = "garbage"
     """Too short for header and CRC."""
     CRC = "crc"
-    """The CRC is wrong: noise, or a part was lost."""
+    """The CRC is wrong: noise or lost bytes."""
     VERSION = "version"
-    """The CRC is right, and the version is none that is spoken here."""
+    """The CRC is correct, but the version is not supported."""
     KIND = "kind"
-    """The CRC is right, and the kind is none of that version."""
+    """The CRC is correct, but that version has no such kind."""
     LENGTH = "length"
-    """The CRC is right, and n disagrees with the frame's length or with its kind."""
+    """The CRC is correct, but n disagrees with the length or the kind of the frame."""
     HEADER = "header"
-    """The CRC is right, and the session id or counter is none that the kind may have."""
+    """The CRC is correct, but the kind does not allow this session id or counter."""
 
 
 class FrameDamage(Struct, frozen=True, gc=False):
-    """A report of bytes that were no frame. The bytes themselves are not kept."""
+    """A report of bytes that are no valid frame. The bytes themselves are dropped."""
 
     cause: Cause
     size: int
-    """How many bytes, up to the one at which it was known."""
+    """Number of bytes, up to the one that revealed the damage."""
 
 
 class Frame(Struct, frozen=True, gc=False):
@@ -85,11 +85,11 @@ class Frame(Struct, frozen=True, gc=False):
         return pack_header(self.kind, self.session, self.counter, len(self.payload), self.version)
 
     def decoded(self) -> bytes:
-        """Header and payload, without the CRC: what the prologue takes of HELLO and HELLO_RSP."""
+        """Header and payload without the CRC, as used in the prologue of a handshake."""
         return self.header() + self.payload
 
     def encode(self) -> bytes:
-        """The frame as it goes onto the wire, its 0x00 included. BadFrame if it may not."""
+        """Encode the frame for the wire, with its 0x00. Raises BadFrame if it is not allowed."""
         return encode_frame(self)
 
 
@@ -97,7 +97,7 @@ Heard: TypeAlias = Frame | FrameDamage
 
 
 class _Form(Struct, frozen=True):
-    """What a header may say whose first byte says this kind and version."""
+    """The allowed header values for one kind and version."""
 
     kind: FrameKind
     version: int
@@ -107,7 +107,7 @@ class _Form(Struct, frozen=True):
 
 
 def _form(kind: FrameKind, version: int) -> _Form:
-    """Only ALERT is of no session, and only DATA is counted."""
+    """Only ALERT has no session, and only DATA has a counter."""
     sessions = range(1) if kind is FrameKind.ALERT else range(1, 1 << 16)
     counters = range(1 << 32 if kind is FrameKind.DATA else 1)
     return _Form(kind, version, PAYLOAD_SIZES[kind], sessions, counters)
@@ -125,16 +125,16 @@ def pack_header(kind: FrameKind, session: int, counter: int, size: int, version:
     first = version << 4 | kind
     form = _ALL_FORMS.get(first)
     if form is None:
-        raise BadFrame(f"{kind.name}: version {version} is none that it may carry")
+        raise BadFrame(f"{kind.name}: version {version} is not allowed")
     if size not in form.sizes:
         raise BadFrame(f"{kind.name}: a payload of {size} bytes, not {form.sizes}")
     if session not in form.sessions or counter not in form.counters:
-        raise BadFrame(f"{kind.name}: session {session} or counter {counter} may not stand there")
+        raise BadFrame(f"{kind.name}: session {session} or counter {counter} is not allowed")
     return _HEADER.pack(first, size, session, counter)
 
 
 def encode_frame(frame: Frame) -> bytes:
-    """The frame as it goes onto the wire, its 0x00 included. BadFrame if it may not."""
+    """Encode the frame for the wire, with its 0x00. Raises BadFrame if it is not allowed."""
     decoded = frame.decoded()
     return cobs_encode(decoded + _CRC.pack(crc32c(decoded))) + b"\0"
 
@@ -144,8 +144,8 @@ crc32c: Final[Callable[[bytes], int]] = google_crc32c.value
 
 
 def cobs_encode(data: bytes) -> bytes:
-    """COBS for at most 254 bytes, as every frame is. There it is one code for each run up to a
-    zero, and the code 0xFF stands only where all 254 bytes are not zero."""
+    """Encode at most 254 bytes, the maximum of a frame: one code for each run up to a zero. The
+    code 0xFF occurs only if none of 254 bytes is zero."""
     out = []
     for run in data.split(b"\0"):
         out.append(_CODES[len(run) + 1])
@@ -154,13 +154,13 @@ def cobs_encode(data: bytes) -> bytes:
 
 
 def cobs_decode(data: bytes) -> bytes | None:
-    """The bytes that were encoded to at most 255 bytes without a zero; None if they were not."""
+    """Decode at most 255 bytes without a zero. Returns None if they are no valid encoding."""
     if 0 in data:
         return None
     out = bytearray(data)
     at, end = 0, len(data)
     while at < end:
-        out[at] = 0  # where a code stood, save the first, the zero was
+        out[at] = 0  # each code but the first replaces a zero
         at += data[at]
     return bytes(out[1:]) if at == end else None
 
@@ -173,38 +173,38 @@ def _is_cobs(data: bytes) -> bool:
 
 
 class Counts(Struct):
-    """What a Deframer has seen so far."""
+    """Statistics of a Deframer."""
 
     bytes: int = 0
     frames: int = 0
     damaged: int = 0
     damaged_bytes: int = 0
     empty: int = 0
-    """Two 0x00 with nothing between: allowed, and means nothing."""
+    """Consecutive 0x00, which are allowed and ignored."""
     causes: dict[Cause, int] = field(default_factory=lambda: dict.fromkeys(Cause, 0))
 
 
 class Deframer:
-    """Cuts a stream of bytes into frames. How the bytes are cut into feeds changes nothing."""
+    """Splits a stream of bytes into frames. The result does not depend on the chunks of feed()."""
 
     def __init__(self, versions: range = VERSIONS) -> None:
         self.counts = Counts()
         self._versions = versions
-        self._held = bytearray()
-        self._drowned = False  # more than a frame came without a 0x00: wait for the next one
+        self._buffer = bytearray()
+        self._oversize = False  # too many bytes without a 0x00: skip to the next one
 
     @property
-    def held(self) -> int:
-        """How many bytes wait for their 0x00."""
-        return len(self._held)
+    def buffered(self) -> int:
+        """Number of buffered bytes without their 0x00."""
+        return len(self._buffer)
 
     def reset(self) -> None:
-        """Forget what waits: the port was opened anew."""
-        self._held.clear()
-        self._drowned = False
+        """Drop the buffered bytes, because the port was opened again."""
+        self._buffer.clear()
+        self._oversize = False
 
     def feed(self, data: bytes) -> list[Heard]:
-        """What these bytes complete, in the order of the wire."""
+        """Decode these bytes. Returns complete frames and damage in the order of the wire."""
         out: list[Heard] = []
         size = len(data)
         self.counts.bytes += size
@@ -212,12 +212,12 @@ class Deframer:
         while at < size:
             zero = data.find(0, at)
             if zero < 0:
-                self._hold(data, at, size, out)
+                self._append(data, at, size, out)
                 break
-            if at < zero <= at + MAX_ENCODED and not self._held and not self._drowned:
-                self._read(data[at:zero], out)  # all of it is here, as almost always
+            if at < zero <= at + MAX_ENCODED and not self._buffer and not self._oversize:
+                self._read(data[at:zero], out)  # the frame is complete, the usual case
             else:
-                self._hold(data, at, zero, out)
+                self._append(data, at, zero, out)
                 self._close(out)
             at = zero + 1
             if at < size and not data[at]:
@@ -225,42 +225,42 @@ class Deframer:
         return out
 
     def _skip(self, data: bytes, at: int) -> int:
-        """Past the zeros that follow a zero: a port that sends nothing else must cost nothing."""
+        """Skip further zeros quickly: a port that sends only zeros must cost nothing."""
         zeros = _ZEROS.match(data, at)
         end = at if zeros is None else zeros.end()
         self.counts.empty += end - at
         return end
 
-    def _hold(self, data: bytes, start: int, end: int, out: list[Heard]) -> None:
-        if self._drowned:
+    def _append(self, data: bytes, start: int, end: int, out: list[Heard]) -> None:
+        if self._oversize:
             self.counts.damaged_bytes += end - start
-        elif len(self._held) + end - start <= MAX_ENCODED:
-            self._held += data[start:end]
+        elif len(self._buffer) + end - start <= MAX_ENCODED:
+            self._buffer += data[start:end]
         else:
-            # Told at the byte that is one too many, not when a 0x00 comes: it may never come.
-            self._drowned = True
+            # Reported at the first byte too many, because a 0x00 may never arrive.
+            self._oversize = True
             self._damage(Cause.OVERSIZE, MAX_ENCODED + 1, out)
-            self.counts.damaged_bytes += len(self._held) + end - start - (MAX_ENCODED + 1)
-            self._held.clear()
+            self.counts.damaged_bytes += len(self._buffer) + end - start - (MAX_ENCODED + 1)
+            self._buffer.clear()
 
     def _close(self, out: list[Heard]) -> None:
-        if self._drowned:
-            self._drowned = False
+        if self._oversize:
+            self._oversize = False
             return
-        if not self._held:
+        if not self._buffer:
             self.counts.empty += 1
             return
-        encoded = bytes(self._held)
-        self._held.clear()
+        encoded = bytes(self._buffer)
+        self._buffer.clear()
         self._read(encoded, out)
 
     def _read(self, encoded: bytes, out: list[Heard]) -> None:
-        heard = read_frame(encoded, self._versions)
-        if isinstance(heard, Cause):
-            self._damage(heard, len(encoded), out)
+        found = read_frame(encoded, self._versions)
+        if isinstance(found, Cause):
+            self._damage(found, len(encoded), out)
         else:
             self.counts.frames += 1
-            out.append(heard)
+            out.append(found)
 
     def _damage(self, cause: Cause, size: int, out: list[Heard]) -> None:
         self.counts.damaged += 1
@@ -270,22 +270,22 @@ class Deframer:
 
 
 def read_frame(encoded: bytes, versions: range = VERSIONS) -> Frame | Cause:
-    """The frame that stands between two 0x00, or why it is none."""
+    """Decode the bytes between two 0x00. Returns the frame, or why it is invalid."""
     if len(encoded) > MAX_ENCODED:
         return Cause.OVERSIZE
-    if len(encoded) <= _LEAST:  # it is no frame in any case, and noise has many of these
+    if len(encoded) <= _MIN_SIZE:  # never a frame, and frequent in noise
         return Cause.GARBAGE if _is_cobs(encoded) else Cause.COBS
     decoded = cobs_decode(encoded)
     if decoded is None:
         return Cause.COBS
-    if crc32c(decoded) != _WHOLE:
+    if crc32c(decoded) != _RESIDUE:
         return Cause.CRC
-    # From here on it is the sender who is at fault, not the wire.
+    # A later error is one of the sender, not of the wire.
     first, size, session, counter = _HEADER.unpack_from(decoded)
     form = _forms(versions)[first]
     if isinstance(form, Cause):
         return form
-    if size != len(decoded) - _LEAST or size not in form.sizes:
+    if size != len(decoded) - _MIN_SIZE or size not in form.sizes:
         return Cause.LENGTH
     if session not in form.sessions or counter not in form.counters:
         return Cause.HEADER
@@ -294,12 +294,11 @@ def read_frame(encoded: bytes, versions: range = VERSIONS) -> Frame | Cause:
 
 @cache
 def _forms(versions: range) -> tuple[_Form | Cause, ...]:
-    """What each first byte of a header means where these versions are spoken: its form, or why it
-    has none."""
-    return tuple(_meant(first >> 4, _KINDS.get(first & 0xF), versions) for first in range(256))
+    """For each first byte of a header, its allowed values, or why it is invalid."""
+    return tuple(_form_of(first >> 4, _KINDS.get(first & 0xF), versions) for first in range(256))
 
 
-def _meant(version: int, kind: FrameKind | None, versions: range) -> _Form | Cause:
+def _form_of(version: int, kind: FrameKind | None, versions: range) -> _Form | Cause:
     if version not in ((IN_CLEAR_VERSION,) if kind in _IN_CLEAR else versions):
         return Cause.VERSION
     return Cause.KIND if kind is None else _form(kind, version)

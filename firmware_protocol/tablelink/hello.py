@@ -1,7 +1,7 @@
-"""HELLO and HELLO_RSP: what both sides agree on before any key, and what the handshake is bound to.
+"""HELLO and HELLO_RSP: agreement on a version, and the prologue of the handshake.
 
-Both frames are in clear and anyone can make them. What makes them true is that their bytes are the
-prologue of the handshake: it fails when host and device did not see the same.
+Both frames are in clear and can be forged. They are authenticated because their bytes are the
+prologue of the handshake, which fails if host and device did not see the same bytes.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from firmware_protocol.messages.limits import SCHEMA_HASHES
 from firmware_protocol.tablelink.framing import Frame
 
 NO_SESSION = 0
-"""The session id of ALERT; no session has it."""
+"""The session id of ALERT; never that of a session."""
 
 
 def pick_session(taken: Collection[int] = ()) -> int:
-    """A session id unlike those that are running or were tried just now."""
+    """Returns a random session id that is not in `taken`."""
     while (session := 1 + secrets.randbelow(0xFFFF)) in taken:
         pass
     return session
 
 
 def prologue(hello: Frame, answer: Frame) -> bytes:
-    """What both handshakes begin with: the two frames as they were sent, without their CRC."""
+    """The prologue of both handshakes: the two frames as sent, without their CRC."""
     if hello.kind != FrameKind.HELLO or answer.kind != FrameKind.HELLO_RSP:
-        raise WrongAnswer(f"{answer.kind.name} is no answer to {hello.kind.name}")
+        raise WrongAnswer(f"{answer.kind.name} does not answer {hello.kind.name}")
     if hello.session != answer.session:
         raise WrongAnswer(f"HELLO of session {hello.session}, answer of {answer.session}")
     return hello.decoded() + answer.decoded()
 
 
 def common_version(hello: Hello, low: int, high: int) -> int:
-    """The highest version that both sides speak; NoCommonVersion if there is none."""
+    """The highest version that both sides support. Raises NoCommonVersion."""
     version = min(hello.version_max, high)
     if version < max(hello.version_min, low):
         raise NoCommonVersion(
@@ -51,7 +51,8 @@ def common_version(hello: Hello, low: int, high: int) -> int:
 
 
 def agree(hello: Hello, answer: HelloRsp) -> int:
-    """The version that the session will have, as the host sees it, or why there can be none."""
+    """The version for the session, as the host computes it. Raises a ProtocolError if the device is
+    incompatible or another one."""
     version = common_version(hello, answer.version_min, answer.version_max)
     if answer.schema != SCHEMA_HASHES[version]:
         raise SchemaDiffers(

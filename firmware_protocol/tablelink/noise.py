@@ -5,9 +5,9 @@
     shake.read(payload_of_hs2)
     keys = shake.split()
 
-As the Noise specification has them (revision 34), in its own words: CipherState, SymmetricState
-and HandshakeState with tokens, of which only what these two patterns need. Everything that can go
-wrong with what a peer sends is a HandshakeError, and after one the handshake is over.
+Implements CipherState, SymmetricState and HandshakeState of the Noise specification (revision 34),
+reduced to these two patterns. Every invalid input of the peer raises a HandshakeError, after which
+the handshake is over.
 """
 
 from __future__ import annotations
@@ -46,20 +46,19 @@ _HASH: Final = 64
 
 
 class SessionKeys(NamedTuple):
-    """What a finished handshake leaves: a key for each direction, and the hash of all that was
-    said, which is the same on both sides and names the session."""
+    """The result of a handshake: a key per direction, and the hash of its transcript, which is
+    equal on both sides and identifies the session."""
 
     send: bytes
     receive: bytes
     transcript: bytes
 
     def __repr__(self) -> str:
-        return "Keys(...)"
+        return "SessionKeys(...)"
 
 
 class Cipher:
-    """One key of ChaCha20-Poly1305. The nonce is a number; whoever calls sees that none is used
-    twice."""
+    """One key of ChaCha20-Poly1305. The caller must not use a nonce twice."""
 
     def __init__(self, key: bytes) -> None:
         self._aead: ChaCha20Poly1305 | None = ChaCha20Poly1305(key)
@@ -68,11 +67,11 @@ class Cipher:
         return self._live().encrypt(_nonce(nonce), plaintext, associated)
 
     def open(self, nonce: int, associated: bytes, ciphertext: bytes) -> bytes:
-        """The plaintext; InvalidTag if key, nonce, data or ciphertext is another."""
+        """Returns the plaintext. Raises InvalidTag if key, nonce, data or ciphertext differ."""
         return self._live().decrypt(_nonce(nonce), ciphertext, associated)
 
     def wipe(self) -> None:
-        """Let go of the key. Python cannot overwrite it: the library frees its own copy."""
+        """Release the key. Python cannot overwrite it; the library frees its own copy."""
         self._aead = None
 
     def _live(self) -> ChaCha20Poly1305:
@@ -82,12 +81,12 @@ class Cipher:
 
 
 def _nonce(number: int) -> bytes:
-    """4 bytes of zero, and the number in the 8 after them."""
+    """4 zero bytes, then the number in 8 bytes."""
     return (number << 32).to_bytes(12, "little")
 
 
 class _Symmetric:
-    """What both sides have said so far: the chaining key, the hash, and the key made of them."""
+    """SymmetricState: the chaining key, the hash, and the key derived from them."""
 
     def __init__(self, name: bytes, prologue: bytes) -> None:
         self.hash = name.ljust(_HASH, b"\0")  # both names are shorter than a hash
@@ -101,12 +100,12 @@ class _Symmetric:
 
     def mix_key(self, secret: bytes) -> None:
         chaining, key = self._derive(secret, 2)
-        self._become(chaining, key)
+        self._set_key(chaining, key)
 
     def mix_key_and_hash(self, psk: bytes) -> None:
         chaining, extra, key = self._derive(psk, 3)
         self.mix_hash(extra)
-        self._become(chaining, key)
+        self._set_key(chaining, key)
 
     def seal(self, plaintext: bytes) -> bytes:
         out = plaintext
@@ -133,13 +132,13 @@ class _Symmetric:
         if self.cipher is not None:
             self.cipher.wipe()
 
-    def _become(self, chaining: bytes, key: bytes) -> None:
+    def _set_key(self, chaining: bytes, key: bytes) -> None:
         self.chaining[:] = chaining
         self.cipher = Cipher(key[:KEY_SIZE])
         self.nonce = 0
 
     def _derive(self, secret: bytes, count: int) -> list[bytes]:
-        """HKDF, as Noise has it: `count` outputs of a hash's length."""
+        """HKDF of Noise: `count` outputs of the length of a hash."""
         key = hmac.digest(self.chaining, secret, "blake2b")
         out: list[bytes] = []
         for number in range(1, count + 1):
@@ -185,22 +184,22 @@ class Handshake:
 
     @classmethod
     def xxpsk3(cls, role: Role, prologue: bytes, own: X25519PrivateKey, psk: bytes) -> Self:
-        """Pairing: two that share the secret of the device's label learn each other's keys."""
+        """Pairing: two sides that share the code of the device's label exchange their keys."""
         if len(psk) != KEY_SIZE:
             raise BadKey(f"the psk has {len(psk)} bytes, not {KEY_SIZE}")
         return cls(XX_NAME, _XX, role, prologue, own, psk)
 
     @property
     def finished(self) -> bool:
-        """All messages have been written and read: split() may be called."""
+        """Whether all messages were written and read, so that split() is allowed."""
         return self._step == len(self._patterns) and not self._over
 
     @property
     def their_key(self) -> bytes:
-        """The other side's public key. In pairing it is proven only once a DATA frame under the
-        split keys has come: whoever sent PAIR2 need not know the psk."""
+        """The other side's public key. In a pairing it is authenticated only by a DATA frame under
+        the split keys, because the sender of PAIR2 need not know the psk."""
         if self._theirs is None:
-            raise HandshakeOrder("the other side's key has not come yet")
+            raise HandshakeOrder("the other side's key was not received yet")
         return self._theirs.public_bytes_raw()
 
     def fix_ephemeral(self, key: X25519PrivateKey) -> None:
@@ -208,7 +207,7 @@ class Handshake:
         self._ephemeral = key
 
     def write(self) -> bytes:
-        """The next message, which is this side's to send. Its payload is empty."""
+        """Encode the next message, which this side sends. Its payload is empty."""
         tokens = self._turn(writing=True)
         out = b""
         for token in tokens:
@@ -224,7 +223,7 @@ class Handshake:
         return out
 
     def read(self, message: bytes) -> None:
-        """Take the next message, which is the other side's."""
+        """Handle the next message, which the other side sent. Raises HandshakeError."""
         tokens = self._turn(writing=False)
         size = sum(_sizes(tokens))
         if len(message) != size:
@@ -244,7 +243,7 @@ class Handshake:
         self._over = False
 
     def split(self) -> SessionKeys:
-        """The keys, once. Everything that led to them is let go."""
+        """Returns the keys, exactly once, and wipes the secrets of the handshake."""
         if not self.finished:
             raise HandshakeOrder("the handshake is not finished")
         first, second = self._state.split()
@@ -253,14 +252,14 @@ class Handshake:
         return SessionKeys(*keys, self._state.hash)
 
     def wipe(self) -> None:
-        """End the handshake, whatever its state, and let go of its secrets."""
+        """End the handshake in any state, and wipe its secrets."""
         self._over = True
         self._own = self._ephemeral = None
         self._psk = b""
         self._state.wipe()
 
     def _turn(self, *, writing: bool) -> tuple[Token, ...]:
-        """The tokens of the next message. It is over unless the message succeeds."""
+        """Returns the tokens of the next message. The handshake is over unless that succeeds."""
         if self._over or self._step == len(self._patterns):
             raise HandshakeOrder("the handshake is over")
         if writing != (self._host == (self._step % 2 == 0)):
@@ -277,7 +276,7 @@ class Handshake:
 
     def _mix_ephemeral(self, public: bytes) -> None:
         self._state.mix_hash(public)
-        if self._psk:  # with a psk an ephemeral key goes into the key too, so that none repeats
+        if self._psk:  # with a psk, ephemeral keys are mixed into the key, so that no key repeats
             self._state.mix_key(public)
 
     def _take(self, token: Token, part: bytes) -> None:
@@ -293,7 +292,7 @@ class Handshake:
         if token == "psk":
             self._state.mix_key_and_hash(self._psk)
             return
-        # es and se name the host's key first, whichever side this is.
+        # es and se name the host's key first, on both sides.
         mine, theirs = (token[0], token[1]) if self._host else (token[1], token[0])
         own = _live(self._ephemeral if mine == "e" else self._own)
         other = _live(self._their_ephemeral if theirs == "e" else self._theirs)
@@ -314,7 +313,7 @@ def _live(key: _T | None) -> _T:
 
 
 def _sizes(tokens: tuple[Token, ...]) -> tuple[int, ...]:
-    """Bytes on the wire of each token, and of the empty payload. In both patterns a static key and
-    the payload are always sealed."""
+    """Encoded size of each token and of the empty payload. In both patterns static keys and
+    payloads are always sealed."""
     sizes: dict[Token, int] = {"e": KEY_SIZE, "s": KEY_SIZE + _TAG}
     return (*(sizes.get(token, 0) for token in tokens), _TAG)

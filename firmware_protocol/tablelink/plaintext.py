@@ -1,10 +1,10 @@
-"""What stands inside of a DATA frame: records, commands, replies and control messages.
+"""Plaintexts of DATA frames: records, commands, replies and control messages.
 
     plaintext = encode(CommandCall(7, boot, Lock(LockState.OPEN)))
-    what = decode(plaintext, sender="host", device_class=DeviceClass.SHOE)
+    message = decode(plaintext, sender="host", device_class=DeviceClass.SHOE)
 
-Decoding is strict and its inverse is exact: bytes that encode() would not have made are refused
-with a ProtocolError, so a record that was decoded can be chained, compared and sealed again.
+Decoding is strict: bytes that encode() would not produce raise a ProtocolError. Encoding a decoded
+record returns the same bytes, so it can be chained, compared and sealed again.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _EVENT: Final = struct.Struct("<BBIIIQBB")
 _CALL: Final = struct.Struct("<BBBBIQ")
 _CONTROL: Final = struct.Struct("<BBBB")
 _HASHED: Final = 48
-"""Bytes of a record that its chain is of: all but the chain."""
+"""Bytes of a record that its chain covers: all but the chain."""
 
 
 class EventRecord(Struct, frozen=True, gc=False):
-    """A record of a device's ring. Its repr shows no card; msgspec, pickle and encode() give the
-    whole body away, see codec.Payload: whoever keeps a record seals it."""
+    """A record of a device's ring. Its repr shows no card, but msgspec, pickle and encode() contain
+    the whole body (see codec.Payload): a stored record must be sealed."""
 
     epoch: int
     seq: int
@@ -57,13 +57,13 @@ class EventRecord(Struct, frozen=True, gc=False):
     chain: bytes
 
     def encode(self) -> bytes:
-        """The 56 bytes, as they stand in the ring and on the wire."""
+        """Encode the 56 bytes of the ring and of the wire."""
         if len(self.chain) != CHAIN_SIZE:
             raise WrongSize(f"record: its chain has {len(self.chain)} bytes, not {CHAIN_SIZE}")
         return self._hashed() + self.chain
 
     def follows(self, previous: bytes) -> bool:
-        """Whether this record stands after one with the chain `previous`."""
+        """Whether this record follows one with the chain `previous`."""
         return self.chain == next_chain(previous, self._hashed())
 
     def _hashed(self) -> bytes:
@@ -87,7 +87,7 @@ class EventRecord(Struct, frozen=True, gc=False):
 
 
 class CommandCall(Struct, frozen=True, gc=False):
-    """A command with what tells it from every other one. A repeat has the same two numbers."""
+    """A command with the two numbers that identify it and its repeats."""
 
     command_id: int
     host_boot: int
@@ -114,26 +114,26 @@ def next_chain(previous: bytes, hashed: bytes) -> bytes:
 def chained(  # the fields of a record, in its order
     previous: bytes, *, epoch: int, seq: int, boot: int, t_us: int, event: Event
 ) -> EventRecord:
-    """The record that stands after one with the chain `previous`: how a device makes one."""
-    loose = EventRecord(epoch, seq, boot, t_us, event, NO_CHAIN)
-    chain = next_chain(previous, loose.encode()[:_HASHED])
+    """Build the record that follows one with the chain `previous`."""
+    unchained = EventRecord(epoch, seq, boot, t_us, event, NO_CHAIN)
+    chain = next_chain(previous, unchained.encode()[:_HASHED])
     return EventRecord(epoch, seq, boot, t_us, event, chain)
 
 
 # --- encoding -------------------------------------------------------------------------------
 
 
-def encode(what: Plaintext) -> bytes:
-    """The plaintext, 56, 120 or 226 bytes long as the message says."""
-    if isinstance(what, EventRecord):
-        return what.encode()
-    if isinstance(what, CommandCall):
-        return _call(_IS_COMMAND, what.command_id, what.host_boot, what.command)
-    if isinstance(what, CommandReply):
-        return _call(_IS_REPLY, what.command_id, what.host_boot, what.reply)
-    body = what.encode()
-    head = _CONTROL.pack(_IS_CONTROL, 0, what.ID, len(body))
-    return (head + body).ljust(what.SIZE, b"\0")
+def encode(message: Plaintext) -> bytes:
+    """Encode a plaintext of 56, 120 or 226 bytes, the size of its message."""
+    if isinstance(message, EventRecord):
+        return message.encode()
+    if isinstance(message, CommandCall):
+        return _call(_IS_COMMAND, message.command_id, message.host_boot, message.command)
+    if isinstance(message, CommandReply):
+        return _call(_IS_REPLY, message.command_id, message.host_boot, message.reply)
+    body = message.encode()
+    head = _CONTROL.pack(_IS_CONTROL, 0, message.ID, len(body))
+    return (head + body).ljust(message.SIZE, b"\0")
 
 
 def _call(kind: int, command_id: int, host_boot: int, message: Message) -> bytes:
@@ -155,9 +155,8 @@ def _numbered(command_id: int, host_boot: int) -> None:
 
 
 def decode(data: bytes, *, sender: Side, device_class: DeviceClass | None = None) -> Plaintext:
-    """What `sender` says with this plaintext, or a ProtocolError.
-
-    With `device_class`, messages of other classes are refused too.
+    """Decode a plaintext of `sender`. With `device_class`, messages of other classes are rejected
+    too. Raises ProtocolError.
     """
     if len(data) not in SIZES:
         raise WrongSize(f"plaintext: has {len(data)} bytes, not one of {SIZES}")
@@ -169,7 +168,7 @@ def decode(data: bytes, *, sender: Side, device_class: DeviceClass | None = None
     if kind == _IS_CONTROL:
         control = _find(registry.CONTROLS, data[2], sender, device_class)
         return _message(control, data, _CONTROL.size, data[3], len(data))
-    raise UnknownType(f"plaintext: {kind} is no type")
+    raise UnknownType(f"plaintext: {kind} is not a type")
 
 
 def _record(data: bytes, sender: Side, device_class: DeviceClass | None) -> EventRecord:
@@ -203,10 +202,10 @@ def _find(
 ) -> type[_M]:
     found = known.get(ident)
     if found is None:
-        for span, what in registry.RESERVED.items():
+        for span, purpose in registry.RESERVED.items():
             if ident in span:
-                raise ReservedMessage(f"message {ident:#04x} is reserved: {what}")
-        raise UnknownMessage(f"plaintext: {ident:#04x} is no message of its type")
+                raise ReservedMessage(f"message {ident:#04x} is reserved: {purpose}")
+        raise UnknownMessage(f"plaintext: {ident:#04x} is not a message of its type")
     if found.FROM not in (sender, "both"):
         raise WrongDirection(f"{found.NAME}: is sent by the {found.FROM}")
     if device_class is not None and found.CLASS not in (DeviceClass.ANY, device_class):
@@ -215,7 +214,7 @@ def _find(
 
 
 def _message(kind: type[_M], data: bytes, start: int, length: int, end: int) -> _M:
-    """The message whose fields begin at `start`; all up to `end` belongs to it and its padding."""
+    """Decode the message whose fields start at `start` and whose padding ends at `end`."""
     if len(data) != kind.SIZE:
         raise WrongSize(f"{kind.NAME}: its plaintext has {kind.SIZE} bytes, not {len(data)}")
     if length != kind.SPEC.size:

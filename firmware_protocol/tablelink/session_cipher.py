@@ -1,4 +1,4 @@
-"""The running session: plaintexts to sealed DATA frames and back, one object for each direction.
+"""Encryption of a session: plaintexts to DATA frames and back, one object per direction.
 
     sealer = Sealer(keys.send, session)
     port.write(sealer.seal(plaintext.encode(message)))
@@ -6,7 +6,7 @@
     message = plaintext.decode(opener.open(frame), sender="device")
 
 The counter in the header is the nonce, and the header is the associated data. A counter is never
-used twice: what is sent again is sealed again under the next one.
+used twice: a retry is sealed again under the next one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Sealer:
 
 
 class Opener:
-    """Receives one direction of a session. What it refuses changes nothing in it."""
+    """Receives one direction of a session. A rejected frame has no side effects."""
 
     def __init__(self, key: bytes, session: int, version: int = VERSION) -> None:
         self._cipher = Cipher(key)
@@ -68,11 +68,10 @@ class Opener:
         """The highest counter that was accepted."""
 
     def open(self, frame: Frame) -> bytes:
-        """The plaintext of this frame.
+        """Returns the plaintext of this frame.
 
-        WrongSession, Replayed, SessionSpent or NotAuthentic if it is not one of this session that
-        is still to come. Only the last one means that someone made or changed it: noise does not
-        get past the CRC.
+        Raises WrongSession, Replayed, SessionSpent or NotAuthentic. Only NotAuthentic means that
+        the frame was forged or changed, because the CRC detects noise.
         """
         if (
             frame.session != self.session
@@ -83,7 +82,7 @@ class Opener:
         if frame.counter <= self.last:
             raise Replayed(f"counter {frame.counter} after {self.last}")
         if frame.counter >= MAX_FRAMES:
-            raise SessionSpent(f"counter {frame.counter} is beyond a session's end")
+            raise SessionSpent(f"counter {frame.counter} is beyond the limit of a session")
         try:
             plaintext = self._cipher.open(frame.counter, frame.header(), frame.payload)
         except InvalidTag:

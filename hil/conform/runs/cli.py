@@ -129,7 +129,7 @@ def _plan(args: argparse.Namespace) -> RunPlan:
 
 def chosen(profile: Profile, only: list[str]) -> tuple[ConformanceItem, ...]:
     """The items of the profile, or those of them that are named."""
-    items = [item for item in conformance.load() if item.concerns(profile)]
+    items = [item for item in conformance.load_items() if item.concerns(profile)]
     known = {item.id for item in items}
     for name in only:
         if name not in known:

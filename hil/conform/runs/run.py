@@ -141,7 +141,7 @@ async def _silent(
     bench: ConformBench, plan: RunPlan, tell: Callable[[ItemOutcome], None] | None
 ) -> RunResult:
     """Nothing can be found out about a device that does not answer HELLO, but that."""
-    first = next(iter(conformance.load()))
+    first = next(iter(conformance.load_items()))
     done = await run_items(bench, (first,), tell)
     rest = [untried(item, _NO_ANSWER) for item in plan.items if item != first]
     if tell is not None:

@@ -218,7 +218,7 @@ def test_the_page_names_every_message_error_and_rule() -> None:
         assert f"**{one.name}** ({one.kind} 0x{one.id:02X}" in page
     for error in errors.all_errors():
         assert f"| {error.number} | {errors.slug(error.__name__)} |" in page
-    items = conformance.load()
+    items = conformance.load_items()
     for item in items:
         assert f"| {item.id} |" in page
     assert len({item.id for item in items}) == len(items)

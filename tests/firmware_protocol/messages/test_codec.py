@@ -130,7 +130,7 @@ def test_a_changed_plaintext_never_passes_for_another_one_silently(
     [
         (lambda: LogPressure(101), errors.OutOfRange, "LOG_PRESSURE.used: 101 is not 0 to 100"),
         (lambda: LogPressure(-1), errors.OutOfRange, "LOG_PRESSURE.used"),
-        (lambda: Power(wrong(9)), errors.OutOfRange, "POWER.cause: 9 is no PowerCause"),
+        (lambda: Power(wrong(9)), errors.OutOfRange, "POWER.cause: 9 is not an allowed PowerCause"),
         (lambda: Tamper(enums.TamperSource.CASE, wrong(2)), errors.OutOfRange, "neither 0 nor 1"),
         (lambda: registry.Fault(enums.FaultCode.NONE, 0), errors.OutOfRange, "FAULT.code"),
         (lambda: registry.Fault(enums.FaultCode.RING, 1 << 32), errors.OutOfRange, "not fit"),

@@ -208,7 +208,7 @@ def test_how_a_stream_is_cut_changes_nothing(stream: bytes, sizes: list[int]) ->
     heard: list[Heard] = []
     for chunk in in_chunks(stream, sizes):
         heard += cut.feed(chunk)
-        assert cut.held <= MAX_ENCODED
+        assert cut.buffered <= MAX_ENCODED
     assert heard == expected
     assert [one for byte in stream for one in single.feed(bytes([byte]))] == expected
     assert whole.counts == cut.counts == single.counts
@@ -318,7 +318,7 @@ def test_oversize_is_told_before_its_end_comes() -> None:
     assert deframer.feed(b"\x01" * MAX_ENCODED) == []
     assert deframer.feed(b"\x01") == [FrameDamage(Cause.OVERSIZE, 256)]
     assert deframer.feed(b"\x01" * 1000) == []
-    assert deframer.held == 0
+    assert deframer.buffered == 0
     assert deframer.counts.damaged_bytes == 1256
     assert deframer.feed(b"\0" + GOOD.encode()) == [GOOD]
 

@@ -294,7 +294,7 @@ def test_keys_are_given_once_and_shown_never() -> None:
     talk(host, device)
     keys = host.split()
     assert keys.send.hex() not in repr(keys)
-    assert repr(keys) == "Keys(...)"
+    assert repr(keys) == "SessionKeys(...)"
     with pytest.raises(errors.HandshakeOrder):
         host.split()
     device.wipe()

@@ -125,7 +125,7 @@ def bounded(link: HostLink) -> None:
         len(link.records.recent),
         len(link.commands),
         len(link.output.data),
-        link.deframer.held,
+        link.deframer.buffered,
         len(link.former),
         len(link.output.events),
     )

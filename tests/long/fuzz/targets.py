@@ -60,7 +60,7 @@ def deframer(data: bytes) -> None:
     one_by_one = [what for byte in data for what in pieces.feed(bytes((byte,)))]
     assert heard == one_by_one
     assert whole.counts == pieces.counts
-    assert whole.held == pieces.held <= MAX_ENCODED
+    assert whole.buffered == pieces.buffered <= MAX_ENCODED
     for frame in heard:
         if isinstance(frame, Frame):
             assert Deframer().feed(frame.encode()) == [frame]

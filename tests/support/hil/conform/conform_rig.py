@@ -32,7 +32,7 @@ MECHANISMS: dict[Profile, Callable[[], Mechanism]] = {
     "shuffler": SimulatedShuffler,
     "station": SimulatedStation,
 }
-ITEMS = {item.id: item for item in conformance.load()}
+ITEMS = {item.id: item for item in conformance.load_items()}
 OWN = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
 
 
