@@ -56,8 +56,8 @@ class Cards:
         """Seconds of each card that was laid on the felt."""
         self.drawn = 0
         """How many there were."""
-        self._head = shoe.stand.device.ring.head
-        self._stand = shoe.stand
+        self._head = shoe.device.firmware.ring.head
+        self._device = shoe.device
         self._prompt: PromptShown | None = None
         self._lying = 0
         self._written: int | None = None
@@ -70,7 +70,7 @@ class Cards:
 
     def write(self, data: bytes) -> None:
         at = time.monotonic_ns()
-        head = self._stand.device.ring.head
+        head = self._device.firmware.ring.head
         if head == self._head:
             return  # a beat, a reply
         self._head = head

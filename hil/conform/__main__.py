@@ -1,4 +1,4 @@
-"""python -m hil.conform --profile shoe ...: `holecard conform` where it is not installed."""
+"""python -m hil.conform --profile shoe ...: `holecard conform` without installing it."""
 
 import sys
 

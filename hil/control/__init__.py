@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hil.control.cli import register_do
 from hil.control.socket import ControlClient, ControlLost, ControlServer, RequestRefused
 from hil.control.verbs import (
     BY_CLASS,
@@ -22,5 +23,6 @@ __all__ = [
     "Verbs",
     "description",
     "parse_request",
+    "register_do",
     "request_fields",
 ]

@@ -1,72 +1,75 @@
-"""`holecard sim do`: one hand at a simulated device that runs, and what it is answered."""
+"""`holecard sim do`: sends one request to a simulated device that runs, and prints the answer."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from controller.errors import UsageProblem
+from controller.commands import Subparsers, add_command, help_text, print_json, say
+from controller.errors import EXIT_NO, EXIT_OUTPUT, UsageProblem
+from hil.control.socket import ControlClient, ControlLost, RequestRefused
+from hil.control.verbs import ALL, InvalidRequest, parse_request, request_fields
 
-_ALLOWED: Final = "the control socket of a device that runs, which it names when it begins"
-_EPILOG: Final = """\
-examples:
-  holecard sim do run/shoe/control describe
-  holecard sim do run/shoe/control describe --get label
-  holecard sim do run/shoe/control load cards=Ah,Td,2c decks=1
-  holecard sim do run/shoe/control draw count=2 read=low
-  holecard sim do run/shoe/control '{"do": "draw", "count": 2, "confidence": null}'
+_ALLOWED: Final = "the control socket of a device that runs, which it prints when it starts"
+_EPILOG: Final = help_text(
+    (
+        "sim do run/shoe/control describe",
+        "sim do run/shoe/control describe --get label",
+        "sim do run/shoe/control load cards=Ah,Td,2c decks=1",
+        "sim do run/shoe/control draw count=2 read=low",
+        """sim do run/shoe/control '{"do": "draw", "count": 2, "confidence": null}'""",
+    ),
+    "VERB and its fields are in hil/CONTROL.md.",
+    {
+        0: "done",
+        EXIT_NO: "the device refuses",
+        2: "wrong arguments, or no device runs there",
+        EXIT_OUTPUT: "the device stopped before it answered",
+    },
+)
 
-VERB and its fields are in hil/CONTROL.md. Exit codes: 0 done; 1 the device says no; 2 wrong
-arguments, or no device runs there; 74 it has gone before it answered.
-"""
-EXIT_NO: Final = 1
-EXIT_LOST: Final = 74
 
-
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    do = commands.add_parser(
+def register_do(commands: Subparsers) -> None:
+    do = add_command(
+        commands,
         "do",
-        help="put a hand to a device that runs",
-        description="Puts a hand to a simulated device that runs.",
+        "send a request to a device that runs",
+        _do,
+        description="Sends a request to a simulated device that runs.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     do.add_argument("socket", metavar="SOCKET", help="its control socket")
-    do.add_argument("hand", metavar="VERB", help="a verb, or the whole hand as JSON")
+    do.add_argument("request", metavar="VERB", help="a verb, or the whole request as JSON")
     do.add_argument("fields", nargs="*", metavar="field=value")
-    do.add_argument("--get", metavar="NAME", help="print this field of the answer alone")
-    do.set_defaults(func=_do)
+    do.add_argument("--get", metavar="NAME", help="print only this field of the answer")
 
 
 def _do(args: argparse.Namespace) -> int:
-    from hil.control.socket import ControlClient, ControlLost, RequestRefused
-    from hil.control.verbs import ALL, InvalidRequest, parse_request
-
     if not args.socket:
         raise UsageProblem("SOCKET", "is empty", _ALLOWED)
-    line = _as_line(args.hand, args.fields)
     try:
-        hand = parse_request(line, ALL)
+        request = parse_request(_as_line(args.request, args.fields), ALL)
     except InvalidRequest as bad:
         raise UsageProblem(bad.where, bad.what, bad.allowed) from None
     try:
-        control = ControlClient(Path(args.socket))
+        client = ControlClient(Path(args.socket))
     except ControlLost as lost:
         raise UsageProblem("SOCKET", str(lost), _ALLOWED) from None
     try:
-        with control:
-            answer = control.do(hand)
+        with client:
+            answer = client.do(request)
     except ControlLost as lost:
-        print(f"holecard: {args.socket}: {lost}", file=sys.stderr)
-        return EXIT_LOST
+        say(f"{args.socket}: {lost}")
+        return EXIT_OUTPUT
     except RequestRefused as refused:
-        print(f"holecard: {refused}", file=sys.stderr)
+        say(str(refused))
         return EXIT_NO
-    print(json.dumps(answer, indent=2) if args.get is None else _field(answer, args.get))
+    if args.get is None:
+        print_json(answer)
+    else:
+        print(_field(answer, args.get))
     return 0
 
 
@@ -78,43 +81,37 @@ def _field(answer: dict[str, Any], name: str) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _as_line(hand: str, fields: list[str]) -> bytes:
-    if hand.lstrip().startswith("{"):
+def _as_line(request: str, fields: list[str]) -> bytes:
+    """The request as a line of JSON. Arguments that are not UTF-8 are rejected as JSON later."""
+    if request.lstrip().startswith("{"):
         if fields:
-            raise UsageProblem(fields[0], "the hand is JSON already", "one or the other")
-        return _encoded(hand)
-    asked: dict[str, object] = {"do": hand}
+            raise UsageProblem(fields[0], "the request is JSON already", "one or the other")
+        return request.encode(errors="surrogateescape")
+    raw: dict[str, object] = {"do": request}
     for field in fields:
-        name, value = _pair(hand, field)
-        if name in asked:
-            raise UsageProblem(name, "is there twice", "each field once")
-        asked[name] = value
-    return json.dumps(asked).encode()
+        name, value = _pair(request, field)
+        if name in raw:
+            raise UsageProblem(name, "is given twice", "each field once")
+        raw[name] = value
+    return json.dumps(raw).encode()
 
 
-def _encoded(text: str) -> bytes:
-    """What was typed, which need not be UTF-8: then it is no JSON, and is told so."""
-    return text.encode(errors="surrogateescape")
-
-
-def _pair(verb: str, field: str) -> tuple[str, object]:
-    """`count=3`, `read=low`, `cards=Ah,Td`: a value is JSON, or else text, or a list of texts."""
-    from hil.control.verbs import ALL, request_fields
-
-    name, equals, value = field.partition("=")
+def _pair(verb: str, text: str) -> tuple[str, object]:
+    """Parse `count=3`, `read=low`, `cards=Ah,Td`: a value is JSON, or text, or a list of texts."""
+    name, equals, value = text.partition("=")
     if not equals or not name:
-        raise UsageProblem(repr(field), "no field=value", f"{verb} field=value ...")
-    of_verb = request_fields(ALL[verb]) if verb in ALL else ()
-    word = next((word for word in of_verb if word.name == name), None)
-    if word is not None and word.textual:
+        raise UsageProblem(repr(text), "no field=value", f"{verb} field=value ...")
+    fields = request_fields(ALL[verb]) if verb in ALL else ()
+    field = next((field for field in fields if field.name == name), None)
+    if field is not None and field.textual:
         return name, value
-    if word is not None and word.many and not value.startswith("["):
+    if field is not None and field.many and not value.startswith("["):
         return name, value.split(",") if value else []
     try:
-        return name, json.loads(value, parse_constant=_no_number)
+        return name, json.loads(value, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         return name, value
 
 
-def _no_number(word: str) -> NoReturn:
-    raise ValueError(word)  # NaN and Infinity, which Python takes for JSON
+def _reject_constant(word: str) -> NoReturn:
+    raise ValueError(word)  # NaN and Infinity, which Python's JSON decoder accepts

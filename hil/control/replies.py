@@ -1,6 +1,6 @@
-"""What each verb of the control socket answers: the names and kinds of its fields.
+"""The answers of the control socket's verbs: the names and types of their fields.
 
-`hil/CONTROL.md` is drawn from here too. A test holds the simulated devices to it, field by field.
+`hil/CONTROL.md` is generated from these tables. A test compares the simulated devices with them.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class ReplyField(NamedTuple):
     text: str
 
 
-_CHANGED: Final = (ReplyField("changed", FLAG, "whether it was not so before"),)
-_RECORDED: Final = (ReplyField("recorded", FLAG, "whether a record of it was made"),)
+_CHANGED: Final = (ReplyField("changed", FLAG, "whether the state has changed"),)
+_RECORDED: Final = (ReplyField("recorded", FLAG, "whether it was recorded"),)
 ANSWERS: Final[dict[type[Any], tuple[ReplyField, ...]]] = {
     control.Describe: (
         ReplyField("class", TEXT, "shoe, shuffler or station"),
@@ -51,29 +51,33 @@ ANSWERS: Final[dict[type[Any], tuple[ReplyField, ...]]] = {
         ReplyField("cause", TEXT, "name of the power_cause of this start"),
         ReplyField("session", NUMBER + OR_NULL, "id of the running session"),
         ReplyField("resumed", FLAG, "whether its last RESUME was answered with OK"),
-        ReplyField("defects", TEXTS, "what `defect` broke and nobody has mended"),
+        ReplyField("defects", TEXTS, "defects that are injected and not repaired"),
         ReplyField("breaks", TEXTS, "the breaks that are on"),
-        ReplyField("mechanism", OBJECT, "what its class has besides: below"),
-        ReplyField("powered", FLAG, "whether it has power; without it, only what follows is told"),
+        ReplyField("mechanism", OBJECT, "fields of its class, below"),
+        ReplyField(
+            "powered",
+            FLAG,
+            "whether it has power; without it, only this and the following fields are present",
+        ),
         ReplyField("frozen", FLAG, "whether the firmware hangs"),
         ReplyField("plugged", FLAG, "whether the cable is in"),
         ReplyField(
             "line", OBJECT, "the fields of `line`; to_device, to_host: frames that noise struck"
         ),
-        ReplyField("lost", OBJECT, "bytes that fell off: unplugged, unpowered, frozen, full"),
-        ReplyField("port", TEXT + OR_NULL, "serial: where hosts find it; null with the cable out"),
-        ReplyField("usb_address", NUMBER + OR_NULL, "USB: on its bus; null when it is not there"),
+        ReplyField("lost", OBJECT, "bytes that were dropped: unplugged, unpowered, frozen, full"),
+        ReplyField("port", TEXT + OR_NULL, "serial: its path; null with the cable out"),
+        ReplyField(
+            "usb_address", NUMBER + OR_NULL, "USB: on its bus; null if it is not plugged in"
+        ),
     ),
-    control.ServiceSwitch: (ReplyField("service", FLAG, "how the switch stands"),),
+    control.ServiceSwitch: (ReplyField("service", FLAG, "the state of the switch"),),
     control.CutPower: (
-        ReplyField("power", TEXT, "cut; on while the moment is waited for"),
-        ReplyField("at", TEXT, "as asked"),
+        ReplyField("power", TEXT, "cut; on until the moment of the cut"),
+        ReplyField("at", TEXT, "as requested"),
     ),
     control.Plug: (
         ReplyField("plugged", FLAG, "whether the cable is in"),
-        ReplyField(
-            "port_number", NUMBER, "of the port that it is in or was in last; 1 is the first"
-        ),
+        ReplyField("port_number", NUMBER, "of its current or last port; 1 is the first"),
     ),
     control.Freeze: (ReplyField("frozen", FLAG, "whether the firmware hangs"),),
     control.LineNoise: (ReplyField("line", OBJECT, "the fields as they are now"),),
@@ -86,7 +90,7 @@ ANSWERS: Final[dict[type[Any], tuple[ReplyField, ...]]] = {
     control.TamperWith: _RECORDED,
     control.InjectDefect: _RECORDED,
     control.Firmware: (
-        ReplyField("firmware", TEXT, "digest that INFO names from now on, 64 hexadecimal digits"),
+        ReplyField("firmware", TEXT, "digest that INFO reports, 64 hexadecimal digits"),
         ReplyField("boot", NUMBER, "starts so far"),
     ),
     control.Load: (
@@ -108,7 +112,7 @@ ANSWERS: Final[dict[type[Any], tuple[ReplyField, ...]]] = {
     control.Chord: (),
     control.LampHand: (),
 }
-_OWED: Final = ReplyField("owed", NUMBER, "events that wait for room in the ring")
+_OWED: Final = ReplyField("owed", NUMBER, "events that wait for space in the ring")
 _JAM: Final = ReplyField("jam", TEXT, "name of the jam_code, in small letters")
 MECHANISM: Final[dict[Profile, tuple[ReplyField, ...]]] = {
     "shoe": (
@@ -122,9 +126,9 @@ MECHANISM: Final[dict[Profile, tuple[ReplyField, ...]]] = {
         ReplyField("held", CARDS, "at the gate, until their records are committed"),
         ReplyField("over_reader", CARDS, "being recognised"),
         ReplyField("queued", NUMBER, "pulls that wait"),
-        ReplyField("undrawn", NUMBER, "pulls since the start that were asked for and not made"),
+        ReplyField("undrawn", NUMBER, "requested pulls that were cancelled since the start"),
         ReplyField(
-            "undrawn_why", TEXT + OR_NULL, "what ended the last: lock, safe state, cover, jam"
+            "undrawn_why", TEXT + OR_NULL, "cause of the last one: lock, safe state, cover, jam"
         ),
         ReplyField("lock", TEXT, "open or locked"),
         ReplyField("cover", TEXT, "open or closed"),
@@ -133,7 +137,7 @@ MECHANISM: Final[dict[Profile, tuple[ReplyField, ...]]] = {
     ),
     "shuffler": (
         ReplyField("running", NUMBER, "number of the shuffle that runs; 0 for none"),
-        ReplyField("percent", NUMBER, "how far it is"),
+        ReplyField("percent", NUMBER, "progress"),
         ReplyField("decks", NUMBER, "of the last START"),
         ReplyField("count", NUMBER, "cards of the batch"),
         ReplyField("cards", CARDS, "these, from the top"),
@@ -151,11 +155,9 @@ MECHANISM: Final[dict[Profile, tuple[ReplyField, ...]]] = {
     ),
 }
 SEAT: Final = (
-    ReplyField("armed", TEXTS, "buttons that count"),
+    ReplyField("armed", TEXTS, "buttons that are armed"),
     ReplyField("token", NUMBER, "of the ARM in force"),
-    ReplyField(
-        "ttl_ms", NUMBER + OR_NULL, "how long it has to go; null: for ever, which is a defect"
-    ),
+    ReplyField("ttl_ms", NUMBER + OR_NULL, "remaining time; null: no end, which is a defect"),
     ReplyField("down", TEXTS, "buttons that are down"),
     ReplyField("stuck", TEXTS, "those that are stuck"),
     ReplyField("lamps", OBJECT, "the next table"),
@@ -166,9 +168,7 @@ LAMPS: Final = (
     ReplyField("period_ms", NUMBER, "of the pattern"),
     ReplyField("lit", FLAG, "whether any lamp is bright at this moment"),
     ReplyField("percent", NUMBERS, "brightness of each lamp at this moment"),
-    ReplyField(
-        "lease_ms", NUMBER + OR_NULL, "how long it has to go; null: for ever, which is a defect"
-    ),
+    ReplyField("lease_ms", NUMBER + OR_NULL, "remaining time; null: no end, which is a defect"),
     ReplyField("broken", NUMBERS, "lamps that are broken"),
 )
 READ_BY_CONFORM: Final = (
@@ -181,5 +181,4 @@ READ_BY_CONFORM: Final = (
     "mechanism.buzzes",
     "mechanism.seats.N.lamps.lit",
 )
-"""All that the conformance run wants to know from a device's hands; the rest it hears on the
-wire."""
+"""The fields that the conformance run reads; it observes everything else on the wire."""

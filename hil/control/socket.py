@@ -1,10 +1,10 @@
-"""The control socket: hands at a simulated device, one line of JSON each (hil/CONTROL.md).
+"""The control socket: requests to a simulated device, one line of JSON each (hil/CONTROL.md).
 
-    with Control(Path("run/shoe/control")) as control:
+    with ControlClient(Path("run/shoe/control")) as control:
         answer = control.do(Draw(count=2))
 
-The server refuses what it does not understand and changes nothing then. A hand is answered when it
-is done, and hands are done one after the other, whoever they come from.
+The server rejects an invalid request without side effects. It handles the requests of all clients
+sequentially and answers each when it is done.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from hil.control.verbs import InvalidRequest, Verbs, parse_request
 from hil.ports import Listener, connect
 
 MAX_LINE_BYTES: Final = 65_536
-"""No line is longer."""
+"""Limit of a line, in bytes."""
 MAX_CLIENTS: Final = 16
-"""More than these at a time are turned away."""
-_GONE: Final = "the simulated device has gone, and says why where it ran"
+"""Concurrent clients; further ones are rejected."""
+_GONE: Final = "the simulated device has stopped; its own output says why"
 _ANSWER_TIMEOUT: Final = 10.0
-"""Seconds that a client waits for an answer."""
+"""Seconds."""
 
 
 class RequestRefused(Exception):
-    """The device's side says no: what is wrong, where, and what is allowed instead."""
+    """The server refused a request: the error, the field or verb, and what is allowed."""
 
     def __init__(self, what: str, where: str, allowed: str) -> None:
         super().__init__(f"{where}: {what}" + (f"; allowed: {allowed}" if allowed else ""))
@@ -45,7 +45,7 @@ class RequestRefused(Exception):
 
 
 class ControlLost(Exception):
-    """Nobody answers at the socket, or no longer."""
+    """The server cannot be reached, or the connection was lost."""
 
 
 def _line(answer: dict[str, Any]) -> bytes:
@@ -57,7 +57,7 @@ def _refusal(error: str, where: str, allowed: str) -> bytes:
 
 
 class ControlServer:
-    """Made inside of a running loop, which serves it."""
+    """Serves clients in the event loop in which it is created."""
 
     def __init__(self, path: Path, verbs: Verbs, do: Callable[[ControlRequest], Answer]) -> None:
         self._verbs = verbs
@@ -75,7 +75,7 @@ class ControlServer:
         if self._server is not None:
             self._server.close()
         self._listener.close()
-        # Cut off, not cancelled: asyncio's streams complain about a client that was cancelled.
+        # Aborted, not cancelled: asyncio logs an error for a client task that is cancelled.
         for writer in self._clients.values():
             writer.transport.abort()
         await asyncio.gather(*self._clients)
@@ -85,7 +85,7 @@ class ControlServer:
         assert task is not None
         self._clients[task] = writer
         try:
-            with suppress(ConnectionError):  # it has gone without waiting for the answer
+            with suppress(ConnectionError):  # it disconnected without waiting for the answer
                 await self._serve(reader, writer)
         finally:
             del self._clients[task]
@@ -93,7 +93,7 @@ class ControlServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._clients) > MAX_CLIENTS:
-            writer.write(_refusal("too many clients", "socket", f"{MAX_CLIENTS} at a time"))
+            writer.write(_refusal("too many clients", "socket", f"{MAX_CLIENTS} concurrently"))
             await writer.drain()
             return
         while True:
@@ -103,38 +103,38 @@ class ControlServer:
                 writer.write(_refusal("too long", "line", f"{MAX_LINE_BYTES} bytes"))
                 await writer.drain()
                 return
-            except asyncio.IncompleteReadError:  # the end; half a line is no hand
+            except asyncio.IncompleteReadError:  # disconnected; an incomplete line is dropped
                 return
             writer.write(self._answer(line))
             await writer.drain()
 
     def _answer(self, line: bytes) -> bytes:
         try:
-            hand = parse_request(line, self._verbs)
+            request = parse_request(line, self._verbs)
         except InvalidRequest as bad:
             return _refusal(bad.what, bad.where, bad.allowed)
         try:
-            return _line({"ok": True, "answer": self._do(hand)})
+            return _line({"ok": True, "answer": self._do(request)})
         except CannotDo as no:
             what, allowed = (*map(str, no.args), "", "")[:2]
-            return _refusal(what, str(hand.__struct_config__.tag), allowed)
+            return _refusal(what, str(request.__struct_config__.tag), allowed)
 
 
 def _why_not(path: Path, problem: OSError) -> str:
-    """Why nothing was found at the path."""
-    if os.path.isdir(path):  # unlike Path's own it never raises
+    """Why connecting to the path failed."""
+    if os.path.isdir(path):  # unlike Path.is_dir() it never raises
         return "is a folder"
     if isinstance(problem, ConnectionRefusedError):
-        return "nobody listens there any more" if path.is_socket() else "is no socket"
+        return "no device listens there any more" if path.is_socket() else "is no socket"
     return problem.strerror or str(problem)
 
 
 class ControlClient:
-    """A client that waits for its answers."""
+    """A blocking client."""
 
-    def __init__(self, path: Path, patience: float = _ANSWER_TIMEOUT) -> None:
+    def __init__(self, path: Path, timeout: float = _ANSWER_TIMEOUT) -> None:
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._sock.settimeout(patience)
+        self._sock.settimeout(timeout)
         self._rest = b""
         try:
             connect(self._sock, path)
@@ -156,14 +156,14 @@ class ControlClient:
     def close(self) -> None:
         self._sock.close()
 
-    def do(self, hand: ControlRequest) -> Answer:
-        """Have it done, and what the device's side says to it. HandRefused if it says no."""
-        return self.ask(msgspec.json.encode(hand))
+    def do(self, request: ControlRequest) -> Answer:
+        """Send a request and return its answer. Raises RequestRefused and ControlLost."""
+        return self.ask(msgspec.json.encode(request))
 
     def ask(self, line: bytes) -> Answer:
-        """The same with a line of JSON as it is."""
+        """Send a line of JSON unchanged."""
         try:
-            # Who is turned away finds the door shut, and the reason is there to be read.
+            # A rejected client cannot write any more, but can still read the reason.
             with suppress(BrokenPipeError):
                 self._sock.sendall(line + b"\n")
             answer = msgspec.json.decode(self._read())
@@ -174,14 +174,14 @@ class ControlClient:
         except (OSError, msgspec.DecodeError) as problem:
             raise ControlLost(str(problem) or type(problem).__name__) from problem
         if not isinstance(answer, dict) or not isinstance(answer.get("ok"), bool):
-            raise ControlLost("what it answers is none of hil/CONTROL.md")
+            raise ControlLost("its answer is not one of hil/CONTROL.md")
         if not answer["ok"]:
             error, where, allowed = (
                 str(answer.get(name, "")) for name in ("error", "where", "allowed")
             )
             raise RequestRefused(error or "refused", where, allowed)
-        told = answer.get("answer")
-        return told if isinstance(told, dict) else {}
+        fields = answer.get("answer")
+        return fields if isinstance(fields, dict) else {}
 
     def _read(self) -> bytes:
         while b"\n" not in self._rest:

@@ -1,7 +1,6 @@
 """The verbs of the control socket: their names, fields and allowed values.
 
-The control socket parses a line with `parse_request`. The command line and hil/CONTROL.md describe
-the allowed values with the same texts.
+The socket's errors, the command line and hil/CONTROL.md use the same texts for allowed values.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ from msgspec.inspect import (
 
 from firmware_protocol.device import control
 from firmware_protocol.device.control import ControlRequest
-from firmware_protocol.messages.enums import DeviceClass
+from hil.devices import CLASSES
 
 Verbs = Mapping[str, type[ControlRequest]]
 _PATTERNS: Final = {
     r"^([2-9TJQKA][cdhs]|cut)\Z": "a card: one of 23456789TJQKA and one of cdhs, or cut",
 }
 _BITS: Final = 64
-"""Where nothing else is said, numbers are not larger."""
+"""Limit of a number without limits in its type."""
 _FIELD: Final = re.compile(r" - at `\$\.?([a-z_]*).*`$")
 
 
 class InvalidRequest(Exception):
-    """A line that is no hand: what is wrong, where, and what is allowed there."""
+    """A line that is no valid request: the error, the field, and what is allowed there."""
 
     def __init__(self, what: str, where: str, allowed: str) -> None:
         super().__init__(f"{where}: {what}; allowed: {allowed}")
@@ -53,39 +52,34 @@ class InvalidRequest(Exception):
 
 
 def verbs_of(*unions: Any) -> Verbs:
-    """The verbs of these unions of hands, in their order."""
-    return {_verb(hand): hand for union in unions for hand in get_args(union)}
+    """The verbs of these unions of requests, in their order."""
+    return {_verb(request): request for union in unions for request in get_args(union)}
 
 
-def _verb(hand: type[ControlRequest]) -> str:
-    return str(hand.__struct_config__.tag)
+def _verb(request: type[ControlRequest]) -> str:
+    return str(request.__struct_config__.tag)
 
 
 ANYWHERE: Final = verbs_of(control.Anywhere)
 BY_CLASS: Final = {
-    DeviceClass.SHOE: verbs_of(control.Anywhere, control.AtShoe),
-    DeviceClass.SHUFFLER: verbs_of(control.Anywhere, control.AtShuffler),
-    DeviceClass.STATION: verbs_of(control.Anywhere, control.AtStation),
+    one.device_class: verbs_of(control.Anywhere, one.requests) for one in CLASSES.values()
 }
-"""What can be done at a device of each class."""
 ALL: Final = verbs_of(control.ControlRequest)
 
 
 class RequestField(Struct, frozen=True):
-    """One field of a hand."""
-
     name: str
     allowed: str
     default: str | None
-    """As JSON; None if the field must be there."""
+    """As JSON; None if the field is required."""
     many: bool
     """Whether it is a list."""
     textual: bool
     """Whether it is any text."""
 
 
-def request_fields(hand: type[ControlRequest]) -> tuple[RequestField, ...]:
-    info = type_info(hand)
+def request_fields(request: type[ControlRequest]) -> tuple[RequestField, ...]:
+    info = type_info(request)
     assert isinstance(info, StructType)
     return tuple(
         RequestField(
@@ -99,14 +93,14 @@ def request_fields(hand: type[ControlRequest]) -> tuple[RequestField, ...]:
     )
 
 
-def description(hand: type[ControlRequest]) -> str:
-    """What it does, in one paragraph."""
-    return " ".join(paragraphs(hand))
+def description(request: type[ControlRequest]) -> str:
+    """The docstring of a request, in one paragraph."""
+    return " ".join(paragraphs(request))
 
 
-def paragraphs(hand: type[ControlRequest]) -> list[str]:
-    """What it does."""
-    doc = inspect.getdoc(hand) or ""
+def paragraphs(request: type[ControlRequest]) -> list[str]:
+    """The paragraphs of a request's docstring."""
+    doc = inspect.getdoc(request) or ""
     return [" ".join(part.split()) for part in doc.split("\n\n")]
 
 
@@ -134,11 +128,11 @@ def _allowed(kind: Type) -> str:
         case VarTupleType(item_type=item):
             return f"a list of: {_allowed(item)}"
         case _:
-            raise TypeError(f"no words for {kind}")
+            raise TypeError(f"no text for {kind}")
 
 
 def parse_request(line: bytes, verbs: Verbs) -> ControlRequest:
-    """The hand that a line of JSON asks for. BadHand if it is none of these verbs."""
+    """Parse a line of JSON. Raises InvalidRequest if it is not a request of these verbs."""
     try:
         raw = msgspec.json.decode(line)
         json.loads(line, object_pairs_hook=_each_once)
@@ -147,30 +141,30 @@ def parse_request(line: bytes, verbs: Verbs) -> ControlRequest:
     if not isinstance(raw, dict):
         raise InvalidRequest("not an object", "line", '{"do": VERB, ...}')
     verb = raw.get("do")
-    hand = verbs.get(verb) if isinstance(verb, str) else None
-    if hand is None:
+    request = verbs.get(verb) if isinstance(verb, str) else None
+    if request is None:
         what = f"{verb!r} cannot be done here" if "do" in raw else "is missing"
         raise InvalidRequest(what, "do", ", ".join(verbs))
-    return _convert(raw, hand)
+    return _convert(raw, request)
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> None:
-    """Of a field that is there twice one would be done, and the other lost in silence."""
+    """Raises InvalidRequest for a repeated field, which JSON decoders silently drop."""
     seen: set[str] = set()
     for name, _ in pairs:
         if name in seen:
-            raise InvalidRequest("is there twice", name, "each field once")
+            raise InvalidRequest("is given twice", name, "each field once")
         seen.add(name)
 
 
-def _convert(raw: dict[str, Any], hand: type[ControlRequest]) -> ControlRequest:
-    fields = {word.name: word for word in request_fields(hand)}
+def _convert(raw: dict[str, Any], request: type[ControlRequest]) -> ControlRequest:
+    fields = {field.name: field for field in request_fields(request)}
     for name, value in raw.items():
         if name == "do":
             continue
         if name not in fields:
             raise InvalidRequest(
-                f"{_verb(hand)} has no such field", name, ", ".join(fields) or "none"
+                f"{_verb(request)} has no such field", name, ", ".join(fields) or "none"
             )
         if isinstance(value, int) and value.bit_length() > _BITS:
             raise InvalidRequest(
@@ -178,12 +172,14 @@ def _convert(raw: dict[str, Any], hand: type[ControlRequest]) -> ControlRequest:
             )
         texts = value if isinstance(value, list) else [value]
         if not all(text.isprintable() for text in texts if isinstance(text, str)):
-            raise InvalidRequest("holds characters that nobody sees", name, fields[name].allowed)
-    for word in fields.values():
-        if word.default is None and word.name not in raw:
-            raise InvalidRequest("is missing", word.name, word.allowed)
+            raise InvalidRequest(
+                "has characters that cannot be printed", name, fields[name].allowed
+            )
+    for field in fields.values():
+        if field.default is None and field.name not in raw:
+            raise InvalidRequest("is missing", field.name, field.allowed)
     try:
-        return msgspec.convert(raw, type=hand)
+        return msgspec.convert(raw, type=request)
     except msgspec.ValidationError as problem:
         found = _FIELD.search(str(problem))
         name = found[1] if found else "line"

@@ -1,9 +1,9 @@
-"""A button's contact: what the finger does to it, and what is left of that after debouncing."""
+"""The contact of a button: its bounces, and the edges that remain after debouncing."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from firmware_protocol.messages.limits import DEBOUNCE_MS
@@ -11,51 +11,53 @@ from firmware_protocol.messages.limits import DEBOUNCE_MS
 DEBOUNCE_US: Final = DEBOUNCE_MS * 1000
 
 
-def bouncing(start: int, bounces: int) -> list[int]:
-    """When a contact changes that is moved at `start` and bounces so often within the debounce
-    time: each bounce is one change back and one again."""
+def bounce_times(start: int, bounces: int) -> list[int]:
+    """The times at which a contact changes that is moved at `start`, all within the debounce time.
+    Each bounce is one change back and one forth."""
     changes = 2 * bounces + 1
     return [start + DEBOUNCE_US * number // changes for number in range(changes)]
 
 
 class Contact:
-    """Open at first. Each flip closes or opens it; an edge counts once it has been stable."""
+    """A contact, open at first. A change becomes an edge once it has been stable."""
 
     def __init__(self) -> None:
         self.touched = False
-        """How the metal is at this moment."""
+        """The physical state."""
         self.closed = False
-        """How it counts."""
+        """The debounced state."""
         self._since = 0
         self._flips: deque[int] = deque()
 
-    def forget(self, now: int) -> None:
-        """The firmware starts: the finger is where it was, but nothing counts yet."""
+    def reset(self, now: int) -> None:
+        """The firmware starts: the physical state stays, the debounced state is open."""
         self.closed = False
         self._since = now
 
     def flip(self, times: Iterable[int]) -> None:
-        """The contact will change at these times, which are in order and after those before."""
+        """Schedule changes, in order and after those that are scheduled already."""
         self._flips.extend(times)
 
-    def let_go(self, times: Iterable[int]) -> None:
-        """The finger goes now: what was to come is off, and the contact opens."""
+    def release(self, times: Iterable[int]) -> None:
+        """Cancel what is scheduled and open the contact at these times."""
         self._flips.clear()
         if self.touched:
             self._flips.extend(times)
 
     @property
     def moving(self) -> bool:
-        """Whether the metal will change by itself."""
+        """Whether changes are scheduled."""
         return bool(self._flips)
 
     def due(self, settle_us: int = DEBOUNCE_US) -> int | None:
-        """When something happens next."""
-        times = list(self._times(settle_us))
-        return min(times) if times else None
+        """The time of the next change or edge."""
+        times = [*self._flips][:1]
+        if self.touched != self.closed:
+            times.append(self._since + settle_us)
+        return min(times, default=None)
 
     def step(self, at: int, settle_us: int = DEBOUNCE_US) -> bool:
-        """What happens at `at`, which due() has named: True if it is an edge that counts."""
+        """Process the time `at`, which due() returned. Returns whether it is an edge."""
         if self.touched != self.closed and self._since + settle_us <= at:
             # Before a flip of the same moment: it was stable for just long enough.
             self.closed = self.touched
@@ -64,9 +66,3 @@ class Contact:
             self._since = self._flips.popleft()
             self.touched = not self.touched
         return False
-
-    def _times(self, settle_us: int) -> Iterator[int]:
-        if self._flips:
-            yield self._flips[0]
-        if self.touched != self.closed:
-            yield self._since + settle_us

@@ -1,7 +1,7 @@
-"""Cards as the hands name them and as the wire numbers them, and the order in which they lie.
+"""Names and numbers of cards, and orders of decks.
 
-A name is rank and suit, `Ac` to `Ks`; the cut card is `cut`. A number is suit x 13 + rank, the cut
-card is CARD_CUT. Orders are lists from the top.
+A name is rank and suit, `Ac` to `Ks`; the cut card is `cut`. A number on the wire is
+suit x 13 + rank; the cut card is CARD_CUT. Orders are lists from the top.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from firmware_protocol.device.interfaces import CannotDo
 from firmware_protocol.messages.limits import CARD_CUT, CARDS
 
 RANKS: Final = "A23456789TJQK"
-SUITS: Final = "cdhs"
-NAMES: Final = tuple(rank + suit for suit in SUITS for rank in RANKS)
+NAMES: Final = tuple(rank + suit for suit in "cdhs" for rank in RANKS)
 CUT: Final = "cut"
 MAX_CARDS: Final = 10_000
-"""As many as ever lie in a simulated shoe; a position has to fit into 16 bits."""
+"""Cards in a simulated shoe: a position has 16 bits."""
 
 _NUMBERS: Final = {**{name: number for number, name in enumerate(NAMES)}, CUT: CARD_CUT}
 
 
 def number(name: str) -> int:
-    """The wire's number of a card that is named as in firmware_protocol.device.control."""
+    """The wire's number of a card."""
     if name not in _NUMBERS:
         raise CannotDo(f"{name!r} is no card", "Ac to Ks, and cut")
     return _NUMBERS[name]
@@ -39,18 +38,18 @@ def names_of(cards: Iterable[int]) -> list[str]:
 
 
 def is_picture(card: int) -> bool:
-    """Jack, queen or king."""
+    """Whether it is a jack, queen or king."""
     return card < CARDS and card % len(RANKS) >= RANKS.index("J")
 
 
 def neighbour(card: int) -> int:
-    """The card that a reader takes this one for: the next rank of the suit."""
+    """The card that a misreading reader reports: the next rank of the suit."""
     suit, rank = divmod(card, len(RANKS))
     return suit * len(RANKS) + (rank + 1) % len(RANKS)
 
 
 def new_decks(decks: int) -> list[int]:
-    """New decks, each in the order in which it comes from the box."""
+    """New decks, each in the order of its box."""
     return list(range(CARDS)) * decks
 
 
@@ -62,26 +61,24 @@ def shuffled(cards: Sequence[int], seed: int | str) -> list[int]:
 
 
 def changed(cards: Sequence[int], remove: Iterable[str], add: Iterable[str]) -> list[int]:
-    """The cards less those that someone took out, and those that someone put in, at the end."""
+    """The cards without those in `remove`, and with those in `add` at the end."""
     out = list(cards)
     for one in remove:
-        _no_cut(one, "remove")
-        if number(one) not in out:
-            raise CannotDo(f"there is no {one} left to take out", "remove: what is there")
-        out.remove(number(one))
-    for one in add:
-        _no_cut(one, "add")
-        out.append(number(one))
-    return out
+        card = _number_uncut(one, "remove")
+        if card not in out:
+            raise CannotDo(f"there is no {one} left to remove", "remove: cards that are there")
+        out.remove(card)
+    return out + [_number_uncut(one, "add") for one in add]
 
 
-def _no_cut(one: str, where: str) -> None:
+def _number_uncut(one: str, where: str) -> int:
     if one == CUT:
         raise CannotDo(f"the cut card in {where}", "cut_at, or cut in cards")
+    return number(one)
 
 
 def with_cut(cards: Sequence[int], cut_at: int | None) -> list[int]:
-    """The cards with the cut card after `cut_at` of them; without, as they are."""
+    """The cards with the cut card after `cut_at` of them; unchanged with None."""
     if cut_at is None:
         return list(cards)
     if CARD_CUT in cards:

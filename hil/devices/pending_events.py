@@ -1,8 +1,7 @@
-"""Events that a mechanism owes to the ring: each is recorded once, whatever comes between.
+"""Events that wait to be recorded: each exactly once, across power cuts and a full ring.
 
-The ring may be full, and power may go at any moment. So what must not be lost is kept together
-with the rest of what the mechanism keeps, before it is recorded, and struck off afterwards; after
-a start the ring itself tells how far that had come.
+A mechanism stores its pending events before it records them, and removes them afterwards. After a
+start, the events that the ring already holds are removed.
 """
 
 from __future__ import annotations
@@ -19,63 +18,61 @@ from firmware_protocol.messages.registry import EVENTS
 from firmware_protocol.tablelink import plaintext
 
 MAX_PENDING: Final = 64
-"""As many events as a mechanism remembers while the ring is full."""
+"""Events that a mechanism stores while the ring is full."""
 POLL_US: Final = 100_000
-"""How often it looks whether the ring has room again."""
+"""Interval of the checks whether the ring has space again."""
 
 
 class PendingEvents(Struct):
     events: list[tuple[int, bytes]] = []
-    """Id and fields of each."""
+    """Id and encoded fields of each."""
     epoch: int = 0
     head: int = 0
-    """The last record of that ring when the first of them was owed: it can only come after."""
+    """The last record of that ring when the first event was added; the event follows it."""
 
-    def takes(self, count: int) -> bool:
-        """Whether so many more can be remembered."""
+    def has_capacity(self, count: int) -> bool:
         return len(self.events) + count <= MAX_PENDING
 
-    def room_for(self, count: int) -> None:
-        """CannotDo if so many more would be too many: nothing happened then."""
-        if not self.takes(count):
+    def require_capacity(self, count: int) -> None:
+        """Raises CannotDo, without side effects, if `count` more events are too many."""
+        if not self.has_capacity(count):
             raise CannotDo(
-                "the ring is full, and nothing more is remembered", "wait until it has room"
+                "the ring is full, and no further event can be stored", "wait until it has space"
             )
 
-    def add(self, desk: CoreServices, *events: Event) -> None:
+    def add(self, core: CoreServices, *events: Event) -> None:
         if not self.events:
-            self._mark(desk)
+            self._mark(core)
         self.events += [(event.ID, event.encode()) for event in events]
 
-    def settle(self, desk: CoreServices, now: int) -> bool:
-        """Record what is owed. False: the ring has no room for all of it."""
+    def record(self, core: CoreServices, now: int) -> bool:
+        """Record the events in order. Returns False if the ring is full before the last one."""
         while self.events:
-            # Taken off before it is recorded: a full ring calls safe(), which may record too.
+            # Removed before it is recorded: a full ring calls safe(), which may record too.
             first = ident, fields = self.events.pop(0)
-            if not desk.record(EVENTS[ident].decode(fields), now):
-                if desk.broken("full-forgets"):
+            if not core.record(EVENTS[ident].decode(fields), now):
+                if core.broken("full-forgets"):
                     continue
                 self.events.insert(0, first)
                 return False
-            self._mark(desk)
+            self._mark(core)
         return True
 
-    def recall(self, desk: CoreServices) -> None:
-        """After a start: strike off what had come into the ring before the power went."""
-        for event in self._recorded(desk):
+    def discard_recorded(self, core: CoreServices) -> None:
+        """After a start: remove the events that were recorded before the power went."""
+        for event in self._recorded(core):
             if self.events and self.events[0] == (event.ID, event.encode()):
                 self.events.pop(0)
-        self._mark(desk)
+        self._mark(core)
 
-    def _mark(self, desk: CoreServices) -> None:
-        self.epoch, self.head = desk.ring.epoch, desk.ring.head
+    def _mark(self, core: CoreServices) -> None:
+        self.epoch, self.head = core.ring.epoch, core.ring.head
 
-    def _recorded(self, desk: CoreServices) -> Iterator[Event]:
-        ring = desk.ring
+    def _recorded(self, core: CoreServices) -> Iterator[Event]:
+        ring = core.ring
         if ring.epoch != self.epoch:
             return
-        first = max(self.head, ring.head - REREAD_DEPTH) + 1
-        for seq in range(first, ring.head + 1):
-            record = plaintext.decode(desk.reread(ring.epoch, seq), sender="device")
+        for seq in range(max(self.head, ring.head - REREAD_DEPTH) + 1, ring.head + 1):
+            record = plaintext.decode(core.reread(ring.epoch, seq), sender="device")
             if isinstance(record, plaintext.EventRecord):
                 yield record.event

@@ -1,4 +1,4 @@
-"""The reader of a shoe: what it makes of the cards that were pulled together, one or two."""
+"""The reader of a shoe: the event that it makes of each card in a pull of one card or two."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hil.devices import card_names
 from hil.devices.shoe_cards import DrawnCard, ShoeContents
 
 FIXED_SALT: Final = b"pepper&salt"
-"""What salt-fixed puts into every record."""
+"""The salt of every record with the break salt-fixed."""
 SURE: Final = 99
 UNSURE: Final = 55
 DOUBTFUL: Final = 80
 """Below this confidence the reader names an alternative."""
 MAX_DWELL_MS: Final = 65_535
-"""CARD_READ's way to say: so long or longer."""
+"""The largest value of a 16-bit field; it means this long or longer."""
 
 _FAILS: Final = {
     "unreadable": ReadWhy.UNREADABLE,
@@ -33,7 +33,7 @@ _FAILS: Final = {
 
 
 class ReaderFeatures(Struct, frozen=True):
-    """What the reader can do, and whether it does."""
+    """What the reader can recognise, and whether it works."""
 
     backs: bool = True
     orientation: bool = True
@@ -41,82 +41,81 @@ class ReaderFeatures(Struct, frozen=True):
 
 
 class CardPull(Struct, frozen=True):
-    """What is over the reader, and how it came there."""
+    """The cards over the reader, and the request that moved them there."""
 
     draw: Draw
     cards: tuple[int, ...]
     since: int
-    """When it came over the reader."""
+    """When they came over the reader."""
 
 
 def report(
-    pulled: CardPull,
-    inside: ShoeContents,
-    eye: ReaderFeatures,
+    pull: CardPull,
+    contents: ShoeContents,
+    reader: ReaderFeatures,
     salt: Callable[[], bytes],
     dwell_ms: int,
 ) -> list[tuple[Event, DrawnCard]]:
-    """The event of each card, in the order of their positions, and what went out by it."""
-    first, pos = pulled.cards[0], inside.pos + 1
-    fail = _failure(pulled, eye)
+    """The event of each card, in the order of their positions."""
+    first, pos = pull.cards[0], contents.pos + 1
+    fail = _failure(pull, reader)
     event: Event
     if fail is not None:
-        event, seen = ReadFail(pos, fail), CARD_UNREAD
+        event, reported = ReadFail(pos, fail), CARD_UNREAD
     elif first == CARD_CUT:
-        event, seen = CutCard(pos), CARD_CUT
+        event, reported = CutCard(pos), CARD_CUT
     else:
-        seen = card_names.neighbour(first) if pulled.draw.read == "wrong" else first
-        event = _read(pulled, inside, eye, salt, seen, dwell_ms)
-    found: list[tuple[Event, DrawnCard]] = [(event, DrawnCard(first, seen, pos))]
-    for more, card in enumerate(pulled.cards[1:], 1):
-        # Nothing of it was seen: it lay under the other one.
+        reported = card_names.neighbour(first) if pull.draw.read == "wrong" else first
+        event = _read(pull, contents, reader, salt, reported, dwell_ms)
+    found: list[tuple[Event, DrawnCard]] = [(event, DrawnCard(first, reported, pos))]
+    for more, card in enumerate(pull.cards[1:], 1):  # covered by the first card
         under = ReadFail(pos + more, ReadWhy.NO_INDEX)
         found.append((under, DrawnCard(card, CARD_UNREAD, pos + more)))
     return found
 
 
-def back_of(inside: ShoeContents) -> int:
-    """The maker's number of the back of the card that comes next."""
-    return inside.back
+def back_of(contents: ShoeContents) -> int:
+    """The maker's number of the back of the next card."""
+    return contents.back
 
 
-def _failure(pulled: CardPull, eye: ReaderFeatures) -> ReadWhy | None:
-    if eye.blind:
+def _failure(pull: CardPull, reader: ReaderFeatures) -> ReadWhy | None:
+    if reader.blind:
         return ReadWhy.READER
-    why = _FAILS.get(pulled.draw.read)
-    if why is ReadWhy.FOREIGN and not eye.backs:
+    why = _FAILS.get(pull.draw.read)
+    if why is ReadWhy.FOREIGN and not reader.backs:
         return None
-    if why is not None and len(pulled.cards) > 1:
+    if why is not None and len(pull.cards) > 1:
         return ReadWhy.DOUBLE
     return why
 
 
 def _read(
-    pulled: CardPull,
-    inside: ShoeContents,
-    eye: ReaderFeatures,
+    pull: CardPull,
+    contents: ShoeContents,
+    reader: ReaderFeatures,
     salt: Callable[[], bytes],
-    seen: int,
+    reported: int,
     dwell_ms: int,
 ) -> CardRead:
-    draw = pulled.draw
+    draw = pull.draw
     usual = UNSURE if draw.read == "low" else SURE
     confidence = usual if draw.confidence is None else draw.confidence
     flags = CardFlags(0)
-    if inside.often(seen):
+    if contents.is_duplicate(reported):
         flags |= CardFlags.DUPLICATE
-    if len(pulled.cards) > 1:
+    if len(pull.cards) > 1:
         flags |= CardFlags.DOUBLE_FEED
-    if draw.reversed and eye.orientation:
+    if draw.reversed and reader.orientation:
         flags |= CardFlags.REVERSED
     return CardRead(
-        shoe=inside.loading,
-        pos=inside.pos + 1,
-        card=seen,
+        shoe=contents.loading,
+        pos=contents.pos + 1,
+        card=reported,
         confidence=confidence,
-        alternative=card_names.neighbour(seen) if confidence < DOUBTFUL else CARD_UNREAD,
+        alternative=card_names.neighbour(reported) if confidence < DOUBTFUL else CARD_UNREAD,
         flags=flags,
         dwell=min(dwell_ms, MAX_DWELL_MS),
-        back=back_of(inside) if eye.backs else 0,
+        back=back_of(contents) if reader.backs else 0,
         salt=salt(),
     )

@@ -1,13 +1,14 @@
 """A player station: the buttons, lamps and buzzer of one seat or several.
 
-Everything happens at its own moment, in order, however late someone asks: contacts settle, arms
-run out and buttons get stuck each at its time. Lamps and buzzer are functions of the time.
+Events have the time at which they happened, independent of when wake() is called: debounced edges,
+ends of armings and stuck buttons are processed in the order of their times. Lamps and buzzer are
+functions of the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import ClassVar, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -21,7 +22,7 @@ from firmware_protocol.device.control import (
     LetGo,
     Press,
 )
-from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal, CoreServices
+from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.enums import (
     BuzzPattern,
@@ -45,17 +46,15 @@ from firmware_protocol.messages.station import (
     LampsReply,
     Stuck,
 )
-from hil.devices import lamps
-from hil.devices.button_contact import DEBOUNCE_US, Contact, bouncing
-from hil.devices.lamps import SeatLamps
-from hil.devices.pending_events import POLL_US, PendingEvents
-from hil.devices.request_table import dispatch
+from hil.devices.button_contact import DEBOUNCE_US, Contact, bounce_times
+from hil.devices.lamps import SeatLamps, display_after
+from hil.devices.mechanism import CommandTable, RequestTable, SimulatedMechanism, flag_set
+from hil.devices.pending_events import PendingEvents
 
 STUCK_US: Final = STUCK_AFTER_MS * 1000
 MAX_HELD_MS: Final = 65_535
 CHORD_STEP_US: Final = 1_000
-"""No two fingers are quite at the same time."""
-_KEPT: Final = "station"
+"""Between two buttons of a chord."""
 BUZZ_MS: Final = {
     BuzzPattern.OFF: 0,
     BuzzPattern.TICK: 30,
@@ -69,18 +68,18 @@ class SeatArming(Struct, frozen=True):
     mask: int = 0
     token: int = 0
     until: int | None = 0
-    """None: for ever, which is a defect."""
+    """None: no end, which is a defect."""
 
-    def at(self, at: int) -> bool:
+    def is_active(self, at: int) -> bool:
         return bool(self.mask) and (self.until is None or at < self.until)
 
 
 class PressedButton(Struct):
-    """A button that is down, as it counts."""
+    """A button that is down, after debouncing."""
 
     since: int
     press: int = 0
-    """0: it was not armed when it went down, so nothing is told of it."""
+    """0: it was not armed when it went down, so the press is not reported."""
     token: int = 0
     stuck: bool = False
 
@@ -90,8 +89,9 @@ class ButtonId(NamedTuple):
     button: WhichButton
 
 
-class SimulatedStation:
+class SimulatedStation(SimulatedMechanism):
     device_class = DeviceClass.STATION
+    STATE = "station"
 
     def __init__(
         self,
@@ -104,51 +104,55 @@ class SimulatedStation:
     ) -> None:
         if not seats or not all(1 <= seat <= MAX_SEAT for seat in seats):
             raise ValueError(f"seats {seats}: one or more of 1 to {MAX_SEAT}")
-        flags = (
-            (colour, Capabilities.COLOUR),
-            (buzzer, Capabilities.BUZZER),
-            (lamp_check, Capabilities.LAMP_CHECK),
+        self.capabilities = flag_set(
+            Capabilities,
+            {
+                Capabilities.COLOUR: colour,
+                Capabilities.BUZZER: buzzer,
+                Capabilities.LAMP_CHECK: lamp_check,
+            },
         )
-        self.capabilities = Capabilities(sum(flag for has, flag in flags if has))
         self._colour, self._buzzer, self._lamp_check = colour, buzzer, lamp_check
         self._lamps = {seat: SeatLamps(lamps_per_seat) for seat in seats}
         self._contacts = {
             ButtonId(seat, button): Contact() for seat in seats for button in WhichButton
         }
-        self._forget(0)
+        self._reset(0)
 
-    def _forget(self, now: int) -> None:
-        """All that is in RAM, as a start finds it. Fingers and broken lamps stay as they are."""
+    def _reset(self, now: int) -> None:
+        """The physical state of contacts and lamps stays."""
         self._arms = dict.fromkeys(self._lamps, SeatArming())
-        for lit in self._lamps.values():
-            lit.forget()
+        for seat in self._lamps.values():
+            seat.reset()
         for contact in self._contacts.values():
-            contact.forget(now)
+            contact.reset(now)
         self._down: dict[ButtonId, PressedButton] = {}
         self._presses = 0
         self._buzz = BuzzPattern.OFF
         self._buzz_until = 0
         self._buzzes = 0
-        self._owed = PendingEvents()
-        self._written = b""
-        self._poll_at = 0
+        self._waiting = PendingEvents()
 
-    # --- what the core asks ---------------------------------------------------------------
+    @property
+    def _pending(self) -> PendingEvents:
+        return self._waiting
 
-    def start(self, desk: CoreServices, now: int) -> None:
-        self._desk = desk
-        self._forget(now)
-        kept = self._written = desk.load(_KEPT)
-        self._owed = msgspec.msgpack.decode(kept, type=PendingEvents) if kept else PendingEvents()
-        self._owed.recall(desk)
-        self._settle(now)
+    def _decode(self, stored: bytes) -> None:
+        if stored:
+            self._waiting = msgspec.msgpack.decode(stored, type=PendingEvents)
+
+    def _encode(self) -> bytes:
+        return msgspec.msgpack.encode(self._waiting) if self._waiting.events else b""
+
+    # --- for the core ---------------------------------------------------------------------
 
     def command(self, command: Command, now: int) -> Reply:
         self.wake(now)
-        do = _COMMANDS.get(type(command))
-        if do is None:
-            raise CommandRefusal(Refusal.UNKNOWN)
-        return do(self, command, now)
+        return super().command(command, now)
+
+    def hand(self, hand: ControlRequest, now: int) -> Answer:
+        self.wake(now)
+        return super().hand(hand, now)
 
     def safe(self, now: int) -> None:
         self._arms = dict.fromkeys(self._arms, SeatArming())
@@ -161,12 +165,8 @@ class SimulatedStation:
         broken = self._lamp_check and any(seat.broken for seat in self._lamps.values())
         return ((FaultCode.LAMPS, 0),) if broken else ()
 
-    def hand(self, hand: ControlRequest, now: int) -> Answer:
-        self.wake(now)
-        return dispatch(self, _REQUESTS, hand, now)
-
     def wake(self, now: int) -> None:
-        """All that has happened by now, in the order in which it did."""
+        """Process everything up to `now`, in the order of its times."""
         while (at := self.due()) is not None and at <= now:
             self._step(at, now)
 
@@ -176,48 +176,46 @@ class SimulatedStation:
     # --- time -----------------------------------------------------------------------------
 
     def _times(self) -> Iterator[int]:
+        settle_us = self._settle_us()
         for contact in self._contacts.values():
-            at = contact.due(self._settle_us())
+            at = contact.due(settle_us)
             if at is not None:
                 yield at
         for arm in self._arms.values():
             if arm.mask and arm.until is not None:
                 yield arm.until
-        if not self._desk.broken("stuck-counts"):
+        if not self._core.broken("stuck-counts"):
             yield from (down.since + STUCK_US for down in self._down.values() if not down.stuck)
-        if self._owed.events:
-            yield self._poll_at
+        yield from self._poll_due()
 
     def _step(self, at: int, now: int) -> None:
-        """What happens at `at`. An arm that ends then ends before an edge of that moment."""
+        """Process the time `at`. An arming ends before an edge of the same moment."""
         for seat, arm in self._arms.items():
-            if arm.mask and not arm.at(at):
+            if arm.mask and not arm.is_active(at):
                 self._arms[seat] = SeatArming()
+        settle_us = self._settle_us()
         for place, contact in self._contacts.items():
-            due = contact.due(self._settle_us())
-            if due is not None and due <= at and contact.step(at, self._settle_us()):
-                self._edge(place, contact.closed, at)
-        if not self._desk.broken("stuck-counts"):
+            due = contact.due(settle_us)
+            if due is not None and due <= at and contact.step(at, settle_us):
+                if contact.closed:
+                    self._went_down(place, at)
+                else:
+                    self._came_up(place, at)
+        if not self._core.broken("stuck-counts"):
             self._find_stuck(at)
-        if self._owed.events and self._poll_at <= at:
-            self._settle(now)
+        if self._waiting.events and self._poll_at <= at:
+            self._flush(now)
 
     def _settle_us(self) -> int:
-        return 0 if self._desk.broken("bounces") else DEBOUNCE_US
+        return 0 if self._core.broken("bounces") else DEBOUNCE_US
 
     # --- buttons --------------------------------------------------------------------------
-
-    def _edge(self, place: ButtonId, closed: bool, at: int) -> None:
-        if closed:
-            self._went_down(place, at)
-        else:
-            self._came_up(place, at)
 
     def _went_down(self, place: ButtonId, at: int) -> None:
         self._down[place] = down = PressedButton(at)
         arm = self._arms[place.seat]
-        counts = arm.at(at) and arm.mask >> place.button & 1
-        if not counts and not self._desk.broken("unarmed-counts"):
+        armed = arm.is_active(at) and arm.mask >> place.button & 1
+        if not armed and not self._core.broken("unarmed-counts"):
             return
         self._presses += 1
         down.press, down.token = self._presses, arm.token
@@ -235,47 +233,36 @@ class SimulatedStation:
                 down.stuck = True
                 self._report(at, Stuck(*place))
 
-    def _report(self, now: int, event: Event) -> None:
-        if self._owed.takes(1):
-            self._owed.add(self._desk, event)
-            if len(self._owed.events) > 1:  # else it is recorded at once, or kept right after
-                self._keep()
-        self._settle(now)
-
-    def _settle(self, now: int) -> None:
-        self._poll_at = now + POLL_US
-        self._owed.settle(self._desk, now)
-        self._keep()
-
-    def _keep(self) -> None:
-        """What waits for room, durably; nothing is written while nothing does."""
-        fresh = msgspec.msgpack.encode(self._owed) if self._owed.events else b""
-        if fresh != self._written:
-            self._desk.save(_KEPT, fresh)
-            self._written = fresh
+    def _report(self, now: int, *events: Event) -> None:
+        """Record events, or drop them if too many are pending."""
+        if self._waiting.has_capacity(len(events)):
+            self._waiting.add(self._core, *events)
+            if len(self._waiting.events) > 1:  # a single event is recorded or stored by _flush()
+                self._store()
+        self._flush(now)
 
     # --- commands -------------------------------------------------------------------------
 
-    def _seat(self, seat: int) -> int:
+    def _require_seat(self, seat: int) -> int:
         if seat not in self._arms:
             raise CommandRefusal(Refusal.UNSUPPORTED)
         return seat
 
     def _arm(self, command: Arm, now: int) -> ArmReply:
-        seat = self._seat(command.seat)
+        seat = self._require_seat(command.seat)
         if not command.mask or not command.ttl:
             self._arms[seat] = SeatArming()
-        elif self._desk.full():
+        elif self._core.full():
             raise CommandRefusal(Refusal.NOT_NOW)
         else:
-            until = None if self._desk.broken("ttl-ignored") else now + command.ttl * 1000
+            until = None if self._core.broken("ttl-ignored") else now + command.ttl * 1000
             self._arms[seat] = SeatArming(command.mask, command.token, until)
         return ArmReply()
 
     def _show(self, command: Lamps, now: int) -> LampsReply:
-        seat = self._lamps[self._seat(command.seat)]
-        lease_ends = not self._desk.broken("lease-ignored")
-        seat.shown = lamps.display_after(command, now, colour=self._colour, lease_ends=lease_ends)
+        seat = self._lamps[self._require_seat(command.seat)]
+        lease_ends = not self._core.broken("lease-ignored")
+        seat.display = display_after(command, now, colour=self._colour, lease_ends=lease_ends)
         self._check_lamps(command.seat, now)
         return LampsReply()
 
@@ -289,72 +276,74 @@ class SimulatedStation:
 
     def _check_lamps(self, seat: int, now: int) -> None:
         if self._lamp_check:
-            for index in self._lamps[seat].notice(now):
+            for index in self._lamps[seat].new_faults(now):
                 self._report(now, LampFault(seat, index))
 
-    # --- hands ----------------------------------------------------------------------------
+    # --- requests -------------------------------------------------------------------------
 
     def _contact(self, seat: int, button: str) -> Contact:
-        if seat not in self._arms:
-            raise CannotDo(f"there is no seat {seat} here", f"seats {sorted(self._arms)}")
+        self._check_seat(seat)
         return self._contacts[ButtonId(seat, WhichButton[button.upper()])]
 
-    def _free(self, seat: int, button: str) -> Contact:
+    def _check_seat(self, seat: int) -> None:
+        if seat not in self._arms:
+            raise CannotDo(f"there is no seat {seat} here", f"seats {sorted(self._arms)}")
+
+    def _free_contact(self, seat: int, button: str) -> Contact:
         contact = self._contact(seat, button)
         if contact.touched or contact.moving:
             raise CannotDo(f"{button} of seat {seat} is down", "let_go first")
         return contact
 
-    def _press(self, hand: Press, now: int) -> Answer:
-        down = bouncing(now, hand.bounces)
-        contact = self._free(hand.seat, hand.button)
+    def _press(self, request: Press, now: int) -> Answer:
+        down = bounce_times(now, request.bounces)
+        contact = self._free_contact(request.seat, request.button)
         contact.flip(down)
-        if hand.held_ms is not None:
-            up_at = max(now + hand.held_ms * 1000, down[-1] + 1)
-            contact.flip(bouncing(up_at, hand.bounces))
+        if request.held_ms is not None:
+            up_at = max(now + request.held_ms * 1000, down[-1] + 1)
+            contact.flip(bounce_times(up_at, request.bounces))
         self.wake(now)
         return {}
 
-    def _let_go(self, hand: LetGo, now: int) -> Answer:
-        contact = self._contact(hand.seat, hand.button)
+    def _let_go(self, request: LetGo, now: int) -> Answer:
+        contact = self._contact(request.seat, request.button)
         if not contact.touched and not contact.moving:
-            raise CannotDo(f"{hand.button} of seat {hand.seat} is not down", "press it first")
-        contact.let_go(bouncing(now, hand.bounces))
+            where = f"{request.button} of seat {request.seat}"
+            raise CannotDo(f"{where} is not down", "press it first")
+        contact.release(bounce_times(now, request.bounces))
         self.wake(now)
         return {}
 
-    def _chord(self, hand: Chord, now: int) -> Answer:
-        if not hand.buttons or len(set(hand.buttons)) < len(hand.buttons):
+    def _chord(self, request: Chord, now: int) -> Answer:
+        buttons = request.buttons
+        if not buttons or len(set(buttons)) < len(buttons):
             raise CannotDo("this is no chord", "one button or several, each once")
-        contacts = [self._free(hand.seat, button) for button in hand.buttons]
+        contacts = [self._free_contact(request.seat, button) for button in buttons]
         for number, contact in enumerate(contacts):
             down = now + number * CHORD_STEP_US
-            contact.flip((down, max(down + hand.held_ms * 1000, down + 1)))
+            contact.flip((down, max(down + request.held_ms * 1000, down + 1)))
         self.wake(now)
         return {}
 
-    def _lamp(self, hand: LampHand, now: int) -> Answer:
-        if hand.seat not in self._lamps:
-            raise CannotDo(f"there is no seat {hand.seat} here", f"seats {sorted(self._lamps)}")
-        seat = self._lamps[hand.seat]
-        if hand.index >= seat.count:
-            raise CannotDo(f"seat {hand.seat} has no such lamp", f"lamps 0 to {seat.count - 1}")
-        if hand.broken:
-            seat.broken.add(hand.index)
+    def _lamp(self, request: LampHand, now: int) -> Answer:
+        self._check_seat(request.seat)
+        seat = self._lamps[request.seat]
+        if request.index >= seat.count:
+            allowed = f"lamps 0 to {seat.count - 1}"
+            raise CannotDo(f"seat {request.seat} has no such lamp", allowed)
+        if request.broken:
+            seat.broken.add(request.index)
         else:
-            seat.mend(hand.index)
-        self._check_lamps(hand.seat, now)
+            seat.repair(request.index)
+        self._check_lamps(request.seat, now)
         return {}
 
-    def _defect(self, hand: InjectDefect, now: int) -> Answer:
-        return {}
-
-    def _describe(self, hand: Describe, now: int) -> Answer:
-        plays = self._buzz if now < self._buzz_until else BuzzPattern.OFF
+    def _describe(self, request: Describe, now: int) -> Answer:
+        buzz = self._buzz if now < self._buzz_until else BuzzPattern.OFF
         return {
             "seats": {str(seat): self._describe_seat(seat, now) for seat in self._arms},
             "presses": self._presses,
-            "buzz": plays.name.lower(),
+            "buzz": buzz.name.lower(),
             "buzzes": self._buzzes,
         }
 
@@ -370,17 +359,12 @@ class SimulatedStation:
             "lamps": self._lamps[seat].describe(now),
         }
 
-
-_COMMANDS: Final[dict[type[Any], Callable[[SimulatedStation, Any, int], Reply]]] = {
-    Arm: SimulatedStation._arm,
-    Lamps: SimulatedStation._show,
-    Buzz: SimulatedStation._play,
-}
-_REQUESTS: Final[dict[type[Any], Callable[[SimulatedStation, Any, int], Answer]]] = {
-    Press: SimulatedStation._press,
-    LetGo: SimulatedStation._let_go,
-    Chord: SimulatedStation._chord,
-    LampHand: SimulatedStation._lamp,
-    InjectDefect: SimulatedStation._defect,
-    Describe: SimulatedStation._describe,
-}
+    COMMANDS: ClassVar[CommandTable] = {Arm: _arm, Lamps: _show, Buzz: _play}
+    REQUESTS: ClassVar[RequestTable] = {
+        Press: _press,
+        LetGo: _let_go,
+        Chord: _chord,
+        LampHand: _lamp,
+        InjectDefect: SimulatedMechanism._ignore,
+        Describe: _describe,
+    }

@@ -1,6 +1,6 @@
-"""Every break of a device's core: the mistake beside the name that switches it on.
+"""The faulty firmware: each break of the core overrides the rule that it violates.
 
-Those of one class of device (hil.faults.catalogue) are built into its mechanism; the rest is here.
+Breaks of one class of device (hil.faults.catalogue) are part of its mechanism.
 """
 
 from __future__ import annotations
@@ -46,23 +46,32 @@ from firmware_protocol.tablelink.framing import (
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, Plaintext
 from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 
-Broken = Callable[[str], bool]
-_PAUSE: Final = 5_000
-_LATE: Final = 700_000
-_NO_BACKOFF: Final = 50_000
-_MANY: Final = 0xFF
+IsBroken = Callable[[str], bool]
+_PAUSE_US: Final = 5_000
+_LATE_US: Final = 700_000
+_NO_BACKOFF_US: Final = 50_000
+_UNLIMITED: Final = 0xFF
+
+
+def _rule(name: str, *, broken: bool = True) -> Callable[[FaultyBehaviour], bool]:
+    """A rule without arguments whose value is `broken` while this break is on."""
+
+    def method(self: FaultyBehaviour) -> bool:
+        return self.broken(name) is broken
+
+    return method
 
 
 class FaultyBehaviour(Behaviour):
     """The firmware with the breaks that are switched on."""
 
     def __init__(self, breaks: set[str]) -> None:
-        """`breaks`: may be changed by its owner at any time."""
+        """`breaks`: the owner may change the set at any time."""
         self._broken = breaks.__contains__
         self.started()
 
     def started(self) -> None:
-        self._ear = _Ear(self._broken)
+        self._receiver = _Receiver(self._broken)
         self._random: bytes | None = None
 
     def broken(self, name: str) -> bool:
@@ -71,7 +80,7 @@ class FaultyBehaviour(Behaviour):
     # --- frames and HELLO ---
 
     def deframe(self, deframer: Deframer, data: bytes, now: int) -> list[Heard]:
-        return self._ear.deframe(deframer, data, now)
+        return self._receiver.deframe(deframer, data, now)
 
     def read_hello(self, payload: bytes) -> Hello:
         if self._broken("hello-unchecked"):
@@ -103,17 +112,10 @@ class FaultyBehaviour(Behaviour):
     def continues_hello(self, hello: int, session: int) -> bool:
         return hello == session or self._broken("handshake-id-unchecked")
 
-    def hello_serves_again(self) -> bool:
-        return self._broken("replay-taken")
-
-    def hello_ends_session(self) -> bool:
-        return self._broken("hello-ends-session")
-
-    def hs1_ends_session(self) -> bool:
-        return self._broken("hs1-ends-session")
-
-    def keeps_former_session(self) -> bool:
-        return self._broken("former-session-kept")
+    hello_serves_again = _rule("replay-taken")
+    hello_ends_session = _rule("hello-ends-session")
+    hs1_ends_session = _rule("hs1-ends-session")
+    keeps_former_session = _rule("former-session-kept")
 
     def pending_ends(self, created: int) -> int | None:
         return None if self._broken("pending-for-ever") else super().pending_ends(created)
@@ -130,8 +132,7 @@ class FaultyBehaviour(Behaviour):
     def beat_after_sending(self, beat: int, now: int) -> int:
         return now + 1000 * HEARTBEAT_MS if self._broken("beat-when-idle") else beat
 
-    def malformed_is_damage(self) -> bool:
-        return self._broken("malformed-is-damage")
+    malformed_is_damage = _rule("malformed-is-damage")
 
     def refusal_counts(self, reply: Reply) -> bool:
         return isinstance(reply, Refused) and self._broken("refusals-counted")
@@ -150,15 +151,9 @@ class FaultyBehaviour(Behaviour):
     def locked_out(self, wrong_codes: int) -> bool:
         return super().locked_out(wrong_codes) and not self._broken("no-lockout")
 
-    def records_wrong_code(self) -> bool:
-        return not self._broken("wrong-code-silent")
-
-    def pairing_ends_session(self) -> bool:
-        return not self._broken("pairing-keeps-session")
-
-    def ends_session_first(self) -> bool:
-        return not self._broken("paired-too-early")
-
+    records_wrong_code = _rule("wrong-code-silent", broken=False)
+    pairing_ends_session = _rule("pairing-keeps-session", broken=False)
+    ends_session_first = _rule("paired-too-early", broken=False)
     # --- records ---
 
     def chains_to(self, chain: bytes) -> bytes:
@@ -169,8 +164,7 @@ class FaultyBehaviour(Behaviour):
             return True
         return super().follows(record, previous)
 
-    def sends_before_commit(self) -> bool:
-        return self._broken("sent-before-commit")
+    sends_before_commit = _rule("sent-before-commit")
 
     def has_room(self, room: bool) -> bool:
         return room or self._broken("ring-overwrites")
@@ -195,8 +189,7 @@ class FaultyBehaviour(Behaviour):
             return Verdict.FORK
         return verdict
 
-    def sends_unasked(self) -> bool:
-        return self._broken("events-before-resume")
+    sends_unasked = _rule("events-before-resume")
 
     def first_sent(self, wanted: int, sent_before: int) -> int:
         if self._broken("forgets-unacked"):
@@ -206,13 +199,13 @@ class FaultyBehaviour(Behaviour):
     def resend_wait(self, times: int) -> int | None:
         if self._broken("never-resends"):
             return None
-        return _NO_BACKOFF if self._broken("no-backoff") else super().resend_wait(times)
+        return _NO_BACKOFF_US if self._broken("no-backoff") else super().resend_wait(times)
 
     def window(self, granted: int) -> int:
-        return _MANY if self._broken("window-ignored") else granted
+        return _UNLIMITED if self._broken("window-ignored") else granted
 
     def last_of(self, sent: int, limit: int) -> int:
-        # Window 0 still stops them: due() looks at it.
+        # Window 0 still stops them: due() checks it.
         return sent if self._broken("repeats-beyond-window") else super().last_of(sent, limit)
 
     def takes_window(self, *, older: bool) -> bool:
@@ -224,11 +217,8 @@ class FaultyBehaviour(Behaviour):
     def wait_after_nak(self, oldest: int) -> tuple[int, ...]:
         return () if self._broken("nak-keeps-wait") else super().wait_after_nak(oldest)
 
-    def heeds_nak(self) -> bool:
-        return not self._broken("nak-ignored")
-
-    def sent_is_received(self) -> bool:
-        return self._broken("skips-after-loss")
+    heeds_nak = _rule("nak-ignored", broken=False)
+    sent_is_received = _rule("skips-after-loss")
 
     def sent_after_ack(self, acked: int) -> tuple[int, ...]:
         return (acked,) if self._broken("acked-again") else ()
@@ -248,39 +238,32 @@ class FaultyBehaviour(Behaviour):
         except OutOfRange:
             if data[0] != PlaintextType.COMMAND or not self._broken("ranges-unchecked"):
                 raise
-            return _taken_as_it_is(data)
+            return _unchecked_call(data)
 
-    def answers_unknown(self) -> bool:
-        return not self._broken("unknown-silent")
-
-    def ignores_repeat_in_progress(self) -> bool:
-        return not self._broken("busy-with-itself")
-
-    def caches_replies(self) -> bool:
-        return not self._broken("results-forgotten")
+    answers_unknown = _rule("unknown-silent", broken=False)
+    ignores_repeat_in_progress = _rule("busy-with-itself", broken=False)
+    caches_replies = _rule("results-forgotten", broken=False)
 
     def memory_key(self, key: CommandKey) -> CommandKey:
         return (0, key[1]) if self._broken("boot-ignored") else key
 
-    def refuses_stale(self) -> bool:
-        return not self._broken("stale-taken")
+    refuses_stale = _rule("stale-taken", broken=False)
 
     def may_be_stale(self, *, idempotent: bool) -> bool:
         return super().may_be_stale(idempotent=idempotent) or self._broken("stale-for-all")
 
-    def needs_resume(self) -> bool:
-        return not self._broken("resume-unneeded")
+    needs_resume = _rule("resume-unneeded", broken=False)
 
     def reply_after(self, reply: Reply, *, first: bool) -> int | None:
         if first and isinstance(reply, InfoReply) and self._broken("info-first"):
             return None
-        return _LATE if self._broken("late-replies") else 0
+        return _LATE_US if self._broken("late-replies") else 0
 
 
-class _Ear:
-    """Breaks of what is heard, in front of an honest deframer."""
+class _Receiver:
+    """Breaks of receiving, in front of a correct deframer."""
 
-    def __init__(self, broken: Broken) -> None:
+    def __init__(self, broken: IsBroken) -> None:
         self._broken = broken
         self._deaf = False
         self._heard_at = 0
@@ -289,7 +272,7 @@ class _Ear:
     def deframe(self, deframer: Deframer, data: bytes, now: int) -> list[Heard]:
         if self._deaf:
             return []
-        if self._broken("frames-timed") and now - self._heard_at > _PAUSE:
+        if self._broken("frames-timed") and now - self._heard_at > _PAUSE_US:
             deframer.reset()
         self._heard_at = now
         if self._broken("crc-unchecked"):
@@ -320,7 +303,7 @@ def _with_right_crc(encoded: bytes) -> bytes:
 
 
 class _Opener(Opener):
-    def __init__(self, broken: Broken, key: bytes, session: int, version: int) -> None:
+    def __init__(self, broken: IsBroken, key: bytes, session: int, version: int) -> None:
         super().__init__(key, session, version)
         self._broken = broken
         self._key = key
@@ -330,7 +313,7 @@ class _Opener(Opener):
             self.last = -1
         if self._broken("tag-unchecked") and frame.counter > self.last:
             self.last = frame.counter
-            # The tag's key is block 0 of the stream; the plaintext begins with block 1.
+            # Block 0 of the stream is the tag's key; the plaintext starts with block 1.
             nonce = (1).to_bytes(4, "little") + bytes(4) + frame.counter.to_bytes(8, "little")
             stream = Cipher(algorithms.ChaCha20(self._key, nonce), None).decryptor()
             return stream.update(frame.payload[:-TAG_SIZE])
@@ -342,7 +325,7 @@ class _Opener(Opener):
 
 
 class _Sealer(Sealer):
-    def __init__(self, broken: Broken, key: bytes, session: int, version: int) -> None:
+    def __init__(self, broken: IsBroken, key: bytes, session: int, version: int) -> None:
         super().__init__(key, session, version)
         self._broken = broken
 
@@ -352,9 +335,8 @@ class _Sealer(Sealer):
         return frame
 
 
-def _taken_as_it_is(data: bytes) -> CommandCall:
-    """The command whose fields nobody checks: one that means nothing counts as the first that
-    does."""
+def _unchecked_call(data: bytes) -> CommandCall:
+    """The command without range checks: a value out of range becomes the first valid one."""
     kind: type[Command] = COMMANDS[data[2]]
     spec = kind.SPEC
     values = list(spec._struct.unpack(data[16 : 16 + spec.size]))

@@ -1,7 +1,7 @@
-"""Deliberate defects of a simulated device, each with the items of PROTOCOL.md that catch it.
+"""Breaks: deliberate defects of a simulated device, each with the items of PROTOCOL.md that fail.
 
-A break is a mistake that a firmware maker could make. The conformance run is held to them: with a
-break on, one of its items fails, and without any all pass.
+A break is a mistake that a firmware maker could make. They test the conformance run: with a break
+on, one of its items fails; without breaks, all items pass.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from firmware_protocol.conformance import Profile
 class BreakDefinition(Struct, frozen=True):
     name: str
     items: tuple[str, ...]
-    """At least the first of these fails; the others may."""
+    """The first of these fails; the others may fail."""
     text: str
     profiles: tuple[Profile, ...] = ()
     """Empty: any class."""

@@ -1,4 +1,4 @@
-"""What hands do at any device: the service switch, breaks, the ring's memory, tampering."""
+"""Requests to any device: the service switch, breaks, the ring's memory, tampering, defects."""
 
 from __future__ import annotations
 
@@ -27,44 +27,36 @@ from firmware_protocol.device.control import (
 from firmware_protocol.device.core import Device
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.device.storage import read_file, write_atomic
-from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.common import Tamper as TamperEvent
-from firmware_protocol.messages.enums import DeviceClass, FaultCode, PowerCause, TamperSource
-from firmware_protocol.messages.shoe import Cover
-from firmware_protocol.messages.shuffler import Door
-from firmware_protocol.messages.station import LampFault
+from firmware_protocol.messages.enums import FaultCode, PowerCause, TamperSource
 from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_text
+from hil.devices import class_of
 from hil.faults.catalogue import BY_NAME
-
-_FILLING: Final[dict[DeviceClass, Event]] = {
-    DeviceClass.SHOE: Cover(False),
-    DeviceClass.SHUFFLER: Door(False),
-    DeviceClass.STATION: LampFault(1, 0),
-}
-"""What a ring is filled with: nothing that a table acts on."""
 
 
 class FaultService:
-    """Carries out the requests that any device takes, whatever its class."""
+    """Carries out the requests that are common to all classes of devices."""
 
     def __init__(self, device: Device, breaks: set[str]) -> None:
-        """`breaks`: those that are switched on; it is changed by requests."""
+        """`breaks`: those that are switched on; requests change the set."""
         self._device = device
         self._breaks = breaks
 
     def started(self, now: int) -> None:
         """Apply the stored defects to the mechanism. They are not reported again."""
         for code, arg in self._device.defects.items():
-            hand = convert({"code": code.name.lower(), "arg": arg}, InjectDefect)
+            request = convert({"code": code.name.lower(), "arg": arg}, InjectDefect)
             with suppress(CannotDo):
-                self._device.mechanism.hand(hand, now)
+                self._device.mechanism.hand(request, now)
 
     def handle(self, hand: ControlRequest, now: int) -> Answer | None:
-        method = _HANDS.get(type(hand))
+        method = _REQUESTS.get(type(hand))
         return None if method is None else method(self, hand, now)
 
-    def _describe(self, hand: Describe, now: int) -> Answer:
-        own, ring, session = self._device.identity, self._device.ring, self._device.running
+    def _describe(self, request: Describe, now: int) -> Answer:
+        device = self._device
+        own, ring, session = device.identity, device.ring, device.running
+        host = device.host
         answer: Answer = {
             "class": own.device_class.name.lower(),
             "maker": own.maker,
@@ -74,80 +66,79 @@ class FaultService:
             "label": own.label_text,
             "key": own.public.hex(),
             "fingerprint": fingerprint_text(own.fingerprint),
-            "host": None
-            if self._device.host is None
-            else fingerprint_text(fingerprint(self._device.host)),
-            "state": [flag.name for flag in self._device.state()],
+            "host": None if host is None else fingerprint_text(fingerprint(host)),
+            "state": [flag.name for flag in device.state()],
             "epoch": ring.epoch,
             "oldest": ring.oldest,
             "head": ring.head,
-            "acked": self._device.records.room.acked,
-            "boot": self._device.boot,
-            "cause": self._device.cause.name,
+            "acked": device.records.room.acked,
+            "boot": device.boot,
+            "cause": device.cause.name,
             "session": None if session is None else session.id,
             "resumed": session is not None and session.resumed,
-            "defects": sorted(code.name.lower() for code in self._device.defects),
+            "defects": sorted(code.name.lower() for code in device.defects),
             "breaks": sorted(self._breaks),
             "mechanism": {},
         }
         with suppress(CannotDo):
-            answer["mechanism"] = self._device.mechanism.hand(hand, now)
+            answer["mechanism"] = device.mechanism.hand(request, now)
         return answer
 
-    def _service(self, hand: ServiceSwitch, now: int) -> Answer:
-        self._device.pairing.turn_service(hand.on, now)
-        return {"service": hand.on}
+    def _service(self, request: ServiceSwitch, now: int) -> Answer:
+        self._device.pairing.turn_service(request.on, now)
+        return {"service": request.on}
 
-    def _break(self, hand: Break, now: int) -> Answer:
-        broken = BY_NAME.get(hand.name)
+    def _break(self, request: Break, now: int) -> Answer:
+        broken = BY_NAME.get(request.name)
         if broken is None:
-            raise CannotDo(f"{hand.name!r} is no break", ", ".join(sorted(BY_NAME)))
+            raise CannotDo(f"{request.name!r} is no break", ", ".join(sorted(BY_NAME)))
         profile = self._device.identity.device_class.name.lower()
         if broken.profiles and profile not in broken.profiles:
-            raise CannotDo(f"{hand.name} is for a {broken.profiles[0]}", f"a {profile}'s, or any's")
-        if hand.on:
-            self._breaks.add(hand.name)
+            raise CannotDo(
+                f"{request.name} is for a {broken.profiles[0]}", f"a {profile}'s, or any's"
+            )
+        if request.on:
+            self._breaks.add(request.name)
         else:
-            self._breaks.discard(hand.name)
+            self._breaks.discard(request.name)
         return {"breaks": sorted(self._breaks)}
 
-    def _tamper(self, hand: TamperWith, now: int) -> Answer:
-        recorded = self._device.record(
-            TamperEvent(TamperSource[hand.source.upper()], hand.active), now
-        )
-        return {"recorded": recorded}
+    def _tamper(self, request: TamperWith, now: int) -> Answer:
+        event = TamperEvent(TamperSource[request.source.upper()], request.active)
+        return {"recorded": self._device.record(event, now)}
 
-    def _defect(self, hand: InjectDefect, now: int) -> Answer:
-        code = FaultCode[hand.code.upper()]
-        begins = hand.on and code not in self._device.defects
-        if hand.on:
-            self._device.defects[code] = hand.arg
+    def _defect(self, request: InjectDefect, now: int) -> Answer:
+        device, code = self._device, FaultCode[request.code.upper()]
+        is_new = request.on and code not in device.defects
+        if request.on:
+            device.defects[code] = request.arg
         else:
-            self._device.defects.pop(code, None)
-        self._device.save_defects()
-        with suppress(CannotDo):  # a mechanism need not feel it
-            self._device.mechanism.hand(hand, now)
-        return {"recorded": begins and self._device.report(code, hand.arg, now)}
+            device.defects.pop(code, None)
+        device.save_defects()
+        with suppress(CannotDo):  # not every mechanism has such a part
+            device.mechanism.hand(request, now)
+        return {"recorded": is_new and device.report(code, request.arg, now)}
 
-    def _firmware(self, hand: Firmware, now: int) -> Answer:
-        identity.save(
-            self._device.place.folder, replace(self._device.identity, firmware=hand.version)
-        )
-        self._device.start(now, PowerCause.SOFTWARE)
-        return {"firmware": self._device.identity.digest.hex(), "boot": self._device.boot}
+    def _firmware(self, request: Firmware, now: int) -> Answer:
+        device = self._device
+        identity.save(device.place.folder, replace(device.identity, firmware=request.version))
+        device.start(now, PowerCause.SOFTWARE)
+        return {"firmware": device.identity.digest.hex(), "boot": device.boot}
 
-    def _ring(self, hand: RingMemory, now: int) -> Answer:
-        _RING[hand.what](self, now)
+    def _ring(self, request: RingMemory, now: int) -> Answer:
+        _RING[request.what](self, now)
         ring = self._device.ring
         return {"epoch": ring.epoch, "oldest": ring.oldest, "head": ring.head}
 
     def _save_ring(self, now: int) -> None:
-        write_atomic(self._device.place.ring_copy, read_file(self._device.place.ring), sync=False)
+        place = self._device.place
+        write_atomic(place.ring_copy, read_file(place.ring), sync=False)
 
     def _restore_ring(self, now: int) -> None:
-        if not self._device.place.ring_copy.exists():
-            raise CannotDo("no copy of the ring was kept", "save one first")
-        write_atomic(self._device.place.ring, read_file(self._device.place.ring_copy), sync=False)
+        place = self._device.place
+        if not place.ring_copy.exists():
+            raise CannotDo("no copy of the ring was stored", "save one first")
+        write_atomic(place.ring, read_file(place.ring_copy), sync=False)
         self._device.start(now, PowerCause.POWER_ON)
 
     def _replace_ring(self, now: int) -> None:
@@ -155,17 +146,15 @@ class FaultService:
         self._device.start(now, PowerCause.POWER_ON)
 
     def _fill_ring(self, now: int) -> None:
-        # A device that overwrites is never full: one lap shows it.
-        for _ in range(self._device.ring.capacity):
-            if self._device.full() or not self._device.record(
-                _FILLING[self._device.identity.device_class], now
-            ):
+        device = self._device
+        filler = class_of(device.identity.device_class).filler
+        for _ in range(device.ring.capacity):  # a device that overwrites is never full
+            if device.full() or not device.record(filler, now):
                 return
 
-    def _outside(self, hand: ControlRequest, now: int) -> Answer:
-        raise CannotDo(
-            f"{hand.__struct_config__.tag} is no part of the device", "it is the stand's"
-        )
+    def _outside(self, request: ControlRequest, now: int) -> Answer:
+        verb = request.__struct_config__.tag
+        raise CannotDo(f"{verb} is not done by the device", "the simulator that it runs in")
 
 
 _RING: Final = {
@@ -175,7 +164,7 @@ _RING: Final = {
     "replace": FaultService._replace_ring,
 }
 
-_HANDS: Final[dict[type, Callable[[FaultService, Any, int], Answer]]] = {
+_REQUESTS: Final[dict[type, Callable[[FaultService, Any, int], Answer]]] = {
     Describe: FaultService._describe,
     ServiceSwitch: FaultService._service,
     Break: FaultService._break,

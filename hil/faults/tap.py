@@ -1,13 +1,13 @@
-"""What someone with a tap at the cable has, and what they can make of it.
+"""A tap on the cable: records its frames and searches them for information about cards.
 
     tap = Tap()
     tap.note(now, "host", data); tap.note(now, "device", answer)
-    differs(one.frames(), other.frames())      # TAP-1: two orders of cards look the same
-    differs_in_clear(one.frames(), other.frames())
-    found(one.frames(), bodies), repeated(one.frames())      # TAP-2
+    first_difference(one.frames(), other.frames())    # TAP-1: two orders of cards look the same
+    first_clear_difference(one.frames(), other.frames())
+    find_secrets(one.frames(), secrets), repeated_ciphertexts(one.frames())    # TAP-2
 
-Each function returns what it found, and nothing when the cable gives nothing away. The tap has no
-key; what it is compared with (`bodies`, cards, published chains) a tester knows.
+Each function returns what it found; an empty result means that the cable reveals nothing. The tap
+has no key. A tester supplies the secrets, cards and published chains to compare with.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.plaintext import EventRecord, next_chain
 
 BODY: Final = 24
-"""Where the body of a record begins ..."""
+"""Offset of the body of a record."""
 HASHED: Final = 48
-"""... and where its chain does: that is made of all before."""
+"""Offset of its chain, which is the hash of all bytes before it."""
 CARD_AT: Final = BODY + 6
 SALT_AT: Final = BODY + 13
 _RANDOM: Final = slice(32, 40)
@@ -38,7 +38,7 @@ _SEALED_PAIRING: Final = (FrameKind.PAIR1, FrameKind.PAIR2, FrameKind.PAIR3)
 
 
 class TappedBytes(Struct, frozen=True):
-    """Bytes on the cable, and when."""
+    """Bytes on the cable at a time."""
 
     at: int
     side: Side
@@ -46,7 +46,7 @@ class TappedBytes(Struct, frozen=True):
 
 
 class TappedFrame(Struct, frozen=True):
-    """A frame on the cable: complete at `at`, `size` bytes long with its COBS and its 0x00."""
+    """A frame that was complete at `at`. `size` includes COBS and the 0x00."""
 
     at: int
     side: Side
@@ -54,7 +54,7 @@ class TappedFrame(Struct, frozen=True):
     size: int
 
     def clear(self) -> bytes:
-        """What anyone can read of it, less what is drawn at random."""
+        """The unencrypted bytes, with random fields set to zero."""
         if self.frame.kind in (*_SEALED, *_SEALED_PAIRING):
             return self.frame.header()
         payload = bytearray(self.frame.payload)
@@ -62,26 +62,26 @@ class TappedFrame(Struct, frozen=True):
             payload[_RANDOM] = bytes(8)
         return self.frame.header() + bytes(payload)
 
-    def words(self) -> str:
+    def describe(self) -> str:
         return f"{self.frame.kind.name} of {self.size} bytes from the {self.side} at {self.at} us"
 
 
 class Tap:
-    """All that crossed the cable, in order."""
+    """All bytes that crossed the cable, in order."""
 
     def __init__(self) -> None:
-        self.said: list[TappedBytes] = []
+        self.pieces: list[TappedBytes] = []
 
     def note(self, at: int, side: Side, data: bytes) -> None:
         if data:
-            self.said.append(TappedBytes(at, side, data))
+            self.pieces.append(TappedBytes(at, side, data))
 
     def frames(self, since: int = 0) -> list[TappedFrame]:
-        """The frames from that moment on. Damaged ones are no part of it."""
+        """The undamaged frames from that time on."""
         deframers = {"host": Deframer(), "device": Deframer()}
         return [
             TappedFrame(one.at, one.side, heard, len(heard.encode()))
-            for one in self.said
+            for one in self.pieces
             for heard in deframers[one.side].feed(one.data)
             if not isinstance(heard, FrameDamage) and one.at >= since
         ]
@@ -91,8 +91,8 @@ class Tap:
 
 
 def first_difference(one: Sequence[TappedFrame], other: Sequence[TappedFrame]) -> str | None:
-    """Where two runs look unlike: number, direction, kind, length or time of their frames. Times
-    are those since the first frame, and compared to the microsecond."""
+    """The first difference of two runs in number, direction, kind, length or time of their frames.
+    Times count from the first frame and are compared to the microsecond."""
     if len(one) != len(other):
         return f"{len(one)} frames, and {len(other)}"
     for ours, theirs in zip(one, other, strict=True):
@@ -101,16 +101,16 @@ def first_difference(one: Sequence[TappedFrame], other: Sequence[TappedFrame]) -
             for tapped, run in ((ours, one), (theirs, other))
         ]
         if seen[0] != seen[1]:
-            return f"{ours.words()}, and {theirs.words()}"
+            return f"{ours.describe()}, and {theirs.describe()}"
     return None
 
 
 def first_clear_difference(one: Sequence[TappedFrame], other: Sequence[TappedFrame]) -> str | None:
-    """Where two runs say something else in clear. Session ids and serial numbers belong to it: let
-    the runs be of one device, or of two that were made alike."""
+    """The first difference of two runs in their unencrypted bytes. Session ids and serial numbers
+    are compared too, so both runs need the same device or two identical ones."""
     for ours, theirs in zip(one, other, strict=False):
         if ours.clear() != theirs.clear():
-            return f"{ours.words()}: {ours.clear().hex()}, and {theirs.clear().hex()}"
+            return f"{ours.describe()}: {ours.clear().hex()}, and {theirs.clear().hex()}"
     return None
 
 
@@ -120,14 +120,14 @@ def first_clear_difference(one: Sequence[TappedFrame], other: Sequence[TappedFra
 def find_secrets(
     tapped: Iterable[TappedFrame], secrets: Iterable[bytes], window: int = 8
 ) -> list[str]:
-    """The pieces of `secrets`, `window` bytes each, that are in some payload.
+    """The pieces of `secrets`, `window` bytes each, that occur in some payload.
 
-    Pieces of few different bytes are let go: zeros are everywhere. A short window finds pieces by
-    chance: with 4 bytes, one in 4 billion for each pair of places.
+    Pieces with few different bytes are skipped, since zeros are common. A short window finds pieces
+    by chance: with 4 bytes, one in 4 billion for each pair of positions.
     """
     pieces = {piece for secret in secrets for piece in _pieces(secret, window)}
     return [
-        f"{payload[at : at + window].hex()} in {one.words()}"
+        f"{payload[at : at + window].hex()} in {one.describe()}"
         for one in tapped
         for payload in (one.frame.payload,)
         for at in range(len(payload) - window + 1)
@@ -143,23 +143,23 @@ def _pieces(secret: bytes, window: int) -> Iterator[bytes]:
 
 
 def repeated_ciphertexts(tapped: Iterable[TappedFrame]) -> list[str]:
-    """Ciphertexts that came more than once."""
+    """Ciphertexts that were sent more than once."""
     seen = Counter(one.frame.payload for one in tapped if one.frame.kind in _SEALED)
     return [f"{payload.hex()}, {times} times" for payload, times in seen.items() if times > 1]
 
 
 def secrets_of(records: Iterable[EventRecord]) -> list[bytes]:
-    """What must not be found: body and chain of each record."""
+    """The secret bytes of each record: its body and chain."""
     return [record.encode()[BODY:] for record in records]
 
 
-# --- a chain that was published before the card was turned ----------------------------------
+# --- a published chain ----------------------------------------------------------------------
 
 
 def matching_cards(record: EventRecord, previous: bytes, salts: Iterable[bytes]) -> set[int]:
-    """The cards that explain the record's chain, if its salt were one of `salts`.
+    """The cards for which the record has its chain, if its salt is one of `salts`.
 
-    Of the record all is taken as known but card and salt, which is more than anyone has.
+    All other fields of the record are assumed to be known, which is more than an attacker has.
     """
     if not isinstance(record.event, CardRead):
         return set()

@@ -1,13 +1,13 @@
-"""A serial port that is not there: a pseudo terminal behind a symlink that stays the same.
+"""A simulated serial port: a pseudo terminal behind a symlink that keeps its name.
 
-    port = PtyPort(Path("run/shoe"), heard)
+    port = PtyPort(Path("run/shoe"), on_data)
     port.plug()
     port.write(data)
 
-The number of a pty is reused as soon as it is free, so hosts are given the symlink, which is put
-in place whole. Our own side keeps the terminal open and raw: a host that comes and goes does not
-hang it up and finds it as it was. Pulling the cable does hang it up: reads of the host then end,
-and all else that it tries gives EIO, as with a USB adapter that is pulled.
+The kernel reuses the number of a pty as soon as it is free, so hosts use the symlink, which is
+replaced atomically. This side keeps the terminal open and in raw mode, so that a host can close
+and reopen it. Unplugging hangs it up: reads of the host end, and its other calls fail with EIO, as
+with a USB adapter that is pulled.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from firmware_protocol.device.storage import naming
 from hil.faults import frame_remainder
 
 _READ: Final = 4096
-_MAKER: Final = "/dev/ptmx"
-"""What makes pseudo terminals."""
+_PTMX: Final = "/dev/ptmx"
+"""The device that creates pseudo terminals."""
 _TERMINAL: Final = re.compile(r"/dev/pts/[0-9]+")
 
 
 class LinkTaken(Exception):
-    """Something else stands where the port's name should be: what it is."""
+    """The path of the symlink is in use."""
 
 
 class _Pty:
-    """The two ends of one pseudo terminal, both ours."""
+    """Both ends of one pseudo terminal."""
 
     def __init__(self) -> None:
         try:
             self.master, self.slave = os.openpty()
-        except OSError as problem:  # its words would be of a full disk
+        except OSError as problem:  # its own text is that of a full disk
             why = f"no pseudo terminal is left ({problem.strerror})"
-            raise OSError(errno.EMFILE, why, _MAKER) from problem
+            raise OSError(errno.EMFILE, why, _PTMX) from problem
         tty.setraw(self.slave)
         os.set_blocking(self.master, False)
         self.name = os.ttyname(self.slave)
@@ -56,23 +56,23 @@ class _Pty:
 
 
 class PtyPort:
-    """Made inside of a running loop, which reads it."""
+    """Reads in the event loop in which it is created."""
 
-    def __init__(self, link: Path, heard: Callable[[bytes], None]) -> None:
+    def __init__(self, link: Path, on_data: Callable[[bytes], None]) -> None:
         self.dropped = 0
-        """Bytes that the host did not read, and for which there was no more room."""
+        """Bytes that were dropped because the buffer was full."""
         self._link = link
-        self._heard = heard
+        self._on_data = on_data
         self._loop = asyncio.get_running_loop()
         self._pty: _Pty | None = None
-        self._mark: socket.socket | None = None
+        self._claim_socket: socket.socket | None = None
         self._name = link
         self._rest = b""
-        """Of a frame that is on its way."""
+        """The rest of a frame that was written in part."""
 
     @property
     def name(self) -> Path:
-        """Under which hosts find it, or found it last."""
+        """The path for hosts, or the last one."""
         return self._name
 
     @property
@@ -81,41 +81,41 @@ class PtyPort:
 
     @property
     def device(self) -> str | None:
-        """The terminal that the name points to."""
+        """The terminal that the symlink points to."""
         return self._pty.name if self._pty else None
 
     def plug(self, number: int = 1) -> None:
-        """Come up, in the `number`th port: a higher one has another name."""
+        """Create the port. A `number` above 1 is appended to its name."""
         if self._pty is not None:
             return
         name = self._link if number == 1 else self._link.with_name(f"{self._link.name}-{number}")
         with ExitStack() as undone:
-            mark = undone.enter_context(_claim(name))
+            claim = undone.enter_context(_claim(name))
             pty = _Pty()
             undone.callback(pty.close)
             set_link(name, pty.name)
             undone.pop_all()
-        self._pty, self._name, self._mark = pty, name, mark
+        self._pty, self._name, self._claim_socket = pty, name, claim
         self._loop.add_reader(pty.master, self._read)
 
     def unplug(self) -> None:
-        """Hang up. What the host has not read is gone."""
+        """Hang up, and drop what the host has not read."""
         if self._pty is None:
             return
         self._loop.remove_reader(self._pty.master)
         remove_link(self._name, self._pty.name)
         self._pty.close()
         self._pty = None
-        if self._mark is not None:
-            self._mark.close()
-            self._mark = None
+        if self._claim_socket is not None:
+            self._claim_socket.close()
+            self._claim_socket = None
         self._rest = b""
 
     close = unplug
 
     def write(self, data: bytes) -> None:
-        """For the host; lost if the cable is out, or what the terminal has no room for. That goes
-        by whole frames: of one that was begun the rest waits."""
+        """Write to the host. Bytes are dropped while unplugged, and whole frames while the buffer
+        is full; the rest of a frame that was written in part is kept for the next call."""
         if self._pty is None or not self._finish(self._pty):
             self.dropped += len(data)
             return
@@ -124,22 +124,22 @@ class PtyPort:
         self.dropped += len(data) - written - len(self._rest)
 
     def _finish(self, pty: _Pty) -> bool:
-        """Whether the frame that was begun last is out."""
+        """Write the rest of the last frame. Returns whether it is complete."""
         self._rest = self._rest[_write(pty, self._rest) :]
         return not self._rest
 
     def _read(self) -> None:
-        if self._pty is None:  # pulled in the same turn of the loop
+        if self._pty is None:  # unplugged in the same iteration of the event loop
             return
         try:
             data = os.read(self._pty.master, _READ)
         except BlockingIOError:
             return
-        self._heard(data)
+        self._on_data(data)
 
 
 def _write(pty: _Pty, data: bytes) -> int:
-    """As much as there is room for."""
+    """Write what fits. Returns the number of bytes."""
     rest = memoryview(data)
     with suppress(BlockingIOError):
         while rest:
@@ -148,7 +148,7 @@ def _write(pty: _Pty, data: bytes) -> int:
 
 
 def check_link(link: Path) -> None:
-    """LinkTaken if something stands there that no device of ours can have left behind."""
+    """Raises LinkTaken if the path is not free and not a symlink that a killed device left."""
     if link.is_symlink():
         target = link.readlink()
         if not _TERMINAL.fullmatch(str(target)):
@@ -158,7 +158,7 @@ def check_link(link: Path) -> None:
 
 
 def set_link(link: Path, target: str) -> None:
-    """Make `link` point to `target` at once: nobody ever finds it missing or half made."""
+    """Create or replace the symlink atomically."""
     check_link(link)
     fresh = link.with_name(f".{link.name}.{os.getpid()}")
     with naming(link):
@@ -173,21 +173,21 @@ def set_link(link: Path, target: str) -> None:
 
 
 def _claim(link: Path) -> socket.socket:
-    """A mark that the name is in use, until it is closed or its process ends, however that ends.
-    The number of a terminal would not do: it is another device's as soon as this one is killed."""
+    """An abstract socket that marks the path as in use until it is closed or its process ends.
+    The number of the terminal would not do: it may be reused as soon as its process is killed."""
     name = os.fsencode(link.parent.resolve() / link.name)
-    mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
-        mark.bind(b"\0holecard port " + hashlib.blake2b(name, digest_size=16).digest())
+        claim.bind(b"\0holecard port " + hashlib.blake2b(name, digest_size=16).digest())
     except OSError:
-        mark.close()
+        claim.close()
         raise LinkTaken(f"{link} is the port of a device that runs") from None
-    return mark
+    return claim
 
 
 def remove_link(link: Path, target: str) -> None:
-    """Remove `link`, if it still is the one that was made. Where the disk does not let go of it,
-    it stands in nobody's way: it is nobody's."""
+    """Remove the symlink if it still points to `target`. A symlink that cannot be removed does no
+    harm: the next device replaces it."""
     with suppress(OSError):
         if link.is_symlink() and link.readlink() == Path(target):
             link.unlink()

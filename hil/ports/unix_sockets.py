@@ -1,7 +1,6 @@
-"""Unix sockets at paths: of any length, never found half made, and removed only by their maker.
+"""Unix sockets at paths of any length, created atomically and removed only by their owner.
 
-The kernel takes 107 bytes of path; folders of tests have more. What is too long is named through a
-descriptor of its folder instead.
+The kernel limits a path to 107 bytes. A longer one is opened through a descriptor of its folder.
 """
 
 from __future__ import annotations
@@ -16,23 +15,23 @@ from typing import Final
 
 from firmware_protocol.device.storage import naming
 
-_LONGEST: Final = 107
+_MAX_PATH: Final = 107
 _BACKLOG: Final = 16
-_THERE: Final = (errno.EAGAIN, errno.EACCES, errno.EPROTOTYPE)
-"""It is busy, it is another user's, or it is no socket of ours: it is there all the same."""
+_IN_USE: Final = (errno.EAGAIN, errno.EACCES, errno.EPROTOTYPE)
+"""Errors of a socket that is in use: busy, of another user, or of another type."""
 
 
 class PathTaken(Exception):
-    """Somebody else's file or living socket stands there."""
+    """The path is a file, or a socket that is in use."""
 
 
 class Listener:
-    """A socket that listens at a path, for its owner only."""
+    """A listening socket at a path, with mode 0600."""
 
     def __init__(self, path: Path, kind: socket.SocketKind) -> None:
         check_path(path)
         if is_listening(path, kind):
-            raise PathTaken(f"somebody listens at {path} already")
+            raise PathTaken(f"{path} is in use: a process listens there")
         self.path = path
         self.sock = socket.socket(socket.AF_UNIX, kind)
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
@@ -55,7 +54,7 @@ class Listener:
         fresh.replace(self.path)
 
     def close(self) -> None:
-        # Where the disk does not let go of its name, that stands in nobody's way.
+        # A name that cannot be removed does no harm: the next device replaces it.
         with suppress(OSError):
             if self.path.is_socket() and self.path.stat().st_ino == self._inode:
                 self.path.unlink()
@@ -63,9 +62,9 @@ class Listener:
 
 
 def check_path(path: Path) -> None:
-    """PathTaken if something stands there that no socket of ours can have left behind."""
+    """Raises PathTaken if the path exists and is not a socket, which a killed device may leave."""
     if path.is_symlink() or (path.exists() and not path.is_socket()):
-        raise PathTaken(f"{path} is there and is no socket")
+        raise PathTaken(f"{path} exists and is no socket")
 
 
 def connect(sock: socket.socket, path: Path) -> None:
@@ -73,7 +72,7 @@ def connect(sock: socket.socket, path: Path) -> None:
 
 
 def is_listening(path: Path, kind: socket.SocketKind) -> bool:
-    """Whether somebody listens there."""
+    """Whether a process listens at the path."""
     with socket.socket(socket.AF_UNIX, kind) as probe:
         probe.setblocking(False)
         try:
@@ -82,13 +81,13 @@ def is_listening(path: Path, kind: socket.SocketKind) -> bool:
         except (ConnectionRefusedError, FileNotFoundError):
             return False
         except OSError as problem:
-            if problem.errno not in _THERE:
+            if problem.errno not in _IN_USE:
                 raise
     return True
 
 
 def _named(do: Callable[[str], None], path: Path) -> None:
-    if len(os.fsencode(path)) <= _LONGEST:
+    if len(os.fsencode(path)) <= _MAX_PATH:
         do(str(path))
         return
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,10 +1,10 @@
-"""A backend for pyusb whose bus is a directory: `backend("run/usb")` finds what is plugged there.
+"""A backend for pyusb whose bus is a directory: `backend("run/usb")` finds its devices.
 
     usb.core.find(backend=backend("run/usb"), custom_match=lambda device: ...)
 
-It behaves as pyusb's own for libusb 1.0 does: the same errors with the same numbers, time-outs that
-tell what was moved before, transfers of any length. Several threads may use it, and a handle's
-two directions and its endpoint 0 do not wait for each other.
+It behaves like pyusb's backend for libusb 1.0: the same errors and numbers, timeouts that return
+what was moved before, transfers of any length. It is thread-safe; the two directions and endpoint 0
+of a handle do not block each other.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from hil.ports.usb_messages import (
     decode,
 )
 
-_SOON: Final = 2.0
-"""Seconds in which the device's process answers whatever needs no waiting."""
+_TIMEOUT: Final = 2.0
+"""Timeout in seconds of requests that the device answers at once."""
 _ENDS: Final = (END_IN, END_OUT)
 
 
 def backend(argument: str) -> SimBackend:
-    """`argument`: the directory. A bus that is not there yet is one without devices."""
+    """`argument`: the directory. A missing one is a bus without devices."""
     bus = Path(argument)
     if not argument or (bus.exists() and not bus.is_dir()):
         raise NotADirectoryError(f"{argument!r} is no directory; allowed: the directory of a bus")
@@ -61,7 +61,7 @@ def _check(status: int) -> None:
 
 
 def _fail(known: UsbStatus) -> NoReturn:
-    """Raise what pyusb raises for this number of libusb."""
+    """Raise the exception of pyusb for this error code of libusb."""
     if known is UsbStatus.NOT_SUPPORTED:
         raise NotImplementedError(TEXT[known])
     kind = USBTimeoutError if known is UsbStatus.TIMEOUT else USBError
@@ -69,13 +69,13 @@ def _fail(known: UsbStatus) -> NoReturn:
 
 
 class _Pipe:
-    """One connection to a device: one question at a time."""
+    """One connection to a device, for one request at a time; thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._sock.settimeout(_SOON)
+        self._sock.settimeout(_TIMEOUT)
         try:
             unix_sockets.connect(self._sock, path)
         except OSError as problem:
@@ -84,48 +84,48 @@ class _Pipe:
             _fail(UsbStatus.ACCESS if denied else UsbStatus.NO_DEVICE)
 
     def close(self) -> None:
-        with suppress(OSError):  # the other side has gone already
-            self._sock.shutdown(socket.SHUT_RDWR)  # whoever waits for an answer wakes up
+        with suppress(OSError):  # disconnected already
+            self._sock.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits for a response
         with self._lock:
             self._sock.close()
 
     def ask(self, op: Op, arg: int = 0, data: bytes = b"") -> UsbMessage:
-        """What is answered at once. Errors are raised."""
+        """Send a request that is answered at once. Raises USBError."""
         with self._lock:
             number = next(self._numbers)
-            self._say(UsbMessage(op, number, arg, 0, data))
-            answer = self._wait(number, _SOON)
+            self._send(UsbMessage(op, number, arg, 0, data))
+            answer = self._wait(number, _TIMEOUT)
         if answer is None:
             _fail(UsbStatus.TIMEOUT)
         _check(answer.arg)
         return answer
 
     def transfer(self, op: Op, arg: int, data: bytes, until: float | None) -> UsbMessage:
-        """A transfer, with its status and with what it moved before it failed."""
+        """Run a transfer until a time, then cancel it. Returns its status and what it moved."""
         with self._lock:
             number = next(self._numbers)
-            self._say(UsbMessage(op, number, arg, 0, data))
+            self._send(UsbMessage(op, number, arg, 0, data))
             answer = self._wait(number, _left(until))
             if answer is None:
-                self._say(UsbMessage(Op.GIVE_UP, number))
-                answer = self._wait(number, _SOON)
-        if answer is None:  # the device's process stands still: neither moved nor given up
+                self._send(UsbMessage(Op.CANCEL, number))
+                answer = self._wait(number, _TIMEOUT)
+        if answer is None:  # the device's process hangs
             _fail(UsbStatus.IO)
         return answer
 
-    def _say(self, message: UsbMessage) -> None:
+    def _send(self, message: UsbMessage) -> None:
         try:
-            self._sock.settimeout(_SOON)
+            self._sock.settimeout(_TIMEOUT)
             self._sock.send(message.encode())
         except OSError:
             _fail(UsbStatus.NO_DEVICE)
 
     def _wait(self, number: int, seconds: float | None) -> UsbMessage | None:
-        """The answer to this question; None when the time is over."""
+        """The response to this request; None on timeout."""
         until = None if seconds is None else time.monotonic() + seconds
         while True:
             left = _left(until)
-            # Zero would mean "do not wait" to the socket; what has come by now is still taken.
+            # Zero would make the socket non-blocking; a response that is there is still read.
             self._sock.settimeout(None if left is None else max(left, 1e-6))
             try:
                 raw = self._sock.recv(MAX_MESSAGE_BYTES)
@@ -145,12 +145,12 @@ def _left(until: float | None) -> float | None:
 
 
 def _until(timeout_ms: int) -> float | None:
-    """As libusb has it, no time at all means for ever."""
+    """The deadline; None, which is no limit, for a timeout of 0, as in libusb."""
     return time.monotonic() + timeout_ms / 1000 if timeout_ms else None
 
 
-class _Found(msgspec.Struct, frozen=True):
-    """A device as enumerating found it."""
+class _FoundDevice(msgspec.Struct, frozen=True):
+    """A device on the bus."""
 
     path: Path
     descriptors: Descriptors
@@ -159,7 +159,7 @@ class _Found(msgspec.Struct, frozen=True):
 class _Handle:
     """An opened device."""
 
-    def __init__(self, found: _Found) -> None:
+    def __init__(self, found: _FoundDevice) -> None:
         self._path = found.path
         self._token = os.urandom(TOKEN)
         self._ends: dict[int, _Pipe] = {}
@@ -200,43 +200,43 @@ class _Handle:
 
 
 class SimBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no types
-    """What pyusb asks of a backend, under its names."""
+    """Implements pyusb's interface, with its names."""
 
     def __init__(self, bus: Path) -> None:
         self._bus = bus
 
-    # --- what is there ----------------------------------------------------------------------------
+    # --- devices ----------------------------------------------------------------------------------
 
-    def enumerate_devices(self) -> Iterator[_Found]:
+    def enumerate_devices(self) -> Iterator[_FoundDevice]:
         for path in sorted(self._bus.glob(SOCKET_PATTERN)):
-            # Pulled while we look, or left behind by a device that was killed: not there.
+            # It may be unplugged just now, or left by a killed device.
             with suppress(USBError):
-                yield _Found(path, _describe(path))
+                yield _FoundDevice(path, _describe(path))
 
-    def get_parent(self, dev: _Found) -> None:
+    def get_parent(self, dev: _FoundDevice) -> None:
         return None
 
-    def get_device_descriptor(self, dev: _Found) -> SimpleNamespace:
+    def get_device_descriptor(self, dev: _FoundDevice) -> SimpleNamespace:
         return usb_descriptors.device(dev.descriptors)
 
-    def get_configuration_descriptor(self, dev: _Found, config: int) -> SimpleNamespace:
+    def get_configuration_descriptor(self, dev: _FoundDevice, config: int) -> SimpleNamespace:
         return usb_descriptors.configuration(config)
 
     def get_interface_descriptor(
-        self, dev: _Found, intf: int, alt: int, config: int
+        self, dev: _FoundDevice, intf: int, alt: int, config: int
     ) -> SimpleNamespace:
         usb_descriptors.configuration(config)
         return usb_descriptors.interface(intf, alt)
 
     def get_endpoint_descriptor(
-        self, dev: _Found, ep: int, intf: int, alt: int, config: int
+        self, dev: _FoundDevice, ep: int, intf: int, alt: int, config: int
     ) -> SimpleNamespace:
         self.get_interface_descriptor(dev, intf, alt, config)
         return usb_descriptors.endpoint(ep)
 
     # --- handles ----------------------------------------------------------------------------------
 
-    def open_device(self, dev: _Found) -> _Handle:
+    def open_device(self, dev: _FoundDevice) -> _Handle:
         return _Handle(dev)
 
     def close_device(self, dev_handle: _Handle) -> None:
@@ -330,7 +330,7 @@ class SimBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no ty
 
 
 def _moved(status: int, done: int) -> int:
-    """As pyusb does it: a time-out that has moved something is none."""
+    """Raise the error, except a timeout after which something was moved, as pyusb does."""
     if not (done and status == UsbStatus.TIMEOUT):
         _check(status)
     return done

@@ -1,12 +1,12 @@
 """A directory as a USB bus, and a device that is plugged into it.
 
-    device = UsbDevice(Path("run/usb"), maker, model, serial, heard, reading)
+    device = UsbDevice(Path("run/usb"), (maker, model, serial), on_data)
     device.plug()
     device.write(transfer)
 
-Hosts reach it through `hil.ports.usb_backend`. As on a real bus, each plug gives another address,
-one handle at a time has claimed the interface, and a transfer that waits when the cable is pulled
-ends with ENODEV or with EIO, depending on the host controller: `gone` says which one this is.
+Hosts reach it through `hil.ports.usb_backend`. As on a real bus, each plug assigns a new address,
+only one handle can claim the interface, and a pending transfer fails when the cable is pulled: with
+ENODEV or with EIO, depending on the host controller (`gone`).
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from hil.ports.usb_messages import (
 ADDRESSES: Final = 127
 _LAST: Final = "last-address"
 _CONNECTIONS: Final = 64
-"""More than these at a time are turned away."""
+"""Concurrent connections; further ones are closed."""
 
 
 class BusFull(Exception):
-    """All addresses are taken."""
+    """All addresses are in use."""
 
 
 class _Connection:
-    """One socket of a host: its handle's own, or that of one of the handle's endpoints."""
+    """One socket of a host: of its handle, or of one of the handle's endpoints."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -60,27 +60,27 @@ class _Connection:
 
     def answer(self, done: TransferResult) -> None:
         message = UsbMessage(Op.DONE, done.number, done.status, done.count, done.data)
-        # A host that has gone, or that asks and never listens, gets no answer.
+        # The host may have disconnected, or may not read its responses.
         with suppress(OSError):
             self.sock.send(message.encode())
 
 
 class UsbDevice:
-    """Made inside of a running loop, which serves it."""
+    """Serves its hosts in the event loop in which it is created."""
 
     def __init__(
         self,
         bus: Path,
         names: tuple[str, str, str],
-        heard: Callable[[bytes], None],
+        on_data: Callable[[bytes], None],
         *,
         reading: Callable[[], bool] = lambda: True,
         gone: UsbStatus = UsbStatus.NO_DEVICE,
     ) -> None:
-        """`names`: maker, model, serial number. `reading`: whether the firmware takes packets."""
+        """`names`: maker, model, serial number. `reading()`: whether the firmware reads."""
         self._bus = bus
         self._names = names
-        self._heard = heard
+        self._on_data = on_data
         self._reading = reading
         self._gone = gone
         self._loop = asyncio.get_running_loop()
@@ -93,7 +93,7 @@ class UsbDevice:
         self._in = InPipe()
         self._out = OutPipe(self._reading)
         self._claimed = b""
-        self._asked: dict[int, tuple[_Connection, int]] = {}
+        self._pending: dict[int, tuple[_Connection, int]] = {}
         self._number = 0
 
     @property
@@ -101,14 +101,19 @@ class UsbDevice:
         return self._listener is not None
 
     @property
+    def waiting(self) -> int:
+        """Number of transfers that are not done yet."""
+        return len(self._pending)
+
+    @property
     def address(self) -> int | None:
         return self._descriptors.address if self._listener else None
 
     def plug(self, number: int = 1) -> None:
-        """Appear on the bus, in the `number`th port of the hub."""
+        """Appear on the bus, in this port of the hub."""
         if self._listener is not None:
             return
-        with _sole(self._bus):
+        with _locked(self._bus):
             address = _free_address(self._bus)
             self._listener = Listener(socket_path(self._bus, address), socket.SOCK_SEQPACKET)
         self._descriptors = Descriptors(address, number, *self._names)
@@ -116,7 +121,7 @@ class UsbDevice:
         self._loop.add_reader(self._listener.sock.fileno(), self._accept)
 
     def unplug(self) -> None:
-        """Vanish from the bus. What is under way ends with an error."""
+        """Disappear from the bus. Pending transfers fail."""
         if self._listener is None:
             return
         self._answer(self._in.end(self._gone))
@@ -130,17 +135,17 @@ class UsbDevice:
     close = unplug
 
     def write(self, transfer: bytes) -> None:
-        """A transfer for the host."""
+        """Send a transfer to the host."""
         if self._listener is not None:
             self._answer(self._in.send(transfer, claimed=bool(self._claimed)))
 
-    def go_on(self) -> None:
-        """The firmware looks at its endpoint again."""
-        self._answer(self._out.go_on())
-        self._hear()
+    def resume(self) -> None:
+        """The firmware reads again."""
+        self._answer(self._out.resume())
+        self._pass_on()
 
     def stall(self, end: int) -> None:
-        """The firmware halts an endpoint, until the host clears that."""
+        """Halt an endpoint until the host clears the halt."""
         self._answer(self._in.halt() if end == END_IN else self._out.halt())
 
     # --- hosts ------------------------------------------------------------------------------------
@@ -161,7 +166,7 @@ class UsbDevice:
         self._loop.add_reader(sock.fileno(), self._receive, connection)
 
     def _receive(self, connection: _Connection) -> None:
-        if connection not in self._connections:  # dropped in the same turn of the loop
+        if connection not in self._connections:  # dropped in the same iteration of the event loop
             return
         try:
             raw = connection.sock.recv(MAX_MESSAGE_BYTES)
@@ -171,7 +176,7 @@ class UsbDevice:
             raw = b""
         try:
             message = decode(raw)
-        except ValueError:  # the end, or nothing that a host of ours says
+        except ValueError:  # disconnected, or an invalid message
             self._drop(connection)
             return
         self._dispatch(connection, message)
@@ -181,23 +186,23 @@ class UsbDevice:
         self._loop.remove_reader(connection.sock.fileno())
         if connection.token and connection.token == self._claimed and connection.opened:
             self._claimed = b""
-        for number in [n for n, (asker, _) in self._asked.items() if asker is connection]:
-            self._give_up(number)
+        for number in [n for n, (asker, _) in self._pending.items() if asker is connection]:
+            self._cancel(number)
         connection.sock.close()
 
     def _dispatch(self, connection: _Connection, message: UsbMessage) -> None:
         if message.op in (Op.OUT, Op.IN):
             self._transfer(connection, message)
-        elif message.op is Op.GIVE_UP:
-            for number, (asker, theirs) in list(self._asked.items()):
+        elif message.op is Op.CANCEL:
+            for number, (asker, theirs) in list(self._pending.items()):
                 if asker is connection and theirs == message.number:
-                    self._give_up(number)
+                    self._cancel(number)
         else:
             status, data = self._at_once(connection, message)
             connection.answer(TransferResult(message.number, status, len(data), data))
 
     def _at_once(self, connection: _Connection, message: UsbMessage) -> tuple[UsbStatus, bytes]:
-        """What is answered without waiting."""
+        """Handle a request that needs no waiting."""
         if message.op is Op.DESCRIBE:
             return UsbStatus.OK, msgspec.json.encode(self._descriptors)
         if message.op is Op.OPEN and len(message.data) == TOKEN:
@@ -207,13 +212,13 @@ class UsbDevice:
             return UsbStatus.INVALID, b""
         if message.op is Op.CONTROL:
             return self._control(message.data)
-        simple = {
+        handlers = {
             Op.CLAIM: self._claim,
             Op.RELEASE: self._release,
             Op.CLEAR_HALT: self._clear_halt,
             Op.RESET: self._reset,
         }
-        do = simple.get(message.op)
+        do = handlers.get(message.op)
         return (do(connection, message.arg) if do else UsbStatus.NOT_SUPPORTED), b""
 
     def _control(self, data: bytes) -> tuple[UsbStatus, bytes]:
@@ -238,14 +243,11 @@ class UsbDevice:
     def _clear_halt(self, _: _Connection, end: int) -> UsbStatus:
         if end not in (END_IN, END_OUT):
             return UsbStatus.NOT_FOUND
-        if end == END_IN:
-            self._in.halted = False
-        else:
-            self._out.halted = False
+        (self._in if end == END_IN else self._out).halted = False
         return UsbStatus.OK
 
     def _reset(self, _: _Connection, __: int) -> UsbStatus:
-        """The address and the claim stay, as Linux does it; what was under way is gone."""
+        """Cancel all transfers. Address and claim stay, as on Linux."""
         self._answer(self._in.end(UsbStatus.IO) + self._out.end(UsbStatus.IO))
         self._in.clear()
         self._out.clear()
@@ -259,30 +261,30 @@ class UsbDevice:
             connection.answer(TransferResult(message.number, UsbStatus.NOT_FOUND))
             return
         self._number += 1
-        self._asked[self._number] = (connection, message.number)
+        self._pending[self._number] = (connection, message.number)
         if message.op is Op.IN:
             self._answer(self._in.read(self._number, message.arg))
         else:
             self._answer(self._out.write(self._number, message.data))
-            self._hear()
+            self._pass_on()
 
-    def _give_up(self, number: int) -> None:
-        self._answer(self._in.give_up(number) + self._out.give_up(number))
+    def _cancel(self, number: int) -> None:
+        self._answer(self._in.cancel(number) + self._out.cancel(number))
 
     def _answer(self, dones: list[TransferResult]) -> None:
         for done in dones:
-            connection, number = self._asked.pop(done.number)
+            connection, number = self._pending.pop(done.number)
             connection.answer(TransferResult(number, done.status, done.count, done.data))
 
-    def _hear(self) -> None:
-        # After the answers: what the device does with it may pull the cable.
+    def _pass_on(self) -> None:
+        # After the responses: the callback may unplug the device.
         for transfer in self._out.take():
-            self._heard(transfer)
+            self._on_data(transfer)
 
 
 @contextmanager
-def _sole(bus: Path) -> Iterator[None]:
-    """Nobody else gives out addresses meanwhile."""
+def _locked(bus: Path) -> Iterator[None]:
+    """Lock the bus for assigning an address."""
     bus.mkdir(parents=True, exist_ok=True)
     folder = os.open(bus, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -294,12 +296,12 @@ def _sole(bus: Path) -> Iterator[None]:
 
 
 def _free_address(bus: Path) -> int:
-    """The next one after the last that was given out, so that none comes back soon."""
+    """The next address after the last one, so that an address is not reused soon."""
     taken = set()
     for path in bus.glob(SOCKET_PATTERN):
         if unix_sockets.is_listening(path, socket.SOCK_SEQPACKET):
             taken.add(int(path.name[-3:]))
-        else:  # left behind by a device that was killed
+        else:  # left by a killed device
             path.unlink(missing_ok=True)
     file = bus / _LAST
     last = _number(read_file(file))
@@ -312,5 +314,5 @@ def _free_address(bus: Path) -> int:
 
 
 def _number(text: bytes) -> int:
-    """Which address was the last; damaged or empty, any will do: those in use are left out."""
+    """The last address; 0 if the file is damaged or empty, since addresses in use are skipped."""
     return int(text) if text.strip().isdigit() else 0

@@ -1,8 +1,8 @@
 """The descriptors of a simulated TableLink device: one vendor interface, a bulk endpoint each way.
 
-As the page's Transport section has it: class 0xFF, subclass 0x54, protocol 0x01, and the serial
-number of HELLO_RSP as a string. The same facts stand here twice, as bytes for whoever reads them
-with control transfers, and as fields for pyusb, which takes them from its backend.
+They follow the Transport section of PROTOCOL.md: class 0xFF, subclass 0x54, protocol 0x01, and the
+serial number of HELLO_RSP as a string. Each table is used twice: as bytes for control transfers,
+and as fields for pyusb.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hil.ports.usb_messages import END_IN, END_OUT, PACKET, Descriptors, UsbStat
 
 VENDOR: Final = 0x1209
 PRODUCT: Final = 0x0001
-"""The pair that pid.codes gives for tests."""
+"""The vendor and product id that pid.codes reserves for tests."""
 INTERFACE_CLASS: Final = (0xFF, 0x54, 0x01)
 CONFIGURATION: Final = 1
 BUS: Final = 1
@@ -47,7 +47,7 @@ _CONFIGURATION_FIELDS: Final = (
     ("bNumInterfaces", "B", 1),
     ("bConfigurationValue", "B", CONFIGURATION),
     ("iConfiguration", "B", 0),
-    ("bmAttributes", "B", 0xC0),  # has a supply of its own
+    ("bmAttributes", "B", 0xC0),  # self-powered
     ("bMaxPower", "B", 0),
 )
 _INTERFACE_FIELDS: Final = (
@@ -128,12 +128,12 @@ _GET_DESCRIPTOR, _GET_CONFIGURATION, _SET_CONFIGURATION = 6, 8, 9
 
 
 def setup(request_type: int, request: int, value: int, index: int, length: int) -> bytes:
-    """The eight bytes that begin a control transfer."""
+    """The setup packet of a control transfer."""
     return _SETUP.pack(request_type, request, value, index, length)
 
 
 def control(of: Descriptors, data: bytes) -> tuple[UsbStatus, bytes]:
-    """What the device answers at endpoint 0: it stalls what it does not know."""
+    """The response of endpoint 0; it stalls on unknown requests."""
     if len(data) < _SETUP.size:
         return UsbStatus.INVALID, b""
     request_type, request, value, _, length = _SETUP.unpack_from(data)
@@ -150,7 +150,7 @@ def control(of: Descriptors, data: bytes) -> tuple[UsbStatus, bytes]:
 
 
 def configures(data: bytes) -> bool:
-    """Whether this asks for a configuration, which Linux lets nobody do while it is in use."""
+    """Whether it sets the configuration, which Linux denies while an interface is claimed."""
     return data[:2] == bytes((_OUT_STANDARD, _SET_CONFIGURATION))
 
 

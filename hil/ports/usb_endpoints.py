@@ -1,8 +1,8 @@
 """The two bulk endpoints of a simulated device: packets and transfers, without sockets or time.
 
-A transfer is what one side hands over; on the cable it is packets of PACKET bytes, and a shorter
-one, perhaps an empty one, is its end. So a transfer that is an exact multiple of PACKET needs an
-empty packet after it, or the other side waits for more.
+A transfer is sent as packets of PACKET bytes and ends with a shorter one, which may be empty. So a
+transfer whose size is a multiple of PACKET needs an empty packet at its end, or the receiver waits
+for more.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from hil.faults import whole_frames
 from hil.ports.usb_messages import PACKET, UsbStatus
 
 IN_HARDWARE: Final = 2
-"""Packets that an endpoint holds by itself, whether the firmware looks at it or not."""
+"""Packets that an endpoint buffers independently of the firmware."""
 MAX_WAITING: Final = 16_384
-"""Bytes that wait for a host which reads slowly; frames beyond are lost."""
+"""Output buffer in bytes for a slow host; further frames are dropped."""
 ASSEMBLY_BYTES: Final = 4096
-"""The firmware's buffer for a transfer; when it is full the transfer is taken as it is."""
+"""The firmware's buffer for a transfer; a full buffer ends the transfer."""
 
 
 class TransferResult(Struct, frozen=True):
-    """How a transfer ended: what was read, or how much was written."""
+    """The result of a transfer: the data read, or the number of bytes written."""
 
     number: int
     status: UsbStatus
@@ -34,7 +34,7 @@ class TransferResult(Struct, frozen=True):
 
 
 def packets(transfer: bytes) -> list[bytes]:
-    """As they go over the cable, with the empty one where it is needed."""
+    """The packets of a transfer, with an empty one at the end where it is needed."""
     return [transfer[at : at + PACKET] for at in range(0, len(transfer) + 1, PACKET)]
 
 
@@ -55,23 +55,23 @@ class InPipe:
 
     def __init__(self) -> None:
         self.lost = 0
-        """Bytes for which there was no room."""
+        """Bytes that were dropped."""
         self.halted = False
         self._packets: deque[bytes] = deque()
         self._size = 0
         self._reads: deque[_Read] = deque()
 
     def send(self, transfer: bytes, *, claimed: bool) -> list[TransferResult]:
-        """The firmware has something for the host. Without a host that has claimed the interface
-        only what the endpoint itself holds stays."""
-        fit = whole_frames(transfer, self._room(claimed))
+        """Queue a transfer for the host. Without a host that has claimed the interface, only the
+        endpoint's own buffer is available."""
+        fit = whole_frames(transfer, self._capacity(claimed))
         self.lost += len(transfer) - len(fit)
         if fit:
             self._packets.extend(packets(fit))
             self._size += len(fit)
         return self._move()
 
-    def _room(self, claimed: bool) -> int:
+    def _capacity(self, claimed: bool) -> int:
         if claimed:
             return MAX_WAITING - self._size
         # One byte less, so that no empty packet is needed at the end.
@@ -83,8 +83,8 @@ class InPipe:
         self._reads.append(_Read(number, size, bytearray()))
         return self._move()
 
-    def give_up(self, number: int) -> list[TransferResult]:
-        """The host's time is over: it gets what there is of it."""
+    def cancel(self, number: int) -> list[TransferResult]:
+        """The host's timeout: its read ends with what has arrived."""
         return self._end([read for read in self._reads if read.number == number], UsbStatus.TIMEOUT)
 
     def halt(self) -> list[TransferResult]:
@@ -92,11 +92,11 @@ class InPipe:
         return self.end(UsbStatus.PIPE)
 
     def end(self, status: UsbStatus) -> list[TransferResult]:
-        """All that wait end so."""
+        """End all pending transfers with this status."""
         return self._end(list(self._reads), status)
 
     def clear(self) -> None:
-        """What waits for the host is forgotten."""
+        """Drop the queued packets."""
         self._packets.clear()
         self._size = 0
 
@@ -115,7 +115,7 @@ class InPipe:
         return out
 
     def _fill(self, read: _Read) -> UsbStatus | None:
-        """How the read ended; None while it waits for more packets."""
+        """The status of a read that is complete; None while it waits for packets."""
         while len(read.got) < read.size:
             if not self._packets:
                 return None
@@ -123,7 +123,7 @@ class InPipe:
             self._size -= len(packet)
             room = read.size - len(read.got)
             read.got += packet[:room]
-            if len(packet) > room:  # the rest of the packet is lost, as it is in life
+            if len(packet) > room:  # the rest of the packet is dropped, as by real hardware
                 return UsbStatus.OVERFLOW
             if len(packet) < PACKET:
                 break
@@ -131,7 +131,7 @@ class InPipe:
 
 
 class OutPipe:
-    """From the host to the device. `reading` tells whether the firmware takes packets now."""
+    """From the host to the device. `reading()` is whether the firmware accepts packets."""
 
     def __init__(self, reading: Callable[[], bool]) -> None:
         self.halted = False
@@ -144,13 +144,13 @@ class OutPipe:
     def write(self, number: int, data: bytes) -> list[TransferResult]:
         if self.halted:
             return [TransferResult(number, UsbStatus.PIPE)]
-        # Not packets(): the host itself sends the empty one, or forgets it.
+        # Not packets(): sending the empty packet is up to the host.
         cut = [data[at : at + PACKET] for at in range(0, len(data), PACKET)] or [b""]
         self._writes.append(_Write(number, deque(cut)))
-        return self.go_on()
+        return self.resume()
 
-    def go_on(self) -> list[TransferResult]:
-        """Move what can be moved now."""
+    def resume(self) -> list[TransferResult]:
+        """Move packets to the firmware while it accepts them."""
         while self._hardware and self._reading():
             self._take(self._hardware.popleft())
         out = []
@@ -160,11 +160,11 @@ class OutPipe:
         return out
 
     def take(self) -> list[bytes]:
-        """The transfers that are whole."""
+        """The transfers that are complete."""
         arrived, self._arrived = self._arrived, []
         return arrived
 
-    def give_up(self, number: int) -> list[TransferResult]:
+    def cancel(self, number: int) -> list[TransferResult]:
         return self._end([write for write in self._writes if write.number == number])
 
     def halt(self) -> list[TransferResult]:

@@ -1,9 +1,9 @@
-"""What a device on the simulated bus and its hosts say to each other over a unix socket.
+"""Messages between a device on the simulated bus and its hosts, over a unix socket.
 
-A bus is a directory. A plugged device is a socket in it, `device-NNN`, NNN being its address; it is
-of type SOCK_SEQPACKET, so that each message arrives whole. A host asks, and each question is
-answered once, in any order: transfers when they are done, the rest at once. A transfer that is
-given up is answered with what it has moved so far.
+A bus is a directory. A plugged device is a socket in it, `device-NNN`, with its address NNN, of
+type SOCK_SEQPACKET, which keeps message boundaries. Each request of a host is answered exactly
+once, in any order: transfers when they are done, other requests at once. A transfer that is
+cancelled is answered with what it has moved so far.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ PACKET: Final = 64
 END_IN: Final = 0x81
 END_OUT: Final = 0x01
 CHUNK: Final = 16_384
-"""A longer transfer is made of several questions, as libusb does."""
+"""Bytes of one request: longer transfers are split, as libusb does."""
 MAX_MESSAGE_BYTES: Final = CHUNK + 64
-"""No message is longer."""
+"""Limit of a message, in bytes."""
 SOCKET_NAME: Final = "device-{:03d}"
 SOCKET_PATTERN: Final = "device-[0-9][0-9][0-9]"
 TOKEN: Final = 16
-"""Bytes that name one opened handle on all its connections."""
+"""Bytes of the token that all connections of an opened handle have in common."""
 
 
 class Op(IntEnum):
-    """What a message is."""
+    """The type of a message."""
 
     DONE = 0
-    """An answer: status, how much was moved, and what was read."""
+    """A response: status, number of bytes moved, and the data read."""
     DESCRIBE = 1
     """The descriptors, as JSON."""
     OPEN = 2
-    """This connection belongs to the handle of that token."""
+    """Assign this connection to the handle with the token."""
     CLAIM = 3
     RELEASE = 4
     CONTROL = 5
-    """A transfer at endpoint 0: the setup packet and what goes out."""
+    """A transfer at endpoint 0: the setup packet and the data to the device."""
     CLEAR_HALT = 6
     RESET = 7
     OUT = 8
     IN = 9
-    """`arg`: how many bytes at most."""
-    GIVE_UP = 10
-    """`number`: the question that is not waited for any longer."""
+    """`arg`: the size of the buffer."""
+    CANCEL = 10
+    """`number`: the request to cancel."""
 
 
 class UsbStatus(IntEnum):
-    """How it went, in the numbers of libusb."""
+    """The error codes of libusb."""
 
     OK = 0
     IO = -1
@@ -92,15 +92,15 @@ TEXT: Final = {
     UsbStatus.PIPE: "Pipe error",
     UsbStatus.NOT_SUPPORTED: "Operation not supported or unimplemented on this platform",
 }
-"""The words that libusb has for them."""
+"""The texts of libusb."""
 
 
 class Descriptors(Struct, frozen=True):
-    """What a device says of itself; all else is the same for every one."""
+    """The fields of a descriptor that differ between devices."""
 
     address: int
     port: int
-    """Number of the hub's port that it is plugged into."""
+    """Number of the hub's port."""
     maker: str
     model: str
     serial: str
@@ -112,11 +112,11 @@ _HEAD: Final = struct.Struct("<BIiI")
 class UsbMessage(Struct, frozen=True):
     op: Op
     number: int
-    """Of the question; an answer has the same."""
+    """Of the request; its response has the same."""
     arg: int = 0
-    """Status of an answer."""
+    """The status, in a response."""
     count: int = 0
-    """Answer to OUT: how many bytes went out."""
+    """In the response to OUT: the number of bytes written."""
     data: bytes = b""
 
     def encode(self) -> bytes:
@@ -124,7 +124,7 @@ class UsbMessage(Struct, frozen=True):
 
 
 def decode(raw: bytes) -> UsbMessage:
-    """ValueError if it is none."""
+    """Raises ValueError if it is no message."""
     if len(raw) < _HEAD.size:
         raise ValueError(f"a message of {len(raw)} bytes")
     op, number, arg, count = _HEAD.unpack_from(raw)

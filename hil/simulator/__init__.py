@@ -1,4 +1,4 @@
-"""One simulated device as a process: power, clock, port, control."""
+"""One simulated device with power, clock, port and control socket, as a process or in a loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""python -m hil.simulator shoe --dir D ...: `holecard sim` where the package is not installed."""
+"""python -m hil.simulator shoe --dir D ...: `holecard sim` without installing the package."""
 
 import sys
 

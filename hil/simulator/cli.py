@@ -7,45 +7,38 @@ import asyncio
 import errno
 import json
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import Any, Final, cast, get_args
 
-from controller.errors import UsageProblem
+from controller.commands import Subparsers, add_command, add_group, help_text, print_json, say
+from controller.errors import EXIT_NO, EXIT_OUTPUT, UsageProblem
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device import identity
 from firmware_protocol.device.interfaces import Answer
 from firmware_protocol.device.storage import FolderProblem
-from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.limits import MAX_SEAT
-from hil.control import cli
+from hil.control import register_do
+from hil.devices import CLASSES, SimulatedClass
 from hil.faults import BREAKS, BY_NAME
-from hil.ports import UsbStatus
+from hil.ports import BusFull, LinkTaken, PathTaken, UsbStatus
+from hil.simulator import run as simulator
 from hil.simulator.paths import check_paths, foreign_files
+from hil.simulator.run import DeviceSetup, exclusive_use
 
-if TYPE_CHECKING:
-    from hil.simulator import run as sim
-
-CLASSES: Final = {
-    "shoe": DeviceClass.SHOE,
-    "shuffler": DeviceClass.SHUFFLER,
-    "station": DeviceClass.STATION,
-}
-_SERIALS: Final = {"shoe": "SH-0001", "shuffler": "SF-0001", "station": "ST-0001"}
 _GONE: Final = {"ENODEV": UsbStatus.NO_DEVICE, "EIO": UsbStatus.IO}
-_MEND: Final = {
+_ADVICE: Final = {
     errno.ENOSPC: "make room there",
     errno.EDQUOT: "make room there, or have the quota raised",
     errno.EFBIG: "have the limit raised that this user's files have",
     errno.EIO: "the disk fails: move the folder to another one",
     errno.EROFS: "have it mounted for writing",
-    errno.EMFILE: "end what holds so many",
-    errno.ENFILE: "end what holds so many",
+    errno.EMFILE: "close files or terminals of other programs",
+    errno.ENFILE: "close files or terminals of other programs",
 }
-"""What is to be done about what the system says."""
-_CHOICE: Final = (
+"""What to do about an error of the system."""
+_PATH_ERRORS: Final = (
     errno.EACCES,
     errno.EEXIST,
     errno.EISDIR,
@@ -56,72 +49,77 @@ _CHOICE: Final = (
     errno.EPERM,
     errno.EROFS,
 )
-"""What another choice of a folder would mend, as long as nothing runs there."""
-EXIT_DISK: Final = 74
-_EPILOG: Final = """\
-examples:
-  holecard sim shoe --dir run/shoe --create
-  holecard sim do run/shoe/control service on=true
-  holecard sim do run/shoe/control describe --get label
-  holecard sim do run/shoe/control '{"do": "draw", "count": 3}'
-  holecard sim station --dir run/station --create --seat 1 2 --usb run/bus
-  holecard sim breaks --profile station
-
-The verbs of the control socket are in hil/CONTROL.md. Exit codes: 0 done, or stopped by Ctrl-C or
-SIGTERM; 1 the device says no; 2 wrong arguments; 74 the disk fails that the device lives on, or the
-device goes before it has answered.
-"""
-_EXAMPLES: Final = """\
-examples:
-  holecard sim {name} --dir run/{name} --create
-  holecard sim {name} --dir run/{name} --break nak-ignored
-  holecard sim {name} --dir run/other --create --serial {serial} --usb run/bus
-
-What is said when it begins names its port, its control socket and its label. Exit codes: 0 stopped
-by Ctrl-C or SIGTERM; 2 wrong arguments; 74 the disk fails that it lives on.
-"""
+"""Errors that another path avoids, as long as the device does not run."""
+_STOPPED: Final = "stopped by Ctrl-C or SIGTERM"
 
 
-def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subparsers.add_parser(
+def register(subparsers: Subparsers) -> None:
+    commands = add_group(
+        subparsers,
         "sim",
-        help="run a simulated shoe, shuffler or station",
-        description="Runs one simulated device behind a real port, or puts a hand to one.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "run a simulated shoe, shuffler or station",
+        description="Runs one simulated device behind a real port, or sends a request to one.",
+        epilog=help_text(
+            (
+                "sim shoe --dir run/shoe --create",
+                "sim do run/shoe/control service on=true",
+                "sim do run/shoe/control describe --get label",
+                """sim do run/shoe/control '{"do": "draw", "count": 3}'""",
+                "sim station --dir run/station --create --seat 1 2 --usb run/bus",
+                "sim breaks --profile station",
+            ),
+            "The verbs of the control socket are in hil/CONTROL.md.",
+            {
+                0: f"done, or {_STOPPED}",
+                EXIT_NO: "the device refuses",
+                2: "wrong arguments",
+                EXIT_OUTPUT: "the device's disk fails, or the device stopped before it answered",
+            },
+        ),
+        metavar="|".join((*CLASSES, "do", "breaks")),
+        required=False,
     )
-    commands = parser.add_subparsers(metavar="shoe|shuffler|station|do|breaks")
-    for name in CLASSES:
-        _add_device(commands, name)
-    cli.register(commands)
-    _add_breaks(commands)
+    for one in CLASSES.values():
+        _add_device(commands, one)
+    register_do(commands)
+    breaks = add_command(commands, "breaks", "list the breaks", _list, json=True)
+    breaks.add_argument("--profile", choices=get_args(Profile))
 
 
-def _add_device(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str) -> None:
-    one = commands.add_parser(
+def _add_device(commands: Subparsers, one: SimulatedClass) -> None:
+    name = one.profile
+    other = one.serial.replace("1", "2")
+    parser = add_command(
+        commands,
         name,
-        help=f"run a {name} until Ctrl-C",
+        f"run a {name} until Ctrl-C",
+        _run,
         description=f"Runs a simulated {name} until Ctrl-C or SIGTERM.",
-        epilog=_EXAMPLES.format(name=name, serial=_SERIALS[name].replace("1", "2")),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        epilog=help_text(
+            (
+                f"sim {name} --dir run/{name} --create",
+                f"sim {name} --dir run/{name} --break nak-ignored",
+                f"sim {name} --dir run/other --create --serial {other} --usb run/bus",
+            ),
+            "It prints its port, its control socket and its label when it starts.",
+            {0: _STOPPED, 2: "wrong arguments", EXIT_OUTPUT: "the device's disk fails"},
+        ),
     )
-    one.add_argument("--dir", required=True, help="the folder it lives in")
-    one.add_argument("--create", action="store_true", help="make it, if there is none yet")
-    one.add_argument("--serial", help=f"serial number; a new one gets {_SERIALS[name]}")
-    one.add_argument("--port", metavar="LINK", help="its serial port; DIR/port")
-    one.add_argument("--usb", metavar="BUSDIR", help="plug it into this bus instead")
-    one.add_argument(
+    parser.add_argument("--dir", required=True, help="the folder of the device")
+    parser.add_argument("--create", action="store_true", help="create it if the folder has none")
+    parser.add_argument("--serial", help=f"serial number; a new one gets {one.serial}")
+    parser.add_argument("--port", metavar="LINK", help="its serial port; DIR/port")
+    parser.add_argument("--usb", metavar="BUSDIR", help="plug it into this bus instead")
+    parser.add_argument(
         "--gone",
         choices=tuple(_GONE),
-        help="with --usb: what a read that waits gets when the cable is pulled; ENODEV",
+        help="with --usb: error of a pending read when the cable is pulled; ENODEV",
     )
-    one.add_argument("--control", metavar="SOCKET", help="DIR/control")
-    one.add_argument(
-        "--seed", type=int, metavar="N", help="keys and salts that come again: nothing is secret"
+    parser.add_argument("--control", metavar="SOCKET", help="DIR/control")
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="reproducible keys and salts, which are not secret"
     )
-    one.add_argument(
+    parser.add_argument(
         "--break",
         dest="breaks",
         action="extend",
@@ -130,46 +128,34 @@ def _add_device(commands: argparse._SubParsersAction[argparse.ArgumentParser], n
         metavar="NAME",
         help="deliberate defects",
     )
-    one.add_argument(
-        "--paired-with", metavar="HEX", help="the maker's bench way: a host's public key"
-    )
-    one.add_argument("--no-sync", action="store_true", help="do not wait for the disk")
-    one.add_argument("--json", action="store_true", help="say what runs as one line of JSON")
-    if name == "station":
-        one.add_argument(
+    parser.add_argument("--paired-with", metavar="HEX", help="pair with this host's public key")
+    parser.add_argument("--no-sync", action="store_true", help="do not sync files to the disk")
+    parser.add_argument("--json", action="store_true", help="print what runs as one line of JSON")
+    if one.profile == "station":
+        parser.add_argument(
             "--seat", type=int, action="extend", nargs="+", metavar="N", help="its seats; 1"
         )
-    one.set_defaults(func=_run, device=name, seat=[])
+    parser.set_defaults(device=one, seat=[])
 
 
-def _add_breaks(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    breaks = commands.add_parser("breaks", help="list the breaks", allow_abbrev=False)
-    breaks.add_argument("--profile", choices=get_args(Profile))
-    breaks.add_argument("--json", action="store_true", help="print JSON")
-    breaks.set_defaults(func=_list)
-
-
-# --- running one ----------------------------------------------------------------------------------
+# --- running a device -----------------------------------------------------------------------------
 
 
 def _run(args: argparse.Namespace) -> int:
-    from hil.ports import BusFull, LinkTaken, PathTaken
-    from hil.simulator import run as sim
-
     setup = _setup(args)
     runs = False
 
-    def ready(told: Answer) -> None:
+    def on_ready(described: Answer) -> None:
         nonlocal runs
         runs = True
-        _say(args, setup, told)
+        announce(args, setup, described)
 
     try:
         check_paths(setup)
-        _settle(args, setup)
-        with sim.exclusive_use(setup.place):
-            _own(args, setup)
-            asyncio.run(sim.run(setup, ready))
+        create_device(args, setup)
+        with exclusive_use(setup.place):
+            _check_identity(args, setup)
+            asyncio.run(simulator.run(setup, on_ready))
     except FolderProblem as problem:
         raise UsageProblem(problem.where, problem.what, problem.allowed) from None
     except LinkTaken as problem:
@@ -177,27 +163,25 @@ def _run(args: argparse.Namespace) -> int:
     except PathTaken as problem:
         raise UsageProblem("--control", str(problem), "a path that is free") from None
     except BusFull as problem:
-        raise UsageProblem("--usb", str(problem), "a bus with room") from None
+        raise UsageProblem("--usb", str(problem), "a bus with a free address") from None
     except OSError as problem:
-        if problem.filename is None:  # not of a file of the device: what it says went nowhere
+        if problem.filename is None:  # stdout, not a file of the device
             raise
-        return _refused(problem, runs=runs)
+        return _report_disk(problem, runs=runs)
     return 0
 
 
-def _refused(problem: OSError, *, runs: bool) -> int:
-    """What the system refused: the user's choice, or a disk that fails."""
+def _report_disk(problem: OSError, *, runs: bool) -> int:
+    """Report an error of the system: as a wrong argument, or as a failing disk."""
     where, why = os.fsdecode(problem.filename), problem.strerror or str(problem)
-    if (problem.errno or errno.ENAMETOOLONG) in _CHOICE and not runs:
+    if (problem.errno or errno.ENAMETOOLONG) in _PATH_ERRORS and not runs:
         raise UsageProblem(where, why, "a folder that can be written to") from None
-    mend = _MEND.get(problem.errno or 0, "see to it")
-    print(f"holecard: {where}: {why}; {mend}, then start it again", file=sys.stderr)
-    return EXIT_DISK
+    advice = _ADVICE.get(problem.errno or 0, "correct it")
+    say(f"{where}: {why}; {advice}, then start it again")
+    return EXIT_OUTPUT
 
 
-def _setup(args: argparse.Namespace) -> sim.DeviceSetup:
-    from hil.simulator import run as sim
-
+def _setup(args: argparse.Namespace) -> DeviceSetup:
     for option in ("dir", "port", "usb", "control"):
         if getattr(args, option) == "":
             raise UsageProblem(f"--{option}", "is empty", "a path")
@@ -206,8 +190,8 @@ def _setup(args: argparse.Namespace) -> sim.DeviceSetup:
     if args.gone is not None and args.usb is None:
         raise UsageProblem("--gone", "a serial port has no such reads", "--gone with --usb")
     place = Path(args.dir)
-    return sim.DeviceSetup(
-        device_class=CLASSES[args.device],
+    return DeviceSetup(
+        device_class=args.device.device_class,
         place=place,
         control=Path(args.control or place / "control"),
         port=None if args.usb is not None else Path(args.port or place / "port"),
@@ -221,11 +205,12 @@ def _setup(args: argparse.Namespace) -> sim.DeviceSetup:
 
 
 def _breaks(args: argparse.Namespace) -> tuple[str, ...]:
+    profile = args.device.profile
     for name in args.breaks:
-        broken = BY_NAME.get(name)
-        if broken is None or (broken.profiles and args.device not in broken.profiles):
-            known = ", ".join(one["name"] for one in _listed(args.device))
-            raise UsageProblem("--break", f"a {args.device} has no break {name!r}", known)
+        found = BY_NAME.get(name)
+        if found is None or (found.profiles and profile not in found.profiles):
+            known = ", ".join(one["name"] for one in _listed(profile))
+            raise UsageProblem("--break", f"a {profile} has no break {name!r}", known)
     return tuple(args.breaks)
 
 
@@ -239,8 +224,8 @@ def _seats(args: argparse.Namespace) -> tuple[int, ...]:
     return tuple(seats)
 
 
-def _settle(args: argparse.Namespace, setup: sim.DeviceSetup) -> None:
-    """A device lives in the folder, or a new one is made."""
+def create_device(args: argparse.Namespace, setup: DeviceSetup) -> None:
+    """Create the device, with --create and unless the folder has one."""
     place = setup.place
     if args.serial is not None and not identity.is_serial(args.serial):
         raise UsageProblem(
@@ -249,22 +234,22 @@ def _settle(args: argparse.Namespace, setup: sim.DeviceSetup) -> None:
     if (place / "identity.toml").exists():
         return
     if not args.create:
-        raise UsageProblem(f"--dir {place}", "no device lives there", "--create makes one")
+        raise UsageProblem(f"--dir {place}", "has no device", "--create makes one")
     for name in foreign_files(setup):
-        what = f"holds {shown(Path(name))}, which is nothing of a device's"
+        what = f"has {_printable(Path(name))}, which is no file of a device"
         raise UsageProblem(f"--dir {place}", what, "an empty folder, or a name that is free")
     _key(args.paired_with)
-    serial = _SERIALS[args.device] if args.serial is None else args.serial
+    serial = args.device.serial if args.serial is None else args.serial
     identity.create(place, setup.device_class, serial, rng=setup.random("maker"))
 
 
-def _own(args: argparse.Namespace, setup: sim.DeviceSetup) -> None:
-    """The device that lives there is the one that is meant. It is not running: we are the sole."""
+def _check_identity(args: argparse.Namespace, setup: DeviceSetup) -> None:
+    """Check that the device is the requested one, and pair it. The folder is locked."""
     place = setup.place
     own = identity.load(place)
     if own.device_class is not setup.device_class:
         name = own.device_class.name.lower()
-        raise UsageProblem(f"--dir {place}", f"a {name} lives there", f"holecard sim {name}")
+        raise UsageProblem(f"--dir {place}", f"has a {name}", f"holecard sim {name}")
     if args.serial is not None and args.serial != own.serial:
         raise UsageProblem("--serial", f"the device has {own.serial}", "none, or that one")
     paired = _key(args.paired_with)
@@ -284,39 +269,43 @@ def _key(text: str | None) -> bytes | None:
     return key
 
 
-def _say(args: argparse.Namespace, setup: sim.DeviceSetup, told: Answer) -> None:
+def announce(args: argparse.Namespace, setup: DeviceSetup, described: Answer) -> None:
+    """Print what runs, once it does."""
     if args.json:
-        print(json.dumps({**told, "control": str(setup.control)}), flush=True)
+        print(json.dumps({**described, "control": str(setup.control)}), flush=True)
         return
-    # In one piece: a reader that goes after the first line has got it all, and the device runs on.
-    print("".join(f"{line}\n" for line in _words(setup, told)), end="", flush=True)
+    # In one write: the reader may close the pipe after the first line.
+    lines = _ready_lines(setup, described)
+    print("".join(f"{line}\n" for line in lines), end="", flush=True)
 
 
-def shown(path: Path) -> str:
-    """As text that any terminal takes: a folder's name need not be UTF-8."""
+def _printable(path: Path) -> str:
+    """The path as text for a terminal: its name need not be UTF-8."""
     return os.fsencode(path).decode(errors="replace")
 
 
-def _words(setup: sim.DeviceSetup, told: Answer) -> Iterator[str]:
-    yield f"{told['class']} {told['serial']} ({told['maker']} {told['model']})"
-    control = shown(setup.control)
+def _ready_lines(setup: DeviceSetup, described: Answer) -> Iterator[str]:
+    serial = described["serial"]
+    yield f"{described['class']} {serial} ({described['maker']} {described['model']})"
+    control = _printable(setup.control)
     if setup.usb is not None:
-        port = f"usb+sim={shown(setup.usb)}:{told['serial']}"
-        yield f"  usb       {shown(setup.usb)}, address {told['usb_address']}"
+        address = f"usb+sim={_printable(setup.usb)}:{serial}"
+        yield f"  usb       {_printable(setup.usb)}, address {described['usb_address']}"
     else:
-        port = told["port"] if "/" in told["port"] else f"./{told['port']}"
-        yield f"  port      {told['port']}"
+        port = described["port"]
+        address = port if "/" in port else f"./{port}"
+        yield f"  port      {port}"
     yield f"  control   {control}"
-    yield f"  label     {told['label']}"
-    yield f"  key       {told['fingerprint']}"
-    if told["breaks"]:
-        yield f"  breaks    {', '.join(told['breaks'])}"
-    if told["host"] is None:
+    yield f"  label     {described['label']}"
+    yield f"  key       {described['fingerprint']}"
+    if described["breaks"]:
+        yield f"  breaks    {', '.join(described['breaks'])}"
+    if described["host"] is None:
         yield "  host      not paired. Turn the service switch on and pair with the label's code:"
         yield f"              holecard sim do {quote(control)} service on=true"
-        yield f"              holecard devices pair {quote(port)}"
+        yield f"              holecard devices pair {quote(address)}"
     else:
-        yield f"  host      paired with {told['host']}"
+        yield f"  host      paired with {described['host']}"
     yield "runs until Ctrl-C"
 
 
@@ -324,14 +313,14 @@ def _words(setup: sim.DeviceSetup, told: Answer) -> Iterator[str]:
 
 
 def _list(args: argparse.Namespace) -> int:
-    listed = list(_listed(args.profile))
+    listed = _listed(args.profile)
     if args.json:
-        print(json.dumps(listed, indent=2))
+        print_json(listed)
         return 0
     width = max(len(one["name"]) for one in listed)
     for one in listed:
-        for_whom = f" ({', '.join(one['profiles'])})" if one["profiles"] else ""
-        print(f"{one['name']:<{width}}  {one['text']}{for_whom}; {', '.join(one['items'])}")
+        of_classes = f" ({', '.join(one['profiles'])})" if one["profiles"] else ""
+        print(f"{one['name']:<{width}}  {one['text']}{of_classes}; {', '.join(one['items'])}")
     return 0
 
 

@@ -1,12 +1,12 @@
-"""What a simulated device stands on: its cable, its power, and the clock that it lives by.
+"""A simulated device with its cable, its power and its clock.
 
-    stand = Stand(place, Shoe, now=0)
-    stand.receive(data, now); stand.wake(now); port.write(stand.take())
-    stand.hand(Power(at="in_commit", off_ms=200), now)
+    device = SimulatedDevice(place, SimulatedShoe, now=0)
+    device.receive(data, now); device.wake(now); port.write(device.take())
+    device.hand(CutPower(at="in_commit", off_ms=200), now)
 
-A Peer like the device in it, in simulated time or in real time alike. Power, plug, freeze and line
-noise are the stand's; every other hand goes to the device. When power is cut the device is gone,
-and another one is made from the same place when it comes back.
+A Peer, in simulated time or in real time. It handles power, plug, freeze and line noise; all other
+requests go to the firmware. After a power cut the firmware object is dropped, and a new one is
+created from the same folder when the power returns.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from firmware_protocol.messages.enums import PowerCause
 from hil.faults import CLEAN, CableDirection, faulty_device, whole_frames
 
 UART_BYTES: Final = 256
-"""Bytes that the serial hardware keeps for firmware that does not look; more are lost."""
+"""Receive buffer of the serial hardware while the firmware hangs; more bytes are dropped."""
 MAX_OUTPUT_BYTES: Final = 1 << 20
-"""Bytes that wait to be taken; more are lost."""
+"""Output buffer; more bytes are dropped."""
 T = TypeVar("T")
 
 
 class LostBytes(Struct):
-    """Bytes that fell off, and where."""
+    """Numbers of dropped bytes, by cause."""
 
     unplugged: int = 0
     unpowered: int = 0
@@ -63,11 +63,11 @@ class SimulatedDevice:
         self.place = place
         self.plugged = True
         self.port_number = 1
-        """Of the port that the cable is in, or was in last; another one is a higher number."""
+        """Number of the port that the cable is in, or was in last."""
         self.starts = 0
-        """How often the device has begun to run."""
+        """Number of starts of the firmware."""
         self.facts: Answer = {}
-        """What front ends add to `describe`."""
+        """Fields that the ports add to `describe`."""
         self.lost = LostBytes()
         self._mechanism = mechanism
         self._options: dict[str, Any] = {
@@ -75,14 +75,14 @@ class SimulatedDevice:
             "sync": sync,
             "random": random,
         }
-        self._device: Device | None = None
+        self._firmware: Device | None = None
         self._back: int | None = None
-        """When power comes back."""
+        """When the power returns."""
         self._cut = CutPower()
-        """How power will go at the moment that the device knows."""
+        """The last power cut, or the one that is armed."""
         self._frozen_at: int | None = None
         self._lag = 0
-        """How long the device's clock has stood still."""
+        """How long the firmware's clock was stopped in total."""
         self._uart = bytearray()
         self._line = CLEAN
         self._to_device, self._to_host = CableDirection("to device"), CableDirection("to host")
@@ -91,7 +91,7 @@ class SimulatedDevice:
 
     @property
     def powered(self) -> bool:
-        return self._device is not None
+        return self._firmware is not None
 
     @property
     def frozen(self) -> bool:
@@ -99,15 +99,15 @@ class SimulatedDevice:
 
     @property
     def reading(self) -> bool:
-        """Whether the firmware takes bytes."""
+        """Whether the firmware reads bytes."""
         return self.powered and not self.frozen
 
     @property
-    def device(self) -> Device:
-        """The device that is running now. CannotDo while there is no power."""
-        if self._device is None:
+    def firmware(self) -> Device:
+        """The running firmware. Raises CannotDo without power."""
+        if self._firmware is None:
             raise CannotDo("there is no power")
-        return self._device
+        return self._firmware
 
     # --- Peer -------------------------------------------------------------------------------------
 
@@ -121,12 +121,12 @@ class SimulatedDevice:
     def wake(self, now: int) -> None:
         if self._back is not None and now >= self._back:
             self._start(self._cause(), now)
-        self._arrive(self._to_device.take(now), now)
+        self._deliver(self._to_device.take(now), now)
         self._run(lambda device, at: device.wake(at), now)
-        self._leave(now)
+        self._send(now)
 
     def due(self) -> int | None:
-        inner = self._device.due() if self._device is not None and not self.frozen else None
+        inner = self._firmware.due() if self._firmware is not None and not self.frozen else None
         moments = (
             self._to_device.due(),
             self._to_host.due(),
@@ -140,36 +140,36 @@ class SimulatedDevice:
         self._out.clear()
         return out
 
-    # --- hands ------------------------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------------
 
     def hand(self, hand: ControlRequest, now: int) -> Answer:
-        """CannotDo if it makes no sense now; nothing has changed then."""
+        """Carry out a request. Raises CannotDo, without side effects, if it is impossible now."""
         self.wake(now)
-        mine = _REQUESTS.get(type(hand))
-        answer = self._at_device(hand, now) if mine is None else mine(self, hand, now)
-        self._leave(now)
+        own = _REQUESTS.get(type(hand))
+        answer = self._at_firmware(hand, now) if own is None else own(self, hand, now)
+        self._send(now)
         return answer
 
-    def _at_device(self, hand: ControlRequest, now: int) -> Answer:
-        if self._device is None:
+    def _at_firmware(self, request: ControlRequest, now: int) -> Answer:
+        if self._firmware is None:
             raise CannotDo("there is no power", "plug, line, describe; or wait until it is back")
         if self.frozen:
             raise CannotDo("the firmware hangs", "freeze, power, plug, line, describe")
-        boot = self._device.boot
-        answer = self._run(lambda device, at: device.hand(hand, at), now)
+        boot = self._firmware.boot
+        answer = self._run(lambda device, at: device.hand(request, at), now)
         if answer is None:
             return {"power": "cut", "at": self._cut.at}
-        self.starts += self._device.boot != boot  # some hands start the firmware anew
+        self.starts += self._firmware.boot != boot  # some requests restart the firmware
         return answer
 
-    def _describe(self, hand: ControlRequest, now: int) -> Answer:
+    def _describe(self, request: ControlRequest, now: int) -> Answer:
         answer: Answer = {}
-        if self._device is not None and self.frozen:
-            answer = self._device.hand(hand, self._inner(now))  # its clock shows no new moment
-        elif self._device is not None:
-            answer = self._run(lambda device, at: device.hand(hand, at), now) or {}
-        line = _shown(self._line)
-        struck = {"to_device": self._to_device.struck, "to_host": self._to_host.struck}
+        if self._firmware is not None and self.frozen:
+            answer = self._firmware.hand(request, self.firmware_time(now))  # its clock is stopped
+        elif self._firmware is not None:
+            answer = self._run(lambda device, at: device.hand(request, at), now) or {}
+        line = _noise_of(self._line)
+        struck = {"to_device": self._to_device.counts, "to_host": self._to_host.counts}
         return answer | {
             "powered": self.powered,
             "frozen": self.frozen,
@@ -179,38 +179,38 @@ class SimulatedDevice:
             **self.facts,
         }
 
-    def _power(self, hand: CutPower, now: int) -> Answer:
-        if self._device is None:
+    def _power(self, request: CutPower, now: int) -> Answer:
+        if self._firmware is None:
             raise CannotDo("the power is off already", "wait until it is back")
-        if hand.at == "now":
-            self._cut = hand
+        if request.at == "now":
+            self._cut = request
             self._off(now)
             return {"power": "cut", "at": "now"}
         if self.frozen:
-            raise CannotDo("the firmware hangs: it comes to no such moment", "at: now")
-        self._cut = hand
-        self._device.cut_at(hand.at)
-        return {"power": "on", "at": hand.at}
+            raise CannotDo("the firmware hangs: it reaches no such moment", "at: now")
+        self._cut = request
+        self._firmware.cut_at(request.at)
+        return {"power": "on", "at": request.at}
 
-    def _plug(self, hand: Plug, now: int) -> Answer:
-        named = hand.other_port or hand.port_number is not None
-        if named and not hand.connected:
-            raise CannotDo("a port is for putting it back", "connected true")
+    def _plug(self, request: Plug, now: int) -> Answer:
+        named = request.other_port or request.port_number is not None
+        if named and not request.connected:
+            raise CannotDo("a port is given without plugging it in", "connected true")
         if named and self.plugged:
             raise CannotDo("the cable is in", "pull it first: connected false")
-        if hand.other_port and hand.port_number is not None:
-            raise CannotDo("it goes into one port", "other_port or port_number")
-        if not hand.connected:
+        if request.other_port and request.port_number is not None:
+            raise CannotDo("two ports are given", "other_port or port_number")
+        if not request.connected:
             self._pull()
-        elif hand.port_number is not None:
-            self.port_number = hand.port_number
+        elif request.port_number is not None:
+            self.port_number = request.port_number
         else:
-            self.port_number += hand.other_port
-        self.plugged = hand.connected
+            self.port_number += request.other_port
+        self.plugged = request.connected
         return {"plugged": self.plugged, "port_number": self.port_number}
 
-    def stay_out(self, port_number: int) -> None:
-        """The port that the cable was to go into is somebody else's: it is out as before."""
+    def undo_plug(self, port_number: int) -> None:
+        """Unplug the cable again: the port that it was plugged into is in use."""
         self.plugged, self.port_number = False, port_number
         self._pull()
 
@@ -220,39 +220,39 @@ class SimulatedDevice:
         self.lost.unplugged += len(self._out)
         self._out.clear()
 
-    def _freeze(self, hand: Freeze, now: int) -> Answer:
-        if self._device is None:
+    def _freeze(self, request: Freeze, now: int) -> Answer:
+        if self._firmware is None:
             raise CannotDo("there is no power", "wait until it is back")
-        if hand.on and self._frozen_at is None:
+        if request.on and self._frozen_at is None:
             self._frozen_at = now
-        elif not hand.on and self._frozen_at is not None:
+        elif not request.on and self._frozen_at is not None:
             self._lag += now - self._frozen_at
             self._frozen_at = None
             held = bytes(self._uart)
             self._uart.clear()
-            self._arrive(held, now)
+            self._deliver(held, now)
             self._run(lambda device, at: device.wake(at), now)
         return {"frozen": self.frozen}
 
-    def _set_line(self, hand: LineNoise, now: int) -> Answer:
-        self._line = hand
-        self._to_device.set(hand, now)
-        self._to_host.set(hand, now)
+    def _set_line(self, request: LineNoise, now: int) -> Answer:
+        self._line = request
+        self._to_device.set(request, now)
+        self._to_host.set(request, now)
         self.wake(now)
-        return {"line": _shown(hand)}
+        return {"line": _noise_of(request)}
 
     # --- the device -------------------------------------------------------------------------------
 
-    def _inner(self, now: int) -> int:
-        """What the device's clock shows."""
+    def firmware_time(self, now: int) -> int:
+        """The firmware's clock."""
         return (now if self._frozen_at is None else self._frozen_at) - self._lag
 
     def _run(self, do: Callable[[Device, int], T], now: int) -> T | None:
-        """Let the device do something; None when it has no power, hangs, or lost its power."""
-        if self._device is None or self.frozen:
+        """Call `do` with the firmware. Returns None if it has no power, hangs, or loses power."""
+        if self._firmware is None or self.frozen:
             return None
         try:
-            return do(self._device, self._inner(now))
+            return do(self._firmware, self.firmware_time(now))
         except PowerCut:
             self._off(now)
             return None
@@ -264,7 +264,7 @@ class SimulatedDevice:
         self._frozen_at, self._lag = None, 0
         self._uart.clear()
         self.starts += 1
-        self._device = faulty_device(
+        self._firmware = faulty_device(
             self.place, self._mechanism(), now=now, cause=cause, **self._options
         )
         self._collect(now)
@@ -273,8 +273,8 @@ class SimulatedDevice:
         return PowerCause[self._cut.cause.upper()]
 
     def _off(self, now: int) -> None:
-        self._collect(now)  # what had left before is on the cable
-        self._device = None
+        self._collect(now)  # bytes sent before the cut are on the cable
+        self._firmware = None
         self._frozen_at = None
         self._uart.clear()
         if self._cut.off_ms:
@@ -284,10 +284,10 @@ class SimulatedDevice:
 
     # --- the cable --------------------------------------------------------------------------------
 
-    def _arrive(self, data: bytes, now: int) -> None:
+    def _deliver(self, data: bytes, now: int) -> None:
         if not data:
             return
-        if self._device is None:
+        if self._firmware is None:
             self.lost.unpowered += len(data)
         elif self.frozen:
             room = max(0, UART_BYTES - len(self._uart))
@@ -297,15 +297,15 @@ class SimulatedDevice:
             self._run(lambda device, at: device.receive(data, at), now)
 
     def _collect(self, now: int) -> None:
-        if self._device is None or self.frozen:
+        if self._firmware is None or self.frozen:
             return
-        data = self._device.take()
+        data = self._firmware.take()
         if self.plugged:
             self._to_host.put(data, now)
         else:
             self.lost.unplugged += len(data)
 
-    def _leave(self, now: int) -> None:
+    def _send(self, now: int) -> None:
         data = self._to_host.take(now)
         fit = whole_frames(data, MAX_OUTPUT_BYTES - len(self._out))
         self._out += fit
@@ -317,7 +317,7 @@ def _values(of: Struct) -> Answer:
     return values
 
 
-def _shown(line: LineNoise) -> Answer:
+def _noise_of(line: LineNoise) -> Answer:
     return {name: value for name, value in _values(line).items() if name != "do"}
 
 

@@ -1,12 +1,12 @@
-"""A stand in real time: one asyncio loop, the port it is plugged into, and whoever's hands.
+"""A simulated device in real time, in an asyncio event loop, behind its ports.
 
-    live = Live(stand)
-    live.attach(PtyOutlet(PtyPort(link, live.heard)))
+    live = LiveDevice(device)
+    live.attach(PtyAdapter(PtyPort(link, live.receive)))
     ...
     live.close()
 
-The clock is time.monotonic in microseconds, which is the loop's own. Nothing here waits: each byte,
-each hand and each moment that is due is dealt with when the loop says so.
+The clock is time.monotonic in microseconds, which the event loop uses too. Nothing here blocks:
+bytes, requests and timers are handled by callbacks.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from hil.simulator.device import SimulatedDevice
 
 
 def now() -> int:
-    """Microseconds of the clock that simulated devices live by in real time."""
+    """The clock of simulated devices in real time, in microseconds."""
     return time.monotonic_ns() // 1000
 
 
 class PortAdapter(Protocol):
-    """A port that follows what happens to the stand."""
+    """A port that follows the state of the device."""
 
-    def follow(self, stand: SimulatedDevice) -> None:
-        """Be plugged in or not, as the stand has it."""
+    def follow(self, device: SimulatedDevice) -> None:
+        """Plug or unplug the port, as the device's cable and power are."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -46,94 +46,92 @@ class PtyAdapter:
         self.write = port.write
         self.close = port.close
 
-    def follow(self, stand: SimulatedDevice) -> None:
-        if not stand.plugged:
-            self.port.unplug()
+    def follow(self, device: SimulatedDevice) -> None:
+        if device.plugged:
+            self.port.plug(device.port_number)
         else:
-            self.port.plug(stand.port_number)
-        # As text that JSON can carry: a folder's name need not be UTF-8.
+            self.port.unplug()
+        # As text for JSON: a folder's name need not be UTF-8.
         name = os.fsencode(self.port.name).decode(errors="replace")
-        stand.facts["port"] = name if self.port.plugged else None
+        device.facts["port"] = name if self.port.plugged else None
 
 
 class UsbAdapter:
-    """USB: the device itself is on the bus, so each of its starts plugs it in anew."""
+    """USB: the device itself is on the bus, so each start plugs it in again."""
 
-    def __init__(self, device: UsbDevice) -> None:
-        self.device = device
-        self.write = device.write
-        self.close = device.close
+    def __init__(self, port: UsbDevice) -> None:
+        self.port = port
+        self.write = port.write
+        self.close = port.close
         self._starts = 0
 
-    def follow(self, stand: SimulatedDevice) -> None:
-        if not (stand.plugged and stand.powered) or stand.starts != self._starts:
-            self.device.unplug()
-        if stand.plugged and stand.powered:
-            self._starts = stand.starts
-            self.device.plug(stand.port_number)
-        stand.facts["usb_address"] = self.device.address
-        if stand.reading:
-            self.device.go_on()
+    def follow(self, device: SimulatedDevice) -> None:
+        if not (device.plugged and device.powered) or device.starts != self._starts:
+            self.port.unplug()
+        if device.plugged and device.powered:
+            self._starts = device.starts
+            self.port.plug(device.port_number)
+        device.facts["usb_address"] = self.port.address
+        if device.reading:
+            self.port.resume()
 
 
 class LiveDevice:
-    """Made inside of a running loop."""
+    """Runs a device in the event loop in which it is created."""
 
-    def __init__(self, stand: SimulatedDevice) -> None:
-        self.stand = stand
+    def __init__(self, device: SimulatedDevice) -> None:
+        self.device = device
         self._loop = asyncio.get_running_loop()
-        self._outlets: list[PortAdapter] = []
+        self._ports: list[PortAdapter] = []
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
         self._pump()
 
-    def attach(self, outlet: PortAdapter) -> None:
-        self._outlets.append(outlet)
-        outlet.follow(self.stand)
+    def attach(self, port: PortAdapter) -> None:
+        self._ports.append(port)
+        port.follow(self.device)
 
-    def heard(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> None:
         """Bytes from the host."""
-        self.stand.receive(data, now())
+        self.device.receive(data, now())
         self._pump()
 
     def hand(self, hand: ControlRequest) -> Answer:
-        former = self.stand.port_number
+        """Carry out a request. Raises CannotDo."""
+        former = self.device.port_number
         try:
-            return self._done(hand)
+            try:
+                return self.device.hand(hand, now())
+            finally:
+                self._pump()
         except (LinkTaken, BusFull) as taken:
             if not isinstance(hand, Plug):
                 raise
-            self.stand.stay_out(former)
+            self.device.undo_plug(former)
             self._pump()
             raise CannotDo(str(taken), "port_number of a port that is free") from None
-
-    def _done(self, hand: ControlRequest) -> Answer:
-        try:
-            return self.stand.hand(hand, now())
-        finally:
-            self._pump()
 
     def close(self) -> None:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        for outlet in self._outlets:
-            outlet.close()
+        for port in self._ports:
+            port.close()
 
     def _wake(self) -> None:
-        self.stand.wake(now())
+        self.device.wake(now())
         self._pump()
 
     def _pump(self) -> None:
-        """Bring everything up to date with what has just happened to the stand."""
+        """Write the output, update the ports, and set the timer."""
         if self._closed:
             return
-        data = self.stand.take()
-        for outlet in self._outlets:
+        data = self.device.take()
+        for port in self._ports:
             if data:
-                outlet.write(data)
-            outlet.follow(self.stand)
+                port.write(data)
+            port.follow(self.device)
         if self._timer is not None:
             self._timer.cancel()
-        due = self.stand.due()
+        due = self.device.due()
         self._timer = None if due is None else self._loop.call_at(due / 1e6, self._wake)

@@ -1,46 +1,38 @@
-"""Where a simulated device is to live and to be plugged in: is there room for it?
-
-Looked at before anything is made: what is refused leaves nothing behind.
-"""
+"""Checks of the paths of a simulated device, before anything is created."""
 
 from __future__ import annotations
 
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from controller.errors import UsageProblem
 from firmware_protocol.device.storage import DeviceFolder
 from hil.ports import check_link, check_path
+from hil.simulator.run import LOCK, DeviceSetup
 
-if TYPE_CHECKING:
-    from hil.simulator import run as sim
-
-_LEFT: Final = re.compile(r"(-[0-9]+)?(\.[0-9]+)?(\.new)?$")
-"""How the name goes on of a file that a killed device has left, or of its other port."""
+_SUFFIX: Final = re.compile(r"(-[0-9]+)?(\.[0-9]+)?(\.new)?$")
+"""What follows a name in the temporary files of a killed device, or in its other ports."""
 
 
-def check_paths(setup: sim.DeviceSetup) -> None:
-    """What is to be made there can be. UsageProblem, PathTaken, LinkTaken."""
+def check_paths(setup: DeviceSetup) -> None:
+    """Raises UsageProblem, PathTaken or LinkTaken if the files of a device cannot be created."""
     for option, folder in (("--dir", setup.place), ("--usb", setup.usb)):
         if folder is not None and folder.exists() and not folder.is_dir():
             raise UsageProblem(option, f"{folder} is no folder", "a folder, or a name that is free")
     for option, path in (("--port", setup.port), ("--control", setup.control)):
-        if path is None:
-            continue
-        if path.parent != setup.place and not path.parent.is_dir():
+        if path is not None and path.parent != setup.place and not path.parent.is_dir():
             what = f"there is no folder {path.parent}"
-            raise UsageProblem(option, what, "a name in a folder that is there")
-    _look_apart(setup)
-    # What others have put there stays, and no device is made in vain.
+            raise UsageProblem(option, what, "a name in a folder that exists")
+    _check_distinct(setup)
     check_path(setup.control)
     if setup.port is not None:
         check_link(setup.port)
 
 
-def _look_apart(setup: sim.DeviceSetup) -> None:
-    """The port and the control socket are two things, and neither is a folder."""
+def _check_distinct(setup: DeviceSetup) -> None:
+    """The port, the control socket and the folders have different paths."""
     taken = {_real(setup.place): "--dir"}
     if setup.usb is not None:
         taken[_real(setup.usb)] = "--usb"
@@ -51,18 +43,16 @@ def _look_apart(setup: sim.DeviceSetup) -> None:
 
 
 def _real(path: Path) -> Path:
-    """Where it is to be made, however the way there is written."""
+    """The path with a normalised folder."""
     return Path(os.path.realpath(path.parent), path.name)
 
 
-def foreign_files(setup: sim.DeviceSetup) -> list[str]:
-    """What lies in the folder and belongs to no device, not even to one that was killed."""
-    from hil.simulator import run as sim
-
+def foreign_files(setup: DeviceSetup) -> list[str]:
+    """The files in the folder that no device has created, not even one that was killed."""
     place = setup.place
     if not place.exists():
         return []
-    ways = (path for path in (setup.control, setup.port, setup.usb) if path is not None)
-    own = {path.name for path in (*DeviceFolder(place).all, *ways)} | {sim.LOCK, "control", "port"}
+    paths = (path for path in (setup.control, setup.port, setup.usb) if path is not None)
+    own = {path.name for path in (*DeviceFolder(place).all, *paths)} | {LOCK, "control", "port"}
     names = sorted(path.name for path in place.iterdir())
-    return [name for name in names if not {name, _LEFT.sub("", name).removeprefix(".")} & own]
+    return [name for name in names if not {name, _SUFFIX.sub("", name).removeprefix(".")} & own]

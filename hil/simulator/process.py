@@ -1,9 +1,9 @@
-"""A simulated device for a test, a bench or a demo: in a process of its own, or in this loop.
+"""A simulated device for a test, a benchmark or a demo: in its own process, or in this event loop.
 
-with running("shoe", folder / "shoe", breaks=("chain-wrong",)) as sim:
+with device_process("shoe", folder / "shoe", breaks=("chain-wrong",)) as sim:
     sim.control.do(Draw(count=2))           # sim.port, sim.told["label"], ...
 
-async with beside("shoe", folder / "shoe") as live:
+async with device_in_loop("shoe", folder / "shoe") as live:
     live.hand(Draw(count=2))
 """
 
@@ -29,22 +29,22 @@ from hil.simulator.event_loop import LiveDevice
 from hil.simulator.run import DeviceSetup, exclusive_use, running_device
 
 START_TIMEOUT: Final = 60.0
-"""Seconds in which a simulated device says that it runs, however busy the machine is."""
+"""Seconds until the device runs, on a busy machine too."""
 STOP_TIMEOUT: Final = 10.0
-"""Seconds in which a simulated device ends after SIGTERM."""
+"""Seconds until the process ends after SIGTERM."""
 
 
 class DeviceFailed(Exception):
-    """The simulated device did not start, or ended with an error: its own words."""
+    """The device did not start, or ended with an error: its stderr."""
 
 
 class DeviceProcess(Struct, frozen=True):
-    """A simulated device in a process of its own."""
+    """A simulated device in its own process."""
 
     process: subprocess.Popen[str]
     control: ControlClient
     told: Answer
-    """What it said of itself when it began, as `describe` has it."""
+    """The fields of `describe` when it started."""
     port: Path | None
     usb: Path | None
 
@@ -71,8 +71,8 @@ def device_process(
     breaks: Sequence[str] = (),
     paired_with: bytes | None = None,
 ) -> Iterator[DeviceProcess]:
-    """`options` are more of those that `holecard sim` takes. The device is made if it is not there
-    yet; it ends with SIGTERM and must leave with 0."""
+    """Run `holecard sim` with further `options`. The device is created if it does not exist. At the
+    end it gets SIGTERM; raises DeviceFailed if it exits with an error."""
     command = [sys.executable, "-m", "hil.simulator", profile, "--dir", str(place)]
     command += ["--create", "--no-sync", "--json", *options]
     command += [] if usb is None else ["--usb", str(usb)]
@@ -80,7 +80,7 @@ def device_process(
     command += [] if paired_with is None else ["--paired-with", paired_with.hex()]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        told = _first_words(process)
+        told = _read_ready_line(process)
         port = None if usb is not None else Path(told["port"])
         with ControlClient(Path(told["control"])) as control:
             yield DeviceProcess(process, control, told, port, usb)
@@ -91,18 +91,18 @@ def device_process(
     _end(process)
 
 
-def _first_words(process: subprocess.Popen[str]) -> Answer:
+def _read_ready_line(process: subprocess.Popen[str]) -> Answer:
     assert process.stdout is not None
-    late = threading.Timer(START_TIMEOUT, process.kill)
-    late.start()
+    timer = threading.Timer(START_TIMEOUT, process.kill)
+    timer.start()
     try:
         line = process.stdout.readline()
     finally:
-        in_time = late.is_alive()
-        late.cancel()
-        late.join()
+        in_time = timer.is_alive()
+        timer.cancel()
+        timer.join()
     if not in_time:
-        raise DeviceFailed(f"said nothing within {START_TIMEOUT:.0f} s")
+        raise DeviceFailed(f"no output within {START_TIMEOUT:.0f} s")
     if not line:
         raise DeviceFailed(process.communicate(timeout=STOP_TIMEOUT)[1].strip())
     told: Answer = json.loads(line)
@@ -117,8 +117,7 @@ def _end(process: subprocess.Popen[str]) -> None:
         process.kill()
         process.communicate()
         raise
-    # Killed by the test itself is as good as ended.
-    if process.returncode > 0:
+    if process.returncode > 0:  # negative: killed by the test itself
         raise DeviceFailed(words.strip())
 
 
@@ -133,7 +132,7 @@ async def device_in_loop(
     seats: tuple[int, ...] = (),
     serial: str | None = None,
 ) -> AsyncIterator[LiveDevice]:
-    """In the loop that runs already; the same things are there as beside a process of its own."""
+    """Run the device in the current event loop, with the same files as in its own process."""
     device_class = DeviceClass[profile.upper()]
     if not (place / "identity.toml").exists():
         identity.create(place, device_class, serial or f"{profile}-1")

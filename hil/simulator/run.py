@@ -1,5 +1,4 @@
-"""One simulated device in the foreground: its folder, its port, its control socket, until told to
-stop."""
+"""Runs one simulated device: its folder, its port and its control socket, until it is stopped."""
 
 from __future__ import annotations
 
@@ -24,22 +23,17 @@ from firmware_protocol.device.interfaces import Answer, Mechanism
 from firmware_protocol.device.storage import FolderProblem, naming
 from firmware_protocol.messages.enums import DeviceClass
 from hil.control import BY_CLASS, ControlServer
-from hil.devices import SimulatedShoe, SimulatedShuffler, SimulatedStation
+from hil.devices import class_of
 from hil.ports import PtyPort, UsbDevice, UsbStatus
 from hil.simulator.device import SimulatedDevice
 from hil.simulator.event_loop import LiveDevice, PtyAdapter, UsbAdapter, now
 
 LOCK: Final = "in-use"
-"""The file of sole()."""
-_MECHANISMS: Final[dict[DeviceClass, Callable[..., Mechanism]]] = {
-    DeviceClass.SHOE: SimulatedShoe,
-    DeviceClass.SHUFFLER: SimulatedShuffler,
-    DeviceClass.STATION: SimulatedStation,
-}
+"""The lock file of exclusive_use()."""
 
 
 class DeviceSetup(Struct, frozen=True, kw_only=True):
-    """What to run, and where it is plugged in: at a serial port, or at a bus."""
+    """What to run, and its port: a serial port or a USB bus."""
 
     device_class: DeviceClass
     place: Path
@@ -50,7 +44,7 @@ class DeviceSetup(Struct, frozen=True, kw_only=True):
     breaks: tuple[str, ...] = ()
     seats: tuple[int, ...] = ()
     gap_ms: int | None = None
-    """Of a shoe: from one card to the next; None: as long as hands take."""
+    """Of a shoe: the pause between two cards; None: the default."""
     seed: int | None = None
     sync: bool = True
 
@@ -58,18 +52,18 @@ class DeviceSetup(Struct, frozen=True, kw_only=True):
         options: dict[str, Any] = {"seats": self.seats} if self.seats else {}
         if self.gap_ms is not None and self.device_class is DeviceClass.SHOE:
             options["gap_ms"] = self.gap_ms
-        return partial(_MECHANISMS[self.device_class], **options)
+        return partial(class_of(self.device_class).mechanism, **options)
 
-    def random(self, what_for: str) -> Callable[[int], bytes]:
-        """Of a seed nothing is secret: it is for runs that are to be repeated."""
+    def random(self, purpose: str) -> Callable[[int], bytes]:
+        """A source of random bytes. With a seed it is reproducible, and not secret."""
         if self.seed is None:
             return secrets.token_bytes
-        return Random(f"{self.seed} {what_for}").randbytes
+        return Random(f"{self.seed} {purpose}").randbytes
 
 
 @contextmanager
 def exclusive_use(place: Path) -> Iterator[None]:
-    """Nobody else runs the device in this folder meanwhile: PlaceProblem if somebody does."""
+    """Lock the folder. Raises FolderProblem if another process runs the device."""
     file = place / LOCK
     lock = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
@@ -77,7 +71,7 @@ def exclusive_use(place: Path) -> Iterator[None]:
             with naming(file):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            what = "one device runs from a folder at a time"
+            what = "only one process can run a device"
             raise FolderProblem(place, "is in use", what) from None
         yield
     finally:
@@ -86,9 +80,9 @@ def exclusive_use(place: Path) -> Iterator[None]:
 
 @asynccontextmanager
 async def running_device(setup: DeviceSetup) -> AsyncIterator[LiveDevice]:
-    """The device runs, its port and its control socket are there; afterwards they are not."""
+    """Run the device with its port and control socket; both are removed at the end."""
     own = identity.load(setup.place)
-    stand = SimulatedDevice(
+    device = SimulatedDevice(
         setup.place,
         setup.mechanism(),
         now=now(),
@@ -96,7 +90,7 @@ async def running_device(setup: DeviceSetup) -> AsyncIterator[LiveDevice]:
         sync=setup.sync,
         random=setup.random("device"),
     )
-    live = LiveDevice(stand)
+    live = LiveDevice(device)
     try:
         control = ControlServer(setup.control, BY_CLASS[own.device_class], live.hand)
         try:
@@ -111,20 +105,18 @@ async def running_device(setup: DeviceSetup) -> AsyncIterator[LiveDevice]:
 
 def _attach(live: LiveDevice, setup: DeviceSetup, own: DeviceIdentity) -> None:
     if setup.port is not None:
-        live.attach(PtyAdapter(PtyPort(setup.port, live.heard)))
+        live.attach(PtyAdapter(PtyPort(setup.port, live.receive)))
     if setup.usb is not None:
         names = (own.maker, own.model, own.serial)
-
-        def reading() -> bool:
-            return live.stand.reading
-
-        device = UsbDevice(setup.usb, names, live.heard, reading=reading, gone=setup.gone)
-        live.attach(UsbAdapter(device))
+        port = UsbDevice(
+            setup.usb, names, live.receive, reading=lambda: live.device.reading, gone=setup.gone
+        )
+        live.attach(UsbAdapter(port))
 
 
 async def run(setup: DeviceSetup, ready: Callable[[Answer], None]) -> None:
-    """Until SIGTERM or SIGINT, or until the device itself fails: then that is raised. Whoever
-    calls is the sole() one in the folder."""
+    """Run until SIGTERM or SIGINT; raises the error if the device fails. Calls `ready` once it
+    runs. The caller holds exclusive_use() of the folder."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
 
@@ -133,7 +125,7 @@ async def run(setup: DeviceSetup, ready: Callable[[Answer], None]) -> None:
             ended.set_result(None)
 
     def fail(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if not ended.done():  # the first cause counts
+        if not ended.done():  # the first error is raised
             ended.set_exception(context.get("exception") or RuntimeError(context["message"]))
 
     loop.set_exception_handler(fail)

@@ -137,7 +137,10 @@ def test_whoever_has_another_badge_is_one_person_with_both(
 WRONG: Final = {
     "badge": (("add", "D 20", *IVY[2:], *TWO), "BADGE: 'D 20' is not a badge; allowed: 1 to 32"),
     "long badge": (("add", "D" * 33, *IVY[2:], *TWO), "is not a badge"),
-    "control": ((*IVY[:3], "Ivy\x07", *IVY[4:], *TWO), r"--name: 'Ivy\x07' is not a name; allowed: "),
+    "control": (
+        (*IVY[:3], "Ivy\x07", *IVY[4:], *TWO),
+        r"--name: 'Ivy\x07' is not a name; allowed: ",
+    ),
     "long": ((*IVY[:3], "I" * 65, *IVY[4:], *TWO), "is not a name; allowed: 1 to 64"),
     "blank": ((*IVY[:3], " ", *IVY[4:], *TWO), "--name: ' ' is not a name"),
     "role": ((*IVY[:5], "boss", *TWO), "--roles: there is no role 'boss'; allowed: dealer, floor"),
@@ -187,7 +190,10 @@ def test_disable_enable_and_roles(file: PeopleFile, capsys: pytest.CaptureFixtur
         (("enable", "D-17"), "BADGE: D-17 is not disabled"),
         (("roles", "F-3", "floor,dealer"), "ROLES: F-3 has these roles already"),
         (("roles", "F-3", "boss"), "ROLES: there is no role 'boss'"),
-        (("disable", "D-99"), "BADGE: no person has 'D-99'; allowed: one of `holecard people list`"),
+        (
+            ("disable", "D-99"),
+            "BADGE: no person has 'D-99'; allowed: one of `holecard people list`",
+        ),
         (("reset", ""), "BADGE: no person has ''"),
         (("roles", "D\n9", "floor"), r"BADGE: no person has 'D\n9'"),
     ],

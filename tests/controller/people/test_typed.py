@@ -108,7 +108,10 @@ def test_without_a_terminal_nobody_is_asked(
 ) -> None:
     for command in (IVY, ("reset", "D-17")):
         assert people(*command, *TWO) == 2
-        assert "--pin-fd: is missing, and there is no terminal to ask for a PIN" in capsys.readouterr().err
+        assert (
+            "--pin-fd: is missing, and there is no terminal to ask for a PIN"
+            in capsys.readouterr().err
+        )
     for words in ("disable D-17", "enable X-1", "roles D-17 floor"):
         assert people(*words.split()) == 2
         assert "--by: is missing: two people must approve" in capsys.readouterr().err

@@ -114,10 +114,10 @@ def test_the_lock_is_what_was_asked(tmp_path: Path) -> None:
             async with running(watched):
                 await watched.ready()
                 assert await shoe.open_gate() is LockState.OPEN
-                assert not device.stand.device.mechanism.state() & DeviceState.LOCKED
+                assert not device.stand.firmware.mechanism.state() & DeviceState.LOCKED
                 assert await shoe.lock() is LockState.LOCKED
                 assert await shoe.lock() is LockState.LOCKED
-                assert device.stand.device.mechanism.state() & DeviceState.LOCKED
+                assert device.stand.firmware.mechanism.state() & DeviceState.LOCKED
                 info = await shoe.info()
                 assert info.boot == 1
                 assert (await shoe.selftest()).code == 0

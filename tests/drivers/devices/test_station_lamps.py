@@ -10,7 +10,7 @@ import pytest
 
 from drivers.devices import CommandRefused, CommandUnanswered, State, Station
 from drivers.devices.station import DARK, LEASE_MS, OFF, Wish
-from firmware_protocol.device.control import CutPower, Plug
+from firmware_protocol.device.control import CutPower, Describe, Plug
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.enums import DeviceClass, LampPattern, Refusal
 from firmware_protocol.messages.station import Lamps
@@ -20,9 +20,8 @@ from tests.support.drivers.simulated import Plugged, now_us, running, simulate, 
 
 
 def lit(device: Plugged) -> bool:
-    stand = device.stand.device.mechanism
-    lamps = stand._lamps[1].shown  # type: ignore[attr-defined]
-    return bool(lamps.lights(now_us() - device.stand._lag))
+    lamps = device.hand(Describe())["mechanism"]["seats"]["1"]["lamps"]
+    return lamps["pattern"] != "off" and any(lamps["rgb"])
 
 
 def test_lamps_stay_lit_while_they_are_wanted(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_a_frozen_device(tmp_path: Path) -> None:
         await asyncio.sleep(0.02)
         assert ears.losses == []
         echo.reading = True
-        echo.usb.go_on()
+        echo.usb.resume()
         await ears.until(lambda: len(ears.data) == 10_000)
         echo.reading = False
         port.write(bytes(WRITE_BOUND))

@@ -83,7 +83,7 @@ def test_each_card_that_is_laid_is_timed_once(tmp_path: Path) -> None:
                 begun = time.monotonic()
                 await table.play(rounds=2)
                 took = time.monotonic() - begun
-                shoe = stage.shoe.stand.device.mechanism
+                shoe = stage.shoe.device.firmware.mechanism
                 cards = table.cards
                 assert cards.drawn == len(cards.times) >= 2 * 2 * (SEATS + 1)
                 assert all(0 < one < took for one in cards.times)

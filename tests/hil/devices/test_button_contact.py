@@ -9,7 +9,7 @@ from firmware_protocol.device.control import LetGo, Press
 from firmware_protocol.messages.enums import Edge
 from firmware_protocol.messages.limits import DEBOUNCE_MS
 from firmware_protocol.messages.station import Button
-from hil.devices.button_contact import DEBOUNCE_US, Contact, bouncing
+from hil.devices.button_contact import DEBOUNCE_US, Contact, bounce_times
 from tests.support.hil.devices.station_table import seat
 
 # --- contacts -------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def test_what_is_never_stable_never_counts(gaps: list[int], start: int) -> None:
 
 @given(st.integers(0, 10**6), st.integers(0, 20))
 def test_bounces_lie_within_the_debounce_time(start: int, bounces: int) -> None:
-    flips = bouncing(start, bounces)
+    flips = bounce_times(start, bounces)
     assert flips[0] == start
     assert len(flips) == 2 * bounces + 1
     assert flips == sorted(set(flips))

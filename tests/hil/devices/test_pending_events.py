@@ -35,7 +35,7 @@ class Books:
 
     def settle(self) -> None:
         try:
-            self.owed.settle(self.desk, 0)
+            self.owed.record(self.desk, 0)
         except PowerGone:
             self.restart()
         self.keep()
@@ -44,7 +44,7 @@ class Books:
         self.owed = (
             msgspec.msgpack.decode(self.kept, type=PendingEvents) if self.kept else PendingEvents()
         )
-        self.owed.recall(self.desk)
+        self.owed.discard_recorded(self.desk)
         self.settle()
 
     def recorded(self) -> list[Event]:
@@ -85,7 +85,7 @@ def test_another_ring_has_none_of_them() -> None:
     books.desk.room = 0
     books.owe([Cover(True)])
     books.owed.epoch += 1
-    books.owed.recall(books.desk)
+    books.owed.discard_recorded(books.desk)
     books.desk.room = 9
     books.settle()
     assert books.recorded() == [Cover(True)]
@@ -104,7 +104,7 @@ def test_break_full_forgets() -> None:
 def test_there_is_a_bound() -> None:
     owed, desk = PendingEvents(), SmallDesk()
     owed.add(desk, *[Cover(True)] * (MAX_PENDING - 1))
-    owed.room_for(1)
-    assert not owed.takes(2)
-    with pytest.raises(CannotDo, match="wait until it has room"):
-        owed.room_for(2)
+    owed.require_capacity(1)
+    assert not owed.has_capacity(2)
+    with pytest.raises(CannotDo, match="wait until it has space"):
+        owed.require_capacity(2)

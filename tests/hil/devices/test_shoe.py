@@ -158,7 +158,7 @@ def test_a_card_as_it_should_be() -> None:
 def test_before_the_first_loading_there_is_nothing_to_draw() -> None:
     scene = Scene(SimulatedShoe)
     scene.call(OPEN)
-    cannot(scene, Draw(), "not so many cards left")
+    cannot(scene, Draw(), "not enough cards left")
     assert scene.look()["loading"] == 0
 
 
@@ -166,10 +166,10 @@ def test_no_more_come_out_than_are_inside() -> None:
     scene = table(load=Load(cards=("Ac", "2c", "3c", "4c", "5c")))
     assert scene.do(Draw(count=2))["queued"] == 2
     assert scene.do(Draw(count=9))["queued"] == 3
-    cannot(scene, Draw(), "not so many cards left")
+    cannot(scene, Draw(), "not enough cards left")
     scene.run()
     assert names(scene.events) == ["Ac", "2c", "3c", "4c", "5c"]
-    cannot(scene, Draw(), "not so many cards left")
+    cannot(scene, Draw(), "not enough cards left")
 
 
 def test_salts_differ() -> None:
@@ -368,6 +368,6 @@ def test_nothing_is_changed_while_cards_are_on_their_way() -> None:
 
 def test_what_is_for_other_devices_is_turned_away() -> None:
     scene = table()
-    cannot(scene, ShufflePace(5), "pace is nothing for a shoe.*draw")
+    cannot(scene, ShufflePace(5), "a shoe has no pace.*draw")
     assert scene.refused(Eject()) == Refusal.UNKNOWN
     assert scene.do(InjectDefect("gate")) == {}

@@ -38,7 +38,7 @@ def test_the_gate_holds_a_card_while_the_ring_is_full() -> None:
     assert scene.look()["held"] == ["Ac"]
     assert scene.look()["out"] == []
     assert not scene.those(CardRead)
-    cannot(scene, Draw(force=True), "until the ring has room")
+    cannot(scene, Draw(force=True), "until the ring has space")
     cannot(scene, Retract(), "cards are being drawn")
     scene.desk.room = 9
     scene.run()
@@ -63,9 +63,9 @@ def test_what_happens_while_the_ring_is_full_is_told_later_and_in_bounds() -> No
     scene.desk.room = 0
     for number in range(MAX_PENDING):
         scene.do(CoverHand(open=number % 2 == 0))
-    cannot(scene, CoverHand(open=True), "nothing more is remembered")
-    cannot(scene, JamHand("stuck"), "nothing more is remembered")
-    cannot(scene, Load(decks=1), "until the ring has room")
+    cannot(scene, CoverHand(open=True), "no further event can be stored")
+    cannot(scene, JamHand("stuck"), "no further event can be stored")
+    cannot(scene, Load(decks=1), "until the ring has space")
     scene.desk.room = 1000
     scene.run()
     assert scene.those(Cover)[2:] == [Cover(True), Cover(False)] * (MAX_PENDING // 2)

@@ -219,7 +219,7 @@ def test_what_it_cannot_do() -> None:
     assert scene.refused(Start(1, 1)) == Refusal.UNSUPPORTED
     assert scene.refused(Lock(LockState.OPEN)) == Refusal.UNKNOWN
     assert not scene.those(Started)
-    cannot(scene, Draw(), "draw is nothing for a shuffler")
+    cannot(scene, Draw(), "a shuffler has no draw")
     assert scene.do(InjectDefect("motor")) == {}
     plain = machine(make=lambda: SimulatedShuffler(eject=False))
     assert plain.mechanism.capabilities == Capabilities.DECK_CHECK

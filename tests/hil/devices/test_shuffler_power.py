@@ -64,9 +64,9 @@ def test_what_waits_for_room_is_bounded() -> None:
     scene.desk.room = 0
     for number in range(MAX_PENDING):
         scene.do(DoorHand(open=number % 2 == 0))
-    cannot(scene, DoorHand(open=True), "nothing more is remembered")
-    cannot(scene, JamHand("stuck"), "nothing more is remembered")
-    cannot(scene, Put(decks=1), "nothing more is remembered")
+    cannot(scene, DoorHand(open=True), "no further event can be stored")
+    cannot(scene, JamHand("stuck"), "no further event can be stored")
+    cannot(scene, Put(decks=1), "no further event can be stored")
     assert scene.refused(Eject()) == Refusal.NOT_NOW
 
 

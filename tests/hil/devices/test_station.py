@@ -101,7 +101,7 @@ def test_seats_that_are_not_here() -> None:
     for hand in (Press(2, "hit"), LetGo(2, "hit"), Chord(2, ("hit",))):
         cannot(scene, hand, r"no seat 2 here.*seats \[1, 3\]")
     assert scene.refused(Arm(2, HIT, 1, 1000)) == Refusal.UNSUPPORTED
-    cannot(scene, Draw(), "draw is nothing for a station")
+    cannot(scene, Draw(), "a station has no draw")
     assert scene.refused(Lock(LockState.OPEN)) == Refusal.UNKNOWN
     assert scene.do(InjectDefect("lamps")) == {}
     for wrong in ((), (0,), (16,)):

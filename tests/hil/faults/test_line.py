@@ -48,7 +48,7 @@ def test_a_flip_is_one_bit_of_one_frame() -> None:
     sent = b"".join(FRAMES)
     assert len(out) == len(sent)
     bits = sum((a ^ b).bit_count() for a, b in zip(out, sent, strict=True))
-    assert bits == strand.struck.flipped == len(FRAMES)
+    assert bits == strand.counts.flipped == len(FRAMES)
 
 
 def test_a_cut_takes_a_run_out_and_leaves_the_end() -> None:
@@ -60,9 +60,9 @@ def test_a_cut_takes_a_run_out_and_leaves_the_end() -> None:
 
 def test_shares_are_shares_of_frames() -> None:
     _, strand = through(ALL, b"".join(FRAMES))
-    struck = strand.struck
-    assert struck.frames == len(FRAMES)
-    for count in (struck.flipped, struck.dropped, struck.doubled, struck.spliced, struck.cut):
+    counts = strand.counts
+    assert counts.frames == len(FRAMES)
+    for count in (counts.flipped, counts.dropped, counts.doubled, counts.spliced, counts.cut):
         assert 15 <= count <= 70
 
 
@@ -90,13 +90,13 @@ def test_another_share_strikes_the_same_frames_and_more() -> None:
 def test_empty_frames_are_no_frames() -> None:
     out, strand = through(LineNoise(drop=1), b"\0\0\0")
     assert out == b"\0\0\0"
-    assert strand.struck.frames == 0
+    assert strand.counts.frames == 0
 
 
 def test_a_stream_without_a_zero_is_struck_piece_by_piece() -> None:
     out, strand = through(LineNoise(double=1), b"x" * (3 * MAX_FRAME_BYTES))
     assert out == b"x" * (6 * MAX_FRAME_BYTES)
-    assert strand.struck.frames == 3
+    assert strand.counts.frames == 3
 
 
 def test_half_a_frame_goes_on_when_the_noise_ends() -> None:

@@ -37,8 +37,7 @@ def test_transfers_of_all_sizes_go_both_ways(bus: Path) -> None:
         usb.util.dispose_resources(device)
 
     async def play() -> None:
-        async with a_rig(bus) as rig:
-            rig.device._heard = rig.device.write  # an echo
+        async with a_rig(bus, echo=True) as rig:
             await asyncio.to_thread(host, rig, lambda: None)
 
     asyncio.run(play())
@@ -109,7 +108,7 @@ def test_firmware_that_hangs_takes_no_more_than_its_endpoint_holds(bus: Path) ->
             device.write(END_OUT, b"more", SHORT)
         assert rig.heard == []
         rig.reading = True
-        call(rig.device.go_on)
+        call(rig.device.resume)
         device.write(END_OUT, b"end", LONG)
         assert rig.heard == [bytes(128) + b"end"]
         usb.util.dispose_resources(device)
@@ -121,7 +120,7 @@ def test_a_write_that_waits_goes_on_with_the_firmware(bus: Path) -> None:
     def host(rig: Rig, call: Callable[..., None]) -> None:
         def resume() -> None:
             rig.reading = True
-            rig.device.go_on()
+            rig.device.resume()
 
         device = find(bus)
         rig.reading = False
@@ -195,7 +194,7 @@ def test_closing_wakes_whoever_still_reads(bus: Path) -> None:
 
         reader = threading.Thread(target=read)
         reader.start()
-        while not rig.device._asked:  # until the read waits at the device
+        while not rig.device.waiting:  # until the read waits at the device
             time.sleep(0.001)
         port.close_device(handle)
         reader.join(5)
@@ -245,12 +244,12 @@ def test_without_a_host_the_endpoint_keeps_two_packets() -> None:
     assert done.data == bytes(127)
 
 
-def test_a_read_that_is_given_up_gets_what_has_come() -> None:
+def test_a_read_that_is_cancelled_gets_what_has_come() -> None:
     pipe = InPipe()
     pipe.send(bytes(200), claimed=True)
     assert pipe.read(7, 300)[0].count == 200
     assert pipe.read(7, 300) == []
-    (done,) = pipe.give_up(7)
+    (done,) = pipe.cancel(7)
     assert (done.number, done.status, done.count) == (7, UsbStatus.TIMEOUT, 0)
 
 

@@ -44,8 +44,8 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("shoe", "--dir", "{}/n", "--create", "--break", ""), "--break: a shoe has no break ''"),
     (("shoe", "--dir", "{}/n", "--create", "--paired-with", ""), "--paired-with: no public key"),
     (("shoe", "--dir", "{}/n", "--create", "--port", "{}/a-link"), "a symlink to .*/mine"),
-    (("shoe", "--dir", "{}/n", "--create", "--control", "{}/a-link"), "is there and is no socket"),
-    (("shoe", "--dir", "{}/n", "--create", "--control", "{}/gone"), "is there and is no socket"),
+    (("shoe", "--dir", "{}/n", "--create", "--control", "{}/a-link"), "exists and is no socket"),
+    (("shoe", "--dir", "{}/n", "--create", "--control", "{}/gone"), "exists and is no socket"),
     (("shoe", "--dir", "{}/n", "--create", "--port", "{}/mine"), "--port: .* is no symlink"),
     (
         ("shoe", "--dir", "{}/n", "--create", "--port", "{}/p", "--control", "{}/p"),
@@ -77,7 +77,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     ),
     (
         ("shoe", "--dir", "{}/keys", "--create"),
-        "--dir [^:]*/keys: holds host.json, which is nothing of a device's; allowed: an empty ",
+        "--dir [^:]*/keys: has host.json, which is no file of a device; allowed: an empty ",
     ),
     (
         ("shoe", "--dir", "{}/" + "x" * 300, "--create"),
@@ -90,9 +90,9 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("do", "{}/none", ""), "do: '' cannot be done here"),
     (("do", "{}/none", "draw", ""), "'': no field=value"),
     (("do", "{}/none", "draw", "=1"), "'=1': no field=value"),
-    (("do", "{}/none", "draw", "count=1", "count=2"), "count: is there twice; allowed: each field"),
-    (("do", "{}/none", "draw", "do=load"), "do: is there twice; allowed: each field once"),
-    (("do", "{}/none", '{"do": "draw", "count": 1, "count": 2}'), "count: is there twice"),
+    (("do", "{}/none", "draw", "count=1", "count=2"), "count: is given twice; allowed: each field"),
+    (("do", "{}/none", "draw", "do=load"), "do: is given twice; allowed: each field once"),
+    (("do", "{}/none", '{"do": "draw", "count": 1, "count": 2}'), "count: is given twice"),
     (("do", "{}/none", "draw", "count=NaN"), "count: Expected int, got str"),
     (("do", "{}/none", "draw", "count=" + "9" * 5000), "count: Expected int, got str"),
     (("do", "{}/none", "draw", "count=" + "[" * 100_000), "count: Expected int, got str"),
@@ -164,7 +164,7 @@ def test_the_socket_of_a_killed_device_and_of_one_that_goes(
         (place / "ring").write_bytes(b"nonsense")
         assert run("do", control, "power") == 74
         assert capsys.readouterr().err == (
-            f"holecard: {control}: the simulated device has gone, and says why where it ran\n"
+            f"holecard: {control}: the simulated device has stopped; its own output says why\n"
         )
         assert sim.process.wait(PATIENCE) != 0
         sim.process.returncode = 0  # it was to end so
@@ -172,7 +172,7 @@ def test_the_socket_of_a_killed_device_and_of_one_that_goes(
     with device_process("shoe", place) as sim:
         sim.process.kill()
         sim.process.wait(PATIENCE)
-        with pytest.raises(UsageProblem, match="nobody listens there any more"):
+        with pytest.raises(UsageProblem, match="no device listens there any more"):
             run("do", control, "describe")
 
 
@@ -180,7 +180,7 @@ def test_a_socket_of_another_kind_or_of_another_user_is_in_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with device_process("shoe", tmp_path / "shoe", usb=tmp_path / "bus"):
-        with pytest.raises(UsageProblem, match="--control: somebody listens at"):
+        with pytest.raises(UsageProblem, match=r"--control: .* is in use: a process"):
             run(
                 "shoe",
                 "--dir",
@@ -194,7 +194,7 @@ def test_a_socket_of_another_kind_or_of_another_user_is_in_use(
             raise PermissionError(13, "Permission denied")
 
         monkeypatch.setattr(unix_sockets, "connect", refused)
-        with pytest.raises(UsageProblem, match="--control: somebody listens at"):
+        with pytest.raises(UsageProblem, match=r"--control: .* is in use: a process"):
             run(
                 "shoe",
                 "--dir",
@@ -225,13 +225,13 @@ def test_a_folder_that_may_not_be_looked_into(
 
 def said(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     """Run a device until it has said its words."""
-    say = cli._say
+    announce = cli.announce
 
     def and_stop(*told: object) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
-        say(*told)  # type: ignore[arg-type]
+        announce(*told)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(cli, "_say", and_stop)
+    monkeypatch.setattr(cli, "announce", and_stop)
     assert run(*arguments) == 0
 
 

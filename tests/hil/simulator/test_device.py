@@ -58,9 +58,9 @@ def test_a_frozen_device_sends_nothing_and_its_clock_stands_still(meeting: Meeti
     meeting.run(3_000)
     assert meeting.last(LinkSessionEnded).why is SessionEnding.SILENT
     assert {whence for _, whence, _ in meeting.wire[before:]} == {"host"}
-    clock = meeting.stand.device.clock(meeting.stand._inner(meeting.now))
+    clock = meeting.stand.firmware.clock(meeting.stand.firmware_time(meeting.now))
     meeting.hand(Freeze(on=False))
-    assert meeting.stand.device.clock(meeting.stand._inner(meeting.now)) == clock
+    assert meeting.stand.firmware.clock(meeting.stand.firmware_time(meeting.now)) == clock
     meeting.run(9_000)
     assert len(meeting.all(RingResumed)) == 2
     meeting.hand(OPENED)
@@ -99,7 +99,7 @@ def test_a_reset_gets_a_device_out_of_its_freeze(meeting: Meeting) -> None:
 
 
 def test_power_comes_back_when_it_should_and_says_why(meeting: Meeting) -> None:
-    boot = meeting.stand.device.boot
+    boot = meeting.stand.firmware.boot
     assert meeting.hand(CutPower(cause="brown_out", off_ms=700)) == {"power": "cut", "at": "now"}
     assert not meeting.hand(Describe())["powered"]
     assert meeting.stand.due() == meeting.now + 700_000
@@ -109,7 +109,7 @@ def test_power_comes_back_when_it_should_and_says_why(meeting: Meeting) -> None:
     meeting.run(1)
     assert meeting.hand(Describe())["powered"]
     meeting.run(9_000)
-    assert meeting.stand.device.boot == boot + 1
+    assert meeting.stand.firmware.boot == boot + 1
     assert meeting.records[-1].event == PowerEvent(PowerCause.BROWN_OUT)
 
 
@@ -120,13 +120,13 @@ def test_power_cut_at_each_moment_loses_and_changes_nothing(
 ) -> None:
     cut = CutPower(at=moment, off_ms=off_ms)  # type: ignore[arg-type]
     assert meeting.hand(cut) == {"power": "on", "at": moment}
-    boot, head = meeting.stand.device.boot, meeting.stand.device.ring.head
+    boot, head = meeting.stand.firmware.boot, meeting.stand.firmware.ring.head
     answer = meeting.hand(OPENED)
     meeting.link.call(Info(), meeting.now)
     meeting.run(10_000)
     in_hand = moment in ("before_commit", "in_commit", "after_commit")
     assert (answer == {"power": "cut", "at": moment}) == in_hand
-    assert meeting.stand.device.boot == boot + 1
+    assert meeting.stand.firmware.boot == boot + 1
     assert seqs(meeting) == list(range(1, len(meeting.records) + 1))
     assert not meeting.held
     new = [record.event for record in meeting.records[head:]]
@@ -270,18 +270,18 @@ def test_describe_says_what_the_noise_has_done(tmp_path: Path) -> None:
     [
         (Freeze(on=True), OPENED, "the firmware hangs"),
         (Freeze(on=True), Break(name="no-backoff"), "the firmware hangs"),
-        (Freeze(on=True), CutPower(at="in_commit"), "comes to no such moment"),
+        (Freeze(on=True), CutPower(at="in_commit"), "reaches no such moment"),
         (CutPower(off_ms=1000), OPENED, "there is no power"),
         (CutPower(off_ms=1000), CutPower(), "the power is off already"),
         (CutPower(off_ms=1000), Freeze(on=True), "there is no power"),
         (Plug(connected=True), Plug(connected=True, other_port=True), "the cable is in"),
-        (Plug(connected=False), Plug(connected=False, other_port=True), "putting it back"),
-        (Plug(connected=False), Plug(connected=False, port_number=1), "putting it back"),
+        (Plug(connected=False), Plug(connected=False, other_port=True), "without plugging it in"),
+        (Plug(connected=False), Plug(connected=False, port_number=1), "without plugging it in"),
         (Plug(connected=True), Plug(connected=True, port_number=1), "the cable is in"),
         (
             Plug(connected=False),
             Plug(connected=True, other_port=True, port_number=2),
-            "into one port",
+            "two ports are given",
         ),
     ],
 )
@@ -297,9 +297,9 @@ def test_what_makes_no_sense_changes_nothing(
 
 def test_a_device_without_power_is_described_and_not_given_out(meeting: Meeting) -> None:
     meeting.stand.facts["port"] = "somewhere"
-    assert isinstance(meeting.stand.device, Device)
+    assert isinstance(meeting.stand.firmware, Device)
     meeting.hand(CutPower(off_ms=1000))
     told = meeting.hand(Describe())
     assert (told["powered"], told["plugged"], told["port"]) == (False, True, "somewhere")
     with pytest.raises(CannotDo):
-        _ = meeting.stand.device
+        _ = meeting.stand.firmware

@@ -48,7 +48,7 @@ def ends_when_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(cli, "_say", stop)
+    monkeypatch.setattr(cli, "announce", stop)
 
 
 def each_step(
@@ -147,7 +147,7 @@ def test_a_disk_that_fails_while_the_device_runs(
         thread[0].start()
 
     thread: list[threading.Thread] = []
-    monkeypatch.setattr(cli, "_say", break_it)
+    monkeypatch.setattr(cli, "announce", break_it)
     with monkeypatch.context() as patched:
         disk = FailingDisk(patched, tmp_path, number, removes=number == errno.ENOSPC)
         assert sim("shoe", "--dir", str(place), "--create") == ENDED
@@ -155,7 +155,7 @@ def test_a_disk_that_fails_while_the_device_runs(
     err = capsys.readouterr().err
     assert err.startswith(f"holecard: {place}/ring: {says}")
     assert err.count("\n") == 1
-    assert told == ["the simulated device has gone, and says why where it ran"]
+    assert told == ["the simulated device has stopped; its own output says why"]
     assert leftovers(tmp_path) == []
     with device_process("shoe", place) as again:
         assert again.told["head"] > 0
@@ -223,5 +223,5 @@ def test_no_pseudo_terminal_is_no_full_disk(
         assert sim("shoe", "--dir", str(tmp_path / "shoe"), "--create") == ENDED
     assert capsys.readouterr().err == (
         "holecard: /dev/ptmx: no pseudo terminal is left (No space left on device); "
-        "end what holds so many, then start it again\n"
+        "close files or terminals of other programs, then start it again\n"
     )

@@ -9,6 +9,7 @@ import pytest
 
 from firmware_protocol.device import identity
 from firmware_protocol.messages.enums import DeviceClass
+from hil.devices import CLASSES
 from hil.simulator import DeviceSetup, cli
 
 
@@ -25,10 +26,10 @@ def test_a_device_is_made_in_an_empty_folder_and_where_one_was(
 ) -> None:
     for name in left:
         (tmp_path / name).touch()
-    parsed = argparse.Namespace(device="shoe", serial=None, create=True, paired_with=None)
+    parsed = argparse.Namespace(device=CLASSES["shoe"], serial=None, create=True, paired_with=None)
     setup = DeviceSetup(device_class=DeviceClass.SHOE, place=tmp_path, control=tmp_path / "control")
-    cli._settle(parsed, setup)
+    cli.create_device(parsed, setup)
     assert identity.load(tmp_path).serial == "SH-0001"
     # Whoever has made it there may keep other things beside it.
     (tmp_path / "notes").touch()
-    cli._settle(parsed, setup)
+    cli.create_device(parsed, setup)

@@ -132,7 +132,7 @@ def test_the_bus_follows_plug_and_power_with_another_address_each_time(tmp_path:
 def test_power_comes_back_by_the_clock(tmp_path: Path) -> None:
     async def scene(live: LiveDevice) -> None:
         def powered() -> bool:
-            return live.stand.powered
+            return live.device.powered
 
         live.hand(CutPower(off_ms=20))
         assert not powered()
@@ -277,8 +277,8 @@ def test_words_for_people_and_ctrl_c(tmp_path: Path) -> None:
 
 
 BAD: list[tuple[tuple[str, ...], str]] = [
-    (("shoe", "--dir", "{}/none"), "--dir .*: no device lives there; allowed: --create makes one"),
-    (("shoe", "--dir", "{}/a-station"), "a station lives there; allowed: holecard sim station"),
+    (("shoe", "--dir", "{}/none"), "--dir .*: has no device; allowed: --create makes one"),
+    (("shoe", "--dir", "{}/a-station"), "has a station; allowed: holecard sim station"),
     (("shoe", "--dir", "{}/n", "--create", "--break", "x"), "--break: a shoe has no break 'x'"),
     (("shoe", "--dir", "{}/n", "--create", "--break", "bounces"), "a shoe has no break 'bounces'"),
     (("station", "--dir", "{}/n", "--create", "--seat", "0"), "0 is no seat; allowed: 1 to 15"),
@@ -290,7 +290,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("station", "--dir", "{}/a-station", "--serial", "other"), "--serial: the device has ST-1"),
     (("station", "--dir", "{}/a-station", "--port", "{}/file"), "--port: .* is no symlink"),
     (("station", "--dir", "{}/a-station", "--port", "{}/x/y/p"), "--port: there is no folder"),
-    (("station", "--dir", "{}/a-station", "--control", "{}/file"), "is there and is no socket"),
+    (("station", "--dir", "{}/a-station", "--control", "{}/file"), "exists and is no socket"),
     (("station", "--dir", "{}/a-station", "--usb", "{}/file"), "--usb: .*file is no folder"),
     (("shoe", "--dir", "{}/file", "--create"), "--dir: .*file is no folder"),
     (("shoe", "--dir", "{}/file/in", "--create"), "/file/in: Not a directory"),
@@ -299,7 +299,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("do", "{}/none", "draw", "count"), "'count': no field=value; allowed: draw field=value"),
     (("do", "{}/none", "draw", "count=0"), "count: .*; allowed: a whole number from 1 to 10000"),
     (("do", "{}/none", "draw", "number=1"), "number: draw has no such field; allowed: count"),
-    (("do", "{}/none", '{"do": "draw"}', "count=1"), "count=1: the hand is JSON already"),
+    (("do", "{}/none", '{"do": "draw"}', "count=1"), "count=1: the request is JSON already"),
     (("do", "{}/none", '{"do": "draw"'), "line: no JSON"),
 ]
 

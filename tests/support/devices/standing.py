@@ -92,9 +92,9 @@ class Standing:
     async def _plug(self) -> None:
         stand = SimulatedDevice(self._place, SimulatedStation, now=event_loop.now(), sync=False)
         self._live = LiveDevice(stand)
-        self._live.attach(PtyAdapter(PtyPort(self.port, self._live.heard)))
+        self._live.attach(PtyAdapter(PtyPort(self.port, self._live.receive)))
         names = (self.identity.maker, self.identity.model, self.identity.serial)
-        usb = UsbDevice(self.bus, names, self._live.heard, reading=lambda: stand.reading)
+        usb = UsbDevice(self.bus, names, self._live.receive, reading=lambda: stand.reading)
         self._live.attach(UsbAdapter(usb))
 
 

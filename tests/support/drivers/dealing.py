@@ -12,11 +12,11 @@ FULL_DISK = OSError(errno.ENOSPC, "no space left on the disk")
 
 
 def acknowledged(device: Plugged) -> int:
-    return device.stand.device.records.room.acked
+    return device.stand.firmware.records.room.acked
 
 
 def head(device: Plugged) -> int:
-    return device.stand.device.ring.head
+    return device.stand.firmware.ring.head
 
 
 def same(watched: Watched, device: Plugged, events: list[DeviceEvent]) -> None:
@@ -24,7 +24,7 @@ def same(watched: Watched, device: Plugged, events: list[DeviceEvent]) -> None:
     records = watched.store.records
     assert watched.store.seqs == list(range(1, head(device) + 1))
     assert [one.origin.seq for one in events] == watched.store.seqs
-    ring = device.stand.device.ring
+    ring = device.stand.firmware.ring
     for record in records[-64:]:
         assert ring.record(record.seq) == record.encode()
 

@@ -85,7 +85,7 @@ class Host:
         raise AssertionError("the gate does not open")
 
     async def has_all(self, live: LiveDevice) -> None:
-        await until(lambda: self.store.cursor().seq == live.stand.device.ring.head, 10)
+        await until(lambda: self.store.cursor().seq == live.device.firmware.ring.head, 10)
 
 
 @asynccontextmanager

@@ -217,13 +217,13 @@ def test_a_disk_without_room_in_a_round(tmp_path: Path) -> None:
         async with serving(tmp_path, "mega") as one:
             await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
             await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
-            acked = one.room.shoe.stand.device.records.room.acked
+            acked = one.room.shoe.stand.firmware.records.room.acked
             one.room.book.refusing = ROOMLESS
             one.room.shoe.hand(Draw())
             await until(lambda: bool(one.table.shown.stopped))
             await asyncio.sleep(1)
             # No acknowledgement, no effect, all safe.
-            assert one.room.shoe.stand.device.records.room.acked == acked
+            assert one.room.shoe.stand.firmware.records.room.acked == acked
             assert one.state.dealt == 2
             assert mechanism(one.room.shoe)["lock"] == "locked"
             assert one.room.station is not None

@@ -50,7 +50,7 @@ async def draws(device: Plugged, watched: Watched, cards: int) -> None:
     device.hand(Draw(count=cards, force=True))
     await asyncio.sleep(cards * 0.12 + 1)
     if watched.state is S.READY:
-        assert watched.store.cursor().seq == device.stand.device.ring.head
+        assert watched.store.cursor().seq == device.stand.firmware.ring.head
 
 
 # --- what it takes --------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_nothing_comes_of_a_new_ring_before_two_people_have_said_so(tmp_path: Pa
             )
             await asyncio.sleep(1)
             assert watched.store.seqs == [1]
-            assert device.stand.device.records.room.acked == 1
+            assert device.stand.firmware.records.room.acked == 1
             with pytest.raises(NothingHeld, match="the device is ready"):
                 await watched.supervisor.adopt(BY)
 
@@ -212,7 +212,7 @@ def test_two_people_can_go_on_after_any_verdict(
             assert (adoption.former, adoption.verdict) == (former, verdict)
             assert adoption.next == (what.head + 1 if skip else what.oldest)
             fresh = watched.store.records[had:]
-            head = device.stand.device.ring.head
+            head = device.stand.firmware.ring.head
             assert [one.seq for one in fresh] == list(range(adoption.next, head + 1))
             assert {one.epoch for one in fresh} == {what.epoch}
 

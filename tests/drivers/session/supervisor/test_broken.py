@@ -273,7 +273,7 @@ def test_the_next_one_goes_on_where_it_ended(tmp_path: Path) -> None:
                 await again.until(S.READY)
                 device.hand(Load(decks=1))
                 await asyncio.sleep(2)
-            head = device.stand.device.ring.head
+            head = device.stand.firmware.ring.head
             assert watched.store.seqs == list(range(1, head + 1))
 
     simulate(main())

@@ -12,7 +12,16 @@ import pytest
 from drivers import events
 from drivers.devices import CommandUnanswered, Shoe, State
 from drivers.devices.shoe import ShoeCardRead
-from firmware_protocol.device.control import Break, CutPower, Draw, Freeze, LineNoise, Moment, Plug
+from firmware_protocol.device.control import (
+    Break,
+    CutPower,
+    Describe,
+    Draw,
+    Freeze,
+    LineNoise,
+    Moment,
+    Plug,
+)
 from firmware_protocol.host import SessionEnding
 from firmware_protocol.host.session import BEHIND_ASK, BEHIND_END
 from firmware_protocol.messages.enums import LockState, Verdict
@@ -57,7 +66,7 @@ def test_power_may_go_at_any_moment(tmp_path: Path, moment: Moment, off_ms: int)
                 await asyncio.sleep(1.5 + off_ms / 1000)
                 await _opened(watched, shoe)
             await asyncio.sleep(2)
-            assert device.stand.device.boot >= 3
+            assert device.stand.firmware.boot >= 3
             same(watched, device, watched.events())
 
     simulate(main())
@@ -136,7 +145,7 @@ async def _mishap(dice: random.Random, device: Plugged, watched: Watched, shoe: 
     stand, chance = device.stand, dice.random()
     alive = stand.powered and not stand.frozen
     if chance < 0.4 and alive:
-        if len(device.stand.device.mechanism._inside.cards) > 5:  # type: ignore[attr-defined]
+        if device.hand(Describe())["mechanism"]["left"] > 5:
             device.hand(Draw(count=dice.randint(1, 4), force=True))
     elif chance < 0.5:
         device.hand(Plug(connected=not stand.plugged))
@@ -234,12 +243,12 @@ def test_a_ring_that_changes_under_a_device_that_is_ready_is_held(
             await dealing(device, watched)
             await asyncio.sleep(2)
             assert watched.of(events.SessionEnded) == []
-            ring = device.stand.device.ring
+            ring = device.stand.firmware.ring
             if verdict is Verdict.NEW_EPOCH:
                 ring.epoch += 1
             else:
                 ring.head -= 1
-                device.stand.device.records.room.acked = ring.head
+                device.stand.firmware.records.room.acked = ring.head
             await watched.until(S.RESUMING)
             await until(lambda: watched.supervisor.held is not None)
             assert [one.why for one in watched.of(events.SessionEnded)] == [

@@ -63,7 +63,7 @@ def test_an_adoption_that_came_too_late_leads_to_no_contradiction(
                 await asyncio.sleep(2)
             assert watched.state is S.READY
             assert watched.supervisor.failure is None
-            ring = device.stand.device.ring
+            ring = device.stand.firmware.ring
             assert watched.store.cursor().seq == ring.head
             assert watched.store.cursor() != kept
 
@@ -97,7 +97,7 @@ def test_a_ring_without_a_known_beginning_gives_way_to_the_old_one(tmp_path: Pat
             await watched.until(S.READY)
             device.hand(CoverHand(open=True))
             await asyncio.sleep(1)
-            assert watched.store.cursor().seq == device.stand.device.ring.head
+            assert watched.store.cursor().seq == device.stand.firmware.ring.head
             assert watched.supervisor.failure is None
 
     simulate(main())

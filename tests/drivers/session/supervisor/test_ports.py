@@ -164,8 +164,8 @@ def test_a_host_may_be_killed_at_any_time(tmp_path: Path) -> None:
                     await asyncio.sleep(1.2)
                 process.send_signal(signal.SIGKILL)
                 assert await process.wait() == -signal.SIGKILL
-            head = live.stand.device.ring.head
-            assert live.stand.device.records.room.acked == head
+            head = live.device.firmware.ring.head
+            assert live.device.firmware.records.room.acked == head
         assert FileStore(house.file).seqs == list(range(1, head + 1))
         assert head >= 24
 

@@ -46,7 +46,7 @@ def test_a_copy_with_another_key_is_refused_until_the_right_one_is_back(tmp_path
             copy.hand(Plug(connected=False))
             device.hand(Plug(connected=True))
             await watched.until(S.READY, within=RETRY_REFUSED + 2)
-            assert copy.stand.device.ring.head == 1  # nobody talked it into anything
+            assert copy.stand.firmware.ring.head == 1  # nobody talked it into anything
 
     simulate(main())
 

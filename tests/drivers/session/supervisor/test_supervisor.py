@@ -40,7 +40,7 @@ async def draws(device: Plugged, watched: Watched, count: int) -> None:
     """Cards go out of the shoe and arrive."""
     shoe: Shoe = watched.driver
     await shoe.open_gate()
-    head = device.stand.device.ring.head
+    head = device.stand.firmware.ring.head
     device.hand(Draw(count=count))
     await until(lambda: watched.store.cursor().seq == head + count)
 
@@ -164,11 +164,11 @@ def test_other_firmware_and_starts_are_told(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
-            old = device.stand.device.identity.digest
+            old = device.stand.firmware.identity.digest
             device.hand(Firmware(version="holecard-sim-2"))
             await until(lambda: watched.of(events.FirmwareChanged) and watched.state is S.READY)
             (changed,) = watched.of(events.FirmwareChanged)
-            assert (changed.old, changed.new) == (old, device.stand.device.identity.digest)
+            assert (changed.old, changed.new) == (old, device.stand.firmware.identity.digest)
             device.hand(CutPower(cause="watchdog"))
             await until(lambda: len(watched.of(events.Restarted)) == 2)
             first, second = watched.of(events.Restarted)

@@ -23,13 +23,17 @@ LONG = 5_000
 class Rig:
     """A device on a bus, what it has heard, and a switch for its firmware."""
 
-    def __init__(self, bus: Path, **more: Any) -> None:
+    def __init__(self, bus: Path, *, echo: bool = False, **more: Any) -> None:
         self.bus = bus
         self.ears: list[bytes] = []
         self.reading = True
         self._loop = asyncio.get_running_loop()
-        self.device = UsbDevice(bus, NAMES, self.ears.append, reading=lambda: self.reading, **more)
+        on_data = self._echo if echo else self.ears.append
+        self.device = UsbDevice(bus, NAMES, on_data, reading=lambda: self.reading, **more)
         self.device.plug()
+
+    def _echo(self, data: bytes) -> None:
+        self.device.write(data)
 
     @property
     def heard(self) -> list[bytes]:

@@ -165,7 +165,7 @@ def test_a_card_is_shown_and_acknowledged_while_200_look_and_one_never_reads(
             await robot.play(lambda shown: len(shown.state.dealer) > 0)
             assert len(pages.at.room.records("decision")) > lies
             assert pages.at.table.supervisor("SH-1").held is None
-            shoe = pages.at.room.shoe.stand.device
+            shoe = pages.at.room.shoe.stand.firmware
             await until(lambda: shoe.records.room.acked == shoe.ring.head, 10)
             seq = pages.at.table.shown.seq
             await until(lambda: all(one.events[-1]["seq"] >= seq for one in streams[1:]), 60)
