@@ -1,6 +1,5 @@
 """Mutation testing of rules, procedure, record, table and drivers.
 
-    coverage run --parallel-mode ... (see `cover` below)
     python -m tests.long.mutants cover OUT             which tests reach which lines
     python -m tests.long.mutants sample OUT [--count N] [--seed S]
     python -m tests.long.mutants match IN OUT          the same mutants in this tree
@@ -29,7 +28,6 @@ AFTER = (*PACKAGES, "controller/people", "firmware_protocol/host", "controller/e
 """Where a statement may have gone to."""
 SETTINGS = """\
 [run]
-dynamic_context = test_function
 parallel = true
 source = {packages}
 """

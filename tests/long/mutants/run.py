@@ -37,9 +37,7 @@ class Outcome(Struct, frozen=True):
 
 
 class Reached:
-    """Which tests reach a line: read from coverage.py's file, with a context for each test.
-
-    Made by: coverage run --context=... as `python -m tests.long.mutants --help` says."""
+    """Which tests reach a line: read from coverage.py's file, with a context for each test."""
 
     def __init__(self, file: Path, root: Path) -> None:
         self._data = sqlite3.connect(f"file:{file}?mode=ro", uri=True, check_same_thread=False)
