@@ -10,7 +10,7 @@ from controller.config.equipment import (
     ScreensPlace,
     read_equipment,
 )
-from controller.config.files import installed, read_named
+from controller.config.files import expect, installed, kind_of, read_named
 from controller.config.jurisdictions import DEFAULT
 from controller.config.loader import (
     GameSheet,
@@ -22,7 +22,7 @@ from controller.config.loader import (
 )
 from controller.config.option_layers import flat
 from controller.config.option_paths import TAKEN_AWAY
-from controller.config.option_texts import SET, add_settings, read_settings, written
+from controller.config.option_texts import OPTION_TEXT, SET, add_settings, read_settings, written
 from controller.config.sheets import NOTHING, parse_game
 from controller.config.tables import MAX_SEATS, Currency, parse_table
 
@@ -30,6 +30,7 @@ __all__ = [
     "DEFAULT",
     "MAX_SEATS",
     "NOTHING",
+    "OPTION_TEXT",
     "SET",
     "TAKEN_AWAY",
     "ControlPlace",
@@ -42,8 +43,10 @@ __all__ = [
     "ScreensPlace",
     "TableConfig",
     "add_settings",
+    "expect",
     "flat",
     "installed",
+    "kind_of",
     "load_game",
     "load_jurisdiction",
     "load_table",

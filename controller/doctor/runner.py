@@ -12,8 +12,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from controller.audit.errors import RecordProblem
-from controller.config import MAX_SEATS, files, parse_table, read_equipment
-from controller.config.tables import TableConfig
+from controller.config import (
+    MAX_SEATS,
+    TableConfig,
+    expect,
+    installed,
+    parse_table,
+    read_equipment,
+    read_named,
+)
 from controller.doctor import devices, disk, host, network, people, permissions, record
 from controller.doctor import keys as doctor_keys
 from controller.doctor.check import (
@@ -40,10 +47,10 @@ from drivers.keys import KeyProblem
 def case_of(table: str, machine: Machine) -> DoctorCase:
     """The table of this name or file, as far as it can be read. UsageProblem where it is no table
     file at all."""
-    document = files.read_named("table", table, "CONFIG")
-    files.expect(document, "table")
+    document = read_named("table", table, "CONFIG")
+    expect(document, "table")
     own = document.folder is not None
-    file = Path(os.path.abspath(table)) if own else Path(str(files.installed("table")[table]))
+    file = Path(os.path.abspath(table)) if own else Path(str(installed("table")[table]))
     folder = Path(os.path.abspath(document.folder or Path()))
     document = document._replace(folder=folder)
     content = document.content

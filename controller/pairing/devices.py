@@ -15,7 +15,7 @@ from controller.terminal import (
     utc_now,
 )
 from drivers.keys import KeyStore, Paired
-from drivers.ports import OWN_BACKEND, PortRefused, discovery
+from drivers.ports import OWN_BACKEND, PortRefused, serial_ports, usb_devices
 from firmware_protocol.tablelink.fingerprints import fingerprint_of, fingerprint_text
 
 
@@ -107,9 +107,9 @@ def show_ports(args: argparse.Namespace) -> int:
     """Print the serial ports and USB devices that are connected."""
     if not args.usb:
         raise UsageProblem("--usb", "is empty", "NAME or NAME=ARGUMENT of a USB backend")
-    found = discovery.serial_ports()
+    found = serial_ports()
     try:
-        plugged = discovery.usb_devices(args.usb)
+        plugged = usb_devices(args.usb)
         if not plugged and args.usb != OWN_BACKEND:
             print(f"no USB devices are found through {args.usb}", file=sys.stderr)
         found += plugged

@@ -23,7 +23,7 @@ from controller.terminal import (
 )
 from drivers.keys import KeyProblem, KeyStore, Paired
 from drivers.pairing import Outcome, hold
-from drivers.ports import Address, Transport, discovery, parse_placed
+from drivers.ports import Address, Transport, parse_placed, usb_devices
 from firmware_protocol.host import (
     DeviceIntroduced,
     HostPairing,
@@ -87,7 +87,7 @@ def _address(text: str) -> Address:
     address = parse_placed(text)
     if address.transport is not Transport.USB or address.place is not None:
         return address  # a number that several adapters have is refused when it is opened
-    found = discovery.usb_devices(address.backend)
+    found = usb_devices(address.backend)
     same = [f"{one.address}" for one in found if one.serial == address.where]
     if len(same) > 1:
         what = f"{len(same)} devices say that they are {address.where}"

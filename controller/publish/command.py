@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from controller.commands import reason
-from controller.config import SET, files, read_settings
+from controller.config import SET, installed, read_settings
 from controller.errors import EXIT_NO, UsageProblem
 from controller.publish import pages, rows
 from controller.publish.diagram import diagram
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _games() -> str:
-    return ", ".join(files.installed("game"))
+    return ", ".join(installed("game"))
 
 
 # --- the published pages ----------------------------------------------------------------------
@@ -61,7 +61,7 @@ def folder() -> Traversable:
 
 def stale() -> Iterator[tuple[str, str]]:
     """Each page that is not what it should be, and what is wrong with it."""
-    for game in files.installed("game"):
+    for game in installed("game"):
         lies = folder().joinpath(f"{game}.md")
         if not lies.is_file():
             yield lies.name, "is missing"
@@ -72,7 +72,7 @@ def stale() -> Iterator[tuple[str, str]]:
 
 
 def _of_no_game() -> list[str]:
-    games = files.installed("game")
+    games = installed("game")
     names = [page.name for page in folder().iterdir()] if folder().is_dir() else []
     return sorted(n for n in names if n.endswith(".md") and n.removesuffix(".md") not in games)
 
@@ -102,7 +102,7 @@ def _write() -> int:
         raise UsageProblem(f"configs/{FOLDER}", "cannot be written here", "a folder on disk")
     try:
         place.mkdir(exist_ok=True)
-        for game in files.installed("game"):
+        for game in installed("game"):
             text = fresh(game).encode()
             page = place / f"{game}.md"
             if not page.is_file() or page.read_bytes() != text:

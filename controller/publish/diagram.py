@@ -40,7 +40,7 @@ class _Box(State):
         self.label = label
 
 
-class _Model:
+class _DiagramModel:
     """Thrown away with the drawing: get_graph() needs a model to hang on."""
 
 
@@ -107,7 +107,7 @@ def diagram(game: Game, *, whole: bool = False) -> str:
     boxes = _Boxes(reachable_steps(rows), _MOST_APART if whole else len(Step))
     edges = [edge for family in drawn for edge in _edges(family, boxes)]
     # Everything goes in at once: a machine with models draws itself anew at each addition.
-    model = _Model()
+    model = _DiagramModel()
     machine = GraphMachine(
         model=model,
         states=[_Box(name, label) for name, label in boxes.labels.items()],

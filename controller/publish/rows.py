@@ -10,13 +10,14 @@ from msgspec import Struct
 from controller.config import (
     DEFAULT,
     NOTHING,
+    OPTION_TEXT,
     GameSheet,
     OptionOrigin,
-    files,
+    kind_of,
     load_jurisdiction,
-    option_texts,
     parse_game,
     parse_table,
+    read_named,
     written,
 )
 from controller.errors import UsageProblem
@@ -132,9 +133,9 @@ def load(
     name: str, overrides: Mapping[str, object] = NOTHING, source: str = "--set"
 ) -> PublishedGame:
     """The game of this name or file under the default jurisdiction, or the one a table deals."""
-    document = files.read_named("game", name, "game")
+    document = read_named("game", name, "game")
     command = f"holecard procedure {name}"
-    match files.kind_of(document):
+    match kind_of(document):
         case "game":
             sheet = parse_game(document, overrides, DEFAULT, source)
             house = load_jurisdiction(DEFAULT)
@@ -289,7 +290,7 @@ def _settings(sheet: GameSheet) -> tuple[PublishedOption, ...]:
         PublishedOption(
             path,
             written(origin.value),
-            option_texts.OPTION_TEXT[path],
+            OPTION_TEXT[path],
             origin.source,
             _quoted(_because(sheet, path), sheet.clauses),
         )

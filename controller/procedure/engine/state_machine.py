@@ -21,7 +21,7 @@ from controller.procedure.model.state import PASSING, State, Step
 from controller.procedure.prompts import SHOWS
 
 
-class _Model:
+class _StepModel:
     """Stands at a step for one event, and learns which row was picked."""
 
     def __init__(self, step: Step) -> None:
@@ -79,7 +79,7 @@ class LiveTable:
         known = self.machine.events.get(trigger_of(type(e)))
         if known is None or s.step.name not in known.transitions:
             return None
-        model = _Model(s.step)
+        model = _StepModel(s.step)
         known.trigger(model, s=s, e=e)
         if model.row is not None and model.state is not model.row.to:
             raise RowFault(f"{model.row.id} leads to {model.row.to}, not to {model.state}")
@@ -111,7 +111,7 @@ class LiveTable:
 def _chosen(row: Row) -> Any:
     def note(data: EventData) -> None:
         model = data.model
-        assert isinstance(model, _Model)
+        assert isinstance(model, _StepModel)
         model.row = row
 
     return note

@@ -46,7 +46,7 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import VALUE, Card
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
-from controller.sim.play.shoe import SimulatedShoe, refill
+from controller.sim.play.shoe import RandomShoe, refill
 from controller.sim.play.strategy import Strategy
 from controller.sim.play.vault import HoleVault, SimulatedVault
 from controller.sim.play.wagers import Stakes
@@ -119,7 +119,7 @@ class Play:
         self._choose = strategy.choose
         self._insures = strategy.insurance
         self._evens = strategy.even_money and game.options.even_money.offered
-        self._shoe = SimulatedShoe(game.decks, random)
+        self._shoe = RandomShoe(game.decks, random)
         self._cards = game.decks * 52
         self._money = game.money
         self._cut = setup.cut

@@ -11,7 +11,7 @@ from controller.procedure.model.state import State
 from controller.rules.cards import DECK, Card
 
 
-class SimulatedShoe:
+class RandomShoe:
     """No card has a place before it is drawn: each draw takes any of those that are left.
 
     That is as good as a shuffle and costs a swap a card, whether a round uses five cards of 52
@@ -48,7 +48,7 @@ class SimulatedShoe:
         return card
 
 
-def refill(shoe: SimulatedShoe, s: State, hole: Card) -> None:
+def refill(shoe: RandomShoe, s: State, hole: Card) -> None:
     """The discards are in the shoe again: all cards but those in play."""
     in_play = list(on_felt(s))
     if s.hole:

@@ -19,8 +19,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from controller.config import load_table
-from controller.config.tables import TableConfig
+from controller.config import TableConfig, load_table
 from controller.errors import UsageProblem
 from firmware_protocol.device.control import ShufflePace
 from firmware_protocol.device.storage import FolderProblem

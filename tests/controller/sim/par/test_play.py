@@ -33,7 +33,7 @@ from controller.sim.play import (
     Strategy,
     stakes_for,
 )
-from controller.sim.play.shoe import SimulatedShoe
+from controller.sim.play.shoe import RandomShoe
 from controller.sim.play.strategy import parse
 
 
@@ -67,7 +67,7 @@ def names(record: RoundRecord) -> list[str]:
 
 
 def test_a_shoe_deals_every_card_once() -> None:
-    shoe = SimulatedShoe(2, Random(1).random)
+    shoe = RandomShoe(2, Random(1).random)
     for _ in range(3):
         assert shoe.left == 104
         drawn = [shoe.draw() for _ in range(104)]
@@ -78,7 +78,7 @@ def test_a_shoe_deals_every_card_once() -> None:
 
 def test_a_shoe_is_well_shuffled() -> None:
     """Every card comes first, and second, about as often as any other."""
-    shoe = SimulatedShoe(1, Random(2).random)
+    shoe = RandomShoe(1, Random(2).random)
     rounds = 52_000
     first: Counter[int] = Counter()
     second: Counter[int] = Counter()
@@ -92,7 +92,7 @@ def test_a_shoe_is_well_shuffled() -> None:
 
 
 def test_a_refilled_shoe_has_all_but_what_lies_on_the_felt() -> None:
-    shoe = SimulatedShoe(1, Random(3).random)
+    shoe = RandomShoe(1, Random(3).random)
     felt = [shoe.draw() for _ in range(20)][:8]
     shoe.refill(felt)
     assert shoe.left == 44
@@ -188,7 +188,7 @@ def test_a_shoe_that_runs_out_is_filled_with_the_discards() -> None:
         assert after == "ShoeLoaded"
 
 
-class _NoDiscards(SimulatedShoe):
+class _NoDiscards(RandomShoe):
     """Whatever ran out lies on the felt."""
 
     def refill(self, on_felt: Iterable[Card]) -> None:
