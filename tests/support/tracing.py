@@ -17,7 +17,9 @@ DEVICE: Final = (f"{ROOT / 'firmware_protocol' / 'device'}/", f"{ROOT / 'hil'}/"
 """The device's side. What it calls of the protocol is its own work, and is not counted."""
 SHARED: Final = f"{ROOT / 'firmware_protocol'}/"
 PORTS: Final = str(ROOT / "tests" / "support" / "drivers" / "simulated.py")
-"""Where simulated ports are written to."""
+"""Where simulated ports are."""
+DELIVERS: Final = "_hear"
+"""The function there that passes bytes to the host."""
 
 
 class Trace:
@@ -26,6 +28,8 @@ class Trace:
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
         """File and function of each call."""
+        self.reads: list[int] = []
+        """How many calls had been made when a simulated port delivered bytes."""
         self.writes: list[int] = []
         """How many calls had been made when a simulated port was written to."""
 
@@ -45,11 +49,13 @@ class Trace:
         found.calls = [call for call in self.calls if not call[0].startswith(folders)]
         return found
 
-    def until_write_after(self, folder: str) -> Trace:
-        """The calls up to the first write to a port after `folder` was entered."""
+    def there_and_back(self, folder: str) -> Trace:
+        """From the bytes that led into `folder` to the first bytes that were written after it."""
         entered = next(at for at, (file, _) in enumerate(self.calls) if file.startswith(folder))
+        first = max(at for at in self.reads if at <= entered)
+        last = next(at for at in self.writes if at > entered)
         found = Trace()
-        found.calls = self.calls[: next(at for at in self.writes if at > entered)]
+        found.calls = self.calls[first:last]
         return found
 
 
@@ -79,6 +85,9 @@ def traced() -> Iterator[Trace]:
             trace.writes.append(len(trace.calls))
         if not name.startswith(OURS) or name.startswith(DEVICE):
             return
+        caller = frame.f_back
+        if caller and caller.f_code.co_filename == PORTS and caller.f_code.co_name == DELIVERS:
+            trace.reads.append(len(trace.calls))
         if name.startswith(SHARED) and _of_device(frame.f_back):
             return
         trace.calls.append((name[start:], frame.f_code.co_name))

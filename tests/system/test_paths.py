@@ -37,7 +37,7 @@ def test_a_card(tmp_path: Path) -> None:
             traces.append(trace)
 
     run(deal())
-    found = traces[0].until_write_after("controller/table/")
+    found = traces[0].there_and_back("controller/table/intake/")
     shown("card", found)
     assert len(found.files) <= CARD_MODULES
     assert found.switches <= CARD_SWITCHES
