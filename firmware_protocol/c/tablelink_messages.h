@@ -45,9 +45,9 @@
 #define TL_RESULTS_KEPT 8u
 /* records that a device's ring holds at least */
 #define TL_RING_LEAST 128u
-/* last free slots of the ring, kept for POWER, TAMPER, FAULT, LOG_PRESSURE and PAIRED */
+/* last free slots of the ring, reserved for POWER, TAMPER, FAULT, LOG_PRESSURE and PAIRED */
 #define TL_RING_SPARE 8u
-/* last records that a shoe keeps readable, acknowledged or not */
+/* last records that a shoe can return, acknowledged or not */
 #define TL_REREAD_DEPTH 64u
 /* LOG_PRESSURE when this share of the ring is not acknowledged */
 #define TL_PRESSURE_PERCENT 75u
@@ -60,15 +60,16 @@
 #define TL_CARD_UNREAD 254u
 /* seats are 1 to this */
 #define TL_MAX_SEAT 15u
-/* host: no HELLO_RSP by then, begin again with a new session id */
+/* host: timeout for HELLO_RSP; retry with a new session id */
 #define TL_HELLO_WAIT_MS 500u
-/* host: no HS2, or no first valid DATA, by then: begin again with HELLO */
+/* host: timeout for HS2 and for the first valid DATA; retry with HELLO */
 #define TL_HANDSHAKE_WAIT_MS 3000u
 /* host: no PAIR2, or no PAIR_DONE, by then: the pairing failed */
 #define TL_PAIR_WAIT_MS 5000u
 /* device: a handshake that has not become a session by then is forgotten */
 #define TL_PENDING_LIFE_MS 10000u
-/* both: a heartbeat at each multiple of this since the session began, whatever else is sent */
+/* both: a heartbeat at each multiple of this since the session started, independent of other
+ * frames */
 #define TL_HEARTBEAT_MS 250u
 /* both: no valid DATA for so long and the session is over */
 #define TL_DEAD_MS 1000u
@@ -117,7 +118,7 @@ enum tl_frame_kind {
 enum tl_plaintext_type {
     /* a record of the device's ring */
     TL_PLAINTEXT_TYPE_EVENT = 1,
-    /* something the host wants done or known */
+    /* a request of the host */
     TL_PLAINTEXT_TYPE_COMMAND = 2,
     /* the answer to a command */
     TL_PLAINTEXT_TYPE_REPLY = 3,
@@ -127,7 +128,7 @@ enum tl_plaintext_type {
 
 /* What a device is. u8 */
 enum tl_device_class {
-    /* in HELLO only: the host takes what comes */
+    /* in HELLO only: the host accepts any class */
     TL_DEVICE_CLASS_ANY = 0,
     /* card-reading shoe */
     TL_DEVICE_CLASS_SHOE = 1,
@@ -147,17 +148,17 @@ enum tl_frame_limit {
 
 /* What an ALERT hints at. u8 */
 enum tl_alert_code {
-    /* DATA came for a session that the device does not have */
+    /* DATA arrived for a session that the device does not have */
     TL_ALERT_CODE_NO_SESSION = 1,
     /* HS1 was not authentic: another host, or a changed HELLO */
     TL_ALERT_CODE_HANDSHAKE_REFUSED = 2,
-    /* HS1 came, but no host is paired yet */
+    /* HS1 arrived, but no host is paired yet */
     TL_ALERT_CODE_NOT_PAIRED = 3,
-    /* PAIR1 or PAIR3 came while the service switch is off, or after five wrong codes */
+    /* PAIR1 or PAIR3 arrived while the service switch is off, or after five wrong codes */
     TL_ALERT_CODE_PAIRING_OFF = 4,
     /* PAIR3 was not authentic: most likely a wrong label code */
     TL_ALERT_CODE_PAIRING_REFUSED = 5,
-    /* HS1 or PAIR1 came in a version that is not the highest common one */
+    /* HS1 or PAIR1 arrived in a version that is not the highest common one */
     TL_ALERT_CODE_NO_VERSION = 6,
     /* the device cannot work; arg is the fault code */
     TL_ALERT_CODE_DEFECT = 7,
@@ -165,7 +166,7 @@ enum tl_alert_code {
 
 /* Why the device started. u8 */
 enum tl_power_cause {
-    /* power came on */
+    /* power was switched on */
     TL_POWER_CAUSE_POWER_ON = 1,
     /* the supply dipped */
     TL_POWER_CAUSE_BROWN_OUT = 2,
@@ -175,10 +176,10 @@ enum tl_power_cause {
     TL_POWER_CAUSE_RESET_PIN = 4,
     /* the firmware restarted itself */
     TL_POWER_CAUSE_SOFTWARE = 5,
-    /* the start found a torn record: power went while it was written, and this event stands in
-     * its place */
+    /* the start found an incomplete record: power was lost during its write, and this event
+     * replaces it */
     TL_POWER_CAUSE_POWER_LOSS = 6,
-    /* none of the above, or not known */
+    /* any other, or unknown */
     TL_POWER_CAUSE_OTHER = 15,
 };
 
@@ -214,7 +215,7 @@ enum tl_fault_code {
     TL_FAULT_CODE_MOTOR = 2,
     /* a sensor; arg: which */
     TL_FAULT_CODE_SENSOR = 3,
-    /* the gate or lock does not do what it is told */
+    /* the gate or lock does not obey */
     TL_FAULT_CODE_GATE = 4,
     /* lamp driver */
     TL_FAULT_CODE_LAMPS = 5,
@@ -259,7 +260,7 @@ enum tl_refusal {
     TL_REFUSAL_FAILED = 9,
 };
 
-/* How the host goes on with a ring. u8 */
+/* How the host continues a ring. u8 */
 enum tl_resume_mode {
     /* only if the device's ring continues the host's record */
     TL_RESUME_MODE_CHECK = 0,
@@ -281,7 +282,7 @@ enum tl_verdict {
 
 /* Why the host wants records again. u8 */
 enum tl_nak_why {
-    /* a later record came first */
+    /* a later record arrived first */
     TL_NAK_WHY_GAP = 1,
     /* the host could not keep what it was sent */
     TL_NAK_WHY_AGAIN = 2,
@@ -291,7 +292,7 @@ enum tl_nak_why {
 enum tl_lock_state {
     /* cards may be drawn */
     TL_LOCK_STATE_OPEN = 0,
-    /* no card comes out */
+    /* no card can be drawn */
     TL_LOCK_STATE_LOCKED = 1,
 };
 
@@ -327,7 +328,7 @@ enum tl_jam_code {
     TL_JAM_CODE_MOTOR = 5,
     /* cards were left inside */
     TL_JAM_CODE_LEFT_INSIDE = 6,
-    /* none of the above */
+    /* any other */
     TL_JAM_CODE_OTHER = 255,
 };
 
@@ -357,7 +358,7 @@ enum tl_which_button {
 enum tl_edge {
     /* pressed */
     TL_EDGE_DOWN = 1,
-    /* let go */
+    /* released */
     TL_EDGE_UP = 2,
 };
 
@@ -591,7 +592,7 @@ TL_ASSERT(offsetof(struct tl_header, n) == 1);
 TL_ASSERT(offsetof(struct tl_header, session) == 2);
 TL_ASSERT(offsetof(struct tl_header, counter) == 4);
 
-/* A record of the ring, just as it stands there. Plaintext of 56 bytes. */
+/* A record of the ring, encoded as in the ring. Plaintext of 56 bytes. */
 struct tl_event_plaintext {
     /* 1 */
     uint8_t type;
@@ -626,7 +627,7 @@ TL_ASSERT(offsetof(struct tl_event_plaintext, len) == 23);
 TL_ASSERT(offsetof(struct tl_event_plaintext, body) == 24);
 TL_ASSERT(offsetof(struct tl_event_plaintext, chain) == 48);
 
-/* Something the host wants done or known. Plaintext of 56 bytes. */
+/* A request of the host. Plaintext of 56 bytes. */
 struct tl_command_plaintext {
     /* 2 */
     uint8_t type;
@@ -636,7 +637,7 @@ struct tl_command_plaintext {
     uint8_t kind;
     /* length of the command's fields */
     uint8_t len;
-    /* 1 for the first command of the host's boot, then one more each; a repeat keeps it */
+    /* 1 for the first command of the host's boot, then one more each; a repeat has the same */
     uint32_t command_id;
     /* 64 random bits, drawn when the host starts, never 0 */
     uint64_t host_boot;
@@ -706,8 +707,7 @@ struct tl_hello {
     uint8_t version_min;
     /* highest version that the host speaks (1 to 15) */
     uint8_t version_max;
-    /* class that the host expects; a device of another class answers all the same (enum
-     * device_class) */
+    /* class that the host expects; a device of another class answers too (enum device_class) */
     uint8_t device_class;
     /* longest decoded frame that the host takes (enum frame_limit) */
     uint8_t largest;
@@ -743,7 +743,7 @@ struct tl_hello_rsp {
     uint8_t schema[8];
     /* fingerprint of the device's key */
     uint8_t fingerprint[16];
-    /* drawn anew for each HELLO_RSP */
+    /* newly drawn for each HELLO_RSP */
     uint8_t random[8];
     /* maker */
     char maker[16];
@@ -829,8 +829,7 @@ TL_ASSERT(sizeof(struct tl_pair3) == 64);
 TL_ASSERT(offsetof(struct tl_pair3, static_key) == 0);
 TL_ASSERT(offsetof(struct tl_pair3, tag) == 48);
 
-/* Frame ALERT. A hint in clear, for whoever looks for the cause. Shown, never acted on. Session
- * id 0. */
+/* Frame ALERT. A hint in clear for diagnosis. It is displayed, never acted on. Session id 0. */
 struct tl_alert {
     /* what happened (enum alert_code) */
     uint8_t code;
@@ -852,7 +851,7 @@ struct tl_power {
 TL_ASSERT(sizeof(struct tl_power) == 1);
 TL_ASSERT(offsetof(struct tl_power, cause) == 0);
 
-/* Event TAMPER. Someone is at the device, or no longer. */
+/* Event TAMPER. Tampering with the device was detected, or ended. */
 struct tl_tamper {
     /* what (enum tamper_source) */
     uint8_t source;
@@ -896,7 +895,7 @@ TL_ASSERT(offsetof(struct tl_paired, pairings) == 16);
 
 /* Event CARD_READ. A card has left the shoe and was read. Its fields fill the body. */
 struct tl_card_read {
-    /* the loading it came from, as in LOADED; 0 before the first */
+    /* number of its loading, as in LOADED; 0 before the first */
     uint32_t shoe;
     /* 1 for the first card of the loading, then one more for each card that leaves the shoe,
      * read or not, the cut card included (1 to 65535) */
@@ -905,8 +904,7 @@ struct tl_card_read {
     uint8_t card;
     /* how sure the reader is, percent (0 to 100) */
     uint8_t confidence;
-    /* what it would be otherwise; 0xFE: nothing else comes into question (0 to 51 or 0x40 or
-     * 0xFE) */
+    /* second candidate; 0xFE: no other candidate (0 to 51 or 0x40 or 0xFE) */
     uint8_t alternative;
     /* what was odd (flags card_flags) */
     uint8_t flags;
@@ -914,7 +912,7 @@ struct tl_card_read {
     uint16_t dwell;
     /* the maker's number of the card's back; 0 not recognised */
     uint8_t back;
-    /* random, drawn for this record alone; without it the chain would tell the card */
+    /* random, drawn for this record alone; without it the chain would reveal the card */
     uint8_t salt[11];
 } TL_PACKED;
 TL_ASSERT(sizeof(struct tl_card_read) == 24);
@@ -955,15 +953,15 @@ struct tl_cut_card {
 TL_ASSERT(sizeof(struct tl_cut_card) == 2);
 TL_ASSERT(offsetof(struct tl_cut_card, pos) == 0);
 
-/* Event LOADED. Cards were put in and the cover closed. Positions begin anew. */
+/* Event LOADED. Cards were put in and the cover closed. Positions start again. */
 struct tl_loaded {
-    /* number of this loading, one more than the last, kept over restarts (1 to 0xFFFFFFFF) */
+    /* number of this loading, one more than the last, stored over restarts (1 to 0xFFFFFFFF) */
     uint32_t shoe;
-    /* decks as set at the shoe; 0 not known */
+    /* decks as set at the shoe; 0 unknown */
     uint8_t decks;
-    /* cards as weighed or counted; 0 not known */
+    /* cards as weighed or counted; 0 unknown */
     uint16_t count;
-    /* number of the shuffle as read from the cassette; 0 not known */
+    /* number of the shuffle as read from the cassette; 0 unknown */
     uint32_t shuffle;
 } TL_PACKED;
 TL_ASSERT(sizeof(struct tl_loaded) == 11);
@@ -988,9 +986,9 @@ struct tl_shoe_jam {
 TL_ASSERT(sizeof(struct tl_shoe_jam) == 1);
 TL_ASSERT(offsetof(struct tl_shoe_jam, code) == 0);
 
-/* Event STARTED. A shuffle has begun. */
+/* Event STARTED. A shuffle has started. */
 struct tl_started {
-    /* number of this shuffle, one more than the last, kept over restarts (1 to 0xFFFFFFFF) */
+    /* number of this shuffle, one more than the last, stored over restarts (1 to 0xFFFFFFFF) */
     uint32_t shuffle;
     /* decks as START said (1 to 12) */
     uint8_t decks;
@@ -999,7 +997,7 @@ TL_ASSERT(sizeof(struct tl_started) == 5);
 TL_ASSERT(offsetof(struct tl_started, shuffle) == 0);
 TL_ASSERT(offsetof(struct tl_started, decks) == 4);
 
-/* Event PROGRESS. How far the shuffle is: at most one for every 5 percent. */
+/* Event PROGRESS. Progress of the shuffle: at most one for every 5 percent. */
 struct tl_progress {
     /* percent done (0 to 100) */
     uint8_t percent;
@@ -1054,7 +1052,7 @@ struct tl_shuffler_jam {
 TL_ASSERT(sizeof(struct tl_shuffler_jam) == 1);
 TL_ASSERT(offsetof(struct tl_shuffler_jam, code) == 0);
 
-/* Event BUTTON. An armed button went down, or one that had gone down so came up. */
+/* Event BUTTON. An armed button was pressed, or one that was pressed while armed was released. */
 struct tl_button {
     /* seat (1 to 15) */
     uint8_t seat;
@@ -1128,7 +1126,7 @@ struct tl_resume {
     uint32_t next;
     /* chain of the record before it; zeros for next 1 and for ADOPT */
     uint8_t chain[8];
-    /* how to go on (enum resume_mode) */
+    /* how to continue (enum resume_mode) */
     uint8_t mode;
 } TL_PACKED;
 TL_ASSERT(sizeof(struct tl_resume) == 17);
@@ -1137,7 +1135,7 @@ TL_ASSERT(offsetof(struct tl_resume, next) == 4);
 TL_ASSERT(offsetof(struct tl_resume, chain) == 8);
 TL_ASSERT(offsetof(struct tl_resume, mode) == 16);
 
-/* Reply RESUME_REPLY. How the ring stands. */
+/* Reply RESUME_REPLY. The state of the ring. */
 struct tl_resume_reply {
     /* the ring's name (1 to 0xFFFFFFFF) */
     uint32_t epoch;
@@ -1170,7 +1168,7 @@ TL_ASSERT(offsetof(struct tl_selftest_reply, arg) == 1);
 
 /* Reply REFUSED. The command was not carried out. */
 struct tl_refused {
-    /* id of the command, whatever it was */
+    /* id of the command */
     uint8_t command;
     /* why (enum refusal) */
     uint8_t why;
@@ -1199,7 +1197,7 @@ struct tl_lock_reply {
 TL_ASSERT(sizeof(struct tl_lock_reply) == 1);
 TL_ASSERT(offsetof(struct tl_lock_reply, state) == 0);
 
-/* Command REREAD. Asks for a record once more, acknowledged or not. Needs no RESUME. */
+/* Command REREAD. Requests a record again, acknowledged or not. Needs no RESUME. */
 struct tl_reread {
     /* the ring (1 to 0xFFFFFFFF) */
     uint32_t epoch;
@@ -1230,7 +1228,7 @@ TL_ASSERT(sizeof(struct tl_start) == 2);
 TL_ASSERT(offsetof(struct tl_start, decks) == 0);
 TL_ASSERT(offsetof(struct tl_start, profile) == 1);
 
-/* Reply START_REPLY. The shuffle begins; STARTED tells when it has. */
+/* Reply START_REPLY. The shuffle starts; STARTED reports when it has. */
 struct tl_start_reply {
     /* number that STARTED will carry (1 to 0xFFFFFFFF) */
     uint32_t shuffle;
@@ -1245,9 +1243,9 @@ struct tl_arm {
     uint8_t seat;
     /* buttons that count; 0 disarms (flags button_mask) */
     uint16_t mask;
-    /* comes back with each press */
+    /* returned with each press */
     uint16_t token;
-    /* milliseconds from now until the seat is disarmed by itself; 0 disarms */
+    /* milliseconds from now until the seat is disarmed automatically; 0 disarms */
     uint16_t ttl;
 } TL_PACKED;
 TL_ASSERT(sizeof(struct tl_arm) == 7);
@@ -1266,7 +1264,7 @@ struct tl_lamps {
     uint8_t pattern;
     /* milliseconds of one period; OFF and STEADY ignore it; 0 for another pattern means STEADY */
     uint16_t period;
-    /* milliseconds from now until the lamps go dark by themselves; 0 at once */
+    /* milliseconds from now until the lamps go dark automatically; 0 at once */
     uint16_t lease;
 } TL_PACKED;
 TL_ASSERT(sizeof(struct tl_lamps) == 9);
@@ -1288,7 +1286,7 @@ TL_ASSERT(offsetof(struct tl_buzz, pattern) == 0);
 struct tl_host_beat {
     /* the ring; 0 before RESUME was answered with OK */
     uint32_t epoch;
-    /* highest seq that the host keeps safely */
+    /* highest seq that the host has stored durably */
     uint32_t seq;
     /* how many records after seq may be on their way (0 to 8) */
     uint8_t window;
@@ -1314,7 +1312,7 @@ struct tl_device_beat {
     uint8_t state;
     /* damaged frames since the start */
     uint32_t damaged;
-    /* whole frames that were ignored, and malformed plaintexts, since the start */
+    /* valid frames that were ignored, and malformed plaintexts, since the start */
     uint32_t refused;
 } TL_PACKED;
 TL_ASSERT(sizeof(struct tl_device_beat) == 30);
@@ -1327,11 +1325,11 @@ TL_ASSERT(offsetof(struct tl_device_beat, state) == 21);
 TL_ASSERT(offsetof(struct tl_device_beat, damaged) == 22);
 TL_ASSERT(offsetof(struct tl_device_beat, refused) == 26);
 
-/* Control EVT_ACK. The host keeps all records up to this one safely. */
+/* Control EVT_ACK. The host has stored all records up to this one durably. */
 struct tl_evt_ack {
     /* the ring (1 to 0xFFFFFFFF) */
     uint32_t epoch;
-    /* highest seq that the host keeps safely */
+    /* highest seq that the host has stored durably */
     uint32_t seq;
     /* how many records after seq may be on their way; 0 stops them (0 to 8) */
     uint8_t window;
@@ -1367,7 +1365,7 @@ TL_ASSERT(offsetof(struct tl_time_ask, t1) == 0);
 struct tl_time_answer {
     /* as asked */
     uint64_t t1;
-    /* device's clock when the question came, microseconds */
+    /* device's clock when TIME_ASK arrived, microseconds */
     uint64_t t2;
     /* device's clock when this was sent, microseconds */
     uint64_t t3;

@@ -27,7 +27,7 @@ class Power(Event, frozen=True, gc=False):
 
 
 class Tamper(Event, frozen=True, gc=False):
-    """Someone is at the device, or no longer."""
+    """Tampering with the device was detected, or ended."""
 
     source: TamperSource
     """What."""
@@ -112,7 +112,7 @@ class InfoReply(Reply, frozen=True, gc=False):
 
 
 class ResumeReply(Reply, frozen=True, gc=False):
-    """How the ring stands."""
+    """The state of the ring."""
 
     epoch: int
     """The ring's name."""
@@ -153,7 +153,7 @@ class Refused(Reply, frozen=True, gc=False):
     """The command was not carried out."""
 
     command: int
-    """Id of the command, whatever it was."""
+    """Id of the command."""
     why: Refusal
     """Why."""
     arg: int
@@ -183,7 +183,7 @@ class Resume(Command, frozen=True, gc=False):
     chain: bytes
     """Chain of the record before it; zeros for next 1 and for ADOPT."""
     mode: ResumeMode
-    """How to go on."""
+    """How to continue."""
 
     ID: ClassVar = 0x41
     IDEMPOTENT: ClassVar = True

@@ -14,7 +14,7 @@ class HostBeat(Control, frozen=True, gc=False):
     epoch: int
     """The ring; 0 before RESUME was answered with OK."""
     seq: int
-    """Highest seq that the host keeps safely."""
+    """Highest seq that the host has stored durably."""
     window: int
     """How many records after seq may be on their way."""
 
@@ -41,7 +41,7 @@ class DeviceBeat(Control, frozen=True, gc=False):
     damaged: int
     """Damaged frames since the start."""
     refused: int
-    """Whole frames that were ignored, and malformed plaintexts, since the start."""
+    """Valid frames that were ignored, and malformed plaintexts, since the start."""
 
     ID: ClassVar = 0x81
     SPEC: ClassVar = Spec(
@@ -56,12 +56,12 @@ class DeviceBeat(Control, frozen=True, gc=False):
 
 
 class EvtAck(Control, frozen=True, gc=False):
-    """The host keeps all records up to this one safely."""
+    """The host has stored all records up to this one durably."""
 
     epoch: int
     """The ring."""
     seq: int
-    """Highest seq that the host keeps safely."""
+    """Highest seq that the host has stored durably."""
     window: int
     """How many records after seq may be on their way; 0 stops them."""
 
@@ -115,7 +115,7 @@ class TimeAnswer(Control, frozen=True, gc=False):
     t1: int
     """As asked."""
     t2: int
-    """Device's clock when the question came, microseconds."""
+    """Device's clock when TIME_ASK arrived, microseconds."""
     t3: int
     """Device's clock when this was sent, microseconds."""
 

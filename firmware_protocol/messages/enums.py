@@ -33,7 +33,7 @@ class PlaintextType(IntEnum):
     EVENT = 1
     """A record of the device's ring."""
     COMMAND = 2
-    """Something the host wants done or known."""
+    """A request of the host."""
     REPLY = 3
     """The answer to a command."""
     CONTROL = 4
@@ -44,7 +44,7 @@ class DeviceClass(IntEnum):
     """What a device is."""
 
     ANY = 0
-    """In HELLO only: the host takes what comes."""
+    """In HELLO only: the host accepts any class."""
     SHOE = 1
     """Card-reading shoe."""
     SHUFFLER = 2
@@ -66,17 +66,17 @@ class AlertCode(IntEnum):
     """What an ALERT hints at."""
 
     NO_SESSION = 1
-    """DATA came for a session that the device does not have."""
+    """DATA arrived for a session that the device does not have."""
     HANDSHAKE_REFUSED = 2
     """HS1 was not authentic: another host, or a changed HELLO."""
     NOT_PAIRED = 3
-    """HS1 came, but no host is paired yet."""
+    """HS1 arrived, but no host is paired yet."""
     PAIRING_OFF = 4
-    """PAIR1 or PAIR3 came while the service switch is off, or after five wrong codes."""
+    """PAIR1 or PAIR3 arrived while the service switch is off, or after five wrong codes."""
     PAIRING_REFUSED = 5
     """PAIR3 was not authentic: most likely a wrong label code."""
     NO_VERSION = 6
-    """HS1 or PAIR1 came in a version that is not the highest common one."""
+    """HS1 or PAIR1 arrived in a version that is not the highest common one."""
     DEFECT = 7
     """The device cannot work; arg is the fault code."""
 
@@ -85,7 +85,7 @@ class PowerCause(IntEnum):
     """Why the device started."""
 
     POWER_ON = 1
-    """Power came on."""
+    """Power was switched on."""
     BROWN_OUT = 2
     """The supply dipped."""
     WATCHDOG = 3
@@ -95,10 +95,10 @@ class PowerCause(IntEnum):
     SOFTWARE = 5
     """The firmware restarted itself."""
     POWER_LOSS = 6
-    """The start found a torn record: power went while it was written, and this event stands in its
-    place."""
+    """The start found an incomplete record: power was lost during its write, and this event
+    replaces it."""
     OTHER = 15
-    """None of the above, or not known."""
+    """Any other, or unknown."""
 
 
 class TamperSource(IntEnum):
@@ -136,7 +136,7 @@ class FaultCode(IntEnum):
     SENSOR = 3
     """A sensor; arg: which."""
     GATE = 4
-    """The gate or lock does not do what it is told."""
+    """The gate or lock does not obey."""
     LAMPS = 5
     """Lamp driver."""
     RING = 6
@@ -182,7 +182,7 @@ class Refusal(IntEnum):
 
 
 class ResumeMode(IntEnum):
-    """How the host goes on with a ring."""
+    """How the host continues a ring."""
 
     CHECK = 0
     """Only if the device's ring continues the host's record."""
@@ -207,7 +207,7 @@ class NakWhy(IntEnum):
     """Why the host wants records again."""
 
     GAP = 1
-    """A later record came first."""
+    """A later record arrived first."""
     AGAIN = 2
     """The host could not keep what it was sent."""
 
@@ -218,7 +218,7 @@ class LockState(IntEnum):
     OPEN = 0
     """Cards may be drawn."""
     LOCKED = 1
-    """No card comes out."""
+    """No card can be drawn."""
 
 
 class ReadWhy(IntEnum):
@@ -256,7 +256,7 @@ class JamCode(IntEnum):
     LEFT_INSIDE = 6
     """Cards were left inside."""
     OTHER = 255
-    """None of the above."""
+    """Any other."""
 
 
 class WhichButton(IntEnum):
@@ -288,7 +288,7 @@ class Edge(IntEnum):
     DOWN = 1
     """Pressed."""
     UP = 2
-    """Let go."""
+    """Released."""
 
 
 class LampPattern(IntEnum):

@@ -36,7 +36,7 @@ class Hello(Payload, frozen=True, gc=False):
     version_max: int
     """Highest version that the host speaks."""
     device_class: DeviceClass
-    """Class that the host expects; a device of another class answers all the same."""
+    """Class that the host expects; a device of another class answers too."""
     largest: FrameLimit
     """Longest decoded frame that the host takes."""
     schema: bytes
@@ -75,7 +75,7 @@ class HelloRsp(Payload, frozen=True, gc=False):
     fingerprint: bytes
     """Fingerprint of the device's key."""
     random: bytes
-    """Drawn anew for each HELLO_RSP."""
+    """Newly drawn for each HELLO_RSP."""
     maker: str
     """Maker."""
     model: str
@@ -106,7 +106,7 @@ class HelloRsp(Payload, frozen=True, gc=False):
 
 
 class Alert(Payload, frozen=True, gc=False):
-    """A hint in clear, for whoever looks for the cause. Shown, never acted on. Session id 0."""
+    """A hint in clear for diagnosis. It is displayed, never acted on. Session id 0."""
 
     code: AlertCode
     """What happened."""

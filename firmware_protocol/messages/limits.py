@@ -30,9 +30,9 @@ RESULTS_KEPT: Final = 8
 RING_LEAST: Final = 128
 """Records that a device's ring holds at least."""
 RING_SPARE: Final = 8
-"""Last free slots of the ring, kept for POWER, TAMPER, FAULT, LOG_PRESSURE and PAIRED."""
+"""Last free slots of the ring, reserved for POWER, TAMPER, FAULT, LOG_PRESSURE and PAIRED."""
 REREAD_DEPTH: Final = 64
-"""Last records that a shoe keeps readable, acknowledged or not."""
+"""Last records that a shoe can return, acknowledged or not."""
 PRESSURE_PERCENT: Final = 75
 """LOG_PRESSURE when this share of the ring is not acknowledged."""
 CARDS: Final = 52
@@ -45,15 +45,16 @@ CARD_UNREAD: Final = 254
 MAX_SEAT: Final = 15
 """Seats are 1 to this."""
 HELLO_WAIT_MS: Final = 500
-"""Host: no HELLO_RSP by then, begin again with a new session id."""
+"""Host: timeout for HELLO_RSP; retry with a new session id."""
 HANDSHAKE_WAIT_MS: Final = 3000
-"""Host: no HS2, or no first valid DATA, by then: begin again with HELLO."""
+"""Host: timeout for HS2 and for the first valid DATA; retry with HELLO."""
 PAIR_WAIT_MS: Final = 5000
 """Host: no PAIR2, or no PAIR_DONE, by then: the pairing failed."""
 PENDING_LIFE_MS: Final = 10000
 """Device: a handshake that has not become a session by then is forgotten."""
 HEARTBEAT_MS: Final = 250
-"""Both: a heartbeat at each multiple of this since the session began, whatever else is sent."""
+"""Both: a heartbeat at each multiple of this since the session started, independent of other
+frames."""
 DEAD_MS: Final = 1000
 """Both: no valid DATA for so long and the session is over."""
 RESEND_FIRST_MS: Final = 150

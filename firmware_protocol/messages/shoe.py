@@ -12,7 +12,7 @@ class CardRead(Event, frozen=True, gc=False):
     """A card has left the shoe and was read. Its fields fill the body."""
 
     shoe: int
-    """The loading it came from, as in LOADED; 0 before the first."""
+    """Number of its loading, as in LOADED; 0 before the first."""
     pos: int
     """1 for the first card of the loading, then one more for each card that leaves the shoe, read
     or not, the cut card included."""
@@ -21,7 +21,7 @@ class CardRead(Event, frozen=True, gc=False):
     confidence: int
     """How sure the reader is, percent."""
     alternative: int
-    """What it would be otherwise; 0xFE: nothing else comes into question."""
+    """Second candidate; 0xFE: no other candidate."""
     flags: CardFlags
     """What was odd."""
     dwell: int
@@ -29,7 +29,7 @@ class CardRead(Event, frozen=True, gc=False):
     back: int
     """The maker's number of the card's back; 0 not recognised."""
     salt: bytes
-    """Random, drawn for this record alone; without it the chain would tell the card."""
+    """Random, drawn for this record alone; without it the chain would reveal the card."""
 
     ID: ClassVar = 0x10
     CLASS: ClassVar = DeviceClass.SHOE
@@ -85,16 +85,16 @@ class CutCard(Event, frozen=True, gc=False):
 
 
 class Loaded(Event, frozen=True, gc=False):
-    """Cards were put in and the cover closed. Positions begin anew."""
+    """Cards were put in and the cover closed. Positions start again."""
 
     shoe: int
-    """Number of this loading, one more than the last, kept over restarts."""
+    """Number of this loading, one more than the last, stored over restarts."""
     decks: int
-    """Decks as set at the shoe; 0 not known."""
+    """Decks as set at the shoe; 0 unknown."""
     count: int
-    """Cards as weighed or counted; 0 not known."""
+    """Cards as weighed or counted; 0 unknown."""
     shuffle: int
-    """Number of the shuffle as read from the cassette; 0 not known."""
+    """Number of the shuffle as read from the cassette; 0 unknown."""
 
     ID: ClassVar = 0x14
     CLASS: ClassVar = DeviceClass.SHOE
@@ -166,7 +166,7 @@ class Lock(Command, frozen=True, gc=False):
 
 
 class Reread(Command, frozen=True, gc=False):
-    """Asks for a record once more, acknowledged or not. Needs no RESUME."""
+    """Requests a record again, acknowledged or not. Needs no RESUME."""
 
     epoch: int
     """The ring."""

@@ -10,10 +10,10 @@ from firmware_protocol.messages.enums import DeviceClass, JamCode
 
 
 class Started(Event, frozen=True, gc=False):
-    """A shuffle has begun."""
+    """A shuffle has started."""
 
     shuffle: int
-    """Number of this shuffle, one more than the last, kept over restarts."""
+    """Number of this shuffle, one more than the last, stored over restarts."""
     decks: int
     """Decks as START said."""
 
@@ -29,7 +29,7 @@ class Started(Event, frozen=True, gc=False):
 
 
 class Progress(Event, frozen=True, gc=False):
-    """How far the shuffle is: at most one for every 5 percent."""
+    """Progress of the shuffle: at most one for every 5 percent."""
 
     percent: int
     """Percent done."""
@@ -100,7 +100,7 @@ class ShufflerJam(Event, frozen=True, gc=False):
 
 
 class StartReply(Reply, frozen=True, gc=False):
-    """The shuffle begins; STARTED tells when it has."""
+    """The shuffle starts; STARTED reports when it has."""
 
     shuffle: int
     """Number that STARTED will carry."""
@@ -111,7 +111,7 @@ class StartReply(Reply, frozen=True, gc=False):
 
 
 class EjectReply(Reply, frozen=True, gc=False):
-    """The door opens; DOOR tells when it has."""
+    """The door opens; DOOR reports when it has."""
 
     ID: ClassVar = 0xE1
     CLASS: ClassVar = DeviceClass.SHUFFLER

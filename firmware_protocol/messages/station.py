@@ -16,7 +16,7 @@ from firmware_protocol.messages.enums import (
 
 
 class Button(Event, frozen=True, gc=False):
-    """An armed button went down, or one that had gone down so came up."""
+    """An armed button was pressed, or one that was pressed while armed was released."""
 
     seat: int
     """Seat."""
@@ -109,9 +109,9 @@ class Arm(Command, frozen=True, gc=False):
     mask: ButtonMask
     """Buttons that count; 0 disarms."""
     token: int
-    """Comes back with each press."""
+    """Returned with each press."""
     ttl: int
-    """Milliseconds from now until the seat is disarmed by itself; 0 disarms."""
+    """Milliseconds from now until the seat is disarmed automatically; 0 disarms."""
 
     ID: ClassVar = 0x70
     CLASS: ClassVar = DeviceClass.STATION
@@ -139,7 +139,7 @@ class Lamps(Command, frozen=True, gc=False):
     period: int
     """Milliseconds of one period; OFF and STEADY ignore it; 0 for another pattern means STEADY."""
     lease: int
-    """Milliseconds from now until the lamps go dark by themselves; 0 at once."""
+    """Milliseconds from now until the lamps go dark automatically; 0 at once."""
 
     ID: ClassVar = 0x71
     CLASS: ClassVar = DeviceClass.STATION

@@ -236,14 +236,13 @@ def test_the_registry_has_every_message_once() -> None:
     assert set(registry.MESSAGES) == {one.id for one in catalogue().messages}
     for ident, kind in registry.MESSAGES.items():
         assert ident == kind.ID
-        assert kind.SPEC.name == kind.NAME
     for command in registry.COMMANDS.values():
         assert command.REPLY.ID == command.ID + REPLY_OFFSET
 
 
 def test_what_the_page_says_of_the_host_is_what_it_does() -> None:
-    """Numbers of the host that no device needs stand in the words alone."""
+    """The prose states the numbers of the host that no device needs."""
     page = " ".join(emit_page.page(catalogue()).split())
     assert f"may wait until the session is {INITIAL_DELAY // 1000} ms old" in page
     assert f"A counter that leaps by more than {MAX_LOST:,} is accepted" in page
-    assert f"after up to {MAX_DELAY // 1_000_000} s." in page
+    assert f"with a backoff of up to {MAX_DELAY // 1_000_000} s." in page
