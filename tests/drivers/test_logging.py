@@ -99,10 +99,10 @@ def test_a_line_that_cannot_be_written_is_dropped(
 
 
 _PROCESS = """\
-import sys
+import importlib.metadata, sys
 from controller import cli
-from importlib.metadata import EntryPoint
-cli.entry_points = lambda group: [EntryPoint("speaks", "speaks:register", cli.GROUP)]
+point = importlib.metadata.EntryPoint("speaks", "speaks:register", cli.GROUP)
+importlib.metadata.entry_points = lambda group: [point]
 sys.exit(cli.main(["speaks"]))
 """
 _COMMAND = """\
