@@ -131,6 +131,11 @@ class Calls:
         else:
             future.set_result(reply)
 
+    def abandon(self) -> None:
+        """Every command that still waits is unanswered."""
+        for command_id in self._waiting:
+            self.unanswered(command_id, sent=True)
+
     def unanswered(self, command_id: int, *, sent: bool) -> None:
         command, future = self._waiting.get(command_id, (None, None))
         if command is not None and future is not None and not future.done():

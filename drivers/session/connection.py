@@ -13,7 +13,7 @@ from firmware_protocol.messages.codec import Command, Reply
 
 
 class Connection:
-    """Bytes and time in, link events out; what the link has to send goes to the port.
+    """Bytes and time in, link events out; the caller writes what the link has to send.
 
     A link outlives its port: it is replaced only by reset_link()."""
 
@@ -44,17 +44,17 @@ class Connection:
         """The port is open: from now on the link uses it."""
         self.closed.clear()
         self.link, self.port = link, port
-        return self._answered(link.open(now))
+        return link.open(now)
 
     def receive(self, data: bytes, now: int) -> list[LinkEvent]:
         """Bytes from the port. Without a port or a link they are ignored."""
         if self.link is None or self.port is None:
             return []
-        return self._answered(self.link.receive(data, now))
+        return self.link.receive(data, now)
 
     def wake(self, now: int) -> list[LinkEvent]:
         """Do what is due."""
-        return [] if self.link is None else self._answered(self.link.wake(now))
+        return [] if self.link is None else self.link.wake(now)
 
     def due(self) -> int | None:
         """When wake() is wanted next; None: not before something else happens."""
@@ -66,29 +66,13 @@ class Connection:
             return []
         self.port = None
         self.closed.set()
-        return [] if self.link is None else self._answered(self.link.lost(now))
+        return [] if self.link is None else self.link.lost(now)
 
     def reset_link(self, now: int) -> list[LinkEvent]:
         """The end of this link: the next port gets a new one."""
         self._past = (self.repeats, self.gaps)
         link, self.link = self.link, None
-        return [] if link is None else self._answered(link.close(now))
-
-    def flush(self) -> None:
-        """Write what the link has to send."""
-        if self.link is not None:
-            data = self.link.take()
-            if data and self.port is not None:
-                self.port.write(data)
-
-    def _answered(self, events: list[LinkEvent]) -> list[LinkEvent]:
-        """Whatever fails after this, no caller waits for a reply that has arrived."""
-        for event in events:
-            if isinstance(event, ReplyReceived):
-                self._calls.replied(event.command_id, event.reply)
-            elif isinstance(event, CommandUnanswered):
-                self._calls.unanswered(event.command_id, sent=event.sent)
-        return events
+        return [] if link is None else link.close(now)
 
     # --- commands -------------------------------------------------------------------------
 
@@ -98,3 +82,14 @@ class Connection:
         CommandUnanswered. Raises LinkBusy, and ValueError or ProtocolError for no command."""
         with self._calls.waiting(link.call(command, now), command) as reply:
             yield reply
+
+    def answered(self, event: LinkEvent) -> None:
+        """Pass a reply, or its absence, to the caller of the command."""
+        if isinstance(event, ReplyReceived):
+            self._calls.replied(event.command_id, event.reply)
+        elif isinstance(event, CommandUnanswered):
+            self._calls.unanswered(event.command_id, sent=event.sent)
+
+    def abandon(self) -> None:
+        """No caller waits any longer: nothing is known of the commands that are left."""
+        self._calls.abandon()

@@ -418,6 +418,7 @@ class Supervisor:
         """Nothing continues. After a failure in here nothing is reported any more."""
         with ExitStack() as last:  # last in, first out; and all of it, whatever one raises
             last.callback(self._notify_state)
+            last.callback(self.connection.abandon)
             last.callback(self._cancel_timers)
             last.callback(self._report_rest)
             last.callback(self._reset_link)
@@ -459,7 +460,11 @@ class Supervisor:
     @_first_cause
     def _flush(self) -> None:
         """Send what the link has to send, and set the timer soon."""
-        self.connection.flush()
+        link, port = self.connection.link, self.connection.port
+        if link is not None and link.output.data:
+            data = link.take()
+            if port is not None:
+                port.write(data)
         if self._timer_setter is None:
             loop = asyncio.get_running_loop()
             self._timer_setter = loop.call_later(TIMER_DELAY, self._set_timer)
@@ -511,15 +516,15 @@ class Supervisor:
     def _dispatch(self, events: list[LinkEvent]) -> None:
         """Each event in order: a record to the acknowledger, any other to reports and state."""
         for event in events:
-            if self._cause is not None:
-                return
             now = self._clock()
             if isinstance(event, RecordReceived):
-                if self.failure is None:  # else it is sent again after recovered()
+                if self.failure is None and self._cause is None:  # else it is sent again later
                     self._acknowledger.enqueue(event.record, now)
                 continue
-            self._reports.report(event, now)
-            self._follow(event)
+            self.connection.answered(event)
+            if self._cause is None:
+                self._reports.report(event, now)
+                self._follow(event)
         if self._cause is None:
             if self.connection.port is not None and self.state not in PORT_OPEN:
                 self._disconnect()

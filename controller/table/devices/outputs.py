@@ -167,8 +167,9 @@ class Outlets:
                 self._lock.want(effect.locked)
             elif isinstance(effect, Stations):
                 lamps = dict(effect.lamps)
+                arms = {arm.seat: arm for arm in shown.arms.seats}
                 for seat, outlet in self._seats.items():
-                    arm = shown.arms.of(seat)
+                    arm = arms.get(seat)
                     lamp = lamps.get(seat, "dark")
                     if arm is None:
                         outlet.want(Armed(lamp=lamp))

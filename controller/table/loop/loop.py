@@ -119,15 +119,16 @@ class TableLoop:
 
     # --- requests -------------------------------------------------------------------------
 
-    async def device_event(
+    def device_event(
         self,
         event: DeviceEvent,
         source: DeviceSource,
         settled: Callable[[bool], None] = lambda recorded: None,
-    ) -> RequestResult:
-        """Process a device event; durable on return. Raises TableStopped."""
+    ) -> asyncio.Future[RequestResult]:
+        """Queue a device event. The future is done when the event is durable, or raises
+        TableStopped."""
         context = self._context
-        return await self._put(
+        return self._put(
             LoopRequest(
                 lambda now: device_input(context, now, event, source),
                 self._future(),
@@ -194,17 +195,17 @@ class TableLoop:
             raise QueueFull(f"{MAX_WAITING} things wait at the table")
         return await self._put(item)
 
-    async def _put(self, item: LoopRequest) -> RequestResult:
+    def _put(self, item: LoopRequest) -> asyncio.Future[RequestResult]:
         if self._closing:
             item.answer.cancel()
             item.settled(False)
             raise TableClosing(_CLOSING)
-        try:
-            await self._queue.put(item)
-        except asyncio.CancelledError:
+        if self._queue.full():
+            item.answer.cancel()
             item.settled(False)
-            raise
-        return await item.answer
+            raise QueueFull(f"{MAX_WAITING + MAX_DEVICES} things wait at the table")
+        self._queue.put_nowait(item)
+        return item.answer
 
     def _future(self) -> asyncio.Future[RequestResult]:
         return asyncio.get_running_loop().create_future()

@@ -21,7 +21,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.audit.format.records import ChainPosition, RecordEntry, record_actor
+from controller.audit.format.records import RecordEntry, record_actor
 from controller.people import SignIn, dealer
 from controller.procedure.engine import LiveTable, Procedure
 from controller.procedure.model.events import Actor, ShuffleStarted
@@ -209,12 +209,16 @@ class RunningTable:
         """Who deals, as of the last thing that was recorded."""
         self._cases = HoldNames().after(found.now.state.holds, self.log.where.seq)
         try:
-            self._build(procedure, found)
             self.book = world.write(
                 self.log, lambda failed: _soon(loop, lambda: self.table.fail(failed))
             )
         except BaseException:
             self.log.close()
+            raise
+        try:
+            self._build(procedure, found)
+        except BaseException:
+            await self.book.close()
             raise
         await self._group.__aenter__()
         self._tasks = self._begin(self._group, found)
@@ -248,15 +252,12 @@ class RunningTable:
         taking = Applier(LiveTable(parts.game), self._ear, procedure.takes, seats)
         waits = "the controller has been started" if found.restarted is not None else ""
         start = LoopStart(found.now, self.log.where.seq, found.repeated, waits)
-        self.table = TableLoop(taking, self._append, start, show=self._show, told=self._told)
+        self.table = TableLoop(taking, self.book.append, start, show=self._show, told=self._told)
         self._store_retry = StoreRetry(self.table)
         self.fittings = Fittings(
             parts, self._world, self.table, found, unkept=self._store_retry.failed
         )
         self._store_retry.watch(self.fittings.supervisors)
-
-    async def _append(self, *entries: RecordEntry) -> tuple[ChainPosition, ...]:
-        return await self.book.append(*entries)
 
     def _begin(self, group: asyncio.TaskGroup, found: RestoredTable) -> Tasks:
         def begin(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
@@ -339,8 +340,9 @@ class RunningTable:
                 if isinstance(one.event, ShuffleStarted) and one.event.actor.role != "device":
                     if done.state.step is Step.SHUFFLING:
                         starting.want(self.parts.game.decks)
-                elif one.answer.state.step is not Step.SHUFFLING:
-                    starting.over()
+                elif starting.asked or starting.problem:
+                    if one.answer.state.step is not Step.SHUFFLING:
+                        starting.over()
         if done.state.step is Step.CLOSED:
             self._dealt = ""
         for told in self._watchers:

@@ -244,7 +244,7 @@ def test_so_many_wait_and_no_more() -> None:
                 await made.table.act(opens)
             made.table.later(NOTE)  # dropped, and nobody waits
             # A device is never turned away for people's sake.
-            told = asyncio.create_task(made.table.device_event(card(3), source()))
+            told = asyncio.ensure_future(made.table.device_event(card(3), source()))
             made.slow = 0.001
             await asyncio.gather(first, *waiting, told)
             assert made.kinds.count("note") == MAX_WAITING + 1
@@ -275,7 +275,8 @@ def test_who_waits_when_it_is_cancelled_is_told() -> None:
         task = asyncio.create_task(made.table.run())
         settled: list[bool] = []
         acts = [asyncio.create_task(made.table.act(opens)) for _ in range(2)]
-        told = asyncio.create_task(made.table.device_event(card(3), source(), settled.append))
+        await asyncio.sleep(0)
+        told = asyncio.ensure_future(made.table.device_event(card(3), source(), settled.append))
         await until(lambda: bool(made.log))
         await stopped(task)
         for act in (*acts, told):
