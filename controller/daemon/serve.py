@@ -21,8 +21,8 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.api.http import TableApi, application
-from controller.api.service import ServedTable
+from controller.api.http import application
+from controller.api.service import ServedTable, TableApi
 from controller.audit.errors import LogFailed
 from controller.audit.log import Log, SystemClock
 from controller.config import ControlPlace, TableConfig

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from controller.people.records import RecordView, SignIn, SignOut, entry_for
     from controller.people.restore import restore_sign_ins
     from controller.people.service import DENIAL_TEXTS, ActSigners, DenialReason, Denied, PeopleDesk
-    from controller.people.sign_in import AT_CLOSED, NO_SIGN_INS, SignInSession, SignInState, dealer
+    from controller.people.sign_in import (
+        AT_CLOSED,
+        NO_SIGN_INS,
+        SignInSession,
+        SignInState,
+        dealer,
+        session,
+    )
 else:
     __getattr__ = lazy_door(
         __name__,
@@ -26,7 +33,7 @@ else:
             "records": "RecordView SignIn SignOut entry_for",
             "restore": "restore_sign_ins",
             "service": "DENIAL_TEXTS ActSigners DenialReason Denied PeopleDesk",
-            "sign_in": "AT_CLOSED NO_SIGN_INS SignInSession SignInState dealer",
+            "sign_in": "AT_CLOSED NO_SIGN_INS SignInSession SignInState dealer session",
         },
     )
 
@@ -55,4 +62,5 @@ __all__ = [
     "entry_for",
     "history_differences",
     "restore_sign_ins",
+    "session",
 ]

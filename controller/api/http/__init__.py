@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from controller.api.http.app import application
 from controller.api.http.body import BODY_TIMEOUT, read_as, read_object
-from controller.api.http.routes import TableApi
-from controller.api.http.sse import HEARTBEAT, POLL_INTERVAL, EventStream, wait_for
+from controller.api.http.sse import POLL_INTERVAL, EventStream, Listeners, latest, wait_for
 
 __all__ = [
     "BODY_TIMEOUT",
-    "HEARTBEAT",
     "POLL_INTERVAL",
     "EventStream",
-    "TableApi",
+    "Listeners",
     "application",
+    "latest",
     "read_as",
     "read_object",
     "wait_for",

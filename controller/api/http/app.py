@@ -1,14 +1,14 @@
 """The control API as an ASGI application.
 
-    app = application(Serving(table, desk, moment))
+    app = application(ServedTable(table, desk, moment))
 
-It is served over a unix socket and loopback HTTP, in the loop in which the table runs.
+It is served over a unix socket and loopback HTTP, in the table's event loop.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
@@ -29,20 +29,19 @@ from controller.api.contract.errors import (
 )
 from controller.api.http.access import AccessGuard
 from controller.api.http.body import read_body
-from controller.api.http.routes import PREFIX, ROUTES, ApiRoute, RouteRequest, RouteResult, TableApi
-from controller.api.http.sse import TableStream
-from controller.api.service import ServedTable, encode
+from controller.api.http.routes import PREFIX, ROUTES, ApiRoute, RouteRequest
+from controller.api.http.sse import EventStream, TableStreams
+from controller.api.service import ServedTable, TableApi, encode
 
 _BEARER: Final = "bearer "
 
-Answers = Callable[[Request], Awaitable[Response | TableStream]]
-
 
 def application(served: ServedTable, clock: Callable[[], float] = time.monotonic) -> Starlette:
-    """For one table. `clock`: seconds that never go back, by which screens are idle."""
+    """The application for one table. `clock`: monotonic seconds, for idle timeouts."""
     api = TableApi(served, clock)
+    streams = TableStreams(api)
     app = Starlette(
-        routes=_routes(api),
+        routes=_routes(api, streams),
         middleware=[Middleware(AccessGuard)],
         exception_handlers={
             Problem: problem_handler,
@@ -52,49 +51,50 @@ def application(served: ServedTable, clock: Callable[[], float] = time.monotonic
     )
     app.router.redirect_slashes = False
     app.state.api = api
+    app.state.streams = streams
     return app
 
 
-def _routes(api: TableApi) -> list[Route]:
-    """One for each path, so that a method that it does not take is told the others."""
+def _routes(api: TableApi, streams: TableStreams) -> list[Route]:
+    """One route for each path, so that the answer to a wrong method names the allowed ones."""
     by_path = attrgetter("path")
     return [
-        _route(api, path, calls) for path, calls in groupby(sorted(ROUTES, key=by_path), by_path)
+        _route(api, streams, path, found)
+        for path, found in groupby(sorted(ROUTES, key=by_path), by_path)
     ]
 
 
-def _route(api: TableApi, path: str, calls: Iterable[ApiRoute]) -> Route:
-    by_method: dict[str, ApiRoute] = {call.method: call for call in calls}
+def _route(api: TableApi, streams: TableStreams, path: str, found: Iterable[ApiRoute]) -> Route:
+    by_method: dict[str, ApiRoute] = {one.method: one for one in found}
 
-    async def answers(request: Request) -> Response | TableStream:
-        return await _answer(api, by_method[request.method], request)
+    async def endpoint(request: Request) -> Response | EventStream:
+        route = by_method[request.method]
+        screen = api.screens.find(_token(request)) if route.token else None
+        if api.served.stopping.is_set() and route.method != "GET":
+            raise Problem(503, "closing", "the table is closing")
+        body = await read_body(request) if route.takes is not None else {}
+        decoded = RouteRequest(api, streams, screen, body, request.path_params, _document)
+        if route.method == "GET":
+            result = await route.does(decoded)
+        else:
+            result = await api.tasks.run(route.does(decoded))
+        if isinstance(result, EventStream):
+            return result
+        content = result if isinstance(result, bytes) else encode(result)
+        return Response(content, route.status, media_type=JSON)
 
-    route = Route(PREFIX + path, answers, methods=list(by_method))
-    route.methods = set(by_method)  # not HEAD too, which Starlette adds
-    return route
-
-
-async def _answer(api: TableApi, call: ApiRoute, request: Request) -> Response | TableStream:
-    screen = api.screens.find(_token(request)) if call.token else None
-    if api.served.stopping.is_set() and call.method != "GET":
-        raise Problem(503, "closing", "the table is closing")
-    body = await read_body(request) if call.takes is not None else {}
-    asked = RouteRequest(api, screen, body, request.path_params)
-    if call.method == "GET":
-        given = await call.does(asked)
-    else:
-        given = await api.tasks.run(_does(call, asked))
-    if isinstance(given, TableStream):
-        return given
-    content = given if isinstance(given, bytes) else encode(given)
-    return Response(content, call.status, media_type=JSON)
+    made = Route(PREFIX + path, endpoint, methods=list(by_method))
+    made.methods = set(by_method)  # without HEAD, which Starlette adds
+    return made
 
 
-async def _does(call: ApiRoute, asked: RouteRequest) -> RouteResult:
-    return await call.does(asked)
+def _document() -> bytes:
+    from controller.api.http.openapi import document_bytes  # also run as a program
+
+    return document_bytes(ROUTES)
 
 
 def _token(request: Request) -> str:
-    """Empty without one."""
+    """Return the bearer token; empty without one."""
     sent = request.headers.get("authorization", "")
     return sent[len(_BEARER) :].strip() if sent.lower().startswith(_BEARER) else ""

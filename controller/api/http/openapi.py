@@ -1,7 +1,6 @@
-"""The document of the API, in OpenAPI 3.1: made from the table of calls and from the values that
-are sent and answered, so that it cannot say anything else than they do.
+"""The API's document in OpenAPI 3.1, made from the table of routes and the types of their values.
 
-    python -m controller.api.http.openapi        prints it
+python -m controller.api.http.openapi        prints it
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ TITLE: Final = "Holecard, control API of one table"
 VERSION: Final = "1"
 TEMPLATE: Final = "#/components/schemas/{name}"
 ALWAYS: Final = (400, 403, 404, 405, 500)
-"""Errors that may come of any call: a Host or Origin from elsewhere is 403."""
+"""Errors of every route: a Host or Origin from elsewhere is 403."""
 WITH_TOKEN: Final = (401,)
 WITH_BODY: Final = (408, 413, 415)
 WITHOUT_GET: Final = (429, 503)
@@ -76,23 +75,21 @@ def _without_people(kind: type[Struct]) -> type[Struct]:
     )
 
 
-@cache
-def document() -> dict[str, Any]:
-    """The whole of it."""
+def document(routes: tuple[ApiRoute, ...]) -> dict[str, Any]:
     acts = reduce(or_, sent_acts())
     kinds = [
         acts,
         ErrorAnswer,
-        *(call.gives for call in ROUTES if call.gives is not None),
-        *(call.takes for call in ROUTES if isinstance(call.takes, type)),
+        *(route.gives for route in routes if route.gives is not None),
+        *(route.takes for route in routes if isinstance(route.takes, type)),
     ]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=TEMPLATE)
     of_kind = dict(zip(kinds, schemas, strict=True))
     components[ACT] = {**of_kind[acts], "description": "Something that somebody does."}
     paths: dict[str, Any] = {}
-    for call in ROUTES:
-        operation = _operation(call, of_kind)
-        paths.setdefault(PREFIX + call.path, {})[call.method.lower()] = operation
+    for route in routes:
+        operation = _operation(route, of_kind)
+        paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = operation
     return {
         "openapi": "3.1.0",
         "info": {"title": TITLE, "version": VERSION, "description": ABOUT},
@@ -105,49 +102,49 @@ def document() -> dict[str, Any]:
 
 
 @cache
-def document_bytes() -> bytes:
-    return msgspec.json.format(msgspec.json.encode(document()), indent=1) + b"\n"
+def document_bytes(routes: tuple[ApiRoute, ...]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document(routes)), indent=1) + b"\n"
 
 
-def errors_of(call: ApiRoute) -> tuple[int, ...]:
+def errors_of(route: ApiRoute) -> tuple[int, ...]:
     """All that it may be answered with beside what it is for."""
-    found = {*ALWAYS, *call.errors}
-    found.update(WITH_TOKEN if call.token else ())
-    found.update(WITH_BODY if call.takes is not None else ())
-    found.update(WITHOUT_GET if call.method != "GET" else ())
+    found = {*ALWAYS, *route.errors}
+    found.update(WITH_TOKEN if route.token else ())
+    found.update(WITH_BODY if route.takes is not None else ())
+    found.update(WITHOUT_GET if route.method != "GET" else ())
     return tuple(sorted(found))
 
 
-def _operation(call: ApiRoute, of_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+def _operation(route: ApiRoute, of_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
     error = of_kind[ErrorAnswer]
     made: dict[str, Any] = {
-        "operationId": call.name,
-        "description": call.what,
-        "security": [{"screen": []}] if call.token else [],
+        "operationId": route.name,
+        "description": route.what,
+        "security": [{"screen": []}] if route.token else [],
     }
-    named = _IN_BRACES.findall(call.path)
+    named = _IN_BRACES.findall(route.path)
     if named:
         made["parameters"] = [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in named
         ]
-    if call.takes is not None:
-        sent = {"$ref": TEMPLATE.format(name=ACT)} if call.takes == "act" else of_kind[call.takes]
+    if route.takes is not None:
+        sent = {"$ref": TEMPLATE.format(name=ACT)} if route.takes == "act" else of_kind[route.takes]
         made["requestBody"] = {"required": True, "content": {JSON: {"schema": sent}}}
-    gives = {"description": "What is asked for.", "content": _gives(call, of_kind)}
-    responses = {str(call.status): gives}
-    for status in errors_of(call):
+    gives = {"description": "What is asked for.", "content": _gives(route, of_kind)}
+    responses = {str(route.status): gives}
+    for status in errors_of(route):
         content = {JSON: {"schema": error}}
         responses[str(status)] = {"description": WORDS[status], "content": content}
     made["responses"] = responses
     return made
 
 
-def _gives(call: ApiRoute, of_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
-    if call.streams:
+def _gives(route: ApiRoute, of_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    if route.streams:
         return {"text/event-stream": {"schema": {"type": "string"}}}
-    return {JSON: {"schema": {"type": "object"} if call.gives is None else of_kind[call.gives]}}
+    return {JSON: {"schema": {"type": "object"} if route.gives is None else of_kind[route.gives]}}
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(document_bytes())
+    sys.stdout.buffer.write(document_bytes(ROUTES))

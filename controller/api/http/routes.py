@@ -1,9 +1,8 @@
-"""All that can be asked of the API: one table, from which requests are answered and the document of
-the API is made."""
+"""The table of the API's routes, from which the application and its document are made."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -28,149 +27,126 @@ from controller.api.contract.messages import (
 )
 from controller.api.contract.view import View
 from controller.api.http.body import read_as
-from controller.api.http.sse import TableStream, TableStreams
+from controller.api.http.sse import EventStream, TableStreams
 from controller.api.service import (
-    ScreenRegistry,
     ScreenSession,
-    ServedTable,
-    ShieldedTasks,
-    SurveillanceLog,
-    ViewCache,
-    acts,
-    self_test,
+    TableApi,
+    adopt_device,
+    authorise,
+    close_screen,
+    run_self_test,
+    shuffle_again,
     sign_in,
+    sign_out,
+    submit_act,
 )
 
 PREFIX: Final = "/api/v1"
 
 
-class TableApi:
-    """One table's: what is given, and what the API itself knows."""
-
-    def __init__(self, served: ServedTable, clock: Callable[[], float]) -> None:
-        self.served = served
-        self.screens = ScreenRegistry(clock)
-        self.views = ViewCache(served)
-        self.streams = TableStreams(served, self.views, self.screens)
-        self.tasks = ShieldedTasks()
-        self.surveillance = SurveillanceLog(served, clock)
-
-
 class RouteRequest(Struct, frozen=True):
-    """A request, as far as it is understood."""
+    """A decoded request: its screen, its body, the parameters of its path."""
 
     api: TableApi
+    streams: TableStreams
     screen: ScreenSession | None
     body: dict[str, Any]
     path: Mapping[str, str]
+    document: Callable[[], bytes]
+    """Returns the OpenAPI document."""
 
     @property
     def here(self) -> ScreenSession:
-        """The screen that asks, where a token is wanted."""
+        """The screen of a request that needs a token."""
         assert self.screen is not None
         return self.screen
 
 
-RouteResult: TypeAlias = Struct | bytes | TableStream
-"""A value; one that is written already; or an answer that goes on."""
+RouteResult: TypeAlias = Struct | bytes | EventStream
+"""A value to encode, an encoded value, or a stream."""
 
 
 class ApiRoute(Struct, frozen=True):
-    """What can be asked."""
+    """One method of one path."""
 
     method: Literal["GET", "POST", "DELETE"]
     path: str
     name: str
     what: str
-    does: Callable[[RouteRequest], Awaitable[RouteResult]]
+    does: Callable[[RouteRequest], Coroutine[Any, Any, RouteResult]]
     gives: type[Struct] | None
-    """None: the document of the API itself."""
+    """None: the OpenAPI document."""
     errors: tuple[int, ...]
-    """Beside those of every call."""
+    """Status codes beside those of every route."""
     takes: type[Sent] | Literal["act"] | None = None
     status: int = 200
     token: bool = True
     streams: bool = False
 
 
-# --- what is done -----------------------------------------------------------------------------
+# --- handlers ---------------------------------------------------------------------------------
 
 
-async def _open(asked: RouteRequest) -> RouteResult:
-    sent = read_as(asked.body, OpenScreen)
-    token, screen = asked.api.screens.open(sent.name)
+async def _open(request: RouteRequest) -> RouteResult:
+    sent = read_as(request.body, OpenScreen)
+    token, screen = request.api.screens.open(sent.name)
     return Opened(token, screen.name)
 
 
-async def _close(asked: RouteRequest) -> RouteResult:
-    api, screen = asked.api, asked.here
-    try:
-        return await sign_in.close(api.served, screen)
-    finally:
-        api.screens.close(screen)
-        api.views.notify()
+async def _close(request: RouteRequest) -> RouteResult:
+    return await close_screen(request.api, request.here)
 
 
-async def _sign_in(asked: RouteRequest) -> RouteResult:
-    sent = read_as(asked.body, SignIn)
-    return await _of_people(asked, sign_in.sign_in(asked.api.served, asked.here, sent))
+async def _sign_in(request: RouteRequest) -> RouteResult:
+    return await sign_in(request.api, request.here, read_as(request.body, SignIn))
 
 
-async def _sign_out(asked: RouteRequest) -> RouteResult:
-    read_as(asked.body, SignOut)
-    return await _of_people(asked, sign_in.sign_out(asked.api.served, asked.here))
+async def _sign_out(request: RouteRequest) -> RouteResult:
+    read_as(request.body, SignOut)
+    return await sign_out(request.api, request.here)
 
 
-async def _authorise(asked: RouteRequest) -> RouteResult:
-    sent = read_as(asked.body, Authorise)
-    return await _of_people(asked, sign_in.authorise(asked.api.served, asked.here, sent))
+async def _authorise(request: RouteRequest) -> RouteResult:
+    return await authorise(request.api, request.here, read_as(request.body, Authorise))
 
 
-async def _of_people(asked: RouteRequest, work: Awaitable[Struct]) -> RouteResult:
-    """What the desk has recorded counts for it a moment later than for the table."""
-    try:
-        return await work
-    finally:
-        asked.api.views.notify()
+async def _act(request: RouteRequest) -> RouteResult:
+    done = await submit_act(request.api, request.here, request.body)
+    return Acted(done.seq, done.answers, request.api.views.now().view)
 
 
-async def _act(asked: RouteRequest) -> RouteResult:
-    return await acts.act(asked.api.served, asked.api.views, asked.here, asked.body)
+async def _shuffle_again(request: RouteRequest) -> RouteResult:
+    read_as(request.body, ShuffleAgain)
+    done = await shuffle_again(request.api, request.here)
+    return Acted(done.seq, done.answers, request.api.views.now().view)
 
 
-async def _shuffle_again(asked: RouteRequest) -> RouteResult:
-    read_as(asked.body, ShuffleAgain)
-    return await acts.shuffle_again(asked.api.served, asked.api.views, asked.here)
+async def _adopt(request: RouteRequest) -> RouteResult:
+    sent = read_as(request.body, AdoptDevice)
+    return await adopt_device(request.api, request.here, request.path["serial"], sent)
 
 
-async def _adopt(asked: RouteRequest) -> RouteResult:
-    sent = read_as(asked.body, AdoptDevice)
-    return await acts.adopt(asked.api.served, asked.here, asked.path["serial"], sent)
+async def _test(request: RouteRequest) -> RouteResult:
+    read_as(request.body, SelfTest)
+    return await run_self_test(request.api.served, request.here, request.path["serial"])
 
 
-async def _test(asked: RouteRequest) -> RouteResult:
-    read_as(asked.body, SelfTest)
-    return await self_test.self_test(asked.api.served, asked.here, asked.path["serial"])
+async def _table(request: RouteRequest) -> RouteResult:
+    await request.api.surveillance.record_look(request.here, "table")
+    return request.api.views.now().body
 
 
-async def _table(asked: RouteRequest) -> RouteResult:
-    await asked.api.surveillance.record_look(asked.here, "table")
-    return asked.api.views.now().body
+async def _stream(request: RouteRequest) -> RouteResult:
+    await request.api.surveillance.record_look(request.here, "stream")
+    return request.streams.open(request.here)
 
 
-async def _stream(asked: RouteRequest) -> RouteResult:
-    await asked.api.surveillance.record_look(asked.here, "stream")
-    return asked.api.streams.begin(asked.here)
+async def _health(request: RouteRequest) -> RouteResult:
+    return request.api.views.health()
 
 
-async def _health(asked: RouteRequest) -> RouteResult:
-    return asked.api.views.health()
-
-
-async def _document(asked: RouteRequest) -> RouteResult:
-    from controller.api.http.openapi import document_bytes
-
-    return document_bytes()
+async def _document(request: RouteRequest) -> RouteResult:
+    return request.document()
 
 
 ROUTES: Final = (

@@ -1,33 +1,32 @@
-"""The table as it changes: server-sent events, of which only the newest counts.
+"""Server-sent events: one generator for all streams, and the stream of the API.
 
-Each reader is sent what stands when there is room for it; what it was too slow for it never sees.
-So nobody's line is a queue, and nobody waits for anybody.
+A reader has no queue. It is sent the latest value when the connection has capacity; the values in
+between are skipped. So a slow reader delays no other one and takes no memory.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from typing import Final, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import Final, TypeAlias, TypeVar
 
 import structlog
 from starlette.types import Receive, Scope, Send
 
 from controller.api.contract.errors import Problem
-from controller.api.service import CachedView, ScreenRegistry, ScreenSession, ServedTable, ViewCache
+from controller.api.service import CachedView, ScreenSession, TableApi
 
 MAX_STREAMS: Final = 32
-"""Streams at once."""
+"""Open streams of the API."""
 MAX_STREAMS_OF_SCREEN: Final = 4
-"""Of one screen."""
 HEARTBEAT: Final = 15.0
-"""Seconds without a change, after which a word shows that all is well."""
+"""Seconds without an event until a comment is sent."""
 POLL_INTERVAL: Final = 1.0
-"""Seconds after which it is looked for changes that nobody tells of: how a device stands while
+"""Seconds between two checks for changes without a notification: the state of a device while
 nothing can be recorded."""
 SEND_TIMEOUT: Final = 30.0
-"""Seconds for a reader to take what it was sent."""
+"""Seconds for a reader to accept what is sent; then its stream is closed."""
 BEAT: Final = b": all is well\n\n"
 _HEADERS: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -36,148 +35,177 @@ _HEADERS: Final = [
 
 _T = TypeVar("_T")
 _log: Final = structlog.get_logger("api")
+Pending: TypeAlias = Callable[[], Awaitable[bytes]]
+"""Returns the encoded events to send now; empty if there are none."""
 
 
-class TableStreams:
-    """All of one table."""
+class Listeners:
+    """The open streams of one kind: counted, limited, and woken by notify()."""
 
-    def __init__(self, served: ServedTable, views: ViewCache, screens: ScreenRegistry) -> None:
-        self._served = served
-        self._views = views
-        self._screens = screens
-        self._open = 0
+    def __init__(self, limit: int, stopping: asyncio.Event | None = None) -> None:
+        """`stopping`: set when all streams are to end."""
+        self.limit = limit
+        self.stopping = stopping or asyncio.Event()
+        self._wakes: list[asyncio.Event] = []
 
     def __len__(self) -> int:
-        return self._open
+        return len(self._wakes)
 
-    def begin(self, screen: ScreenSession) -> TableStream:
-        """An answer that goes on. Problem where there is no room, or no time."""
-        if self._served.stopping.is_set():
-            raise Problem(503, "closing", "the table is closing")
-        if self._open >= MAX_STREAMS or screen.streams >= MAX_STREAMS_OF_SCREEN:
-            what = f"there are {MAX_STREAMS} streams, or {MAX_STREAMS_OF_SCREEN} of this screen"
-            raise Problem(429, "streams_full", what, "one less", wait=5)
-        return TableStream(self, screen)
+    @property
+    def wakes(self) -> tuple[asyncio.Event, ...]:
+        """An event for each open stream."""
+        return tuple(self._wakes)
 
-    async def run(self, screen: ScreenSession, receive: Receive, send: Send) -> None:
-        """One, to its end: the reader's, the screen's, or the table's."""
-        news = asyncio.Event()
-        self._open += 1
-        with ExitStack() as last:
-            last.callback(self._close)
-            last.enter_context(self._screens.streaming(screen))
-            last.enter_context(self._views.subscribe(news.set))
-            await EventStream(
-                f"stream of {screen.name}",
-                news,
-                self._served.stopping,
-                alive=lambda: self._screens.is_open(screen),
-                newest=self._views.now,
-                event=event,
-                look=POLL_INTERVAL,
-            ).run(receive, send)
+    @property
+    def full(self) -> bool:
+        return len(self._wakes) >= self.limit
 
-    def _close(self) -> None:
-        self._open -= 1
+    def notify(self) -> None:
+        for wake in self._wakes:
+            wake.set()
+
+    @contextmanager
+    def listening(self) -> Iterator[asyncio.Event]:
+        wake = asyncio.Event()
+        self._wakes.append(wake)
+        try:
+            yield wake
+        finally:
+            self._wakes.remove(wake)
 
 
-class TableStream:
-    """The answer to a request for one."""
+def latest(newest: Callable[[], _T], encode: Callable[[_T], bytes]) -> Pending:
+    """Latest value wins: the current value, if it differs from the one that was sent last."""
+    sent: _T | None = None
 
-    def __init__(self, streams: TableStreams, screen: ScreenSession) -> None:
-        self._streams = streams
-        self._screen = screen
+    async def pending() -> bytes:
+        nonlocal sent
+        value = newest()
+        if value is sent or value == sent:
+            return b""
+        sent = value
+        return encode(value)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._streams.run(self._screen, receive, send)
+    return pending
 
 
-def event(seen: CachedView) -> bytes:
-    return b"event: table\nid: %d\ndata: %s\n\n" % (seen.view.record.seq, seen.body)
-
-
-class EventStream(Generic[_T]):
-    """A reader's: what is newest is sent whenever it is another one, and a word now and then."""
+class EventStream:
+    """A response that sends events until its reader disconnects, the server stops, or `alive` is
+    false."""
 
     def __init__(
         self,
         name: str,
-        news: asyncio.Event,
-        stopping: asyncio.Event,
+        listeners: Listeners,
+        pending: Pending,
         *,
-        alive: Callable[[], bool],
-        newest: Callable[[], _T],
-        event: Callable[[_T], bytes],
-        look: float,
+        alive: Callable[[], bool] = lambda: True,
+        interval: float = HEARTBEAT,
+        batched: bool = False,
+        open_while: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        """`news`: set by who tells of it; `newest`: the same one while nothing has changed; `look`:
-        seconds after which it is looked for without news."""
+        """`interval`: seconds between two checks without a notification. `batched`: after events
+        were sent, more may be pending. `open_while`: entered while the stream is open."""
         self._name = name
-        self._news = news
-        self._stopping = stopping
+        self._listeners = listeners
+        self._pending = pending
         self._alive = alive
-        self._newest = newest
-        self._event = event
-        self._look = look
+        self._interval = interval
+        self._batched = batched
+        self._open_while = open_while
 
-    async def run(self, receive: Receive, send: Send) -> None:
-        """To its end: its reader's, the table's, or when it is not alive any more."""
-        watching = [
-            asyncio.create_task(_gone(receive), name=f"{self._name}: its reader"),
-            asyncio.create_task(self._stopping.wait(), name=self._name),
-        ]
-        with ExitStack() as last:
-            for task in watching:
-                task.add_done_callback(lambda task: self._news.set())
-                last.callback(task.cancel)
-            try:
-                await self._send(watching, send)
-            except _Stuck as problem:
-                _log.info("a stream was left", stream=self._name, why=str(problem))
-        await asyncio.wait(watching)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with ExitStack() as stack:
+            wake = stack.enter_context(self._listeners.listening())
+            stack.enter_context(self._open_while())
+            ends = [
+                asyncio.create_task(_disconnected(receive), name=f"{self._name}: its reader"),
+                asyncio.create_task(self._listeners.stopping.wait(), name=self._name),
+            ]
+            with ExitStack() as cancelled:
+                for task in ends:
+                    task.add_done_callback(lambda task: wake.set())
+                    cancelled.callback(task.cancel)
+                try:
+                    await self._send(wake, ends, send)
+                except _NotReading as problem:
+                    _log.info("a stream was left", stream=self._name, why=str(problem))
+            await asyncio.wait(ends)
 
-    async def _send(self, watching: Sequence[asyncio.Task[object]], send: Send) -> None:
+    async def _send(
+        self, wake: asyncio.Event, ends: Sequence[asyncio.Task[object]], send: Send
+    ) -> None:
         loop = asyncio.get_running_loop()
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-        sent: _T | None = None
         at = loop.time()
-        while self._alive() and not any(task.done() for task in watching):
-            self._news.clear()
-            newest = self._newest()
-            if newest is not sent:
-                await _give(send, self._event(newest))
-                sent, at = newest, loop.time()
-            elif loop.time() - at >= HEARTBEAT:
-                await _give(send, BEAT)
+        while self._alive() and not any(task.done() for task in ends):
+            wake.clear()
+            data = await self._pending()
+            more = bool(data) and self._batched
+            if not data and loop.time() - at >= HEARTBEAT:
+                data = BEAT
+            if data:
+                await _send_part(send, data)
                 at = loop.time()
-            await wait_for(self._news, self._look)
-        if not watching[0].done():
-            await _give(send, b"", more=False)
+            if not more:
+                await wait_for(wake, self._interval)
+        if not ends[0].done():
+            await _send_part(send, b"", more=False)
 
 
-async def wait_for(news: asyncio.Event, seconds: float) -> bool:
-    """Whether there is any so soon."""
+async def wait_for(wake: asyncio.Event, seconds: float) -> bool:
+    """Return whether the event was set within this time."""
     try:
         async with asyncio.timeout(seconds):
-            await news.wait()
+            await wake.wait()
     except TimeoutError:
         return False
     return True
 
 
-class _Stuck(Exception):
-    """The reader does not read."""
+class _NotReading(Exception):
+    """The reader does not accept data."""
 
 
-async def _give(send: Send, data: bytes, *, more: bool = True) -> None:
+async def _send_part(send: Send, data: bytes, *, more: bool = True) -> None:
     try:
         async with asyncio.timeout(SEND_TIMEOUT):
             await send({"type": "http.response.body", "body": data, "more_body": more})
     except TimeoutError:
-        raise _Stuck(f"nothing was read for {SEND_TIMEOUT:g} s") from None
+        raise _NotReading(f"nothing was read for {SEND_TIMEOUT:g} s") from None
 
 
-async def _gone(receive: Receive) -> None:
-    """Returns when the reader has gone."""
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+class TableStreams:
+    """The API's streams of one table."""
+
+    def __init__(self, api: TableApi) -> None:
+        self._api = api
+        self.listeners = Listeners(MAX_STREAMS, api.served.stopping)
+        api.views.subscribe(self.listeners.notify)
+
+    def open(self, screen: ScreenSession) -> EventStream:
+        """Raises Problem if there are too many streams, or the table is closing."""
+        api = self._api
+        if api.served.stopping.is_set():
+            raise Problem(503, "closing", "the table is closing")
+        if self.listeners.full or screen.streams >= MAX_STREAMS_OF_SCREEN:
+            limit = self.listeners.limit
+            what = f"there are {limit} streams, or {MAX_STREAMS_OF_SCREEN} of this screen"
+            raise Problem(429, "streams_full", what, "one less", wait=5)
+        return EventStream(
+            f"stream of {screen.name}",
+            self.listeners,
+            latest(api.views.now, event),
+            alive=lambda: api.screens.is_open(screen),
+            interval=POLL_INTERVAL,
+            open_while=lambda: api.screens.streaming(screen),
+        )
+
+
+def event(seen: CachedView) -> bytes:
+    return b"event: table\nid: %d\ndata: %s\n\n" % (seen.view.record.seq, seen.body)

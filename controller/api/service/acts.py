@@ -1,139 +1,190 @@
-"""Acts: whose they are, and what came of them.
+"""Acts at the table: who may do them, and what the floor signs for.
 
-Whoever deals has signed in at the screen; the floor has signed for the one act there. Nobody can
-say in a message who they are.
+The dealer has signed in at the screen; the floor has signed there for this one act. Both are
+checked twice: when an act is sent, and when the table processes it. By then the dealer may have
+been relieved, or the case on the table may have changed: the act is rejected without side effects.
 
-Both are looked at twice: when an act is sent, and when its turn at the table has come. At its turn
-the dealer who sent it deals still, and at that screen: not one who has been relieved, has signed
-out, or has signed in elsewhere meanwhile. The floor has signed for what stands there then, and does
-not deal. Else nothing happens.
+A signature is valid for exactly one act with exactly these fields: this ruling, this amount, this
+device with its log in this state. Any other act needs another signature.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import Struct
 
 from controller.api.contract.errors import Problem, denied
-from controller.api.contract.messages import Acted, AdoptDevice, Adopted, Answer
-from controller.api.service.approvals import act_for, adoption, again, kind_of_sent, supervisor_of
-from controller.api.service.context import ServedTable
+from controller.api.contract.messages import AdoptDevice, Adopted, Answer, Authorise, SignedFor
+from controller.api.service.context import ServedTable, table_problems
 from controller.api.service.screens import ScreenSession
-from controller.api.service.sign_in import (
-    dealer_here,
-    people_news,
-    signed_in,
-    spent_if_done,
-    take,
-    told_of_the_record,
-)
-from controller.api.service.views import ViewCache
-from controller.audit.format.hole_cards import SealProblem
-from controller.people import Act, ActSigners, Denied, SignInSession
+from controller.api.service.table_api import TableApi
+from controller.people import ADOPTED, Act, ActSigners, Denied, SignInSession, SignInState, act_of
+from controller.procedure.model import events
+from controller.procedure.model.events import Event
+from controller.procedure.model.game import Game
 from controller.procedure.model.permissions import DECISIONS, WHO
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State
+from controller.rules.cards import NAMES
+from controller.rules.irregularities import Way
 from controller.table.intake import EventAnswer
-from controller.table.loop import BadAct, CaseChanged, NotDealing, RequestResult
-from controller.table.memory import NotInVault
-from drivers.keys import TwoPeopleNeeded, same_person
-from drivers.session import NothingHeld, StoreFailed
+from controller.table.loop import (
+    CaseChanged,
+    NotDealing,
+    QueueFull,
+    RequestResult,
+    TableStopped,
+    kind_of,
+)
+from controller.table.running import RunningTable
+from drivers.keys import same_person
+from drivers.session import Supervisor
 
-_NOT_KNOWN: Final = "the card that lies face down is not known: call the floor"
+ADOPT: Final = "DeviceAdopted"
+AGAIN: Final = "ShuffleAgain"
+BESIDE: Final = (ADOPT, AGAIN)
+"""Acts that need a signature and are no events of the procedure."""
+SIGNED: Final = frozenset(kind for kind, roles in WHO.items() if "floor" in roles)
+"""Events that the floor may bring."""
+WHENEVER: Final[frozenset[type[Event]]] = frozenset(
+    {
+        events.TableOpened,
+        events.TableClosed,
+        events.ShuffleCalled,
+        events.ShuffleStarted,
+        events.ShuffleDone,
+        events.ShoeLoaded,
+        events.DecksChanged,
+        events.PaymentCorrected,
+    }
+)
+"""Acts that refer to no round, or whose fields name everything they refer to."""
+_SHUFFLE_AGAIN: Final = Act(AGAIN, ("floor",))
+
+StateCheck: TypeAlias = Callable[[State], None]
+"""Raises if the act may not be done in this state."""
+Submit: TypeAlias = Callable[[ActSigners, StateCheck], Awaitable[RequestResult]]
 
 
-def at_any_time() -> None:
-    """It is about nothing that was shown."""
+class ActOutcome(Struct, frozen=True):
+    """A recorded act, accepted or refused by the procedure."""
+
+    seq: int
+    """Of its last record."""
+    answers: tuple[Answer, ...]
 
 
-async def act(
-    served: ServedTable,
-    views: ViewCache,
+async def submit_act(
+    api: TableApi,
     screen: ScreenSession,
     sent: Mapping[str, Any],
     *,
-    asked: Callable[[], None] = at_any_time,
+    still_asked: Callable[[], None] | None = None,
     floor: bool = False,
-) -> Acted:
-    """Recorded, whether it is taken or refused. `asked` raises MovedOn at its turn where what it
-    answers is not asked any more; `floor`: it is the floor's that has signed for it here, and
-    becomes nobody else's. Problem: nothing has happened."""
+) -> ActOutcome:
+    """Submit an act to the table. Raises Problem if nothing was done.
+
+    `still_asked` is called when the table processes the act, and raises CaseChanged if the prompt
+    that it answers is gone. `floor`: only the floor's signature counts, not the dealer's session.
+    """
     kind = kind_of_sent(sent)
-    table = served.table
-    _goes(served)
-    news = await people_news(served)
+    table = api.served.table
 
     def floors_act(state: State) -> Act | None:
         if kind is None:
             return None
         return act_for(kind, sent, state, table.parts.game, table.case)
 
-    floors = floors_act(table.shown.state)
+    def submit(people: ActSigners, still: StateCheck) -> Awaitable[RequestResult]:
+        def check(state: State) -> None:
+            still(state)
+            if still_asked is not None:
+                still_asked()
+
+        return table.act(sent, people.first, second=people.second, still=check)
+
     dealers = not floor and (kind is None or kind in DECISIONS or "dealer" in WHO[kind])
+    return await _submit(api, screen, floors_act, submit, dealers=dealers)
+
+
+async def shuffle_again(api: TableApi, screen: ScreenSession, *, floor: bool = False) -> ActOutcome:
+    """Have the shuffler start again after it was looked at. `floor` as in submit_act(). Raises
+    Problem."""
+
+    def submit(people: ActSigners, still: StateCheck) -> Awaitable[RequestResult]:
+        return api.served.table.shuffle_again(people.first, still=still)
+
+    return await _submit(api, screen, lambda state: _SHUFFLE_AGAIN, submit, dealers=not floor)
+
+
+async def _submit(
+    api: TableApi,
+    screen: ScreenSession,
+    floors_act: Callable[[State], Act | None],
+    submit: Submit,
+    *,
+    dealers: bool,
+) -> ActOutcome:
+    """`floors_act` returns what the floor signs for in a state; `dealers`: a dealer may do it."""
+    served = api.served
+    _check_running(served)
+    news = await people_news(served)
+    wanted = floors_act(served.table.shown.state)
     former = served.desk.standing
-    people = _people(served, screen, floors, news, dealers=dealers)
-    theirs = _theirs(served, screen, people)
-    signed = floors if people.first.role == "floor" else None
+    people = _signers(served, screen, wanted, news, dealers=dealers)
+    check_signer = _signer_check(served, screen, people)
+    signed = wanted if people.first.role == "floor" else None
 
     def still(state: State) -> None:
-        theirs(state)
-        asked()
+        check_signer(state)
         if signed is not None and floors_act(state) != signed:
             raise CaseChanged
 
-    with (
-        told_of_the_record(),
-        _told_of_the_act(),
-        spent_if_done(served, screen, signed, former),
-    ):
-        done = await table.act(sent, people.first, second=people.second, still=still)
-    return acted(done, views)
+    with table_problems(), _signature_restored(served, screen, signed, former):
+        done = await submit(people, still)
+    return ActOutcome(done.appended[-1].seq, tuple(map(answer_of, done.answered)))
 
 
-async def shuffle_again(
-    served: ServedTable, views: ViewCache, screen: ScreenSession, *, floor: bool = False
-) -> Acted:
-    _goes(served)
-    news = await people_news(served)
-    former = served.desk.standing
-    people = _people(served, screen, again(), news, dealers=not floor)
-    theirs = _theirs(served, screen, people)
-    signed = again() if people.first.role == "floor" else None
-    with (
-        told_of_the_record(),
-        _told_of_the_act(),
-        spent_if_done(served, screen, signed, former),
-    ):
-        done = await served.table.shuffle_again(people.first, still=theirs)
-    return acted(done, views)
+async def authorise(api: TableApi, screen: ScreenSession, sent: Authorise) -> SignedFor:
+    """Sign for one act of the floor at this screen. Raises Problem."""
+    served = api.served
+    act = floor_act(served.table, sent.act)
+    if sent.second and not act.two:
+        raise Problem(400, "one_person", f"{act.name} takes no second person", "second: false")
+    try:
+        with table_problems():
+            answer = await served.desk.authorise(
+                act, sent.badge, sent.pin, screen.name, served.moment(), second=sent.second
+            )
+    finally:
+        api.views.notify()
+    if isinstance(answer, Denied):
+        raise denied(answer)
+    if not sent.second:
+        screen.sign_for(act)
+    return SignedFor(answer.actor.name, answer.actor.role, act.two)
 
 
-async def adopt(
-    served: ServedTable, screen: ScreenSession, serial: str, sent: AdoptDevice
+async def adopt_device(
+    api: TableApi, screen: ScreenSession, serial: str, sent: AdoptDevice
 ) -> Adopted:
+    """Adopt a device's log with the signatures of two people. Raises Problem."""
+    served = api.served
     supervisor = supervisor_of(served.table, serial)
-    _goes(served)
+    _check_running(served)
     news = await people_news(served)
-    people = news or take(served, screen, adoption(supervisor, skip=sent.skip))
+    people = news or _take(served, screen, _adoption(supervisor, skip=sent.skip))
     if isinstance(people, Denied):
         raise denied(people)
-    assert people.second is not None  # it takes two
+    assert people.second is not None  # ADOPTED takes two people
     names = (people.first.name, people.second.name)
-    try:
+    with table_problems():
         await supervisor.adopt(names, skip=sent.skip)
-    except TwoPeopleNeeded as problem:
-        raise Problem(403, "same_person", str(problem)) from None
-    except NothingHeld as problem:
-        raise Problem(409, "nothing_held", str(problem)) from None
-    except StoreFailed as problem:
-        raise Problem(503, "not_kept", str(problem)) from None
     return Adopted(served.table.fittings.served[serial].fitted.device, serial, names)
-
-
-def acted(done: RequestResult, views: ViewCache) -> Acted:
-    answers = tuple(answer_of(one) for one in done.answered)
-    return Acted(done.appended[-1].seq, answers, views.now().view)
 
 
 def answer_of(one: EventAnswer) -> Answer:
@@ -146,55 +197,8 @@ def answer_of(one: EventAnswer) -> Answer:
 # --- who does it ------------------------------------------------------------------------------
 
 
-def _people(
-    served: ServedTable,
-    screen: ScreenSession,
-    floors: Act | None,
-    news: Denied | None,
-    *,
-    dealers: bool,
-) -> ActSigners:
-    """Who has signed for it here, or else who deals here. `news`: why nobody knows whether the
-    floor may still sign; whoever deals goes on. Problem."""
-    if floors is not None:
-        signed = screen.signed_for(floors)
-        taken = news if news is not None and signed else take(served, screen, floors)
-        if isinstance(taken, ActSigners):
-            return taken
-        if not dealers or taken.why != "not authorised":
-            raise denied(taken)
-    dealer = dealer_here(served, screen)
-    if dealer is None or not dealers:
-        what = "this screen only watches: the dealer is not signed in here"
-        raise Problem(403, "no_dealer", what, "POST /api/v1/sign-in, and then this")
-    return ActSigners(dealer, None)
-
-
-def _theirs(
-    served: ServedTable, screen: ScreenSession, people: ActSigners
-) -> Callable[[State], None]:
-    """Whether it is theirs to do when its turn has come. The table is asked who deals: it knows
-    before the desk does, and nothing is between what it knows and what it does."""
-    table, first = served.table, people.first
-    session = signed_in(served, screen, "dealer")
-
-    def theirs(state: State) -> None:
-        deals = table.deals
-        if first.role == "floor":
-            if deals is not None and same_person(deals.name, first.name):
-                raise NotDealing
-        elif session is None or deals is None or _place(deals) != _place(session):
-            raise NotDealing
-
-    return theirs
-
-
-def _place(session: SignInSession) -> tuple[str, str]:
-    return (session.badge, session.screen)
-
-
-def _goes(served: ServedTable) -> None:
-    """Nothing is spent on what cannot be done. Problem."""
+def _check_running(served: ServedTable) -> None:
+    """Checked before a signature is used. Raises Problem."""
     stopped = served.table.shown.stopped
     if served.stopping.is_set():
         stopped = "the table is closing"
@@ -202,17 +206,178 @@ def _goes(served: ServedTable) -> None:
         raise Problem(503, "stopped", stopped)
 
 
+async def people_news(served: ServedTable) -> Denied | None:
+    """Apply changes of the people's file: people who were disabled or have lost their role are
+    signed out, and their signatures void. Returns Denied if the file cannot be read."""
+    with table_problems():
+        return await served.desk.news(served.moment())
+
+
+def _signers(
+    served: ServedTable,
+    screen: ScreenSession,
+    act: Act | None,
+    news: Denied | None,
+    *,
+    dealers: bool,
+) -> ActSigners:
+    """Return who signed for the act here, or else the dealer. `news`: why the floor's signatures
+    cannot be checked; that does not stop the dealer. Raises Problem."""
+    if act is not None:
+        signed = screen.signed_for(act)
+        found = news if news is not None and signed else _take(served, screen, act)
+        if isinstance(found, ActSigners):
+            return found
+        if not dealers or found.why != "not authorised":
+            raise denied(found)
+    dealer = screen.signed_in(served.desk, "dealer")
+    if dealer is None or not dealers:
+        what = "this screen only watches: the dealer is not signed in here"
+        raise Problem(403, "no_dealer", what, "POST /api/v1/sign-in, and then this")
+    return ActSigners(dealer.actor, None)
+
+
+def _signer_check(served: ServedTable, screen: ScreenSession, people: ActSigners) -> StateCheck:
+    """Return the check that is made when the table processes the act. It asks the table who deals:
+    the table's state is ahead of the desk's."""
+    table, first = served.table, people.first
+    session = screen.signed_in(served.desk, "dealer")
+
+    def check(state: State) -> None:
+        deals = table.deals
+        if first.role == "floor":
+            if deals is not None and same_person(deals.name, first.name):
+                raise NotDealing
+        elif session is None or deals is None or _place(deals) != _place(session):
+            raise NotDealing
+
+    return check
+
+
+def _place(session: SignInSession) -> tuple[str, str]:
+    return (session.badge, session.screen)
+
+
+def _take(served: ServedTable, screen: ScreenSession, act: Act) -> ActSigners | Denied:
+    """Use up the signatures for the act at this screen."""
+    if not screen.signed_for(act):
+        return Denied("not authorised")
+    answer = served.desk.take(act, screen.name, served.moment())
+    if isinstance(answer, ActSigners) or answer.why == "not authorised":  # it has expired
+        screen.spend(act)
+    return answer
+
+
 @contextmanager
-def _told_of_the_act() -> Iterator[None]:
-    """Why it cannot be, as the answer to a request."""
+def _signature_restored(
+    served: ServedTable, screen: ScreenSession, act: Act | None, former: SignInState
+) -> Iterator[None]:
+    """Give a used signature back if the act was certainly not done: the table is stopped, its queue
+    is full, or the case has changed. It is then valid for the same act until its minute is over.
+    `former`: the desk's state before the signature was used. `act` None: none was."""
     try:
         yield
-    except NotDealing as problem:
-        what = "POST /api/v1/sign-in, and then this"
-        raise Problem(403, "no_dealer", str(problem), what) from None
-    except CaseChanged as problem:
-        raise Problem(409, "moved_on", str(problem)) from None
-    except BadAct as problem:
-        raise Problem(400, "no_act", str(problem)) from None
-    except (NotInVault, SealProblem):
-        raise Problem(409, "not_known", _NOT_KNOWN) from None
+    except (TableStopped, QueueFull, CaseChanged):
+        if act is not None:
+            served.desk.give_back(act, screen.name, former, served.moment())
+            screen.sign_for(act)
+        raise
+
+
+# --- what the floor signs for -----------------------------------------------------------------
+
+
+def floor_act(table: RunningTable, sent: Mapping[str, Any]) -> Act:
+    """Return the act that a badge and PIN are to sign for. Raises Problem if the floor does not
+    sign for it."""
+    name = sent.get("type")
+    if name == ADOPT:
+        check_fields(sent, ("serial", "skip"))
+        serial, skip = sent.get("serial"), sent.get("skip", False)
+        if not isinstance(serial, str) or not isinstance(skip, bool):
+            what = f"{ADOPT} says which device"
+            raise Problem(400, "no_act", what, "serial: its serial number; skip: true or false")
+        return _adoption(supervisor_of(table, serial), skip=skip)
+    if name == AGAIN:
+        check_fields(sent, ())
+        return _SHUFFLE_AGAIN
+    kind = kind_of_sent(sent)
+    act = None
+    if kind is not None:
+        act = act_for(kind, sent, table.shown.state, table.parts.game, table.case)
+    if act is None:
+        allowed = ", ".join((*sorted(one.__name__ for one in SIGNED), *BESIDE))
+        raise Problem(400, "no_floor_act", f"the floor does not sign for {name}", allowed)
+    return act
+
+
+def kind_of_sent(sent: Mapping[str, Any]) -> type[Event] | None:
+    """Return the event that an act brings; None if only the vault can tell. Raises Problem."""
+    with table_problems():
+        return kind_of(sent)
+
+
+def act_for(
+    kind: type[Event], sent: Mapping[str, Any], s: State, game: Game, case: str
+) -> Act | None:
+    """Return what the floor signs for; None for acts of others. `case`: the current hold's name."""
+    if kind not in SIGNED:
+        return None
+    fields = {name: sent[name] for name in sorted(sent) if name != "type"}
+    words = msgspec.json.encode(fields).decode() if fields else ""
+    subject = "" if kind in WHENEVER else _case(kind, s, case)
+    about = ": ".join(filter(None, (subject, words)))  # stored in the record
+    return act_of(kind, two=takes_two(kind, sent, s, game), about=about)
+
+
+def takes_two(kind: type[Event], sent: Mapping[str, Any], s: State, game: Game) -> bool | None:
+    """Return whether the game requires a second person; None: as for every act of this kind."""
+    if kind is events.FloorRuled:
+        return bool(s.holds) and game.needs_two(s.holds[-1].what, Way(sent["way"]))
+    return None
+
+
+def _case(kind: type[Event], s: State, name: str) -> str:
+    """The case before the floor, as text. It contains face-up cards only. `name` distinguishes
+    two holds that look the same."""
+    parts = [f"round {s.round}"]
+    if s.holds:
+        held = s.holds[-1]
+        parts.append(held.what.value)
+        parts += [held.device] if held.device else []
+        parts += [f"seat {held.seat}"] if held.seat else []
+        parts += [NAMES[held.card]] if held.card >= 0 else []
+        parts += [name] if name else []
+    elif s.due and kind is events.PaymentApproved:
+        due = s.due[0]
+        hand = f"hand {due.hand}, " if due.hand > 0 else ""  # hands of a split may win the same
+        parts.append(f"seat {due.seat}, {hand}{due.bet}, {due.outcome} {due.moves}")
+    return ", ".join(parts)
+
+
+def _adoption(supervisor: Supervisor, *, skip: bool) -> Act:
+    """The adoption of a log in its current state. Raises Problem if the log is not held."""
+    held, serial = supervisor.held, supervisor.wanted.serial
+    if held is None:
+        what = f"{serial} waits for nobody: it is {supervisor.state.value}"
+        raise Problem(409, "nothing_held", what, "a device whose log is held")
+    verdict = held.verdict.name.lower()
+    log = f"epoch {held.epoch}, {held.oldest} to {held.head}"
+    about = f"{serial}: {verdict}, {log}{', skipped' if skip else ''}"
+    return Act(ADOPTED.name, ADOPTED.roles, ADOPTED.two, about)
+
+
+def supervisor_of(table: RunningTable, serial: str) -> Supervisor:
+    try:
+        return table.supervisor(serial)
+    except LookupError:
+        every = ", ".join(table.fittings.served)
+        raise Problem(404, "no_device", "this table has no such device", every) from None
+
+
+def check_fields(sent: Mapping[str, Any], fields: tuple[str, ...]) -> None:
+    """Raises Problem if the act has a field that is not among these."""
+    unknown = sorted(set(sent) - {"type", *fields})
+    if unknown:
+        what = f"{sent['type']} has no {unknown[0][:40]!r}"
+        raise Problem(400, "no_act", what, ", ".join(fields) or "no fields")

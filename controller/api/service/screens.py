@@ -1,7 +1,7 @@
-"""The screens that are open, each with its token, and who has shown a badge and PIN at which.
+"""Open screens: their tokens, and who has signed in or signed for an act at each.
 
-The desk knows people by the name of a screen. A name can be had again by whoever comes next, so
-what was signed at a screen counts for its token only: nobody inherits it.
+The desk knows people by the name of their screen. A name can be reused, so a sign-in is valid only
+for the token with which it was made: the next screen of that name does not inherit it.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Final
 
 from controller.api.contract.errors import Problem
 from controller.api.contract.messages import SignsIn
-from controller.people import Act
+from controller.people import Act, PeopleDesk, SignInSession, session
 
 MAX_SCREENS: Final = 320
-"""Screens open at once: those of programs, and one for each browser."""
-IDLE_TIMEOUT: Final = 600.0
-"""Seconds after which a screen is closed that asks for nothing and has no stream."""
+"""Open screens: those of programs, and one for each browser."""
+SCREEN_IDLE_TIMEOUT: Final = 600.0
+"""Seconds without a request or a stream until a screen is closed."""
 MIN_IDLE: Final = 60.0
-"""The same where there is no room for another one, and nobody is signed in there."""
+"""Seconds of idleness that suffice if the limit is reached and nobody is signed in there."""
 TOKEN_BYTES: Final = 32
 MAX_TOKEN: Final = 64
 
 
 class ScreenSession:
-    """One that is open."""
+    """One open screen."""
 
     def __init__(self, name: str, digest: bytes, at: float) -> None:
         self.name = name
@@ -36,9 +36,16 @@ class ScreenSession:
         self.used = at
         self.streams = 0
         self.badges: dict[SignsIn, str] = {}
-        """Who has signed in here, by role."""
+        """Badges that have signed in with this token, by role."""
         self._signed: set[tuple[str, str]] = set()
-        """Acts that somebody has signed for here, and what about."""
+        """Acts signed for here: name and subject."""
+
+    def signed_in(self, desk: PeopleDesk, role: SignsIn) -> SignInSession | None:
+        """Return the valid session of this role that was started with this token."""
+        found = session(desk.standing, role, self.name)
+        if found is None or found.screen != self.name or found.badge != self.badges.get(role):
+            return None
+        return found
 
     def sign_for(self, act: Act) -> None:
         self._signed.add((act.name, act.about))
@@ -54,18 +61,21 @@ class ScreenSession:
 
 
 class ScreenRegistry:
-    """All of them."""
+    """All open screens of a table, found by their tokens."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock`: seconds that never go back."""
+        """`clock`: monotonic seconds."""
         self._clock = clock
         self._open: list[ScreenSession] = []
 
     def __len__(self) -> int:
         return len(self._open)
 
+    def __iter__(self) -> Iterator[ScreenSession]:
+        return iter(self._open)
+
     def open(self, name: str) -> tuple[str, ScreenSession]:
-        """A token, and the screen that it stands for. Problem where there is no room."""
+        """Return a new screen and its token. Raises Problem if the limit is reached."""
         now = self._clock()
         self._close_idle(now)
         if len(self._open) >= MAX_SCREENS and not self._make_room(now):
@@ -77,8 +87,7 @@ class ScreenRegistry:
         return token, screen
 
     def find(self, token: str) -> ScreenSession:
-        """The open screen of a token. Problem; that takes as long for a token that is nearly
-        right as for any other one."""
+        """Return the open screen of a token, compared in constant time. Raises Problem."""
         now = self._clock()
         self._close_idle(now)
         wanted = _digest(token[: MAX_TOKEN + 1])
@@ -100,7 +109,7 @@ class ScreenRegistry:
 
     @contextmanager
     def streaming(self, screen: ScreenSession) -> Iterator[None]:
-        """It has a stream, and so is in use."""
+        """Count an open stream: a screen with one is not idle."""
         screen.streams += 1
         try:
             yield
@@ -109,10 +118,10 @@ class ScreenRegistry:
             screen.used = self._clock()
 
     def _close_idle(self, now: float) -> None:
-        self._open = [one for one in self._open if one.idle(now) < IDLE_TIMEOUT]
+        self._open = [one for one in self._open if one.idle(now) < SCREEN_IDLE_TIMEOUT]
 
     def _make_room(self, now: float) -> bool:
-        """Closes the one that only watched, and that was not used for longest."""
+        """Close the screen that has been idle longest, among those without a sign-in."""
         spare = [one for one in self._open if not one.badges and one.idle(now) >= MIN_IDLE]
         if not spare:
             return False
@@ -120,7 +129,7 @@ class ScreenRegistry:
         return True
 
     def _free(self, name: str) -> str:
-        """The name, or the name with the lowest number that is free."""
+        """Return the name, with the lowest free number if it is taken."""
         taken = {one.name for one in self._open}
         if name not in taken:
             return name

@@ -1,6 +1,6 @@
-"""Surveillance looks at the table: that stands in the record before anything is shown.
+"""Records that surveillance looks at the table, before anything is shown.
 
-Who watches a stream looks once; who asks again and again, once a minute at each screen.
+Each stream is one look. Repeated requests of one screen are recorded once a minute.
 """
 
 from __future__ import annotations
@@ -11,59 +11,57 @@ from typing import Final, Literal
 from weakref import WeakKeyDictionary
 
 from controller.api.contract.errors import Problem
-from controller.api.service.context import ServedTable
+from controller.api.service.context import ServedTable, table_problems
 from controller.api.service.screens import ScreenSession
-from controller.api.service.sign_in import signed_in, told_of_the_record
 from controller.audit.format.records import RecordEntry, record_actor
 from controller.people import SignInSession
 
 INTERVAL: Final = 60.0
-"""Seconds for which a look at a screen stands for all others there."""
+"""Seconds for which one recorded look covers all others at the same screen."""
 RECORD_TIMEOUT: Final = 10.0
-"""Seconds for it to be recorded."""
+"""Seconds for a look to be recorded."""
 LOOKS: Final = "looks"
 
 
 class SurveillanceLog:
-    """Those at one table."""
+    """The looks at one table."""
 
     def __init__(self, served: ServedTable, clock: Callable[[], float]) -> None:
-        """`clock`: seconds that never go back."""
+        """`clock`: monotonic seconds."""
         self._served = served
         self._clock = clock
         self._last: WeakKeyDictionary[ScreenSession, tuple[str, float]] = WeakKeyDictionary()
-        """Whose badge the last one at a screen was, and when."""
-        self._turns: WeakKeyDictionary[ScreenSession, asyncio.Lock] = WeakKeyDictionary()
-        """At each screen whoever asks first has it recorded, and all others there wait for that."""
+        """Badge and time of the last recorded look, by screen."""
+        self._locks: WeakKeyDictionary[ScreenSession, asyncio.Lock] = WeakKeyDictionary()
+        """One request of a screen records its look; concurrent ones wait for it."""
 
     async def record_look(self, screen: ScreenSession, at: Literal["table", "stream"]) -> None:
-        """Somebody is about to be shown something: on the disk on return, where surveillance is
-        signed in there. Nobody else waits for it. Problem where it cannot be recorded, or not in
-        time: then they are shown nothing."""
+        """Record the look durably if surveillance is signed in at the screen and a record is due.
+
+        Raises Problem if it cannot be recorded within RECORD_TIMEOUT: then nothing may be shown."""
         if self._due(screen) is None:
             return
         try:
             async with asyncio.timeout(RECORD_TIMEOUT):
-                async with self._turns.setdefault(screen, asyncio.Lock()):
-                    await self._recorded(screen, at)
+                async with self._locks.setdefault(screen, asyncio.Lock()):
+                    await self._record(screen, at)
         except TimeoutError:
             what = f"nothing was recorded within {RECORD_TIMEOUT:g} s: nothing is shown without it"
             raise Problem(503, "not_recorded", what, wait=1) from None
 
-    async def _recorded(self, screen: ScreenSession, at: Literal["table", "stream"]) -> None:
+    async def _record(self, screen: ScreenSession, at: Literal["table", "stream"]) -> None:
         session = self._due(screen)
         if session is None:
             return
         data = {"what": LOOKS, "badge": session.badge, "screen": screen.name, "at": at}
-        with told_of_the_record():
-            await self._served.table.record(
-                RecordEntry("person", record_actor(session.actor), data)
-            )
+        entry = RecordEntry("person", record_actor(session.actor), data)
+        with table_problems():
+            await self._served.table.record(entry)
         self._last[screen] = (session.badge, self._clock())
 
     def _due(self, screen: ScreenSession) -> SignInSession | None:
-        """Whose look is to be recorded."""
-        session = signed_in(self._served, screen, "surveillance")
+        """Return the session whose look is to be recorded, if any."""
+        session = screen.signed_in(self._served.desk, "surveillance")
         if session is None:
             return None
         last = self._last.get(screen)

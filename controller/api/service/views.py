@@ -1,9 +1,8 @@
-"""What is seen now, made once for each change and not once for each who looks."""
+"""The current view of a table: made and encoded once for each change, for all clients."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -27,54 +26,50 @@ from drivers.devices import State as LinkState
 
 
 class CachedView(Struct, frozen=True):
-    """A view, and the same as it is sent."""
-
     view: View
     body: bytes
+    """The view, encoded."""
 
 
 class ViewCache:
-    """One table's."""
+    """The view of one table, and the callbacks that are notified when it may have changed."""
 
     def __init__(self, served: ServedTable) -> None:
         self._served = served
-        self._named = named(served.table.parts)
-        self._stands: ViewInput | None = None
-        self._seen: CachedView | None = None
-        self._callbacks: set[Callable[[], None]] = set()
+        self._identity = table_identity(served.table.parts)
+        self._input: ViewInput | None = None
+        self._cached: CachedView | None = None
+        self._callbacks: list[Callable[[], None]] = []
         served.table.watch_all(self.notify)
 
     def now(self) -> CachedView:
-        """As all stands now."""
+        """Return the current view; the same object while nothing has changed."""
         moment = self._served.moment()
-        stands = self._how(moment.quality)
-        if self._seen is None or stands != self._stands:
-            view = view_of(self._named, stands, moment.utc)
-            self._stands, self._seen = stands, CachedView(view, encode(view))
-        return self._seen
+        current = self._current(moment.quality)
+        if self._cached is None or current != self._input:
+            view = view_of(self._identity, current, moment.utc)
+            self._input, self._cached = current, CachedView(view, encode(view))
+        return self._cached
 
     def health(self) -> Health:
         table = self._served.table
         stopped = table.shown.stopped
-        links = tuple(_link(one) for one in devices_of(table))
+        links = tuple(
+            LinkShown(one.device, one.serial, one.state, one.held) for one in devices_of(table)
+        )
         ready = not stopped and all(one.state == LinkState.READY.value for one in links)
-        return Health(self._named.table, ready, stopped, table.table.seq, links)
+        return Health(self._identity.table, ready, stopped, table.table.seq, links)
 
     def notify(self) -> None:
-        """Something may stand otherwise."""
-        for callback in tuple(self._callbacks):
+        """Call the callbacks: the view may have changed."""
+        for callback in self._callbacks:
             callback()
 
-    @contextmanager
-    def subscribe(self, callback: Callable[[], None]) -> Iterator[None]:
-        """`callback` is told of news; it must not wait."""
-        self._callbacks.add(callback)
-        try:
-            yield
-        finally:
-            self._callbacks.discard(callback)
+    def subscribe(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the view may have changed. It must not block."""
+        self._callbacks.append(callback)
 
-    def _how(self, quality: str) -> ViewInput:
+    def _current(self, quality: str) -> ViewInput:
         table = self._served.table
         return ViewInput(
             table.shown,
@@ -98,12 +93,7 @@ def devices_of(table: RunningTable) -> tuple[DeviceShown, ...]:
     return tuple(found)
 
 
-def _link(one: DeviceShown) -> LinkShown:
-    return LinkShown(one.device, one.serial, one.state, one.held)
-
-
-def named(parts: TableParts) -> TableIdentity:
-    """What stays the same at this table."""
+def table_identity(parts: TableParts) -> TableIdentity:
     what, game = parts.what, parts.game
     if not isinstance(what, TableConfig):
         return TableIdentity(parts.name, game.name, game.title)

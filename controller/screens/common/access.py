@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from controller.audit.errors import (
     CannotProve,
@@ -27,6 +28,7 @@ from controller.audit.errors import (
 from controller.audit.read.selection import NoMatch
 from controller.errors import UsageProblem
 from controller.screens.common.forms import FormTooLarge, fields_of, form_of, only
+from controller.screens.common.headers import AccessDenied, Cookie, CrossSiteRequest, check_origin
 from controller.screens.common.sessions import PageSession, Role, SessionStore, is_secret_of
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.templates import Pages
@@ -60,7 +62,7 @@ class Visit(Generic[H]):
 
 
 PageView: TypeAlias = Callable[[Visit[H]], Response]
-StreamView: TypeAlias = Callable[[Visit[H], Request], Awaitable[Response]]
+StreamView: TypeAlias = Callable[[Visit[H], Request], Awaitable[ASGIApp]]
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class PageRouter(Generic[H]):
         return Route(page.path, endpoint, methods=[page.method])
 
     def flow(self, flow: StreamRoute[H]) -> Route:
-        async def endpoint(request: Request) -> Response:
+        async def endpoint(request: Request) -> ASGIApp:
             session = self.session(request)
             try:
                 visit = await self._visit(request, session, flow)
@@ -155,13 +157,6 @@ class PageRouter(Generic[H]):
         return Visit(self._house, session, request.path_params, {}, form)
 
 
-class AccessDenied(Exception):
-    """Nobody comes in here."""
-
-    status = 403
-    text = "turned.from_elsewhere"
-
-
 class NotSignedIn(AccessDenied):
     status = 401
     text = "turned.nobody"
@@ -169,10 +164,6 @@ class NotSignedIn(AccessDenied):
 
 class RoleDenied(AccessDenied):
     text = "turned.not_theirs"
-
-
-class CrossSiteRequest(AccessDenied):
-    """A form that was not made here."""
 
 
 class TooManyAttempts(AccessDenied):
@@ -227,47 +218,6 @@ def message_page(
     return pages.page(
         MESSAGE, session, status=status, code=status, what=what, todo=todo, notices=notices
     )
-
-
-def check_origin(request: Request) -> None:
-    """Browsers say where a form comes from. FromElsewhere."""
-    said = request.headers.get("origin")
-    here = f"{request.url.scheme}://{request.headers.get('host', '')}"
-    if said is not None and said != here:
-        raise CrossSiteRequest
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise CrossSiteRequest
-
-
-class HasSessionId(Protocol):
-    """Whatever goes by a cookie."""
-
-    id: str
-
-
-@dataclass(frozen=True)
-class Cookie:
-    """The one that a session goes by: no script reads it, no other site brings it."""
-
-    name: str
-    secure: bool = False
-    path: str = "/"
-
-    def put(self, response: Response, session: HasSessionId, seconds: float) -> None:
-        response.set_cookie(
-            self.name,
-            session.id,
-            max_age=int(seconds),
-            httponly=True,
-            samesite="strict",
-            secure=self.secure,
-            path=self.path,
-        )
-
-    def drop(self, response: Response) -> None:
-        response.delete_cookie(
-            self.name, path=self.path, httponly=True, samesite="strict", secure=self.secure
-        )
 
 
 def see_other(path: str) -> Response:

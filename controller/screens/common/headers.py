@@ -1,16 +1,18 @@
-"""What every answer says to a browser: nothing from elsewhere, nothing kept, nothing framed.
+"""Headers of requests and responses: host and origin checks, the browser's policy, the cookie.
 
-A page that another site has made a browser ask for, under a name that leads here, is turned away:
-this host answers to its own names only.
+Every response forbids foreign content, caching and framing. A server answers to its own host names
+only, so that no foreign name can be pointed at it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY: Final = "; ".join(
@@ -40,10 +42,10 @@ _NOT_KEPT: Final = "no-store"
 
 
 class HeaderGuard:
-    """An app behind these headers, and behind its own names."""
+    """Middleware: checks the host name of each request and adds the headers to each response."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str], *, secure: bool = False) -> None:
-        """`hosts`: the names that it answers to, with their ports; none: whatever it is called."""
+        """`hosts`: the accepted host names with their ports; empty: any."""
         self._app = app
         self._hosts = frozenset(one.lower() for one in hosts)
         self._secure = secure
@@ -69,3 +71,55 @@ class HeaderGuard:
             await wrong(scope, receive, with_headers)
             return
         await self._app(scope, receive, with_headers)
+
+
+class AccessDenied(Exception):
+    """A request that is not answered. `text`: the name of its message."""
+
+    status = 403
+    text = "turned.from_elsewhere"
+
+
+class CrossSiteRequest(AccessDenied):
+    """A form that was not sent from a page of ours."""
+
+
+def check_origin(request: Request) -> None:
+    """Check the headers in which browsers name the page that sends a form.
+
+    Raises CrossSiteRequest."""
+    said = request.headers.get("origin")
+    here = f"{request.url.scheme}://{request.headers.get('host', '')}"
+    if said is not None and said != here:
+        raise CrossSiteRequest
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise CrossSiteRequest
+
+
+class HasSessionId(Protocol):
+    id: str
+
+
+@dataclass(frozen=True)
+class Cookie:
+    """A session cookie that no script can read and no other site can send."""
+
+    name: str
+    secure: bool = False
+    path: str = "/"
+
+    def put(self, response: Response, session: HasSessionId, seconds: float) -> None:
+        response.set_cookie(
+            self.name,
+            session.id,
+            max_age=int(seconds),
+            httponly=True,
+            samesite="strict",
+            secure=self.secure,
+            path=self.path,
+        )
+
+    def drop(self, response: Response) -> None:
+        response.delete_cookie(
+            self.name, path=self.path, httponly=True, samesite="strict", secure=self.secure
+        )

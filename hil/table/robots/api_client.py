@@ -146,7 +146,7 @@ class Api:
         if transport is None and isinstance(where, Path):
             transport = httpx.AsyncHTTPTransport(uds=str(where))
         self.where = where
-        self._http = httpx.AsyncClient(
+        self.http = httpx.AsyncClient(
             base_url="http://localhost" if isinstance(where, Path) else where,
             timeout=wait,
             transport=transport,
@@ -154,7 +154,7 @@ class Api:
         )
 
     async def __aenter__(self) -> Self:
-        await self._http.__aenter__()
+        await self.http.__aenter__()
         return self
 
     async def __aexit__(
@@ -163,7 +163,7 @@ class Api:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._http.__aexit__(kind, problem, trace)
+        await self.http.__aexit__(kind, problem, trace)
 
     async def health(self) -> Health:
         return await self.get("/health", Health)
@@ -193,7 +193,7 @@ class Api:
             content = msgspec.json.encode(body)
             headers["Content-Type"] = "application/json"
         try:
-            response = await self._http.request(
+            response = await self.http.request(
                 method, PREFIX + path, content=content, headers=headers
             )
         except httpx.TransportError as problem:
@@ -206,7 +206,7 @@ class Api:
         """One stream, to its end. Unreachable, ApiProblem."""
         timeout = httpx.Timeout(WAIT, read=SILENCE)
         try:
-            async with self._http.stream(
+            async with self.http.stream(
                 "GET", f"{PREFIX}/stream", headers=bearer(token), timeout=timeout
             ) as response:
                 if response.is_error:
@@ -224,11 +224,11 @@ class Screen:
 
     def __init__(self, api: Api, opened: Opened) -> None:
         self._api = api
-        self._token = opened.token
+        self.token = opened.token
         self.name = opened.screen
 
     async def close(self) -> None:
-        await self._api.delete("/screens", SignedOut, self._token)
+        await self._api.delete("/screens", SignedOut, self.token)
 
     # --- people ---------------------------------------------------------------------------
 
@@ -236,23 +236,23 @@ class Screen:
         self, badge: str, pin: str, role: SignsIn = "dealer", *, relieve: bool = False
     ) -> SignedIn:
         body = {"badge": badge, "pin": pin, "role": role, "relieve": relieve}
-        return await self._api.post("/sign-in", body, SignedIn, self._token)
+        return await self._api.post("/sign-in", body, SignedIn, self.token)
 
     async def sign_out(self) -> SignedOut:
-        return await self._api.post("/sign-out", {}, SignedOut, self._token)
+        return await self._api.post("/sign-out", {}, SignedOut, self.token)
 
     async def authorise(
         self, act: Mapping[str, Any], badge: str, pin: str, *, second: bool = False
     ) -> SignedFor:
         """Signs for this act, as it is sent afterwards: field by field the same."""
         body = {"act": act, "badge": badge, "pin": pin, "second": second}
-        return await self._api.post("/authorisations", body, SignedFor, self._token)
+        return await self._api.post("/authorisations", body, SignedFor, self.token)
 
     # --- acts -----------------------------------------------------------------------------
 
     async def act(self, name: str, /, **fields: Any) -> Acted:
         """An act of the dealer's who is signed in here, or of the floor that has signed for it."""
-        return await self._api.post("/acts", {"type": name, **fields}, Acted, self._token)
+        return await self._api.post("/acts", {"type": name, **fields}, Acted, self.token)
 
     async def floor(
         self, name: str, first: Pin, second: Pin | None = None, /, **fields: Any
@@ -264,18 +264,16 @@ class Screen:
 
     async def shuffle_again(self) -> Acted:
         """The dealer has looked at the shuffler."""
-        return await self._api.post("/shuffle-again", {}, Acted, self._token)
+        return await self._api.post("/shuffle-again", {}, Acted, self.token)
 
     async def adopt(self, serial: str, first: Pin, second: Pin, *, skip: bool = False) -> Adopted:
         """Two people take a device's log up where it stands."""
         await self._signed({"type": "DeviceAdopted", "serial": serial, "skip": skip}, first, second)
-        return await self._api.post(
-            f"/devices/{serial}/adopt", {"skip": skip}, Adopted, self._token
-        )
+        return await self._api.post(f"/devices/{serial}/adopt", {"skip": skip}, Adopted, self.token)
 
     async def self_test(self, serial: str) -> Tested:
         """The technician who is signed in here has a device test itself."""
-        return await self._api.post(f"/devices/{serial}/self-test", {}, Tested, self._token)
+        return await self._api.post(f"/devices/{serial}/self-test", {}, Tested, self.token)
 
     async def _signed(self, act: Mapping[str, Any], first: Pin, second: Pin | None) -> None:
         signed = await self.authorise(act, *first)
@@ -285,7 +283,7 @@ class Screen:
     # --- what is shown --------------------------------------------------------------------
 
     async def table(self) -> View:
-        return await self._api.get("/table", View, self._token)
+        return await self._api.get("/table", View, self.token)
 
     async def stream(self, patience: float = PATIENCE) -> AsyncGenerator[View, None]:
         """The table as it changes, from how it stands now on; what comes too fast is left out. A
@@ -296,7 +294,7 @@ class Screen:
         while True:
             problem = Unreachable(f"{self._api.where}: the stream has ended")
             try:
-                async with aclosing(self._api.views(self._token)) as views:
+                async with aclosing(self._api.views(self.token)) as views:
                     async for view in views:
                         yield view
                         pause, deadline = FIRST_PAUSE, loop.time() + patience

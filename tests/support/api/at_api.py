@@ -15,9 +15,9 @@ from msgspec.structs import asdict
 from starlette.applications import Starlette
 
 from controller.api.contract.view import View
-from controller.api.http import TableApi as ApiOfTable
 from controller.api.http import application
-from controller.api.service import ServedTable
+from controller.api.http.sse import TableStreams
+from controller.api.service import ServedTable, TableApi
 from controller.people import PeopleDesk
 from controller.people.pins import CannotHash
 from controller.people.service import CHECK_TIMEOUT, PeopleUnavailable
@@ -107,8 +107,13 @@ class AtApi(NamedTuple):
     client: Api
 
     @property
-    def api(self) -> ApiOfTable:
-        found: ApiOfTable = self.app.state.api
+    def api(self) -> TableApi:
+        found: TableApi = self.app.state.api
+        return found
+
+    @property
+    def streams(self) -> TableStreams:
+        found: TableStreams = self.app.state.streams
         return found
 
     @property

@@ -1,87 +1,135 @@
-"""What a page sends: badges and PINs, acts, how it wants to look. Each by the same functions as a
-program's requests, at the screen of the browser's session; no answer is more than done or not, and
-why."""
+"""The console's forms: badges and PINs, acts, appearance.
+
+Each calls the same function as a program's request, for the screen of the browser's session. The
+answer says only whether it was done, and why not.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.api.contract.errors import Problem
-from controller.api.contract.messages import Acted, AdoptDevice, Authorise, SignIn, Tested
-from controller.api.http import TableApi, read_as, read_object
+from controller.api.contract.messages import AdoptDevice, Authorise, SignIn, Tested
+from controller.api.http import read_as, read_object
 from controller.api.service import (
     ADOPT,
     AGAIN,
     BESIDE,
     NOTHING_FOUND,
     TEST,
-    acts,
+    TableApi,
+    act_for,
+    adopt_device,
+    authorise,
+    check_fields,
     floor_act,
     kind_of_sent,
-    only,
-    self_test,
+    run_self_test,
+    shuffle_again,
+    sign_in,
+    sign_out,
+    submit_act,
 )
-from controller.api.service import sign_in as signing
 from controller.people import Act
+from controller.procedure.model import events
+from controller.procedure.model.events import Event
+from controller.procedure.model.game import Game
+from controller.procedure.model.state import Step
 from controller.procedure.prompts import Texts
 from controller.screens.common.sessions import Appearance
 from controller.screens.console.text import refused
-from controller.screens.console.web.render_cache import (
-    ShownHistory,
-    ShownState,
-    same_asked,
-    same_case,
-    still_asked,
-)
 from controller.screens.console.web.sessions import ATTEMPT_INTERVAL, Browser, Browsers
 from controller.table.loop import CaseChanged
+from controller.table.memory import TableDisplay
+from controller.table.running import RunningTable
 
-_LONGEST_SEQ: Final = 18
+MAX_STATES: Final = 256
+"""Shown states that are remembered."""
+ANY_TIME: Final[frozenset[type[Event]]] = frozenset({events.FloorCalled})
+"""Acts of the dealer that answer no prompt."""
+_MAX_SEQ_DIGITS: Final = 18
 _SIGNED_IN: Final = {
     "dealer": "doors.signed_in_dealer",
     "technician": "doors.signed_in_technician",
 }
-"""Who signs in at a console, and what they are told."""
+"""The roles that sign in at a console, and the text of the answer."""
 
 
 class PostResult(Struct, frozen=True):
-    """What a page is told."""
+    """The answer to a form."""
 
     done: bool
     said: str
     stays: bool = False
-    """The same is asked as before: without a word it would look as if nothing had been pressed."""
+    """The prompt is the same as before: without a message it would look as if nothing was done."""
 
 
 class PostedForm:
-    """A form of a page. It shows itself to nobody: there may be a PIN in it."""
+    """A form and its browser. Has no repr: the form may contain a PIN."""
 
     def __init__(self, browser: Browser, form: Mapping[str, str]) -> None:
         self.browser = browser
         self.form = form
 
 
+class ShownState(NamedTuple):
+    """What was shown at one time."""
+
+    shown: TableDisplay
+    case: str
+    """The name of the current hold."""
+
+
+class ShownHistory:
+    """The states that were shown lately, so that a press is compared with what it answers."""
+
+    def __init__(self, table: RunningTable) -> None:
+        self._table = table
+        self._states = deque((ShownState(table.shown, table.case),), maxlen=MAX_STATES)
+
+    def now(self) -> ShownState:
+        self.note()
+        self._name_case()
+        return self._states[-1]
+
+    def note(self) -> None:
+        """Add the current state, if it is new. To be called on every change."""
+        if self._table.shown is not self._states[-1].shown:
+            self._name_case()
+            self._states.append(ShownState(self._table.shown, ""))
+
+    def at(self, seq: int) -> ShownState | None:
+        """Return the state with this seq; None if it is unknown or too old."""
+        self.now()
+        return next((one for one in reversed(self._states) if one.shown.seq == seq), None)
+
+    def _name_case(self) -> None:
+        # A case gets its name after it is shown, and before the next state is.
+        self._states[-1] = ShownState(self._states[-1].shown, self._table.case)
+
+
 class PostHandlers:
-    """One table's."""
+    """The forms of one table's console."""
 
     def __init__(
-        self, api: TableApi, browsers: Browsers, lately: ShownHistory, texts: Texts
+        self, api: TableApi, browsers: Browsers, history: ShownHistory, texts: Texts
     ) -> None:
         self._api = api
         self._browsers = browsers
-        self._lately = lately
+        self._history = history
         self._texts = texts
 
     # --- people ---------------------------------------------------------------------------
 
     async def sign_in(self, sent: PostedForm) -> PostResult:
         browser, form = sent.browser, sent.form
-        self._try(browser)
+        self._count_attempt(browser)
         relieve = form.get("relieve", "no")
         if relieve not in ("yes", "no"):
             raise Problem(400, "bad_field", "relieve cannot be this", "yes or no")
@@ -90,18 +138,12 @@ class PostHandlers:
             raise Problem(400, "bad_field", "role cannot be this", " or ".join(_SIGNED_IN))
         said = {"role": role, **{name: form.get(name, "") for name in ("badge", "pin")}}
         wanted = read_as({**said, "relieve": relieve == "yes"}, SignIn)
-        try:
-            done = await signing.sign_in(self._api.served, browser.screen, wanted)
-        finally:
-            self._api.views.notify()
+        done = await sign_in(self._api, browser.screen, wanted)
         self._browsers.renew(browser)
         return PostResult(True, self._texts(_SIGNED_IN[role], name=done.name))
 
     async def sign_out(self, sent: PostedForm) -> PostResult:
-        try:
-            done = await signing.sign_out(self._api.served, sent.browser.screen)
-        finally:
-            self._api.views.notify()
+        done = await sign_out(self._api, sent.browser.screen)
         return PostResult(True, self._texts("doors.signed_out" if done.roles else "doors.nobody"))
 
     # --- acts -----------------------------------------------------------------------------
@@ -110,55 +152,54 @@ class PostHandlers:
         browser, form = sent.browser, sent.form
         act = read_object(form.get("act", "").encode())
         kind = None if act.get("type") in (*BESIDE, TEST) else kind_of_sent(act)
-        then, now = self._pressed_on(form.get("seq", "")), self._lately.now()
-        if "badge" not in form:
-            if then is None or not still_asked(kind, then, now):
+        then, now = self._pressed_on(form.get("seq", "")), self._history.now()
+        if "badge" in form:
+            game = self._api.served.table.parts.game
+            if then is None or not same_case(kind, act, then, now, game):
                 raise self._moved_on()
-            pressed_on = then
-
-            def asked() -> None:
-                """At its turn: what was pressed before may have answered it by then."""
-                if not still_asked(kind, pressed_on, self._lately.now()):
-                    raise CaseChanged
-
-            return self._seen(await self._do(browser, act, asked), then)
-        game = self._api.served.table.parts.game
-        if then is None or not same_case(kind, act, then, now, game):
+            return self._marked(await self._signed(browser, act, form), then)
+        if then is None or not same_prompt(kind, then, now):
             raise self._moved_on()
-        return self._seen(await self._signed(browser, act, form), then)
+        pressed_on = then
 
-    def _seen(self, answered: PostResult, then: ShownState) -> PostResult:
-        """With a word for who pressed it, where the page will not show that it was done."""
-        if not answered.done or not same_asked(then, self._lately.now()):
-            return answered
-        plain = answered.said == self._texts("doors.done")
-        said = self._texts("doors.recorded") if plain else answered.said
-        return replace(answered, said=said, stays=True)
+        def still_asked() -> None:
+            """An earlier press may have answered the prompt in the meantime."""
+            if not same_prompt(kind, pressed_on, self._history.now()):
+                raise CaseChanged
+
+        return self._marked(await self._do(browser, act, still_asked), then)
+
+    def _marked(self, result: PostResult, then: ShownState) -> PostResult:
+        """Add a message if the page will not show that the act was done."""
+        if not result.done or not is_invisible(then, self._history.now()):
+            return result
+        plain = result.said == self._texts("doors.done")
+        said = self._texts("doors.recorded") if plain else result.said
+        return replace(result, said=said, stays=True)
 
     async def _signed(
         self, browser: Browser, act: dict[str, Any], form: Mapping[str, str]
     ) -> PostResult:
-        """The floor's: signed for, by two people where it takes two, and done."""
-        self._try(browser)
-        served, screen = self._api.served, browser.screen
-        wanted = floor_act(served.table, act)
+        """An act of the floor: signed by one or two people, and done."""
+        self._count_attempt(browser)
+        screen = browser.screen
+        wanted = floor_act(self._api.served.table, act)
         try:
             for second, (badge, pin) in enumerate((("badge", "pin"), ("badge2", "pin2"))):
                 if badge not in form:
                     continue
-                self._same(act, wanted)
+                self._check_unchanged(act, wanted)
                 people = {"badge": form[badge], "pin": form.get(pin, ""), "second": bool(second)}
-                await signing.authorise(served, screen, read_as({"act": act, **people}, Authorise))
-            self._same(act, wanted)
+                await authorise(self._api, screen, read_as({"act": act, **people}, Authorise))
+            self._check_unchanged(act, wanted)
             return await self._do(browser, act, floor=True)
         finally:
-            # What comes to nothing is asked for again with badge and PIN: nothing lies about here.
+            # An act that was not done needs new signatures: none is left at the screen.
             screen.spend(wanted)
             self._api.views.notify()
 
-    def _same(self, act: dict[str, Any], wanted: Act) -> None:
-        """Nobody signs for another case than the one that was pressed on: while a PIN is looked at
-        the table goes on."""
+    def _check_unchanged(self, act: dict[str, Any], wanted: Act) -> None:
+        """The table continues while a PIN is checked: raises Problem if the case has changed."""
         if floor_act(self._api.served.table, act) != wanted:
             raise self._moved_on()
 
@@ -166,37 +207,35 @@ class PostHandlers:
         self,
         browser: Browser,
         act: dict[str, Any],
-        asked: Callable[[], None] = acts.at_any_time,
+        still_asked: Callable[[], None] | None = None,
         *,
         floor: bool = False,
     ) -> PostResult:
+        api, screen, kind = self._api, browser.screen, act.get("type")
+        serial = str(act.get("serial", ""))
         try:
-            return await self._done(browser, act, asked, floor=floor)
+            if kind == ADOPT:
+                sent = read_as({"skip": act.get("skip", False)}, AdoptDevice)
+                await adopt_device(api, screen, serial, sent)
+                return PostResult(True, self._texts("doors.adopted", serial=serial))
+            if kind == TEST:
+                check_fields(act, ("serial",))
+                return self._tested(await run_self_test(api.served, screen, serial))
+            if kind == AGAIN:
+                done = await shuffle_again(api, screen, floor=floor)
+            else:
+                done = await submit_act(api, screen, act, still_asked=still_asked, floor=floor)
         except Problem as problem:
             if problem.body.code == "moved_on":
                 raise self._moved_on() from None
             raise
-
-    async def _done(
-        self, browser: Browser, act: dict[str, Any], asked: Callable[[], None], *, floor: bool
-    ) -> PostResult:
-        api = self._api
-        if act.get("type") == ADOPT:
-            serial, skip = str(act.get("serial", "")), {"skip": act.get("skip", False)}
-            await acts.adopt(api.served, browser.screen, serial, read_as(skip, AdoptDevice))
-            return PostResult(True, self._texts("doors.adopted", serial=serial))
-        if act.get("type") == TEST:
-            only(act, ("serial",))
-            serial = str(act.get("serial", ""))
-            return self._tested(await self_test.self_test(api.served, browser.screen, serial))
-        if act.get("type") == AGAIN:
-            again = acts.shuffle_again(api.served, api.views, browser.screen, floor=floor)
-            return self._of(await again)
-        done = acts.act(api.served, api.views, browser.screen, act, asked=asked, floor=floor)
-        return self._of(await done)
+        for one in done.answers:
+            if not one.taken:  # recorded, and not an error
+                return PostResult(False, refused(one, self._texts))
+        return PostResult(True, self._texts("doors.done"))
 
     def _tested(self, tested: Tested) -> PostResult:
-        """A technician knows the device's numbers."""
+        """The result of a self-test, with the device's argument, which a technician knows."""
         texts, serial = self._texts, tested.serial
         if tested.found == NOTHING_FOUND:
             return PostResult(True, texts("doors.tested_right", serial=serial), stays=True)
@@ -205,14 +244,7 @@ class PostHandlers:
             found = f"{found} {tested.arg}"
         return PostResult(True, texts("doors.tested_wrong", serial=serial, found=found), stays=True)
 
-    def _of(self, done: Acted) -> PostResult:
-        """What the procedure refuses is recorded, and no mistake of the page's."""
-        for one in done.answers:
-            if not one.taken:
-                return PostResult(False, refused(one, self._texts))
-        return PostResult(True, self._texts("doors.done"))
-
-    # --- how it looks ---------------------------------------------------------------------
+    # --- appearance -----------------------------------------------------------------------
 
     async def looks(self, sent: PostedForm) -> PostResult:
         try:
@@ -222,19 +254,51 @@ class PostHandlers:
             raise Problem(400, "bad_field", str(problem), allowed) from None
         return PostResult(True, self._texts("doors.looks"))
 
-    # --- what stands in the way -----------------------------------------------------------
+    # --- problems -------------------------------------------------------------------------
 
     def _pressed_on(self, seq: str) -> ShownState | None:
-        if not seq.isascii() or not seq.isdigit() or len(seq) > _LONGEST_SEQ:
+        if not seq.isascii() or not seq.isdigit() or len(seq) > _MAX_SEQ_DIGITS:
             raise Problem(400, "bad_field", "seq cannot be this", "the seq of what was pressed on")
-        return self._lately.at(int(seq))
+        return self._history.at(int(seq))
 
     def _moved_on(self) -> Problem:
         return Problem(409, "moved_on", self._texts("doors.moved_on"))
 
-    def _try(self, browser: Browser) -> None:
-        """Problem: too many badges and PINs were shown here, or at all pages together."""
+    def _count_attempt(self, browser: Browser) -> None:
+        """Raises Problem if too many badges and PINs were sent from here, or from all pages."""
         if not self._browsers.may_try(browser):
-            raise Problem(
-                429, "too_often", self._texts("doors.too_often"), wait=round(ATTEMPT_INTERVAL)
-            )
+            what, wait = self._texts("doors.too_often"), round(ATTEMPT_INTERVAL)
+            raise Problem(429, "too_often", what, wait=wait)
+
+
+def same_prompt(kind: type[Event] | None, then: ShownState, now: ShownState) -> bool:
+    """Return whether the act answers the current prompt as it answered the earlier one."""
+    return kind in ANY_TIME or _prompt(then.shown) == _prompt(now.shown)
+
+
+def is_invisible(then: ShownState, now: ShownState) -> bool:
+    """Return whether the page looks the same after the act. Wagers are always visible."""
+    visible = Step.WAGERING in (then.shown.state.step, now.shown.state.step)
+    return not visible and _prompt(then.shown) == _prompt(now.shown)
+
+
+def same_case(
+    kind: type[Event] | None,
+    sent: Mapping[str, Any],
+    then: ShownState,
+    now: ShownState,
+    game: Game,
+) -> bool:
+    """Return whether the floor would sign for the same act in both states."""
+    if kind is None or then == now:
+        return True
+    before, after = (act_for(kind, sent, one.shown.state, game, one.case) for one in (then, now))
+    return before == after
+
+
+def _prompt(shown: TableDisplay) -> tuple[object, ...]:
+    """The prompt, and everything that its answer would refer to."""
+    s = shown.state
+    if s.step is Step.WAGERING:  # wagers of different seats are independent
+        return s.step, s.round, s.holds
+    return s.step, s.round, s.turn, s.asked, s.due, s.holds, shown.prompt

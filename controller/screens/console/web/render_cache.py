@@ -1,155 +1,101 @@
-"""What browsers are shown: made once for each change and each kind of screen, not once for each
-who looks; and what was shown lately, so that a press can be held against what it was pressed on."""
+"""What browsers are shown, rendered once for each change and each kind of viewer."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from controller.api.contract.view import View
-from controller.api.http import TableApi
-from controller.api.service import CachedView, ScreenSession, act_for, dealer_here, signed_in
-from controller.procedure.model import events
-from controller.procedure.model.events import Event
+from controller.api.service import CachedView, ScreenSession, TableApi
 from controller.procedure.model.game import Game
-from controller.procedure.model.state import Step
-from controller.screens.console.view import Viewer
-from controller.table.memory import TableDisplay
-from controller.table.running import RunningTable
-
-MAX_STATES: Final = 256
-"""Changes that are remembered."""
-ANY_TIME: Final[frozenset[type[Event]]] = frozenset({events.FloorCalled})
-"""What the dealer may say whatever the prompt is."""
+from controller.screens.common.templates import Pages
+from controller.screens.console.view import Viewer, console_of
+from controller.screens.console.web.sessions import Browser
 
 
 class RenderedPage(NamedTuple):
-    """A picture of the table, and the instruction as it is read out."""
+    """The table as HTML, and the instruction as a screen reader says it."""
 
     html: str
     say: str
 
 
-RenderFunction = Callable[[View, Viewer], RenderedPage]
+class PageRenderer(Protocol):
+    """Renders views."""
+
+    def picture(self, view: View, viewer: Viewer) -> RenderedPage:
+        """Render what a change replaces."""
+
+    def page(
+        self, view: View, viewer: Viewer, browser: Browser, signed: tuple[tuple[str, str], ...]
+    ) -> str:
+        """Render the whole page. `signed`: roles and names of who is signed in at the screen."""
+
+
+class ConsoleRenderer:
+    """Renders the dealer's console."""
+
+    def __init__(self, pages: Pages, game: Game) -> None:
+        self._pages = pages
+        self._game = game
+
+    def picture(self, view: View, viewer: Viewer) -> RenderedPage:
+        c = console_of(view, self._game, viewer, self._pages.texts)
+        return RenderedPage(self._pages.text("console/table.html", c=c), c.say)
+
+    def page(
+        self, view: View, viewer: Viewer, browser: Browser, signed: tuple[tuple[str, str], ...]
+    ) -> str:
+        return self._pages.text(
+            "console/page.html",
+            c=console_of(view, self._game, viewer, self._pages.texts),
+            secret=browser.secret,
+            looks=browser.looks,
+            screen=browser.screen.name,
+            signed=signed,
+        )
 
 
 class PageUpdate(Struct, frozen=True):
-    """What a page is sent."""
+    """The data of an event, as the page's script reads it."""
 
     seq: int
     html: str
     say: str
     controls: bool
     signed: str
-    """Who is signed in at the screen, by role."""
-
-
-class EncodedUpdate(NamedTuple):
-    """The same, as it goes over the wire."""
-
-    told: PageUpdate
-    event: bytes
+    """Roles that are signed in at the screen."""
 
 
 class RenderCache:
-    """One table's."""
+    """The encoded update of one table for each kind of viewer."""
 
-    def __init__(self, api: TableApi, draw: RenderFunction) -> None:
+    def __init__(self, api: TableApi, render: Callable[[View, Viewer], RenderedPage]) -> None:
         self._api = api
-        self._draw = draw
+        self._render = render
         self._seen: CachedView | None = None
-        self._made: dict[Viewer, EncodedUpdate] = {}
+        self._events: dict[Viewer, bytes] = {}
 
-    def here(self, screen: ScreenSession) -> Viewer:
-        served = self._api.served
+    def viewer(self, screen: ScreenSession) -> Viewer:
+        desk = self._api.served.desk
         return Viewer(
-            controls=dealer_here(served, screen) is not None,
-            tests=signed_in(served, screen, "technician") is not None,
+            controls=screen.signed_in(desk, "dealer") is not None,
+            tests=screen.signed_in(desk, "technician") is not None,
         )
 
-    def now(self, here: Viewer) -> EncodedUpdate:
-        """As all stands now."""
-        seen = self._api.views.now()
+    def now(self, screen: ScreenSession) -> bytes:
+        """Return the current update as an event; the same object while nothing has changed."""
+        seen, viewer = self._api.views.now(), self.viewer(screen)
         if seen is not self._seen:
-            self._seen, self._made = seen, {}
-        found = self._made.get(here)
+            self._seen, self._events = seen, {}
+        found = self._events.get(viewer)
         if found is None:
-            drawn = self._draw(seen.view, here)
-            told = PageUpdate(seen.view.seq, drawn.html, drawn.say, here.controls, here.signed)
-            found = self._made[here] = EncodedUpdate(told, _event(told))
+            made = self._render(seen.view, viewer)
+            seq = seen.view.seq
+            update = PageUpdate(seq, made.html, made.say, viewer.controls, viewer.signed)
+            data = msgspec.json.encode(update)
+            found = self._events[viewer] = b"event: table\nid: %d\ndata: %s\n\n" % (seq, data)
         return found
-
-
-def _event(told: PageUpdate) -> bytes:
-    return b"event: table\nid: %d\ndata: %s\n\n" % (told.seq, msgspec.json.encode(told))
-
-
-class ShownState(NamedTuple):
-    """What was shown at some time."""
-
-    shown: TableDisplay
-    case: str
-    """What the table calls the hold that was on."""
-
-
-class ShownHistory:
-    """What was shown, as far back as anybody may still press on it."""
-
-    def __init__(self, table: RunningTable) -> None:
-        self._table = table
-        self._was: deque[ShownState] = deque(
-            (ShownState(table.shown, table.case),), maxlen=MAX_STATES
-        )
-
-    def now(self) -> ShownState:
-        self.note()
-        self._settle()
-        return self._was[-1]
-
-    def note(self) -> None:
-        """Something may be shown otherwise. To be told of every change."""
-        if self._table.shown is not self._was[-1].shown:
-            self._settle()
-            self._was.append(ShownState(self._table.shown, ""))
-
-    def at(self, seq: int) -> ShownState | None:
-        """What was shown then; None where that is too long ago, or was never."""
-        self.now()
-        return next((one for one in reversed(self._was) if one.shown.seq == seq), None)
-
-    def _settle(self) -> None:
-        # A case has its name a moment after it is shown, and before anything else is.
-        self._was[-1] = ShownState(self._was[-1].shown, self._table.case)
-
-
-def still_asked(kind: type[Event] | None, then: ShownState, now: ShownState) -> bool:
-    """Whether the dealer would press the same on what is shown now."""
-    return kind in ANY_TIME or _asks(then.shown) == _asks(now.shown)
-
-
-def same_asked(then: ShownState, now: ShownState) -> bool:
-    """An act was done and nothing is to be seen of it. A wager is seen where it lies."""
-    seen = Step.WAGERING in (then.shown.state.step, now.shown.state.step)
-    return not seen and _asks(then.shown) == _asks(now.shown)
-
-
-def same_case(
-    kind: type[Event] | None, sent: Mapping[str, Any], then: ShownState, now: ShownState, game: Game
-) -> bool:
-    """Whether the floor would sign for the same on what is shown now."""
-    if kind is None or then == now:
-        return True
-    before, after = (act_for(kind, sent, one.shown.state, game, one.case) for one in (then, now))
-    return before == after
-
-
-def _asks(shown: TableDisplay) -> tuple[object, ...]:
-    """What is asked, and all that an answer would be about."""
-    s = shown.state
-    if s.step is Step.WAGERING:  # one seat's wager is not about another one's
-        return s.step, s.round, s.holds
-    return s.step, s.round, s.turn, s.asked, s.due, s.holds, shown.prompt

@@ -1,10 +1,10 @@
-"""Browsers that look at the table: each has a session, and with it a screen of its own.
+"""Sessions of browsers at the console, each with a screen of its own.
 
-The session goes by a cookie, and its life is short: a page that is open keeps it, and a page that
-is loaded again finds it. Who is signed in is known by the screen, as it is for any program.
+A session is found by its cookie and ends soon without an open page. Who is signed in belongs to the
+screen, as for any program.
 
-Anybody on the network may look where pages are shown there, and nobody is to shut others out by it:
-whoever comes from one address has a share, and where people have signed in nobody else counts.
+Where pages are served on a network, any host there may watch. To keep one host from shutting out
+the others, sessions and attempts are limited per address; after a sign-in they are not.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from hmac import compare_digest
 from ipaddress import IPv6Address, ip_address, ip_network
 from operator import itemgetter
@@ -20,32 +19,29 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from controller.api.contract.errors import Problem
-from controller.api.http import TableApi
-from controller.api.service import ScreenSession, screens, sign_in
+from controller.api.service import SCREEN_IDLE_TIMEOUT, ScreenSession, TableApi, close_screen
 from controller.screens.common.sessions import Appearance, AttemptLimit
 
 NAME: Final = "console"
-"""What a browser's screen is called; where one is called so, with a number."""
+"""The name of a browser's screen; a number is added if it is taken."""
 MAX_BROWSERS: Final = 256
-"""Browsers at once."""
 IDLE_TIMEOUT: Final = 120.0
-"""Seconds after which a session ends that asks for nothing and has no stream."""
+"""Seconds without a request or a stream until a session ends."""
 MIN_IDLE: Final = 10.0
-"""The same where there is no room for another one, and nobody is signed in there."""
-REVIEW_IDLE_TIMEOUT: Final = screens.IDLE_TIMEOUT
-"""The same where surveillance is signed in: a page is read for some time."""
+"""Seconds of idleness that suffice if the limit is reached and nobody is signed in there."""
+REVIEW_IDLE_TIMEOUT: Final = SCREEN_IDLE_TIMEOUT
+"""The idle timeout where surveillance is signed in: a page is read for some time."""
 ATTEMPTS: Final = 10
-"""Badges and PINs that may be shown at one screen at once; then one every so many seconds."""
+"""Badges and PINs that one browser may send at once; then one every ATTEMPT_INTERVAL seconds."""
 ATTEMPT_INTERVAL: Final = 6.0
 ALL_ATTEMPTS: Final = 40
-"""The same at all pages of a table together where nobody has signed in yet. Beside it the desk
-makes whoever guesses wait."""
+"""The same for all browsers without a sign-in. The desk limits wrong PINs as well."""
 ALL_ATTEMPTS_INTERVAL: Final = 2.0
 ADDRESS_ATTEMPTS: Final = 20
-"""The same at those of one address: half of that, so that it is not used up from there."""
+"""The same for one address: half of all, so that one address cannot use them up."""
 ADDRESS_ATTEMPTS_INTERVAL: Final = 4.0
 _BYTES: Final = 32
-_OURS: Final = 64
+_PREFIX_BITS: Final = 64
 """Bits of an IPv6 address that its owner does not choose."""
 
 
@@ -56,23 +52,23 @@ class Browser:
         self,
         token: str,
         screen: ScreenSession,
-        tries: AttemptLimit,
+        attempts: AttemptLimit,
         address: str,
-        here: AttemptLimit,
+        address_attempts: AttemptLimit,
     ) -> None:
-        """`address`: where it is; `here`: of all who come from there."""
         self.id = secrets.token_urlsafe(_BYTES)
-        """What its cookie says."""
+        """The value of its cookie."""
         self.secret = secrets.token_urlsafe(_BYTES)
-        """What each form of its pages brings back."""
+        """Sent back by each form of its pages."""
         self.token = token
-        """Of its screen. No browser is ever told."""
+        """Of its screen; never sent to the browser."""
         self.screen = screen
-        self.tries = tries
+        self.attempts = attempts
         self.address = address
-        self.here = here
+        self.address_attempts = address_attempts
+        """Shared by all browsers of the address."""
         self.known = False
-        """Somebody has signed in here."""
+        """Whether a person has signed in here."""
         self.looks = Appearance()
 
     def has_secret(self, said: str) -> bool:
@@ -80,39 +76,40 @@ class Browser:
 
 
 class Browsers:
-    """All of one table."""
+    """All browsers at one table."""
 
     def __init__(self, api: TableApi, clock: Callable[[], float]) -> None:
-        """`clock`: seconds that never go back: the one that the API's screens go by."""
+        """`clock`: monotonic seconds, the same clock as the API's."""
         self._api = api
         self._clock = clock
         self._browsers: dict[str, Browser] = {}
-        self._tries = AttemptLimit(ALL_ATTEMPTS, ALL_ATTEMPTS_INTERVAL, clock)
-        self._here: WeakValueDictionary[str, AttemptLimit] = WeakValueDictionary()
-        """Of each address that a browser is at."""
+        self._attempts = AttemptLimit(ALL_ATTEMPTS, ALL_ATTEMPTS_INTERVAL, clock)
+        self._by_address: WeakValueDictionary[str, AttemptLimit] = WeakValueDictionary()
 
     def __len__(self) -> int:
         return len(self._browsers)
 
+    def __iter__(self) -> Iterator[Browser]:
+        return iter(self._browsers.values())
+
     def begin(self, host: str = "") -> Browser:
-        """A new one, of whoever is there. Problem where there is no room."""
-        address = _address(host)
+        """Start a session for a browser at `host`. Raises Problem if there are too many."""
+        address = subscriber_address(host)
         if len(self._browsers) >= MAX_BROWSERS and not self._make_room(address):
             what = f"{MAX_BROWSERS} browsers look at this table"
             raise Problem(429, "screens_full", what, "one less: close one", wait=round(MIN_IDLE))
         token, screen = self._api.screens.open(NAME)
-        here = self._here.get(address) or AttemptLimit(
-            ADDRESS_ATTEMPTS, ADDRESS_ATTEMPTS_INTERVAL, self._clock
-        )
-        self._here[address] = here
-        made = Browser(
-            token, screen, AttemptLimit(ATTEMPTS, ATTEMPT_INTERVAL, self._clock), address, here
-        )
+        shared = self._by_address.get(address)
+        if shared is None:
+            shared = AttemptLimit(ADDRESS_ATTEMPTS, ADDRESS_ATTEMPTS_INTERVAL, self._clock)
+            self._by_address[address] = shared
+        own = AttemptLimit(ATTEMPTS, ATTEMPT_INTERVAL, self._clock)
+        made = Browser(token, screen, own, address, shared)
         self._browsers[made.id] = made
         return made
 
     def find(self, name: str | None) -> Browser | None:
-        """The session of that cookie, used now; None where there is none any more."""
+        """Return the session of a cookie and mark it as used; None if there is none."""
         found = self._browsers.get(name or "")
         if found is None or not self.alive(found):
             return None
@@ -120,55 +117,43 @@ class Browsers:
         return found
 
     def alive(self, browser: Browser) -> bool:
-        """Without using it."""
+        """Return whether the session is valid, without marking it as used."""
         there = self._browsers.get(browser.id) is browser
-        return there and self._api.screens.is_open(browser.screen) and not self._over(browser)
+        return there and self._api.screens.is_open(browser.screen) and not self._expired(browser)
 
     def renew(self, browser: Browser) -> None:
-        """Somebody has said who they are: whoever else had this cookie has nothing of it."""
+        """Change the cookie after a sign-in: a copy of the old one is worthless."""
         del self._browsers[browser.id]
         browser.id = secrets.token_urlsafe(_BYTES)
         browser.known = True
         self._browsers[browser.id] = browser
 
     def may_try(self, browser: Browser) -> bool:
-        """Whether a badge and PIN are looked at that were shown here now."""
-        if not browser.tries.one():
+        """Count an attempt to sign in; False if it exceeds a limit."""
+        if not browser.attempts.one():
             return False
-        return browser.known or (browser.here.one() and self._tries.one())
-
-    @contextmanager
-    def streaming(self, browser: Browser) -> Iterator[None]:
-        """It has a stream, and so is in use."""
-        with self._api.screens.streaming(browser.screen):
-            yield
+        return browser.known or (browser.address_attempts.one() and self._attempts.one())
 
     async def end(self, browser: Browser) -> None:
-        """Its screen is closed: whoever deals goes on dealing, all others are signed out."""
-        if self._browsers.pop(browser.id, None) is None:
-            return
-        try:
-            await sign_in.close(self._api.served, browser.screen)
-        finally:
-            self._api.screens.close(browser.screen)
-            self._api.views.notify()
+        """End the session and close its screen. The dealer stays signed in."""
+        if self._browsers.pop(browser.id, None) is not None:
+            await close_screen(self._api, browser.screen)
 
     async def end_idle(self) -> None:
-        """Those whose time is over."""
         for browser in [one for one in self._browsers.values() if not self.alive(one)]:
             try:
                 await self.end(browser)
-            except Problem:  # nothing can be recorded: its screen is closed, and counts for nobody
+            except Problem:  # nothing can be recorded; its screen is closed all the same
                 continue
 
-    def _over(self, browser: Browser) -> bool:
-        life = REVIEW_IDLE_TIMEOUT if "surveillance" in browser.screen.badges else IDLE_TIMEOUT
-        return browser.screen.idle(self._clock()) >= life
+    def _expired(self, browser: Browser) -> bool:
+        reviews = "surveillance" in browser.screen.badges
+        limit = REVIEW_IDLE_TIMEOUT if reviews else IDLE_TIMEOUT
+        return browser.screen.idle(self._clock()) >= limit
 
     def _make_room(self, address: str) -> bool:
-        """Drops the one that only watched, and that was not used for longest. Where all are in use,
-        one of those at the address with the most of them: it has more than the address of who comes
-        would have."""
+        """End the session without a sign-in that has been idle longest. If all are in use, end one
+        of the address with the most sessions, if it has more than the new one's would have."""
         now = self._clock()
         watching = [one for one in self._browsers.values() if not one.screen.badges]
         spare = [one for one in watching if one.screen.idle(now) >= MIN_IDLE]
@@ -184,12 +169,15 @@ class Browsers:
         return True
 
 
-def _address(host: str) -> str:
-    """What one subscriber of a network has: an address, or the network that it is given."""
+def subscriber_address(host: str) -> str:
+    """Return what one subscriber of a network has: an IPv4 address, or an IPv6 network."""
     try:
         found = ip_address(host)
     except ValueError:
         return host
     if isinstance(found, IPv6Address):
-        found = found.ipv4_mapped or ip_network((int(found), _OURS), strict=False).network_address
+        found = (
+            found.ipv4_mapped
+            or ip_network((int(found), _PREFIX_BITS), strict=False).network_address
+        )
     return str(found)

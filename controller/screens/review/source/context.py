@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from starlette.responses import Response
 
+from controller.api.http import Listeners
 from controller.audit.format.notes import VerifierKey
 from controller.audit.format.records import OpenedData, RecordPosition
 from controller.audit.read.retirements import where_retired
@@ -29,6 +30,8 @@ from controller.screens.review.view.record_reader import opened_of
 from controller.screens.review.view.replay_state import ReplayCache
 from controller.screens.review.view.report import GameStart
 
+MAX_STREAMS: Final = 8
+"""Live streams that may be open."""
 _SEATS: Final = 7
 
 
@@ -69,8 +72,8 @@ class ReviewContext:
         self.cases = CaseStore(scratch)
         self.checking = VerificationRunner(source.record, table_key, apart=source.served)
         self.standings = ReplayCache(source.record)
-        self.streams = 0
-        """Live tails that are open; for the loop's thread."""
+        self.streams = Listeners(MAX_STREAMS)
+        """Open live streams; event loop only."""
         self._tables: dict[RecordPosition, TableInfo] = {}
 
     def prepare(self) -> None:

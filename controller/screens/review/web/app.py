@@ -23,7 +23,6 @@ from controller.procedure.prompts import Texts, card_words
 from controller.publish import EVENTS
 from controller.rules.cards import NAMES
 from controller.screens.common.access import (
-    Cookie,
     PageRoute,
     PageRouter,
     StreamRoute,
@@ -31,6 +30,7 @@ from controller.screens.common.access import (
     message_page,
     static_route,
 )
+from controller.screens.common.headers import Cookie
 from controller.screens.common.sessions import Appearance, Role, SessionStore
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.templates import Pages

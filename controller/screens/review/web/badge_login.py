@@ -1,6 +1,8 @@
-"""Coming in to the review of a running table: by badge and PIN, in the role of surveillance, at the
-screen of one's browser. The session is the browser's; it lasts for as long as the desk says that
-surveillance is signed in there."""
+"""Signing in to the review of a running table by badge and PIN, as surveillance.
+
+The session is that of the browser at the console. It is valid while surveillance is signed in at
+the browser's screen.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from controller.api.contract.errors import Problem
-from controller.api.contract.messages import SignIn
-from controller.api.http import TableApi, read_as
-from controller.api.service import sign_in
+from controller.api.contract.messages import SignedIn, SignIn
+from controller.api.http import read_as
+from controller.api.service import TableApi, sign_in, sign_out
 from controller.screens.common.access import PAGE_ERRORS, PageRoute, Visit, error_page, message_page
 from controller.screens.common.sessions import PageSession, PageUser
 from controller.screens.common.templates import Pages
@@ -25,7 +27,6 @@ from controller.screens.console.web import (
     Browsers,
     ConsoleApp,
     PostedForm,
-    PostResult,
 )
 from controller.screens.review.source import LoopBridge, ReviewContext
 from controller.screens.review.web.app import READERS, ReviewApp
@@ -35,7 +36,7 @@ _ENTER: Final = "/enter"
 
 
 class BadgeSessions:
-    """Browsers at which surveillance is signed in, as the review's sessions."""
+    """The review's sessions: browsers at which surveillance is signed in."""
 
     def __init__(self, api: TableApi, browsers: Browsers, loop: LoopBridge) -> None:
         self._api = api
@@ -48,22 +49,16 @@ class BadgeSessions:
         return None if browser is None else self._of(browser)
 
     def alive(self, session: PageSession) -> bool:
-        browser = self._browsers.find(session.id)  # what is looked at live is in use
+        browser = self._browsers.find(session.id)  # a live stream counts as use
         return browser is not None and self._of(browser) is session
 
     def end(self, session: PageSession) -> None:
         browser = self._browsers.find(session.id)
         if browser is not None:
-            self._loop.run(self._leave(browser))
-
-    async def _leave(self, browser: Browser) -> None:
-        try:
-            await sign_in.leave(self._api.served, browser.screen, (ROLE,))
-        finally:
-            self._api.views.notify()
+            self._loop.run(sign_out(self._api, browser.screen, (ROLE,)))
 
     def _of(self, browser: Browser) -> PageSession | None:
-        person = sign_in.signed_in(self._api.served, browser.screen, ROLE)
+        person = browser.screen.signed_in(self._api.served.desk, ROLE)
         if person is None:
             self._sessions.pop(browser, None)
             return None
@@ -77,7 +72,7 @@ class BadgeSessions:
 
 
 class BadgeLogin:
-    """See the module."""
+    """The login method of a running table's review."""
 
     def __init__(
         self, api: TableApi, console: ConsoleApp, browsers: Browsers, loop: LoopBridge, base: str
@@ -90,11 +85,7 @@ class BadgeLogin:
 
     def routes(self, review: ReviewApp) -> list[BaseRoute]:
         async def form(request: Request) -> Response:
-            try:
-                browser = self._console.browser(request)
-            except Problem as problem:
-                return _told(review, problem)
-            return self._console.remembered(form_page(review.pages, browser), browser)
+            return self._form(review, request)
 
         async def enter(request: Request) -> Response:
             return await self._enter(review, request)
@@ -109,51 +100,44 @@ class BadgeLogin:
             review.doors.route(PageRoute("/leave", leave, READERS, (), "POST")),
         ]
 
+    def _form(
+        self, review: ReviewApp, request: Request, problem: Problem | None = None
+    ) -> Response:
+        """The login form; `problem`: why the last attempt failed."""
+        try:
+            browser = self._console.browser(request)
+        except Problem as full:
+            what, todo = full.body.what, _todo(review.pages, full)
+            return message_page(review.pages, full.status, what, todo)
+        return self._console.remembered(form_page(review.pages, browser, problem), browser)
+
     async def _enter(self, review: ReviewApp, request: Request) -> Response:
         try:
             sent = await self._console.sent(request, ("badge", "pin"))
             done = await self._api.tasks.run(self._sign_in(sent))
         except Problem as problem:
-            return self._again(review, request, problem)
+            return self._form(review, request, problem)
         try:
-            await run_in_threadpool(review.house.source.look, done.said, "review", "comes in")
+            await run_in_threadpool(review.house.source.look, done.name, "review", "comes in")
         except PAGE_ERRORS as problem:
             return error_page(review.pages, problem, None)
         return self._console.remembered(review.house.to("/rounds"), sent.browser)
 
-    def _again(self, review: ReviewApp, request: Request, problem: Problem) -> Response:
-        """The form once more, with the reason."""
-        try:
-            browser = self._console.browser(request)
-        except Problem as full:
-            return _told(review, full)
-        return self._console.remembered(form_page(review.pages, browser, problem), browser)
-
-    async def _sign_in(self, sent: PostedForm) -> PostResult:
-        """Who it is. Problem."""
+    async def _sign_in(self, sent: PostedForm) -> SignedIn:
         if not self._browsers.may_try(sent.browser):
             raise Problem(429, "too_often", "too many tries: wait", wait=round(ATTEMPT_INTERVAL))
         said = {"badge": sent.form.get("badge", ""), "pin": sent.form.get("pin", "")}
         wanted = read_as({**said, "role": ROLE}, SignIn)
-        try:
-            done = await sign_in.sign_in(self._api.served, sent.browser.screen, wanted)
-        finally:
-            self._api.views.notify()
+        done = await sign_in(self._api, sent.browser.screen, wanted)
         self._browsers.renew(sent.browser)
-        return PostResult(True, done.name)
+        return done
 
 
 def form_page(pages: Pages, browser: Browser, problem: Problem | None = None) -> Response:
-    """Where somebody says who they are; `problem`: why it was not done before."""
     status, why, todo = 200, "", ""
     if problem is not None:
         status, why, todo = problem.status, problem.body.what, _todo(pages, problem)
     return pages.page("review/enter.html", status=status, browser=browser, why=why, todo=todo)
-
-
-def _told(review: ReviewApp, problem: Problem) -> Response:
-    what, todo = problem.body.what, _todo(review.pages, problem)
-    return message_page(review.pages, problem.status, what, todo)
 
 
 def _todo(pages: Pages, problem: Problem) -> str:

@@ -11,7 +11,6 @@ from starlette.routing import BaseRoute, Route
 
 from controller.screens.common.access import (
     PAGE_ERRORS,
-    AccessDenied,
     PageRoute,
     TooManyAttempts,
     Visit,
@@ -19,6 +18,7 @@ from controller.screens.common.access import (
     message_page,
 )
 from controller.screens.common.forms import fields_of, only
+from controller.screens.common.headers import AccessDenied
 from controller.screens.common.sessions import MAX_AGE, AttemptLimit, LinkSessions, LoginLinks
 from controller.screens.review.source import ReviewContext
 from controller.screens.review.web.app import READERS, ReviewApp

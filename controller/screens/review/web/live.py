@@ -1,9 +1,8 @@
-"""The record as it grows: the last lines of it, and then each as it is written."""
+"""The live review: the last records, then each record as soon as it is durable."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Final
 
@@ -11,8 +10,9 @@ import msgspec
 from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
+from controller.api.http import EventStream
 from controller.audit.errors import RecordProblem
 from controller.audit.read.follow import Follower
 from controller.audit.read.heads import first_head
@@ -25,19 +25,17 @@ from controller.screens.review.view.filters import number_of
 
 ROWS: Final = 60
 READ: Final = 300
-"""Records among which those are found that tell of the table."""
+"""Records that are searched for the ROWS that the page shows."""
 MAX_BEHIND: Final = 1_000
-"""Records that a page may have missed; with more it is to be loaded again."""
-TOGETHER: Final = 100
-MAX_STREAMS: Final = 8
-"""Streams at a time."""
-_EVERY: Final = 0.5
-_STILL: Final = 10.0
-"""Seconds after which something is sent, so that whoever has gone is noticed."""
+"""Records that a page may have missed; with more it must be reloaded."""
+BATCH: Final = 100
+"""Records that are read at once."""
+POLL_INTERVAL: Final = 0.5
+"""Seconds between two reads of the record."""
 
 
 class LiveLine(Struct, frozen=True):
-    """What a line tells."""
+    """The data of a record's event, as the page's script reads it."""
 
     seq: int
     time: str
@@ -55,7 +53,7 @@ class LiveLine(Struct, frozen=True):
 
 
 def page(visit: Visit[ReviewContext]) -> Response:
-    """Out of the record itself: what is written last is in no index yet."""
+    """Read from the record itself: the last records are in no index yet."""
     house = visit.house
     house.source.look(visit.who, "review live", "the last records")
     record, last = house.source.record, house.source.durable()
@@ -70,108 +68,98 @@ def page(visit: Visit[ReviewContext]) -> Response:
     return house.page(visit, "review/live.html", lines=shown, last=last, quiet=quiet)
 
 
-async def stream(visit: Visit[ReviewContext], request: Request) -> Response:
-    """Server-sent events, from the record on that the page has shown."""
+async def stream(visit: Visit[ReviewContext], request: Request) -> EventStream:
+    """The stream of records after the one that the page has shown last."""
     house = visit.house
     said = request.headers.get("last-event-id") or visit.query.get("after")
     after = None if said is None else number_of("after", said)
-    if house.streams >= MAX_STREAMS:
-        raise UsageProblem("live", f"{MAX_STREAMS} streams run already", "fewer of them")
+    if house.streams.full:
+        limit = house.streams.limit
+        raise UsageProblem("live", f"{limit} streams run already", "fewer of them")
     await run_in_threadpool(house.source.look, visit.who, "review live", "all that follows")
-    following = await run_in_threadpool(Follower, house.source.record)
-    known = DurableTail(house.source, following, after)
-    last, start = following.where.seq, known.start
+    follower = await run_in_threadpool(Follower, house.source.record)
+    tail = DurableTail(house.source, follower, after)
+    last, start = follower.where.seq, tail.start
     if not last - MAX_BEHIND <= start <= last:
         what = f"record {start} is not the last one, nor near it"
         raise UsageProblem("after", what, f"{max(0, last - MAX_BEHIND)} to {last}")
-    return StreamingResponse(
-        _events(visit, following, known),
-        media_type="text/event-stream",
-        headers={"X-Accel-Buffering": "no"},
+    events = _Events(visit, tail)
+    return EventStream(
+        "live review",
+        house.streams,
+        events.pending,
+        alive=lambda: not events.over,
+        interval=POLL_INTERVAL,
+        batched=True,
     )
 
 
 class DurableTail:
-    """What follows, each record once it is known to be on the disk. Where a table writes it the
-    file may have more: what its disk may yet lose, and what it has not acted on."""
+    """The records that follow, each as soon as it is known to be durable.
 
-    def __init__(self, source: ReviewSource, following: Follower, after: int | None) -> None:
-        """`following` has come to the end of the file; `after` is the last record that was shown,
-        None where all that is known was."""
-        last, durable = following.where.seq, source.durable()
+    The file of a running table may contain more: records that its disk may lose, and that the
+    table has not acted on."""
+
+    def __init__(self, source: ReviewSource, follower: Follower, after: int | None) -> None:
+        """`follower` is at the end of the file. `after`: the last record that was shown; None: the
+        last durable one."""
+        last, durable = follower.where.seq, source.durable()
         self.start = after if after is not None else last if durable is None else min(last, durable)
         self._source = source
-        self._following = following
+        self._follower = follower
         self._ahead: LocatedRecord | None = None
-        """It has been read, and is not known yet."""
+        """Read, and not known to be durable yet."""
         self._before: Iterator[LocatedRecord] = iter(())
         if self.start < last:
             self._before = of_seqs(source.record, self.start + 1, last)
 
     def more(self) -> Iterator[LocatedRecord]:
-        """Damaged, CannotWrite."""
-        unread = chain(self._before, self._following.more())
-        while (told := self._ahead or next(unread, None)) is not None:
+        """Raises Damaged, CannotWrite."""
+        unread = chain(self._before, self._follower.more())
+        while (read := self._ahead or next(unread, None)) is not None:
             durable = self._source.durable()
-            self._ahead = told if durable is not None and told.place.seq > durable else None
+            self._ahead = read if durable is not None and read.place.seq > durable else None
             if self._ahead is not None:
                 return
-            yield told
+            yield read
+
+    def check_end(self) -> None:
+        """Raises Damaged if the end of the file is not what a write in progress leaves."""
+        self._follower.check_end()
 
 
-async def _events(
-    visit: Visit[ReviewContext], following: Follower, known: DurableTail
-) -> AsyncIterator[bytes]:
-    house = visit.house
-    house.streams += 1
-    try:
-        for message in await run_in_threadpool(_messages, known.more(), MAX_BEHIND):
-            yield message
-        yield b"event: here\ndata: {}\n\n"
-        waited = 0.0
-        while house.sessions.alive(visit.session):
-            found = await run_in_threadpool(_messages, known.more(), TOGETHER)
-            for message in found:
-                yield message
-            if found:
-                waited = 0.0
-                continue
-            await run_in_threadpool(following.check_end)
-            await asyncio.sleep(_EVERY)
-            waited += _EVERY
-            if waited >= _STILL:
-                waited = 0.0
-                yield b": still here\n\n"
-        yield _event("over", {"why": house.pages.texts("live.over")})
-    except RecordProblem as problem:
-        yield _event("over", {"why": str(problem)})
-    finally:
-        house.streams -= 1
+class _Events:
+    """The events of one stream: every record in order, then why the stream ends."""
+
+    def __init__(self, visit: Visit[ReviewContext], tail: DurableTail) -> None:
+        self._visit = visit
+        self._tail = tail
+        self._caught_up = False
+        self.over = False
+
+    async def pending(self) -> bytes:
+        house = self._visit.house
+        try:
+            if not self._caught_up:
+                self._caught_up = True
+                found = await run_in_threadpool(self._read, MAX_BEHIND)
+                return found + b"event: here\ndata: {}\n\n"
+            if house.sessions.alive(self._visit.session):
+                return await run_in_threadpool(self._read, BATCH)
+            why = house.pages.texts("live.over")
+        except RecordProblem as problem:
+            why = str(problem)
+        self.over = True
+        return b"event: over\ndata: " + msgspec.json.encode({"why": why}) + b"\n\n"
+
+    def _read(self, limit: int) -> bytes:
+        found = b"".join(map(_event, islice(self._tail.more(), limit)))
+        if not found:
+            self._tail.check_end()
+        return found
 
 
-def _messages(told: Iterator[LocatedRecord], most: int) -> list[bytes]:
-    return [_message(one) for one in islice(told, most)]
-
-
-def _message(told: LocatedRecord) -> bytes:
-    line = timeline_line(told.record, currency_of(told.opened))
-    data = LiveLine(
-        line.seq,
-        line.time,
-        line.stamp,
-        line.clock,
-        line.round,
-        line.kind,
-        line.who,
-        line.seat,
-        line.what,
-        line.facts,
-        line.prompts,
-        line.refused,
-        line.quiet,
-    )
+def _event(read: LocatedRecord) -> bytes:
+    line = timeline_line(read.record, currency_of(read.opened))
+    data = LiveLine(*(getattr(line, name) for name in LiveLine.__struct_fields__))
     return b"event: record\nid: %d\ndata: %s\n\n" % (line.seq, msgspec.json.encode(data))
-
-
-def _event(name: str, data: dict[str, str]) -> bytes:
-    return f"event: {name}\n".encode() + b"data: " + msgspec.json.encode(data) + b"\n\n"

@@ -78,16 +78,16 @@ async def _play(folder: Path, game: str, cards: list[Card], seed: int) -> Heard:
         random = Random(seed)
         robot = Robot(at.room, ApiScreen(at, screen), Whims(random), cards=lambda: names)
         _listen(at, hears)
-        with at.api.views.subscribe(lambda: hears(at.api.views.now().body)):
-            while not _over(at):
-                if at.state.hole and random.random() < 0.3:
-                    # Before their time, which tells nothing either.
-                    early = "RevealHole" if at.state.step is Step.CHECK else "CheckHole"
-                    await screen.act(early)
-                await robot.step()
-            turned_over = True
-            if at.state.step is Step.REVEAL:
-                await robot.step()
+        at.api.views.subscribe(lambda: hears(at.api.views.now().body))
+        while not _over(at):
+            if at.state.hole and random.random() < 0.3:
+                # Before their time, which tells nothing either.
+                early = "RevealHole" if at.state.step is Step.CHECK else "CheckHole"
+                await screen.act(early)
+            await robot.step()
+        turned_over = True
+        if at.state.step is Step.REVEAL:
+            await robot.step()
     return heard
 
 
@@ -99,7 +99,7 @@ def _listen(at: AtApi, hears: object) -> None:
     async def hook(response: httpx.Response) -> None:
         hears(await response.aread())  # type: ignore[operator]
 
-    at.client._http.event_hooks = {"response": [hook]}
+    at.client.http.event_hooks = {"response": [hook]}
 
 
 def played(game: str, cards: list[Card], seed: int) -> Heard:

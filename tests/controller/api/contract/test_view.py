@@ -15,7 +15,7 @@ from controller.api.contract.view import (
     dealer_of,
     view_of,
 )
-from controller.api.service.views import named
+from controller.api.service.views import table_identity
 from controller.audit.errors import RetryLater
 from controller.people import NO_SIGN_INS, SignInSession
 from controller.procedure.model.effects import Effect, Prompt, Tell
@@ -104,7 +104,7 @@ def test_it_is_made_once_for_each_change(tmp_path: Path) -> None:
             first = at.api.views.now()
             bodies = []
             for screen in screens:
-                headers = {"Authorization": f"Bearer {screen._token}"}
+                headers = {"Authorization": f"Bearer {screen.token}"}
                 response = await asked(at, "GET", "/api/v1/table", headers=headers)
                 bodies.append(response.content)
             assert bodies == [first.body] * 3
@@ -129,7 +129,7 @@ def test_a_device_that_goes_is_seen_though_nothing_is_recorded(tmp_path: Path) -
 def test_the_title_of_a_table_that_has_no_file(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_api(tmp_path, adopted=False) as at:
-            found = named(at.table.parts)
+            found = table_identity(at.table.parts)
             game = at.table.parts.game
             assert (found.table, found.game, found.title) == ("bj-1", game.name, game.title)
 

@@ -74,7 +74,7 @@ def test_whatever_is_sent(sent: list[tuple[str, Any]], step: Step) -> None:
                 screen = await at.dealing()
                 robot = await at.robot(screen)
                 await robot.play(lambda s: s.state.step is step or s.state.round == 1)
-                http, headers = at.client._http, bearer(screen._token)
+                http, headers = at.client.http, bearer(screen.token)
                 for path, body in sent:
                     content = json.dumps(body).encode()
                     headers["Content-Type"] = "application/json"

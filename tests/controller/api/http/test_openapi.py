@@ -26,7 +26,7 @@ from tests.support.api.deeds import FIELDS
 from tests.support.api.fits import Schemas
 from tests.support.table.simulated.house import PINS
 
-DOCUMENT = document()
+DOCUMENT = document(ROUTES)
 
 
 def operation(method: str, path: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def test_it_is_printed_and_served_alike(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_api(tmp_path, adopted=False) as at:
             response = await asked(at, "GET", "/api/v1/openapi.json")
-            assert response.content == document_bytes()
+            assert response.content == document_bytes(ROUTES)
 
     run(main())
     made = subprocess.run(
@@ -104,7 +104,7 @@ def test_it_is_printed_and_served_alike(tmp_path: Path) -> None:
         check=True,
         timeout=60,
     )
-    assert made.stdout == document_bytes()
+    assert made.stdout == document_bytes(ROUTES)
     assert json.loads(made.stdout)["openapi"] == "3.1.0"
     assert ABOUT.isprintable()
 
@@ -157,7 +157,7 @@ def test_all_that_is_answered_is_what_the_document_says(tmp_path: Path) -> None:
             await screen.act("CheckHole")
             await at.client.health()
             await at.to_step(screen, Step.CLEARING)
-            await _each_once(at, screen._token)
+            await _each_once(at, screen.token)
             await screen.sign_out()
             await screen.close()
 
@@ -182,11 +182,11 @@ def _listen(at: AtApi, seen: list[tuple[str, str, int, bytes]]) -> None:
         asked_for = response.request
         seen.append((asked_for.method, asked_for.url.path, response.status_code, body))
 
-    at.client._http.event_hooks = {"response": [hook]}
+    at.client.http.event_hooks = {"response": [hook]}
 
 
 async def _each_once(at: AtApi, token: str) -> None:
-    http, headers = at.client._http, {"Authorization": f"Bearer {token}"}
+    http, headers = at.client.http, {"Authorization": f"Bearer {token}"}
     act = {"type": "PaymentCorrected", **FIELDS["PaymentCorrected"]}
     for method, path, body in (
         ("POST", "/sign-in", {"badge": "D-17", "pin": "1"}),

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from controller.api.contract.view import View
-from controller.api.http import HEARTBEAT, sse
-from controller.api.http.sse import MAX_STREAMS_OF_SCREEN, SEND_TIMEOUT
+from controller.api.http.sse import HEARTBEAT, MAX_STREAMS_OF_SCREEN, SEND_TIMEOUT
 from controller.audit.format.records import CONTROLLER, RecordEntry
 from hil.table.robots import Screen, Unreachable
 from hil.table.robots.api_client import NoScreen, TooMuch
@@ -95,9 +94,7 @@ async def raw(port: Port, screen: Screen) -> AsyncIterator[socket.socket]:
     made.setblocking(False)
     try:
         await loop.sock_connect(made, str(port.path))
-        asks = (
-            f"GET /api/v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {screen._token}\r\n"
-        )
+        asks = f"GET /api/v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {screen.token}\r\n"
         await loop.sock_sendall(made, f"{asks}\r\n".encode())
         yield made
     finally:
@@ -178,9 +175,9 @@ def test_a_reader_that_stopped_reading_is_left(tmp_path: Path) -> None:
                 made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 for _ in range(400):
                     await note(port)
-                assert len(port.at.api.streams) == 1
+                assert len(port.at.streams.listeners) == 1
                 await asyncio.sleep(SEND_TIMEOUT + 2)
-                assert len(port.at.api.streams) == 0
+                assert len(port.at.streams.listeners) == 0
                 await note(port)
 
     run(main())
@@ -196,8 +193,8 @@ def test_a_reader_that_goes_leaves_nothing(tmp_path: Path) -> None:
             for _ in range(3 * MAX_STREAMS_OF_SCREEN):
                 async with raw(port, screen) as made:
                     await read(made, b"\n\n")
-                    assert len(port.at.api.streams) == 1
-                await until(lambda: len(port.at.api.streams) == 0, 1)
+                    assert len(port.at.streams.listeners) == 1
+                await until(lambda: len(port.at.streams.listeners) == 0, 1)
 
     run(main())
 
@@ -225,7 +222,7 @@ def test_the_table_stops(tmp_path: Path) -> None:
             assert await port.end() < 1
             for reader in readers:
                 assert isinstance(await reader.ended(), Unreachable)
-            assert len(port.at.api.streams) == 0
+            assert len(port.at.streams.listeners) == 0
 
     run(main())
 
@@ -239,7 +236,7 @@ def test_how_many_streams_there_may_be(tmp_path: Path, monkeypatch: pytest.Monke
             with pytest.raises(TooMuch, match="streams_full"):
                 await anext(first.stream(patience=0))
             await anext(second.stream(patience=0))
-            monkeypatch.setattr(sse, "MAX_STREAMS", MAX_STREAMS_OF_SCREEN)
+            port.at.streams.listeners.limit = MAX_STREAMS_OF_SCREEN
             with pytest.raises(TooMuch, match="streams_full"):
                 await anext(second.stream(patience=0))
             port.at.served.stopping.set()

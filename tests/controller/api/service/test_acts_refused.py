@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from controller.api.service import ShieldedTasks
+from controller.api.service.table_api import ShieldedTasks
 from controller.audit.errors import RetryLater as RecordFull
 from controller.procedure.model import events
 from controller.procedure.model.state import Step
@@ -151,7 +151,7 @@ def test_two_people_adopt_a_device(tmp_path: Path) -> None:
             links = {one.serial: (one.state, one.held) for one in health.links}
             assert (health.ready, links["SH-1"]) == (False, ("resuming", "new_epoch"))
             with pytest.raises(NotAllowed, match="not_authorised"):
-                await at.client.post("/devices/SH-1/adopt", {}, _Any, screen._token)
+                await at.client.post("/devices/SH-1/adopt", {}, _Any, screen.token)
             adopted = await screen.adopt("SH-1", FIRST, SECOND)
             assert adopted.people == ("Bo Chan", "Gil Ode")
             await until(lambda: at.table.supervisor("SH-1").state.value == "ready", 30)
@@ -162,7 +162,7 @@ def test_two_people_adopt_a_device(tmp_path: Path) -> None:
             # The other one was not signed for.
             await until(lambda: at.table.supervisor("SF-1").held is not None, 30)
             with pytest.raises(NotAllowed, match="not_authorised"):
-                await at.client.post("/devices/SF-1/adopt", {}, _Any, screen._token)
+                await at.client.post("/devices/SF-1/adopt", {}, _Any, screen.token)
             told = [msgspec.json.decode(one.data) for one in at.room.records("link")]
             adoptions = [one for one in told if one["what"] == ADOPTED]
             assert [(one["device"], one["two"]) for one in adoptions] == [
@@ -185,13 +185,13 @@ def test_a_device_is_adopted_as_it_was_signed_for(tmp_path: Path) -> None:
             await screen.authorise(act, *FIRST)
             await screen.authorise(act, *SECOND, second=True)
             with pytest.raises(NotAllowed, match="not_authorised"):
-                await at.client.post("/devices/SH-1/adopt", {"skip": True}, _Any, screen._token)
-            await at.client.post("/devices/SH-1/adopt", {}, _Any, screen._token)
+                await at.client.post("/devices/SH-1/adopt", {"skip": True}, _Any, screen.token)
+            await at.client.post("/devices/SH-1/adopt", {}, _Any, screen.token)
             missing = await asked(
                 at,
                 "POST",
                 "/api/v1/devices/SH-9/adopt",
-                headers={"Authorization": f"Bearer {screen._token}"},
+                headers={"Authorization": f"Bearer {screen.token}"},
                 json={},
             )
             assert missing.status_code == 404

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +11,6 @@ import msgspec
 import pytest
 
 from controller.api.service import act_for
-from controller.api.service.approvals import about
 from controller.audit.format.records import Moment, Record
 from controller.people import Act, ActSigners, Denied
 from controller.procedure.model import events
@@ -203,6 +203,16 @@ def test_what_the_floor_does_not_sign_for(tmp_path: Path) -> None:
     run(main())
 
 
+GAME = game_with("classic", {})
+
+
+def about(kind: type[Event], fields: Mapping[str, Any], state: State) -> str:
+    """What the floor signs for, as text."""
+    act = act_for(kind, fields, state, GAME, "")
+    assert act is not None
+    return act.about
+
+
 HELD = State(
     step=Step.CARD_CONFIRM,
     round=4,
@@ -223,16 +233,16 @@ LOST = State(step=Step.DEVICE, holds=(Hold(Irregularity.DEVICE_LOST, Step.TURN, 
     ],
 )
 def test_what_is_signed_for_in_words(kind: type[Event], state: State, words: str) -> None:
-    assert about(kind, {"type": kind.__name__}, state, "") == words
+    assert about(kind, {"type": kind.__name__}, state) == words
     fields = {"type": kind.__name__, "seat": 1, "bank": 5}
-    assert about(kind, fields, state, "") == ": ".join(filter(None, (words, '{"bank":5,"seat":1}')))
+    assert about(kind, fields, state) == ": ".join(filter(None, (words, '{"bank":5,"seat":1}')))
 
 
 def test_hands_of_a_split_that_win_the_same_are_signed_for_one_by_one() -> None:
     first = DUE.due[0]
     second = msgspec.structs.replace(first, hand=1, turn=first.turn + 1)
     words = [
-        about(events.PaymentApproved, {}, msgspec.structs.replace(DUE, due=(due,)), "")
+        about(events.PaymentApproved, {}, msgspec.structs.replace(DUE, due=(due,)))
         for due in (first, second)
     ]
     assert words == ["round 4, seat 3, main, win 1500", "round 4, seat 3, hand 1, main, win 1500"]

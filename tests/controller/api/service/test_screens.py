@@ -8,7 +8,7 @@ import pytest
 
 from controller.api.contract.errors import Problem
 from controller.api.service import ScreenRegistry
-from controller.api.service.screens import IDLE_TIMEOUT, MAX_SCREENS, MIN_IDLE
+from controller.api.service.screens import MAX_SCREENS, MIN_IDLE, SCREEN_IDLE_TIMEOUT
 from controller.people import act_of
 from controller.procedure.model.events import RoundVoided
 from hil.table.robots.api_client import BadRequest
@@ -67,11 +67,11 @@ def test_names_are_told_apart() -> None:
 def test_a_screen_that_asks_for_nothing_ends() -> None:
     every, clock = screens()
     token, _ = every.open("dealer")
-    clock.at += IDLE_TIMEOUT - 1
+    clock.at += SCREEN_IDLE_TIMEOUT - 1
     every.find(token)
-    clock.at += IDLE_TIMEOUT - 1
+    clock.at += SCREEN_IDLE_TIMEOUT - 1
     every.find(token)
-    clock.at += IDLE_TIMEOUT
+    clock.at += SCREEN_IDLE_TIMEOUT
     with pytest.raises(Problem):
         every.find(token)
     assert len(every) == 0
@@ -81,10 +81,10 @@ def test_a_screen_with_a_stream_is_in_use() -> None:
     every, clock = screens()
     token, screen = every.open("dealer")
     with every.streaming(screen):
-        clock.at += 10 * IDLE_TIMEOUT
+        clock.at += 10 * SCREEN_IDLE_TIMEOUT
         assert every.find(token) is screen
-        clock.at += 10 * IDLE_TIMEOUT
-    clock.at += IDLE_TIMEOUT - 1
+        clock.at += 10 * SCREEN_IDLE_TIMEOUT
+    clock.at += SCREEN_IDLE_TIMEOUT - 1
     assert every.find(token) is screen
 
 
@@ -137,7 +137,7 @@ def test_a_token_goes_with_each_request(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_api(tmp_path, adopted=False) as at:
             screen = await at.client.open("dealer")
-            token = screen._token
+            token = screen.token
             assert await status(at, f"Bearer {token}") == 200
             assert await status(at, f"bearer   {token}") == 200
             for text in (None, "", "Bearer", "Bearer ", f"Basic {token}", token, "Bearer x"):

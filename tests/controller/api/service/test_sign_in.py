@@ -88,7 +88,7 @@ def test_wrong_pins_and_unknown_badges_are_told_alike_and_wait(tmp_path: Path) -
                 at,
                 "POST",
                 "/api/v1/sign-in",
-                headers={"Authorization": f"Bearer {screen._token}"},
+                headers={"Authorization": f"Bearer {screen.token}"},
                 json={"badge": "D-17", "pin": PINS["D-17"]},
             )
             assert response.status_code == 429
@@ -113,7 +113,7 @@ def test_no_pin_stands_anywhere(tmp_path: Path) -> None:
             with pytest.raises(ApiProblem) as caught:
                 await screen.sign_in("D-18", WRONG)
             with pytest.raises(BadRequest) as bad:
-                await at.client.post("/sign-in", {"pin": WRONG}, SignIn, screen._token)
+                await at.client.post("/sign-in", {"pin": WRONG}, SignIn, screen.token)
             await screen.authorise({"type": "RoundVoided", "reason": "x"}, *FIRST)
             told = [str(caught.value), str(bad.value), repr(bad.value)]
             told.append(repr(SignIn("D-17", WRONG)))
@@ -133,7 +133,7 @@ def test_what_a_sign_in_may_say(tmp_path: Path) -> None:
             roles = "role: dealer, surveillance, technician"
             for role in ("floor", "manager"):
                 with pytest.raises(BadRequest) as caught:
-                    await at.client.post("/sign-in", {**good, "role": role}, SignIn, screen._token)
+                    await at.client.post("/sign-in", {**good, "role": role}, SignIn, screen.token)
                 assert (caught.value.code, caught.value.error.allowed) == ("bad_field", roles)
             for sent, code in (
                 ({**good, "name": "Ann"}, "unknown_field"),
@@ -144,7 +144,7 @@ def test_what_a_sign_in_may_say(tmp_path: Path) -> None:
                 ({"pin": "402931"}, "bad_field"),
             ):
                 with pytest.raises(BadRequest) as caught:
-                    await at.client.post("/sign-in", sent, SignIn, screen._token)
+                    await at.client.post("/sign-in", sent, SignIn, screen.token)
                 assert (caught.value.code, caught.value.error.allowed) == (
                     code,
                     "badge, pin, role, relieve",

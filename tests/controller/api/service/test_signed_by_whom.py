@@ -52,7 +52,7 @@ def test_an_adoption_that_was_signed_by_who_is_disabled_now(tmp_path: Path) -> N
             await screen.authorise(adopt, *SECOND, second=True)
             disable(tmp_path, "D-18")
             with nothing_recorded(at, "link"), pytest.raises(NotAllowed, match="no_second"):
-                await at.client.post("/devices/SH-1/adopt", {}, msgspec.Struct, screen._token)
+                await at.client.post("/devices/SH-1/adopt", {}, msgspec.Struct, screen.token)
 
     run(main())
 

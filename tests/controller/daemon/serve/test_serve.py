@@ -82,7 +82,7 @@ def test_streams_end_and_a_request_that_hangs_holds_nobody_up(tmp_path: Path) ->
             began = asyncio.Event()
 
             async def watch() -> None:
-                async with aclosing(api.views(screen._token)) as views:
+                async with aclosing(api.views(screen.token)) as views:
                     async for view in views:
                         seen.append(view)
                         began.set()

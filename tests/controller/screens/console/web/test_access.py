@@ -296,7 +296,7 @@ def test_a_stranger_who_guesses_shuts_nobody_out(tmp_path: Path) -> None:
 
 
 def test_a_network_counts_as_one_place() -> None:
-    where = sessions._address
+    where = sessions.subscriber_address
     assert where("2001:db8:0:1::1") == where("2001:db8:0:1:ffff::9") != where("2001:db8:0:2::1")
     assert where("::ffff:10.0.0.7") == where("10.0.0.7") != where("10.0.0.8")
     assert where("") == ""

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from controller.api import service
 from controller.api.contract.errors import Problem
-from controller.api.service import ScreenSession, acts, sign_in
+from controller.api.service import ScreenSession, submit_act
 from controller.procedure.model.events import TableOpened
 from controller.procedure.model.state import Step
 from controller.procedure.prompts import Texts
 from controller.screens.common.texts import load
+from controller.screens.console.web import post
 from controller.screens.console.web.app import RefusalBody, refusal_of
 from tests.support.api.at_api import ANN, run
 from tests.support.api.deeds import events
@@ -121,7 +123,7 @@ def test_nobody_signs_for_what_has_come_while_a_pin_was_looked_at(
             tab = await opened(pages)
             assert (await tab.act("FloorCalled")).json()["done"]
             await tab.open()
-            ask, slow = sign_in.authorise, [True]
+            ask, slow = service.authorise, [True]
 
             async def while_they_look(*given: Any) -> Any:
                 found = await ask(*given)
@@ -132,7 +134,7 @@ def test_nobody_signs_for_what_has_come_while_a_pin_was_looked_at(
                     assert (await other.act("FloorCalled")).json()["done"]
                 return found
 
-            monkeypatch.setattr(sign_in, "authorise", while_they_look)
+            monkeypatch.setattr(post, "authorise", while_they_look)
             stale = await tab.act("FloorRuled", ONE, way="resume")
             assert stale.json()["code"] == "moved_on"
             monkeypatch.undo()
@@ -155,11 +157,11 @@ def test_what_the_floor_signs_for_never_becomes_the_dealers(tmp_path: Path) -> N
         async with at_pages(tmp_path) as pages:
             await opened(pages)
             api = pages.at.api
-            (screen,) = (one for one in api.screens._open if "dealer" in one.badges)
+            (screen,) = (one for one in api.screens if "dealer" in one.badges)
             call = {"type": "FloorCalled"}
             with pytest.raises(Problem, match="not"):
-                await acts.act(api.served, api.views, screen, call, floor=True)
-            assert (await acts.act(api.served, api.views, screen, call)).answers[0].taken
+                await submit_act(api, screen, call, floor=True)
+            assert (await submit_act(api, screen, call)).answers[0].taken
 
     run(main())
 
@@ -169,13 +171,13 @@ def test_surveillance_that_watches_the_console_is_recorded_first(tmp_path: Path)
         async with at_pages(tmp_path) as pages:
             tab = await opened(pages)
             api = pages.at.api
-            (screen,) = (one for one in api.screens._open if "dealer" in one.badges)
+            (screen,) = (one for one in api.screens if "dealer" in one.badges)
             looks = []
 
             async def begins(at: ScreenSession, what: str) -> None:
                 looks.append((at, what))
 
-            api.surveillance.record_look = begins  # type: ignore[method-assign,assignment]
+            api.surveillance.record_look = begins  # type: ignore[assignment,method-assign]
             await tab.open()
             async with tab.stream() as reader:
                 await came(reader)
@@ -244,7 +246,7 @@ def test_a_table_that_closes_takes_nothing(tmp_path: Path) -> None:
             answer = await tab.act("TableOpened", TWO, bank=BANK)
             assert (answer.status_code, answer.json()["code"]) == (503, "closing")
             with pytest.raises(Problem):
-                pages.screens.console.streams.begin(pages.screens.browsers.begin())
+                pages.screens.console.streams.open(pages.screens.browsers.begin())
 
     run(main())
 

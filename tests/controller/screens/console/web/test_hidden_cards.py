@@ -71,8 +71,7 @@ async def _play(folder: Path, game: str, cards: list[Card], seed: int) -> Heard:
             if pages.at.state.step is Step.REVEAL:
                 await robot.step()
             heard.shown.extend(await _walk(pages, watch, random))
-        secrets = {one.token for one in pages.screens.browsers._browsers.values()}
-        secrets |= {one.id for one in pages.screens.browsers._browsers.values()}
+        secrets = {secret for one in pages.screens.browsers for secret in (one.token, one.id)}
     return Heard(heard.hidden, heard.shown, frozenset(secrets))
 
 

@@ -6,14 +6,11 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import pytest
-
 from controller.api.contract.view import View
-from controller.api.http import HEARTBEAT
-from controller.api.http.sse import BEAT
+from controller.api.http.sse import BEAT, HEARTBEAT
 from controller.procedure.model.state import Step
 from controller.screens.console.view import Viewer
-from controller.screens.console.web import Browser, sse
+from controller.screens.console.web import Browser
 from controller.screens.console.web.render_cache import RenderedPage
 from controller.screens.console.web.sse import MAX_STREAMS, MAX_STREAMS_OF_BROWSER
 from tests.support.api.at_api import run
@@ -184,20 +181,22 @@ def test_there_are_so_many_streams(tmp_path: Path) -> None:
             refused = await tab.ask("GET", "/stream")
             assert refused.status_code == 429
             assert refused.json()["code"] == "streams_full"
-            assert len(pages.screens.console.streams) == MAX_STREAMS_OF_BROWSER <= MAX_STREAMS
+            assert (
+                len(pages.screens.console.streams.listeners)
+                == MAX_STREAMS_OF_BROWSER
+                <= MAX_STREAMS
+            )
             stranger = await pages.tab().ask("GET", "/stream")
             assert stranger.status_code == 401
 
     run(main())
 
 
-def test_each_browser_has_a_stream_whoever_has_many(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sse, "MAX_STREAMS", 2)
+def test_each_browser_has_a_stream_whoever_has_many(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with at_pages(tmp_path) as pages, AsyncExitStack() as stack:
+            pages.screens.console.streams.listeners.limit = 2
             tab, other = pages.tab(), pages.tab()
             await tab.open()
             await other.open()
@@ -227,6 +226,6 @@ def test_a_stream_ends_with_the_table_and_with_its_session(tmp_path: Path) -> No
             assert not streams[1].over
             pages.at.served.stopping.set()
             await until(lambda: streams[1].over, 2)
-            await until(lambda: len(pages.screens.console.streams) == 0, 2)
+            await until(lambda: len(pages.screens.console.streams.listeners) == 0, 2)
 
     run(main())

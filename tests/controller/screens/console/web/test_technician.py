@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.api.http import HEARTBEAT
+from controller.api.http.sse import HEARTBEAT
 from controller.people.sign_in import SESSION_SECONDS
 from controller.screens.common.texts import load
 from drivers.devices import State

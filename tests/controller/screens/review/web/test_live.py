@@ -130,7 +130,7 @@ def test_what_is_written_comes_at_once(growing: Path, tmp_path: Path) -> None:
 def test_what_is_not_known_to_be_on_the_disk_waits(
     growing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "_EVERY", 0.02)
+    monkeypatch.setattr(live, "POLL_INTERVAL", 0.02)
     last = max(one.seq for _, one in records(growing))
     durable = [last - 2]
     with Looking(growing, tmp_path / "scratch") as looking:
@@ -180,7 +180,7 @@ def test_what_a_table_has_not_taken_yet_is_told_to_nobody(
 def test_a_stream_ends_with_its_session(
     growing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "_EVERY", 0.02)
+    monkeypatch.setattr(live, "POLL_INTERVAL", 0.02)
     now = [0.0]
     with Looking(growing, tmp_path / "scratch", lambda: now[0]) as looking:
         browser = looking.enter()
@@ -191,13 +191,13 @@ def test_a_stream_ends_with_its_session(
             name, told = following()
             assert name == "over"
             assert told["why"] == "Your session has ended."
-        assert looking.review.house.streams == 0
+        assert len(looking.review.house.streams) == 0
 
 
 def test_a_damaged_end_is_told(
     growing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "_EVERY", 0.02)
+    monkeypatch.setattr(live, "POLL_INTERVAL", 0.02)
     with Looking(growing, tmp_path / "scratch") as looking:
         browser = looking.enter()
         last = max(one.seq for _, one in records(growing))
@@ -215,11 +215,9 @@ def test_a_damaged_end_is_told(
             assert "no cut-off write explains" in told["why"]
 
 
-def test_there_are_only_so_many_streams(
-    growing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(live, "MAX_STREAMS", 1)
+def test_there_are_only_so_many_streams(growing: Path, tmp_path: Path) -> None:
     with Looking(growing, tmp_path / "scratch") as looking:
+        looking.review.house.streams.limit = 1
         browser = looking.enter()
         last = max(one.seq for _, one in records(growing))
         with Served(looking) as served, streamed(served, browser, last) as following:
