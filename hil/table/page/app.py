@@ -3,11 +3,9 @@ thing each. It is for browsers on this machine alone, as the tables' own screens
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,10 +15,11 @@ from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from controller.api.http import EventStream, Listeners, latest
 from controller.screens.common.headers import HeaderGuard
 from firmware_protocol.messages.enums import DeviceClass
 from hil.table.page import controls
@@ -29,10 +28,9 @@ from hil.table.page.page import Shown
 from hil.table.setup import Robotic
 
 HERE: Final = Path(__file__).parent
-LOOK: Final = 0.1
-"""Seconds from one look at the devices to the next, while somebody looks at the page."""
-HEARTBEAT: Final = 15.0
-MOST_STREAMS: Final = 32
+POLL_INTERVAL: Final = 0.1
+"""Seconds between two reads of the devices while the page is open."""
+MAX_STREAMS: Final = 32
 MOST_BYTES: Final = 16 * 1024
 """Of what is posted."""
 SECRET_HEADER: Final = "X-Bench"
@@ -59,8 +57,7 @@ class Page:
     """See the module."""
 
     def __init__(self, desk: Desk, people: tuple[Robotic, ...]) -> None:
-        self.stopping = asyncio.Event()
-        """Set: streams end."""
+        self.listeners = desk.listeners = Listeners(MAX_STREAMS)
         self.secret = secrets.token_urlsafe(24)
         """Goes with each post: only who has the page has it."""
         self._desk = desk
@@ -105,36 +102,17 @@ class Page:
         playing = self._desk.playing
         return None if playing is None else playing.url
 
-    async def events(self) -> AsyncIterator[bytes]:
-        """The table whenever it looks otherwise than before."""
-        desk, sent, silent = self._desk, "", 0.0
-        desk.looking += 1
-        try:
-            while not self.stopping.is_set():
-                now = self.table()
-                if now != sent:
-                    sent, silent = now, 0.0
-                    data = msgspec.json.encode({"html": now})
-                    yield b"event: bench\ndata: " + data + b"\n\n"
-                elif silent >= HEARTBEAT:
-                    silent = 0.0
-                    yield b": as before\n\n"
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK):
-                        await self.stopping.wait()
-                silent += LOOK
-        finally:
-            desk.looking -= 1
-
     # --- requests -------------------------------------------------------------------------
 
     async def page(self, request: Request) -> Response:
         return HTMLResponse(self.whole())
 
-    async def stream(self, request: Request) -> Response:
-        if self._desk.looking >= MOST_STREAMS:
-            return _refused(No("too many look at this page", f"{MOST_STREAMS} at once", 429))
-        return StreamingResponse(self.events(), media_type="text/event-stream")
+    async def stream(self, request: Request) -> ASGIApp:
+        if self.listeners.full:
+            return _refused(No("too many look at this page", f"{MAX_STREAMS} at once", 429))
+        return EventStream(
+            "bench page", self.listeners, latest(self.table, _event), interval=POLL_INTERVAL
+        )
 
     async def static(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -223,6 +201,10 @@ _DOES: Final[dict[str, Does]] = {
     "deal": _deal,
     "game": _game,
 }
+
+
+def _event(table: str) -> bytes:
+    return b"event: bench\ndata: " + msgspec.json.encode({"html": table}) + b"\n\n"
 
 
 def _json(value: object, status: int = 200) -> Response:

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
+from controller.api.http import Listeners
 from controller.procedure.model.effects import Tell
 from firmware_protocol.device.control import ControlRequest, Describe, Draw
 from firmware_protocol.device.interfaces import Answer, CannotDo
@@ -69,8 +70,13 @@ class Desk:
         self.playing: Playing | None = None
         """None: between two games."""
         self.next_pull = "well"
-        self.looking = 0
+        self.listeners = Listeners(0)
+        """The page's open streams."""
+
+    @property
+    def looking(self) -> int:
         """How many look at the page."""
+        return len(self.listeners)
 
     # --- what is shown --------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ async def bench_page(desk: Desk, port: int) -> AsyncIterator[str]:
             await server.answering.wait()
             yield f"http://{HOST}:{taken}/"
         finally:
-            page.stopping.set()
+            page.listeners.stopping.set()
             server.stop()
             await task
 
