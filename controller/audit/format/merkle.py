@@ -6,7 +6,7 @@ Adding a leaf costs about one hash, the root log2(n) hashes. The leaves themselv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Final, TypeAlias
 
@@ -221,19 +221,6 @@ def _wrong_size(one: Hash) -> str:
 
 Range: TypeAlias = tuple[int, int]
 """The leaves of a subtree: from the first up to the one behind the last."""
-Subtree: TypeAlias = Callable[[int, int], Hash]
-"""The hash of the subtree over the leaves from one up to another."""
-Proof: TypeAlias = tuple[Hash, ...]
-
-
-def inclusion(subtree: Subtree, index: int, size: int) -> Proof:
-    """That a leaf is in the tree of so many leaves, at this place."""
-    return tuple(subtree(begin, end) for begin, end in inclusion_ranges(index, size))
-
-
-def consistency(subtree: Subtree, old: int, new: int) -> Proof:
-    """That the tree of `new` leaves is the one of `old` leaves, grown."""
-    return tuple(subtree(begin, end) for begin, end in consistency_ranges(old, new))
 
 
 def inclusion_ranges(index: int, size: int) -> tuple[Range, ...]:
@@ -331,36 +318,3 @@ def _up_while_alone(at: int, last: int) -> tuple[int, int]:
 
 def _are_hashes(given: Iterable[object]) -> bool:
     return all(isinstance(one, bytes) and len(one) == HASH_SIZE for one in given)
-
-
-class Leaves:
-    """All leaves of a tree with what is above them, for as many proofs as one likes."""
-
-    def __init__(self, hashes: Iterable[Hash]) -> None:
-        level = list(hashes)
-        if not _are_hashes(level):
-            raise ValueError(f"leaves that are no hashes; allowed: {HASH_SIZE} bytes each")
-        self._levels = [level]
-        while len(level) > 1:
-            level = [node_hash(*pair) for pair in zip(level[::2], level[1::2], strict=False)]
-            self._levels.append(level)
-
-    @property
-    def size(self) -> int:
-        return len(self._levels[0])
-
-    def subtree(self, begin: int, end: int) -> Hash:
-        if not 0 <= begin < end <= self.size:
-            raise ValueError(f"leaves from {begin} up to {end}; allowed: within 0 and {self.size}")
-        whole = [self._levels[level][at >> level] for at, level in blocks(begin, end)]
-        return Span.of(begin, end, whole).root()
-
-    def root(self, size: int) -> Hash:
-        """Of the tree of the first so many leaves."""
-        return self.subtree(0, size) if size else EMPTY_ROOT
-
-    def inclusion(self, index: int, size: int) -> Proof:
-        return inclusion(self.subtree, index, size)
-
-    def consistency(self, old: int, new: int) -> Proof:
-        return consistency(self.subtree, old, new)

@@ -87,7 +87,7 @@ class RecordEntry(Struct, frozen=True, gc=False):
 
 
 class ChainPosition(Struct, frozen=True, gc=False):
-    """It is on the disk."""
+    """A position in a record: its last seq and the chain there."""
 
     seq: int
     chain: bytes

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Self
 
 from controller.audit.errors import CannotWrite, NoRecord, RecordDamaged, cannot_read
 from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES, RecordFrame, unpack
+from controller.audit.format.records import ChainPosition
 from controller.audit.format.segments import (
     HEADER_SIZE,
     numbers,
@@ -22,7 +23,7 @@ from controller.audit.format.segments import (
     read_header,
     segment_file,
 )
-from controller.audit.read.reader import ASK, EndPosition, good_frames, record_of, snapshot_of
+from controller.audit.read.reader import ASK, good_frames, record_of, snapshot_of
 
 WINDOW: Final = 2 * (MOST_BYTES + HEAD_SIZE)
 """Bytes read at once; every frame lies whole in half of them."""
@@ -164,7 +165,7 @@ class _Segment:
     ) -> Iterator[tuple[int, list[RecordFrame]]]:
         """The good frames from there on, window by window: until `room` is used up, and up to seq
         `last`."""
-        start, where = here.until, EndPosition(here.seq, here.chain)
+        start, where = here.until, ChainPosition(here.seq, here.chain)
         while room > 0:
             frames = []
             for frame in good_frames(self.read(start), 0, where):
@@ -175,7 +176,7 @@ class _Segment:
             if not frames:
                 return
             yield start, frames
-            start, where = start + frames[-1].end, EndPosition(frames[-1].seq, frames[-1].chain)
+            start, where = start + frames[-1].end, ChainPosition(frames[-1].seq, frames[-1].chain)
 
     def settle(self) -> None:
         """What is read is on the disk afterwards."""

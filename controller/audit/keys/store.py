@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from controller.audit.format.hole_cards import HoleKey
-from controller.audit.format.notes import TABLE_KEY, SigningKey, VerifierKey
+from controller.audit.format.notes import SigningKey, VerifierKey
 from controller.audit.keys import files
 from controller.audit.keys.files import BadKeyText
 from drivers.keys import KeyProblem, check_private_directory, key_problem, open_private, path_exists
@@ -67,11 +67,6 @@ def load_table_private(directory: Path) -> Ed25519PrivateKey:
     key = _read(key_file(directory, "table"), files.read_ed25519)
     _belong(directory, "table", key, load_table_public(directory))
     return key
-
-
-def load_table_key(directory: Path, origin: str) -> SigningKey:
-    """The table's key, with its name in the record of this origin."""
-    return SigningKey(origin + TABLE_KEY, load_table_private(directory))
 
 
 def load_table_public(directory: Path) -> bytes:

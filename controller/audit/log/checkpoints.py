@@ -23,10 +23,10 @@ from controller.audit.format.notes import (
     format_note,
     table_name,
 )
-from controller.audit.format.records import Record
+from controller.audit.format.records import ChainPosition, Record
 from controller.audit.format.segments import segment_file
 from controller.audit.log.opening import RecordOpening
-from controller.audit.read.reader import ASK, EndPosition, RecordSegment
+from controller.audit.read.reader import ASK, RecordSegment
 from controller.audit.read.scan import scan
 from controller.audit.read.signatures import BadSignature, SignatureReader
 
@@ -58,7 +58,7 @@ class CheckpointSigner:
         self._back = ReadBack(segment_file(self._record, number))
         self._number, self._at = number, at
 
-    def read_back(self, end: int, before: EndPosition, after: EndPosition) -> None:
+    def read_back(self, end: int, before: ChainPosition, after: ChainPosition) -> None:
         """Verify the bytes written since the last call, up to offset `end`: they must lead from
         `before` to `after`. Raises RecordDamaged if the disk returns anything else."""
         assert self._back is not None

@@ -55,7 +55,6 @@ from controller.audit.log.staging import (
     encode_entry,
     stage,
 )
-from controller.audit.read.reader import EndPosition
 from controller.procedure.model.state import State
 
 SIGN_AFTER_NS: Final = 900_000_000
@@ -113,7 +112,7 @@ class Log:
         if segment is not None:
             self._round = max(record.round for record in opening.records)
             self._number, self._at = segment.number, segment.end
-            self._last, self._read_to = ChainPosition(*segment.after), segment.before
+            self._last, self._read_to = segment.after, segment.before
             hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]
             self._tree = Frontier.of(segment.before.seq, hashes)
             self._leaves = [leaf_hash(frame.data) for frame in segment.frames]
@@ -210,9 +209,9 @@ class Log:
     # --- what it is asked for -------------------------------------------------------------
 
     @property
-    def where(self) -> EndPosition:
+    def where(self) -> ChainPosition:
         """The position of the last record."""
-        return EndPosition(self._last.seq, self._last.chain)
+        return self._last
 
     def sign_in(self) -> float | None:
         """Seconds until a checkpoint is due, 0 if it is overdue; None if everything is signed."""

@@ -14,7 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from controller.audit.errors import RecordDamaged
-from controller.audit.files import DIRECTORY_MODE, Disk, read_file, write_all
+from controller.audit.files import DIRECTORY_MODE, read_file, write_all, write_atomically
 from controller.audit.format.records import Record, TailData, encode
 from controller.audit.format.segments import LARGEST
 from controller.audit.format.tail import TailVerdict
@@ -22,7 +22,6 @@ from controller.audit.log.opening import RecordOpening
 from controller.audit.read.reader import ASK
 
 TAILS: Final = "tails"
-_NEW: Final = ".new"
 _MOST: Final = LARGEST * 4 // 3 + (1 << 20)
 """Maximum size in bytes: base64 of less than a segment, and some fields."""
 
@@ -54,7 +53,10 @@ def quarantine_tail(opening: RecordOpening) -> None:
         base64.b64encode(data).decode(),
         opening.accepted or (),
     )
-    _keep(disk, _free_name(opening.record, segment.number, tail.offset), encode(kept))
+    file = _free_name(opening.record, segment.number, tail.offset)
+    file.parent.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+    write_atomically(disk, file, encode(kept))
+    disk.sync_directory(opening.record)
     fd = disk.open(segment.file)
     try:
         write_all(disk, fd, bytes(tail.size), tail.offset)
@@ -109,17 +111,3 @@ def _free_name(record: Path, number: int, offset: int) -> Path:
     taken = {file.name for file in (record / TAILS).glob(f"{stem}*.json")}
     names = (stem, *(f"{stem}-{again}" for again in range(2, len(taken) + 2)))
     return record / TAILS / next(f"{name}.json" for name in names if f"{name}.json" not in taken)
-
-
-def _keep(disk: Disk, file: Path, data: bytes) -> None:
-    file.parent.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
-    new = file.with_name(file.name + _NEW)
-    fd = disk.create(new)
-    try:
-        write_all(disk, fd, data, 0)
-        disk.sync(fd)
-    finally:
-        disk.close(fd)
-    disk.rename(new, file)
-    disk.sync_directory(file.parent)
-    disk.sync_directory(file.parent.parent)

@@ -15,13 +15,12 @@ import asyncio
 import errno
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -30,48 +29,6 @@ from controller.audit.format.data_fields import BadData, WrongData, check_data, 
 from controller.audit.format.records import OWN, ChainPosition, Kind, RecordEntry, encode
 from controller.audit.log.log import Log
 from controller.audit.log.staging import EncodedEntry, EntryTooLarge
-
-T = TypeVar("T")
-
-
-class TimeoutQueue(Generic[T]):
-    """Timeouts for many futures of one event loop with a single timer. Event loop only; all entries
-    have the same timeout, so they expire in order."""
-
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, late: Callable[[asyncio.Future[T]], None]
-    ) -> None:
-        self.loop = loop
-        self._late = late
-        self._waiting: deque[tuple[float, asyncio.Future[T]]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
-
-    def watch(self, answer: asyncio.Future[T], seconds: float) -> None:
-        until = self.loop.time() + seconds
-        self._waiting.append((until, answer))
-        if self._timer is None:
-            self._timer = self.loop.call_at(until, self._due)
-
-    def look(self) -> None:
-        """Drop the futures that are done, and cancel the timer if none is left."""
-        waiting = self._waiting
-        while waiting and waiting[0][1].done():
-            waiting.popleft()
-        if not waiting and self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _due(self) -> None:
-        self._timer = None
-        now = self.loop.time()
-        waiting = self._waiting
-        while waiting and (waiting[0][1].done() or waiting[0][0] <= now):
-            _, answer = waiting.popleft()
-            if not answer.done():
-                self._late(answer)
-        if waiting:
-            self._timer = self.loop.call_at(waiting[0][0], self._due)
-
 
 MAX_QUEUED: Final = 1024
 """Queue limit; a table queues a few batches, so more means that the disk has stopped."""
@@ -99,8 +56,8 @@ class _Group(Struct, eq=False):
     entries: list[EncodedEntry]
     size: int
     waits: _Waits
-    there: TimeoutQueue[Together] | None = None
-    """The timeouts of the loop that waits; None for a thread."""
+    loop: _Loop | None = None
+    """The event loop that waits; None for a thread."""
 
     def answer(self, answer: Together | Exception) -> None:
         """Resolve the future; for a loop's future, called in that loop."""
@@ -118,22 +75,20 @@ class _Group(Struct, eq=False):
 _Answers: TypeAlias = list[tuple[_Group, Together | Exception]]
 
 
-def _deliver(there: TimeoutQueue[Together], answers: _Answers) -> None:
+def _deliver(answers: _Answers) -> None:
     for group, answer in answers:
         group.answer(answer)
-    there.look()
 
 
 def _answer(answers: _Answers) -> None:
     """Deliver results, waking each loop once."""
-    for there in {group.there for group, _ in answers}:
-        theirs = [one for one in answers if one[0].there is there]
-        if there is None:
-            for group, answer in theirs:
-                group.answer(answer)
+    for loop in {group.loop for group, _ in answers}:
+        theirs = [one for one in answers if one[0].loop is loop]
+        if loop is None:
+            _deliver(theirs)
         else:
             with suppress(RuntimeError):  # the loop has ended, so no task waits there
-                there.loop.call_soon_threadsafe(_deliver, there, theirs)
+                loop.call_soon_threadsafe(_deliver, theirs)
 
 
 class LogWriter:
@@ -151,8 +106,6 @@ class LogWriter:
         """Guards the queue against submissions after shutdown."""
         self._taken: Sequence[_Group] = ()
         """The batch that is being written."""
-        self._loops: dict[_Loop, TimeoutQueue[Together]] = {}
-        """Event loops with waiting appends."""
         self._sign_after = 0.0
         self._thread = Thread(target=self._work, name="record", daemon=True)
         self._thread.start()
@@ -189,19 +142,16 @@ class LogWriter:
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Together] = loop.create_future()
-        there = self._loops.get(loop) or self._begun(loop)
-        self._put(self._group(entries, answer, there))
-        there.watch(answer, APPEND_TIMEOUT)
-        return await answer
+        self._put(self._group(entries, answer, loop))
+        timer = loop.call_later(APPEND_TIMEOUT, self._time_out, answer)
+        try:
+            return await answer
+        finally:
+            timer.cancel()
 
-    def _begun(self, loop: _Loop) -> TimeoutQueue[Together]:
-        """Register an event loop, and forget the closed ones."""
-        there = TimeoutQueue(loop, self._late)
-        running = {one: its for one, its in self._loops.items() if not one.is_closed()}
-        self._loops = {**running, loop: there}
-        return there
-
-    def _late(self, answer: asyncio.Future[Together]) -> None:
+    def _time_out(self, answer: asyncio.Future[Together]) -> None:
+        if answer.done():  # in this same turn of the loop
+            return
         words = TimeoutError(f"the disk has not answered for {APPEND_TIMEOUT:g} s")
         self._fail(AppendTimeout(self._log.record, words))
         answer.set_exception(self._gone())
@@ -363,7 +313,7 @@ class LogWriter:
         self,
         entries: Sequence[RecordEntry],
         waits: _Waits,
-        there: TimeoutQueue[Together] | None = None,
+        loop: _Loop | None = None,
     ) -> _Group:
         """Encode in the caller's thread, so that bad data fails only its submitter."""
         if not entries:
@@ -377,7 +327,7 @@ class LogWriter:
                 _check_kind(one)
             size += len(ready.rest)
             made.append(ready)
-        return _Group(made, size, waits, there)
+        return _Group(made, size, waits, loop)
 
 
 def _check(one: RecordEntry) -> None:

@@ -21,13 +21,12 @@ from controller.audit.errors import (
     cannot_read,
 )
 from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES
-from controller.audit.format.records import OpenedData, RecordPosition
+from controller.audit.format.records import ChainPosition, OpenedData, RecordPosition
 from controller.audit.format.segments import HEADER_SIZE, numbers, open_segment, segment_file
 from controller.audit.format.tail import Tail, TailVerdict, classify
 from controller.audit.read.lookup import LocatedRecord
 from controller.audit.read.reader import (
     ASK,
-    EndPosition,
     RecordSegment,
     good_frames,
     in_words,
@@ -117,7 +116,7 @@ class Follower:
             self._opened = self._boot(segment.file, frame.data) or self._opened
 
     @property
-    def where(self) -> EndPosition:
+    def where(self) -> ChainPosition:
         """The position of the last record that was read."""
         return self._where
 
@@ -158,7 +157,7 @@ class Follower:
             chunk = _read(file, self._at)
             base, begin = self._at, self._where
             for frame in good_frames(chunk, 0, begin):
-                self._where = EndPosition(frame.seq, frame.chain)
+                self._where = ChainPosition(frame.seq, frame.chain)
                 self._durable = max(self._durable, frame.before)
                 self._at, self._good = base + frame.end, self._number
                 self._opened = self._boot(file, frame.data) or self._opened

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -31,6 +32,14 @@ class FirstRecord(NamedTuple):
     snapshot: Snapshot
 
 
+def existing_segments(record: Path) -> list[int]:
+    """The numbers of the segments, at least one. Raises NoRecord, RecordDamaged."""
+    there = numbers(record)
+    if not there:
+        raise NoRecord(record, "the record has not begun", "wait for its first segment")
+    return there
+
+
 def head(record: Path, number: int) -> FirstRecord:
     """The first record of a segment. Raises RecordDamaged, CannotWrite."""
     file = segment_file(record, number)
@@ -50,13 +59,13 @@ def head(record: Path, number: int) -> FirstRecord:
 
 def first_head(record: Path) -> FirstRecord:
     """The first record of the first existing segment. Raises NoRecord, RecordDamaged."""
-    return head(record, _there(record)[0])
+    return head(record, existing_segments(record)[0])
 
 
 def gone_before(record: Path) -> str:
     """Which segments are missing before the first one, as text; empty if none are, or if they were
     retired. Raises NoRecord."""
-    first = _there(record)[0]
+    first = existing_segments(record)[0]
     if first == 1 or any(first <= one.number + 1 for one in retirement_files(record)):
         return ""
     return f"segments before {first} are not here"
@@ -65,24 +74,11 @@ def gone_before(record: Path) -> str:
 def segment_of(record: Path, seq: int) -> int:
     """The segment that contains this record, or the last one. Raises NoRecord, and RecordDamaged if
     the record is before the first existing segment."""
-    there = _there(record)
+    there = existing_segments(record)
     first = head(record, there[0])
     if seq < first.record.seq:
         what = f"record {seq} stands before segment {there[0]}, the first that is here"
         retired = where_retired(record, seqs=(seq, seq))
         raise RecordDamaged(record, retired or what, "look into that case" if retired else ASK)
-    low, high = 0, len(there)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if head(record, there[middle]).record.seq <= seq:
-            low = middle
-        else:
-            high = middle
-    return there[low]
-
-
-def _there(record: Path) -> list[int]:
-    there = numbers(record)
-    if not there:
-        raise NoRecord(record, "the record has not begun", "wait for its first segment")
-    return there
+    after = bisect_right(there, seq, key=lambda number: head(record, number).record.seq)
+    return there[after - 1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator
 from operator import itemgetter
@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from controller.audit.errors import NoRecord, RecordDamaged, cannot_read
+from controller.audit.errors import RecordDamaged, cannot_read
 from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES, RecordFrame, unpack
 from controller.audit.format.records import OpenedData, Record, RecordPosition
-from controller.audit.format.segments import numbers, open_segment, segment_file
-from controller.audit.read.heads import head, segment_of
+from controller.audit.format.segments import open_segment, segment_file
+from controller.audit.read.heads import existing_segments, head, segment_of
 from controller.audit.read.reader import ASK, closed, read_segment, record_of
 from controller.procedure.model.effects import Tell
 
@@ -41,7 +41,7 @@ def of_seqs(record: Path, first: int, last: int) -> Iterator[LocatedRecord]:
 def of_rounds(record: Path, first: int, last: int) -> Iterator[LocatedRecord]:
     """All records of these rounds except snapshots. A round starts with its first wager and ends
     before the first wager of the next one. Raises NoRecord, RecordDamaged, CannotWrite."""
-    there = _there(record)
+    there = existing_segments(record)
     begin = _before_round(record, there, first - 1)
     lying: list[LocatedRecord] = []
     """The first wager of the next round, and the records after it."""
@@ -93,7 +93,7 @@ def _wagers(decision: Record) -> int | None:
 def last_of(record: Path, count: int) -> list[LocatedRecord]:
     """The last `count` records. Raises NoRecord, RecordDamaged, CannotWrite."""
     found: list[LocatedRecord] = []
-    for number in reversed(_there(record)):
+    for number in reversed(existing_segments(record)):
         tail = deque(_segment(record, number), count - len(found))
         found = [*tail, *found]
         if len(found) == count:
@@ -103,7 +103,7 @@ def last_of(record: Path, count: int) -> list[LocatedRecord]:
 
 def last_round(record: Path) -> int:
     """The current round. Raises NoRecord, RecordDamaged, CannotWrite."""
-    return max(told.record.round for told in _segment(record, _there(record)[-1]))
+    return max(told.record.round for told in _segment(record, existing_segments(record)[-1]))
 
 
 def at(record: Path, place: RecordPosition) -> tuple[RecordFrame, Record]:
@@ -149,7 +149,7 @@ def _boots(record: Path, number: int) -> list[tuple[int, OpenedData | None]]:
 
 
 def _from(record: Path, number: int) -> Iterator[LocatedRecord]:
-    there = _there(record)
+    there = existing_segments(record)
     for one in there:
         if one >= number:
             yield from _segment(record, one, followed=one != there[-1])
@@ -169,18 +169,5 @@ def _segment(record: Path, number: int, *, followed: bool = False) -> Iterator[L
 
 def _before_round(record: Path, there: list[int], turn: int) -> int:
     """The last segment that starts before this round; round numbers never decrease."""
-    low, high = 0, len(there)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if head(record, there[middle]).record.round < turn:
-            low = middle
-        else:
-            high = middle
-    return there[low]
-
-
-def _there(record: Path) -> list[int]:
-    there = numbers(record)
-    if not there:
-        raise NoRecord(record, "the record has not begun", "wait for its first segment")
-    return there
+    at = bisect_left(there, turn, key=lambda number: head(record, number).record.round)
+    return there[max(at - 1, 0)]

@@ -12,7 +12,13 @@ import msgspec
 
 from controller.audit.errors import RecordDamaged, RecordsMissing, cannot_read
 from controller.audit.format.frames import RecordFrame, chain_start, unpack
-from controller.audit.format.records import Record, RecordPosition, Snapshot, read_record
+from controller.audit.format.records import (
+    ChainPosition,
+    Record,
+    RecordPosition,
+    Snapshot,
+    read_record,
+)
 from controller.audit.format.segments import (
     HEADER_SIZE,
     numbers,
@@ -25,20 +31,13 @@ from controller.audit.format.tail import Tail, TailVerdict, classify
 ASK = "put it back from the archive, or keep it for whoever looks into it"
 
 
-class EndPosition(NamedTuple):
-    """How far a record goes."""
-
-    seq: int
-    chain: bytes
-
-
 class RecordSegment(NamedTuple):
     """One segment, read and validated."""
 
     file: Path
     number: int
     buffer: bytes
-    before: EndPosition
+    before: ChainPosition
     """The position before its first record, from its snapshot."""
     snapshot: Snapshot
     frames: list[RecordFrame]
@@ -49,8 +48,8 @@ class RecordSegment(NamedTuple):
         return self.frames[-1].end
 
     @property
-    def after(self) -> EndPosition:
-        return EndPosition(self.frames[-1].seq, self.frames[-1].chain)
+    def after(self) -> ChainPosition:
+        return ChainPosition(self.frames[-1].seq, self.frames[-1].chain)
 
     def tail(self) -> Tail:
         return classify(self.buffer, self.end, self.after.seq)
@@ -106,7 +105,7 @@ def snapshot_of(file: Path, number: int, record: Record) -> Snapshot:
     return snapshot
 
 
-def read_segment(record: Path, number: int, after: EndPosition | None = None) -> RecordSegment:
+def read_segment(record: Path, number: int, after: ChainPosition | None = None) -> RecordSegment:
     """Read segment `number` up to its last good frame; `after` is the end of the segment before.
 
     Raises RecordDamaged unless it continues there.
@@ -117,7 +116,7 @@ def read_segment(record: Path, number: int, after: EndPosition | None = None) ->
     if first is None:
         raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
     snapshot = snapshot_of(file, number, record_of(file, first))
-    before = EndPosition(first.seq - 1, bytes.fromhex(snapshot.chain))
+    before = ChainPosition(first.seq - 1, bytes.fromhex(snapshot.chain))
     if after is not None and before != after:
         what = f"goes on from seq {before.seq}, the segment before it ends with {after.seq}"
         if before.seq == after.seq:
@@ -131,9 +130,9 @@ def read_segment(record: Path, number: int, after: EndPosition | None = None) ->
     return RecordSegment(file, number, buffer, before, snapshot, frames)
 
 
-def good_frames(buffer: bytes, at: int, where: EndPosition) -> Iterator[RecordFrame]:
+def good_frames(buffer: bytes, at: int, where: ChainPosition) -> Iterator[RecordFrame]:
     """The frames that continue the record from `where`, up to the first that does not."""
-    seq, chain = where
+    seq, chain = where.seq, where.chain
     while (frame := unpack(buffer, at)) is not None:
         seq += 1
         leaf = sha256(b"\x00" + frame.data).digest()  # inlined leaf_hash() and chained()
@@ -148,7 +147,7 @@ def segments(record: Path, start: int | None = None) -> Iterator[RecordSegment]:
     """The segments in order, each validated against the one before; only the last may have a tail.
     Raises RecordDamaged, RecordsMissing."""
     there = [number for number in numbers(record) if start is None or number >= start]
-    after: EndPosition | None = None
+    after: ChainPosition | None = None
     for number in there:
         segment = read_segment(record, number, after)
         if number != there[-1]:

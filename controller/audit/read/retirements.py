@@ -29,8 +29,7 @@ from controller.audit.format.notes import (
     parse_note,
     verify_note,
 )
-from controller.audit.format.records import DeviceCursor
-from controller.audit.read.reader import EndPosition
+from controller.audit.format.records import ChainPosition, DeviceCursor
 from controller.audit.read.signatures import check_table_key, signed_checkpoint
 
 RETIRED: Final = "retired"
@@ -122,7 +121,7 @@ class RetiredPart(NamedTuple):
 
     segment: int
     """The last retired segment."""
-    where: EndPosition
+    where: ChainPosition
     frontier: tuple[Hash, ...]
     roots: dict[int, Hash]
     """By size: at cosigned checkpoints and at the end of each retirement."""
@@ -212,7 +211,7 @@ def before(kept: Sequence[RetirementFile], origin: str, table: VerifierKey) -> R
         chain = bytes.fromhex(said.chain)
         roots |= {span.end: root_of(span) for span in grown if span.end <= seq}
         boots += certified
-    return RetiredPart(segment, EndPosition(seq, chain), tree.hashes, roots, tuple(boots), size)
+    return RetiredPart(segment, ChainPosition(seq, chain), tree.hashes, roots, tuple(boots), size)
 
 
 def _signed(one: RetirementFile, origin: str, table: VerifierKey) -> Retirement:

@@ -15,7 +15,7 @@ from zlib import crc32
 
 from controller.audit.format.frames import HEAD, HEAD_SIZE, MOST_BYTES
 from controller.audit.format.merkle import Hash, blocks, folded
-from controller.audit.read.reader import EndPosition
+from controller.audit.format.records import ChainPosition
 
 _BEFORE_CRC: Final = 4
 _BEHIND_CRC: Final = 8
@@ -28,7 +28,7 @@ class ScannedFrames(NamedTuple):
     offsets: list[int]
     """Where the frames begin."""
     leaves: list[Hash]
-    where: EndPosition
+    where: ChainPosition
     """The position after the last of them."""
     end: int
     """The offset after the last of them."""
@@ -40,9 +40,9 @@ class ScannedFrames(NamedTuple):
     """Why the bytes at `end` are not the next frame; empty if they are zero."""
 
 
-def scan(buffer: bytes, at: int, where: EndPosition) -> ScannedFrames:
+def scan(buffer: bytes, at: int, where: ChainPosition) -> ScannedFrames:
     """Scan the frames from `at` that continue the record from `where`."""
-    seq, chain = where
+    seq, chain = where.seq, where.chain
     why = ""
     records: list[bytes] = []
     offsets: list[int] = []
@@ -84,7 +84,7 @@ def scan(buffer: bytes, at: int, where: EndPosition) -> ScannedFrames:
         why = ""
     ends = (durable[0], durable[-1]) if durable else (0, 0)
     return ScannedFrames(
-        records, offsets, leaves, EndPosition(seq, chain), at, _back(durable), ends, why
+        records, offsets, leaves, ChainPosition(seq, chain), at, _back(durable), ends, why
     )
 
 

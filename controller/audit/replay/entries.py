@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -185,15 +185,6 @@ decode_event: Final = msgspec.json.Decoder(RecordedEvent).decode
 
 def read_decision(record: Record) -> DecisionData:
     """Raises msgspec.DecodeError, also for unknown or missing fields."""
-    return decode_decision(_data(record, "decision"))
-
-
-def read_refusal(record: Record) -> RefusalData:
-    """Raises msgspec.DecodeError, also for unknown or missing fields."""
-    return decode_refusal(_data(record, "refusal"))
-
-
-def _data(record: Record, kind: str) -> Any:
-    if record.kind != kind:
-        raise ValueError(f"seq {record.seq} is a {record.kind}, no {kind}")
-    return record.data
+    if record.kind != "decision":
+        raise ValueError(f"seq {record.seq} is a {record.kind}, no decision")
+    return decode_decision(record.data)

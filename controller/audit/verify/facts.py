@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from controller.audit.format.certificates import Certificate
 from controller.audit.format.decode import UNREADABLE
 from controller.audit.format.merkle import Hash
-from controller.audit.format.records import DeviceCursor, RecordPosition, TailData
-from controller.audit.read.reader import EndPosition
+from controller.audit.format.records import ChainPosition, DeviceCursor, RecordPosition, TailData
 from controller.audit.read.scan import ScannedFrames
 from controller.audit.verify.finding import RecordFinding
 from controller.audit.verify.hole_cards import FaceDownDecision
@@ -88,7 +87,7 @@ class SegmentStart(Struct, frozen=True):
 class SegmentEdge(Struct, frozen=True):
     """How things stand before a segment, as it says, or after it, as was found."""
 
-    where: EndPosition
+    where: ChainPosition
     frontier: tuple[Hash, ...]
     cursors: dict[str, DeviceCursor]
     opened: bytes

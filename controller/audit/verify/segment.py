@@ -17,11 +17,10 @@ from controller.audit.format.decode import Strict, read_all
 from controller.audit.format.frames import RecordFrame, unpack
 from controller.audit.format.merkle import Hash
 from controller.audit.format.notes import NoteProblem
-from controller.audit.format.records import KINDS, Snapshot, TailData, encode
+from controller.audit.format.records import KINDS, ChainPosition, Snapshot, TailData, encode
 from controller.audit.format.segments import HEADER_SIZE, segment_file
 from controller.audit.format.tail import TailVerdict, classify
 from controller.audit.read.reader import (
-    EndPosition,
     RecordSegment,
     in_words,
     load,
@@ -87,7 +86,7 @@ def _scan_once(record: Path, number: int) -> ScannedSegment | RecordFinding:
         snapshot, seq = _snapshot(file, number, buffer)
     except RecordDamaged as problem:
         return RecordFinding(number, at, 0, 0, problem.what.removeprefix(f"offset {at}: "), 0)
-    before = EndPosition(seq - 1, bytes.fromhex(snapshot.chain))
+    before = ChainPosition(seq - 1, bytes.fromhex(snapshot.chain))
     scanned = scan(buffer, HEADER_SIZE, before)
     if not scanned.records:
         what = f"its first record is not good: {scanned.why}"

@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 
 from controller.audit.errors import IndexBusy, IndexFileProblem, NoRecord
 from controller.audit.format.frames import HEAD_SIZE, RecordFrame
+from controller.audit.format.records import ChainPosition
 from controller.audit.index import Index, IndexProgress, frames
 from controller.audit.index import file as index_file
 from controller.audit.index.frames import IndexPosition
 from controller.audit.log import Log
-from controller.audit.read.reader import EndPosition, good_frames, segments
+from controller.audit.read.reader import good_frames, segments
 from tests.support.audit.record.dealing import boot
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.indexing import (
@@ -152,7 +153,7 @@ def test_a_segment_may_end_while_it_is_read(place: Path, monkeypatch: pytest.Mon
     """What comes into it after it was read, and before the next one begins, is not passed over."""
     log = begun(place)
 
-    def and_then(buffer: bytes, at: int, where: EndPosition) -> Iterator[RecordFrame]:
+    def and_then(buffer: bytes, at: int, where: ChainPosition) -> Iterator[RecordFrame]:
         yield from good_frames(buffer, at, where)
         if len(list(segments(place))) == 1:
             for number in range(60):

@@ -108,7 +108,7 @@ def test_a_frame_of_another_chain_is_not_taken(place: Path) -> None:
     log = begun(place)
     log.close()
     segment = read_segment(place, 1)
-    seq, chain = segment.after
+    seq, chain = segment.after.seq, segment.after.chain
     data = b'{"v":1}'
     right = pack(seq + 1, seq, chained(chain, leaf_hash(data)), data)
     wrong = pack(seq + 1, seq, chained(bytes(32), leaf_hash(data)), data)
@@ -127,7 +127,7 @@ def test_what_is_no_record_has_a_row_all_the_same(place: Path, data: bytes) -> N
     """Who holds the key can write anything; the index goes on behind it."""
     log = begun(place, size=1 << 20)
     log.close()
-    seq, chain = read_segment(place, 1).after
+    seq, chain = (after := read_segment(place, 1).after).seq, after.chain
     chain = chained(chain, leaf_hash(data))
     with Index.open(place) as index:
         index.catch_up()

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from controller.audit.format.merkle import Frontier, Leaves, leaf_hash
+from controller.audit.format.merkle import Frontier, leaf_hash
 from controller.audit.format.notes import (
     NoteProblem,
     VerifiedSignature,
@@ -26,6 +26,7 @@ from controller.audit.format.notes import (
 )
 from tests.conftest import require
 from tests.controller.audit.format.test_certificates import NOTE as CERTIFICATE
+from tests.support.audit.leaves import Leaves
 from tests.support.audit.record import growing
 from tests.support.audit.tools.signers import (
     BOOT_KEY,

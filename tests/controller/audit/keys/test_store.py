@@ -33,7 +33,6 @@ from controller.audit.keys import (
 )
 from controller.audit.keys.store import (
     load_surveillance_private,
-    load_table_key,
     load_witness_key,
     load_witness_public,
 )
@@ -54,7 +53,7 @@ ORIGIN = "holecard/mega-1/0123456789abcdef"
 CHECKPOINT = f"{ORIGIN}\n1\n{base64.b64encode(bytes(32)).decode()}\n"
 
 LOADS: dict[str, tuple[Callable[[Path], object], ...]] = {
-    "table.key": (load_table_private, lambda place: load_table_key(place, ORIGIN)),
+    "table.key": (load_table_private,),
     "table.pub": (load_table_private, load_table_public),
     "hole.key": (load_hole_key,),
     "surveillance.key": (load_surveillance_private,),
@@ -80,12 +79,10 @@ def place(made: Path, tmp_path: Path) -> Path:
 
 
 def test_the_tables_key_signs_with_the_records_name(place: Path) -> None:
-    key = load_table_key(place, ORIGIN)
-    assert key.name == f"{ORIGIN}/table"
+    key = SigningKey(f"{ORIGIN}/table", load_table_private(place))
     note = parse_note(format_note("words\n", key.sign("words\n")))
     known = VerifierKey(f"{ORIGIN}/table", load_table_public(place))
     assert len(verify_note(note, [known])) == 1
-    assert load_table_key(place, "holecard/a/b").verifier.key == load_table_public(place)
 
 
 def test_the_witnesss_key_countersigns_with_its_name(place: Path) -> None:

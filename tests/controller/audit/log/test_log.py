@@ -14,11 +14,18 @@ from controller.audit.files import RealDisk
 from controller.audit.format.certificates import read_certificate
 from controller.audit.format.merkle import Frontier, leaf_hash
 from controller.audit.format.notes import VerifierKey, parse_checkpoint, parse_note, verify_note
-from controller.audit.format.records import ClockData, NoteData, OpenedData, RecordEntry, Snapshot
+from controller.audit.format.records import (
+    ChainPosition,
+    ClockData,
+    NoteData,
+    OpenedData,
+    RecordEntry,
+    Snapshot,
+)
 from controller.audit.format.segments import segment_file
 from controller.audit.log import Log, RecordOpening
 from controller.audit.log.staging import EntryTooLarge
-from controller.audit.read.reader import EndPosition, records, segments
+from controller.audit.read.reader import records, segments
 from controller.procedure.model.state import State, Step
 from tests.support.audit.record.table import (
     ANN,
@@ -69,7 +76,7 @@ def test_entries_come_back_as_they_were_handed_in(place: Path, log: Log) -> None
     made = log.write([note("one", round=4), told("SH-1", 9)])
     first, second = everything(place)[-2:]
     assert [one.seq for one in made] == [first.seq, second.seq] == [5, 6]
-    assert log.where == EndPosition(6, made[1].chain)
+    assert log.where == ChainPosition(6, made[1].chain)
     assert (first.kind, first.by, first.round) == ("note", ANN, 4)
     assert bytes(first.data) == b'{"text":"one"}'
     assert second.cursor is not None

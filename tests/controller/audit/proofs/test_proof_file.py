@@ -14,7 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from controller.audit.format.certificates import certificate
-from controller.audit.format.merkle import Leaves, leaf_hash
+from controller.audit.format.merkle import leaf_hash
 from controller.audit.format.notes import Checkpoint, format_note
 from controller.audit.proofs import (
     Proof,
@@ -27,6 +27,7 @@ from controller.audit.proofs import (
 from controller.audit.proofs.proof_file import ProofProblem, decode_proof
 from controller.audit.proofs.prover import OlderSize
 from controller.audit.read.reader import records
+from tests.support.audit.leaves import Leaves
 from tests.support.audit.tools.outside import bytes_of, origin_of, table_key, whole
 from tests.support.audit.tools.signers import BOOT, ORIGIN, TABLE_KEY, signing_key
 
@@ -130,11 +131,11 @@ def test_a_proof_that_was_altered_proves_nothing(
 
 def by_strangers(records_: list[str], origin: str = ORIGIN) -> Proof:
     """Rightly signed by the keys of another table."""
-    leaves = Leaves(leaf_hash(record.encode()) for record in records_)
-    text = Checkpoint(origin, leaves.size, leaves.root(leaves.size)).text()
+    leaves, size = Leaves(leaf_hash(one.encode()) for one in records_), len(records_)
+    text = Checkpoint(origin, size, leaves.root(size)).text()
     boot, table = signing_key(origin), signing_key(f"{origin}/table")
     proved = tuple(
-        ProvedRecord(at + 1, record, tuple(one.hex() for one in leaves.inclusion(at, leaves.size)))
+        ProvedRecord(at + 1, record, tuple(one.hex() for one in leaves.inclusion(at, size)))
         for at, record in enumerate(records_)
     )
     return Proof(

@@ -16,8 +16,8 @@ from controller.audit.replay.entries import (
     EFFECTS,
     RefusalData,
     decision_entry,
+    decode_refusal,
     read_decision,
-    read_refusal,
     refusal_entry,
     signs,
 )
@@ -80,7 +80,7 @@ def test_a_refusal_has_why_and_changes_no_state() -> None:
     )
     assert made.state is None
     assert not made.sign
-    assert read_refusal(as_read(made)) == RefusalData(event, answer.id, answer.why)
+    assert decode_refusal(as_read(made).data) == RefusalData(event, answer.id, answer.why)
 
 
 def answer_of(answer: Refused) -> tuple[str, str]:
@@ -157,7 +157,7 @@ def test_all_that_is_recorded_is_read_back_as_it_was() -> None:
                 )
                 said.update(type(effect).__name__ for effect in read.effects)
             else:
-                down = read_refusal(record)
+                down = decode_refusal(record.data)
                 assert (down.id, down.why) == (answer.id, answer.why)
                 assert down.event == _as_refused(event, before)
     assert said == {kind.__name__ for kind in (*EVENTS, *EFFECTS)}
@@ -183,6 +183,7 @@ def test_what_is_no_decision_is_not_read_as_one(data: bytes, why: str) -> None:
         read_decision(record)
 
 
-def test_one_kind_is_not_read_as_the_other() -> None:
-    with pytest.raises(ValueError, match="no refusal"):
-        read_refusal(as_read(decision_entry(events.Cleared(DEALER), TAKEN)))
+def test_a_refusal_is_not_read_as_a_decision() -> None:
+    refused = refusal_entry(events.Cleared(DEALER), Refused("x", "y"), State())
+    with pytest.raises(ValueError, match="no decision"):
+        read_decision(as_read(refused))
