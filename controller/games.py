@@ -1,4 +1,4 @@
-"""Games ready to be simulated: sheet, jurisdiction and rows put together."""
+"""Games built from sheet and jurisdiction, for tables and simulation."""
 
 from __future__ import annotations
 

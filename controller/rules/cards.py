@@ -1,7 +1,7 @@
 """Cards as small integers: suit x 13 + rank, the wire's own numbering.
 
-An integer costs nothing to copy, compare or index a table with. Text ("AD", "TH") is made at the
-edges only.
+Integers are cheap to copy, to compare and to index tables with. They are parsed from and written as
+text ("AD", "TH") at the edges only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NUMBERS: Final = {name: number for number, name in enumerate(NAMES)}
 
 
 def parse_card(text: str, where: str) -> Card:
-    """The card that `text` names, such as AD or TH."""
+    """Parse a card such as AD or TH. Raises UsageProblem."""
     card = _NUMBERS.get(text)
     if card is None:
         raise UsageProblem(

@@ -1,4 +1,4 @@
-"""A player's hand, its total, what it may do, and what a card made of it."""
+"""A player's hand: its total, its legal choices, and the verdict after a card."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHOICES: Final = {
     SPLIT: "split",
     SURRENDER: "surrender",
 }
-"""The bits of a set of choices, by the words that players and scripts use."""
+"""The bit of each choice in a set of choices, by its name in scripts."""
 
 
 class Hand(Struct, frozen=True, gc=False):
@@ -32,7 +32,7 @@ class Hand(Struct, frozen=True, gc=False):
 
     seat: int
     wager: Amount
-    """All that stands on the hand now."""
+    """The hand's whole current wager, doubles included."""
     bet: Amount
     """The wager before any double."""
     number: int = 0
@@ -43,7 +43,7 @@ class Hand(Struct, frozen=True, gc=False):
     """An ace counts 11 in `total`."""
     doubles: int = 0
     split: bool = False
-    """The hand came of a split."""
+    """The hand was made by a split."""
     natural: bool = False
     """A dealt blackjack whose pay was not declined."""
     kept: bool = False
@@ -59,7 +59,7 @@ class Hand(Struct, frozen=True, gc=False):
 
 
 def plus(total: int, soft: bool, card: Card) -> tuple[int, bool]:
-    """Total and softness with one card more."""
+    """Returns total and softness after one more card."""
     value = VALUE[card]
     total += value
     if soft:
@@ -91,7 +91,7 @@ def ace_and_ten(hand: Hand) -> bool:
 
 
 def may_double(o: Options, hand: Hand) -> bool:
-    """A first double; a redouble is `choices`'s own case."""
+    """Whether a first double is legal; `choices` checks redoubles."""
     double, count = o.double, len(hand.cards)
     if hand.split and not double.after_split:
         return False
@@ -118,7 +118,7 @@ def may_surrender(o: Options, hand: Hand) -> bool:
 
 
 def choices(o: Options, hand: Hand, hands_of_seat: int) -> int:
-    """The legal choices of an unbusted hand in turn, as bits."""
+    """Returns the legal choices of an unbusted hand in turn, as bits."""
     legal = STAND
     if may_surrender(o, hand):
         legal |= SURRENDER
@@ -138,7 +138,7 @@ def choices(o: Options, hand: Hand, hands_of_seat: int) -> int:
 
 
 class Verdict(IntEnum):
-    """What a card made of the hand it came to."""
+    """The result of a card for the hand that received it."""
 
     PLAYS = 0
     STANDS = 1
@@ -148,7 +148,7 @@ class Verdict(IntEnum):
 
 
 def instant(o: Options, hand: Hand) -> Verdict | None:
-    """The instant winner that an undoubled hand is, if it is one."""
+    """Returns the instant winner that an undoubled hand is, or None."""
     pays = o.instant
     if hand.doubles or (hand.split and not pays.on_split):
         return None
@@ -162,10 +162,10 @@ def instant(o: Options, hand: Hand) -> Verdict | None:
 
 
 def judge(o: Options, hand: Hand, hands_of_seat: int) -> tuple[Verdict, int]:
-    """The verdict on a hand of two cards or more, and its legal choices where it plays on.
+    """Returns the verdict on a hand of two cards or more, and its legal choices if it plays on.
 
-    A hand waits only for a choice that it has: one that can but stand stands by itself, and so
-    does 21, unless it may be doubled, or was doubled where surrender is still open to it.
+    A hand waits only if it has a choice: a hand whose only choice is to stand stands automatically,
+    and so does 21, unless it may be doubled, or was doubled and may still surrender.
     """
     if hand.total > 21:
         return Verdict.BUST, 0
@@ -178,7 +178,7 @@ def judge(o: Options, hand: Hand, hands_of_seat: int) -> tuple[Verdict, int]:
 
 
 def doubled(hand: Hand, stake: Amount) -> Hand:
-    """The hand with its double's chips on it. An ace and a ten count 11 from here on, for good."""
+    """Returns the hand with the chips of its double. An ace and a ten then count 11 permanently."""
     if not hand.doubles:
         hand = _counting_11(hand)
     return replace(hand, wager=hand.wager + stake, doubles=hand.doubles + 1)
@@ -189,7 +189,7 @@ def _counting_11(hand: Hand) -> Hand:
 
 
 def before_last(hand: Hand) -> tuple[Hand, Card]:
-    """The hand without the card that came last, and that card."""
+    """Returns the hand without its last card, and that card."""
     *left, card = hand.cards
     total, soft = total_of(tuple(left))
     bare = replace(hand, cards=tuple(left), total=total, soft=soft, done=False)

@@ -1,7 +1,7 @@
-"""What can go wrong at the table, and the ways on that a house can rule.
+"""Irregularities at the table, and the ways to continue that a house can rule.
 
-The jurisdiction's file says which way is taken. Each irregularity has its own closed set of ways:
-those that the procedure has rows for.
+The jurisdiction's file selects the way. Each irregularity has a closed set of ways: those for which
+the procedure has rows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Irregularity(Enum):
 
 
 class Way(Enum):
-    """A way on after an irregularity."""
+    """A way to continue after an irregularity."""
 
     FLOOR_DECIDES = "floor_decides"
     DISCARD = "discard"
@@ -102,15 +102,15 @@ WAYS: Final[dict[Irregularity, tuple[Way, ...]]] = {
 
 
 FIXED: Final = frozenset({_I.CANNOT_COVER, _I.LATE_WAGER, _I.WRONG_PAYMENT})
-"""Those whose one way is in the rows themselves: no hold is put, and nothing else can be ruled."""
+"""Irregularities whose only way is in the rows: there is no hold and nothing else can be ruled."""
 
 
 TWO_PEOPLE: Final = (_W.VOID.value, _W.CORRECT.value, "pairing", "counters")
-"""Acts that need two different people in every house; a house may only add to them."""
+"""Acts that need two-person approval in every house; a house may only add to them."""
 
 
 class Ruling(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a jurisdiction says of one irregularity: the way, or those the floor may choose."""
+    """A jurisdiction's ruling on one irregularity: the way, or the ways the floor may choose."""
 
     way: Way
     options: tuple[Way, ...] = ()
@@ -127,9 +127,9 @@ class Jurisdiction(Struct, frozen=True, forbid_unknown_fields=True):
     rounds_after_cut: int = 1
     """Rounds dealt after the one in which the cut card came out."""
     declare_payments: bool = False
-    """The dealer declares each payment, then the controller compares."""
+    """The dealer declares each payment and the controller compares the amount."""
     two_people: tuple[str, ...] = (*TWO_PEOPLE, Way.DECKS_OUT.value)
-    """Acts that need two different people: TWO_PEOPLE, and what the house adds."""
+    """Acts that need two-person approval: TWO_PEOPLE, and those that the house adds."""
 
     def ruling(self, what: Irregularity) -> Ruling:
         return self.ways[what.value]

@@ -43,13 +43,13 @@ class Denomination(Struct, frozen=True):
 
 
 class Money(Struct, frozen=True):
-    """How amounts that do not come out even are rounded, and to what."""
+    """Rounding: the unit, and the direction for amounts between two units."""
 
     rounding: Rounding = "floor"
     unit: Amount = 1
 
     def fraction(self, amount: Amount, times: int, over: int) -> Amount:
-        """amount x times / over in whole units. Nothing else in the house rounds."""
+        """Returns amount x times / over in whole units. The only function that rounds money."""
         unit = self.unit
         whole, rest = divmod(amount * times, over * unit)
         if rest and (
@@ -62,18 +62,18 @@ class Money(Struct, frozen=True):
         return self.fraction(stake, odds.pays, odds.on)
 
     def most_within(self, amount: Amount, over: int) -> Amount:
-        """The most whole units that are no more than amount / over, however the house rounds."""
+        """Returns the most whole units within amount / over; independent of the rounding option."""
         return amount // (over * self.unit) * self.unit
 
     def half(self, stake: Amount) -> Amount:
-        """The half of a wager that a surrender gives back."""
+        """Returns the half of a wager that a surrender gives back."""
         return self.fraction(stake, 1, 2)
 
 
 def in_chips(amount: Amount, chips: tuple[Denomination, ...]) -> tuple[tuple[int, str], ...]:
-    """`amount` in as few chips as a dealer cuts it: largest first, (count, name) each.
+    """Returns `amount` in chips, largest first, as (count, name).
 
-    Empty when the house names no chips, or when they cannot make the amount.
+    Empty if the house has no chips, or if its chips cannot make the amount.
     """
     counts: list[tuple[int, str]] = []
     for chip in sorted(chips, key=lambda chip: -chip.value):

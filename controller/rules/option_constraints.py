@@ -1,7 +1,7 @@
-"""Which options can stand together: the range of each, and what no table can deal.
+"""Validation of options: the range of each, and the combinations that no table can deal.
 
-A sheet that passes here can be dealt. Everything wrong with it is told at once, so that whoever
-mends it reads one list and not one refusal after another.
+A sheet that passes can be dealt. All errors are reported together, so that they can be fixed in one
+pass.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from controller.rules.option_features import ALWAYS_THERE, FEATURES, checks_both
 from controller.rules.options import Limit, Options
 
 SHOES: Final = (1, 2, 4, 6, 8)
-"""Numbers of decks that a shoe is made of."""
+"""Numbers of decks that a shoe can have."""
 MAX_MONEY: Final = 10**12
 MAX_ODDS: Final = 10**6
 """The highest n of a bonus that pays n to 1."""
 MAX_BUST_CARDS: Final = 22
 """Twenty-two aces: no hand can bust with more cards."""
 MIN_TO_DEAL: Final = 13
-"""Cards that must lie in front of the cut card for a round, and behind it for the round it ends."""
+"""Minimum cards before the cut card to start a round, and behind it to finish that round."""
 BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster")
 
 
@@ -66,7 +66,7 @@ RANGES: Final[dict[str, Range]] = {
     "burn.on_dealer": Range(0, 26),
     "payout.floor_from": Range(0, MAX_MONEY),
 }
-"""Every option that is a number, but for the decks: each sheet lists its own."""
+"""The range of every option that is a number, except decks, which each sheet lists."""
 
 
 def value_at(options: Options, path: str) -> object:
@@ -77,7 +77,7 @@ def value_at(options: Options, path: str) -> object:
 
 
 class Clash(NamedTuple):
-    """A combination that no table can deal. `when` is asked of every game."""
+    """A combination that no table can deal; `when` is checked for every game."""
 
     path: str
     others: tuple[str, ...]
@@ -213,10 +213,10 @@ def impossible(
     explicit: Collection[str] = (),
     decks_allowed: tuple[int, ...] = SHOES,
 ) -> list[Impossible]:
-    """Everything that keeps these options from being dealt, at most one reason an option.
+    """Validate options. Returns the reasons why they cannot be dealt, at most one an option.
 
-    `explicit` names the options that somebody set; it matters for those that have a value in
-    every game (split.match), where a value alone does not show that anybody asked for it.
+    `explicit` names the options that were set. It matters for those that have a value in every
+    game (split.match), where having a value does not mean that it was set.
     """
     first: dict[str, Impossible] = {}
     for problem in _problems(options, explicit, decks_allowed):
@@ -257,7 +257,7 @@ def _hanging(options: Options, explicit: Collection[str]) -> Iterator[Impossible
     for path in FEATURES:
         value = value_at(options, path)
         if path in ALWAYS_THERE:
-            # To say no where there is nothing to say yes to contradicts nobody.
+            # Turning off what is off already is no contradiction.
             asked = path in explicit and value is not False
         else:
             asked = value is not None

@@ -1,8 +1,8 @@
-"""What options hang on: the features of a game, and what holds where nothing is said of them.
+"""Features of a game that options depend on, and the defaults of those options.
 
-The number of cards of an instant winner means nothing where no instant winner is paid. A layer
-that turns a feature off takes along what an earlier layer said of it; to say both at once is a
-contradiction.
+The number of cards of an instant winner has no meaning if no instant winner is paid. A layer that
+turns a feature off removes the options that an earlier layer set for it; setting both in one layer
+is a contradiction.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def checks_both(options: Options) -> bool:
 
 
 class Feature(NamedTuple):
-    """What other options hang on: the options that say so, whether it is on, how off reads."""
+    """A feature: the options that decide it, whether it is on, and how off is written."""
 
     paths: tuple[str, ...]
     on: Callable[[Options], bool]
@@ -87,7 +87,7 @@ FEATURES: Final[dict[str, tuple[Feature, ...]]] = {
     **_limits("toke_main", _TOKES),
     **_limits("toke_buster", _TOKES, _BUSTER),
 }
-"""An option -> the features that must all be on for it to mean anything."""
+"""Option -> the features that must all be on for it to have an effect."""
 
 ALWAYS_THERE: Final = (
     "split.match",
@@ -95,7 +95,7 @@ ALWAYS_THERE: Final = (
     "split.aces_again",
     "double.after_split",
 )
-"""Options of FEATURES that have a value in every game, so that having one says nothing."""
+"""Options of FEATURES that have a value in every game."""
 
 COMMON: Final[dict[str, object]] = {
     "surrender.of_doubled": "half_total",
@@ -104,9 +104,9 @@ COMMON: Final[dict[str, object]] = {
     "insurance.max": "half",
     "bonus.diamond.first_round_only": False,
 }
-"""What holds when a feature is on and nothing was said of an option that hangs on it."""
+"""Defaults of options whose feature is on and that no layer has set."""
 
 
 def off_features(path: str, options: Options) -> tuple[Feature, ...]:
-    """The features that `path` hangs on and that these options do not have."""
+    """Returns the features that `path` depends on and that are off in these options."""
     return tuple(feature for feature in FEATURES.get(path, ()) if not feature.on(options))

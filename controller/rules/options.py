@@ -1,7 +1,7 @@
 """The options of a game, one field each, named as their dotted paths in sheets and scripts.
 
-A path is the field's way down from `Options`: `blackjack.tie`, `limits.main.min`. A value of None
-is an option that the game does not have.
+A path leads from `Options` to the field: `blackjack.tie`, `limits.main.min`. None means that the
+game does not have the option.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Diamond(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Buster(Struct, frozen=True, forbid_unknown_fields=True):
     pays: dict[int, int] | None = None
-    """Cards in the dealer's bust hand -> n to 1; the highest count stands for itself and more."""
+    """Cards in the dealer's bust hand -> n to 1; the highest count also covers larger ones."""
 
 
 class Bonus(Struct, frozen=True, forbid_unknown_fields=True):
@@ -133,7 +133,7 @@ class Payout(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything that a house may rule about a game."""
+    """All options of a game."""
 
     decks: int
     blackjack: Blackjack

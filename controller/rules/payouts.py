@@ -1,4 +1,4 @@
-"""What hands and side bets are paid."""
+"""Payouts of hands and side bets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def win_odds(o: Options, hand: Hand) -> Odds:
 
 
 def dealer_pushes(o: Options, total: int, count: int) -> bool:
-    """The dealer's busted hand pushes what is unresolved, instead of losing to it."""
+    """Whether the dealer's busted hand pushes unresolved wagers instead of losing to them."""
     if total == 22 and o.dealer.push_22:
         return True
     least = o.dealer.push_bust_cards
@@ -41,7 +41,7 @@ def can_push(o: Options) -> bool:
 def against_dealer(
     o: Options, hand: Hand, total: int, count: int, *, blackjack: bool
 ) -> tuple[Against, Odds | None]:
-    """What an unbusted hand is against the dealer's completed one."""
+    """Returns outcome and odds of an unbusted hand against the dealer's completed hand."""
     if blackjack:
         if not hand.natural:
             return "lose", None
@@ -57,14 +57,14 @@ def against_dealer(
 
 
 def surrendered(o: Options, hand: Hand) -> Amount:
-    """What a surrender gives back."""
+    """Returns the amount that a surrender gives back."""
     if hand.doubles and o.surrender.of_doubled == "original_bet":
         return hand.wager - hand.bet
     return o.money.half(hand.wager)
 
 
 def buster_odds(o: Options, total: int, count: int) -> Odds | None:
-    """A Buster wager's odds on the dealer's completed hand; None: it loses."""
+    """Returns a Buster wager's odds against the dealer's completed hand, or None if it loses."""
     pays = o.bonus.buster.pays
     if pays is None or total <= 21:
         return None
@@ -73,12 +73,12 @@ def buster_odds(o: Options, total: int, count: int) -> Odds | None:
 
 
 def dealer_draws(o: Options, total: int, *, soft: bool) -> bool:
-    """By the rules the dealer takes another card on this total."""
+    """Whether the dealer must draw on this total."""
     return total < 17 or (total == 17 and soft and o.dealer.soft_17 == "hit")
 
 
 def could_be_blackjack(up: int) -> bool:
-    """An up card of this value can be half of a blackjack. 0: no up card is known."""
+    """Whether an up card of this value can be half of a blackjack; 0: no up card is known."""
     return up in (0, ACE, 10)
 
 

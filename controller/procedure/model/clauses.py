@@ -1,4 +1,4 @@
-"""Which sentences of the four sheets stand behind a prompt: by what it asks, of which bet, why."""
+"""The clauses of the sheets that a prompt cites: by its kind, its bet and its reason."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ WHYS: Final = (
 
 
 def all_rules() -> set[str]:
-    """Every clause that is named here."""
+    """Returns every clause of this module's tables."""
     sides = [rules for outcomes in _SIDE.values() for rules in outcomes.values()]
     tables = (*TELL_RULES.values(), *_MAIN.values(), *_MAIN_BY_OUTCOME.values(), *sides)
     return {clause for rules in tables for clause in rules}
 
 
 def pay_rules(bet: str, why: str, outcome: str) -> tuple[str, ...]:
-    """The clauses behind a payment, a collection or a return."""
+    """Returns the clauses that a payment, a collection or a return cites."""
     if bet in _TOKES:
         return ("mega.toke2", *pay_rules(_TOKES[bet], why, outcome))
     if bet != "main":
@@ -97,5 +97,5 @@ def pay_rules(bet: str, why: str, outcome: str) -> tuple[str, ...]:
 
 
 def of_game(rules: tuple[str, ...], game: str) -> tuple[str, ...]:
-    """The clauses among `rules` that are the game's own."""
+    """Returns the clauses among `rules` that are in the game's sheet."""
     return tuple(rule for rule in rules if rule.startswith(f"{game}."))

@@ -1,7 +1,7 @@
-"""What a decision wants of the world: prompts, lights, locks, and facts for the record.
+"""Effects of a decision: prompts, lamps, locks, and facts for the record.
 
-Prompts, lights and locks are absolute: showing them twice changes nothing. Facts tell what has
-happened and drive nothing.
+Prompts, lamps and locks are absolute, so that showing them again is idempotent. Facts report what
+has happened and drive nothing.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class WagersLocked(Fact, frozen=True, gc=False):
     round: int
     total: Amount
     cap: Amount | None = None
-    """The house's cap on a round's winnings, told before the first card and never cutting one."""
+    """The house's cap on a round's winnings, shown before the first card; it cuts no payment."""
 
 
 class Settled(Fact, frozen=True, gc=False):
@@ -162,7 +162,7 @@ class SeatDead(Fact, frozen=True, gc=False):
 
 
 class Told(Fact, frozen=True, gc=False):
-    """Somebody away from the table is told of an irregularity."""
+    """The floor or surveillance is notified of an irregularity."""
 
     who: Literal["floor", "surveillance"]
     what: str

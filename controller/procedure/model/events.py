@@ -1,8 +1,8 @@
 """What can happen at the table. Every event names its actor.
 
 Facts are named in the past tense (`CardDrawn`), decisions as the player says them (`Hit`). A card
-inside an event is face up: one that is face down comes as a commitment, and what stands behind it
-is known only outside of the procedure.
+in an event is face up; a face-down card comes as a commitment, and its value is known only outside
+the procedure.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Event(Struct, frozen=True, gc=False, tag=True):
 
 
 class Go(Event, frozen=True, gc=False):
-    """What follows by itself. Only the engine sends it, only to a state that does not wait."""
+    """Sent by the engine only, to a state that continues without an event from outside."""
 
 
 # The table and its shoe
@@ -57,7 +57,7 @@ class TableClosed(Event, frozen=True, gc=False):
 
 
 class ShuffleCalled(Event, frozen=True, gc=False):
-    """The house wants a shuffle before the next round."""
+    """The house requests a shuffle before the next round."""
 
 
 class ShuffleStarted(Event, frozen=True, gc=False):
@@ -97,7 +97,7 @@ class DealerRelieved(Event, frozen=True, gc=False):
 
 
 class WagerPlaced(Event, frozen=True, gc=False):
-    """`amount` lies on the bet now; it replaces what lay there."""
+    """`amount` replaces the former amount of the bet."""
 
     seat: int
     bet: Bet
@@ -120,7 +120,7 @@ class CardDrawn(Event, frozen=True, gc=False):
 
 
 class HoleDealt(Event, frozen=True, gc=False):
-    """The dealer's hole card lies face down; `commitment` binds its value without telling it."""
+    """The dealer's hole card lies face down; `commitment` binds its value without revealing it."""
 
     commitment: str
     spare: bool = False
@@ -133,8 +133,8 @@ class HoleChecked(Event, frozen=True, gc=False):
 
 
 class HoleRevealed(Event, frozen=True, gc=False):
-    """It was turned over: `card` as the shoe has read it, which `opening` proves. Where that was in
-    doubt, the card that the floor has confirmed counts."""
+    """The hole card is turned over: `card` as the shoe read it, proved by `opening`. If the reading
+    was in doubt, the card that the floor confirmed counts instead."""
 
     card: Card
     opening: str
@@ -159,13 +159,13 @@ class Stand(Decision, frozen=True, gc=False):
 
 
 class Double(Decision, frozen=True, gc=False):
-    """`amount` None: the whole wager once more."""
+    """`amount` None: the same amount as the whole wager."""
 
     amount: Amount | None = None
 
 
 class Split(Decision, frozen=True, gc=False):
-    """`amount` None: the hand's wager once more; anything else is refused."""
+    """`amount` None: the same amount as the hand's wager; any other amount is refused."""
 
     amount: Amount | None = None
 
@@ -175,7 +175,7 @@ class Surrender(Decision, frozen=True, gc=False):
 
 
 class SpareRefused(Decision, frozen=True, gc=False):
-    """The player will not have the exposed card; the seat draws no more this round."""
+    """The player refuses the exposed card; the seat draws no more this round."""
 
 
 class Insure(Event, frozen=True, gc=False):
@@ -219,7 +219,7 @@ class Withdrawn(Event, frozen=True, gc=False):
 
 
 class Paid(Event, frozen=True, gc=False):
-    """The first payment due is made. `amount`: what the dealer declares, if the house wants it."""
+    """The first payment due is made. `amount`: the dealer's declaration, if the house requires it."""
 
     amount: Amount | None = None
 
@@ -258,7 +258,7 @@ class FaceUpCardFound(Event, frozen=True, gc=False):
 
 
 class ErrorCardDrawn(Event, frozen=True, gc=False):
-    """A card left the shoe when none was expected, and nobody saw its face."""
+    """A card left the shoe when none was expected, and its face was not seen."""
 
     commitment: str
 
@@ -298,7 +298,7 @@ class CardUnreadable(Event, frozen=True, gc=False):
 
 
 class CardMisread(Event, frozen=True, gc=False):
-    """The card that came last lies on the felt as another one than the screen shows."""
+    """The last card on the felt is a different one than the screen shows."""
 
 
 class CardEntered(Event, frozen=True, gc=False):
@@ -320,11 +320,11 @@ class DeckSuspect(Event, frozen=True, gc=False):
 
 
 class UnknownCardDrawn(Event, frozen=True, gc=False):
-    """A joker, or a card that is none of the 52."""
+    """A joker, or a card outside the 52."""
 
 
 class Disputed(Event, frozen=True, gc=False):
-    """Something that the floor decides; `seat` 0 where it concerns none in particular."""
+    """Something that the floor decides; `seat` is 0 if it concerns no particular seat."""
 
     seat: int = 0
 
@@ -334,7 +334,7 @@ class HoleExposed(Disputed, frozen=True, gc=False):
 
 
 class HoleUnchecked(Disputed, frozen=True, gc=False):
-    """Play went on before the hole card was checked."""
+    """Play continued before the hole card was checked."""
 
 
 class PlayedOutOfTurn(Disputed, frozen=True, gc=False):

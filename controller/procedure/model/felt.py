@@ -1,4 +1,4 @@
-"""Looking at the felt and laying cards on it: what the rows share."""
+"""Queries of the felt, and cards laid on it: shared by the rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from controller.rules.payouts import could_be_blackjack
 
 
 def seat_index(s: State, number: int) -> int:
-    """The index of a seat that plays, or -1."""
+    """Returns the index of a seat that plays, or -1."""
     for index, seat in enumerate(s.seats):
         if seat.number == number:
             return index
@@ -32,7 +32,7 @@ def with_seat(s: State, seat: Seat) -> tuple[Seat, ...]:
 
 
 def put(s: State, turn: int, hand: Hand) -> tuple[Hand, ...]:
-    """The hands with the one at `turn` changed."""
+    """Returns the hands with the one at `turn` replaced."""
     hands = s.hands
     if len(hands) == 1:
         return (hand,)
@@ -40,7 +40,7 @@ def put(s: State, turn: int, hand: Hand) -> tuple[Hand, ...]:
 
 
 def next_open(s: State) -> int:
-    """The first hand with something to decide, or -1."""
+    """Returns the first hand with a decision left, or -1."""
     for turn, hand in enumerate(s.hands):
         if not hand.done:
             return turn
@@ -65,7 +65,7 @@ def tally(s: State, card: Card) -> int:
 
 
 def fresh(g: Game, s: State, e: CardDrawn) -> bool:
-    """The card may be used: the decks hold it, and it is the spare one where one waits."""
+    """Whether the card may be used: the decks contain it, and it is the spare one if one waits."""
     spare = s.spare
     if spare is None:
         return not e.spare and (s.seen >> 4 * e.card) & 15 < g.decks
@@ -75,14 +75,14 @@ def fresh(g: Game, s: State, e: CardDrawn) -> bool:
 
 
 def tally_drawn(s: State, e: CardDrawn) -> int:
-    """The tally with the card in it; a spare card whose face was seen is in it already."""
+    """Returns the tally with the card; a spare card whose face was seen is counted already."""
     if s.spare is not None and s.spare.card >= 0:
         return s.seen
     return s.seen + (1 << 4 * e.card)
 
 
 def in_hand(g: Game, s: State, e: CardDrawn) -> State:
-    """The card laid on the hand in turn, and judged."""
+    """Returns the state with the card on the hand in turn, and its verdict."""
     hand = with_card(s.hands[s.turn], e.card)
     verdict, legal = judge(g.options, hand, hands_of(s, hand.seat))
     if verdict == Verdict.PLAYS and hand.seat in s.quiet:
@@ -100,7 +100,7 @@ def in_hand(g: Game, s: State, e: CardDrawn) -> State:
 
 
 def checked_first(s: State, legal: int) -> int:
-    """Surrender is open after the check only: not to a dealer who may yet have a blackjack."""
+    """Removes surrender while the dealer may have a blackjack: it is open after the check only."""
     return legal & ~SURRENDER if dealer_may_have_blackjack(s) else legal
 
 
@@ -117,7 +117,7 @@ def to_dealer(s: State, e: CardDrawn) -> State:
 
 
 def lay(s: State, place: Place, card: Card, seen: int, spare: Spare | None) -> State:
-    """A card of the deal laid on its place; nothing is judged before the deal is over."""
+    """Returns the state with a card of the deal on its place; verdicts follow after the deal."""
     dealt = s.dealt + 1
     if place.turn >= 0:
         hands = put(s, place.turn, with_card(s.hands[place.turn], card))
@@ -136,7 +136,7 @@ def lay(s: State, place: Place, card: Card, seen: int, spare: Spare | None) -> S
 
 
 def expected(s: State) -> Place | None:
-    """Where the next card goes; None when none may come."""
+    """Returns where the next card goes, or None if no card may come."""
     step = s.step
     if step is Step.DEALING:
         return s.places[s.dealt]
@@ -151,7 +151,7 @@ def expected(s: State) -> Place | None:
 
 
 def next_seat(s: State) -> int:
-    """The seat that the next card goes to, the first one where that begins a round; 0: none."""
+    """Returns the seat of the next card (at wagering the first seat), or 0."""
     if s.step is Step.WAGERING:
         return s.seats[0].number if s.seats else 0
     place = expected(s)
@@ -159,12 +159,12 @@ def next_seat(s: State) -> int:
 
 
 def hole_is_next(s: State) -> bool:
-    """The deal has come to the hole card's place."""
+    """Whether the next card of the deal is the hole card."""
     return s.step is Step.DEALING and s.places[s.dealt].kind == "hole"
 
 
 def next_spare(s: State) -> Spare | None:
-    """The card beside the shoe, where it is the next one: never a known card for the hole."""
+    """Returns the card beside the shoe if it is the next one: never a known card for the hole."""
     spare = s.spare
     if spare is not None and spare.card >= 0 and hole_is_next(s):
         return None
@@ -179,15 +179,15 @@ def dealer_has_blackjack(s: State) -> bool:
 
 
 def dealer_may_have_blackjack(s: State) -> bool:
-    """Nobody can tell yet, the check included."""
+    """Whether a blackjack is possible and has not been checked."""
     return s.checked is None and could_be_blackjack(s.up)
 
 
-# What is not on the felt
+# Cards on and off the felt
 
 
 def on_felt(s: State) -> tuple[int, ...]:
-    """The cards that lie face up on the felt, tucked ones too."""
+    """Returns the face-up cards on the felt, tucked ones included."""
     cards = list(s.dealer)
     for hand in s.hands:
         seat = seat_of(s, hand.seat)
@@ -198,7 +198,7 @@ def on_felt(s: State) -> tuple[int, ...]:
 
 
 def discards(g: Game, s: State) -> int:
-    """How many cards can be shuffled in a round whose shoe is empty: all but those in play."""
+    """Returns how many cards can be shuffled if the shoe is empty: all but those in play."""
     return g.decks * 52 - len(on_felt(s)) - bool(s.hole) - (s.spare is not None)
 
 
@@ -206,7 +206,7 @@ def discards(g: Game, s: State) -> int:
 
 
 def returned(s: State, device: str) -> State:
-    """The device is no longer among those that are gone."""
+    """Returns the state without the device in `lost`."""
     return replace(s, lost=tuple(gone for gone in s.lost if gone != device))
 
 
@@ -215,6 +215,6 @@ def top(s: State) -> Hold:
 
 
 def second_person(e: Event, second: Actor | None) -> bool:
-    """Somebody else than the actor stands in for the act too."""
+    """Whether a second, different member of staff approves the act."""
     staff = ("dealer", "floor", "surveillance")
     return second is not None and second.name != e.actor.name and second.role in staff

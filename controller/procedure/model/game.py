@@ -1,7 +1,7 @@
-"""A game as the procedure uses it: the sheet's options, the jurisdiction, what follows from both.
+"""A game as the procedure uses it: the sheet's options, the jurisdiction, values derived from both.
 
-Everything here is worked out once a sheet. The caches hold values that depend on the sheet alone,
-so that a prompt that was made once is not made again.
+Derived values are computed once a sheet. The caches hold values that depend on the sheet alone, so
+that equal prompts are built once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_CACHED: Final = 20_000
 
 
 class Game:
-    """Options and jurisdiction, with what is derived from them. Never changes what it means."""
+    """Options and jurisdiction with derived values; immutable except for its caches."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Game:
         self.seats = seats
         self.clauses = clauses
         self.say_amount = say_amount
-        """How refusals write an amount: in the table's currency, or the bare integer."""
+        """Formats an amount for refusals: in the table's currency, or as the bare integer."""
         self.decks = options.decks
         self.money = options.money
         self.peeks = frozenset(_UP_VALUES[card] for card in options.dealer.peek)
@@ -85,7 +85,7 @@ class Game:
         return of_game(pay_rules(bet, why, outcome), self.name)
 
     def shown(self, key: object) -> tuple[Effect, ...] | None:
-        """Effects made before for this key."""
+        """Effects cached by this key."""
         return self._shown.get(key)
 
     def keep(self, key: object, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:

@@ -1,4 +1,4 @@
-"""Holds: how an irregularity stops the procedure, and which ways on it has."""
+"""Holds: how an irregularity stops the procedure, and the ways to continue."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ IN_ROUND = tuple(
 
 
 STOPPED = (Step.HELD, Step.CARD_ENTRY, Step.CARD_CONFIRM, Step.DEVICE, Step.FELT)
-"""Steps at which the table stands still. A card that leaves the shoe all the same is out."""
+"""Steps at which the table is stopped. A card that leaves the shoe then is out of play."""
 NO_CARD = tuple(step for step in IN_ROUND if step not in CARD_STEPS)
 """Steps of a round in which no card may come."""
 
@@ -56,7 +56,7 @@ _TOLD_TO_SURVEILLANCE = frozenset(
 
 
 def stopped_at(s: State) -> Step:
-    """The step that waits beneath what the table stands still for; its own where it does not."""
+    """Returns the step that waits below the holds that stop the table, or the current step."""
     step = s.step
     for held in reversed(s.holds):
         if step not in STOPPED:
@@ -66,16 +66,16 @@ def stopped_at(s: State) -> Step:
 
 
 def applicable(s: State, hold: Hold, way: Way) -> bool:
-    """The way can be gone from where the hold was put."""
+    """Whether the way can be taken from the step at which the hold was made."""
     if way is Way.ENTER_CARD:
-        # The hole card lies face down: nobody can read it from the felt. Nor may a card be known
+        # The hole card lies face down and cannot be read from the felt. Nor may a card be known
         # before the wagers are placed.
         hole_next = hold.back is Step.DEALING and s.places[s.dealt].kind == "hole"
         return not hole_next and (bool(s.seats) or hold.back is not Step.WAGERING)
     if way is Way.VOID:
         return bool(s.hands)
     if way in (Way.BURN, Way.DISCARD):
-        # At the reveal the card in doubt is the hole card, and that stays.
+        # At the reveal the card in doubt is the hole card, which stays on the felt.
         return hold.back is not Step.REVEAL or hold.what is not Irregularity.CARD_UNREADABLE
     if way is Way.USE_NEXT:
         return s.spare is None
@@ -90,7 +90,7 @@ def applicable(s: State, hold: Hold, way: Way) -> bool:
 
 
 def may_reopen_insurance(s: State, hold: Hold) -> bool:
-    """Before the check a seat that has answered may be asked again, unless it was paid."""
+    """Whether a seat that has answered may be asked again: before the check, if it was not paid."""
     if hold.back not in (Step.INSURANCE, Step.INSURANCE_CLOSE, Step.CHECK):
         return False
     answered = any(seat.number == hold.seat and seat.answer for seat in s.seats)
@@ -101,13 +101,13 @@ def may_reopen_insurance(s: State, hold: Hold) -> bool:
 
 
 def fires_at_once(g: Game, s: State, new: Hold, way: Way) -> bool:
-    """Nobody needs to rule: the way is open, and two people are not asked for, or are in it."""
+    """Whether the way is taken without a ruling: it is open and needs no two-person approval."""
     alone = way is Way.ENTER_CARD or not g.needs_two(new.what, way)
     return alone and applicable(s, new, way)
 
 
 def hold(g: Game, s: State, new: Hold) -> State:
-    """The state with `new` on it, its way on as the jurisdiction gives it."""
+    """Returns the state with the hold `new`, its way chosen as the jurisdiction rules."""
     what = new.what
     ruling = g.jurisdiction.ruling(what)
     ways = ruling.options or WAYS[what]
@@ -124,20 +124,20 @@ HOLE_DUPLICATE = "the hole card is a duplicate"
 
 
 def named(s: State, held: Hold) -> State:
-    """The state with the hold's card known for what it is, on its place or beside the shoe."""
+    """Returns the state with the hold's card identified, on its place or beside the shoe."""
     unreadable = held.what is Irregularity.CARD_UNREADABLE
     if held.back is Step.REVEAL and (unreadable or held.detail == HOLE_DUPLICATE):
         return replace(s, read=held.card)
     at = replace(s, step=held.back)
     on_its_place = held.back in (*CARD_STEPS, Step.WAGERING) and not hole_is_next(at)
     if not s.hands and not (on_its_place and s.seats):
-        return s  # nobody may wager on a card that is known: it goes to the discard rack
-    # Where none was due the card lies beside the shoe, its face known to everybody.
+        return s  # no wager may follow a known card: it goes to the discard rack
+    # If no card was due it lies beside the shoe with its face known.
     return replace(s, spare=Spare(card=held.card, exposed=not on_its_place, entered=on_its_place))
 
 
 def beside(s: State) -> Spare | None:
-    """What is left beside the shoe by a round that ends: a card whose face is known is burned."""
+    """Returns the spare card that a round leaves; one whose face is known will be burned."""
     if s.spare is None or not s.spare.entered:
         return s.spare
     return replace(s.spare, exposed=True, entered=False)
@@ -156,7 +156,7 @@ def seen_once_more(s: State, card: Card) -> int:
 
 
 def holds_for(what: Irregularity) -> Callable[[Game, State, Any], State]:
-    """A hold that carries what the event says: its seat, its reason."""
+    """Returns an act that makes a hold with the seat and the reason of the event."""
 
     def do(g: Game, s: State, e: Event) -> State:
         detail = getattr(e, "why", "") or str(getattr(e, "which", ""))
@@ -172,7 +172,7 @@ _FOUND_RULES = {
     "entered_card_unknown": ("mega.intro4",),
     "another_card_unknown": ("mega.intro4",),
 }
-"""Sentences of the sheets that an irregularity's row carries out."""
+"""Clauses of the sheets that an irregularity's row carries out."""
 
 
 def found(
@@ -184,7 +184,7 @@ def found(
     when: When | None = None,
     why: str = "",
 ) -> Row:
-    """A row that finds an irregularity."""
+    """Returns a row that detects an irregularity."""
     return Row(
         name, at, event, Step.RULING, text, when, do, told, None, why, _FOUND_RULES.get(name, ())
     )
@@ -200,7 +200,7 @@ TAKEN: Final[Mapping[str, Irregularity]] = MappingProxyType(
         PaymentCorrected.__name__: Irregularity.WRONG_PAYMENT,
     }
 )
-"""By the type of the event that was taken."""
+"""By the type of the accepted event."""
 REFUSED: Final[Mapping[str, Irregularity]] = MappingProxyType(
     {
         "late_wager": Irregularity.LATE_WAGER,
@@ -208,4 +208,4 @@ REFUSED: Final[Mapping[str, Irregularity]] = MappingProxyType(
         "without_main": Irregularity.LATE_WAGER,
     }
 )
-"""By the id of the refusal; the first card is what ends the wagers."""
+"""By the id of the refusal; the first card closes the wagers."""

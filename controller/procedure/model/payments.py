@@ -1,4 +1,4 @@
-"""What the dealer owes, collects or gives back, in the order in which it is done."""
+"""Payments, collections and returns, in the order in which the dealer makes them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SIDE: dict[Outcome, Outcome] = {
     "instant6": "win",
     "surrender": "lose",
 }
-"""A toke bet's outcome is told in the words of side bets."""
+"""A toke bet's outcome, as outcomes of side bets are named."""
 
 _INSTANT: dict[int, Outcome] = {
     Verdict.INSTANT_21: "instant21",
@@ -47,7 +47,7 @@ def handed_back(g: Game, stake: Amount, outcome: Outcome, odds: Odds | None) -> 
 def for_hand(
     g: Game, s: State, turn: int, outcome: Outcome, odds: Odds | None, why: str
 ) -> tuple[Due, ...]:
-    """The hand's own due, and that of the toke bet which rides on a seat's first hand."""
+    """Returns the hand's due, and that of the toke bet that rides on a seat's first hand."""
     hand = s.hands[turn]
     stake = hand.wager
     if outcome == "surrender":
@@ -74,14 +74,14 @@ def for_side(g: Game, seat: Seat, bet: str, odds: Odds | None, why: str) -> Due:
 
 
 def in_order(g: Game, seats: tuple[Seat, ...]) -> Iterable[Seat]:
-    """The seats in the house's settling order."""
+    """Returns the seats in the house's settling order."""
     if len(seats) == 1 or g.options.settle.order == "first_seat":
         return seats
     return reversed(seats)
 
 
 def turns_of(s: State, seat: Seat) -> Iterator[int]:
-    """The seat's hands that are still on the felt."""
+    """Yields the seat's hands that are still on the felt."""
     for turn, hand in enumerate(s.hands):
         if hand.seat == seat.number and not hand.out:
             yield turn
@@ -109,7 +109,7 @@ def seen_by_floor(g: Game, s: State, dues: tuple[Due, ...]) -> tuple[Due, ...]:
 
 
 def paid_with_the_deal(g: Game, s: State, hand: Hand) -> bool:
-    """A blackjack that nothing the dealer holds can take away any more, or that is paid anyway."""
+    """Whether a blackjack is paid with the deal: the dealer cannot tie it, or the house pays first."""
     if not hand.natural or hand.out or g.waits_for_settlement:
         return False
     if g.tie_wins or not could_be_blackjack(s.up):
@@ -118,7 +118,7 @@ def paid_with_the_deal(g: Game, s: State, hand: Hand) -> bool:
 
 
 def with_the_deal(g: Game, s: State) -> tuple[Due, ...]:
-    """Blackjacks payable before the check, and diamond bets."""
+    """Returns blackjacks payable before the check, and diamond bets."""
     dues: list[Due] = []
     for seat in in_order(g, s.seats):
         for turn in turns_of(s, seat):
@@ -177,7 +177,7 @@ def waiting_blackjacks(g: Game, s: State) -> tuple[Due, ...]:
 
 
 def for_verdict(g: Game, s: State) -> tuple[Due, ...]:
-    """What the card that was just laid asks for at once."""
+    """Returns the dues of the last card that are settled immediately."""
     if s.verdict == Verdict.BUST:
         return for_hand(g, s, s.turn, "lose", None, "bust")
     instant = g.options.instant
@@ -190,7 +190,7 @@ def for_verdict(g: Game, s: State) -> tuple[Due, ...]:
 
 
 def _against_unchecked_blackjack(g: Game, s: State, seat: Seat, turn: int) -> tuple[Due, ...]:
-    """A dealer's blackjack that no check could find takes the seat's original bet only."""
+    """A dealer's blackjack that no check found takes the seat's original bet only."""
     hand = s.hands[turn]
     lost_before = any(h.seat == seat.number and h.out and h.busted for h in s.hands)
     first = next(turns_of(s, seat)) == turn
@@ -202,10 +202,10 @@ def _against_unchecked_blackjack(g: Game, s: State, seat: Seat, turn: int) -> tu
 
 
 def settlement(g: Game, s: State) -> tuple[Due, ...]:
-    """Everything that still lies on the felt, against the dealer's completed hand."""
+    """Returns the dues of all wagers on the felt, against the dealer's completed hand."""
     total, count = s.dealer_total, len(s.dealer)
     blackjack = dealer_has_blackjack(s)
-    # A check that the dealer's own mistake left out costs no player more than the original bet.
+    # If the dealer left out the check by mistake, a player loses at most the original bet.
     left_out = s.up in g.peeks
     unchecked = blackjack and s.checked is None
     original_only = unchecked and (left_out or g.options.dealer.no_peek_takes == "original_bets")
@@ -235,7 +235,7 @@ def _outcome(
     g: Game, hand: Hand, total: int, count: int, *, blackjack: bool
 ) -> tuple[Outcome, Odds | None]:
     if hand.natural and not blackjack and not g.waits_for_settlement:
-        # Paid late because nobody could check; no later card of the dealer pulls it back.
+        # Paid late because no check was possible; no later card of the dealer takes it back.
         return "blackjack", blackjack_odds(g.options, hand.cards)
     return against_dealer(g.options, hand, total, count, blackjack=blackjack)
 
@@ -264,12 +264,12 @@ def _why(
 
 
 def refunds(g: Game, s: State, why: str) -> tuple[Due, ...]:
-    """Every wager that is not settled, given back."""
+    """Returns all unsettled wagers, to be given back."""
     return tuple(due for seat in in_order(g, s.seats) for due in refunds_of(g, s, seat, why))
 
 
 def refunds_of(g: Game, s: State, seat: Seat, why: str) -> tuple[Due, ...]:
-    """What lies at one seat, given back."""
+    """Returns the wagers of one seat, to be given back."""
     turns = tuple(turns_of(s, seat))
     dues: list[Due] = []
     for turn in turns:
@@ -288,11 +288,11 @@ def given_back(seat: Seat, bet: str, why: str) -> Due:
     return Due(seat.number, -1, -1, bet, "void", None, stake, stake, why)
 
 
-# Doing it
+# Settling
 
 
 def settle(s: State, due: Due) -> State:
-    """The state once `due` is done: the hand or the bet is off the felt."""
+    """Returns the state after `due` is settled: the hand or the bet is off the felt."""
     won = s.won + max(0, due.returned - due.stake)
     if due.turn < 0:
         seat = seat_of(s, due.seat)
@@ -307,7 +307,7 @@ def settle(s: State, due: Due) -> State:
 
 
 def facts(s: State, due: Due) -> tuple[Fact, ...]:
-    """What the record learns when `due` is done."""
+    """Returns the facts to record when `due` is settled."""
     settled = Settled(
         s.round,
         due.seat,
@@ -327,7 +327,7 @@ def facts(s: State, due: Due) -> tuple[Fact, ...]:
 
 
 def tucks(s: State, due: Due) -> bool:
-    """A busted hand's cards stay, face up under the seat's live Buster wager."""
+    """Whether a busted hand's cards stay face up under the seat's live Buster wager."""
     if due.why != "bust" or due.turn < 0:
         return False
     seat = seat_of(s, due.seat)

@@ -1,4 +1,4 @@
-"""Who may bring which event: asked before any row is looked at."""
+"""Permissions: the roles that may bring each event, checked before any row."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ DECISIONS: Final[tuple[type[Event], ...]] = (
     events.PayTaken,
     events.PayDeclined,
 )
-"""What a player decides: by hand signals the dealer enters it, by buttons the station does."""
+"""Decisions of a player: entered by the dealer from hand signals, or by the station's buttons."""
 
 _DECIDERS: Final[dict[str, frozenset[Role]]] = {
     "signals": _DEALER,
@@ -95,7 +95,7 @@ _DECIDERS: Final[dict[str, frozenset[Role]]] = {
 
 
 def who_may(o: Options) -> dict[type[Event], frozenset[Role]]:
-    """The roles of every event in this game."""
+    """Returns the permitted roles of every event in this game."""
     deciders = _DECIDERS[o.decisions.by]
     who = WHO | dict.fromkeys(DECISIONS, deciders)
     if "player" not in deciders:
@@ -104,11 +104,11 @@ def who_may(o: Options) -> dict[type[Event], frozenset[Role]]:
 
 
 def theirs(event: Event, allowed: frozenset[Role]) -> bool:
-    """The actor's role may bring the event, and a player brings it for the own seat."""
+    """Whether the actor's role may bring the event; a player only for the own seat."""
     role = event.actor.role
     return role in allowed and (role != "player" or own_seat(event))
 
 
 def own_seat(event: Event) -> bool:
-    """A player's station acts for the own seat."""
+    """Whether a player's station acts for its own seat."""
     return getattr(event, "seat", 0) in (0, event.actor.seat)

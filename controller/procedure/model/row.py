@@ -1,4 +1,4 @@
-"""What a row of the procedure is, and what a refusal is."""
+"""Types of the row table: rows, refusals, and the decisions made from them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from controller.procedure.model.game import Game
 from controller.procedure.model.state import State, Step
 from controller.rules.options import Options
 
-# Guards and acts take the game beside state and event: the options are worked out once a sheet and
-# stay out of the state, which is pure data. Their event is the class that the row names, which
-# Python's types cannot say of a table; `rows.check` sees to it at import.
+# Guards and acts take the game as well as state and event: options are computed once a sheet and
+# are not part of the state. Python's types cannot express that their event has the row's class; the
+# row table validates that when it is imported.
 Needs: TypeAlias = Callable[[Options], bool]
 When: TypeAlias = Callable[[Game, State, Any], bool]
 Do: TypeAlias = Callable[[Game, State, Any], State]
@@ -27,7 +27,7 @@ class Row(Struct, frozen=True):
 
     `needs` picks the rows of a game; `effects` are those beside what the new step shows; `why` is
     the refusal's text when the guard fails; `rule` names the clauses of the sheets that the row
-    carries out; `text` is what a dealer or a regulator reads.
+    carries out; `text` is the description for a dealer or a regulator.
     """
 
     id: str
@@ -57,13 +57,12 @@ class Refusal(Struct, frozen=True):
 
 
 class Refused(Struct, frozen=True, gc=False):
-    """Nothing has changed. `id` names the row or refusal that says why."""
+    """The event is refused and has no effect. `id` names the row or refusal with the reason."""
 
     id: str
     why: str
     detail: tuple[tuple[str, str], ...] = ()
-    """What `why` names: by field, in the procedure's own terms. It stands in no record, which has
-    `why` already."""
+    """The values of the fields in `why`, by field. Not recorded: the record has `why`."""
 
 
 class Decision(Struct, frozen=True, gc=False):

@@ -1,7 +1,7 @@
 """The state of a table: one frozen value, a fold over the events.
 
-It holds what lies face up and who is to do what. The hole card is not in it: only its commitment,
-and the one bit that the check gave.
+It contains the face-up cards, the wagers and whose turn it is. Of the hole card it has only the
+commitment and the one bit of the check.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from controller.rules.money import Amount, Odds
 
 
 class Step(Enum):
-    """Where the procedure stands. Those of PASSING go on by themselves; the others wait."""
+    """The current step. Steps of PASSING continue automatically; all others wait for an event."""
 
     CLOSED = "closed"
     SHUFFLE_NEEDED = "shuffle_needed"
@@ -79,7 +79,7 @@ PASSING: Final = (
     Step.RESUMING,
 )
 WAITING: Final = tuple(step for step in Step if step not in PASSING)
-"""In the order of play: rows that stand at every step are listed in it."""
+"""In the order of play; rows that fire at every step list the steps in it."""
 
 PlaceKind: TypeAlias = Literal["hand", "up", "hole", "dealer", "burn"]
 
@@ -104,7 +104,7 @@ class Seat(Struct, frozen=True, gc=False):
     toke_buster: Amount = 0
     insurance: Amount = 0
     answer: Literal["", "insured", "even_money", "declined"] = ""
-    """What the seat said when insurance was open."""
+    """The seat's answer to the insurance offer."""
 
 
 Outcome: TypeAlias = Literal[
@@ -133,7 +133,7 @@ class Due(Struct, frozen=True, gc=False):
     odds: Odds | None
     stake: Amount
     returned: Amount
-    """Stake and winnings handed back."""
+    """Stake and winnings paid to the player."""
     why: str
     cards: tuple[Card, ...] = ()
     floor: bool = False
@@ -141,7 +141,7 @@ class Due(Struct, frozen=True, gc=False):
 
     @property
     def moves(self) -> Amount:
-        """What the dealer's hand moves: winnings paid, a wager collected or given back."""
+        """The amount that the dealer moves: winnings paid, a wager collected or given back."""
         if self.returned > self.stake:
             return self.returned - self.stake
         return self.returned or self.stake
@@ -152,7 +152,7 @@ class Shoe(Struct, frozen=True, gc=False):
     rounds: int = 0
     """Rounds dealt since the shuffle."""
     rounds_left: int = -1
-    """Rounds that may still be begun once the cut card is out; -1 while it is not."""
+    """Rounds that may still start after the cut card is out; -1 before."""
     decks_out: bool = False
     """The decks are out of play: they may not come back."""
 
@@ -162,7 +162,7 @@ class Spare(Struct, frozen=True, gc=False):
 
     commitment: str = ""
     card: Card = -1
-    """Its face, -1 while nobody has seen it."""
+    """Its face, or -1 if it was not seen."""
     exposed: bool = False
     """It was seen out of turn: players may refuse it."""
     entered: bool = False
@@ -170,7 +170,7 @@ class Spare(Struct, frozen=True, gc=False):
 
 
 class Hold(Struct, frozen=True, gc=False):
-    """An irregularity that stopped the procedure, and where to go on after it."""
+    """An irregularity that stopped the procedure, and the step at which to continue."""
 
     what: Irregularity
     back: Step
@@ -182,7 +182,7 @@ class Hold(Struct, frozen=True, gc=False):
     commitment: str = ""
     detail: str = ""
     device: str = ""
-    """Which device is waited for."""
+    """The missing device."""
     by: str = ""
     """Who entered the card."""
     ruled_by: str = ""
@@ -195,7 +195,7 @@ class State(Struct, frozen=True, gc=False):
     round: int = 0
     shoe: Shoe = Shoe()
     seen: int = 0
-    """How often each card of this shoe was seen, four bits a card: asked only for duplicates."""
+    """How often each card of this shoe was seen, four bits a card; used to find duplicates only."""
     seats: tuple[Seat, ...] = ()
     hands: tuple[Hand, ...] = ()
     dealer: tuple[Card, ...] = ()
@@ -207,7 +207,7 @@ class State(Struct, frozen=True, gc=False):
     hole: str = ""
     """The commitment of the hole card while it lies face down."""
     checked: bool | None = None
-    """The answer of the check; None before it, or without one."""
+    """The result of the check; None before it, or if there is none."""
     places: tuple[Place, ...] = ()
     dealt: int = 0
     """How many of `places` have their card."""
@@ -216,22 +216,22 @@ class State(Struct, frozen=True, gc=False):
     legal: int = 0
     """The choices of the hand in turn."""
     verdict: int = 0
-    """What the last card made of the hand in turn."""
+    """The verdict of the last card on the hand in turn."""
     asked: int = 0
     """The seat that is asked, an index into `seats`."""
     asking: Amount = 0
-    """The chips that an insurance or double wants, until the dealer confirms them."""
+    """The chips of a requested insurance or double, until the dealer confirms them."""
     due: tuple[Due, ...] = ()
     after: Step = Step.CLEARING
-    """Where to go when nothing is due any more."""
+    """The next step when nothing is due any more."""
     approved: bool = False
     """The floor has seen the first payment due."""
     won: Amount = 0
-    """Winnings handed out in this round."""
+    """Winnings paid in this round."""
     burn: int = 0
     """Cards still to burn."""
     late: int = 0
-    """Cards that the dealer missed and gets after the players."""
+    """Cards that the dealer missed and receives after the players."""
     quiet: tuple[int, ...] = ()
     """Seats that decide and draw no more this round: their hands stand."""
     spare: Spare | None = None
@@ -239,7 +239,7 @@ class State(Struct, frozen=True, gc=False):
     """The hole card as the dealer read it from the felt and the floor confirmed it."""
     holds: tuple[Hold, ...] = ()
     lost: tuple[str, ...] = ()
-    """Devices that are gone now."""
+    """Devices that are disconnected."""
     closing: bool = False
 
 
