@@ -131,7 +131,7 @@ def _add_verify(audit: Subparsers) -> None:
         audit,
         "verify",
         "verify a whole record",
-        "verify:verify",
+        "verify:run",
         (
             "run/mega-1",
             "run/mega-1 --table-key papers/table.pub",

@@ -21,7 +21,7 @@ from controller.audit.format.segments import SIZE, numbers
 from controller.audit.index import Index
 from controller.audit.read.reader import read_segment, segments
 from controller.audit.simulate import PAR, Recorder, RecorderKeys, record_par
-from controller.audit.verify import Verification
+from controller.audit.verify import verify
 from controller.config import load_game
 from controller.games import default_jurisdiction, game_of
 from controller.procedure.engine import Procedure
@@ -59,11 +59,9 @@ def _timed(run: Callable[[], None]) -> float:
 
 
 def _verified(record: Path, *, replay: bool) -> None:
-    run = Verification(record, replay=replay, jobs=1)
-    for _ in run:
-        continue
-    if run.report.findings:
-        raise AssertionError(f"the record of the bench is not right: {run.report.findings[0]}")
+    report = verify(record, replay=replay, jobs=1)
+    if report.findings:
+        raise AssertionError(f"the record of the bench is not right: {report.findings[0]}")
 
 
 def _hashed(record: Path) -> float:

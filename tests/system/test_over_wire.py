@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.verify import Verification
+from controller.audit.verify import verify
 from controller.errors import UsageProblem
 from controller.procedure.engine import Procedure
 from controller.procedure.model.events import Event
@@ -28,11 +28,9 @@ def usual(game: str, many: int) -> list[Round]:
 
 
 def findings(record: Path) -> list[str]:
-    verification = Verification(record)
-    for _ in verification:
-        continue
-    assert verification.report.again > 0
-    return [str(finding) for finding in verification.report.findings]
+    report = verify(record)
+    assert report.again > 0
+    return [str(finding) for finding in report.findings]
 
 
 @pytest.mark.timeout(400)

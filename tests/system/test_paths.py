@@ -13,7 +13,7 @@ from tests.support.table.simulated.telling import Told
 from tests.support.tracing import Trace, traced
 
 CARD_MODULES, CARD_SWITCHES = 68, 240
-VERIFY_MODULES = 42
+VERIFY_MODULES = 35
 REPLAYED = ("controller/procedure/", "controller/rules/")
 """The rules that a verification plays again: not counted as its own path."""
 

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,7 @@ from controller.audit.errors import RecordProblem
 from controller.audit.format.notes import NoteProblem, VerifierKey
 from controller.audit.read.heads import first_head
 from controller.audit.text import verify_report_lines
-from controller.audit.verify import SeenCheckpoint, Verification, VerifyProgress, seen_by_witness
+from controller.audit.verify import SeenCheckpoint, VerifyProgress, seen_by_witness, verify
 from controller.commands import path_of, print_json
 from controller.errors import UsageProblem, printable
 
@@ -25,20 +25,19 @@ _FEW: Final = 4
 """Segments that one process reads sooner than others can be started."""
 
 
-def verify(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     record = path_of("RECORD", args.record)
     witness = _witness(args)
-    run = Verification(
-        record,
-        replay=not args.no_replay,
-        table_key=_table_key(args.table_key, record),
-        witness=witness,
-        jobs=args.jobs or _processors(record),
-    )
-    with _progress() as on_progress, closing(run.steps()) as steps:
-        for step in steps:
-            on_progress(step)
-    report = run.report
+    table_key = _table_key(args.table_key, record)
+    with _progress() as on_progress:
+        report = verify(
+            record,
+            replay=not args.no_replay,
+            table_key=table_key,
+            witness=witness,
+            jobs=args.jobs or _processors(record),
+            on_progress=on_progress,
+        )
     if args.json:
         print_json({**msgspec.to_builtins(report), "exit": report.code})
     else:

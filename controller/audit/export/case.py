@@ -1,14 +1,14 @@
-"""A sealed case: some rounds of a record, a day or all of it, for who has nothing of ours.
+"""A sealed case: some rounds of a record, a day or all of it, for readers without our software.
 
-    CASE/FORMAT.md, verify_record.py     how to read it, and what reads it
-    CASE/record/                         whole segments, as far as they were asked for
-    CASE/checkpoints/, certificates/     signed notes that stand in them
-    CASE/witnessed/                      the last note that a witness countersigned, if it is later
-    CASE/proofs/                         for each round that was asked for
+    CASE/FORMAT.md, verify_record.py     description of the format, and a verifier
+    CASE/record/                         whole segments, as far as they were requested
+    CASE/checkpoints/, certificates/     signed notes from these segments
+    CASE/witnessed/                      the last countersigned note, if it is later
+    CASE/proofs/                         one file for each requested round
     CASE/manifest.json                   size and SHA-256 of each file
 
-The record may be in use: nothing is locked. The same record gives the same files. Of what lies
-face down it has no more than the record: commitments, and what is sealed to surveillance.
+The record may be in use: nothing is locked. The export is deterministic. A case shows no more of a
+face-down card than the record: its commitment, and the copy that is sealed to surveillance.
 """
 
 from __future__ import annotations
@@ -82,13 +82,15 @@ def export_case(
     on_segment: Callable[[int], None] = untold,
     noted: AccessLogger | None = None,
 ) -> SealedCase:
-    """Makes a case; that it was made stands beside the record, or where `noted` puts it.
-    RecordProblem, UsageProblem, OSError: nothing is made."""
+    """Export a case, and log that in the access log, or with `noted`.
+
+    Raises RecordProblem, UsageProblem and OSError; then nothing is left at `out`.
+    """
     note = noted or log_access
     check_free(out)
     if record.resolve() in out.resolve().parents:
         raise UsageProblem("--out", "lies in the record's own directory", "another place")
-    first_head(record)  # nobody has looked at what is no record
+    first_head(record)  # fails before the access is logged if there is no record
     note(record, "export", str(pick), who=who, reason=reason, out=_name(out), seal="")
     with case_folder(out) as folder:
         making = _CaseBuilder(record, pick, folder, on_segment)
@@ -102,13 +104,15 @@ def export_case(
 
 
 class _CaseBuilder:
-    """One case."""
+    """Fills the folder of one case."""
 
     def __init__(
         self, record: Path, pick: Selection, folder: CaseFolder, on_segment: Callable[[int], None]
     ) -> None:
         self._record, self._pick, self._folder, self._on_segment = record, pick, folder, on_segment
-        self._cosigned = _cosigned(record)  # first: what follows holds what they are over
+        self._cosigned = _cosigned(
+            record
+        )  # first: the records read later are at least those that they cover
         self._there = numbers(record)
         self._origin = first_head(record).snapshot.origin
         self._signatures = SignatureReader(self._origin)
@@ -166,8 +170,8 @@ class _CaseBuilder:
     # --- what is asked for ----------------------------------------------------------------
 
     def _find(self) -> None:
-        """The records, their segments up to the checkpoint over the last of them, and the
-        checkpoint that the proofs lead to: one that a witness has seen, if there is one."""
+        """Find the requested records, their segments up to a checkpoint over them, and the
+        checkpoint of the proofs: one that a witness has countersigned, if there is any."""
         self._wanted = list(matches(self._record, self._pick, self._on_segment))
         if not self._wanted:
             todo = "name rounds or a day that the record has"
@@ -242,8 +246,10 @@ class _CaseBuilder:
             self._remarks.append(f"segment {number}: {problem.where}: {problem.what}")
 
     def _last(self, segment: RecordSegment) -> tuple[RecordSegment, bytes]:
-        """Read again where something stands behind its last record: it may be in the making. What
-        stays the same is exported as it lies there; what does not is no part of the record yet."""
+        """Read the last segment again if bytes follow its last record: it may be in use.
+
+        Bytes that stay the same are exported; bytes that change are not part of the record yet.
+        """
         tail = segment.tail()
         if tail.verdict is TailVerdict.CLEAN:
             return segment, segment.buffer
@@ -254,7 +260,7 @@ class _CaseBuilder:
         return again, again.buffer[: again.end].ljust(len(again.buffer), b"\0")
 
     def _take(self, segment: RecordSegment) -> None:
-        """Signed notes, what ran, and what was set aside. RecordProblem."""
+        """Collect signed notes, boots and quarantine files. Raises RecordProblem."""
         self._signatures.begin(segment)
         opened = segment.snapshot.opened
         if opened is not UNSET and not self._boots:
@@ -287,7 +293,7 @@ class _CaseBuilder:
             self._remarks.append(f"{name!a}: is not in the record's directory")
 
     def _as_it_is(self, path: str, file: Path) -> None:
-        """What may be anything: only what can be a segment is taken along."""
+        """Copy a damaged segment, if it is a regular file of a possible size."""
         with suppress(NotRegularFile), open_regular(file) as opened:
             if os.fstat(opened.fileno()).st_size <= LARGEST:
                 self._folder.put(path, opened.read(LARGEST))
@@ -301,8 +307,10 @@ class _CaseBuilder:
     # --- witnesses and proofs -------------------------------------------------------------
 
     def _witnesses(self) -> None:
-        """The notes over these segments, and the last one. One that is over more records than there
-        are shows that the record was cut off."""
+        """Copy the notes over these segments, and the last note.
+
+        A note over more records than exist shows that the record was cut off.
+        """
         first, last = self._seqs
         whole = self._segments[1] == self._there[-1]
         for size in self._cosigned:
@@ -313,15 +321,15 @@ class _CaseBuilder:
                 self._folder.put(f"{place}/{size}.note", data)
 
     def _retired(self) -> None:
-        """Where the case begins as the record does: what stands for the segments before it."""
+        """Copy the retirement notes if the case begins where the record begins."""
         for kept in retirement_files(self._record) if self._segments[0] == self._there[0] else ():
             if kept.number < self._segments[0]:
                 data = note_file(self._record, kept.number).read_bytes()
                 self._folder.put(f"record/{kept.name}", data)
 
     def _prove(self) -> None:
-        """A proof file for each round, one after the other: of each no more than its own records
-        are held."""
+        """Write a proof file for each round. Only the records of unfinished rounds are held in
+        memory."""
         signed = self._against
         if signed is None:
             return
@@ -351,7 +359,7 @@ class _CaseBuilder:
                 self._folder.put(f"proofs/round-{turn:08d}.json", packed_proof(proof))
 
     def _frames(self) -> Iterator[RecordFrame]:
-        """Of the segments in the case."""
+        """The frames of the segments in the case."""
         first, last = self._segments
         for number in range(first, last + 1):
             self._on_segment(number)
@@ -359,7 +367,7 @@ class _CaseBuilder:
 
 
 def _cosigned(record: Path) -> list[int]:
-    """Sizes of the checkpoints that a witness countersigned."""
+    """Sizes of the checkpoints that a witness countersigned, sorted."""
     place = record / COSIGNED
     names = [one.name for one in place.iterdir() if one.is_file()] if place.is_dir() else []
     return sorted(int(found[1]) for name in names if (found := _NOTE.fullmatch(name)))

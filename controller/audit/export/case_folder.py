@@ -1,7 +1,6 @@
-"""A case in the making: files under a temporary name, with their hashes, until it is whole.
+"""The folder of a case that is being made, under a temporary name until it is complete.
 
-A case that is there is complete and on the disk; one that was broken off leaves nothing that could
-be taken for it.
+A case appears atomically and durable; an aborted export leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from controller.errors import UsageProblem
 
 ZIP: Final = ".zip"
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
-"""Of every file in a zip: when it was made stands beside the record, not in the case."""
+"""Timestamp of all files in a zip: the same records give the same zip."""
 _LEVEL: Final = 6
 _UNIX: Final = 3
 _PIECE: Final = 1 << 20
@@ -38,14 +37,14 @@ class CaseFile(Struct, frozen=True, order=True, forbid_unknown_fields=True):
 
 
 class CaseFolder:
-    """Where the files of a case are put."""
+    """The files of a case, with their hashes."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
         self.files: list[CaseFile] = []
 
     def put(self, path: str, data: bytes) -> None:
-        """OSError."""
+        """Write a file. Raises OSError."""
         file = self.place / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
@@ -57,8 +56,10 @@ class CaseFolder:
 
 @contextmanager
 def case_folder(out: Path) -> Iterator[CaseFolder]:
-    """A folder that becomes the case when all goes well: a zip where the name ends so. UsageProblem
-    where it cannot be put there. OSError."""
+    """Yield a folder, and move it to `out` when the block ends: as a zip if the name ends in .zip.
+
+    Raises UsageProblem if it cannot be created there, and OSError.
+    """
     check_free(out)
     try:
         place = Path(tempfile.mkdtemp(prefix=f".{out.name[:100]}.", dir=out.parent))
@@ -80,7 +81,7 @@ def case_folder(out: Path) -> Iterator[CaseFolder]:
 
 
 def check_free(out: Path) -> None:
-    """UsageProblem where there is something of this name: nothing is ever replaced."""
+    """Raise UsageProblem if `out` exists already: nothing is overwritten."""
     if os.path.lexists(out):
         raise UsageProblem("--out", f"{str(out)!a} is there already", "another name")
     if not out.parent.is_dir():
@@ -93,7 +94,7 @@ def refused(out: Path, problem: OSError) -> UsageProblem:
 
 
 def _zipped(folder: Path, file: Path) -> Path:
-    """The same bytes for the same files: no times, no owners, in the order of their names."""
+    """Write a reproducible zip: no times, no owners, names sorted."""
     names = sorted(one.relative_to(folder).as_posix() for one in _files(folder))
     with file.open("xb") as raw:
         with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as packed:

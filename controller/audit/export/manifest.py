@@ -1,4 +1,4 @@
-"""What a case says of itself, and whether its files are those that it was made of."""
+"""The manifest of a case, and the comparison of a case's files with it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _PIECE: Final = 1 << 20
 
 
 class ExportScope(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was asked for."""
+    """What was requested."""
 
     what: Literal["rounds", "day", "all", "retired"]
     first: int
     last: int
-    """Rounds; 0 where none were asked for."""
+    """Rounds; 0 if none were requested."""
     day: str
 
 
 class CaseBoot(Struct, frozen=True, forbid_unknown_fields=True):
-    """What ran, with whole hashes."""
+    """One boot of the controller, with complete hashes."""
 
     boot: str
     software: str
@@ -46,12 +46,12 @@ class CaseBoot(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProofCheckpoint(Struct, frozen=True, forbid_unknown_fields=True):
-    """The checkpoint that the proofs lead to."""
+    """The checkpoint that the proofs are for."""
 
     size: int
     root: str
     note: str
-    """Its file."""
+    """Its path."""
 
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,19 +60,19 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     format: Literal["holecard case 1"]
     origin: str
     table_key: str
-    """As the record names it: hold it against what the table's owner says."""
+    """As the record names it: compare it with the owner's papers."""
     exported: ExportScope
     by: str
     reason: str
     made_with: str
     segments: tuple[int, int]
     records: tuple[int, int]
-    """The first and the last in these segments."""
+    """The first and the last record in these segments."""
     proofs: ProofCheckpoint | None
     boots: tuple[CaseBoot, ...]
     remarks: tuple[str, ...]
     files: tuple[CaseFile, ...]
-    """All but this one, by their paths."""
+    """All but this one, sorted by path."""
 
 
 class CaseProblem(RecordProblem):
@@ -80,11 +80,11 @@ class CaseProblem(RecordProblem):
 
 
 class NoCase(CaseProblem, NoRecord):
-    """It is something else than a case."""
+    """It is not a case."""
 
 
 class CaseCheck(Struct, frozen=True):
-    """What checking a case came to."""
+    """The result of checking a case."""
 
     manifest: Manifest
     seal: str
@@ -104,9 +104,11 @@ def seal_of(manifest: bytes) -> str:
 
 
 def check_case(case: Path) -> CaseCheck:
-    """Whether the files of a case are those of its manifest: each that is missing, changed, cut off
-    or not of it. NoRecord where there is none, NoCase where it is something else, CaseProblem where
-    it has no manifest that can be read."""
+    """Compare the files of a case with its manifest: missing, changed, truncated and unknown files.
+
+    Raises NoRecord if there is no case, NoCase if it is something else, and CaseProblem if its
+    manifest cannot be read.
+    """
     with _opened(case) as files:
         names = files.names()
         if MANIFEST not in names:
@@ -169,7 +171,7 @@ _BROKEN: Final = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What reading a file of a damaged zip, or of a disk, ends with."""
+"""Exceptions of reading a file of a damaged zip or disk."""
 
 
 _ZIP: Final = b"PK\x03\x04"
@@ -186,7 +188,7 @@ class _InFolder:
         self._place = place
 
     def names(self) -> list[str]:
-        """Of all that is no folder: a link is named like a file, and is none."""
+        """All paths but folders. A symbolic link is listed, and is not a valid file."""
         found = [one for one in self._place.rglob("*") if one.is_symlink() or not one.is_dir()]
         return sorted(one.relative_to(self._place).as_posix() for one in found)
 
@@ -205,13 +207,13 @@ class _InZip:
         return [one.filename for one in self._packed.infolist()]
 
     def open(self, name: str) -> BinaryIO:
-        # typeshed has IO[bytes] here, which is a BinaryIO but for its name.
+        # typeshed returns IO[bytes] here, which is a BinaryIO in all but name.
         opened: BinaryIO = self._packed.open(name)  # type: ignore[assignment]
         return opened
 
 
 def _begins_as_zip(case: Path) -> bool:
-    """One that was cut off still does."""
+    """Return whether it starts like a zip, even if it is truncated."""
     with case.open("rb") as opened:
         return opened.read(len(_ZIP)) == _ZIP
 

@@ -1,10 +1,10 @@
-"""Whole segments taken out of a record: into a sealed case first, and then, one by one, away.
+"""Retirement of old gaming days: whole segments are moved from a record to a sealed case.
 
-    retire(record, "2026-05-01", out, ("Ann", "Bo"), table_key)
+    retire_segments(record, "2026-05-01", out, ("Ann", "Bo"), table_key)
 
-A case is written, synced and checked; a note of what it holds is signed and synced; only then are
-segments removed, the first of them first, each for good before the next one. Wherever that is cut
-short, what is left is a record, and the same command ends it.
+The order makes it safe to interrupt: a case is written, synced and checked; a note about it is
+signed and synced; then the segments are removed in order, each durably. After an interruption the
+rest is a valid record, and the same command completes the retirement.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ from controller.audit.verify import (
     FaceDownDecision,
     HoleCardTracker,
     RecordFinding,
-    Verification,
     event_type,
+    verify,
 )
 from controller.audit.witness import COSIGNED
 from controller.errors import UsageProblem
@@ -83,13 +83,13 @@ _NOTE: Final = re.compile(r"([1-9][0-9]{0,17})\.note")
 
 
 class NotSigned(RecordProblem):
-    """No checkpoint is over all of it."""
+    """No checkpoint covers all of it."""
 
 
 def sum_segments(
     record: Path, origin: str, last: int, table: VerifierKey, on_segment: Callable[[int], None]
 ) -> SegmentSummary:
-    """Of all segments up to this one. Unsigned; RecordDamaged, BadSignature."""
+    """Summarise all segments up to `last`. Raises NotSigned, RecordDamaged and BadSignature."""
     work = _SegmentSums(record, origin, last, table)
     wanted = cosigned_sizes(record)
     for segment in segments(record):
@@ -102,7 +102,7 @@ def sum_segments(
 
 
 def cosigned_sizes(record: Path) -> set[int]:
-    """Of all checkpoints that a witness has countersigned, as the record and its directory tell."""
+    """Sizes of all countersigned checkpoints, from the record and from `cosigned/`."""
     place = record / COSIGNED
     names = [one.name for one in place.iterdir()] if place.is_dir() else []
     sizes = {int(found[1]) for name in names if (found := _NOTE.fullmatch(name))}
@@ -119,7 +119,7 @@ def _sizes(segment: RecordSegment) -> Iterator[int]:
             note = msgspec.json.decode(found.data, type=NoteData).note
             try:
                 yield parse_checkpoint(parse_note(note).text).size
-            except NoteProblem:  # whoever verifies says so
+            except NoteProblem:  # reported by a verification
                 continue
 
 
@@ -130,12 +130,12 @@ class _SegmentSums:
         self._holes = HoleCardTracker(whole=True)
         kept = retirement_files(record)
         if kept and kept[-1].said is not None:
-            self._holes.goes_on(kept[-1].said.hole, kept[-1].said.drawn)
+            self._holes.start_with(kept[-1].said.hole, kept[-1].said.drawn)
         self._segments = self._records = (0, 0)
         self._part = Span(0)
         """The tree since the last step."""
         self._behind: list[Hash] = []
-        """Leaves of records behind the last one that is retired."""
+        """Leaves of the records after the last retired one."""
         self._root = ""
         self._days: set[str] = set()
         self._rounds: set[int] = set()
@@ -167,8 +167,7 @@ class _SegmentSums:
             self._segments = (self._segments[0], segment.number)
 
     def _begin(self, segment: RecordSegment) -> None:
-        """Where the record begins, its first snapshot says what stands before it: that was held
-        against the retirement before."""
+        """Start with the first snapshot; an earlier retirement was verified against it."""
         seq = segment.before.seq
         hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]
         self._tree, self._part = Span.of(0, seq, hashes), Span(seq)
@@ -226,34 +225,34 @@ class _SegmentSums:
 
 
 _STARTS: Final = 2
-"""Records of the last segment that a start wants to see: with fewer it reads the one before."""
+"""Records of the last segment that a start needs; with fewer it reads the segment before."""
 _WRITABLE: Final = "let this user write there, and give it room"
 
 
 class NothingToRetire(RecordProblem):
-    """No whole closed segment is that old."""
+    """No whole closed segment is old enough."""
 
 
 class InvalidRecord(RecordProblem):
-    """What is wrong, or cannot be checked, is not taken apart."""
+    """The record is invalid or cannot be checked completely, so it is not changed."""
 
 
 class BadCase(RecordProblem):
-    """The case is not what it was made of: nothing was removed."""
+    """The case does not match the record: nothing was removed."""
 
 
 class UnfinishedRetirement(RecordProblem):
-    """An earlier retirement was cut short, and its case is not at hand."""
+    """An earlier retirement was interrupted, and its case was not given."""
 
 
 class RetireResult(Struct, frozen=True):
-    """What was taken out."""
+    """What was retired."""
 
     said: Retirement
     note: str
-    """Its file, in the record's directory."""
+    """Its path in the record's directory."""
     ended: bool
-    """An earlier one was cut short; it is ended now."""
+    """Whether this ended an interrupted retirement."""
 
 
 def retire_segments(  # noqa: PLR0913 - all but the first five have a usual value
@@ -268,10 +267,12 @@ def retire_segments(  # noqa: PLR0913 - all but the first five have a usual valu
     jobs: int = 1,
     on_segment: Callable[[int], None] = untold,
 ) -> RetireResult:
-    """All whole closed segments of gaming days before this one, in a case at `out`.
+    """Move all whole closed segments of gaming days before `before` to a case at `out`.
 
-    NothingToRetire, NotRight, BadCase, NotEnded, InUse, OtherTable, other RecordProblem,
-    UsageProblem, OSError: nothing was removed, unless the problem is one of removing."""
+    Raises NothingToRetire, InvalidRecord, BadCase, UnfinishedRetirement, InUse, OtherTable, other
+    RecordProblem, UsageProblem and OSError. Nothing was removed then, unless the error is one of
+    removing.
+    """
     with _locked(record):
         work = _RetireRun(record, out, two, table_key, disk or RealDisk(), on_segment)
         cut_short = work.cut_short()
@@ -288,7 +289,7 @@ def retire_segments(  # noqa: PLR0913 - all but the first five have a usual valu
 
 @contextmanager
 def _locked(record: Path) -> Iterator[None]:
-    first_head(record)  # no lock is made where no record is
+    first_head(record)  # fails before a lock file is created if there is no record
     lock = acquire_writer_lock(record)
     try:
         yield
@@ -316,17 +317,17 @@ class _RetireRun:
     # --- one that was cut short -----------------------------------------------------------
 
     def cut_short(self) -> RetirementFile | None:
-        """The last retirement, where some of its segments lie here still."""
+        """The last retirement, if some of its segments still exist."""
         kept = retirement_files(self._record)
         if not kept or kept[-1].said is None or self._there[0] > kept[-1].number:
             return None
         return kept[-1]
 
     def end(self, kept: RetirementFile) -> RetireResult:
-        """With its case at hand. UsageProblem where that is another one."""
+        """Finish it with its case. Raises UsageProblem if `out` is a different case."""
         said = kept.said
         assert said is not None
-        self.look_at_all(1)  # the note too
+        self.look_at_all(1)  # this verifies the note too
         if not self._out.is_file() or sha256_of(self._out) != said.case:
             what = f"is not the case of {kept.name}, which was cut short: sha256 {said.case}"
             raise UsageProblem("--out", f"{str(self._out)!a} {what}", "that case")
@@ -335,14 +336,14 @@ class _RetireRun:
         return RetireResult(said, kept.name, True)
 
     def look_for_all_of(self, kept: RetirementFile | None) -> None:
-        """NotEnded where some of its segments are gone already."""
+        """Raise UnfinishedRetirement if some of its segments were removed already."""
         if kept is not None and kept.said is not None and self._there[0] > kept.said.segments[0]:
             case = kept.said.case
             what = f"the retirement of {kept.name} was cut short: sha256 of its case {case}"
             raise UnfinishedRetirement(self._record, what, "name that case with --out")
 
     def forget(self, kept: RetirementFile) -> None:
-        """It has removed nothing, and its case is not given: it never was."""
+        """Remove the note of a retirement that removed nothing and whose case was not given."""
         with reporting_write_errors(self._record / RETIRED, _WRITABLE):
             self._disk.remove(note_file(self._record, kept.number))
             self._disk.sync_directory(self._record / RETIRED)
@@ -350,7 +351,7 @@ class _RetireRun:
     # --- what is to be taken --------------------------------------------------------------
 
     def last(self, before: str) -> int:
-        """The last segment that is old enough, closed, of no open round, and signed over.
+        """The last segment to retire: old enough, closed, and in no open round. Raises
         NothingToRetire."""
         ends = 0
         for number in [one for one in self._there if one < self._first_kept()]:
@@ -365,26 +366,23 @@ class _RetireRun:
         return ends
 
     def _first_kept(self) -> int:
-        """The open segment; the one before it, where a start reads that; and all from the last
-        moment on at which no round was open."""
+        """The first segment that stays: the open one, the one before it if a start reads that, and
+        all since a moment when no round was open."""
         open_ = read_segment(self._record, self._there[-1])
         kinds = [record_of(open_.file, frame).kind for frame in open_.frames]
         told = [kind for kind in kinds if kind != "snapshot"]
         keeps = open_.number
         if "opened" not in kinds or len(told) < _STARTS:
             keeps -= 1
-        if not _rests(open_)[-1]:  # the open round began where one was not open last
+        if not _rests(open_)[-1]:  # the open round began in an earlier segment
             segments = (read_segment(self._record, one) for one in reversed(self._there))
             begins = (one.number for one in segments if any(_rests(one)))
             keeps = min(keeps, next(begins, self._there[0]))
         return keeps
 
     def look_at_all(self, jobs: int) -> None:
-        """OtherTable where this key did not sign it; NotRight."""
-        run = Verification(self._record, replay=False, table_key=self._key.verifier, jobs=jobs)
-        for _ in run:
-            continue
-        report = run.report
+        """Verify the record. Raises InvalidRecord, and OtherTable if another key signed it."""
+        report = verify(self._record, replay=False, table_key=self._key.verifier, jobs=jobs)
         if report.table_key != str(self._key.verifier):
             what = "was signed with another table's key than the one that is given"
             raise OtherTable(self._record, what, "name the keys that it was begun with")
@@ -422,8 +420,8 @@ class _RetireRun:
         )
 
     def _check(self, case: SealedCase | None) -> None:
-        """BadCase where it does not hold the very bytes that lie here. One that was made now is
-        taken away again."""
+        """Compare the case with the segments. Raises BadCase, and removes a case that was just
+        made."""
         found = check_case(self._out)
         wrong = list(found.wrong)
         in_it = {one.path: one.sha256 for one in found.manifest.files}
@@ -439,13 +437,13 @@ class _RetireRun:
         if not wrong:
             return
         if case is not None:
-            with suppress(OSError):  # the first problem counts
+            with suppress(OSError):  # the first problem is the one to report
                 self._out.unlink()
         what = f"the case does not check: {wrong[0]}; nothing was removed"
         raise BadCase(self._out, what, "look at the disk, and retire again")
 
     def _remove(self, said: Retirement) -> None:
-        """Each is gone for good before the next one: what is left has no gap. CannotWrite."""
+        """Remove the segments in order, each durably, without a gap. Raises CannotWrite."""
         place = self._record / DIRECTORY
         first, last = said.segments
         with reporting_write_errors(place, "retire again with the same case: that goes on with it"):
@@ -455,7 +453,7 @@ class _RetireRun:
 
 
 def _rests(segment: RecordSegment) -> list[bool]:
-    """Whether no round was open: where it begins, and after each decision."""
+    """Whether no round was open: at the start of the segment, and after each decision."""
     standing = other_code_state(bytes(segment.snapshot.state))
     found = [standing.rests]
     for frame in segment.frames:

@@ -1,7 +1,6 @@
-"""Records as lines: JSON Lines, byte for byte as they stand in the record, or CSV for spreadsheets.
+"""Records as lines: JSON Lines, byte for byte as in the record, or CSV for spreadsheets.
 
-A spreadsheet takes what begins with =, +, - or @ for a formula and runs it. Whatever people typed
-is written so that it stays text.
+Spreadsheets execute cells that begin with =, +, - or @ as formulas; such text is escaped.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ COLUMNS: Final = (
     "data",
 )
 _FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""Also the wide forms, which some programs take for the narrow ones."""
+"""Includes the full-width forms, which some programs accept as well."""
 _CONTROL: Final = ("\t", "\r", "\n")
 _TEXT: Final = "'"
-"""Before what would be a formula: the rest is text."""
+"""Put before text that would be a formula."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_UTC: Final = 253_402_300_800_000_000
 """Microseconds at the end of the year 9999."""
@@ -57,8 +56,10 @@ _LAST_UTC: Final = 253_402_300_800_000_000
 def record_rows(
     record: Path, pick: Selection, form: RowFormat, on_segment: Callable[[int], None] = untold
 ) -> Iterator[bytes]:
-    """The lines, one record each; of CSV the names of the columns first. NoMatch where there
-    would be none; RecordDamaged, NoRecord."""
+    """Yield one line per record; CSV starts with the column names.
+
+    Raises NoMatch if there are no records, RecordDamaged and NoRecord.
+    """
     line = {"jsonl": _json_line, "csv": _csv_line}[form]
     found = False
     there = numbers(record)
@@ -124,14 +125,14 @@ def _cell(value: object) -> object:
 
 
 def time_text(utc: int) -> str:
-    """As people and spreadsheets read it, in UTC."""
+    """A time in UTC, as people and spreadsheets read it; empty if out of range."""
     if not 0 <= utc < _LAST_UTC:
         return ""
     return f"{_EPOCH + timedelta(microseconds=utc):%Y-%m-%d %H:%M:%S.%f}"
 
 
 def write_rows(out: Path, lines: Iterable[bytes]) -> int:
-    """Into a file that is there when it is whole and on the disk; how many lines. OSError."""
+    """Write the lines atomically and durably, and return their number. Raises OSError."""
     fd, name = tempfile.mkstemp(prefix=f".{out.name[:100]}.", dir=out.parent)
     new, count = Path(name), 0
     try:

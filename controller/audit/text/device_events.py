@@ -1,8 +1,7 @@
-"""What devices, their links and people do, in words: a sentence for each thing that a table records
-of them, and which of those only tell how the table was kept running.
+"""Sentences for the records about devices, links and people.
 
-The names of what happens are those of the table and its drivers, which a test holds this to. What
-has no sentence here is told as it stands in the record.
+Their names are those of the table and its drivers; a test compares them. A record without a
+sentence here is quoted by its fields.
 """
 
 from __future__ import annotations
@@ -16,14 +15,16 @@ from controller.publish import EVENTS
 from controller.rules.cards import DECK
 
 Fields: TypeAlias = Mapping[str, Any]
-"""The `data` of a record; `subject` is whose doing it is."""
+"""The `data` of a record, and `subject`: who or what it is about."""
 Saying: TypeAlias = str | Callable[[Fields], str]
-"""A sentence with fields in braces, or what makes one."""
+"""A sentence with fields in braces, or a function that returns one."""
 
 
 def sentence(record: Record, found: Fields) -> str | None:
-    """What happened, in a sentence; None where there is none. LookupError, TypeError and ValueError
-    where it has not what its name says."""
+    """The sentence of a record; None if it has none.
+
+    Raises LookupError, TypeError and ValueError if its fields are not those of its name.
+    """
     saying = SAYINGS.get((record.kind, _what(found)))
     if saying is None:
         return None
@@ -37,7 +38,7 @@ def _what(found: Fields) -> str:
 
 
 def _subject(record: Record, found: Fields) -> str:
-    """The station ST-7, as people call it."""
+    """A device as people call it: the station ST-7."""
     if record.kind == "person":
         return str(found.get("name") or "somebody")
     cursor = record.cursor
@@ -50,7 +51,7 @@ def _subject(record: Record, found: Fields) -> str:
 
 
 def _words(name: object) -> str:
-    """A name of ours as people write it: power_on, NOT_NOW."""
+    """An enum name as text: power_on, NOT_NOW."""
     return str(name).replace("_", " ").lower()
 
 
@@ -74,7 +75,7 @@ _FLAGS: Final = (
     "faulty",
     "shuffling",
 )
-"""What a device says of its own state, bit by bit."""
+"""Names of the bits of a device's state."""
 
 
 def _stands(fields: Fields) -> str:
@@ -324,12 +325,12 @@ SAYINGS: Final[Mapping[tuple[str, str], Saying]] = {
 # --- what is quiet ----------------------------------------------------------------------------
 
 KEEPING: Final = frozenset({"snapshot", "certificate", "checkpoint", "witnessed"})
-"""Kinds that tell how the record was kept, not what happened at the table."""
+"""Kinds of records that only serve the record itself."""
 _QUIET: Final = frozenset(
     {
         ("device", "ButtonReleased"),
         ("device", "ShuffleProgressed"),
-        ("link", "Adopted"),  # that two people did it stands there by itself
+        ("link", "Adopted"),  # the link record of the two people says it
         ("link", "ClockRead"),
         ("link", "Damage"),
         ("link", "DeviceCounts"),
@@ -337,7 +338,7 @@ _QUIET: Final = frozenset(
         ("link", "Informed"),
         ("link", "Introduced"),
         ("link", "Paused"),
-        ("link", "PortGone"),  # that the device is lost says why
+        ("link", "PortGone"),  # the record of the lost device has the reason
         ("link", "PortOpened"),
         ("link", "Resumed"),
         ("link", "SessionBegan"),
@@ -348,12 +349,12 @@ _QUIET: Final = frozenset(
 
 
 def is_quiet(record: Record, found: Fields) -> bool:
-    """It tells how the table was kept running: nothing of the round."""
+    """Return whether the record is about running the table, and not about the round."""
     what = _what(found)
     on_the_way = what == "StateChanged" and found.get("state") in _ON_THE_WAY
     return record.kind in KEEPING or (record.kind, what) in _QUIET or on_the_way
 
 
 def is_access(record: Record, found: Fields) -> bool:
-    """Somebody looked at the record, beside whatever happened at the table."""
+    """Return whether the record is about a user who looked at the record."""
     return record.kind == "person" and _what(found) == "looked"

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from controller.audit.verify.cosignatures import SeenCheckpoint, seen_by_witness
 from controller.audit.verify.decisions import event_type
-from controller.audit.verify.facts import VerifiedSegment, VerifyScope
-from controller.audit.verify.finding import RecordFinding
-from controller.audit.verify.hole_cards import FACE_DOWN_EVENTS, FaceDownDecision, HoleCardTracker
+from controller.audit.verify.facts import (
+    FaceDownDecision,
+    RecordFinding,
+    VerifiedSegment,
+    VerifyScope,
+)
+from controller.audit.verify.hole_cards import FACE_DOWN_EVENTS, HoleCardTracker
 from controller.audit.verify.segment import verify_segment
 from controller.audit.verify.verifier import (
     INCOMPLETE,
     INVALID,
     VALID,
-    Verification,
     VerifyProgress,
     VerifyReport,
+    verify,
 )
 
 __all__ = [
@@ -26,12 +30,12 @@ __all__ = [
     "HoleCardTracker",
     "RecordFinding",
     "SeenCheckpoint",
-    "Verification",
     "VerifiedSegment",
     "VerifyProgress",
     "VerifyReport",
     "VerifyScope",
     "event_type",
     "seen_by_witness",
+    "verify",
     "verify_segment",
 ]

@@ -1,4 +1,4 @@
-"""The boots of one segment: how each begins and ends, its key, and what that key signs."""
+"""The boots of one segment: start and end of each, its key, and what that key signs."""
 
 from __future__ import annotations
 
@@ -24,52 +24,51 @@ from controller.audit.verify.facts import (
     SECOND,
     BootState,
     DeferredCheckpoint,
+    RecordFinding,
     RunHashes,
     SegmentFindings,
 )
-from controller.audit.verify.finding import RecordFinding
 
 AFTER_CLOSED: Final = frozenset(("checkpoint", "snapshot", "clock", "witnessed"))
-"""Kinds that may follow on `closed`."""
+"""Kinds of records that may follow `closed`."""
 _BEFORE_OPENED: Final = frozenset(("snapshot", "clock"))
-"""Kinds that may stand in a boot before its `opened`."""
+"""Kinds of records that may come before `opened` in a boot."""
 _COSIGNATURE: Final = 72
-"""Bytes of a time and a signature, behind the key id."""
+"""Bytes of a timestamp and a signature, after the key id."""
 
 
 class SegmentBoots:
-    """What the records of a segment say of their boots, one after the other."""
+    """Checks the boots of one segment, record by record."""
 
     def __init__(
         self, origin: str, opened: OpenedData | None, note: str, found: SegmentFindings
     ) -> None:
-        """`opened`, `note`: what the snapshot says of the last boot."""
+        """`opened` and `note` are the last boot's data and certificate from the snapshot."""
         self.origin = origin
         self.table = origin.removeprefix("holecard/").rpartition("/")[0]
         self.opened = opened
         self.opened_bytes = b"" if opened is None else encode(opened)
         self.note = note
         self.left: list[BootState] = []
-        """Boots that are over, how each stood at its end."""
+        """Boots that have ended, with their final state."""
         self.certificates: list[Certificate] = []
         self.checkpoints = self.signed = 0
         self.held: list[DeferredCheckpoint] = []
         self.told: set[str] = set()
         self.late = self.longest = 0
-        # Of the boot at hand:
+        # State of the current boot:
         self.name = ""
         self.ran: RunHashes = ("", "", "")
         self.opened_at = 0
         self.begun: bool | None = None
-        """Whether its `opened` came first; None while that cannot be told."""
+        """Whether its `opened` came first; None until the first record that decides this."""
         self.certified = 0
         self.unusual = True
-        """`takes_kind` has to look at the next record as well."""
+        """Whether `check_order` must check the next record."""
         self.inherits: RecordFinding | None = None
-        """The first record of the segment's first boot that stands behind its `opened`, which is
-        not in the segment."""
+        """The first record of the segment's first boot if its `opened` is in an earlier segment."""
         self.other: RecordFinding | None = None
-        """The first record of the segment's first boot that may not follow on `closed`."""
+        """The first record of the segment's first boot that may not follow `closed`."""
         self.closed = False
         self.untold = 0
         self.unsigned = -1
@@ -83,8 +82,9 @@ class SegmentBoots:
 
     # --- every record ---------------------------------------------------------------------
 
-    def goes_on(self, record: Strict, seq: int, mono: int) -> None:
-        """Another boot than that of the record before, or other hashes. `mono`: of that record."""
+    def start_boot(self, record: Strict, seq: int, mono: int) -> None:
+        """Start another boot, or report changed hashes within a boot. `mono` is that of the
+        previous record."""
         ran = (record.sw, record.conf, record.proc)
         if record.boot == self.name:
             self._found.say("sw, conf or proc is another than before in its boot")
@@ -103,12 +103,12 @@ class SegmentBoots:
         self.unusual = True
         self.unsigned = self.signed_at = -1
 
-    def takes_kind(self, kind: str) -> None:
-        """What may not stand where it stands in its boot."""
+    def check_order(self, kind: str) -> None:
+        """Check that this kind of record is allowed at this position in its boot."""
         if self.begun is None and kind not in _BEFORE_OPENED:
             self.begun = kind == "opened"
             if not self.begun:
-                self._goes_on_with(kind)
+                self._continue_boot(kind)
         if self.untold and kind != "tail":
             self._found.say(f"no tail record tells of {self.untold} bytes that were set aside")
             self.untold = 0
@@ -123,8 +123,8 @@ class SegmentBoots:
     def closed_record(self) -> None:
         self.closed = self.unusual = True
 
-    def _goes_on_with(self, kind: str) -> None:
-        """The boot was opened before the segment, and may have its key from the snapshot."""
+    def _continue_boot(self, kind: str) -> None:
+        """Continue a boot that was opened in an earlier segment; its key may be in the snapshot."""
         if self.left:
             self._found.say(f"a boot begins with {kind}, not with opened")
             return
@@ -186,7 +186,7 @@ class SegmentBoots:
             self._found.say(f"the certificate is of boot {key.boot}, opened by record {key.seq}")
 
     def _certified(self, note: str) -> Certificate | None:
-        """The key of a boot, as the table's key says."""
+        """Decode the certificate of a boot's key and verify it with the table's key."""
         assert self.opened is not None
         try:
             key = read_certificate(note, VerifierKey.parse(self.opened.table_key))
@@ -242,7 +242,7 @@ class SegmentBoots:
         return False
 
     def _signed_by(self, mono: int) -> None:
-        """All that was written until now has a signature over it, or its boot is over."""
+        """Note that a checkpoint covers all records so far, or that their boot has ended."""
         if self.unsigned >= 0 and mono - self.unsigned > SECOND:
             self.late += 1
             self.longest = max(self.longest, mono - self.unsigned)

@@ -1,7 +1,7 @@
-"""How each record of a segment goes on from the one before it: boot, seq, clocks, cursors.
+"""Checks that each record of a segment continues the previous one: boot, seq, clocks, cursors.
 
-Nearly all simply do, so many at once are asked first whether they all do; only where one does not
-are they looked at one by one. Both ways come to the same.
+Almost all records do, so a batch is checked at once; only if that fails, record by record. Both
+ways give the same findings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from controller.audit.verify.facts import ClockReading
 
 
 def clock_error(former: ClockReading, tick: ClockReading) -> str:
-    """What the clocks of two records that follow each other cannot say; empty where they can."""
+    """Return how two consecutive clock readings contradict each other; empty if they do not."""
     told = tick.clock or former.clock
     if tick.utc < former.utc and not told:
         where = "" if tick.boot == former.boot else ", in another boot"
@@ -40,7 +40,7 @@ SIMPLE: Final = frozenset(
         *("witnessed", "unwitnessed", "fault", "note"),
     )
 )
-"""Kinds after which the next record goes on like any other."""
+"""Kinds of records that have no effect on how the next one continues."""
 _CURSOR_CHAIN: Final = 16
 _HEAD: Final = attrgetter("boot", "sw", "conf", "proc", "table", "day")
 _SEQ: Final = attrgetter("seq")
@@ -50,27 +50,27 @@ _KIND: Final = attrgetter("kind")
 _CAUSE: Final = attrgetter("cause")
 _CURSOR: Final = attrgetter("cursor")
 _ADOPTED: Final = b'"what":"adopted"'
-"""Two people have accepted a device's log as it is."""
+"""Two people have accepted the log of a device."""
 
 
 class Continuity:
-    """What the next record has to go on from."""
+    """The expected continuation of the records read so far."""
 
     def __init__(self, boots: SegmentBoots, cursors: dict[str, DeviceCursor]) -> None:
-        """`cursors`: as the segment's snapshot says."""
+        """Argument `cursors` is from the segment's snapshot."""
         self._boots = boots
         self._cursors: dict[str, StrictCursor | DeviceCursor] = dict(cursors)
         self._day = ""
         self.mono = 0
-        """Of the last record."""
+        """`mono` of the last record."""
         self.tick = ClockReading("", 0, 0, True)
-        """The clocks of the last record that is no snapshot; of no boot before the first."""
+        """Clocks of the last record that is no snapshot; its boot is empty before the first."""
         self.first: ClockReading | None = None
-        """Of the first."""
+        """Clocks of the first record that is no snapshot."""
 
     @property
     def cursors(self) -> dict[str, DeviceCursor]:
-        """Of each device, the last one."""
+        """The last cursor of each device."""
         return {
             device: at.as_kept() if isinstance(at, StrictCursor) else at
             for device, at in self._cursors.items()
@@ -79,8 +79,8 @@ class Continuity:
     # --- many at once ---------------------------------------------------------------------
 
     def all_usual(self, rows: Sequence[Strict], kinds: Sequence[str], seq: int) -> bool:
-        """Whether all of these go on as most do, the first of them as record `seq`. If so, they
-        are gone on from; if not, nothing has changed."""
+        """Accept a batch that starts with record `seq` if it continues as usual. Otherwise returns
+        False, with no side effects."""
         boots, tick = self._boots, self.tick
         head = (boots.name, *boots.ran, boots.table, self._day)
         if boots.unusual or tick.clock or tick.boot != boots.name or not SIMPLE.issuperset(kinds):
@@ -99,7 +99,8 @@ class Continuity:
         return True
 
     def _in_pace(self, monos: list[int], utcs: list[int]) -> bool:
-        """Narrower than it must be: over all of them, not from each to the next."""
+        """Return whether the clocks are within limits. Stricter than necessary: over the whole
+        batch."""
         if monos[0] < self.mono or utcs[0] < self.tick.utc:
             return False
         if monos != sorted(monos) or utcs != sorted(utcs):
@@ -130,11 +131,11 @@ class Continuity:
     # --- one by one -----------------------------------------------------------------------
 
     def take(self, row: Strict, seq: int) -> Iterator[str]:
-        """What is wrong with how this record goes on; it is gone on from."""
+        """Accept one record, and yield how it fails to continue the previous one."""
         boots = self._boots
         if (row.boot, row.sw, row.conf, row.proc) != (boots.name, *boots.ran):
             same = row.boot == boots.name
-            boots.goes_on(row, seq, self.mono)
+            boots.start_boot(row, seq, self.mono)
             self.mono = self.mono if same else 0
         if row.seq != seq or row.table != boots.table:
             yield f"it says seq {row.seq} of table {row.table}, not {seq} of {boots.table}"
@@ -151,7 +152,7 @@ class Continuity:
             adopted = row.kind == "link" and _ADOPTED in bytes(row.data)
             yield from self._at_cursor(row.cursor, adopted)
         if boots.unusual:
-            boots.takes_kind(row.kind)
+            boots.check_order(row.kind)
 
     def _timed(self, tick: ClockReading) -> Iterator[str]:
         if self.first is None:

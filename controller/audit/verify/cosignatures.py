@@ -1,4 +1,4 @@
-"""Checkpoints that a witness has countersigned, held against a record: they show its length."""
+"""Checkpoints that a witness has countersigned, compared with a record: they prove its length."""
 
 from __future__ import annotations
 
@@ -28,31 +28,32 @@ _NAME: Final = re.compile(r"(0|[1-9][0-9]{0,17})\.note")
 
 
 class SeenCheckpoint(Struct, frozen=True):
-    """A checkpoint that somebody else has seen."""
+    """A checkpoint that another party has seen."""
 
     who: str
     note: SignedNote
     checkpoint: Checkpoint
     seconds: int = 0
-    """When a witness whose key is known countersigned it; 0 without one."""
+    """Time of the countersignature by a known witness key; 0 without one."""
 
 
 class BadNote(Struct, frozen=True):
-    """A note beside the record that is none."""
+    """A file in `cosigned/` that is no valid note."""
 
     size: int
     what: str
 
 
 def seen_by_witness(note: bytes, key: VerifierKey) -> SeenCheckpoint:
-    """NoteProblem unless the witness with this key has countersigned a checkpoint in it."""
+    """Return the checkpoint in a note. Raises NoteProblem if the witness did not countersign it."""
     read = parse_note(note)
     (signer,) = verify_note(read, (key,))
     return SeenCheckpoint(key.name, read, parse_checkpoint(read.text), signer.seconds or 0)
 
 
 def read_cosigned(record: Path) -> tuple[list[SeenCheckpoint], list[BadNote]]:
-    """What lies in `cosigned/`: who signed it is not known here, but what it says is held."""
+    """Parse the notes in `cosigned/`. Their witnesses are unknown, but the checkpoints are
+    compared."""
     found, bad = [], []
     for file in sorted((record / COSIGNED).glob("*.note")):
         name = _NAME.fullmatch(file.name)
@@ -81,8 +82,11 @@ def witness_error(
     roots: Mapping[int, Hash],
     keys: Iterable[Certificate],
 ) -> str:
-    """Why the record is not the one that was seen; empty where it is. `last`: of the record.
-    `roots`: of the record's tree. `keys`: of all boots of the record."""
+    """Return why the record is not the one that was seen; empty if it is.
+
+    `last` is the record's last seq, `roots` are roots of its tree, `keys` are those of all its
+    boots.
+    """
     checkpoint, who = seen.checkpoint, seen.who
     if checkpoint.origin != origin:
         return f"{who} has seen {checkpoint.origin}, another record"
@@ -97,7 +101,7 @@ def witness_error(
 
 
 def _signed_by_boot(seen: SeenCheckpoint, origin: str, keys: Iterable[Certificate]) -> str:
-    """The table's own signature on what was seen is that of a boot of this record."""
+    """Check that the table's signature on the checkpoint is by a boot of this record."""
     known = {key.verifier.key_id: key.verifier for key in keys}
     ours = [one for one in seen.note.signatures if one.name == origin]
     if not ours:

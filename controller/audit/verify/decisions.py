@@ -1,6 +1,6 @@
-"""The decisions of one segment: made again by the rules, and cards that lie face down picked out.
+"""The decisions of one segment: replayed by the rules; those about face-down cards are collected.
 
-What other code than ours has decided cannot be made again; which code that was is counted.
+Decisions of another software version cannot be replayed; they are counted by that version.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from controller.audit.format.data_fields import check_data
 from controller.audit.format.decode import UNREADABLE, Strict, StrictBy
 from controller.audit.format.records import OpenedData, Record, RecordActor, encode
 from controller.audit.replay import PROCEDURE, OtherProcedure, RecordReplay, source_hash
-from controller.audit.verify.facts import CodeVersion, SegmentFindings
+from controller.audit.verify.facts import CodeVersion, FaceDownDecision, SegmentFindings
 from controller.audit.verify.hole_cards import (
     FACE_DOWN_EVENTS,
     LAID_EVENTS,
-    FaceDownDecision,
-    refusal_error,
+    hidden_card_error,
 )
 from controller.procedure.model.events import Actor
 
@@ -34,10 +33,10 @@ _TYPE: Final = len(_EVENT)
 _ACTOR: Final = b'"actor":'
 _SEALED: Final = b'"sealed":"'
 _SEAL: Final = 160
-"""More bytes than there are from there to the end."""
+"""More bytes than there are from the sealed copy to the end."""
 _BEGIN: Final = _TYPE + 4
 _MOST_OPEN: Final = 256
-"""More beginnings than there are events."""
+"""More than the number of event types."""
 _BEGINNINGS: Final = frozenset(name[:4].encode() for name in FACE_DOWN_EVENTS)
 
 
@@ -53,43 +52,47 @@ _read_event: Final = msgspec.json.Decoder(_WithEvent).decode
 
 
 class DecisionReplay:
-    """Follows the procedure along a segment."""
+    """Replays the decisions of a segment."""
 
     def __init__(
         self, record: Path, opened: OpenedData | None, found: SegmentFindings, *, replay: bool
     ) -> None:
-        """`opened`: the last boot before the segment."""
+        """Argument `opened` is the last boot before the segment."""
         self._replay: RecordReplay | None = RecordReplay(record) if replay else None
         self.asked = replay
-        """What decisions say is to be looked at."""
+        """Whether decisions are replayed."""
         self._found = found
         self._ours = source_hash(*PROCEDURE)
         self._opened = opened
         self._lost: CodeVersion | None = None
-        """Code of which it is not known whether it left a round open: nothing after it is."""
+        """The version of a boot after which the state is unknown: later decisions cannot be
+        replayed."""
         self._open: set[bytes] = set()
-        """How decisions begin that are about no card that lies face down."""
+        """First bytes of decisions that are about no face-down card."""
         self.hidden: list[FaceDownDecision] = []
         self.again = self.unread = 0
         self.taken: Counter[CodeVersion] = Counter()
 
     @property
     def known(self) -> bytes:
-        """The state now, as JSON; empty where it is not known."""
+        """The current state as JSON; empty if it is unknown."""
         return b"" if self._replay is None else self._replay.known
 
     def begins(self, row: Strict) -> str:
-        """With the segment's snapshot. This and the others give what the rules say against the
-        record at hand."""
+        """Start with the segment's snapshot.
+
+        Returns how the record contradicts the rules; empty if it does not. So do `opened` and
+        `decided`.
+        """
         return self._play(row, None)
 
     def opened(self, row: Strict, opened: OpenedData) -> str:
-        """Another boot, which may be of other code."""
+        """Start another boot, which may run another software version."""
         former, self._opened = self._opened, opened
         return self._play(row, former)
 
     def decided(self, row: Strict) -> str:
-        """A decision or a refusal. WrongData."""
+        """Check a decision or refusal. Raises WrongData."""
         code = self._lost or _other(self._opened, self._ours)
         if self._replay is not None and code is None:
             self.again += 1
@@ -104,8 +107,10 @@ class DecisionReplay:
         return self._play(row, None) or _wrong_seal(row, data)
 
     def skipped(self, rows: Sequence[Strict], kinds: Sequence[str]) -> set[int]:
-        """Of records whose decisions nobody asks for, those that are for sure about no card that
-        lies face down; quickly, by how they begin. They are counted."""
+        """Return the indexes of decisions that are certainly about no face-down card.
+
+        A fast check of the first bytes, for a run without replay. They are counted as not replayed.
+        """
         open_ = self._open
         skipped = {
             at
@@ -116,7 +121,7 @@ class DecisionReplay:
         return skipped
 
     def _is_open(self, row: Strict) -> bool:
-        """The event is told plainly, and is none of a card that lies face down."""
+        """Return whether the event is encoded plainly and is about no face-down card."""
         begin = bytes(row.data)[:_BEGIN]
         name = begin[_TYPE:]
         hidden = not begin.startswith(_EVENT) or name in _BEGINNINGS or b"\\" in name
@@ -124,8 +129,8 @@ class DecisionReplay:
             self._open.add(begin)
         return not hidden
 
-    def hides(self, row: Strict) -> None:
-        """Keeps a decision about a card that lies face down, if this is one."""
+    def collect_face_down(self, row: Strict) -> None:
+        """Store the decision if it is about a face-down card."""
         data = row.bytes
         if data[:_BEGIN] in self._open or self._is_open(row):
             return
@@ -133,13 +138,13 @@ class DecisionReplay:
             cursor = None if row.cursor is UNSET else row.cursor.as_kept()
             self.hidden.append(FaceDownDecision(self._found.at(), row.table, cursor, data))
 
-    def tells(self, row: Strict) -> str:
-        """A refusal that tells a card that lies face down."""
+    def refusal_error(self, row: Strict) -> str:
+        """Return how a refusal reveals a face-down card; empty if it does not."""
         data = row.bytes
-        return refusal_error(data) if event_type(data) in LAID_EVENTS else ""
+        return hidden_card_error(data) if event_type(data) in LAID_EVENTS else ""
 
     def _play(self, row: Strict, former: OpenedData | None) -> str:
-        """Into the replay, if there still is one: what follows from a wrong state says nothing."""
+        """Replay the record, unless an earlier one failed: later errors would mean nothing."""
         if self._replay is None:
             return ""
         place = self._found.place
@@ -154,7 +159,7 @@ class DecisionReplay:
 
 
 def event_type(data: bytes) -> str:
-    """The type of the event in the `data` of a decision; empty where there is none."""
+    """The type of the event in the `data` of a decision; empty if it has none."""
     try:
         return _read_event(data).event.type
     except UNREADABLE:
@@ -162,14 +167,14 @@ def event_type(data: bytes) -> str:
 
 
 def _as_record(row: Strict) -> Record:
-    """As far as the rules ask: not where a device stood."""
+    """The fields that the rules use; without the device's cursor."""
     by = RecordActor(row.by.role, row.by.name, row.by.seat)
     place = (row.v, row.table, row.boot, row.seq, row.day, row.utc, row.mono, row.clock, row.round)
     return Record(*place, row.kind, by, row.sw, row.conf, row.proc, row.data)
 
 
 def _wrong_seal(row: Strict, data: bytes) -> str:
-    """Only a card that lies face down has something sealed beside it."""
+    """Check that only a face-down card has a sealed copy."""
     sealed = row.kind == "decision" and _SEALED in data[-_SEAL:]
     if sealed and event_type(data) not in LAID_EVENTS:
         return f"something is sealed that does not belong to {event_type(data)}"
@@ -177,7 +182,10 @@ def _wrong_seal(row: Strict, data: bytes) -> str:
 
 
 def _wrong_actor(row: Strict, data: bytes) -> str:
-    """Who did it is said twice. For decisions that were made again, which have one form."""
+    """Check that the record and its event name the same actor.
+
+    For replayed decisions, which have one encoding.
+    """
     if not data.startswith(_actor(row.by), data.find(_ACTOR) + len(_ACTOR)):
         return f"it is said to be by {row.by.role} {row.by.name}, its event by somebody else"
     return ""

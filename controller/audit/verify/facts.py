@@ -1,4 +1,4 @@
-"""What is said of one segment, to be held against the others: it goes from process to process."""
+"""The result of verifying one segment; it is passed from a worker process to the verifier."""
 
 from __future__ import annotations
 
@@ -13,41 +13,68 @@ from controller.audit.format.decode import UNREADABLE
 from controller.audit.format.merkle import Hash
 from controller.audit.format.records import ChainPosition, DeviceCursor, RecordPosition, TailData
 from controller.audit.read.scan import ScannedFrames
-from controller.audit.verify.finding import RecordFinding
-from controller.audit.verify.hole_cards import FaceDownDecision
 
 RunHashes: TypeAlias = tuple[str, str, str]
-"""The beginnings of the hashes of software, configuration and procedure."""
+"""First digits of the hashes of software, configuration and procedure."""
 CodeVersion: TypeAlias = tuple[str, str]
 """Name and version of a software, and the hash of its procedure's code."""
 
 SECOND: Final = 1_000_000_000
-"""Of `mono`: for no longer anything stands without a signature over it."""
+"""Limit, in units of `mono`, after which a record without a signature counts as late."""
 MAX_FINDINGS: Final = 50
-"""Of one segment that are told one by one."""
+"""Limit of findings of one segment that are listed."""
+
+
+class RecordFinding(Struct, frozen=True, order=True):
+    """An error in a record. Findings are ordered by position."""
+
+    segment: int
+    offset: int
+    seq: int
+    round: int
+    what: str
+    since: int
+    """utc of the last record before it: everything until then is valid."""
+
+    @property
+    def place(self) -> RecordPosition:
+        return RecordPosition(self.segment, self.offset, self.seq)
+
+    def __str__(self) -> str:
+        return f"{self.place}, round {self.round}: {self.what}"
+
+
+class FaceDownDecision(Struct, frozen=True):
+    """A decision about a card that lay face down."""
+
+    at: RecordFinding
+    """Its position; `what` is empty."""
+    table: str
+    cursor: DeviceCursor | None
+    data: bytes
 
 
 class VerifyScope(NamedTuple):
-    """What is to be looked at."""
+    """What is checked."""
 
     replay: bool = True
-    """Every decision is made again."""
+    """Whether decisions are replayed."""
     sizes: tuple[int, ...] = ()
-    """Roots that are asked for, in order."""
+    """Tree sizes whose roots are requested, in order."""
 
 
 class ClockReading(Struct, frozen=True, gc=False):
-    """What the clocks said in a record."""
+    """The clocks of one record."""
 
     boot: str
     utc: int
     mono: int
     clock: bool
-    """It tells that the clock was set."""
+    """The record reports that the clock was set."""
 
 
 class BootState(Struct, frozen=True):
-    """How a boot stands where a segment ends. What stands before the segment is not known here."""
+    """The state of a boot at the end of a segment, without what is only in earlier segments."""
 
     name: str
     mono: int
@@ -55,37 +82,37 @@ class BootState(Struct, frozen=True):
     opened: int = 0
     """Seq of its `opened` in this segment."""
     certified: int = 0
-    """Seq of the `opened` that its certificate is for."""
+    """Seq of the `opened` that its certificate names."""
     closed: bool = False
     untold: int = 0
-    """Bytes that it set aside and no `tail` record tells of yet."""
+    """Quarantined bytes for which no `tail` record was found yet."""
     signed: int = -1
-    """`mono` of its first checkpoint in this segment; -1 where there is none."""
+    """`mono` of its first checkpoint in this segment; -1 if there is none."""
     unsigned: int = -1
-    """`mono` of the first record since its last checkpoint; -1 where there is none."""
+    """`mono` of the first record since its last checkpoint; -1 if there is none."""
 
 
 class SegmentStart(Struct, frozen=True):
-    """How a segment begins, to be held against how the one before it ends."""
+    """How a segment starts, to be compared with the end of the previous segment."""
 
     first: BootState
-    """The boot of its first record, how it stands where it is over or the segment ends."""
+    """State of the first record's boot, at its end or at the end of the segment."""
     mono: int
     durable: int
-    """What its first record says."""
+    """`durable` of the first record."""
     inherits: RecordFinding | None = None
-    """The first record of that boot that its `opened` must stand before, where it is not in this
-    segment; and nothing found yet."""
+    """Position of the first record of that boot that must come after its `opened`, if that is not
+    in this segment."""
     other: RecordFinding | None = None
-    """The first record of it that may not follow on `closed`, and nothing found yet."""
+    """Position of the first record of that boot that may not follow `closed`."""
     tails: tuple[tuple[RecordFinding, TailData], ...] = ()
-    """What `tail` records of it tell of the segment before, with their places."""
+    """Its `tail` records about the previous segment, with their positions."""
     tick: ClockReading | None = None
-    """Of the first record that is no snapshot, whatever boot it is of."""
+    """Clocks of the first record that is no snapshot, of any boot."""
 
 
 class SegmentEdge(Struct, frozen=True):
-    """How things stand before a segment, as it says, or after it, as was found."""
+    """The state before a segment, from its snapshot, or after it, as it was computed."""
 
     where: ChainPosition
     frontier: tuple[Hash, ...]
@@ -94,39 +121,39 @@ class SegmentEdge(Struct, frozen=True):
     """The data of the last `opened` record; empty before the first."""
     certificate: str
     state: bytes
-    """Of the procedure, as JSON; empty where it is not known."""
+    """State of the procedure as JSON; empty if it is unknown."""
     decided: bool
-    """There was a decision, so that there is a state."""
+    """Whether there was a decision, so that there is a state."""
 
 
 class DeferredCheckpoint(Struct, frozen=True):
-    """A checkpoint that is told of where its records are not at hand."""
+    """A checkpoint over records of earlier segments, which is verified later."""
 
     at: RecordFinding
-    """Its place, and nothing found yet."""
+    """Its position; `what` is empty."""
     size: int
     root: bytes
 
 
 class VerifiedSegment(Struct, frozen=True):
-    """What came of one segment."""
+    """The result of one segment."""
 
     number: int
     findings: list[RecordFinding]
     more: int = 0
-    """Findings that are not told one by one."""
+    """Number of findings that are not listed."""
     whole: bool = False
-    """It could be read to its end."""
+    """Whether it could be read to its end."""
     origin: str = ""
     before: SegmentEdge | None = None
-    """None where the segment cannot be read at all."""
+    """None if the segment cannot be read at all."""
     start: SegmentStart | None = None
     after: SegmentEdge | None = None
     boot: BootState | None = None
     tick: ClockReading | None = None
-    """Of the last record that is no snapshot."""
+    """Clocks of the last record that is no snapshot."""
     end: int = 0
-    """Where its last record ends."""
+    """Offset of the end of its last record."""
     boots: tuple[str, ...] = ()
     certificates: tuple[Certificate, ...] = ()
     hidden: list[FaceDownDecision] = []
@@ -135,29 +162,29 @@ class VerifiedSegment(Struct, frozen=True):
     records: int = 0
     checkpoints: int = 0
     signed: int = 0
-    """Seq of the last record that a right checkpoint is over."""
+    """Seq of the last record that a valid checkpoint covers."""
     again: int = 0
-    """Decisions and refusals that were made again."""
+    """Number of decisions and refusals that were replayed."""
     taken: dict[CodeVersion, int] = {}
-    """Those of other code, which could not be."""
+    """Number of those that could not be, by software version."""
     unread: int = 0
-    """Those that nobody asked to be made again."""
+    """Number of those that were not, without --no-replay only after an error."""
     late: int = 0
-    """How often something stood without a signature for more than a second."""
+    """How often a record was without a signature for more than a second."""
     longest: int = 0
     """Nanoseconds."""
     roots: dict[int, Hash] = {}
-    """Those that were asked for, by size."""
+    """The requested roots, by size."""
     told: frozenset[str] = frozenset()
-    """Files of bytes that were set aside."""
+    """Quarantine files that `tail` records name."""
     torn: str = ""
-    """What is left of a write that was cut off, in words."""
+    """Description of an incomplete write at the end."""
     utc: tuple[int, int] = (0, 0)
-    """Of its first and its last record."""
+    """utc of its first and its last record."""
 
 
 class RecordGlance(Struct, frozen=True, gc=False):
-    """What a finding needs of a record."""
+    """The fields of a record that a finding needs."""
 
     utc: int = 0
     mono: int = 0
@@ -168,7 +195,7 @@ _glance: Final = msgspec.json.Decoder(RecordGlance).decode
 
 
 def read_glance(record: bytes) -> RecordGlance:
-    """Zeros where it is no record."""
+    """Decode them; zeros if it is no record."""
     try:
         return _glance(record)
     except UNREADABLE:
@@ -176,20 +203,20 @@ def read_glance(record: bytes) -> RecordGlance:
 
 
 class SegmentFindings:
-    """The findings of one segment, and the record that is looked at now."""
+    """The findings of one segment, and the current record."""
 
     def __init__(self, number: int, base: int, scanned: ScannedFrames) -> None:
-        """`base`: seq of the last record before the segment."""
+        """Argument `base` is the seq of the last record before the segment."""
         self._number, self._base, self._scanned = number, base, scanned
         self.index = 0
-        """Of the record at hand, from 0."""
+        """Index of the current record, from 0."""
         self.findings: list[RecordFinding] = []
         self.more = 0
-        """Findings beyond those."""
+        """Number of findings that are not listed."""
 
     @property
     def seq(self) -> int:
-        """That the record at hand must have."""
+        """The seq that the current record must have."""
         return self._base + 1 + self.index
 
     @property
@@ -201,21 +228,21 @@ class SegmentFindings:
         return RecordPosition(self._number, self._scanned.offsets[self.index], self.seq)
 
     def at(self) -> RecordFinding:
-        """The place of the record at hand, and nothing found yet."""
+        """The position of the current record, with an empty `what`."""
         place = self.place
         since = read_glance(self._scanned.records[self.index - 1]).utc if self.index else 0
         turn = read_glance(self.record).round
         return RecordFinding(place.segment, place.offset, place.seq, turn, "", since)
 
     def say(self, what: str) -> None:
-        """Something is wrong with the record at hand."""
+        """Report an error in the current record."""
         if len(self.findings) < MAX_FINDINGS:
             self.findings.append(replace(self.at(), what=what))
         else:
             self.more += 1
 
     def say_at_the_end(self, what: str) -> None:
-        """Something is wrong with what stands behind the last record."""
+        """Report an error after the last record."""
         scanned = self._scanned
         self.index = len(scanned.records) - 1
         since = read_glance(self.record).utc

@@ -1,6 +1,6 @@
-"""Cards that lay face down: what each commitment was opened with, over a whole record.
+"""Hole cards over a whole record: each commitment is compared with its opening.
 
-Events about them are read as FORMAT.md has them, so that those of other code are read as well.
+Events are decoded as FORMAT.md describes them, so those of other software versions are too.
 """
 
 from __future__ import annotations
@@ -23,24 +23,14 @@ from controller.audit.format.hole_cards import (
 )
 from controller.audit.format.records import DeviceCursor
 from controller.audit.read.retirements import FaceDownCard
-from controller.audit.verify.finding import RecordFinding
+from controller.audit.verify.facts import FaceDownDecision, RecordFinding
 
 FACE_DOWN_EVENTS: Final = frozenset(("HoleDealt", "ErrorCardDrawn", "HoleRevealed"))
-"""Types of the events about a card that lies face down."""
+"""Types of the events about a face-down card."""
 LAID_EVENTS: Final = frozenset(("HoleDealt", "ErrorCardDrawn"))
-"""Of them, those that lay one there."""
+"""Those of them that put a card face down."""
 MAX_DRAWN: Final = 64
-"""Cards drawn in error that may still become hole cards; a table has one."""
-
-
-class FaceDownDecision(Struct, frozen=True):
-    """A decision about a card that lay face down."""
-
-    at: RecordFinding
-    """Its place, and nothing found yet."""
-    table: str
-    cursor: DeviceCursor | None
-    data: bytes
+"""Limit of cards drawn in error that may still become hole cards; a table has one."""
 
 
 class _CardEvent(Struct, frozen=True, gc=False):
@@ -60,50 +50,40 @@ _SEALED: Final = re.compile(SEALED_TEXT)
 _read: Final = msgspec.json.Decoder(_CardDecision).decode
 
 
-class _Commitment(Struct, frozen=True, gc=False):
-    """The commitment that lies on the table."""
-
-    round: int
-    commitment: str
-    cursor: DeviceCursor | None
-    """None where it was drawn in a segment that is not here."""
-
-
 class HoleCardTracker:
-    """Follows commitments until their opening."""
+    """Follows commitments until they are opened."""
 
     def __init__(self, whole: bool) -> None:
-        """`whole`: the record's first segment is here."""
+        """Argument `whole` is true if the record's first segment exists."""
         self._whole = whole
         self._drawn: dict[str, DeviceCursor] = {}
-        """Cards drawn in error: of each commitment, the device's record that it binds."""
-        self._hole: _Commitment | None = None
-        self._turned: _Commitment | None = None
-        """The one that was turned over last."""
+        """Cards drawn in error: the device cursor that each commitment binds."""
+        self._hole: FaceDownCard | None = None
+        self._turned: FaceDownCard | None = None
+        """The card that was turned over last."""
         self._begun = whole
-        """A hole card was seen dealt, or none can lie there."""
+        """Whether the hole card is known: one was dealt, or none can be on the table."""
         self.opened = 0
-        """Commitments that were opened, and rightly."""
+        """Number of commitments that were opened correctly."""
         self.unproven = 0
-        """Cards that were turned over whose commitment is in a segment that is not here."""
+        """Number of cards turned over whose commitment is in a missing segment."""
 
     def gap(self) -> None:
-        """Something of the record is not here: cards may have been dealt in it."""
+        """A part of the record is missing: cards may have been dealt in it."""
         self._whole = self._begun = False
         self._hole = None
 
-    def goes_on(self, hole: FaceDownCard | None, drawn: Iterable[FaceDownCard]) -> None:
-        """With the cards that lie face down where the record begins."""
-        if hole is not None:
-            self._hole = _Commitment(hole.round, hole.commitment, hole.cursor)
+    def start_with(self, hole: FaceDownCard | None, drawn: Iterable[FaceDownCard]) -> None:
+        """Start with the cards that lie face down before the first segment."""
+        self._hole = hole or self._hole
         self._drawn = {one.commitment: one.cursor for one in drawn if one.cursor is not None}
 
     @property
     def down(self) -> tuple[FaceDownCard | None, tuple[FaceDownCard, ...]]:
         """The hole card dealt last, and the cards drawn in error that may still become one."""
-        hole = self._hole
-        last = None if hole is None else FaceDownCard(hole.round, hole.commitment, hole.cursor)
-        return last, tuple(FaceDownCard(0, name, cursor) for name, cursor in self._drawn.items())
+        return self._hole, tuple(
+            FaceDownCard(0, name, cursor) for name, cursor in self._drawn.items()
+        )
 
     def take(self, hidden: FaceDownDecision) -> list[RecordFinding]:
         try:
@@ -135,7 +115,7 @@ class HoleCardTracker:
             cursor = self._drawn.pop(event.commitment, None)
             if cursor is None and self._whole:
                 return "a hole card without its cursor or its sealed opening"
-        self._hole = _Commitment(hidden.at.round, event.commitment, cursor)
+        self._hole = FaceDownCard(hidden.at.round, event.commitment, cursor)
         self._begun = True
         return ""
 
@@ -144,11 +124,11 @@ class HoleCardTracker:
         if event.card is UNSET:
             return "a hole card that was turned over and not told"
         if hole is None and not self._begun:
-            hole = self._hole = _Commitment(hidden.at.round, "", None)
+            hole = self._hole = FaceDownCard(hidden.at.round, "", None)
             self._begun = True
         if hole is None or hole.round != hidden.at.round:
             return "a hole card is turned over where no commitment lies on the table"
-        # After a ruling on it the same card is turned over once more, and is no other one.
+        # After a ruling the same card may be turned over again.
         again, self._turned = hole is self._turned, hole
         if hole.cursor is None:
             self.unproven += not again
@@ -162,8 +142,8 @@ class HoleCardTracker:
         return ""
 
 
-def refusal_error(data: bytes) -> str:
-    """What a refusal tells of a card that lies face down, and must not."""
+def hidden_card_error(data: bytes) -> str:
+    """Return how the data of a refusal reveals a face-down card; empty if it does not."""
     try:
         return _told(_read(data).event)
     except UNREADABLE as problem:

@@ -1,4 +1,4 @@
-"""Segments held against each other: what one says of those before it against what was found."""
+"""Joins of segments: the snapshot of each is compared with the end of the previous one."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from controller.audit.verify.continuity import clock_error
 from controller.audit.verify.facts import (
     SECOND,
     BootState,
+    RecordFinding,
     SegmentEdge,
     SegmentStart,
     VerifiedSegment,
 )
-from controller.audit.verify.finding import RecordFinding
-from controller.audit.verify.tails import place_error
+from controller.audit.verify.side_files import place_error
 
 
 class SegmentJoins:
-    """The end of each segment, carried to the next one."""
+    """Carries the end of each segment to the next one."""
 
     def __init__(self) -> None:
         self._former: VerifiedSegment | None = None
         self._boot: BootState | None = None
-        """How the last boot stands, with all that is known of it from the segments before."""
+        """The state of the last boot, with what earlier segments have of it."""
         self._names: set[str] = set()
         self._last_name = ""
         self.late = self.longest = 0
 
     def take(self, segment: VerifiedSegment) -> list[RecordFinding]:
-        """What is wrong where it goes on from the segment before it."""
+        """Compare a segment with the previous one, and return the findings."""
         former, self._former = self._former, segment
         start, boot, before = segment.start, segment.boot, segment.before
         if start is None or boot is None or before is None:
@@ -54,7 +54,7 @@ class SegmentJoins:
         found: list[RecordFinding] = []
         if former is not None and former.whole and former.after is not None:
             found += _of_edges(former, former.after, segment, before)
-        if not found:  # else the rest would be no more than what follows from it
+        if not found:  # otherwise further findings would only be consequences
             over = self._names - {self._last_name}
             read = former is None or former.whole
             found += _of_boots(segment, start, known, over, read=read)
@@ -68,12 +68,12 @@ class SegmentJoins:
         return found
 
     def gap(self) -> None:
-        """A segment is not here."""
+        """A segment is missing."""
         self._former = self._boot = None
 
     @property
     def closed(self) -> bool:
-        """The last boot ended in good order."""
+        """Whether the last boot ended with `closed`."""
         return self._boot is not None and self._boot.closed
 
     def end(self) -> None:
@@ -82,8 +82,10 @@ class SegmentJoins:
             self._late(self._boot.mono - self._boot.unsigned)
 
     def _unsigned(self, start: SegmentStart, known: BootState | None, *, left: bool) -> None:
-        """What stood without a signature where the segment before this one ends. `left`: its boot
-        is over in this segment, or was."""
+        """Count records without a signature at the end of the previous segment.
+
+        `left`: the boot has ended in this segment.
+        """
         if known is None or known.unsigned < 0:
             return
         if known.name != start.first.name:
@@ -92,7 +94,7 @@ class SegmentJoins:
         signed = start.first.signed >= 0
         until = start.first.signed if signed else start.first.mono
         if signed or left:
-            noticed = until - start.mono > SECOND  # in the segment, which counted it
+            noticed = until - start.mono > SECOND  # counted within the segment already
             self._late(until - known.unsigned, 0 if noticed else 1)
 
     def _late(self, span: int, times: int = 1) -> None:
@@ -102,7 +104,7 @@ class SegmentJoins:
 
 
 def _carried(known: BootState | None, start: SegmentStart, boot: BootState) -> BootState:
-    """How the boot stands that a segment ends with, whatever it began before."""
+    """The state of a segment's last boot, including earlier segments."""
     if known is None or boot.name != known.name or boot.name != start.first.name:
         return boot
     return replace(
@@ -122,7 +124,7 @@ def _at(segment: VerifiedSegment, former: VerifiedSegment) -> RecordFinding:
 def _of_edges(
     former: VerifiedSegment, found: SegmentEdge, segment: VerifiedSegment, said: SegmentEdge
 ) -> Iterator[RecordFinding]:
-    """What a snapshot says; the first that is wrong, for the others may follow from it."""
+    """Compare a snapshot; only the first difference, since others may be its consequence."""
     at = _at(segment, former)
     if segment.origin != former.origin:
         what = f"it is a segment of {segment.origin}, another record than {former.origin}"
@@ -175,8 +177,8 @@ def _of_boots(
     *,
     read: bool,
 ) -> Iterator[RecordFinding]:
-    """`over`: the names of boots that another one has followed. `read`: all of the segment before
-    could be, else another boot may have been opened there, and have told of what was set aside."""
+    """Compare boots. `over` has the boots that have ended. `read` is false if the previous segment
+    could not be read completely: another boot, and `tail` records, may be in it."""
     first = start.first
     at = RecordFinding(segment.number, HEADER_SIZE, 0, 0, "", 0)
     if segment.before is not None:
@@ -209,10 +211,10 @@ _OTHER = "begins otherwise than what was retired ends"
 
 
 class RetiredSegments:
-    """All of one record."""
+    """The retirements of one record."""
 
     def __init__(self, record: Path, there: Sequence[int]) -> None:
-        """`there`: its segments."""
+        """Argument `there` has the numbers of the existing segments."""
         self.kept: list[RetirementFile] = retirement_files(record)
         self._last = self.kept[-1] if self.kept else None
         ends = 0 if self._last is None or self._last.said is None else self._last.number
@@ -221,11 +223,11 @@ class RetiredSegments:
         self.left = [number for number in there if not cut or number > ends]
         """The segments that are the record."""
         self.over = over
-        """Those that were to be removed."""
+        """Segments that should have been removed."""
         self.joins = 0 < ends == self.left[0] - 1
-        """The record begins behind the last retirement."""
+        """Whether the record begins after the last retirement."""
         self.before: RetiredPart | None = None
-        """What they come to, once they were held against the record, and rightly."""
+        """The retired part, after it was verified against the record."""
 
     @property
     def last(self) -> Retirement | None:
@@ -233,7 +235,7 @@ class RetiredSegments:
 
     @property
     def sizes(self) -> set[int]:
-        """Roots to be looked at where all is still here."""
+        """Tree sizes to check if all segments still exist."""
         return set() if self.last is None else {self.last.records[1]}
 
     @property
@@ -259,11 +261,14 @@ class RetiredSegments:
                 "`holecard audit retire` with its case removes them"
             )
 
-    def hold(
+    def verify(
         self, origin: str, key: str, begins: SegmentEdge | None, roots: dict[int, Hash], last: int
     ) -> Iterator[RecordFinding]:
-        """What is wrong with them. `key`: the table's, as the record names it; `begins`: how the
-        first segment does, as far as it can be read; `last`: the record's last seq."""
+        """Verify the retirements and yield the findings.
+
+        `key` is the table's key in the record, `begins` the state before the first segment, if
+        known, and `last` the record's last seq.
+        """
         if self._last is None:
             return
         try:

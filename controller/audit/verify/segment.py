@@ -1,13 +1,13 @@
-"""One segment held against everything that it says of itself.
+"""Verification of one segment by itself.
 
-What it says of the segments before it (chain, tree, cursors, state, keys) is taken as said here,
-and held against them by `verify_joins`: so segments are verified side by side.
+What its snapshot says of earlier segments (chain, tree, cursors, state, keys) is accepted here and
+compared in `joins`, so segments can be verified in parallel.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,7 +17,7 @@ from controller.audit.format.decode import Strict, read_all
 from controller.audit.format.frames import RecordFrame, unpack
 from controller.audit.format.merkle import Hash
 from controller.audit.format.notes import NoteProblem
-from controller.audit.format.records import KINDS, ChainPosition, Snapshot, TailData, encode
+from controller.audit.format.records import ChainPosition, Snapshot, TailData, encode
 from controller.audit.format.segments import HEADER_SIZE, segment_file
 from controller.audit.format.tail import TailVerdict, classify
 from controller.audit.read.reader import (
@@ -32,6 +32,7 @@ from controller.audit.verify.boots import SegmentBoots
 from controller.audit.verify.continuity import Continuity
 from controller.audit.verify.decisions import DecisionReplay
 from controller.audit.verify.facts import (
+    RecordFinding,
     SegmentEdge,
     SegmentFindings,
     SegmentStart,
@@ -39,26 +40,28 @@ from controller.audit.verify.facts import (
     VerifyScope,
     read_glance,
 )
-from controller.audit.verify.finding import RecordFinding
-from controller.audit.verify.tails import place_error, tail_error
+from controller.audit.verify.side_files import place_error, tail_error
 
 MAX_READINGS: Final = 8
-"""Of a segment that changes each time."""
+"""Limit of attempts to read a segment that keeps changing."""
 
 
 class ScannedSegment(NamedTuple):
-    """A segment up to its last good frame."""
+    """A segment up to its last valid frame."""
 
     segment: RecordSegment
-    """With that frame only."""
+    """It contains the last frame only."""
     scanned: ScannedFrames
 
 
 def scan_segment(
     record: Path, number: int, *, grows: bool = False
 ) -> ScannedSegment | RecordFinding:
-    """`grows`: somebody may be writing it. What then looks amiss behind its last record is read
-    again for as long as more of it is there. CannotWrite where its file cannot be read."""
+    """Scan a segment. Raises CannotWrite if its file cannot be read.
+
+    With `grows` the segment may be written at the same time: as long as it grows, it is read again
+    before trailing bytes are reported.
+    """
     found = _scan_once(record, number)
     for _ in range(MAX_READINGS if grows else 0):
         before = _end(found)
@@ -71,7 +74,7 @@ def scan_segment(
 
 
 def _end(found: ScannedSegment | RecordFinding) -> int | None:
-    """How far it was read, where something stands there that is not the next record."""
+    """The end of the last frame if invalid bytes follow it, else None."""
     if isinstance(found, RecordFinding):
         return 0
     return found.scanned.end if found.scanned.why else None
@@ -102,13 +105,13 @@ def tree_of(found: ScannedSegment) -> PartOfTree:
 
 
 def roots_of(record: Path, number: int, sizes: Sequence[int]) -> dict[int, Hash]:
-    """Roots that are asked for of a segment alone; none where it cannot be read. CannotWrite."""
+    """The requested roots of one segment; empty if it cannot be read. Raises CannotWrite."""
     found = scan_segment(record, number)
     return {} if isinstance(found, RecordFinding) else roots(tree_of(found), sizes)
 
 
 def _snapshot(file: Path, number: int, buffer: bytes) -> tuple[Snapshot, int]:
-    """The snapshot that a segment begins with, and its seq. Damaged."""
+    """The snapshot of a segment, and its seq. Raises RecordDamaged."""
     first = unpack(buffer, HEADER_SIZE)
     if first is None:
         raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is not whole", "")
@@ -119,11 +122,11 @@ def _snapshot(file: Path, number: int, buffer: bytes) -> tuple[Snapshot, int]:
 
 
 BATCH_SIZE: Final = 256
-"""Records that are read at once: they and what is made of them stay in the processor's cache."""
+"""Records that are decoded together; small enough for the CPU cache."""
 
 
 def verify_segment(record: Path, number: int, last: bool, wanted: VerifyScope) -> VerifiedSegment:
-    """All that can be said of it by itself. CannotWrite where its file cannot be read."""
+    """Verify one segment. Raises CannotWrite if its file cannot be read."""
     found = scan_segment(record, number, grows=last)
     if isinstance(found, RecordFinding):
         return VerifiedSegment(number, [found])
@@ -131,7 +134,7 @@ def verify_segment(record: Path, number: int, last: bool, wanted: VerifyScope) -
 
 
 class _SegmentVerifier:
-    """The reading of one segment, record by record."""
+    """Verifies one segment record by record."""
 
     def __init__(
         self, record: Path, segment: RecordSegment, scanned: ScannedFrames, wanted: VerifyScope
@@ -166,17 +169,17 @@ class _SegmentVerifier:
             seq = self._segment.before.seq + 1 + start
             complete = len(rows) == len(found)
             if complete and self._succession.all_usual(rows, kinds, seq):
-                self._look_at_kinds(start, rows, kinds)
+                self._check_usual(start, rows, kinds)
             else:
-                self._look_at_each(start, found)
-            self._look_at_durable(start, found, former)
-        self._look_at_the_end(last)
+                self._check_each(start, found)
+            self._check_durable(start, found, former)
+        self._check_end(last)
         return self._verified()
 
     # --- every record ---------------------------------------------------------------------
 
-    def _look_at_kinds(self, start: int, rows: Sequence[Strict], kinds: Sequence[str]) -> None:
-        """Records that go on as most do: only what they say themselves is looked at."""
+    def _check_usual(self, start: int, rows: Sequence[Strict], kinds: Sequence[str]) -> None:
+        """Check the data of records that continue as usual."""
         boots, decisions = self._boots, self._decisions
         skips = () if decisions.asked else decisions.skipped(rows, kinds)
         signed = 0
@@ -186,11 +189,11 @@ class _SegmentVerifier:
                 if boots.unsigned < 0 and signed < at:
                     boots.unsigned = rows[signed].mono
                 signed = at + 1
-            self._look_at_the_kind(rows[at])
+            self._check_kind(rows[at])
         if boots.unsigned < 0 and signed < len(rows):
             boots.unsigned = rows[signed].mono
 
-    def _look_at_each(self, start: int, found: Sequence[Strict | str]) -> None:
+    def _check_each(self, start: int, found: Sequence[Strict | str]) -> None:
         boots = self._boots
         for index, row in enumerate(found, start):
             self._found.index = index
@@ -201,16 +204,16 @@ class _SegmentVerifier:
                 self._found.say(wrong)
             if boots.unsigned < 0 and row.kind != "checkpoint":
                 boots.unsigned = row.mono
-            self._look_at_the_kind(row)
+            self._check_kind(row)
 
-    def _look_at_the_kind(self, row: Strict) -> None:
+    def _check_kind(self, row: Strict) -> None:
         try:
-            _LOOKS[row.kind](self, row, self._found.seq)
+            self._report(self._kind_error(row))
         except (NoteProblem, WrongData) as problem:
             self._found.say(f"{row.kind}: {problem}")
 
-    def _look_at_durable(self, start: int, rows: Sequence[Strict | str], former: str) -> None:
-        """Within a boot, what is known to be on the disk does not become less."""
+    def _check_durable(self, start: int, rows: Sequence[Strict | str], former: str) -> None:
+        """Check that `durable` does not decrease within a boot."""
         for index in self._scanned.back:
             if not start <= index < start + len(rows):
                 continue
@@ -223,74 +226,65 @@ class _SegmentVerifier:
 
     # --- single kinds ---------------------------------------------------------------------
 
-    def _snapshot_record(self, row: Strict, seq: int) -> None:
+    def _kind_error(self, row: Strict) -> str:
+        """Check the data of one record. Raises NoteProblem and WrongData."""
+        boots, decisions, seq = self._boots, self._decisions, self._found.seq
+        if row.kind == "decision":
+            decisions.collect_face_down(row)
+            return self._decided(row)
+        if row.kind == "refusal":
+            self._report(decisions.refusal_error(row))
+            return self._decided(row)
+        if row.kind == "snapshot":
+            return self._snapshot_error(row)
+        check_data(row.kind, row.bytes)
+        match row.kind:
+            case "opened":
+                return decisions.opened(row, boots.opened_record(row, seq))
+            case "certificate":
+                boots.certificate_record(row)
+            case "checkpoint":
+                boots.checkpoint_record(row, self._tree, seq)
+            case "witnessed":
+                boots.witnessed_record(row, self._tree, seq)
+            case "tail":
+                return self._tail_error(row)
+            case "closed":
+                boots.closed_record()
+        return ""
+
+    def _snapshot_error(self, row: Strict) -> str:
         if self._found.index:
-            self._found.say("a snapshot that no segment begins with")
-            return
+            return "a snapshot that no segment begins with"
         for wrong in wrong_snapshot(row.bytes, self._segment.snapshot, row.seq):
             self._found.say(wrong)
-        self._says(self._decisions.begins(row))
+        return self._decisions.begins(row)
 
-    def _opened_record(self, row: Strict, seq: int) -> None:
-        check_data(row.kind, row.bytes)
-        opened = self._boots.opened_record(row, seq)
-        self._says(self._decisions.opened(row, opened))
-
-    def _tail_record(self, row: Strict, seq: int) -> None:
-        check_data(row.kind, row.bytes)
+    def _tail_error(self, row: Strict) -> str:
         tail = self._boots.tail_record(row)
         if tail is None:
-            return
-        index = self._boots.former - self._segment.before.seq
+            return ""
         wrong = tail_error(self._record, tail)
+        index = self._boots.former - self._segment.before.seq
         if index > 0:
             end = self._scanned.offsets[index]
-            wrong = wrong or place_error(tail, self._segment.number, end)
-        else:
-            self._tails.append((self._found.at(), tail))
-        if wrong:
-            self._found.say(wrong)
+            return wrong or place_error(tail, self._segment.number, end)
+        self._tails.append((self._found.at(), tail))
+        return wrong
 
-    def _certificate_record(self, row: Strict, seq: int) -> None:
-        check_data(row.kind, row.bytes)
-        self._boots.certificate_record(row)
-
-    def _checkpoint_record(self, row: Strict, seq: int) -> None:
-        check_data(row.kind, row.bytes)
-        self._boots.checkpoint_record(row, self._tree, seq)
-
-    def _witnessed_record(self, row: Strict, seq: int) -> None:
-        check_data(row.kind, row.bytes)
-        self._boots.witnessed_record(row, self._tree, seq)
-
-    def _decision_record(self, row: Strict, seq: int) -> None:
-        self._decisions.hides(row)
-        self._decided(row, seq)
-
-    def _refusal_record(self, row: Strict, seq: int) -> None:
-        self._says(self._decisions.tells(row))
-        self._decided(row, seq)
-
-    def _decided(self, row: Strict, seq: int) -> None:
+    def _decided(self, row: Strict) -> str:
         if self._decisions.asked:
-            self._says(self._decisions.decided(row))
-        else:
-            self._decisions.unread += 1
+            return self._decisions.decided(row)
+        self._decisions.unread += 1
+        return ""
 
-    def _closed_record(self, row: Strict, seq: int) -> None:
-        check_data(row.kind, row.bytes)
-        self._boots.closed_record()
-
-    def _other_record(self, row: Strict, seq: int) -> None:
-        check_data(row.kind, row.bytes)
-
-    def _says(self, wrong: str) -> None:
+    def _report(self, wrong: str) -> None:
         if wrong:
             self._found.say(wrong)
 
     # --- the end --------------------------------------------------------------------------
 
-    def _look_at_the_end(self, last: bool) -> None:
+    def _check_end(self, last: bool) -> None:
         segment, scanned = self._segment, self._scanned
         if not scanned.why:
             return
@@ -350,17 +344,3 @@ class _SegmentVerifier:
             self._torn,
             (read_glance(scanned.records[0]).utc, read_glance(scanned.records[-1]).utc),
         )
-
-
-_LOOKS: Final[dict[str, Callable[[_SegmentVerifier, Strict, int], None]]] = {
-    **dict.fromkeys(KINDS, _SegmentVerifier._other_record),
-    "snapshot": _SegmentVerifier._snapshot_record,
-    "opened": _SegmentVerifier._opened_record,
-    "certificate": _SegmentVerifier._certificate_record,
-    "checkpoint": _SegmentVerifier._checkpoint_record,
-    "witnessed": _SegmentVerifier._witnessed_record,
-    "tail": _SegmentVerifier._tail_record,
-    "closed": _SegmentVerifier._closed_record,
-    "decision": _SegmentVerifier._decision_record,
-    "refusal": _SegmentVerifier._refusal_record,
-}

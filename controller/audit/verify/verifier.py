@@ -1,10 +1,6 @@
-"""A whole record verified: its segments side by side, each held against the one before it.
+"""Verification of a whole record: segments in parallel, each then compared with the previous one.
 
-    for progress in (run := Verification(record)):
-        ...
-    run.report
-
-Memory stays flat: of a segment no more comes here than `verify_segment` makes of it.
+Memory use does not grow with the record: per segment only a `VerifiedSegment` is stored.
 """
 
 from __future__ import annotations
@@ -13,7 +9,7 @@ import os
 import signal
 import threading
 from collections import Counter, deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from multiprocessing import get_context, parent_process
@@ -36,24 +32,24 @@ from controller.audit.verify.cosignatures import SeenCheckpoint, read_cosigned, 
 from controller.audit.verify.facts import (
     CodeVersion,
     DeferredCheckpoint,
+    RecordFinding,
     SegmentEdge,
     VerifiedSegment,
     VerifyScope,
 )
-from controller.audit.verify.finding import RecordFinding
-from controller.audit.verify.foreign_files import foreign_files
 from controller.audit.verify.hole_cards import HoleCardTracker
 from controller.audit.verify.joins import RetiredSegments, SegmentJoins
 from controller.audit.verify.segment import roots_of, verify_segment
+from controller.audit.verify.side_files import foreign_files
 
 AHEAD: Final = 3
-"""Segments that are on their way, for each process."""
+"""Segments per process that are submitted in advance."""
 
 
 def verify_segments(
     record: Path, numbers: Sequence[int], last: int, wanted: VerifyScope, jobs: int
 ) -> Generator[VerifiedSegment]:
-    """Each segment's, in order. `last`: that which a write that was cut off may stand behind."""
+    """Yield the results in order. An incomplete write is allowed after segment `last`."""
     if jobs == 1 or len(numbers) < 2:
         for number in numbers:
             yield verify_segment(record, number, number == last, wanted)
@@ -82,8 +78,7 @@ def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Processes started in here never see the terminal's interrupt: it is for their parent, which
-    takes it when it leaves, and tells them to stop."""
+    """Block SIGINT in processes that start within the block: their parent stops them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -100,7 +95,7 @@ def _begin() -> None:
 
 
 def _end_with_parent() -> None:
-    """A parent that is killed tells its workers nothing: they would wait for ever."""
+    """Exit when the parent dies; a killed parent cannot stop its workers."""
     parent = parent_process()
     assert parent is not None
     wait([parent.sentinel])
@@ -108,21 +103,21 @@ def _end_with_parent() -> None:
 
 
 def _ready() -> None:
-    """Nothing to do: handing it out starts a process."""
+    """Do nothing: submitting it starts a process."""
 
 
 VALID, INVALID, INCOMPLETE = 0, 1, 3
-"""Exit codes: nothing is wrong; something is; nothing is, of what could be checked."""
+"""Exit codes: valid; invalid; valid as far as it could be checked."""
 MAX_FINDINGS: Final = 1_000
-"""That are told one by one."""
+"""Limit of findings that are listed."""
 
 
 class VerifyReport(Struct, frozen=True):
-    """What verifying a record came to."""
+    """The result of a verification."""
 
     origin: str
     segments: tuple[int, int]
-    """The first and the last that is here."""
+    """The first and the last existing segment."""
     records: int
     last: int
     """Seq of the last record."""
@@ -132,30 +127,30 @@ class VerifyReport(Struct, frozen=True):
     boots: int
     checkpoints: int
     signed: int
-    """Seq of the last record with a right checkpoint over it."""
+    """Seq of the last record that a valid checkpoint covers."""
     again: int
-    """Decisions and refusals that were made again, and came out as recorded."""
+    """Decisions and refusals that were replayed with the same result."""
     unread: int
-    """Those that were not made again because nobody asked, or after something wrong."""
+    """Those that were not replayed: not requested, or after an error."""
     opened: int
-    """Hole cards whose opening gave the commitment."""
+    """Hole cards whose opening matches the commitment."""
     utc: tuple[int, int]
-    """Of the first and the last record."""
+    """utc of the first and the last record."""
     table_key: str
     proven_key: bool
-    """The table's key was given from elsewhere."""
+    """Whether the table's key was given by the caller."""
     witnessed: int
-    """Records that the given witness's checkpoint is over, and rightly; 0 without one."""
+    """Records that the given witness's checkpoint covers, if it matches; else 0."""
     witnessed_at: int
-    """Seconds since 1970, as the witness says."""
+    """Time of the countersignature, seconds since 1970."""
     findings: tuple[RecordFinding, ...]
     more: int
-    """Findings beyond those."""
+    """Number of findings that are not listed."""
     unchecked: tuple[str, ...]
     """What could not be checked."""
     remarks: tuple[str, ...]
     retired: tuple[str, ...] = ()
-    """What of it was retired, in words."""
+    """Descriptions of the retirements."""
 
     @property
     def code(self) -> int:
@@ -171,19 +166,34 @@ class VerifyProgress(Struct, frozen=True):
     findings: int
 
 
-class Verification:
-    """One run over a record. Iterate over it, then ask for `report`."""
+def verify(
+    record: Path,
+    *,
+    replay: bool = True,
+    table_key: VerifierKey | None = None,
+    witness: SeenCheckpoint | None = None,
+    jobs: int = 1,
+    on_progress: Callable[[VerifyProgress], None] = lambda _: None,
+) -> VerifyReport:
+    """Verify a whole record. Raises NoRecord, and what `on_progress` raises."""
+    run = _Verification(record, replay, table_key, witness, max(1, jobs))
+    with closing(run.steps()) as steps:
+        for step in steps:
+            on_progress(step)
+    return run.report
+
+
+class _Verification:
+    """One run: call `steps` to its end, then `report`."""
 
     def __init__(
         self,
         record: Path,
-        *,
-        replay: bool = True,
-        table_key: VerifierKey | None = None,
-        witness: SeenCheckpoint | None = None,
-        jobs: int = 1,
+        replay: bool,
+        table_key: VerifierKey | None,
+        witness: SeenCheckpoint | None,
+        jobs: int,
     ) -> None:
-        """NoRecord."""
         self._record = record
         self._retired = RetiredSegments(record, _segment_numbers(record))
         self._numbers = self._retired.left
@@ -193,7 +203,7 @@ class Verification:
         self._table_key = table_key
         sizes = {seen.checkpoint.size for seen in self._seen} | self._retired.sizes
         self._wanted = VerifyScope(replay, tuple(sorted(sizes)))
-        self._jobs = max(1, jobs)
+        self._jobs = jobs
         self._findings: list[RecordFinding] = []
         self._more = 0
         self._unchecked: list[str] = []
@@ -203,10 +213,10 @@ class Verification:
         self._taken: Counter[CodeVersion] = Counter()
         self._joins = SegmentJoins()
         self._holes = HoleCardTracker(self._numbers[0] == 1 or self._retired.joins)
-        self._holes.goes_on(*self._retired.down)
+        self._holes.start_with(*self._retired.down)
         self._roots: dict[int, Hash] = {}
         self._spans: list[tuple[int, int, int]] = []
-        """Of each segment: its number, its tree before and after it."""
+        """Number of each segment, and tree size before and after it."""
         self._held: list[DeferredCheckpoint] = []
         self._keys: dict[str, Certificate] = {}
         self._told: set[str] = set()
@@ -215,17 +225,17 @@ class Verification:
         self._origin = self._opened_key = ""
         self._began = self._number = 0
         self._begins: SegmentEdge | None = None
-        """How its first segment does."""
+        """State before the first segment."""
         self._last: VerifiedSegment | None = None
         """The last segment that could be read."""
         for one in bad:
             self._found(RecordFinding(self._numbers[-1], 0, one.size, 0, one.what, 0))
 
-    def __iter__(self) -> Iterator[VerifyProgress]:
-        return self.steps()
-
     def steps(self) -> Generator[VerifyProgress]:
-        """To be closed where it is not gone through: processes may be at work."""
+        """Verify segment by segment.
+
+        The generator must be closed: worker processes may be running.
+        """
         there, last = self._numbers, self._numbers[-1]
         with closing(
             verify_segments(self._record, there, last, self._wanted, self._jobs)
@@ -272,18 +282,19 @@ class Verification:
         if not segment.whole:
             self._holes.gap()
         self._origin = self._origin or segment.origin
-        self._look_at_the_key(segment.before.opened or segment.after.opened, segment)
+        self._check_table_key(segment.before.opened or segment.after.opened, segment)
 
     def _gap(self, number: int, due: int, since: int) -> None:
-        """A segment before this one that is not there."""
+        """Report missing segments before this one."""
         before, self._number = self._number, number
         if before and number != before + 1:
             self._found(RecordFinding(before + 1, 0, due, 0, "the segment is missing", since))
             self._holes.gap()
             self._joins.gap()
 
-    def _look_at_the_key(self, opened: bytes, segment: VerifiedSegment) -> None:
-        """The table's key, as the first boot names it; that it stays is looked at elsewhere."""
+    def _check_table_key(self, opened: bytes, segment: VerifiedSegment) -> None:
+        """Compare the table's key of the first boot with the given key. Changes of it are found by
+        `boots`."""
         if self._opened_key or not opened:
             return
         self._opened_key = msgspec.json.decode(opened, type=OpenedData).table_key
@@ -302,8 +313,8 @@ class Verification:
 
     def _end(self) -> None:
         self._joins.end()
-        self._hold_retired()
-        self._hold()
+        self._verify_retirements()
+        self._verify_deferred()
         for seen in self._seen:
             wrong = witness_error(
                 seen, self._origin, self._last_seq, self._roots, self._keys.values()
@@ -320,10 +331,10 @@ class Verification:
         self._find_remarks()
         self._findings.sort(key=lambda found: (found.segment, found.offset))
 
-    def _hold_retired(self) -> None:
-        """What was retired, against how the record begins: then it stands for it."""
+    def _verify_retirements(self) -> None:
+        """Verify the retirements; they then replace the missing segments."""
         key, begins = self._opened_key, self._begins
-        for one in self._retired.hold(self._origin, key, begins, self._roots, self._last_seq):
+        for one in self._retired.verify(self._origin, key, begins, self._roots, self._last_seq):
             self._found(one)
         before = self._retired.before
         if before is not None:
@@ -336,7 +347,7 @@ class Verification:
         return 0 if self._last is None or self._last.after is None else self._last.after.where.seq
 
     def _place_of(self, seq: int) -> RecordFinding:
-        """Where the record is or would be, as near as is known without reading it again."""
+        """The position of a record, as precisely as it is known without reading again."""
         last = self._last
         since = 0 if last is None else last.utc[1]
         for number, before, after in self._spans:
@@ -345,9 +356,8 @@ class Verification:
         number, end = (self._numbers[-1], 0) if last is None else (last.number, last.end)
         return RecordFinding(number, end, seq, 0, "", since)
 
-    def _hold(self) -> None:
-        """Checkpoints over records that lie segments back, and those of witnesses: such segments
-        are read once more."""
+    def _verify_deferred(self) -> None:
+        """Verify checkpoints over records of earlier segments; those segments are read again."""
         wanted = {held.size for held in self._held} - self._roots.keys()
         for number, before, after in self._spans:
             sizes = sorted(size for size in wanted if before < size <= after)
@@ -355,7 +365,7 @@ class Verification:
                 self._roots |= roots_of(self._record, number, tuple(sizes))
         for held in self._held:
             root = self._roots.get(held.size)
-            if root is None:  # a segment that cannot be read is told already
+            if root is None:  # reported already: the segment cannot be read
                 self._unchecked.append(f"a checkpoint over {held.size} records: not all are here")
             elif root != held.root:
                 what = f"a checkpoint over another tree than that of the first {held.size} records"
@@ -402,7 +412,7 @@ class Verification:
 
     @property
     def report(self) -> VerifyReport:
-        """Once it has been iterated over."""
+        """The result, after the last step."""
         witness, sums = self._given, self._sums
         size = 0 if witness is None else witness.checkpoint.size
         right = witness is not None and self._roots.get(size) == witness.checkpoint.root
@@ -433,7 +443,7 @@ class Verification:
 
 
 def _segment_numbers(record: Path) -> list[int]:
-    """The segments that are there, in order, whether or not some are missing between. NoRecord."""
+    """The numbers of the existing segments, sorted; there may be gaps. Raises NoRecord."""
     place = record / DIRECTORY
     try:
         names = [NAME.fullmatch(entry.name) for entry in place.iterdir()]

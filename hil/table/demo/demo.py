@@ -21,7 +21,7 @@ from controller.audit.format.notes import VerifierKey, table_name
 from controller.audit.keys import load_table_public
 from controller.audit.read.follow import Follower
 from controller.audit.read.heads import first_head
-from controller.audit.verify import Verification, VerifyReport
+from controller.audit.verify import VerifyReport, verify
 from controller.games import game_of_table
 from controller.procedure.model.effects import Prompt, Tell
 from controller.sim.play import basic
@@ -201,10 +201,7 @@ class Demo:
         record, keys = self._folder / "record", self._folder / "keys"
         name = table_name(first_head(record).snapshot.origin)
         key = VerifierKey(name, load_table_public(keys))
-        verification = Verification(record, table_key=key)
-        for _ in verification:
-            continue
-        return verification.report
+        return verify(record, table_key=key)
 
 
 class _Watched(Shared):

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from controller.audit.log import SystemClock
-from controller.audit.verify import Verification
+from controller.audit.verify import verify
 from tests.support.daemon.doctor_house import House, house
 from tests.support.paths import ROOT
 
@@ -57,10 +57,8 @@ def test_beside_a_table_that_is_served(tmp_path: Path) -> None:
             assert running.wait(60) == 0
         assert wrongs(made) == []
         assert made.look("round").note == "round 0, at closed"
-        verification = Verification(made.record)
-        for _ in verification:
-            pass
-        assert [one.what for one in verification.report.findings] == []
+        report = verify(made.record)
+        assert [one.what for one in report.findings] == []
 
 
 def test_a_table_that_a_killed_controller_has_left(tmp_path: Path) -> None:

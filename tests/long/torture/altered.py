@@ -15,7 +15,7 @@ from controller.audit.format.notes import NoteProblem, format_note, parse_note
 from controller.audit.format.records import KINDS
 from controller.audit.format.segments import segment_file
 from controller.audit.read.reader import segments
-from controller.audit.verify import INVALID, SeenCheckpoint, Verification, seen_by_witness
+from controller.audit.verify import INVALID, SeenCheckpoint, seen_by_witness, verify
 from tests.support.audit.record.forging import Json, Original, forged, original, read
 from tests.support.audit.record.table import begun, note, told
 from tests.support.audit.tools.outside import WITNESS
@@ -73,10 +73,8 @@ def _shown(place: Path, where: str, bit: int) -> str:
 
 
 def _ours(place: Path, witness: SeenCheckpoint | None = None) -> tuple[int, tuple[str, ...]]:
-    run = Verification(place, witness=witness)
-    for _ in run:
-        pass
-    return run.report.code, run.report.remarks
+    report = verify(place, witness=witness)
+    return report.code, report.remarks
 
 
 # --- rewritings -------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import msgspec
 
 from controller.audit.keys import create_key
 from controller.audit.read.reader import records
-from controller.audit.verify import Verification
+from controller.audit.verify import verify
 from controller.config import TableConfig, load_table
 from controller.daemon.serve import ReadyNotice, ServeCallbacks, serve
 from controller.people import People
@@ -240,10 +240,8 @@ def whats(folder: Path, kind: str) -> list[dict[str, Any]]:
 
 def right(folder: Path) -> None:
     """The record stands by itself."""
-    verification = Verification(folder / "record")
-    for _ in verification:
-        pass
-    assert [finding.what for finding in verification.report.findings] == []
+    report = verify(folder / "record")
+    assert [finding.what for finding in report.findings] == []
 
 
 async def until(condition: Callable[[], bool], within: float = PATIENCE) -> None:

@@ -22,7 +22,7 @@ from controller.audit.format.segments import numbers
 from controller.audit.read.follow import Follower
 from controller.audit.read.reader import records
 from controller.audit.replay import DecisionData, decode_decision
-from controller.audit.verify import Verification
+from controller.audit.verify import verify
 from controller.games import game_of_table
 from controller.procedure.model import events
 from controller.procedure.model.effects import Prompt, Settled
@@ -194,15 +194,13 @@ async def dealt(folder: Path, game: str, kills: Iterable[Kill] = ()) -> Ended:
         state = await _to_the_end(scene)
         assert await stage.daemon.stop() == 0
     made = decisions(folder / "record")
-    verification = Verification(folder / "record")
-    for _ in verification:
-        continue
+    report = verify(folder / "record")
     return Ended(
         state,
         [plain(one.event) for one in made],
         [effect for one in made for effect in one.effects if isinstance(effect, Settled)],
         died,
-        [str(finding) for finding in verification.report.findings],
+        [str(finding) for finding in report.findings],
         [prompt for robot in scene.robots for prompt in robot.repeats],
         list(unsaid(scene.robots)),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from threading import Event, Lock
 from typing import Final
@@ -14,7 +13,7 @@ from msgspec import Struct
 from controller.audit.errors import RecordProblem
 from controller.audit.format.notes import VerifierKey
 from controller.audit.format.segments import DIRECTORY
-from controller.audit.verify import Verification, VerifyProgress, VerifyReport
+from controller.audit.verify import VerifyProgress, VerifyReport, verify
 
 _FEW: Final = 4
 """Segments that are sooner read by one process than others are started."""
@@ -92,13 +91,14 @@ class VerificationRunner:
 
     def _verify(self) -> VerifyReport:
         jobs = _jobs(self._record, self._apart)
-        run = Verification(self._record, table_key=self._table_key, jobs=jobs)
-        with closing(run.steps()) as steps:
-            for step in steps:
-                self._progress = step
-                if self._ends.is_set():
-                    raise _Cancelled("the review has ended")
-        return run.report
+        return verify(
+            self._record, table_key=self._table_key, jobs=jobs, on_progress=self._on_progress
+        )
+
+    def _on_progress(self, step: VerifyProgress) -> None:
+        self._progress = step
+        if self._ends.is_set():
+            raise _Cancelled("the review has ended")
 
 
 def _jobs(record: Path, apart: bool) -> int:

@@ -14,8 +14,7 @@ from controller.audit.errors import UnexplainedTail
 from controller.audit.format.segments import segment_file
 from controller.audit.log import RecordOpening
 from controller.audit.read.reader import records, segments
-from controller.audit.verify import INCOMPLETE, VALID
-from tests.support.audit.tools.asked import verify
+from controller.audit.verify import INCOMPLETE, VALID, verify
 from tests.support.audit.tools.audit_command import LEFT_OPEN, Runs, rounds
 from tests.support.audit.tools.outside import files_in
 from tests.support.audit.verifying import read as read_independently

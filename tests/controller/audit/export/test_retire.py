@@ -25,7 +25,7 @@ from controller.audit.read.reader import records
 from controller.audit.read.retirements import Retirement, retirement_files, written
 from controller.audit.read.selection import NoMatch, Selection
 from controller.audit.simulate import record_par
-from controller.audit.verify import Verification, seen_by_witness
+from controller.audit.verify import seen_by_witness, verify
 from controller.games import unburned_game
 from tests.support.audit.record.dealing import keyring
 from tests.support.audit.record.retiring import (
@@ -140,10 +140,8 @@ def test_a_table_deals_on(dealt: Path, tmp_path: Path) -> None:
     record_par(record, unburned_game("classic", {}, "a test"), 4, keyring, seed=5)
     assert max(one.round for _, one in records(record)) == last + 4
     assert len(right(record)) == 1
-    report = Verification(record)
-    for _ in report:
-        continue
-    assert (report.report.code, report.report.again > 0) == (0, True)
+    report = verify(record)
+    assert (report.code, report.again > 0) == (0, True)
 
 
 # --- cards that lie face down -----------------------------------------------------------------
@@ -157,7 +155,7 @@ def test_a_card_dealt_in_what_was_retired_is_held_when_it_is_turned_over(
     for last in numbers(dealt)[:-1:3]:
         record = shutil.copytree(dealt, tmp_path / f"{last}")
         monkeypatch.setattr(
-            "controller.audit.export.retire._Work.last", lambda self, day, n=last: n
+            "controller.audit.export.retire._RetireRun.last", lambda self, day, n=last: n
         )
         said = retired(record, "2999-01-01", tmp_path / f"{last}.zip").said
         right(record)
@@ -175,7 +173,7 @@ def cut_in_a_round(
     for last in numbers(dealt)[:-1]:
         record = shutil.copytree(dealt, folder / f"{last}")
         monkeypatch.setattr(
-            "controller.audit.export.retire._Work.last", lambda self, day, n=last: n
+            "controller.audit.export.retire._RetireRun.last", lambda self, day, n=last: n
         )
         said = retired(record, "2999-01-01", folder / f"{last}.zip").said
         reveals = [one.round for _, one in records(record) if b"HoleRevealed" in bytes(one.data)]

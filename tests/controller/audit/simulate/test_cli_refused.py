@@ -36,9 +36,9 @@ from controller.audit.format.segments import segment_file
 from controller.audit.keys import ROLES, create_key
 from controller.audit.read.reader import records
 from controller.audit.replay import OtherProcedure, ReplayMismatch
+from controller.audit.verify import verify
 from tests.support.audit.record.running import Runs, kinds
 from tests.support.audit.record.table import begun
-from tests.support.audit.tools.asked import verify
 from tests.support.audit.verifying import read
 from tests.support.sim.a_round import changed
 

@@ -18,6 +18,7 @@ from controller.audit.read.reader import records
 from controller.audit.replay import OtherProcedure, ReplayMismatch, replay_opening
 from controller.audit.simulate import Recorder
 from controller.audit.simulate.rounds import SCRIPTS, SCRIPTS_SIZE, play_recorded
+from controller.audit.verify import verify
 from controller.procedure.model import events as e
 from controller.procedure.model.events import Event
 from controller.procedure.model.row import Decision, Refused
@@ -36,7 +37,6 @@ from tests.support.audit.record.scripted import (
     replayed,
     states,
 )
-from tests.support.audit.tools.asked import verify
 from tests.support.audit.verifying import read
 from tests.support.sim.a_round import ROUND, changed
 

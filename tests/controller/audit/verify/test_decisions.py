@@ -13,7 +13,7 @@ from controller.audit.errors import NotVoided, RecordDamaged
 from controller.audit.format.records import RecordActor, RecordEntry
 from controller.audit.replay import KeyDoesNotOpen, open_hole_card, sealed_hole_cards
 from controller.audit.simulate import RecordingVault
-from controller.audit.verify import INCOMPLETE, INVALID, VALID
+from controller.audit.verify import INCOMPLETE, INVALID, VALID, verify
 from controller.procedure.model.state import Step
 from tests.controller.audit.replay.test_fallback import (
     AT_REST,
@@ -25,7 +25,7 @@ from tests.controller.audit.replay.test_fallback import (
 from tests.support.audit.record.dealing import KEYS, SURVEILLANCE_KEY, TABLE, boot, recorded
 from tests.support.audit.record.folded import folded, write
 from tests.support.audit.record.table import note
-from tests.support.audit.tools.asked import verify, whats
+from tests.support.audit.tools.asked import whats
 from tests.support.audit.tools.revealing import played, revealed
 from tests.support.audit.verifying import read as read_independently
 from tests.support.procedure.random_games import game_as_it_is

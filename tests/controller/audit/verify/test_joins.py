@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.verify import INVALID, VALID, segment
+from controller.audit.verify import INVALID, VALID, segment, verify
 from tests.controller.audit.verify.test_rules import CASES, ONLY_READ_FOR_THE_RULES, spoilt
-from tests.support.audit.tools.asked import verify, whats
+from tests.support.audit.tools.asked import whats
 from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, Signer, b64, closed, sha
 from tests.support.audit.verifying import read as read_independently
 

@@ -9,9 +9,9 @@ import pytest
 
 from controller.audit.log import SystemClock
 from controller.audit.read.reader import load
-from controller.audit.verify import VALID, segment
+from controller.audit.verify import VALID, segment, verify
 from tests.support.audit.record.table import begun, note
-from tests.support.audit.tools.asked import verify, whats
+from tests.support.audit.tools.asked import whats
 from tests.support.audit.tools.by_page import Pen
 
 

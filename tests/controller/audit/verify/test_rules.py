@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.audit.format.notes import VerifierKey
-from controller.audit.verify import INCOMPLETE, INVALID, VALID
+from controller.audit.verify import INCOMPLETE, INVALID, VALID, verify
 from tests.controller.audit.verify.test_tails import SECTOR, aside
 from tests.controller.audit.verify_record.test_written import GROUPS
-from tests.support.audit.tools.asked import verify, whats
+from tests.support.audit.tools.asked import whats
 from tests.support.audit.tools.by_page import GAME, ORIGIN, WITNESS, Json, Pen, Signer, closed
 from tests.support.audit.verifying import read as read_independently
 

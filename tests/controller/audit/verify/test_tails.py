@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from controller import cli
 from controller.audit.format.segments import SIZE
 from controller.audit.read.reader import segments
+from controller.audit.verify import verify
 from tests.support.audit.record.table import begun, everything
-from tests.support.audit.tools.asked import verify
 from tests.support.audit.tools.by_page import Json, Pen, b64, closed, sha
 from tests.support.audit.verifying import read, told
 

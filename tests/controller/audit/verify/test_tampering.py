@@ -17,10 +17,8 @@ from controller.audit.read.reader import segments
 from controller.audit.verify import (
     INVALID,
     VALID,
-    SeenCheckpoint,
-    Verification,
-    VerifyReport,
     seen_by_witness,
+    verify,
 )
 from tests.support.audit.record.forging import Original, forged, original, read
 from tests.support.audit.record.tamperings import TAMPERINGS
@@ -32,15 +30,6 @@ from tests.support.audit.verifying import read as read_independently
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Original:
     return original(tmp_path_factory.mktemp("original"))
-
-
-def verify(
-    place: Path, witness: SeenCheckpoint | None = None, *, replay: bool = True
-) -> VerifyReport:
-    run = Verification(place, witness=witness, replay=replay)
-    for _ in run:
-        pass
-    return run.report
 
 
 def seen(place: Path) -> bytes:
@@ -62,7 +51,7 @@ def independently(place: Path, note: bytes, folder: Path) -> int:
 
 def test_the_original_is_right(first: Original, tmp_path: Path) -> None:
     witness = seen_by_witness(seen(first.place), WITNESS.cosigner)
-    report = verify(first.place, witness)
+    report = verify(first.place, witness=witness)
     assert (report.code, report.findings, report.unchecked) == (VALID, (), ())
     assert (report.witnessed, report.witnessed_at) == (report.last - 1, SECONDS)
     assert (report.again, report.opened) == (report.kinds["decision"], 3)
@@ -79,7 +68,7 @@ def test_who_has_the_keys_is_found_out_by_a_witness(
     alone = verify(place)
     assert (alone.code == INVALID) == tells, alone.findings
     witness = seen_by_witness(seen(first.place), WITNESS.cosigner)
-    found = verify(place, witness).findings
+    found = verify(place, witness=witness).findings
     assert any("other records" in one.what or "cut off" in one.what for one in found)
     assert independently(place, seen(first.place), tmp_path) == INVALID
 
@@ -105,7 +94,7 @@ def test_an_older_image_of_the_whole_record_is_right_but_for_who_has_seen_more(
     grow(record)
     note = seen(record)
     assert verify(image).code == VALID
-    report = verify(image, seen_by_witness(note, WITNESS.cosigner))
+    report = verify(image, witness=seen_by_witness(note, WITNESS.cosigner))
     (found,) = report.findings
     assert found.what.startswith("cut off: archive.example/floor-2 has seen ")
     assert found.seq == seen_by_witness(note, WITNESS.cosigner).checkpoint.size
@@ -171,7 +160,7 @@ def test_where_an_unclosed_record_was_cut_off_only_a_witness_can_tell(
             size = int(note.text.split("\n")[1])
             mine = format_note(note.text, *note.signatures, WITNESS.cosign(note.text, SECONDS))
             found = verify(
-                place, seen_by_witness(mine.encode(), WITNESS.cosigner), replay=False
+                place, witness=seen_by_witness(mine.encode(), WITNESS.cosigner), replay=False
             ).findings
             assert bool(found) == (size > last)
 
@@ -181,7 +170,10 @@ def test_where_an_unclosed_record_was_cut_off_only_a_witness_can_tell(
 
 def test_no_bit_of_what_a_witness_says_can_be_another(first: Original) -> None:
     note = seen(first.place)
-    assert verify(first.place, seen_by_witness(note, WITNESS.cosigner), replay=False).code == VALID
+    assert (
+        verify(first.place, witness=seen_by_witness(note, WITNESS.cosigner), replay=False).code
+        == VALID
+    )
     refused = found = 0
     for at in range(len(note)):
         for bit in range(8):
@@ -192,7 +184,7 @@ def test_no_bit_of_what_a_witness_says_can_be_another(first: Original) -> None:
             except NoteProblem:
                 refused += 1
                 continue
-            report = verify(first.place, witness, replay=False)
+            report = verify(first.place, witness=witness, replay=False)
             assert report.code == INVALID, (at, bit, bytes(changed))
             found += 1
     assert refused + found == 8 * len(note)

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.verify import INVALID
+from controller.audit.verify import INVALID, verify
 from tests.long.torture.altered import counted, flips, rewritings
-from tests.support.audit.tools.asked import verify
 from tests.support.audit.tools.by_page import Pen, closed
 from tests.support.audit.verifying import read
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.verify import Verification
+from controller.audit.verify import verify
 from controller.procedure.model.effects import Tell
 from controller.sim.scripts import ScriptRound
 from tests.support.paths import SCRIPT_FILES
@@ -21,11 +21,9 @@ OTHERS = [
 
 
 def findings(record: Path) -> list[str]:
-    verification = Verification(record)
-    for _ in verification:
-        pass
-    assert verification.report.again > 0
-    return [finding.what for finding in verification.report.findings]
+    report = verify(record)
+    assert report.again > 0
+    return [finding.what for finding in report.findings]
 
 
 @pytest.mark.parametrize("scripted", EXAMPLES + OTHERS, ids=lambda one: one.script.id)

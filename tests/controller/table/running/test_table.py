@@ -14,7 +14,7 @@ import pytest
 from controller.audit.errors import InUse
 from controller.audit.keys import create_key
 from controller.audit.read.reader import records
-from controller.audit.verify import Verification
+from controller.audit.verify import verify
 from controller.config import load_table
 from controller.errors import UsageProblem
 from controller.procedure.model.game import Game
@@ -146,10 +146,8 @@ def test_a_round_in_real_time(tmp_path: Path) -> None:
     found = [record for _, record in records(tmp_path / "record")]
     assert [record.kind for record in found].count("opened") == 2
     assert found[-2].kind == "closed"
-    verification = Verification(tmp_path / "record")
-    for _ in verification:
-        pass
-    assert [finding.what for finding in verification.report.findings] == []
+    report = verify(tmp_path / "record")
+    assert [finding.what for finding in report.findings] == []
 
 
 def test_what_the_file_says_is_what_runs(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from controller.audit import verify_record
 from controller.audit.export import retire_segments
 from controller.audit.export.retire import RetireResult
 from controller.audit.read.reader import segments
-from controller.audit.verify import Verification, VerifyReport
+from controller.audit.verify import VerifyReport, verify
 from controller.audit.witness import store_notes
 from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun
 from tests.support.audit.tools.outside import WITNESS, play
@@ -75,10 +75,7 @@ def retired(record: Path, before: str, out: Path, **more: Any) -> RetireResult:
 
 
 def report_of(record: Path, **more: Any) -> VerifyReport:
-    run = Verification(record, replay=False, **more)
-    for _ in run:
-        continue
-    return run.report
+    return verify(record, replay=False, **more)
 
 
 def by_others(record: Path, *more: str) -> dict[str, Any]:

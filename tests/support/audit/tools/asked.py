@@ -1,25 +1,8 @@
-"""Verifying, as its tests ask for it."""
+"""Findings of a verification."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from controller.audit.format.notes import VerifierKey
-from controller.audit.verify import SeenCheckpoint, Verification, VerifyReport
-
-
-def verify(
-    place: Path,
-    witness: SeenCheckpoint | None = None,
-    *,
-    replay: bool = True,
-    table_key: VerifierKey | None = None,
-    jobs: int = 1,
-) -> VerifyReport:
-    run = Verification(place, replay=replay, table_key=table_key, witness=witness, jobs=jobs)
-    for _ in run:
-        pass
-    return run.report
+from controller.audit.verify import VerifyReport
 
 
 def whats(report: VerifyReport) -> list[str]:

@@ -16,7 +16,7 @@ import msgspec
 
 from controller.audit.read.reader import records
 from controller.audit.replay import decode_decision
-from controller.audit.verify import Verification
+from controller.audit.verify import verify
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from tests.support.screens.browser.table import AtTable
@@ -74,10 +74,8 @@ async def play(t: AtTable, names: Iterable[str]) -> None:
 
 def recorded(record: Path, names: Iterable[str]) -> None:
     """The record verifies, and holds each story."""
-    verification = Verification(record)
-    for _ in verification:
-        pass
-    found = [finding.what for finding in verification.report.findings]
+    report = verify(record)
+    found = [finding.what for finding in report.findings]
     assert found == [], found
     made = [one for _, one in records(record)]
     fired = {family(row) for one in made if one.kind == "decision" for row in _rows(one.data)}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from controller.audit.replay import decode_decision
-from controller.audit.verify import Verification
+from controller.audit.verify import verify
 from controller.procedure.model.effects import Prompt, Settled
 from controller.procedure.model.state import State, Step
 from controller.table.memory import TableDisplay
@@ -105,15 +105,13 @@ def _shoe(made: Room) -> tuple[str, ...]:
 def ended(made: Room, robots: list[Robot]) -> Ended:
     decisions = [decode_decision(record.data) for record in made.records("decision")]
     effects = [effect for one in decisions for effect in one.effects]
-    verification = Verification(made.record)
-    for _ in verification:
-        pass
+    report = verify(made.record)
     return Ended(
         made.last,
         [effect for effect in effects if isinstance(effect, Settled)],
         made.books[0].appended,
         made.books[0].paid,
         [record.kind for record in made.records()],
-        [finding.what for finding in verification.report.findings],
+        [finding.what for finding in report.findings],
         [prompt for robot in robots for prompt in robot.repeats],
     )

@@ -1,0 +1,108 @@
+"""Files beside the segments: quarantined trailing bytes, and files that are no part of a record."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from controller.audit.files import LOCK, read_file
+from controller.audit.format.notes import NoteProblem, parse_base64
+from controller.audit.format.records import TailData
+from controller.audit.format.segments import DIRECTORY, HEADER_SIZE, LARGEST, NAME, SPARE
+from controller.audit.log import TAILS
+from controller.audit.read.retirements import NAME as NOTE
+from controller.audit.read.retirements import RETIRED
+from controller.audit.witness import COSIGNED
+
+_AROUND: Final = 1024 * 1024
+"""Maximum of bytes in a quarantine file besides the quarantined bytes."""
+
+
+def place_error(tail: TailData, segment: int, end: int) -> str:
+    """Return why these bytes cannot have been quarantined. Before the boot the record ended at
+    `end`."""
+    if tail.segment != segment or not HEADER_SIZE < tail.offset <= end:
+        where = f"segment {tail.segment}, offset {tail.offset}"
+        return f"a tail record of {where}; the records before end in {segment}, at {end}"
+    return ""
+
+
+def tail_error(record: Path, tail: TailData) -> str:
+    """Return how the quarantine file contradicts its `tail` record; empty if it does not."""
+    folder, _, name = tail.file.rpartition("/")
+    if folder != TAILS or not name or name in (".", "..") or "\0" in name:
+        return f"a tail record of a file {tail.file!r}, which is none in {TAILS}"
+    try:
+        data = read_file(record / TAILS / name, _max_bytes(tail))
+    except FileNotFoundError:
+        return f"{tail.file}: what was set aside is gone"
+    except OSError as problem:
+        return f"{tail.file}: what was set aside cannot be read: {problem.strerror}"
+    return _wrong_file(tail, data)
+
+
+def _max_bytes(tail: TailData) -> int:
+    """Maximum size of the file: base64 is a third longer than the bytes, which were less than a
+    segment."""
+    return _AROUND + min(tail.size, LARGEST) * 4 // 3
+
+
+def _wrong_file(tail: TailData, data: bytes) -> str:
+    try:
+        kept: dict[str, Any] = json.loads(data)
+        lost = parse_base64(kept.pop("bytes"))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, NoteProblem):
+        return f"{tail.file}: cannot be read as what was set aside"
+    told = msgspec.to_builtins(tail)
+    if {**kept, "file": tail.file} != {**told, **({"two": list(tail.two)} if tail.two else {})}:
+        return f"{tail.file}: says something else than its record"
+    if len(lost) != tail.size or sha256(lost).hexdigest() != tail.sha256:
+        return f"{tail.file}: does not hold what was set aside"
+    return ""
+
+
+# --- files that are no part of the record -----------------------------------------------------
+
+KEYS: Final = "keys"
+"""Demo keys, in the directory of a record of scripts."""
+MAX_LISTED: Final = 20
+"""Limit of files that are listed."""
+_HERE: Final = re.compile(
+    rf"{DIRECTORY}|{TAILS}|{COSIGNED}|{RETIRED}|{LOCK}|{KEYS}|index\.db(-wal|-shm)?"
+)
+_WITHIN: Final = {
+    DIRECTORY: re.compile(rf"{NAME.pattern}|{re.escape(SPARE)}"),
+    TAILS: re.compile(r".+\.json(\.new)?"),
+    COSIGNED: re.compile(r"(0|[1-9][0-9]{0,17})\.note(\.new)?"),
+    RETIRED: re.compile(rf"{NOTE.pattern}(\.new)?"),
+}
+"""Files with .new are being written, or were when the power failed."""
+
+
+def foreign_files(record: Path, told: Collection[str]) -> Iterator[str]:
+    """Describe each unknown file, sorted by name. `told` has the file names in `tail` records."""
+    found = [name for name in _names(record) if name not in told]
+    yield from (f"{name}: is no part of the record" for name in found[:MAX_LISTED])
+    if len(found) > MAX_LISTED:
+        yield f"{len(found) - MAX_LISTED} more files that are no part of the record"
+
+
+def _names(record: Path) -> Iterator[str]:
+    yield from (name for name in _listed(record) if not _HERE.fullmatch(name))
+    for folder, known in _WITHIN.items():
+        listed = _listed(record / folder)
+        yield from (f"{folder}/{name}" for name in listed if not known.fullmatch(name))
+
+
+def _listed(place: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(place))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
