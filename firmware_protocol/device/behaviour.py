@@ -58,7 +58,7 @@ class Behaviour:
         return draw(8)
 
     def common_version(self, hello: Hello) -> int | None:
-        """The protocol version for a session after this HELLO; None if there is none in common."""
+        """The protocol version for a session after this HELLO; None if no version is common."""
         try:
             return common_version(hello, VERSIONS[0], VERSIONS[-1])
         except NoCommonVersion:

@@ -1,8 +1,8 @@
-"""What hands can do at a simulated device, besides the wire: one line of JSON each.
+"""Control requests to a simulated device, besides the wire: one line of JSON each.
 
-Whoever stands at the device draws cards, presses buttons, pulls the plug and switches faults on.
-These are the verbs of the control socket (`hil/CONTROL.md` is drawn from this module and from
-`answers`): `do` names the verb, the other fields are its arguments, and unknown fields are refused.
+They are the actions of a person at the device (draw cards, press buttons, pull the plug) and the
+switches for faults. `do` names the verb, the other fields are its arguments; unknown fields are
+rejected. `hil/CONTROL.md` is generated from this module.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Hand(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do"):
 
 
 class Describe(_Hand, frozen=True, tag="describe"):
-    """What the device is and how it stands. It changes nothing."""
+    """Returns the identity and state of the device, without side effects."""
 
 
 class ServiceSwitch(_Hand, frozen=True, tag="service"):
@@ -41,16 +41,16 @@ class ServiceSwitch(_Hand, frozen=True, tag="service"):
 
 
 class CutPower(_Hand, frozen=True, tag="power"):
-    """Cut the power now, or at the next such moment, once, and give it back `off_ms` later; `cause`
-    is what the start after it tells. Answered at once: with `at` other than now, the cut comes in
-    the middle of something that happens later, and a hand that runs into it is answered
-    `{"power": "cut", "at": ...}`.
+    """Cut the power now, or at the next such moment, once, and restore it `off_ms` later; `cause`
+    is reported by the start after it. The response is immediate: with `at` other than now, the cut
+    happens during a later operation, and a request that runs into it returns `{"power": "cut",
+    "at": ...}`.
 
-    before_commit: a record is about to be written, and nothing of it is. in_commit: half of its
-    bytes are written. after_commit: it is committed; it is not sent, and no card that it holds is
-    released. before_reply: a command was carried out and its records are committed; its reply is
-    not sent. before_ack: an acknowledgement has come that moves on, and nothing is done about it.
-    What was sent before arrives."""
+    before_commit: nothing of the next record is written. in_commit: half of its bytes are written.
+    after_commit: it is committed, but not sent, and its held card is not released. before_reply: a
+    command was executed and its records are committed, but its reply is not sent. before_ack: an
+    acknowledgement that advances has arrived, but is not handled. What was sent before arrives.
+    """
 
     cause: Literal["power_on", "brown_out", "watchdog", "reset_pin", "software"] = "power_on"
     at: Moment | Literal["now"] = "now"
@@ -58,10 +58,11 @@ class CutPower(_Hand, frozen=True, tag="power"):
 
 
 class Plug(_Hand, frozen=True, tag="plug"):
-    """Pull the cable, or put it back. `other_port`: it comes back under another name. A serial
-    port PORT comes back as PORT-2, then PORT-3; `describe` tells. On USB it is another port of the
-    bus, and the serial number tells who it is. `port_number` puts it into the port of that number:
-    1 is the first one, under its first name. Without both it comes back where it was last."""
+    """Disconnect the cable, or connect it. `other_port`: it is connected under another name. A
+    serial port PORT becomes PORT-2, then PORT-3; `describe` returns it. On USB it is another
+    port of the bus, and the serial number identifies the device. `port_number` connects it to
+    the port of that number: 1 is the first one, under its first name. Without both, the last
+    port is used."""
 
     connected: bool
     other_port: bool = False
@@ -69,15 +70,14 @@ class Plug(_Hand, frozen=True, tag="plug"):
 
 
 class Freeze(_Hand, frozen=True, tag="freeze"):
-    """The firmware hangs: nothing is read, nothing is sent, time stands still for it; or it goes
-    on. A power cut ends it."""
+    """Make the firmware hang, or let it continue: while it hangs, it does not read or send, and its
+    clock stops. A power cut ends it."""
 
     on: bool
 
 
 class LineNoise(_Hand, frozen=True, tag="line"):
-    """Noise on the cable, in both directions; shares of all frames-worth of bytes. All zero: a
-    clean line."""
+    """Set noise on the cable in both directions, as shares of all frames. All zero: no noise."""
 
     flip: Share = 0.0
     drop: Share = 0.0
@@ -96,27 +96,27 @@ class Break(_Hand, frozen=True, tag="break"):
 
 
 class RingMemory(_Hand, frozen=True, tag="ring"):
-    """The maker's way to the ring: save a copy of it, restore the copy (a roll-back), fill it until
-    it is full up to its spare slots, or replace its memory (a new epoch). After restore and replace
-    the device starts. It is filled with COVER 0, DOOR 0 or LAMP_FAULT of lamp 0, by class; anything
-    harmless will do."""
+    """Access to the memory of the ring: save a snapshot, restore it (a rollback), fill the ring up
+    to its spare slots, or replace its memory (a new epoch). After restore and replace the device
+    restarts. It is filled with COVER 0, DOOR 0 or LAMP_FAULT of lamp 0, by class; another simulator
+    may use any harmless event."""
 
     what: Literal["save", "restore", "fill", "replace"]
 
 
 class TamperWith(_Hand, frozen=True, tag="tamper"):
-    """Someone is at the device."""
+    """Start or stop tampering with the device."""
 
     source: Literal["case", "seal", "reader", "magnet", "debug_port", "keys", "cable"]
     active: bool = True
 
 
 class InjectDefect(_Hand, frozen=True, tag="defect"):
-    """Something stops working, or works again. FAULT is recorded when it begins, and by each
-    SELFTEST that finds it. It stays broken over power cuts. A reader that is broken makes READ_FAIL
-    READER. With `memory` the device finds its keys damaged: HELLO is answered with ALERT DEFECT
-    alone and nobody is paired, until it is whole again; what runs goes on. The others are only
-    found."""
+    """Break or repair a part. FAULT is recorded when the defect starts, and by each SELFTEST that
+    finds it. The defect outlasts power cuts. A defective reader causes READ_FAIL READER. With
+    `memory` the keys are damaged: HELLO is only answered with ALERT DEFECT, and pairing is
+    impossible until it is repaired; a running session continues. The other defects have no effect
+    besides FAULT."""
 
     code: Literal[
         "reader", "motor", "sensor", "gate", "lamps", "clock", "random", "temperature", "memory"
@@ -126,7 +126,7 @@ class InjectDefect(_Hand, frozen=True, tag="defect"):
 
 
 class Firmware(_Hand, frozen=True, tag="firmware"):
-    """Put other firmware in: another digest at the next start, and it starts at once."""
+    """Install another firmware: the device restarts at once with another digest."""
 
     version: Annotated[str, Meta(min_length=1, max_length=32)]
 
@@ -135,15 +135,16 @@ class Firmware(_Hand, frozen=True, tag="firmware"):
 
 
 class Load(_Hand, frozen=True, tag="load"):
-    """Open the cover, put cards in, close it: COVER 1 (not if it is open), COVER 0, LOADED. What
-    was inside is taken out. The order is `cards` from the top, or `decks` decks shuffled with
-    `seed` in the maker's own way (0: as they come from the box); `remove` and `add` make a wrong
-    number; the cut card goes in after `cut_at` cards. LOADED tells `decks` and `shuffle` as they
-    are here. At a full ring its records wait. A new device is empty.
+    """Open the cover, replace the cards, close it: COVER 1 (unless it is open), COVER 0, LOADED.
+    The order is `cards` from the top, or `decks` decks shuffled with `seed` by a method of the
+    simulator (0: unshuffled); `remove` and `add` make a wrong number; the cut card is inserted
+    after `cut_at` cards. LOADED contains these `decks` and `shuffle`. At a full ring its records
+    wait. A new device is empty.
 
-    `back` is the maker's number of the cards' backs. A house deals two batches in turn, so with
-    null they are 1 in the first loading, and 1 and 2 by turns after a loading of which a card came
-    out; what was loaded and not dealt is the same batch again."""
+    `back` is the maker's number of the card backs. A house alternates two batches, so with null it
+    is 1 in the first loading, and alternates between 1 and 2 after each loading of which a card was
+    drawn; without a drawn card it is the same batch again.
+    """
 
     decks: Annotated[int, Meta(ge=0, le=12)] = 6
     seed: int = 0
@@ -156,16 +157,17 @@ class Load(_Hand, frozen=True, tag="load"):
 
 
 class Draw(_Hand, frozen=True, tag="draw"):
-    """Pull cards, `count` times one card, or two with `double`. `read`: how the reader fares. A
-    locked shoe lets none out unless `force`. It is refused when no card can come: locked, empty,
-    jammed, cover open, or records wait for room in the ring. When there are fewer cards than asked
-    for, those that there are come; a lock, jam, cover or full ring on the way ends it too, and the
-    wire tells how far it came.
+    """Draw cards, `count` times one card, or two with `double`. `read` is the result of the reader.
+    A locked shoe releases no card unless `force` is set. Refused if no card can be drawn: locked,
+    empty, jammed, cover open, or records are waiting for the ring. If there are fewer cards than
+    requested, all of them are drawn; a lock, jam, cover or full ring in between ends it too, and
+    the events on the wire show how many were drawn.
 
-    Answered at once. Each pull takes `dwell_ms` and then 12 ms to be recognised, and the next one
-    begins 60 ms later; a maker's own may be quicker, and CARD_READ.dwell is `dwell_ms` all the
-    same. `confidence` null: 99, or 55 with `read` low. `wrong` reads another card. `reversed`
-    shows in a model with ORIENTATION only."""
+    The response is immediate. Each draw takes `dwell_ms` and then 12 ms of recognition, and the
+    next one starts 60 ms later; another simulator may be faster, but CARD_READ.dwell is still
+    `dwell_ms`. `confidence` null: 99, or 55 with `read` low. `wrong` reads another card. `reversed`
+    has an effect only in a model with ORIENTATION.
+    """
 
     count: Count = 1
     dwell_ms: Annotated[int, Meta(ge=0, le=65_535)] = 40
@@ -177,8 +179,8 @@ class Draw(_Hand, frozen=True, tag="draw"):
 
 
 class Retract(_Hand, frozen=True, tag="retract"):
-    """Push the last card that came out back in, locked or not. One card each time; refused while
-    cards are being drawn."""
+    """Push the last drawn card back in, locked or not. One card each time; refused while cards are
+    being drawn."""
 
 
 class CoverHand(_Hand, frozen=True, tag="cover"):
@@ -188,7 +190,7 @@ class CoverHand(_Hand, frozen=True, tag="cover"):
 
 
 class JamHand(_Hand, frozen=True, tag="jam"):
-    """Cards get stuck, or `code: null` frees them. Shoe and shuffler."""
+    """Jam the cards, or clear the jam with `code: null`. Shoe and shuffler."""
 
     code: Jam | None
 
@@ -197,9 +199,9 @@ class JamHand(_Hand, frozen=True, tag="jam"):
 
 
 class Put(_Hand, frozen=True, tag="put"):
-    """Put a batch in through the door: `decks` of 52, less `remove`, plus `add`. `left_inside`:
-    cards of the batch that will stay in the machine. `sorted`: the shuffle will leave it sorted
-    (its generator's own test fails)."""
+    """Insert a batch through the door: `decks` of 52, less `remove`, plus `add`. `left_inside`:
+    cards of the batch that will remain in the machine. `sorted`: the shuffle will leave it sorted
+    (the test of its generator fails)."""
 
     decks: Annotated[int, Meta(ge=1, le=12)]
     remove: tuple[CardName, ...] = ()
@@ -215,7 +217,7 @@ class DoorHand(_Hand, frozen=True, tag="door"):
 
 
 class ShufflePace(_Hand, frozen=True, tag="pace"):
-    """How long a shuffle takes from now on."""
+    """Set the duration of later shuffles."""
 
     shuffle_ms: Millis
 
@@ -224,8 +226,9 @@ class ShufflePace(_Hand, frozen=True, tag="pace"):
 
 
 class Press(_Hand, frozen=True, tag="press"):
-    """Press a button and let it go after `held_ms`; `held_ms: null` keeps it down. `bounces`: the
-    contact bounces so often at each edge, within the debounce time. Answered at once."""
+    """Press a button and release it after `held_ms`; `held_ms: null` keeps it pressed.
+    `bounces`: the contact bounces so often at each edge, within the debounce time. The response
+    is immediate."""
 
     seat: Seat
     button: ButtonName
@@ -234,7 +237,7 @@ class Press(_Hand, frozen=True, tag="press"):
 
 
 class LetGo(_Hand, frozen=True, tag="let_go"):
-    """Let a button go."""
+    """Release a button."""
 
     seat: Seat
     button: ButtonName
@@ -242,7 +245,7 @@ class LetGo(_Hand, frozen=True, tag="let_go"):
 
 
 class Chord(_Hand, frozen=True, tag="chord"):
-    """Several buttons of a seat at once, in this order."""
+    """Press several buttons of a seat at once, in this order."""
 
     seat: Seat
     buttons: tuple[ButtonName, ...]
@@ -250,7 +253,7 @@ class Chord(_Hand, frozen=True, tag="chord"):
 
 
 class LampHand(_Hand, frozen=True, tag="lamp"):
-    """A lamp breaks, or is whole again."""
+    """Break or repair a lamp."""
 
     seat: Seat
     index: Annotated[int, Meta(ge=0, le=255)] = 0

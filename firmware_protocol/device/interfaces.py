@@ -114,7 +114,7 @@ class CoreServices(Protocol):
         """Store state durably, such as the cards in the shoe."""
 
     def load(self, name: str) -> bytes:
-        """Returns the stored state of this name; b"" if there is none."""
+        """Returns the stored state of this name; b"" if nothing is stored."""
 
 
 class RequestHandler(Protocol):
@@ -149,7 +149,7 @@ class Mechanism(Protocol):
         """The flags LOCKED, OPEN, JAMMED, RUNNING and FAULTY; the core adds the others."""
 
     def selftest(self, now: int) -> tuple[tuple[FaultCode, int], ...]:
-        """Returns the faults, the worst first; empty if there is none."""
+        """Returns the faults, the worst first; empty without a fault."""
 
     def hand(self, hand: ControlRequest, now: int) -> Answer:
         """Carry out a control request. Raises CannotDo if it is impossible now."""

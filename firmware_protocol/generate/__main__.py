@@ -1,7 +1,7 @@
-"""messages.toml -> the Python codec, c/tablelink_messages.h and PROTOCOL.md.
+"""Generates the Python codec, c/tablelink_messages.h and PROTOCOL.md from messages.toml.
 
-python -m firmware_protocol.generate --check     says which file is stale, and exits with 1
-python -m firmware_protocol.generate --write     writes what is stale
+python -m firmware_protocol.generate --check     list stale files; exit code 1 if there are any
+python -m firmware_protocol.generate --write     write stale files
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EXIT_USAGE: Final = 2
 
 
 def generated(catalogue: Catalogue) -> dict[str, str]:
-    """Every file that is made from the catalogue, by its name in this room, and its text."""
+    """Returns the generated files: path in the package and text."""
     return {
         **emit_python.files(catalogue),
         "c/tablelink_messages.h": emit_c.header(catalogue),
@@ -31,15 +31,14 @@ def generated(catalogue: Catalogue) -> dict[str, str]:
     }
 
 
-def stale(room: Path = PACKAGE) -> dict[str, str]:
-    """The files that are not what messages.toml makes of them, and what they should be.
-
-    CatalogueError when messages.toml is wrong. Nothing is written.
+def stale(package: Path = PACKAGE) -> dict[str, str]:
+    """Returns the path and the expected text of each stale file. Raises CatalogueError if
+    messages.toml is invalid.
     """
-    catalogue = catalogues.parse_catalogue((room / catalogues.FILE).read_text(encoding="utf-8"))
+    catalogue = catalogues.parse_catalogue((package / catalogues.FILE).read_text(encoding="utf-8"))
     out = {}
     for name, text in generated(catalogue).items():
-        file = room / name
+        file = package / name
         if not file.is_file() or file.read_bytes() != text.encode():
             out[name] = text
     return out
@@ -48,13 +47,13 @@ def stale(room: Path = PACKAGE) -> dict[str, str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m firmware_protocol.generate",
-        description="Makes the codec, the C header and PROTOCOL.md from messages.toml.",
-        epilog="Exit codes: 0 fresh or written; 1 something is stale; 2 messages.toml is wrong.",
+        description="Generates the codec, the C header and PROTOCOL.md from messages.toml.",
+        epilog="Exit codes: 0 fresh or written; 1 a file is stale; 2 messages.toml is invalid.",
         allow_abbrev=False,
     )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--check", action="store_true", help="say which files are stale")
-    what.add_argument("--write", action="store_true", help="write the files that are stale")
+    what.add_argument("--check", action="store_true", help="list the stale files")
+    what.add_argument("--write", action="store_true", help="write the stale files")
     chosen = parser.parse_args(arguments)
     try:
         files = stale()
@@ -66,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             (PACKAGE / name).write_text(text, encoding="utf-8")
         print(f"firmware_protocol/{name}: {'written' if chosen.write else 'is stale'}")
     if chosen.check and files:
-        print("make them anew: python -m firmware_protocol.generate --write", file=sys.stderr)
+        print("generate them: python -m firmware_protocol.generate --write", file=sys.stderr)
         return EXIT_STALE
     return 0
 

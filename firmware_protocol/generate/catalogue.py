@@ -1,7 +1,7 @@
-"""The catalogue: messages.toml read and checked, as the generator and the tests use it.
+"""Parses and validates messages.toml for the generator and the tests.
 
-What can be wrong with a single value is refused while reading; what only shows between entries
-(an id given twice, a reply to nothing, a body too long) is collected, so that one run names all.
+An invalid value is rejected while parsing. Errors between entries (duplicate ids, a reply without
+a command, a body too long) are collected, so that one run reports all of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FILE: Final = "messages.toml"
 
 
 class CatalogueError(Exception):
-    """messages.toml contradicts itself; one line for each thing that is wrong."""
+    """messages.toml is inconsistent; the text has one line per error."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(f"{FILE}: {problem}" for problem in problems))
@@ -26,7 +26,7 @@ class CatalogueError(Exception):
 
 
 def parse_catalogue(text: str) -> Catalogue:
-    """The catalogue that this text is; CatalogueError says what is wrong with it."""
+    """Parse and validate the catalogue. Raises CatalogueError."""
     try:
         catalogue = msgspec.toml.decode(text.encode(), type=Catalogue)
     except msgspec.DecodeError as problem:
@@ -38,6 +38,6 @@ def parse_catalogue(text: str) -> Catalogue:
 
 
 def load_catalogue() -> Catalogue:
-    """The catalogue of this package."""
+    """Returns the catalogue of this package."""
     text = resources.files("firmware_protocol").joinpath(FILE).read_text(encoding="utf-8")
     return parse_catalogue(text)

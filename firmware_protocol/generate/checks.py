@@ -1,4 +1,4 @@
-"""What must hold between the entries of the catalogue. Each check yields what is wrong."""
+"""Consistency checks between the entries of the catalogue. Each yields its errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from firmware_protocol.generate.schema import (
 
 
 def problems(catalogue: Catalogue) -> Iterator[str]:
-    """Everything that is wrong, in the order of the file."""
+    """Yields all errors, in the order of the file."""
     yield from _versions(catalogue)
     for what, names in _name_spaces(catalogue):
         yield from (f"{what} {name} is declared twice" for name in _twice(names))
@@ -30,7 +30,7 @@ def problems(catalogue: Catalogue) -> Iterator[str]:
         yield from _values(catalogue, one)
     broken = list(_all_fields(catalogue))
     yield from broken
-    if broken:  # sizes mean nothing while a type is unknown
+    if broken:  # sizes are undefined while a type is unknown
         return
     yield from _layouts(catalogue)
     yield from _frames(catalogue)
@@ -48,7 +48,7 @@ def _name_spaces(catalogue: Catalogue) -> Iterator[tuple[str, list[object]]]:
     yield "number", [one.name for one in (*catalogue.constants, *catalogue.timings)]
     yield "layout", [one.name for one in catalogue.layouts]
     yield "layout type", [one.type for one in catalogue.layouts]
-    # All of these become classes of one name space.
+    # All of these become classes in one namespace.
     yield (
         "name",
         [

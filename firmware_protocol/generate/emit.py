@@ -1,4 +1,4 @@
-"""What the three emitters share: names, words, and the lines that say where a file comes from."""
+"""Helpers of the three emitters: names, wrapped text, and the origin of a file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ ORIGIN: Final = "Generated from messages.toml by firmware_protocol.generate. Not
 
 
 def camel(name: str) -> str:
-    """CARD_READ and power_cause as the name of a class."""
+    """Convert CARD_READ or power_cause to the name of a class."""
     return "".join(word.capitalize() for word in name.split("_"))
 
 
 def fill(text: str, first: str = "", rest: str | None = None, width: int = WIDTH) -> list[str]:
-    """The words in lines."""
+    """Wrap the text into lines."""
     return textwrap.wrap(
         text,
         width=width,
@@ -30,17 +30,17 @@ def fill(text: str, first: str = "", rest: str | None = None, width: int = WIDTH
 
 
 def number(value: int) -> str:
-    """Round and large numbers read better in hexadecimal."""
+    """Format a number; large ones in hexadecimal."""
     return f"0x{value:X}" if value > 0xFFFF else str(value)
 
 
 def code(value: int) -> str:
-    """An id or code of one byte."""
+    """Format an id or code of one byte."""
     return f"0x{value:02X}"
 
 
 def allowed(catalogue: Catalogue, field: Field) -> str:
-    """In words, which values a field may have beyond what its type says; "" for any."""
+    """Describe the allowed values of a field beyond its type; "" if all are allowed."""
     if field.type == "bool":
         return "0 or 1"
     form = array(field.type)
@@ -48,11 +48,11 @@ def allowed(catalogue: Catalogue, field: Field) -> str:
         return ""
     if field.type in catalogue.sets:
         one: Values = catalogue.sets[field.type]
-        least = field.min or 0
+        lowest = field.min or 0
         if one.name in catalogue.is_flags:
             return f"flags {one.name}"
-        values = [value for value in catalogue.values(one) if value.value >= least]
-        skipped = [value.name for value in catalogue.values(one) if value.value < least]
+        values = [value for value in catalogue.values(one) if value.value >= lowest]
+        skipped = [value.name for value in catalogue.values(one) if value.value < lowest]
         return f"enum {one.name}" + (f" but {', '.join(skipped)}" if skipped and values else "")
     if field.min is None and field.max is None:
         return ""
@@ -62,13 +62,13 @@ def allowed(catalogue: Catalogue, field: Field) -> str:
 
 
 def docstring(text: str, indent: str) -> Iterator[str]:
-    """A docstring, in one line where it fits."""
+    """Yields the lines of a docstring, one line if it fits."""
     line = f'{indent}"""{text}"""'
     if len(line) <= WIDTH:
         yield line
         return
     lines = fill(text, f'{indent}"""', indent)
-    if len(lines[-1]) + 3 > WIDTH:  # no room for the closing quotes
+    if len(lines[-1]) + 3 > WIDTH:  # the closing quotes do not fit
         lines = fill(text, f'{indent}"""', indent, WIDTH - 3)
     yield from lines[:-1]
     yield f'{lines[-1]}"""'

@@ -1,4 +1,4 @@
-"""messages.toml as a C header: packed structs, every size and offset asserted."""
+"""Generates the C header: packed structs, with every size and offset asserted."""
 
 from __future__ import annotations
 

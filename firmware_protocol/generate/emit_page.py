@@ -1,7 +1,7 @@
-"""PROTOCOL.md: the prose of prose/protocol.md with the tables of messages.toml set in.
+"""PROTOCOL.md: the prose of prose/protocol.md with the tables of messages.toml inserted.
 
-`{{name}}` in the prose is a number, a time, a table or a frame's layout. A name that is not known,
-and one that the prose never uses though it must, is an error.
+`{{name}}` in the prose is a number, a time, a table or a frame's layout. An unknown name is an
+error, and so is a required one that the prose does not use.
 """
 
 from __future__ import annotations
@@ -61,16 +61,18 @@ def page(catalogue: Catalogue, prose: str | None = None) -> str:
         raise CatalogueError((f"prose/protocol.md: has no {', '.join(missing)}",))
     _check_links(text)
     title, rest = text.split("\n", 1)
-    return f"{title}\n\n<!-- {ORIGIN} The words are in prose/protocol.md. -->\n{rest}"
+    return f"{title}\n\n<!-- {ORIGIN} The text is in prose/protocol.md. -->\n{rest}"
 
 
 def _check_links(text: str) -> None:
-    """Each item of the conformance list, and each link, names a section that is there."""
-    there = {heading.lower() for heading in re.findall(r"^## (\w+)$", text, re.MULTILINE)}
-    asked = {item.page for item in conformance.load_items()}
-    asked |= set(re.findall(r"\]\(#(\w+)\)", text))
-    if asked - there:
-        raise CatalogueError((f"PROTOCOL.md: has no section {', '.join(sorted(asked - there))}",))
+    """Check that each conformance item and each link names an existing section."""
+    sections = {heading.lower() for heading in re.findall(r"^## (\w+)$", text, re.MULTILINE)}
+    wanted = {item.page for item in conformance.load_items()}
+    wanted |= set(re.findall(r"\]\(#(\w+)\)", text))
+    if wanted - sections:
+        raise CatalogueError(
+            (f"PROTOCOL.md: has no section {', '.join(sorted(wanted - sections))}",)
+        )
 
 
 def _parts(catalogue: Catalogue) -> dict[str, Callable[[], str]]:

@@ -1,4 +1,4 @@
-"""messages.toml as the Python codec: enums, a class for each message, and the registry."""
+"""Generates the Python codec: enums, a class for each message, and the registry."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS: Final = ("event", "command", "reply", "control")
 
 
 def files(catalogue: Catalogue) -> dict[str, str]:
-    """Name and text of every module of the codec."""
+    """Returns the path and text of every module of the codec."""
     messages = catalogue.messages
     every = [one for one in messages if one.device_class == "all" and one.kind != "control"]
     control = [one for one in messages if one.kind == "control"]
@@ -90,7 +90,7 @@ def _limits(catalogue: Catalogue) -> str:
             digest = schema_hash(catalogue, version.number).hex()
             yield f'    {version.number}: bytes.fromhex("{digest}"),'
         yield "}"
-        yield from docstring("By version; names the catalogue that a side was built from.", "")
+        yield from docstring("By version; identifies the catalogue that a side was built from.", "")
         for one in catalogue.constants:
             yield f"{one.name}: Final = {number(one.value)}"
             yield from docstring(_sentence(one.doc), "")
@@ -108,7 +108,7 @@ def _frames(catalogue: Catalogue) -> str:
     coded = [frame for frame in catalogue.frames if not frame.opaque]
 
     def lines() -> Iterator[str]:
-        yield from _head("Payloads of the frames in clear, and how long each kind's payload is.")
+        yield from _head("Payloads of the frames in clear, and the payload sizes of each kind.")
         yield from ("from typing import ClassVar, Final", "")
         yield "from firmware_protocol.messages import codec"
         yield "from firmware_protocol.messages.codec import Payload, Spec"
@@ -127,7 +127,7 @@ def _frames(catalogue: Catalogue) -> str:
 
 def _module(catalogue: Catalogue, what: str, messages: list[MessageSpec]) -> str:
     kinds = sorted({one.kind.capitalize() for one in messages} | {"Spec"})
-    # A command names its reply, so replies are made first.
+    # A command refers to its reply, so replies are defined first.
     ordered = sorted(messages, key=lambda one: one.kind == "command")
 
     def lines() -> Iterator[str]:
@@ -207,7 +207,7 @@ def _spec(catalogue: Catalogue, one: MessageSpec | FrameSpec, name: str) -> Iter
     arguments = [f'"{name}"', f'"<{form}"']
     named = [field.name for field in one.fields if not field.type.startswith("zero")]
     if named:
-        # Where it is too long for a line, each line but the last ends with the space between two.
+        # In a wrapped string, each line but the last ends with the separating space.
         rows = fill(" ".join(named), width=WIDTH - 14)
         arguments.append("\n        ".join([*(f'"{row} "' for row in rows[:-1]), f'"{rows[-1]}"']))
     arguments += [rule for field in one.fields if (rule := _rule(catalogue, field))]
@@ -245,7 +245,7 @@ def _code(catalogue: Catalogue, field: Field) -> str:
 
 
 def _rule(catalogue: Catalogue, field: Field) -> str:
-    """The rule that the field needs beyond struct, as source, or "" for none."""
+    """Source of the rule that the field needs beyond struct; "" for none."""
     form = array(field.type)
     if form:
         if form[0] == "zero":
@@ -274,10 +274,10 @@ def _rule(catalogue: Catalogue, field: Field) -> str:
 
 
 def _index(catalogue: Catalogue) -> str:
-    """One module that has every message, and finds them by id."""
+    """The module with every message by id."""
 
     def lines() -> Iterator[str]:
-        yield from _head("Every message, and where to find it by its id.")
+        yield from _head("Every message, and tables of them by id.")
         yield from ("from typing import Final", "")
         yield "from firmware_protocol.messages.codec import Command, Control, Event, Message, Reply"
         for part in ("common", "control", "frames", *PARTS):
@@ -300,7 +300,7 @@ def _index(catalogue: Catalogue) -> str:
         for span in catalogue.reserved:
             yield f'    range({code(span.first)}, {code(span.last + 1)}): "{span.doc}",'
         yield "}"
-        yield from docstring("Ids kept for later, and for what.", "")
+        yield from docstring("Reserved ids, and their purpose.", "")
         yield ""
         parts = ("common", "control", "frames", *PARTS)
         every = [name for part in parts for name in _names(catalogue, part)]

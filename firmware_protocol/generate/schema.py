@@ -1,4 +1,4 @@
-"""The shape of the catalogue: what messages.toml consists of, its sizes and its schema hash."""
+"""The structure of messages.toml, the sizes of its entries and its schema hash."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RANGES: Final[dict[tuple[str, str], tuple[int, int]]] = {
     ("control", "all"): (0x80, 0x8F),
 }
 REPLY_OFFSET: Final = 0x80
-"""A reply's id is its command's plus this; REFUSED alone answers any command."""
+"""The id of a reply is that of its command plus this; only REFUSED answers any command."""
 REFUSED_ID: Final = 0xFF
 _ARRAY: Final = re.compile(r"(bytes|zero|text|word)\[([1-9][0-9]{0,2})\]")
 
@@ -69,7 +69,7 @@ class Field(CatalogueEntry, frozen=True):
 
 
 class NamedEntry(CatalogueEntry, frozen=True):
-    """Whatever has fields, or is a number with a name and a doc."""
+    """An entry with a name and a doc."""
 
     name: Upper
     doc: Doc
@@ -96,7 +96,7 @@ class FrameSpec(CatalogueEntry, frozen=True):
     doc: Doc
     fields: tuple[Field, ...]
     opaque: bool = False
-    """Not for the codec: the noise handshakes and the ciphers read it."""
+    """Not decoded by the codec, but by the Noise handshakes and the ciphers."""
     sizes: tuple[int, ...] = ()
 
 
@@ -109,7 +109,7 @@ class MessageSpec(NamedEntry, frozen=True):
     fields: tuple[Field, ...]
     size: int = 56
     secret: bool = False
-    """May hold a card that nobody is to see: no repr and no error text shows its values."""
+    """May contain a hidden card: no repr and no error text shows its values."""
     idempotent: bool | None = None
     deadline_ms: Annotated[int, Meta(ge=1)] | None = None
     result: Upper | None = None
@@ -160,7 +160,7 @@ class Catalogue(CatalogueEntry, frozen=True, dict=True):
         return frozenset(one.name for one in self.flags)
 
     def values(self, one: Values) -> tuple[Value, ...]:
-        """The values, those of flags made from an enum too."""
+        """Returns the values, also those of flags that are derived from an enum."""
         if one.of is None:
             return one.values
         return tuple(
@@ -173,7 +173,7 @@ class Catalogue(CatalogueEntry, frozen=True, dict=True):
         return next(one.value for one in (*self.constants, *self.timings) if one.name == name)
 
     def size_of(self, kind: str) -> int:
-        """Bytes of a field of this type. KeyError for a type that is not declared."""
+        """Size of a field of this type in bytes. Raises KeyError for an unknown type."""
         array = _ARRAY.fullmatch(kind)
         if array:
             return int(array[2])
@@ -182,7 +182,7 @@ class Catalogue(CatalogueEntry, frozen=True, dict=True):
         return INTEGER_SIZES[kind if kind in INTEGER_SIZES else self.sets[kind].type]
 
     def placed(self, fields: tuple[Field, ...]) -> tuple[PlacedField, ...]:
-        """The fields with the offset at which each begins."""
+        """Returns the fields with their offsets and sizes."""
         out, offset = [], 0
         for one in fields:
             size = self.size_of(one.type)
@@ -194,22 +194,22 @@ class Catalogue(CatalogueEntry, frozen=True, dict=True):
         return sum(self.size_of(one.type) for one in fields)
 
     def room(self, message: MessageSpec) -> int:
-        """Bytes that the message's body may have at most."""
+        """Maximum size of the message's body in bytes."""
         return message.size - HEADS[message.kind] - TAILS[message.kind]
 
     def frame_sizes(self, frame: FrameSpec) -> tuple[int, ...]:
-        """Lengths that the frame's payload may have."""
+        """Allowed lengths of the frame's payload."""
         return frame.sizes or (self.length(frame.fields),)
 
 
 def array(kind: str) -> tuple[str, int] | None:
-    """What a type such as bytes[8] is made of, or None for another type."""
+    """Parse an array type such as bytes[8]. Returns None for another type."""
     match = _ARRAY.fullmatch(kind)
     return (match[1], int(match[2])) if match else None
 
 
 def schema_text(catalogue: Catalogue, version: int) -> str:
-    """Everything of this version that changes bytes, in one form: what the schema hash is of."""
+    """Text of all that affects the bytes of this version: the input of the schema hash."""
 
     def fields(some: tuple[Field, ...]) -> str:
         return " ".join(

@@ -1,5 +1,5 @@
-"""Payloads of the frames in clear, and how long each kind's payload is. Generated from
-messages.toml by firmware_protocol.generate. Not to be edited."""
+"""Payloads of the frames in clear, and the payload sizes of each kind. Generated from messages.toml
+by firmware_protocol.generate. Not to be edited."""
 
 from typing import ClassVar, Final
 

@@ -8,7 +8,7 @@ VERSION: Final = 1
 SCHEMA_HASHES: Final = {
     1: bytes.fromhex("7acd67958ee0c04e"),
 }
-"""By version; names the catalogue that a side was built from."""
+"""By version; identifies the catalogue that a side was built from."""
 MAX_DECODED: Final = 254
 """Bytes of the longest frame before COBS."""
 MAX_ENCODED: Final = 255

@@ -1,4 +1,4 @@
-"""Every message, and where to find it by its id. Generated from messages.toml by
+"""Every message, and tables of them by id. Generated from messages.toml by
 firmware_protocol.generate. Not to be edited."""
 
 from typing import Final
@@ -144,7 +144,7 @@ RESERVED: Final = {
     range(0xC8, 0xD0): "firmware update, replies",
     range(0xD8, 0xE0): "a shoe that conceals the hole card itself, replies",
 }
-"""Ids kept for later, and for what."""
+"""Reserved ids, and their purpose."""
 
 __all__ = [
     "COMMANDS",

@@ -1,4 +1,4 @@
-"""Golden bytes of each version of the protocol: data for everyone who builds or checks a device."""
+"""Golden bytes of each version of the protocol: data to build or check a device."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ NAMES = (
 
 
 def text(name: str, version: int = 1) -> str:
-    """The file as it lies there."""
+    """Returns the text of the file."""
     file = resources.files(__name__).joinpath(f"v{version}").joinpath(f"{name}.json")
     return file.read_text(encoding="utf-8")
 
 
 def load(name: str, version: int = 1) -> Any:
-    """What the file says."""
+    """Returns the parsed file."""
     return msgspec.json.decode(text(name, version))

@@ -1,7 +1,7 @@
-"""Makes the golden vectors of the newest version. A released version's are never made again.
+"""Generates the golden vectors of the newest version. Those of a released one never change.
 
-    python -m firmware_protocol.vectors.make           says which file differs, and exits with 1
-    python -m firmware_protocol.vectors.make --write   writes them, unless the version is released
+    python -m firmware_protocol.vectors.make          list the files that differ; exit code 1 if any
+    python -m firmware_protocol.vectors.make --write  write them, unless the version is released
 
 If a released vector and the code disagree, the code is wrong.
 """
@@ -21,7 +21,7 @@ FOLDER: Final = Path(__file__).parent
 
 
 def made() -> dict[str, str]:
-    """Name and text of each file of the newest version."""
+    """Returns the name and text of each file of the newest version."""
     built = parts.build(load_catalogue())
     return {f"{name}.json": _text(data) for name, data in built.items()}
 

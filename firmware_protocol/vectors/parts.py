@@ -1,4 +1,4 @@
-"""What the golden vectors consist of, part by part. All keys and bytes in them are for show."""
+"""The parts of the golden vectors. All keys and bytes in them are examples."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _damage(good: Frame) -> Iterator[Part]:
 
 
 def shown(fields: tuple[Field, ...], payload: Payload) -> Part:
-    """The fields as JSON has them."""
+    """Returns the fields as in the JSON file."""
 
     def value(one: Field) -> Any:
         raw = getattr(payload, one.name)
@@ -290,7 +290,8 @@ def _hellos(session: int) -> tuple[Frame, Frame]:
 def _run(
     make: Callable[..., Handshake], session: int, *secrets: tuple[Any, ...]
 ) -> tuple[Part, SessionKeys, list[Frame]]:
-    """A whole handshake with fixed keys: what goes into the file, the host's keys, the frames."""
+    """Run a handshake with fixed keys. Returns the part of the file, the host's keys, the
+    frames."""
     frames = list(_hellos(session))
     bound = hello.prologue(*frames)
     host = make("host", bound, _key("host"), *secrets[0])
