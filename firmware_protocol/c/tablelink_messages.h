@@ -39,11 +39,11 @@
 #define TL_MAX_FRAMES 0x80000000u
 /* the host starts a new handshake when a counter reaches this */
 #define TL_REKEY_FRAMES 0x7FFF0000u
-/* most records that are on their way without an acknowledgement */
+/* maximum window: records that are sent without an acknowledgement */
 #define TL_WINDOW 8u
-/* replies to commands that a device remembers */
+/* replies to commands that a device caches */
 #define TL_RESULTS_KEPT 8u
-/* records that a device's ring holds at least */
+/* minimum capacity of a device's ring in records */
 #define TL_RING_LEAST 128u
 /* last free slots of the ring, reserved for POWER, TAMPER, FAULT, LOG_PRESSURE and PAIRED */
 #define TL_RING_SPARE 8u
@@ -64,32 +64,32 @@
 #define TL_HELLO_WAIT_MS 500u
 /* host: timeout for HS2 and for the first valid DATA; retry with HELLO */
 #define TL_HANDSHAKE_WAIT_MS 3000u
-/* host: no PAIR2, or no PAIR_DONE, by then: the pairing failed */
+/* host: timeout for PAIR2 and for PAIR_DONE; the pairing fails */
 #define TL_PAIR_WAIT_MS 5000u
-/* device: a handshake that has not become a session by then is forgotten */
+/* device: timeout of a handshake that has not become a session */
 #define TL_PENDING_LIFE_MS 10000u
 /* both: a heartbeat at each multiple of this since the session started, independent of other
  * frames */
 #define TL_HEARTBEAT_MS 250u
-/* both: no valid DATA for so long and the session is over */
+/* both: timeout of a session without valid DATA */
 #define TL_DEAD_MS 1000u
-/* device: first wait for an acknowledgement before records are sent again */
+/* device: initial timeout for an acknowledgement; records are retried after it */
 #define TL_RESEND_FIRST_MS 150u
-/* device: the wait doubles up to this */
+/* device: maximum timeout, which doubles with each retry */
 #define TL_RESEND_MOST_MS 1000u
-/* host: least time between two EVT_NAK with the same `next` */
+/* host: minimum interval between two EVT_NAK with the same `next` */
 #define TL_NAK_GAP_MS 100u
-/* host: an idempotent command without a reply is sent again after this, until its deadline */
+/* host: retry interval of an idempotent command without a reply, until its deadline */
 #define TL_COMMAND_REPEAT_MS 200u
-/* host: longest time between two TIME_ASK */
+/* host: maximum interval between two TIME_ASK */
 #define TL_TIME_EVERY_MS 10000u
-/* host: a session as old as this is replaced by a new handshake */
+/* host: maximum age of a session, which a new handshake then replaces */
 #define TL_SESSION_LIFE_S 43200u
-/* device: least time between two ALERT */
+/* device: minimum interval between two ALERT */
 #define TL_ALERT_GAP_MS 1000u
-/* station: a button's contact is stable for so long before an edge counts */
+/* station: a contact must be stable for so long before an edge counts */
 #define TL_DEBOUNCE_MS 20u
-/* station: a button held as long as this is stuck */
+/* station: a button that is pressed for so long is stuck */
 #define TL_STUCK_AFTER_MS 10000u
 
 /* Low half of a frame's first byte. u8 */
@@ -110,7 +110,7 @@ enum tl_frame_kind {
     TL_FRAME_KIND_PAIR3 = 6,
     /* a sealed plaintext of a session */
     TL_FRAME_KIND_DATA = 8,
-    /* a hint in clear: shown, never acted on */
+    /* a hint in clear: displayed, never acted on */
     TL_FRAME_KIND_ALERT = 15,
 };
 
@@ -120,7 +120,7 @@ enum tl_plaintext_type {
     TL_PLAINTEXT_TYPE_EVENT = 1,
     /* a request of the host */
     TL_PLAINTEXT_TYPE_COMMAND = 2,
-    /* the answer to a command */
+    /* the response to a command */
     TL_PLAINTEXT_TYPE_REPLY = 3,
     /* acknowledgements, heartbeats, time */
     TL_PLAINTEXT_TYPE_CONTROL = 4,
@@ -237,7 +237,7 @@ enum tl_fault_code {
     TL_FAULT_CODE_MAKER = 255,
 };
 
-/* Why a command is not carried out. u8 */
+/* Why a command is rejected. u8 */
 enum tl_refusal {
     /* no command of this class in this version */
     TL_REFUSAL_UNKNOWN = 1,
@@ -246,9 +246,9 @@ enum tl_refusal {
     TL_REFUSAL_MALFORMED = 2,
     /* the device's state does not allow it; arg: the state flags */
     TL_REFUSAL_NOT_NOW = 3,
-    /* a former command is still being carried out */
+    /* a former command is still in progress */
     TL_REFUSAL_BUSY = 4,
-    /* the command id is older than what the device remembers */
+    /* the command id is older than those in the cache of the device */
     TL_REFUSAL_STALE = 5,
     /* RESUME has not been answered with OK in this session */
     TL_REFUSAL_NOT_RESUMED = 6,
@@ -653,7 +653,7 @@ TL_ASSERT(offsetof(struct tl_command_plaintext, command_id) == 4);
 TL_ASSERT(offsetof(struct tl_command_plaintext, host_boot) == 8);
 TL_ASSERT(offsetof(struct tl_command_plaintext, body) == 16);
 
-/* The answer to a command. Plaintext of 56 bytes. */
+/* The response to a command. Plaintext of 56 bytes. */
 struct tl_reply_plaintext {
     /* 3 */
     uint8_t type;
@@ -679,8 +679,8 @@ TL_ASSERT(offsetof(struct tl_reply_plaintext, command_id) == 4);
 TL_ASSERT(offsetof(struct tl_reply_plaintext, host_boot) == 8);
 TL_ASSERT(offsetof(struct tl_reply_plaintext, body) == 16);
 
-/* Acknowledgements, heartbeats, time. Never answered from memory, never remembered. Plaintext of
- * 56 bytes. */
+/* Acknowledgements, heartbeats, clock requests. Never answered from a cache, never cached.
+ * Plaintext of 56 bytes. */
 struct tl_control_plaintext {
     /* 4 */
     uint8_t type;
@@ -727,7 +727,7 @@ TL_ASSERT(offsetof(struct tl_hello, reserved) == 4);
 TL_ASSERT(offsetof(struct tl_hello, schema) == 8);
 TL_ASSERT(offsetof(struct tl_hello, fingerprint) == 16);
 
-/* Frame HELLO_RSP. Answers HELLO, under the same session id. */
+/* Frame HELLO_RSP. The response to HELLO, under the same session id. */
 struct tl_hello_rsp {
     /* lowest version that the device speaks (1 to 15) */
     uint8_t version_min;
@@ -862,7 +862,7 @@ TL_ASSERT(sizeof(struct tl_tamper) == 2);
 TL_ASSERT(offsetof(struct tl_tamper, source) == 0);
 TL_ASSERT(offsetof(struct tl_tamper, active) == 1);
 
-/* Event FAULT. Something does not work. */
+/* Event FAULT. A fault was detected. */
 struct tl_fault {
     /* what; never NONE (enum fault_code but NONE) */
     uint8_t code;
@@ -945,7 +945,7 @@ TL_ASSERT(sizeof(struct tl_read_fail) == 3);
 TL_ASSERT(offsetof(struct tl_read_fail, pos) == 0);
 TL_ASSERT(offsetof(struct tl_read_fail, why) == 2);
 
-/* Event CUT_CARD. The cut card has come out. */
+/* Event CUT_CARD. The cut card has left the shoe. */
 struct tl_cut_card {
     /* its position (1 to 65535) */
     uint16_t pos;
@@ -978,7 +978,7 @@ struct tl_cover {
 TL_ASSERT(sizeof(struct tl_cover) == 1);
 TL_ASSERT(offsetof(struct tl_cover, open) == 0);
 
-/* Event SHOE_JAM. Cards are stuck in the shoe, or no longer. */
+/* Event SHOE_JAM. A jam in the shoe started or ended. */
 struct tl_shoe_jam {
     /* where (enum jam_code) */
     uint8_t code;
@@ -1044,7 +1044,7 @@ struct tl_door {
 TL_ASSERT(sizeof(struct tl_door) == 1);
 TL_ASSERT(offsetof(struct tl_door, open) == 0);
 
-/* Event SHUFFLER_JAM. Cards are stuck in the shuffler, or no longer. */
+/* Event SHUFFLER_JAM. A jam in the shuffler started or ended. */
 struct tl_shuffler_jam {
     /* where (enum jam_code) */
     uint8_t code;
@@ -1075,7 +1075,7 @@ TL_ASSERT(offsetof(struct tl_button, held) == 3);
 TL_ASSERT(offsetof(struct tl_button, press) == 5);
 TL_ASSERT(offsetof(struct tl_button, token) == 9);
 
-/* Event STUCK. A button has been down for 10 s. It counts as not there until it has come up. */
+/* Event STUCK. A button has been down for 10 s. It does not count until it is released. */
 struct tl_stuck {
     /* seat (1 to 15) */
     uint8_t seat;
@@ -1097,7 +1097,7 @@ TL_ASSERT(sizeof(struct tl_lamp_fault) == 2);
 TL_ASSERT(offsetof(struct tl_lamp_fault, seat) == 0);
 TL_ASSERT(offsetof(struct tl_lamp_fault, index) == 1);
 
-/* Reply INFO_REPLY. What runs on the device. */
+/* Reply INFO_REPLY. Returns the firmware and state of the device. */
 struct tl_info_reply {
     /* SHA-256 of the firmware image that runs */
     uint8_t firmware[32];
@@ -1117,8 +1117,8 @@ TL_ASSERT(offsetof(struct tl_info_reply, cause) == 36);
 TL_ASSERT(offsetof(struct tl_info_reply, capacity) == 37);
 TL_ASSERT(offsetof(struct tl_info_reply, state) == 39);
 
-/* Command RESUME. Where the host's record of this device ends. Events flow once it is answered
- * with OK. */
+/* Command RESUME. Request to send events after the end of the host's record. Events are sent
+ * after the response OK. */
 struct tl_resume {
     /* the ring that the host knows; 0 none yet */
     uint32_t epoch;
@@ -1135,7 +1135,7 @@ TL_ASSERT(offsetof(struct tl_resume, next) == 4);
 TL_ASSERT(offsetof(struct tl_resume, chain) == 8);
 TL_ASSERT(offsetof(struct tl_resume, mode) == 16);
 
-/* Reply RESUME_REPLY. The state of the ring. */
+/* Reply RESUME_REPLY. Returns the state of the ring. */
 struct tl_resume_reply {
     /* the ring's name (1 to 0xFFFFFFFF) */
     uint32_t epoch;
@@ -1155,7 +1155,7 @@ TL_ASSERT(offsetof(struct tl_resume_reply, head) == 8);
 TL_ASSERT(offsetof(struct tl_resume_reply, chain) == 12);
 TL_ASSERT(offsetof(struct tl_resume_reply, verdict) == 20);
 
-/* Reply SELFTEST_REPLY. The first thing found wrong. Each one found is a FAULT event too. */
+/* Reply SELFTEST_REPLY. Returns the first fault. Each fault is recorded as an event FAULT too. */
 struct tl_selftest_reply {
     /* NONE when all is well (enum fault_code) */
     uint8_t code;
@@ -1166,7 +1166,7 @@ TL_ASSERT(sizeof(struct tl_selftest_reply) == 5);
 TL_ASSERT(offsetof(struct tl_selftest_reply, code) == 0);
 TL_ASSERT(offsetof(struct tl_selftest_reply, arg) == 1);
 
-/* Reply REFUSED. The command was not carried out. */
+/* Reply REFUSED. The command was rejected. */
 struct tl_refused {
     /* id of the command */
     uint8_t command;
@@ -1189,7 +1189,7 @@ struct tl_lock {
 TL_ASSERT(sizeof(struct tl_lock) == 1);
 TL_ASSERT(offsetof(struct tl_lock, state) == 0);
 
-/* Reply LOCK_REPLY. The lock is now so. */
+/* Reply LOCK_REPLY. Returns the state of the lock. */
 struct tl_lock_reply {
     /* what it is (enum lock_state) */
     uint8_t state;
@@ -1208,7 +1208,7 @@ TL_ASSERT(sizeof(struct tl_reread) == 8);
 TL_ASSERT(offsetof(struct tl_reread, epoch) == 0);
 TL_ASSERT(offsetof(struct tl_reread, seq) == 4);
 
-/* Reply REREAD_REPLY. The record. */
+/* Reply REREAD_REPLY. Returns the record. */
 struct tl_reread_reply {
     /* the plaintext of the event, just as it was sent */
     uint8_t record[56];
@@ -1236,8 +1236,8 @@ struct tl_start_reply {
 TL_ASSERT(sizeof(struct tl_start_reply) == 4);
 TL_ASSERT(offsetof(struct tl_start_reply, shuffle) == 0);
 
-/* Command ARM. Says which buttons of a seat count, for how long, and under which token. Replaces
- * the seat's former ARM. */
+/* Command ARM. Arms buttons of a seat for a limited time and with a token. Replaces the seat's
+ * former ARM. */
 struct tl_arm {
     /* seat (1 to 15) */
     uint8_t seat;
@@ -1254,7 +1254,7 @@ TL_ASSERT(offsetof(struct tl_arm, mask) == 1);
 TL_ASSERT(offsetof(struct tl_arm, token) == 3);
 TL_ASSERT(offsetof(struct tl_arm, ttl) == 5);
 
-/* Command LAMPS. Says what all lamps of a seat show. Replaces what they showed. */
+/* Command LAMPS. Sets all lamps of a seat. Replaces their former state. */
 struct tl_lamps {
     /* seat (1 to 15) */
     uint8_t seat;
@@ -1282,7 +1282,8 @@ struct tl_buzz {
 TL_ASSERT(sizeof(struct tl_buzz) == 1);
 TL_ASSERT(offsetof(struct tl_buzz, pattern) == 0);
 
-/* Control HOST_BEAT. The host lives. It acknowledges as EVT_ACK does, so that a lost one heals. */
+/* Control HOST_BEAT. Heartbeat of the host. It acknowledges as EVT_ACK does, as a retry of a
+ * lost one. */
 struct tl_host_beat {
     /* the ring; 0 before RESUME was answered with OK */
     uint32_t epoch;
@@ -1296,7 +1297,7 @@ TL_ASSERT(offsetof(struct tl_host_beat, epoch) == 0);
 TL_ASSERT(offsetof(struct tl_host_beat, seq) == 4);
 TL_ASSERT(offsetof(struct tl_host_beat, window) == 8);
 
-/* Control DEVICE_BEAT. The device lives, and how it is. */
+/* Control DEVICE_BEAT. Heartbeat of the device, with its state. */
 struct tl_device_beat {
     /* the ring (1 to 0xFFFFFFFF) */
     uint32_t epoch;
@@ -1339,7 +1340,7 @@ TL_ASSERT(offsetof(struct tl_evt_ack, epoch) == 0);
 TL_ASSERT(offsetof(struct tl_evt_ack, seq) == 4);
 TL_ASSERT(offsetof(struct tl_evt_ack, window) == 8);
 
-/* Control EVT_NAK. The host wants records again. */
+/* Control EVT_NAK. Request of the host to send records again. */
 struct tl_evt_nak {
     /* the ring (1 to 0xFFFFFFFF) */
     uint32_t epoch;
@@ -1353,7 +1354,7 @@ TL_ASSERT(offsetof(struct tl_evt_nak, epoch) == 0);
 TL_ASSERT(offsetof(struct tl_evt_nak, next) == 4);
 TL_ASSERT(offsetof(struct tl_evt_nak, why) == 8);
 
-/* Control TIME_ASK. Asks for the device's clock. */
+/* Control TIME_ASK. Request for the device's clock. */
 struct tl_time_ask {
     /* host's clock when this was sent, microseconds */
     uint64_t t1;
@@ -1361,7 +1362,7 @@ struct tl_time_ask {
 TL_ASSERT(sizeof(struct tl_time_ask) == 8);
 TL_ASSERT(offsetof(struct tl_time_ask, t1) == 0);
 
-/* Control TIME_ANSWER. The device's clock. */
+/* Control TIME_ANSWER. Returns the device's clock. */
 struct tl_time_answer {
     /* as asked */
     uint64_t t1;
@@ -1375,8 +1376,8 @@ TL_ASSERT(offsetof(struct tl_time_answer, t1) == 0);
 TL_ASSERT(offsetof(struct tl_time_answer, t2) == 8);
 TL_ASSERT(offsetof(struct tl_time_answer, t3) == 16);
 
-/* Control PAIR_DONE. The device has stored the host's key. Sent once, under the keys of the
- * pairing; all else there is ignored. */
+/* Control PAIR_DONE. The device has stored the host's key. Sent exactly once, under the keys of
+ * the pairing; any other message there is ignored. */
 struct tl_pair_done {
     /* of the host's key that was stored */
     uint8_t fingerprint[16];

@@ -45,7 +45,7 @@ class Tamper(Event, frozen=True, gc=False):
 
 
 class Fault(Event, frozen=True, gc=False):
-    """Something does not work."""
+    """A fault was detected."""
 
     code: FaultCode
     """What; never NONE."""
@@ -85,7 +85,7 @@ class Paired(Event, frozen=True, gc=False):
 
 
 class InfoReply(Reply, frozen=True, gc=False):
-    """What runs on the device."""
+    """Returns the firmware and state of the device."""
 
     firmware: bytes
     """SHA-256 of the firmware image that runs."""
@@ -112,7 +112,7 @@ class InfoReply(Reply, frozen=True, gc=False):
 
 
 class ResumeReply(Reply, frozen=True, gc=False):
-    """The state of the ring."""
+    """Returns the state of the ring."""
 
     epoch: int
     """The ring's name."""
@@ -138,7 +138,7 @@ class ResumeReply(Reply, frozen=True, gc=False):
 
 
 class SelftestReply(Reply, frozen=True, gc=False):
-    """The first thing found wrong. Each one found is a FAULT event too."""
+    """Returns the first fault. Each fault is recorded as an event FAULT too."""
 
     code: FaultCode
     """NONE when all is well."""
@@ -150,7 +150,7 @@ class SelftestReply(Reply, frozen=True, gc=False):
 
 
 class Refused(Reply, frozen=True, gc=False):
-    """The command was not carried out."""
+    """The command was rejected."""
 
     command: int
     """Id of the command."""
@@ -164,7 +164,7 @@ class Refused(Reply, frozen=True, gc=False):
 
 
 class Info(Command, frozen=True, gc=False):
-    """What runs on the device. The first DATA of a session."""
+    """Request for the firmware and state of the device. The first DATA of a session."""
 
     ID: ClassVar = 0x40
     IDEMPOTENT: ClassVar = True
@@ -174,7 +174,8 @@ class Info(Command, frozen=True, gc=False):
 
 
 class Resume(Command, frozen=True, gc=False):
-    """Where the host's record of this device ends. Events flow once it is answered with OK."""
+    """Request to send events after the end of the host's record. Events are sent after the response
+    OK."""
 
     epoch: int
     """The ring that the host knows; 0 none yet."""
@@ -199,7 +200,7 @@ class Resume(Command, frozen=True, gc=False):
 
 
 class Selftest(Command, frozen=True, gc=False):
-    """Tests what can be tested without moving a card."""
+    """Request for a self-test of all that can be tested without moving a card."""
 
     ID: ClassVar = 0x42
     IDEMPOTENT: ClassVar = False

@@ -9,7 +9,7 @@ from firmware_protocol.messages.enums import DeviceState, NakWhy
 
 
 class HostBeat(Control, frozen=True, gc=False):
-    """The host lives. It acknowledges as EVT_ACK does, so that a lost one heals."""
+    """Heartbeat of the host. It acknowledges as EVT_ACK does, as a retry of a lost one."""
 
     epoch: int
     """The ring; 0 before RESUME was answered with OK."""
@@ -24,7 +24,7 @@ class HostBeat(Control, frozen=True, gc=False):
 
 
 class DeviceBeat(Control, frozen=True, gc=False):
-    """The device lives, and how it is."""
+    """Heartbeat of the device, with its state."""
 
     epoch: int
     """The ring."""
@@ -77,7 +77,7 @@ class EvtAck(Control, frozen=True, gc=False):
 
 
 class EvtNak(Control, frozen=True, gc=False):
-    """The host wants records again."""
+    """Request of the host to send records again."""
 
     epoch: int
     """The ring."""
@@ -99,7 +99,7 @@ class EvtNak(Control, frozen=True, gc=False):
 
 
 class TimeAsk(Control, frozen=True, gc=False):
-    """Asks for the device's clock."""
+    """Request for the device's clock."""
 
     t1: int
     """Host's clock when this was sent, microseconds."""
@@ -110,7 +110,7 @@ class TimeAsk(Control, frozen=True, gc=False):
 
 
 class TimeAnswer(Control, frozen=True, gc=False):
-    """The device's clock."""
+    """Returns the device's clock."""
 
     t1: int
     """As asked."""
@@ -124,8 +124,8 @@ class TimeAnswer(Control, frozen=True, gc=False):
 
 
 class PairDone(Control, frozen=True, gc=False):
-    """The device has stored the host's key. Sent once, under the keys of the pairing; all else
-    there is ignored."""
+    """The device has stored the host's key. Sent exactly once, under the keys of the pairing; any
+    other message there is ignored."""
 
     fingerprint: bytes
     """Of the host's key that was stored."""

@@ -24,7 +24,7 @@ class FrameKind(IntEnum):
     DATA = 8
     """A sealed plaintext of a session."""
     ALERT = 15
-    """A hint in clear: shown, never acted on."""
+    """A hint in clear: displayed, never acted on."""
 
 
 class PlaintextType(IntEnum):
@@ -35,7 +35,7 @@ class PlaintextType(IntEnum):
     COMMAND = 2
     """A request of the host."""
     REPLY = 3
-    """The answer to a command."""
+    """The response to a command."""
     CONTROL = 4
     """Acknowledgements, heartbeats, time."""
 
@@ -158,7 +158,7 @@ class FaultCode(IntEnum):
 
 
 class Refusal(IntEnum):
-    """Why a command is not carried out."""
+    """Why a command is rejected."""
 
     UNKNOWN = 1
     """No command of this class in this version."""
@@ -168,9 +168,9 @@ class Refusal(IntEnum):
     NOT_NOW = 3
     """The device's state does not allow it; arg: the state flags."""
     BUSY = 4
-    """A former command is still being carried out."""
+    """A former command is still in progress."""
     STALE = 5
-    """The command id is older than what the device remembers."""
+    """The command id is older than those in the cache of the device."""
     NOT_RESUMED = 6
     """RESUME has not been answered with OK in this session."""
     NOT_KEPT = 7

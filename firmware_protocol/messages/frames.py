@@ -58,7 +58,7 @@ class Hello(Payload, frozen=True, gc=False):
 
 
 class HelloRsp(Payload, frozen=True, gc=False):
-    """Answers HELLO, under the same session id."""
+    """The response to HELLO, under the same session id."""
 
     version_min: int
     """Lowest version that the device speaks."""

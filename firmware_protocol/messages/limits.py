@@ -24,11 +24,11 @@ MAX_FRAMES: Final = 0x80000000
 REKEY_FRAMES: Final = 0x7FFF0000
 """The host starts a new handshake when a counter reaches this."""
 WINDOW: Final = 8
-"""Most records that are on their way without an acknowledgement."""
+"""Maximum window: records that are sent without an acknowledgement."""
 RESULTS_KEPT: Final = 8
-"""Replies to commands that a device remembers."""
+"""Replies to commands that a device caches."""
 RING_LEAST: Final = 128
-"""Records that a device's ring holds at least."""
+"""Minimum capacity of a device's ring in records."""
 RING_SPARE: Final = 8
 """Last free slots of the ring, reserved for POWER, TAMPER, FAULT, LOG_PRESSURE and PAIRED."""
 REREAD_DEPTH: Final = 64
@@ -49,29 +49,29 @@ HELLO_WAIT_MS: Final = 500
 HANDSHAKE_WAIT_MS: Final = 3000
 """Host: timeout for HS2 and for the first valid DATA; retry with HELLO."""
 PAIR_WAIT_MS: Final = 5000
-"""Host: no PAIR2, or no PAIR_DONE, by then: the pairing failed."""
+"""Host: timeout for PAIR2 and for PAIR_DONE; the pairing fails."""
 PENDING_LIFE_MS: Final = 10000
-"""Device: a handshake that has not become a session by then is forgotten."""
+"""Device: timeout of a handshake that has not become a session."""
 HEARTBEAT_MS: Final = 250
 """Both: a heartbeat at each multiple of this since the session started, independent of other
 frames."""
 DEAD_MS: Final = 1000
-"""Both: no valid DATA for so long and the session is over."""
+"""Both: timeout of a session without valid DATA."""
 RESEND_FIRST_MS: Final = 150
-"""Device: first wait for an acknowledgement before records are sent again."""
+"""Device: initial timeout for an acknowledgement; records are retried after it."""
 RESEND_MOST_MS: Final = 1000
-"""Device: the wait doubles up to this."""
+"""Device: maximum timeout, which doubles with each retry."""
 NAK_GAP_MS: Final = 100
-"""Host: least time between two EVT_NAK with the same `next`."""
+"""Host: minimum interval between two EVT_NAK with the same `next`."""
 COMMAND_REPEAT_MS: Final = 200
-"""Host: an idempotent command without a reply is sent again after this, until its deadline."""
+"""Host: retry interval of an idempotent command without a reply, until its deadline."""
 TIME_EVERY_MS: Final = 10000
-"""Host: longest time between two TIME_ASK."""
+"""Host: maximum interval between two TIME_ASK."""
 SESSION_LIFE_S: Final = 43200
-"""Host: a session as old as this is replaced by a new handshake."""
+"""Host: maximum age of a session, which a new handshake then replaces."""
 ALERT_GAP_MS: Final = 1000
-"""Device: least time between two ALERT."""
+"""Device: minimum interval between two ALERT."""
 DEBOUNCE_MS: Final = 20
-"""Station: a button's contact is stable for so long before an edge counts."""
+"""Station: a contact must be stable for so long before an edge counts."""
 STUCK_AFTER_MS: Final = 10000
-"""Station: a button held as long as this is stuck."""
+"""Station: a button that is pressed for so long is stuck."""

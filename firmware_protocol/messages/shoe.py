@@ -74,7 +74,7 @@ class ReadFail(Event, frozen=True, gc=False):
 
 
 class CutCard(Event, frozen=True, gc=False):
-    """The cut card has come out."""
+    """The cut card has left the shoe."""
 
     pos: int
     """Its position."""
@@ -115,7 +115,7 @@ class Cover(Event, frozen=True, gc=False):
 
 
 class ShoeJam(Event, frozen=True, gc=False):
-    """Cards are stuck in the shoe, or no longer."""
+    """A jam in the shoe started or ended."""
 
     code: JamCode
     """Where."""
@@ -126,7 +126,7 @@ class ShoeJam(Event, frozen=True, gc=False):
 
 
 class LockReply(Reply, frozen=True, gc=False):
-    """The lock is now so."""
+    """Returns the state of the lock."""
 
     state: LockState
     """What it is."""
@@ -137,7 +137,7 @@ class LockReply(Reply, frozen=True, gc=False):
 
 
 class RereadReply(Reply, frozen=True, gc=False):
-    """The record."""
+    """Returns the record."""
 
     record: bytes
     """The plaintext of the event, just as it was sent."""

@@ -89,7 +89,7 @@ class Door(Event, frozen=True, gc=False):
 
 
 class ShufflerJam(Event, frozen=True, gc=False):
-    """Cards are stuck in the shuffler, or no longer."""
+    """A jam in the shuffler started or ended."""
 
     code: JamCode
     """Where."""
@@ -145,7 +145,7 @@ class Start(Command, frozen=True, gc=False):
 
 
 class Eject(Command, frozen=True, gc=False):
-    """Opens the door and hands the cards out."""
+    """Opens the door and releases the cards."""
 
     ID: ClassVar = 0x61
     CLASS: ClassVar = DeviceClass.SHUFFLER

@@ -45,7 +45,7 @@ class Button(Event, frozen=True, gc=False):
 
 
 class Stuck(Event, frozen=True, gc=False):
-    """A button has been down for 10 s. It counts as not there until it has come up."""
+    """A button has been down for 10 s. It does not count until it is released."""
 
     seat: int
     """Seat."""
@@ -85,7 +85,7 @@ class ArmReply(Reply, frozen=True, gc=False):
 
 
 class LampsReply(Reply, frozen=True, gc=False):
-    """The lamps show it."""
+    """The lamps are set."""
 
     ID: ClassVar = 0xF1
     CLASS: ClassVar = DeviceClass.STATION
@@ -93,7 +93,7 @@ class LampsReply(Reply, frozen=True, gc=False):
 
 
 class BuzzReply(Reply, frozen=True, gc=False):
-    """It plays, or has played."""
+    """The sound is playing or was played."""
 
     ID: ClassVar = 0xF2
     CLASS: ClassVar = DeviceClass.STATION
@@ -101,8 +101,8 @@ class BuzzReply(Reply, frozen=True, gc=False):
 
 
 class Arm(Command, frozen=True, gc=False):
-    """Says which buttons of a seat count, for how long, and under which token. Replaces the seat's
-    former ARM."""
+    """Arms buttons of a seat for a limited time and with a token. Replaces the seat's former
+    ARM."""
 
     seat: int
     """Seat."""
@@ -128,7 +128,7 @@ class Arm(Command, frozen=True, gc=False):
 
 
 class Lamps(Command, frozen=True, gc=False):
-    """Says what all lamps of a seat show. Replaces what they showed."""
+    """Sets all lamps of a seat. Replaces their former state."""
 
     seat: int
     """Seat."""
