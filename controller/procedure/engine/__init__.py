@@ -1,4 +1,4 @@
-"""The row table and the two engines that step through it."""
+"""The row table and the two engines that evaluate it."""
 
 from __future__ import annotations
 

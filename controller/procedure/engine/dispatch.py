@@ -1,6 +1,6 @@
-"""step(): an event meets a state. The rows sit in a dictionary; nothing else decides.
+"""The dictionary engine: rows by step and event, for simulation and replay.
 
-`apply` makes the new state and the row's effects, here and at the live table (`live`) alike.
+`apply` makes the new state and the row's effects, for this engine and for the live table.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from controller.procedure.prompts import SHOWS
 
 GO: Final = Go(Actor("device", "controller"))
 MAX_PASSED: Final = 64
-"""Rows that may fire after one event: four split hands on every seat stay far below."""
+"""Limit of rows that fire after one event; four split hands on every seat need far fewer."""
 
 
 def rows_of(game: Game) -> tuple[Row, ...]:
-    """The rows that a game has."""
+    """Returns the rows of a game."""
     return tuple(row for row in ROWS if row.needs is None or row.needs(game.options))
 
 
 def moved(s: State, new: State, to: Step) -> State:
-    """`new` at the step `to`. A state that an act has just made is nobody else's yet, so that its
-    step is set in place: a copy more for every row was a seventh of all the time."""
+    """Returns `new` at the step `to`. A state that an act has just made is not shared yet, so its
+    step is set in place: another copy for every row took a seventh of the time."""
     if new is s:
         return replace(s, step=to)
     force_setattr(new, "step", to)
@@ -40,13 +40,13 @@ def moved(s: State, new: State, to: Step) -> State:
 def apply(
     g: Game, do: Do | None, to: Step, makes: Makes | None, s: State, e: Event
 ) -> tuple[State, tuple[Effect, ...]]:
-    """The new state and the row's own effects, from the row's act, step and effects."""
+    """Returns the new state and the row's effects, from the row's act, step and effects."""
     new = moved(s, s if do is None else do(g, s, e), to)
     return new, () if makes is None else makes(g, s, e, new)
 
 
-# A row as the engine reads it: guard, act, step, effects, and its id in a tuple. Taking a plain
-# tuple apart is faster than asking a row for its fields, and this is done at every event.
+# A row in the engine: guard, act, step, effects, and its id in a tuple. Unpacking a tuple is faster
+# than reading a row's fields, and this is done at every event.
 _Fast: TypeAlias = tuple[When | None, Do | None, Step, Makes | None, tuple[str, ...]]
 
 
@@ -55,7 +55,7 @@ def _fast(row: Row) -> _Fast:
 
 
 class Procedure:
-    """A game's rows, ready to step through."""
+    """A game's rows, indexed by step and event."""
 
     def __init__(self, game: Game) -> None:
         self.game = game
@@ -75,7 +75,7 @@ class Procedure:
                 said[ref.event] = (*said.get(ref.event, ()), ref)
 
     def step(self, s: State, e: Event) -> Decision | Refused:
-        """The rows that the event sets off, up to a step that waits; or why nothing happens."""
+        """Returns the decision of the rows that fire, up to a waiting step, or the refusal."""
         g = self.game
         kind = type(e)
         if not theirs(e, g.who.get(kind, NOBODY)):
@@ -101,7 +101,7 @@ class Procedure:
         return Decision(fired, new, effects + SHOWS[to](g, new))
 
     def takes(self, s: State, e: Event) -> bool:
-        """Whether step() would be a decision. Nothing is decided."""
+        """Whether step() would return a decision."""
         g, kind = self.game, type(e)
         rows = self._at[s.step].get(kind, ())
         return theirs(e, g.who.get(kind, NOBODY)) and any(
@@ -109,7 +109,7 @@ class Procedure:
         )
 
     def refuse(self, s: State, e: Event) -> Refused:
-        """Why nothing happens."""
+        """Returns why the event is refused."""
         g = self.game
         for ref in self._refusals[s.step].get(type(e), ()):
             if ref.when is None or ref.when(g, s, e):
@@ -121,5 +121,5 @@ class Procedure:
         return Refused("not_now", f"{type(e).__name__} has no place at {s.step.value}")
 
     def shows(self, s: State) -> tuple[Effect, ...]:
-        """What a waiting state shows, the same as when it was reached."""
+        """Returns the effects that a waiting state shows, as when it was reached."""
         return SHOWS[s.step](self.game, s)

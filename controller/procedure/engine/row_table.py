@@ -1,4 +1,4 @@
-"""The table of rows, checked when it is imported."""
+"""The row table, validated when it is imported."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ REFUSALS: Final[tuple[Refusal, ...]] = (*rows.REFUSALS, *irregularities.REFUSALS
 
 
 def refusal_name(code: str) -> str:
-    """The name that refusals of one act share, at whatever step each of them is."""
+    """Returns the name that the refusals of one act share at all steps."""
     return code.partition("_at_")[0]
 
 
 _WHYS: Final[tuple[Refusal | Row, ...]] = (*REFUSALS, *ROWS)
 REFUSAL_TEXTS: Final = {refusal_name(one.id): one.why for one in _WHYS if one.why}
-"""Why an act is refused, by that name. A text may name {fields}."""
+"""Why an act is refused, by that name. A text may have {fields}."""
 
 
 def _leaves(kind: type[Event]) -> list[type[Event]]:
@@ -33,7 +33,7 @@ def _leaves(kind: type[Event]) -> list[type[Event]]:
 
 
 EVENTS: Final[tuple[type[Event], ...]] = tuple(kind for kind in _leaves(Event) if kind is not Go)
-"""Every event that can come from outside."""
+"""All events that can be submitted from outside."""
 
 
 class RowFault(Exception):
@@ -56,7 +56,7 @@ def _check_names(rows: tuple[Row, ...], refusals: tuple[Refusal, ...]) -> None:
 
 
 def _check_events(rows: tuple[Row, ...]) -> None:
-    """A guard or act takes the event that its row names, or one of the kinds above it."""
+    """Checks that guards and acts accept their row's event, or a base class of it."""
     for row in rows:
         for act in (row.when, row.do, row.effects):
             if act is None or getattr(act, "__name__", "") == "<lambda>":
@@ -80,7 +80,7 @@ def _check_reach(rows: tuple[Row, ...]) -> None:
 
 
 def _check_answers(rows: tuple[Row, ...], refusals: tuple[Refusal, ...]) -> None:
-    """Every waiting step knows what to say to every event."""
+    """Checks that every waiting step has an answer to every event."""
     silent: list[str] = []
     for step in WAITING:
         if step not in SHOWS:
@@ -91,7 +91,7 @@ def _check_answers(rows: tuple[Row, ...], refusals: tuple[Refusal, ...]) -> None
             answered = (
                 any(row.when is None or row.why for row in here)
                 or any(ref.when is None for ref in said)
-                or len(here) > 1  # two guards that share all there is between them
+                or len(here) > 1  # two guards that cover all cases
             )
             if not answered:
                 silent.append(f"{event.__name__} at {step.value}")

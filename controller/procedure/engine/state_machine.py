@@ -1,7 +1,6 @@
 """The live table: `transitions` picks the row, `apply` does the rest.
 
-The machine holds no state of its own: each event meets a throw-away model that stands where the
-table's state stands.
+The machine keeps no state: each event gets a temporary model at the step of the table's state.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from controller.procedure.prompts import SHOWS
 
 
 class _StepModel:
-    """Stands at a step for one event, and learns which row was picked."""
+    """A model at one step for one event; receives the row that was picked."""
 
     def __init__(self, step: Step) -> None:
         self.state = step
@@ -30,8 +29,8 @@ class _StepModel:
 
 
 class _Fires(Transition):
-    """A row. Nothing is bound to leaving or entering a step, so nobody is asked for it: that was
-    more than half of the time, at every card."""
+    """A row. There are no callbacks for leaving or entering a step, so they are not looked up: that
+    took more than half of the time of every card."""
 
     def _change_state(self, event_data: EventData) -> None:
         assert self.dest is not None  # every row leads to a step
@@ -104,7 +103,7 @@ class LiveTable:
         return Decision(tuple(fired), new, effects + SHOWS[new.step](self.game, new))
 
     def shows(self, s: State) -> tuple[Effect, ...]:
-        """What a waiting state shows."""
+        """Returns the effects that a waiting state shows."""
         return self._procedure.shows(s)
 
 

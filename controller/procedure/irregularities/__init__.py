@@ -1,4 +1,4 @@
-"""The rows of what goes wrong: holds, rulings, and the way back to the round."""
+"""The rows of irregularities: holds, rulings, and how a hold is released."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Devices that are lost: the table stops where they have a part in the outcome, at once or when
-they are wanted."""
+"""Lost devices: the table stops if they affect the outcome, immediately or when they are needed."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ def _shoe_still_lost(g: Game, s: State, e: Go) -> bool:
 
 
 def _waits_for(device: Device) -> Callable[[Game, State, Any], State]:
-    """A hold until the device is there that is wanted now."""
+    """Returns a hold until the device that is needed now is connected."""
 
     def do(g: Game, s: State, e: ShoeLoaded | ShuffleStarted) -> State:
         return hold(g, s, Hold(Irregularity.DEVICE_LOST, s.step, device=device))
@@ -59,12 +58,12 @@ def _waits_for(device: Device) -> Callable[[Game, State, Any], State]:
 
 
 def _hold_for_shoe(g: Game, s: State, e: Go) -> State:
-    """The round in which the shoe was lost was voided: no other begins without it."""
+    """Holds the next round until the shoe is back; the round in which it was lost was voided."""
     return hold(g, fresh_felt(s), Hold(Irregularity.DEVICE_LOST, Step.WAGERING, device="shoe"))
 
 
 def touches_outcome(g: Game, s: State, e: DeviceLost) -> bool:
-    """The device that is gone, and was not before, has a part in what happens next."""
+    """Whether the newly lost device affects the next step."""
     if e.device in s.lost:
         return False
     step = s.holds[0].back if s.holds else s.step

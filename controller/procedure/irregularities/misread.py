@@ -1,7 +1,7 @@
-"""A card that lies on the felt as another one than the screen shows: it is taken back from where it
-was laid, read from the felt, confirmed, and laid again.
+"""A misread card: the card on the felt is a different one than the screen shows.
 
-That is done while nothing has followed from it. Later it is the floor's to decide.
+It is rolled back from its place, read from the felt, confirmed, and laid again, as long as nothing
+has followed from it. After that the floor decides.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from controller.rules.hands import Hand, Verdict, before_last, total_of
 from controller.rules.irregularities import Irregularity
 
 _AT_ONCE = ("bust", "instant21", "instant6")
-"""Why a hand is paid or taken as soon as its card lies there."""
+"""Reasons for which a hand is paid or collected as soon as its card is laid."""
 
 
 def taken_back(g: Game, s: State) -> State | None:
-    """The table before the card that came last; None where something has followed from it."""
+    """Returns the state before the last card, or None if something has followed from it."""
     if s.spare is not None:
         return None
     match s.step:
@@ -51,8 +51,8 @@ def _from_the_deal(s: State) -> State | None:
 
 
 def _drew_last(s: State) -> int:
-    """The hand whose card came last, if nobody has decided since: the one in turn, or the one
-    before it that stood by itself. Else -1."""
+    """Returns the hand that got the last card if no decision followed: the one in turn, or the one
+    before it that stood automatically. Else -1."""
     stood = s.verdict == Verdict.STANDS
     match s.step:
         case Step.TURN if _drawn(s.hands[s.turn]):
@@ -68,7 +68,7 @@ def _drew_last(s: State) -> int:
 
 
 def _drawn(hand: Hand) -> bool:
-    """It has a card that came since the deal, or since it was split off."""
+    """Whether the hand has a card drawn after the deal or after its split."""
     return len(hand.cards) >= (2 if hand.split else 3)
 
 
@@ -79,8 +79,8 @@ def _from_the_hand(s: State, turn: int) -> State | None:
 
 
 def _some_settled(g: Game, s: State) -> bool:
-    """Of the round's end, something may have been paid or taken. A busted hand was taken in its
-    turn; whether its seat's Buster bet was, nothing tells any more."""
+    """Whether the settlement may have started. A busted hand was collected in turn; the state does
+    not show whether its seat's Buster bet was settled."""
     tells = "buster" not in g.offered
     return any(hand.out and not (hand.busted and tells) for hand in s.hands)
 
@@ -105,7 +105,7 @@ def _off_the_dealer(s: State) -> State | None:
 
 
 def _unseen(s: State, card: Card) -> State | None:
-    """It was not seen after all."""
+    """Returns the state with the card removed from the cards seen, or None if it was not seen."""
     return replace(s, seen=s.seen - (1 << 4 * card)) if times_seen(s, card) else None
 
 

@@ -1,4 +1,4 @@
-"""A deal that went to the wrong places, laid again on the right ones."""
+"""Repairs a deal that went to wrong places: the same cards on the right places."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from controller.rules.hands import Hand
 
 
 def cards_dealt(s: State) -> tuple[Card, ...]:
-    """The cards of the deal so far, in the order in which they left the shoe."""
+    """Returns the cards dealt so far, in the order in which they left the shoe."""
     given = [0] * len(s.hands)
     dealer = 0
     cards: list[Card] = []
@@ -26,7 +26,7 @@ def cards_dealt(s: State) -> tuple[Card, ...]:
 
 
 def _fits(s: State, places: tuple[Place, ...]) -> tuple[Place, ...] | None:
-    """The places, if the cards dealt so far lie on them."""
+    """Returns the places if the cards dealt so far fit on them, else None."""
     if s.hole or s.dealt > len(places):
         return None
     face_up = all(place.kind != "hole" for place in places[: s.dealt])
@@ -34,7 +34,7 @@ def _fits(s: State, places: tuple[Place, ...]) -> tuple[Place, ...] | None:
 
 
 def lays_without(s: State, seat: int) -> tuple[Place, ...] | None:
-    """The places when the seat got no cards; None when that cannot be."""
+    """Returns the places if the seat got no cards, or None if that is impossible."""
     if not any(place.seat == seat for place in s.places):
         return None
     left = tuple(place for place in s.places if place.seat != seat)
@@ -44,7 +44,7 @@ def lays_without(s: State, seat: int) -> tuple[Place, ...] | None:
 
 
 def second_last(s: State, seat: int) -> tuple[Place, ...] | None:
-    """The places when the seat gets its second card after everyone else's."""
+    """Returns the places if the seat gets its second card after all others."""
     turns = [index for index, place in enumerate(s.places) if place.seat == seat]
     if len(turns) < 2 or turns[1] == len(s.places) - 1:
         return None
@@ -54,7 +54,7 @@ def second_last(s: State, seat: int) -> tuple[Place, ...] | None:
 
 
 def missed_places(s: State, which: int) -> tuple[Place, ...] | None:
-    """The places when the dealer gets the cards from the first (1) or second (2) one last."""
+    """Returns the places if the dealer gets the cards from the first (1) or second (2) one last."""
     kinds = ("up", "hole") if which == 1 else ("hole",)
     if not any(place.kind == kinds[0] for place in s.places):
         return None
@@ -62,7 +62,7 @@ def missed_places(s: State, which: int) -> tuple[Place, ...] | None:
 
 
 def laid_again(s: State, places: tuple[Place, ...]) -> State:
-    """The same cards on `places`."""
+    """Returns the state with the same cards on `places`."""
     cards = cards_dealt(s)
     bare = replace(
         s,

@@ -1,4 +1,4 @@
-"""How a hold is lifted: the card entered, the device back, the felt compared; and on it goes."""
+"""Release of holds: a card is entered, a device is back, the felt is compared, play resumes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _entered(g: Game, s: State, e: CardEntered) -> State:
 
 
 def _is_no_card(g: Game, s: State, e: UnknownCardDrawn) -> bool:
-    """Somebody looks at the card that is to be entered, and it is none. The hole card stays."""
+    """Whether a person reports that there is no card to enter; never for the hole card."""
     return e.actor.role != "device" and top(s).back is not Step.REVEAL
 
 
@@ -69,7 +69,7 @@ def _another_card(g: Game, s: State, e: UnknownCardDrawn) -> bool:
 
 
 def _hold_no_card(g: Game, s: State, e: UnknownCardDrawn) -> State:
-    """In place of what asked for the card: there is no other one to read."""
+    """Replaces the hold that requested the card: there is no other card to read."""
     bare = replace(s, holds=s.holds[:-1])
     back = top(s).back
     seat = next_seat(replace(s, step=back))
@@ -94,7 +94,7 @@ def _disagrees(g: Game, s: State, e: DeviceBack) -> bool:
 
 
 def _waited_for(s: State) -> bool:
-    """Below the hold that ends, a device is waited for that is still gone."""
+    """Whether the hold below waits for a device that is still lost."""
     return s.holds[-2].device in s.lost
 
 
@@ -140,7 +140,7 @@ def _resumed(g: Game, s: State, e: Go) -> State:
 
 
 def _closes_now(s: State) -> bool:
-    """Nothing is left but to close: no round, no wager, and the floor has asked for it."""
+    """Whether the table closes now: no round, no wager, and the floor has requested it."""
     return s.closing and not s.seats and len(s.holds) == 1 and top(s).back in BETWEEN
 
 
@@ -328,7 +328,7 @@ ROWS = (
         _device_there_again,
         _resumed,
     ),
-    # A player who is gone is passed over: on to the next one.
+    # A player who has left is skipped.
     *(
         _back_to(step)
         for step in (

@@ -1,4 +1,4 @@
-"""The ways on: what the floor may rule, and what each ruling does."""
+"""Rulings: what the floor may rule, and what each ruling does."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _undecided(g: Game, s: State, e: Go) -> bool:
     return top(s).chosen is None
 
 
-# What a ruling does. Each way ends in RESUMING, which goes back to where the hold was put.
+# What a ruling does. Each way ends in RESUMING, which returns to the step of the hold.
 
 
 def _chosen(way: Way, *but: Irregularity) -> When:
@@ -100,14 +100,14 @@ def _deal_on(g: Game, s: State, e: Go) -> State:
 
 
 def _resume(g: Game, s: State, e: Go) -> State:
-    """Play goes on as it stands; a card that was in doubt is taken for what it shows."""
+    """Resumes play unchanged; a card that was in doubt counts as what it shows."""
     held = top(s)
     settled = held.back is Step.PAYING and s.after is Step.CLEARING
     if held.card < 0 or settled or held.back is Step.CLEARING:
         return s
     if held.what is Irregularity.HOLE_MISMATCH:
         shown = replace(s, checked=is_blackjack(s.dealer[0], held.card))
-        # Said to be a blackjack, and none: nobody has played yet, so play begins.
+        # Reported as a blackjack but is none: no hand has played yet, so play starts.
         return with_top(shown, replace(held, back=Step.AFTER_CHECK)) if s.checked else shown
     if held.what is Irregularity.DECK_SUSPECT and s.spare is None:
         return named(replace(s, seen=seen_once_more(s, held.card)), held)
@@ -126,7 +126,7 @@ def _dealer_last(g: Game, s: State, e: Go) -> State:
 
 
 def _dead_hand(g: Game, s: State, e: Go) -> State:
-    """The deal without the seat; its wagers are given back before it goes on."""
+    """Continues the deal without the seat, after its wagers are given back."""
     number = top(s).seat
     places = lays_without(s, number)
     seat = seat_of(s, number)
@@ -151,7 +151,7 @@ def _second_last(g: Game, s: State, e: Go) -> State:
 
 
 def _void_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
-    """A void says so, also where the jurisdiction has ruled it and nobody else."""
+    """The fact of a void, also if the jurisdiction ruled it without the floor."""
     held = top(s)
     by = held.ruled_by or g.jurisdiction.name
     return (RoundVoid(s.round, held.what.value, by, held.ruled_with),) if s.hands else ()
@@ -162,7 +162,7 @@ def _decks_out_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...
 
 
 def _reopen(g: Game, s: State, e: Go) -> State:
-    """The seat is asked again; an insurance that lay on the line is handed back before."""
+    """Asks the seat again, after its insurance is given back."""
     seat = seat_of(s, top(s).seat)
     if seat is None:
         return s
@@ -176,7 +176,7 @@ def _reopen(g: Game, s: State, e: Go) -> State:
 
 
 def _stand_hand(g: Game, s: State, e: Go) -> State:
-    """The seat decides no more: it is passed over now, and its hands stand in their turn."""
+    """Skips the seat: it makes no decision any more, and its hands stand in turn."""
     held = top(s)
     quiet = replace(s, quiet=(*s.quiet, held.seat))
     if _is_asked(s, held):
@@ -185,7 +185,7 @@ def _stand_hand(g: Game, s: State, e: Go) -> State:
 
 
 def _is_asked(s: State, held: Hold) -> bool:
-    """The seat that left is the one that the table waits for."""
+    """Whether the table waits for the seat that left."""
     if held.back in (Step.INSURANCE, Step.INSURANCE_CONFIRM):
         return s.seats[s.asked].number == held.seat
     turns = (Step.TURN, Step.DOUBLE_CONFIRM, Step.SPLIT_CONFIRM, Step.NATURALS)

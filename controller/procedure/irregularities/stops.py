@@ -1,4 +1,4 @@
-"""What stops the table: disputes, restarts, voids; and who takes it over."""
+"""Stops of the table: disputes, restarts, voids, and the relief of the dealer."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ _PLAYERS_WANTED = tuple(
     for step in IN_ROUND
     if step not in (Step.DEALER_LATE, Step.REVEAL, Step.DEALER_CARD, Step.CLEARING)
 )
-"""Steps of a round after which a player may still have something to decide."""
+"""Steps of a round after which a player may have a decision left."""
 
 
 def _plays(g: Game, s: State, e: PlayerAbsent) -> bool:
@@ -139,7 +139,7 @@ def _plays(g: Game, s: State, e: PlayerAbsent) -> bool:
 
 
 def _not_twice(what: Irregularity) -> When:
-    """Called a second time while it is held for the same, nothing more is to be done."""
+    """Whether the table is not held for the same reason already."""
 
     def guard(g: Game, s: State, e: Event) -> bool:
         return not s.holds or top(s).what is not what

@@ -1,4 +1,4 @@
-"""What a void takes away, what it gives back, and what it leaves to be done."""
+"""Voids: the wagers that are given back, and the holds that remain."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from controller.rules.irregularities import Irregularity
 _OUTLIVE_VOID = frozenset(
     {Irregularity.DECK_SUSPECT, Irregularity.UNKNOWN_CARD, Irregularity.DEALER_RELIEVED}
 )
-"""What is still to be ruled or done when the round is void; other holds were about the round."""
+"""Holds that survive a void; all others concern the round."""
 
 
 def _ended(s: State, back: Step, outlive: frozenset[Irregularity]) -> tuple[Hold, ...]:
-    """The holds that are left, the last of them to be lifted first, then on to `back`."""
+    """Returns the remaining holds, the last to be released first, then the step `back`."""
     deeper = tuple(held for held in s.holds[:-1] if held.what in outlive)
     first, *rest = (*deeper, top(s))
     return (replace(first, back=back), *rest)
 
 
 def void_round(g: Game, s: State, e: Event) -> State:
-    """Unresolved wagers go back, without a device and whatever the felt shows.
+    """Gives unresolved wagers back; needs no device.
 
-    A shoe that is gone stops the next round instead, and one that ran out is shuffled before it.
+    A lost shoe holds the next round instead, and an empty shoe is shuffled before it.
     """
     dues = refunds(g, s, "void")
     empty = any(held.what is Irregularity.SHOE_RAN_OUT for held in s.holds)
@@ -45,7 +45,7 @@ def void_round(g: Game, s: State, e: Event) -> State:
 
 
 def decks_out(g: Game, s: State, e: Go) -> State:
-    """With the decks goes all that was to be done with them; wagers on the felt go back."""
+    """Takes the decks out of play with all steps that need them; gives wagers on the felt back."""
     shoe = replace(s.shoe, loaded=False, decks_out=True)
     dues = refunds(g, s, "void")
     after = Step.CLEARING if s.hands else Step.NEXT_ROUND

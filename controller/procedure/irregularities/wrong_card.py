@@ -1,6 +1,6 @@
-"""Cards that went wrong: each irregularity of the shoe and the deal, and what stops for it.
+"""Irregularities of the shoe and the deal, and the holds that they make.
 
-Where the jurisdiction names the way on its row fires at once; otherwise the floor rules first.
+If the jurisdiction names the way, its row fires immediately; otherwise the floor rules first.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from controller.procedure.model.state import Hold, State, Step
 from controller.procedure.rows import agrees_with_check, hole_card, hole_is_fresh, whole_shoe
 from controller.rules.irregularities import Irregularity
 
-# What is found, from the event
+# What the event reports
 
 
 def _too_many(g: Game, s: State, e: CardDrawn) -> bool:
-    """The decks do not hold the card once more."""
+    """Whether the decks have no further copy of the card."""
     if e.spare and s.spare is not None and s.spare.card >= 0:
         return False
     return times_seen(s, e.card) >= g.decks

@@ -219,7 +219,7 @@ class Withdrawn(Event, frozen=True, gc=False):
 
 
 class Paid(Event, frozen=True, gc=False):
-    """The first payment due is made. `amount`: the dealer's declaration, if the house requires it."""
+    """The first payment due is made. `amount`: as declared, if the house requires that."""
 
     amount: Amount | None = None
 

@@ -109,7 +109,7 @@ def seen_by_floor(g: Game, s: State, dues: tuple[Due, ...]) -> tuple[Due, ...]:
 
 
 def paid_with_the_deal(g: Game, s: State, hand: Hand) -> bool:
-    """Whether a blackjack is paid with the deal: the dealer cannot tie it, or the house pays first."""
+    """Whether a blackjack is paid with the deal: no tie can take it, or the house pays first."""
     if not hand.natural or hand.out or g.waits_for_settlement:
         return False
     if g.tie_wins or not could_be_blackjack(s.up):

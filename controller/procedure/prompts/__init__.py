@@ -1,4 +1,4 @@
-"""What a waiting step shows, and the words of prompts and facts. Pure."""
+"""Prompts of waiting steps, and prompts and facts as text. Pure functions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The words of prompts, terms and facts: the one catalogue of record, terminal and console.
+"""The texts of prompts and terms: one catalogue for record, terminal and console.
 
-Its names are `console.SECTION.NAME`. A house translates them in its own file of texts, which
-`controller.screens.common.texts` puts over it; the record keeps the words that are here.
+Names are `console.SECTION.NAME`. A house translates them in a file of texts, which
+`controller.screens.common.texts` parses; the record always has the texts of this module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TERM: Final = {
     "instant": "instant winner",
     "bust_with": "bust with {total}",
 }
-"""Parts of sentences, and the terms that are made of other ones."""
+"""Parts of sentences, and terms that contain other terms."""
 _SAY: Final = {
     "floor": "Floor: {words}",
     "to_floor": "Floor",
@@ -80,7 +80,7 @@ _SAY: Final = {
     "confirm_felt": "Compare the felt with the screen, confirm when they agree",
     "refill": "Shuffle, cut and load the discards",
 }
-"""Prompts: what to do, and what follows it."""
+"""Headlines and details of prompts."""
 _PLACE: Final = {
     "up": "the dealer's up card, face up",
     "hole": "the hole card, face down",
@@ -125,7 +125,7 @@ NEAR: Final = {
     "instant21": "one card from a {count}-card 21",
     "instant6": "one card from a {count}-card hand, paid at once",
 }
-"""What one more card can make of a hand."""
+"""The bonus that one more card can make of a hand."""
 WHY: Final = {
     "blackjack": "blackjack",
     "blackjack_in_diamonds": "blackjack in diamonds",
@@ -209,7 +209,7 @@ DETAILS: Final = {
     "misread": "read as another card",
     "counters_accepted": "device taken back as it is",
 }
-"""What an event says more closely; a detail that is not here is text already."""
+"""Details of events; a detail that is not listed is text already."""
 _ORDINAL: Final = {
     "1": "first",
     "2": "second",
@@ -315,13 +315,13 @@ TEXTS: Final[Mapping[str, str]] = {
 
 
 class Texts:
-    """Texts by their names, "section.name"."""
+    """Texts by name, "section.name"."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = dict(texts)
 
     def __call__(self, name: str, /, **values: object) -> str:
-        """The text with its {fields} filled in. Raises LookupError if there is no such name."""
+        """Returns the text with its {fields} filled in. Raises LookupError for an unknown name."""
         text = self._texts[name]
         return text.format(**values) if values else text
 
@@ -329,7 +329,7 @@ class Texts:
         return name in self._texts
 
     def under(self, section: str) -> dict[str, str]:
-        """The texts of a section, by their names in it."""
+        """Returns the texts of a section, by their names in it."""
         head = f"{section}."
         return {
             name.removeprefix(head): text

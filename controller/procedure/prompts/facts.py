@@ -1,4 +1,4 @@
-"""Facts as text: what has happened, in our words."""
+"""Facts as text, in English."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from controller.procedure.prompts.terms import AmountFormat, PromptTerms
 
 
 def fact(happened: Fact, money: AmountFormat) -> str:
-    """What has happened, as a line of text."""
+    """Returns what has happened, as one line."""
     return _FACTS[type(happened)](happened, PromptTerms(ENGLISH, money))
 
 

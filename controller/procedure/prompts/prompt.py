@@ -1,7 +1,7 @@
-"""What a waiting step shows: one prompt, the stations' lights and buttons, the locks.
+"""Effects of waiting steps: one prompt, the stations' lamps and buttons, the locks.
 
-All of it is a function of the state alone, so that a restart shows the same again. What was made
-before for the same key is not made again.
+They are functions of the state alone, so that a restart shows the same again. Results are cached by
+key.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ONE_OF_EACH: Final = tuple(range(10))
 
 
 def bonuses_near(g: Game, s: State) -> tuple[str, ...]:
-    """The instant winners that one card more could make of the hand in turn."""
+    """Returns the instant winners that one more card can make of the hand in turn."""
     hand = s.hands[s.turn]
     pays = g.options.instant
     if hand.doubles or (hand.split and not pays.on_split) or hand.total >= 21:
@@ -71,7 +71,7 @@ def _rule(g: Game, tell: Tell) -> tuple[str, ...]:
 
 
 def _fixed(tell: Tell, *more: Effect, to_floor: bool = False) -> Shows:
-    """A step that always shows the same."""
+    """Returns the function of a step that always shows the same."""
 
     def show(g: Game, s: State) -> tuple[Effect, ...]:
         shown = g.shown(tell)
@@ -102,12 +102,12 @@ def _burning(g: Game, s: State) -> tuple[Effect, ...]:
 
 
 def bets_open(g: Game, s: State) -> tuple[str, ...]:
-    """The bets that may be placed on this round."""
+    """Returns the bets that may be placed on this round."""
     return tuple(bet for bet in BETS if bet in g.offered and not closed_to_this_round(g, s, bet))
 
 
 def is_last_round(g: Game, s: State) -> bool:
-    """The round that wagers are taken for is the last of its shoe."""
+    """Whether the round that wagers are placed for is the last of its shoe."""
     most = g.options.shuffle.max_rounds
     return s.shoe.rounds_left in (0, 1) or (most is not None and s.shoe.rounds + 1 >= most)
 
@@ -136,7 +136,7 @@ def _wagering(g: Game, s: State) -> tuple[Effect, ...]:
 
 
 def _card(g: Game, s: State) -> tuple[Effect, ...]:
-    """A card is expected: where it goes, and whether it is the one beside the shoe."""
+    """The prompt for a card: where it goes, and whether it is the one beside the shoe."""
     step = s.step
     spare = s.spare if s.spare is None else next_spare(s)
     if step is Step.DEALING:
@@ -179,7 +179,7 @@ def _card_prompt(g: Game, s: State) -> tuple[Effect, ...]:
 
 
 def _nth(s: State) -> int:
-    """Which card of its hand comes next, from 1."""
+    """Returns the number of the next card in its hand, from 1."""
     if s.step is Step.HAND_CARD:
         return len(s.hands[s.turn].cards) + 1
     if s.step is Step.DEALING:
@@ -294,7 +294,7 @@ def _confirm(g: Game, s: State) -> tuple[Effect, ...]:
 
 
 def payment_prompt(g: Game, due: Due, *, floor: bool, tuck: bool) -> Prompt:
-    """The payment that comes next, in words of the table: why, odds, amount, how in chips."""
+    """Returns the prompt for the next payment: reason, odds, amount and chips."""
     if floor:
         tell = Tell.FLOOR_FIRST
     elif due.returned > due.stake:
@@ -356,7 +356,7 @@ def _all_fault(g: Game) -> Stations:
 
 
 def _stopped(tell: Tell, *, to_floor: bool = False) -> Shows:
-    """A step of an irregularity: what it is about, and what to do."""
+    """The prompt of a step that an irregularity leads to."""
 
     def show(g: Game, s: State) -> tuple[Effect, ...]:
         held = top(s)

@@ -1,6 +1,6 @@
 """Terms of prompts and facts as texts: cards, amounts, bets, reasons, irregularities, rulings.
 
-`PromptTerms` reads them from a catalogue, ours or one that a house has translated.
+`PromptTerms` takes them from a catalogue: English, or a house's translation.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _MAX_ORDINAL: Final = 6
 
 
 class AmountFormat(Protocol):
-    """Writes an amount as people read it."""
+    """Formats amounts."""
 
     def amount(self, amount: Amount) -> str: ...
 
 
 class MoneyFormat(Struct, frozen=True):
-    """$25, $12.50, $1,250; a symbol of letters stands apart: CHF 25."""
+    """$25, $12.50, $1,250; a symbol of letters is followed by a space: CHF 25."""
 
     symbol: str = "$"
     minor_digits: int = 2
@@ -50,7 +50,7 @@ def either(texts: Texts, named: Sequence[str]) -> str:
 
 
 class PromptTerms:
-    """The terms in the words of `texts`, with amounts as `money` writes them."""
+    """Terms as text, with the texts of a catalogue and amounts as `money` formats them."""
 
     def __init__(self, texts: Texts, money: AmountFormat) -> None:
         self.texts = texts
@@ -65,7 +65,7 @@ class PromptTerms:
         )
 
     def seat(self, seat: int, hand: int = 0, *, several: bool = False) -> str:
-        if hand >= 0 and (hand > 0 or several):  # of a split; a bet beside hands has none
+        if hand >= 0 and (hand > 0 or several):  # a hand of a split; side bets have none
             return self.texts("console.term.hand", seat=seat, hand=hand + 1)
         return self.texts("console.term.seat", seat=seat)
 
@@ -112,11 +112,11 @@ class PromptTerms:
         return self.detail(way) if way in DETAILS else self.texts(f"console.way.{way}")
 
     def detail(self, text: str) -> str:
-        """A detail that has a name; any other one is text already."""
+        """Returns the text of a detail that has a name; any other detail is text already."""
         return self.texts(f"console.detail.{text}") if text in DETAILS else text
 
     def why(self, key: str, cards: tuple[Card, ...], tell: Tell) -> str:
-        """Why something is paid, taken or given back."""
+        """Returns the reason for a payment, a collection or a return."""
         texts = self.texts
         if key == "dealer_busts" and tell is Tell.COLLECT:
             return texts("console.term.busts_short")  # only Buster bets lose to a bust
@@ -133,7 +133,7 @@ class PromptTerms:
         return texts(f"console.why.{key}", count=count, total=total)
 
     def chips(self, chips: tuple[tuple[int, str], ...]) -> str:
-        """The colours of chips are the house's own names."""
+        """Chips by the house's names for them."""
         return ", ".join(f"{count} {name}" for count, name in chips)
 
 
@@ -149,5 +149,5 @@ def irregularity(name: str) -> str:
 
 
 def counted(count: int, thing: str) -> str:
-    """Any thing whose plural has an s."""
+    """2 cards, for a word whose plural has an s."""
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -1,7 +1,7 @@
-"""Prompts as text, in parts: the headline, which a glance takes in, and the details after it.
+"""Prompts as text: a headline and details.
 
-One table has a function for each kind of prompt; the words are those of the catalogue, or of a
-house's translation. The parts in one line are what the record keeps, always in our words.
+A table has one function for each kind of prompt; the texts are those of the catalogue or of a
+house's translation. The record has headline and details in one line, always in English.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ Worded: TypeAlias = Callable[[Prompt, PromptTerms, bool], Parts]
 
 
 def say(prompt: Prompt, money: AmountFormat, *, several: bool = False) -> str:
-    """The instruction in our words. `several`: the seat has several hands, so each is named."""
+    """Returns the prompt in English. `several`: the seat has several hands, so each is named."""
     return sentence(prompt, PromptTerms(ENGLISH, money), several=several)
 
 
 def parts_of(prompt: Prompt, terms: PromptTerms, *, several: bool) -> Parts:
-    """Headline and details of a prompt."""
+    """Returns headline and details of a prompt."""
     headline, details = _PROMPTS[prompt.tell](prompt, terms, several)
     return tuple(filter(None, headline)), tuple(filter(None, details))
 
 
 def sentence(prompt: Prompt, terms: PromptTerms, *, several: bool) -> str:
-    """The whole prompt in one line."""
+    """Returns the whole prompt in one line."""
     headline, details = parts_of(prompt, terms, several=several)
     words = " - ".join((*headline, *details))
     if prompt.to != "floor":
@@ -56,7 +56,7 @@ def _place(p: Prompt, t: PromptTerms, several: bool) -> str:
 
 
 def _fixed(name: str) -> Worded:
-    """A text that may name the {count} and the {decks}, and what may follow it."""
+    """Returns a function for a text that may have the fields {count} and {decks}."""
 
     def worded(p: Prompt, t: PromptTerms, several: bool) -> Parts:
         values = {"count": p.count, "decks": t.counted(p.count, "deck")}
@@ -162,7 +162,7 @@ def _payment(p: Prompt, t: PromptTerms, several: bool) -> Parts:
 
 
 def _money(p: Prompt, t: PromptTerms, tell: Tell, *, floor: bool) -> tuple[str, ...]:
-    """What moves: odds, amount and how in chips."""
+    """Returns odds, amount and chips of a payment, a collection or a return."""
     texts, stake, amount = t.texts, t.amount(p.stake), t.amount(p.amount)
     chips = _chips_of(p, t)
     if tell is Tell.PAY:
@@ -177,7 +177,7 @@ def _money(p: Prompt, t: PromptTerms, tell: Tell, *, floor: bool) -> tuple[str, 
 
 
 def _case(p: Prompt, t: PromptTerms) -> str:
-    """What a stopped table is about: the irregularity, its seat, its card, what is known more."""
+    """Returns the case of a stopped table: the irregularity, its seat, its card, its detail."""
     card = t.card(p.cards[0]) if p.cards else ""
     seat = t.seat(p.seat).lower() if p.seat else ""
     return ", ".join(filter(None, (t.what(p.why), seat, card, t.detail(p.place))))

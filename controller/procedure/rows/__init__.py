@@ -1,4 +1,4 @@
-"""The rows of an undisturbed round, in the order of play."""
+"""The rows of a round without irregularities, in the order of play."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals that come before any row: the actor may not bring this event."""
+"""Refusals checked before all rows: the actor may not bring the event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check of the hole card: one bit, and what it settles."""
+"""The check of the hole card: one bit, and the payments that follow from it."""
 
 from __future__ import annotations
 

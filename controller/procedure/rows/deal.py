@@ -1,4 +1,4 @@
-"""The deal, blackjacks that may decline their pay, and what is paid with the deal."""
+"""The deal, blackjacks that may decline their pay, and payments with the deal."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _hole_dealt_out(g: Game, s: State, e: HoleDealt) -> State:
 
 
 def mark_naturals(s: State) -> State:
-    """Blackjacks among the dealt hands have nothing to decide."""
+    """Marks the dealt blackjacks as done: they have no decision to make."""
     for turn, hand in enumerate(s.hands):
         if hand.total == 21 and ace_and_ten(hand):
             s = replace(s, hands=put(s, turn, replace(hand, natural=True, done=True)))
@@ -97,7 +97,7 @@ def _may_decline(g: Game, s: State, hand: Hand) -> bool:
 
 
 def _payable_now(g: Game, s: State, hand: Hand) -> bool:
-    """The hand's pay comes next, so this is the time to decline it."""
+    """Whether the hand is paid next, so that its pay can be declined now."""
     return paid_with_the_deal(g, s, hand) or not dealer_will_check(g, s)
 
 
@@ -139,7 +139,7 @@ def _pay_declined(g: Game, s: State, e: PayDeclined) -> State:
     return replace(s, hands=put(s, s.turn, hand))
 
 
-# What is paid with the deal
+# Payments with the deal
 
 
 def _pays_with_deal(g: Game, s: State, e: Go) -> bool:
@@ -153,7 +153,7 @@ def _with_deal(g: Game, s: State, e: Go) -> State:
 
 
 def nothing_with_deal(g: Game, s: State) -> bool:
-    """Nothing of the deal is left to ask or to pay."""
+    """Whether the deal has no question and no payment left."""
     if s.step is Step.OFFER:
         return True
     for hand in s.hands:

@@ -1,4 +1,4 @@
-"""The dealer's hand: the hole card turned over, the draws, and the settlement it leads to."""
+"""The dealer's hand: the reveal of the hole card, the draws, and the settlement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from controller.rules.payouts import dealer_draws
 
 
 def hole_card(s: State, e: HoleRevealed) -> Card:
-    """As the floor confirmed it where the shoe's reading was in doubt, whatever the shoe says."""
+    """Returns the card that the floor confirmed, or the shoe's reading if it was not in doubt."""
     return e.card if s.read < 0 else s.read
 
 
@@ -65,7 +65,7 @@ def _late_card(g: Game, s: State, e: CardDrawn) -> State:
 
 
 def depends(g: Game, s: State) -> bool:
-    """Some hand or Buster wager on the felt still depends on the dealer's cards."""
+    """Whether a hand or Buster wager on the felt depends on the dealer's cards."""
     takes_blackjacks = g.can_push and g.waits_for_settlement
     for hand in s.hands:
         if not hand.out and (takes_blackjacks or not hand.natural):
@@ -93,7 +93,7 @@ def _only_shown(g: Game, s: State, e: Go) -> bool:
 
 
 def on_the_felt(s: State) -> bool:
-    """Some wager is not settled yet."""
+    """Whether a wager is unsettled."""
     for hand in s.hands:
         if not hand.out:
             return True

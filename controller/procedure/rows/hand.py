@@ -1,4 +1,4 @@
-"""The card that comes to the hand in turn, what it makes of it, and the player who left."""
+"""The card for the hand in turn, its verdict, and a player who has left."""
 
 from __future__ import annotations
 

@@ -27,12 +27,12 @@ from controller.rules.options import Options
 
 
 def _ace_up_offer(g: Game, s: State) -> bool:
-    """Without a hole card nothing could be insured against."""
+    """Whether insurance is offered: an ace is up and there is a hole card."""
     return s.up == ACE and g.insures and bool(s.hole)
 
 
 def may_be_asked(g: Game, s: State, seat: Seat) -> bool:
-    """A seat that plays is asked, also one whose blackjack was already paid."""
+    """Whether the seat is asked: it plays, even if its blackjack was paid already."""
     if (
         seat.answer
         or seat.number in s.quiet
@@ -74,12 +74,12 @@ def seat_asked(s: State) -> Seat:
 
 
 def most_insurance(g: Game, seat: Seat) -> Amount:
-    """Half of the main wager, in whole units."""
+    """Returns the maximum insurance: half of the main wager, in whole units."""
     return g.money.most_within(seat.main, 2)
 
 
 def blackjack_of(s: State, seat: int) -> int:
-    """The seat's unpaid blackjack, an index into the hands, or -1."""
+    """Returns the index of the seat's unpaid blackjack, or -1."""
     for turn, hand in enumerate(s.hands):
         if hand.seat == seat and hand.natural and not hand.out:
             return turn

@@ -1,4 +1,4 @@
-"""Every payment, and the end of the round."""
+"""Payments, and the end of the round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shoe: shuffle, load, burn, the cut card, and a shoe that is empty."""
+"""The shoe: shuffling, loading, burning, the cut card, and an empty shoe."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _first_sight(g: Game, s: State, e: CutCardSeen) -> bool:
 
 
 def _cut(g: Game, s: State, e: CutCardSeen) -> State:
-    # Between rounds the round that is about to begin is one of those that are left, and is dealt.
+    # Between rounds the round that starts next is one of those that are left, and is dealt.
     left = g.jurisdiction.rounds_after_cut
     if s.step in (Step.WAGERING, Step.BURNING):
         left = max(1, left)

@@ -1,4 +1,4 @@
-"""The life of the table: opening, closing, and what comes after a round."""
+"""Opening and closing the table, and the step after a round."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _opens(g: Game, s: State, e: TableOpened) -> bool:
 
 
 def shut(s: State) -> State:
-    """Nothing stays but what closing cannot mend: the round's number, lost devices, bad decks."""
+    """Returns the closed state: it keeps the round's number, lost devices and bad decks."""
     return State(round=s.round, lost=s.lost, shoe=Shoe(decks_out=s.shoe.decks_out))
 
 
@@ -73,7 +73,7 @@ def _must_shuffle(g: Game, s: State, e: Go) -> bool:
 
 
 def another_round(g: Game, s: State) -> bool:
-    """The shoe has another round, and nobody wants to close."""
+    """Whether another round follows: the shoe has one left and no close was requested."""
     return not s.closing and s.shoe.loaded and not shoe_is_out(g, s)
 
 
@@ -82,7 +82,7 @@ def _another_round(g: Game, s: State, e: Go) -> bool:
 
 
 def fresh_felt(s: State) -> State:
-    """Nothing of the last round is left but its number, the shoe, and a card kept beside it."""
+    """Returns the state without the last round: its number, the shoe and the spare card remain."""
     spare = None if s.spare is None or s.spare.exposed else s.spare
     return State(
         round=s.round,

@@ -1,4 +1,4 @@
-"""What the hand in turn may do: decisions, and the chips that the dealer confirms."""
+"""The hand in turn: its decisions, and the chips that the dealer confirms."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _may_double(g: Game, s: State, e: Double) -> bool:
 
 
 def _bad_stake(g: Game, s: State, e: Double) -> bool:
-    """Less than the wager where the game does not allow it; never more, never nothing."""
+    """Whether a double's stake is invalid: above the wager, or below it if that is not allowed."""
     wager = s.hands[s.turn].wager
     if e.amount is None or e.amount == wager:
         return False
@@ -77,7 +77,7 @@ def _doubled(g: Game, s: State, e: Confirmed) -> State:
 
 
 def _split(g: Game, s: State, e: Confirmed) -> State:
-    """The first card stays hand i, the second makes hand i+1, later hands of the seat move up."""
+    """Splits hand i: the second card becomes hand i+1, later hands of the seat move up."""
     turn = s.turn
     hand = s.hands[turn]
     first, second = hand.cards

@@ -1,4 +1,4 @@
-"""Whose turn comes next: hand by hand in seat order, then the dealer."""
+"""The order of turns: hand by hand in seat order, then the dealer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _next_is_quiet(g: Game, s: State, e: Go) -> bool:
 
 
 def _spare_refused(s: State) -> bool:
-    """The card that would come is the one that the seat refused: its hands get none."""
+    """Whether the next card is the one that the seat refused: its hands get none."""
     return s.spare is not None and s.spare.exposed
 
 

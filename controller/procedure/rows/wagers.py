@@ -1,4 +1,4 @@
-"""Wagers: placed and taken back until the first card leaves the shoe."""
+"""Wagers: placed and removed until the first card leaves the shoe."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def first_round(s: State) -> bool:
 
 
 def closed_to_this_round(g: Game, s: State, bet: str) -> bool:
-    """The sheet opens the bet on the first round after a shuffle only, and this is a later one."""
+    """Whether the bet is open on the first round of a shoe only, and this is a later round."""
     only = bet == "diamond" and g.options.bonus.diamond.first_round_only is True
     return only and not first_round(s)
 
 
-# Refusals first: a wager is taken when none of them holds.
+# Refusals first: a wager is accepted if no refusal applies.
 
 
 def _no_such_seat(g: Game, s: State, e: WagerPlaced) -> bool:
