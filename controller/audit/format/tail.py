@@ -141,7 +141,7 @@ def _end_of_cut(buffer: bytes, at: int, stop: int, due: int, last: int) -> int |
     if body[:1] not in (b"{", b"\0", b""):
         return None
     lost = _lost(buffer, at, min(end, stop), cut=stop < end)
-    return None if lost is not True or _begins_with_object(body) else end
+    return None if lost is not True or begins_with_object(body) else end
 
 
 def _is_seq(head: bytes, edge: int, due: int) -> bool:
@@ -172,7 +172,7 @@ def _lost(buffer: bytes, start: int, end: int, *, cut: bool) -> bool | None:
     return lost
 
 
-def _begins_with_object(body: bytes) -> bool:
+def begins_with_object(body: bytes) -> bool:
     """Whether the record is complete, so that no incomplete write explains it."""
     try:
         # A record contains no zero byte, so it ends before the first.

@@ -30,7 +30,7 @@ from drivers.keys import KeyProblem, check_private_directory, key_problem, open_
 Role: TypeAlias = Literal["table", "hole", "surveillance", "witness"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
-_MOST: Final = 4096
+MAX_FILE_BYTES: Final = 4096
 """Maximum size of a key file in bytes."""
 _BACKUP: Final = "the file from a backup"
 _OWN: Final = "the file from a backup; for a new table, `holecard keys new {}` makes it"
@@ -117,7 +117,7 @@ def read_bytes(file: Path) -> bytes:
     """Read a file of this user only, up to the maximum size of a key."""
     with open_private(file, os.O_RDONLY) as descriptor:
         try:
-            return os.read(descriptor, _MOST)
+            return os.read(descriptor, MAX_FILE_BYTES)
         except OSError as problem:
             raise key_problem(file, "cannot be read", problem) from None
 

@@ -83,7 +83,7 @@ class Log:
         self._disk = opening.disk
         self._lock = -1
         self._clock, self._day = clock, day
-        self._spares = SegmentPreallocator(self._disk, self.record, size)
+        self.spares = SegmentPreallocator(self._disk, self.record, size)
         self._failed: BaseException | None = None
         self._state: State | None = state
         self._cursors: dict[str, DeviceCursor] = dict(opening.cursors)
@@ -204,7 +204,7 @@ class Log:
         # from now on: a segment started before it must name the previous certificate
         self._certificate = note
         self.sign()
-        self._spares.prepare()
+        self.spares.prepare()
 
     # --- what it is asked for -------------------------------------------------------------
 
@@ -266,7 +266,7 @@ class Log:
         self._signer.close()
         fd, self._fd = self._fd, -1
         self._close(fd)
-        self._spares.close()
+        self.spares.close()
         lock, self._lock = self._lock, -1
         release_lock(lock)  # last: the next segment was being written until here
 
@@ -356,7 +356,7 @@ class Log:
     def _next_segment(self, moment: Moment) -> None:
         """Start the next segment. Raises DiskFull without side effects, LogFailed."""
         try:
-            file = self._spares.take()
+            file = self.spares.take()
         except LogFailed as failed:
             self._failed = self._failed or failed.first
             raise
@@ -395,7 +395,7 @@ class Log:
             old, self._fd, self._number, self._at = self._fd, fd, number, HEADER_SIZE
             self._took(staged)
             self._close(old)
-        self._spares.prepare()
+        self.spares.prepare()
 
     def _close(self, fd: int) -> None:
         """Close `fd`, ignoring errors: its number may be reused in any case."""

@@ -36,14 +36,6 @@ class SegmentPreallocator:
         if self._made is None or _no_room(self._made):
             self._made = self._thread.submit(make_spare, self._disk, self._record, self._size)
 
-    @property
-    def problem(self) -> OSError | None:
-        """Why there is no spare, if known, so that the table can warn early. Reading it retries."""
-        problem = None if self._made is None else _no_room(self._made)
-        if problem is not None:
-            self.prepare()
-        return problem
-
     def take(self) -> Path:
         """The spare's file, waiting until it is ready. Raises DiskFull (retry later), LogFailed."""
         self.prepare()

@@ -78,7 +78,7 @@ class RecordingVault:
             self._chain, self._boot = bytes.fromhex(last.chain), last.boot + 1
         self._shoe = self._pos = 0
         self._told = CardSource()
-        self._down: _Hidden | None = None
+        self.face_down: _Hidden | None = None
         """The last card that was drawn face down."""
         self._hole: _Hidden | None = None
 
@@ -112,12 +112,12 @@ class RecordingVault:
 
     def dealt(self, card: Card, /) -> Event:
         commitment = self.hidden(card)
-        self._hole = self._down
+        self._hole = self.face_down
         return HoleDealt(SHOE, commitment)
 
     def hidden(self, card: Card, /) -> str:
         """Draw a card face down; returns its commitment."""
-        self._down = down = self._read(card)
+        self.face_down = down = self._read(card)
         bound = commit(self._table, down.cursor, down.body, self._hole_key, self._surveillance)
         self._told = CardSource(down.cursor, bound.sealed_b64)
         return bound.commitment_hex

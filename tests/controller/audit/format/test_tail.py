@@ -232,13 +232,13 @@ def test_a_frame_that_is_cut_again_and_again_is_looked_at_once(
 ) -> None:
     """Every other sector is lost: no frame's body is read up to the end of all."""
     read: list[int] = []
-    begins = tails._begins_with_object
+    begins = tails.begins_with_object
 
     def counted(body: bytes) -> bool:
         read.append(len(body))
         return begins(body)
 
-    monkeypatch.setattr(tails, "_begins_with_object", counted)
+    monkeypatch.setattr(tails, "begins_with_object", counted)
     body = b"{" + b"y" * (1024 - HEAD_SIZE - 1)
     seqs = range(10, 10 + 512)
     made = bytes(512).join(pack(seq, 9, CHAIN, body)[:512] for seq in seqs)

@@ -312,4 +312,4 @@ def test_a_huge_file_is_not_read_whole(place: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "read", counted)
     with pytest.raises(KeyProblem, match="is not a comment"):
         load_hole_key(place)
-    assert asked == [store._MOST]
+    assert asked == [store.MAX_FILE_BYTES]

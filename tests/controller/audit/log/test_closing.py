@@ -13,8 +13,9 @@ from controller.audit.errors import CannotWrite, InUse, RecordDamaged
 from controller.audit.files import LOCK, RealDisk
 from controller.audit.format.segments import NAME, segment_file
 from controller.audit.log import RecordOpening
+from controller.audit.log.staging import EntryTooLarge
 from controller.audit.read.reader import segments
-from tests.support.audit.record.table import TABLE, begun, everything, handed_in, kinds, note
+from tests.support.audit.record.table import SMALL, TABLE, begun, everything, handed_in, kinds, note
 
 FOREIGN = b"somebody else's words"
 
@@ -170,9 +171,9 @@ def test_the_lock_is_held_while_the_next_segment_is_in_the_making(place: Path) -
 
     disk = Slow()
     log = begun(place, disk=disk)
-    log._spares.take()
+    log.spares.take()
     disk.goes_on.clear()
-    log._spares.prepare()
+    log.spares.prepare()
     assert disk.waits.wait(10)
     ends = Thread(target=log.let_go)
     ends.start()
@@ -234,7 +235,8 @@ def test_a_boot_that_cannot_begin_leaves_the_lock(place: Path) -> None:
     """The last segment has its snapshot only, and the one before it is no segment any more."""
     log = begun(place)
     log.write([note("kept", 8000)])
-    log._next_segment(log._clock())
+    with pytest.raises(EntryTooLarge, match="are free"):  # beside the snapshot of a new segment
+        log.write([note("large", SMALL - 700)])
     log.let_go()
     file = segment_file(place, 1)
     file.write_bytes(b"X" + file.read_bytes()[1:])

@@ -87,7 +87,7 @@ class Scripted(RealDisk):
 def test_what_can_be_had_later_is_waited_for(place: Path, number: int) -> None:
     disk = Scripted()
     log = begun(place, disk=disk)
-    log._spares.take()  # the one that was made while all was well
+    log.spares.take()  # the one that was made while all was well
     disk.fails = {"create": number}
     log.write([note("a", 9000)])
     for _ in range(3):
@@ -106,7 +106,7 @@ def test_what_can_be_had_later_is_waited_for(place: Path, number: int) -> None:
 def test_a_disk_that_is_read_only_or_broken_ends_it(place: Path, what: str, number: int) -> None:
     disk = Scripted()
     log = begun(place, disk=disk)
-    log._spares.take()
+    log.spares.take()
     log.write([note("kept")])
     disk.fails = {what: number}
     with pytest.raises(LogFailed) as failed:

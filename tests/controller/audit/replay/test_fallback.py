@@ -11,6 +11,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from controller.audit.format.records import BootIdentity, RecordActor, RecordEntry, encode
+from controller.audit.format.segments import segment_file
 from controller.audit.log import Log, RecordOpening
 from controller.audit.read.reader import records
 from controller.audit.replay import (
@@ -211,9 +212,8 @@ def test_a_snapshot_of_other_code_tells_where_the_table_rests(
     """The record goes on in a segment whose snapshot is all that there is to read."""
     game = game_as_it_is("classic")
     log = boot_of(place, other(game))
-    told = RecordEntry("note", ANN, {"text": "x" * 1000}, 4)
-    log._state = Raw(state)  # type: ignore[assignment]
-    while log._number < 2:
+    told = RecordEntry("note", ANN, {"text": "x" * 1000}, 4, state=Raw(state))  # type: ignore[arg-type]
+    while not segment_file(place, 2).exists():
         log.write([told])
     log.close()
     if not rests:

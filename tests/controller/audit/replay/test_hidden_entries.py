@@ -171,7 +171,7 @@ def _remember(vault: RecordingVault) -> dict[str, tuple[bytes, ...]]:
 
     def hidden(card: Card, /) -> str:
         commitment = hide(card)
-        down = vault._down
+        down = vault.face_down
         assert down is not None
         opened = opening(KEYS.hole, down.cursor, down.body).open()
         kept[commitment] = (down.body.open().salt, opened[:NONCE_SIZE], opened[NONCE_SIZE:])
@@ -320,7 +320,7 @@ def test_a_vault_shows_its_card_to_nobody_before_the_reveal() -> None:
         vault = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance, salt=same_salt())
         dealt = vault.dealt(card)
         assert isinstance(dealt, HoleDealt)
-        hidden = re.sub(r"(?<=chain=')[0-9a-f]{16}", "", repr(vault._hole))  # salted
+        hidden = re.sub(r"(?<=chain=')[0-9a-f]{16}", "", repr(vault.face_down))  # salted
         shown.add((hidden, len(repr(dealt)), len(repr(vault.told()))))
     assert len(shown) == 1
 

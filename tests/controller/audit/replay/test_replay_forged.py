@@ -15,7 +15,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from controller.audit.errors import RecordDamaged, RecordProblem
-from controller.audit.format.records import OpenedData, Record, RecordEntry, RecordPosition
+from controller.audit.format.records import OpenedData, Record, RecordEntry, RecordPosition, encode
 from controller.audit.read.reader import records, segments
 from controller.audit.replay import DecisionData, RecordReplay, ReplayMismatch, identity_of
 from controller.audit.replay.entries import RefusalData
@@ -214,7 +214,8 @@ def test_whatever_a_decision_was_altered_to_is_told_as_a_problem_of_the_record(
         start = int(at * len(data))
         data[start : start + away] = put
     replay = RecordReplay(Path("record"))
-    replay._serve(_opened(dealt_game()))
+    boot = replace(record, kind="opened", data=Raw(encode(_opened(dealt_game()))))
+    replay.take(RecordPosition(1, 24, 8), boot)
     replay.state = before
     problem: RecordProblem | None = None
     try:

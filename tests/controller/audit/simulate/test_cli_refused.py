@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import fcntl
 import os
@@ -36,6 +37,7 @@ from controller.audit.format.segments import segment_file
 from controller.audit.keys import ROLES, create_key
 from controller.audit.read.reader import records
 from controller.audit.replay import OtherProcedure, ReplayMismatch
+from controller.audit.simulate import command
 from controller.audit.verify import verify
 from tests.support.audit.record.running import Runs, kinds
 from tests.support.audit.record.table import begun
@@ -282,9 +284,9 @@ PROBLEMS: dict[RecordProblem, int] = {
 def test_every_problem_of_a_record_is_a_line_and_a_code(
     problem: RecordProblem, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fails(arguments: list[str]) -> int:
+    def fails(args: argparse.Namespace) -> int:
         raise problem
 
-    monkeypatch.setattr(cli, "_run", fails)
-    assert cli.main(["script"]) == PROBLEMS[problem]
+    monkeypatch.setattr(command, "play", fails)
+    assert cli.main(["script", "run", "rounds.json"]) == PROBLEMS[problem]
     assert capsys.readouterr().err == f"holecard: {problem}\n"

@@ -10,9 +10,18 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.errors import NoRecord, NothingSigned, RecordProblem
-from controller.audit.format.notes import SigningKey, parse_checkpoint, parse_note, verify_note
+from controller.audit.format.merkle import Frontier
+from controller.audit.format.notes import (
+    Checkpoint,
+    SigningKey,
+    format_note,
+    parse_checkpoint,
+    parse_note,
+    verify_note,
+)
 from controller.audit.format.segments import segment_file
 from controller.audit.log import Log, RecordOpening
+from controller.audit.log.checkpoints import CheckpointSigner
 from controller.audit.read.reader import segments
 from controller.audit.read.signatures import BadSignature, OtherKey
 from controller.audit.witness.witness import (
@@ -303,7 +312,12 @@ def test_a_false_checkpoint_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     log = begun(record)
     play(log, 1, 1)
     stranger = SigningKey(log.origin, Ed25519PrivateKey.generate())
-    monkeypatch.setattr(log._signer, "_key", stranger)
+
+    def forged(_: CheckpointSigner, tree: Frontier) -> str:
+        text = Checkpoint(log.origin, tree.size, tree.root()).text()
+        return format_note(text, stranger.sign(text))
+
+    monkeypatch.setattr(CheckpointSigner, "checkpoint", forged)
     log.close()
     with pytest.raises(BadSignature, match="its checkpoint is none"):
         seen_by(record, tmp_path / "archive")

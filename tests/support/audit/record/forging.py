@@ -11,14 +11,17 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from unittest import mock
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.format.certificates import certificate
 from controller.audit.format.frames import chain_start, chained, pack
 from controller.audit.format.merkle import Frontier, leaf_hash
+from controller.audit.format.notes import TABLE_KEY as TABLE_SUFFIX
 from controller.audit.format.notes import Checkpoint, SigningKey, format_note, table_name
 from controller.audit.format.segments import pack_header, segment_file
+from controller.audit.log import checkpoints
 from controller.audit.read.reader import segments
 from controller.audit.simulate import SCRIPTS, Recorder, play_recorded
 from controller.sim.scripts.runner import procedure_for
@@ -64,12 +67,20 @@ def original(folder: Path) -> Original:
         changed(id="R-3"),
     )
     place = folder / "record"
-    with Recorder(place, SCRIPTS, keyring, size=SIZE) as recorder:
+    keys: dict[str, Ed25519PrivateKey] = {}
+
+    def remember(name: str, key: Ed25519PrivateKey) -> SigningKey:
+        keys[name] = key
+        return SigningKey(name, key)
+
+    with (
+        mock.patch.object(checkpoints, "SigningKey", remember),
+        Recorder(place, SCRIPTS, keyring, size=SIZE) as recorder,
+    ):
         for scripted in rounds:
             result = play_recorded(recorder, scripted, None, procedure_for(scripted, {}))
             assert result.ok, result.failures
-        assert recorder._boot is not None
-        boot = recorder._boot.log._signer._key._key
+    (boot,) = (key for name, key in keys.items() if not name.endswith(TABLE_SUFFIX))
     return Original(place, Keys(boot, TABLE_KEY))
 
 

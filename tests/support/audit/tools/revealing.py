@@ -30,7 +30,7 @@ class Revealing(Dealing):
 
     def hide(self, card: Card) -> str:
         commitment = super().hide(card)
-        down = self.vault._down
+        down = self.vault.face_down
         assert down is not None
         self._openings[commitment] = opening(KEYS.hole, down.cursor, down.body).open().hex()
         return commitment
