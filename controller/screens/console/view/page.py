@@ -16,12 +16,12 @@ from controller.procedure.model.effects import Tell
 from controller.procedure.model.game import Game
 from controller.procedure.prompts import MoneyFormat, Texts, parts_of, sentence
 from controller.rules.cards import RANKS, SUITS
+from controller.screens.common.felt_svg import DealersDrawing
 from controller.screens.console.text import HouseTerms
 from controller.screens.console.view.alerts import Alert, alerts_of
 from controller.screens.console.view.allowed_acts import ActButton, AllowedActs
 from controller.screens.console.view.buttons import answers
 from controller.screens.console.view.felt import felt_of
-from controller.screens.console.view.felt_svg import picture
 from controller.screens.console.view.menu import MenuGroup, adoptions, call_floor, groups, tests
 from controller.screens.console.view.payments import Payments, payments_of
 from controller.screens.console.view.shortcuts import RESERVED, with_keys
@@ -30,6 +30,7 @@ from controller.screens.console.view.viewer import Viewer
 from controller.screens.console.view.wagers import WagerPanel, wagers_of
 
 Tone: TypeAlias = Literal["usual", "floor", "held", "stopped", "closed"]
+_DRAWING: Final = DealersDrawing()
 _STOPPED: Final = (
     Tell.RULE,
     Tell.ENTER_CARD,
@@ -105,7 +106,7 @@ def console_of(view: View, game: Game, here: Viewer, texts: Texts) -> ConsolePag
         _sheet(offers, tongue, here, nobody) if may else (),
         wagers,
         payments_of(offers, tongue),
-        picture(felt := felt_of(offers.state, game, tongue)),
+        _DRAWING.picture(felt := felt_of(offers.state, game, tongue)),
         felt.words,
         alerts_of(view, tongue),
         status_of(view, game, here, tongue),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from controller.audit.text import TimelineLine, problem_words
 from controller.procedure.model.state import State
 from controller.procedure.prompts import AmountFormat
-from controller.screens.review.view.felt import felt_of, picture
+from controller.screens.common.felt_svg import FeltDrawing
+from controller.screens.review.view.felt import felt_of
+
+_DRAWING: Final = FeltDrawing()
 
 
 class ReplayFrame(Struct, frozen=True):
@@ -59,8 +63,7 @@ def replay_of(
         at = max(at, (line.utc - began) // 1000)  # a clock that was set back stands still
         which = -1
         if state is not None:
-            felt = felt_of(state, money)
-            key = picture(felt, seats)
+            key = _DRAWING.picture(felt_of(state, money, seats))
             which = numbers.setdefault(key, len(numbers))
         frames.append(
             ReplayFrame(

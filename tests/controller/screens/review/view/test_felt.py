@@ -13,12 +13,15 @@ import pytest
 from controller.audit.read.reader import records
 from controller.audit.replay import RecordReplay, at_rest
 from controller.procedure.engine import Procedure
-from controller.procedure.model.state import State, Step
+from controller.procedure.model.state import Hold, State, Step
 from controller.procedure.prompts import MoneyFormat, card_words
 from controller.procedure.rows import shut
 from controller.rules.cards import NAMES
+from controller.rules.irregularities import Irregularity
+from controller.screens.common.felt import Felt
+from controller.screens.common.felt_svg import FeltDrawing
 from controller.screens.review.view import replay_state
-from controller.screens.review.view.felt import Felt, felt_of, picture
+from controller.screens.review.view.felt import felt_of
 from controller.sim.scripts.format import read_scripts
 from tests.support.audit.record.dealing import Dealing
 from tests.support.audit.record.scripted import FILES, record_all
@@ -27,6 +30,7 @@ from tests.support.procedure.random_games import some_game
 from tests.support.screens.looked_at import Browser, dealt, written
 
 MONEY: Final = MoneyFormat()
+PICTURE: Final = FeltDrawing().picture
 _NAMESPACE: Final = "{http://www.w3.org/2000/svg}"
 
 
@@ -58,7 +62,7 @@ def lies(s: State) -> list[str]:
 def test_what_lies_there_is_shown_and_nothing_else(states: list[State]) -> None:
     down = 0
     for s in states:
-        felt = felt_of(s, MONEY)
+        felt = felt_of(s, MONEY, 7)
         assert sorted(shown(felt)) == sorted(lies(s))
         assert ("--" in felt.dealer) == bool(s.hole)
         down += bool(s.hole)
@@ -68,8 +72,10 @@ def test_what_lies_there_is_shown_and_nothing_else(states: list[State]) -> None:
 def test_wagers_totals_and_turns_are_those_of_the_state(states: list[State]) -> None:
     turns = 0
     for s in states:
-        felt = felt_of(s, MONEY)
-        assert [seat.number for seat in felt.seats] == [seat.number for seat in s.seats]
+        felt = felt_of(s, MONEY, 7)
+        assert [seat.number for seat in felt.seats if seat.plays] == [
+            seat.number for seat in s.seats
+        ]
         hands = [hand for seat in felt.seats for hand in seat.hands]
         marked = [hand for hand in hands if hand.turn]
         if s.step is Step.TURN:
@@ -85,8 +91,8 @@ def test_wagers_totals_and_turns_are_those_of_the_state(states: list[State]) -> 
 
 def test_a_picture_is_drawn_of_the_cards_and_no_more(states: list[State]) -> None:
     for s in states[::7]:
-        felt = felt_of(s, MONEY)
-        root = ElementTree.fromstring(picture(felt, 7))
+        felt = felt_of(s, MONEY, 7)
+        root = ElementTree.fromstring(PICTURE(felt))
         kinds = [one.get("class", "") for one in root.iter()]
         assert len([kind for kind in kinds if kind in ("card", "card back")]) == len(shown(felt))
         assert kinds.count("card back") == shown(felt).count("--")
@@ -97,7 +103,7 @@ def test_a_picture_is_drawn_of_the_cards_and_no_more(states: list[State]) -> Non
 
 def test_everything_is_within_the_picture(states: list[State]) -> None:
     for s in states[::11]:
-        root = ElementTree.fromstring(picture(felt_of(s, MONEY), 7))
+        root = ElementTree.fromstring(PICTURE(felt_of(s, MONEY, 7)))
         _, _, width, height = map(int, root.get("viewBox", "").split())
         for card in root.iter(f"{_NAMESPACE}rect"):
             x, y = int(card.get("x", "")), int(card.get("y", ""))
@@ -107,8 +113,8 @@ def test_everything_is_within_the_picture(states: list[State]) -> None:
 
 def test_who_does_not_see_it_is_told_the_same(states: list[State]) -> None:
     for s in states[::7]:
-        felt = felt_of(s, MONEY)
-        words = str(felt)
+        felt = felt_of(s, MONEY, 7)
+        words = ". ".join(felt.words)
         for name in shown(felt):
             said = "face down" if name == "--" else card_words(NAMES.index(name))
             assert said in words
@@ -116,7 +122,7 @@ def test_who_does_not_see_it_is_told_the_same(states: list[State]) -> None:
 
 @pytest.mark.parametrize("seats", [1, 2, 5, 7, 9])
 def test_a_table_may_have_other_seats(seats: int) -> None:
-    root = ElementTree.fromstring(picture(felt_of(State(), MONEY), seats))
+    root = ElementTree.fromstring(PICTURE(felt_of(State(), MONEY, seats)))
     spots = [one for one in root.iter() if one.get("class") == "spot"]
     assert len(spots) == seats
     xs = [int(one.get("cx", "")) for one in spots]
@@ -124,9 +130,9 @@ def test_a_table_may_have_other_seats(seats: int) -> None:
 
 
 def test_what_stands_in_words_is_escaped() -> None:
-    felt = Felt("held", 1, (), "", (), "", ("<b>&",), '"<')
-    text = picture(felt, 7)
-    assert "<b>" not in text
+    felt = Felt("<b>&", (), "", (), "", "", notes=(("<b>&", "held"), ('"<', "due")), words=("<i>",))
+    text = PICTURE(felt)
+    assert not {"<b>", "<i>"} & set(re.findall("<.>", text))
     ElementTree.fromstring(text)
 
 
@@ -205,8 +211,10 @@ def test_what_the_rules_would_not_do_is_not_made_up(place: Path) -> None:
 
 
 def test_what_holds_a_table_is_said_to_who_does_not_see_it() -> None:
-    felt = Felt("held", 1, (), "", (), "", ("misdeal", "card not read"), "")
-    assert str(felt) == "Held: misdeal, card not read"
+    holds = tuple(
+        Hold(what, Step.DEALING) for what in (Irregularity.MISDEAL, Irregularity.CARD_UNREADABLE)
+    )
+    assert felt_of(State(holds=holds), MONEY, 7).words == ("Held: misdeal, card not read",)
 
 
 def test_a_replay_without_a_script_goes_step_by_step(browser: Browser) -> None:
