@@ -7,6 +7,7 @@ from controller.config.equipment import (
     DevicePlace,
     DevicePlaces,
     Equipment,
+    RecordPlace,
     ScreensPlace,
     read_equipment,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "Equipment",
     "GameSheet",
     "OptionOrigin",
+    "RecordPlace",
     "ScreensPlace",
     "TableConfig",
     "add_settings",

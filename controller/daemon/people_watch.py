@@ -55,7 +55,7 @@ class PeopleWatch:
         if print_ == self._seen and (self._anew is None or now < self._anew):
             return
         try:
-            gone = await self._desk.look_again(self._moment())
+            gone = await self._desk.refresh(self._moment())
         except (TableStopped, QueueFull, InputRejected) as problem:
             _log.info("people not looked at again", why=str(problem))
             return
@@ -83,7 +83,7 @@ class PeopleWatch:
 
     def look_at_the_clock(self) -> None:
         """Nobody stays signed in because nobody asks."""
-        for one in self._desk.time_goes_on(self._moment()):
+        for one in self._desk.expire(self._moment()):
             _log.info("no longer signed in", role=one.role, screen=one.screen)
 
     async def everybody_out(self) -> None:

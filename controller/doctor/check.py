@@ -1,4 +1,4 @@
-"""What a doctor looks at, and what it finds: the case, a check, a problem and what mends it."""
+"""The types of the doctor: table and machine to check, checks, problems and their solutions."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from controller.audit.log import Clock, SystemClock
-from controller.config import Equipment, TableConfig
+from controller.config import ControlPlace, DevicePlaces, Equipment, RecordPlace, TableConfig
 from controller.errors import UsageProblem
 from drivers.ports import Found as Plugged
-from drivers.ports import discovery
+from drivers.ports import serial_ports, usb_devices
 
 Grade: TypeAlias = Literal["warning", "wrong"]
 Verdict: TypeAlias = Literal["ok", "warning", "wrong", "skipped"]
+_T = TypeVar("_T")
 _NO_SHELLS: Final = ("nologin", "false")
-UNKNOWN: Final = "not checked"
 _AS_IT_IS: Final = frozenset(f"{string.ascii_letters}{string.digits}/._- ".encode())
 
 
-# --- what it finds ----------------------------------------------------------------------------
+# --- findings ---------------------------------------------------------------------------------
 
 
 class DoctorProblem(Struct, frozen=True):
-    """Something that is not as it must be, and what mends it."""
+    """A problem and its solution."""
 
     grade: Grade
     what: str
     mend: str = ""
-    """In words: where no command does it alone, or before one does."""
+    """The solution as text, if commands alone do not solve it."""
     commands: tuple[str, ...] = ()
-    """To be copied, in this order."""
+    """Shell commands that solve it, in order."""
 
 
 class CheckFindings(Struct, frozen=True):
-    """What a check has found."""
+    """The result of a check: a note, and the problems."""
 
     note: str = ""
     problems: tuple[DoctorProblem, ...] = ()
@@ -72,7 +72,7 @@ def found(note: str, problems: Iterable[DoctorProblem] = ()) -> CheckFindings:
 
 
 def skipped(why: str) -> CheckFindings:
-    return CheckFindings(f"{UNKNOWN}: {why}", skipped=True)
+    return CheckFindings(f"not checked: {why}", skipped=True)
 
 
 # --- the machine ------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def _login(uid: int) -> bool:
 
 
 def _holecard() -> str:
-    """How a shell calls us, quoted."""
+    """The quoted shell command of `holecard`."""
     if shutil.which("holecard"):
         return "holecard"
     beside = Path(sys.executable).with_name("holecard")
@@ -104,37 +104,37 @@ def _holecard() -> str:
 
 
 class Machine(Struct, frozen=True):
-    """The computer at the table, as whoever asks sees it."""
+    """The computer at the table, as the current user sees it. Replaced in tests."""
 
     root: Path = Path("/")
-    """Under which /proc, /sys, /dev, /etc and /run are."""
+    """The directory with /proc, /sys, /dev, /etc and /run."""
     uid: int = 0
     user: str = "root"
     login: bool = True
-    """Whether this user has a shell. Where not, commands are for that of root."""
+    """Whether the user has a shell; if not, commands are written for root."""
     groups: frozenset[int] = frozenset()
-    """Those that this process belongs to."""
+    """The groups of this process."""
     clock: Clock = SystemClock()
     may: Callable[[Path, int], bool] = partial(os.access, effective_ids=True)
     every_group: Callable[[], Sequence[grp.struct_group]] = grp.getgrall
-    serial_ports: Callable[[], list[Plugged]] = discovery.serial_ports
-    usb_devices: Callable[[str], list[Plugged]] = discovery.usb_devices
+    serial_ports: Callable[[], list[Plugged]] = serial_ports
+    usb_devices: Callable[[str], list[Plugged]] = usb_devices
     which: Callable[[str], str | None] = shutil.which
     holecard: str = "holecard"
 
     @classmethod
     def here(cls) -> Machine:
-        """This one."""
+        """The machine of this process."""
         uid = os.geteuid()
         groups = frozenset({os.getegid(), *os.getgroups()})
         return cls(uid=uid, user=_user(uid), login=_login(uid), groups=groups, holecard=_holecard())
 
     def at(self, place: str | Path) -> Path:
-        """Where this absolute path is."""
+        """The path below `root`."""
         return self.root / str(place).lstrip("/")
 
     def text(self, place: str | Path) -> str | None:
-        """What a file of the system says; None where there is none, or none for us."""
+        """The content of a system file; None if it cannot be read."""
         try:
             return self.at(place).read_text(errors="replace").strip()
         except OSError:
@@ -145,45 +145,75 @@ def name_of_user(uid: int) -> str:
     return _user(uid)
 
 
-# --- the case ---------------------------------------------------------------------------------
+# --- the table --------------------------------------------------------------------------------
+
+
+class CannotCheck(Exception):
+    """A check cannot be made, for a reason that is not a problem of its own."""
 
 
 class DoctorCase(Struct, frozen=True):
-    """A table file, as far as it can be read, and the machine that is to serve it."""
+    """A table file, as far as it is readable, and the machine that serves it."""
 
     file: Path
-    """Absolute."""
+    """An absolute path."""
     name: str
-    """The table's; empty where the file does not say."""
+    """The name of the table; empty if the file has none."""
     given: frozenset[str]
-    """The tables that stand in the file, usable or not."""
+    """The sections of the file, valid or not."""
     equipment: Equipment
-    """Its places are absolute."""
+    """Its paths are absolute."""
     config: TableConfig | None
-    """None where the file cannot be used."""
+    """None if the file is invalid."""
     problems: tuple[UsageProblem, ...]
-    """Why not."""
+    """Why it is invalid."""
     machine: Machine
 
+    @property
+    def record(self) -> RecordPlace:
+        return _section(self.equipment.record, "record")
+
+    @property
+    def keys(self) -> Path:
+        return _section(self.equipment.keys, "keys")
+
+    @property
+    def people(self) -> Path:
+        return _section(self.equipment.people, "people")
+
+    @property
+    def control(self) -> ControlPlace:
+        return _section(self.equipment.control, "control")
+
+    @property
+    def devices(self) -> DevicePlaces:
+        return _section(self.equipment.devices, "devices")
+
     def ours(self, *words: str | Path) -> str:
-        """A command of ours, to be copied. It is run as who serves the table: what it makes is
-        that user's."""
+        """A `holecard` command for the user who serves the table."""
         who = "" if self.machine.login else f"{line('runuser', '-u', self.machine.user, '--')} "
         return f"{who}{self.machine.holecard} {line(*words)}"
 
     def admin(self, *words: str | Path) -> str:
-        """A command that only root may run, to be copied."""
+        """A command that only root may run."""
         root = self.machine.uid == 0 or not self.machine.login
         return line(*words) if root else f"sudo {line(*words)}"
 
 
+def _section(found: _T | None, name: str) -> _T:
+    """The section of the table file. Raises CannotCheck without one."""
+    if found is None:
+        raise CannotCheck(f"no [{name}]")
+    return found
+
+
 def line(*words: str | Path) -> str:
-    """A command as a shell takes it, and as a terminal shows it."""
+    """A shell command line with quoted words."""
     return " ".join(_quoted(str(word)) for word in words)
 
 
 def _quoted(word: str) -> str:
-    """What would command the terminal that it is copied from is written by its bytes."""
+    """The quoted word. Characters that could control a terminal are written as octal bytes."""
     if word.isprintable():
         return shlex.quote(word)
     coded = (chr(one) if one in _AS_IT_IS else f"\\0{one:03o}" for one in os.fsencode(word))
@@ -194,18 +224,17 @@ def _quoted(word: str) -> str:
 
 
 class DoctorCheck(NamedTuple):
-    """One thing that is looked at."""
+    """A check, and the checks that it depends on."""
 
     name: str
     about: str
     look: Callable[[DoctorCase], CheckFindings]
     after: tuple[str, ...] = ()
-    """Checks without which this one can say nothing: where one of them finds something wrong or
-    was not made itself, this one is not made."""
+    """Names of checks; if one of them finds a problem or is skipped, this one is skipped."""
 
 
 class CheckResult(NamedTuple):
-    """A check that was made."""
+    """A check with its findings."""
 
     check: DoctorCheck
     found: CheckFindings

@@ -11,7 +11,7 @@ from typing import Final
 
 from controller.commands import print_json
 from controller.doctor.check import CheckResult, DoctorCase, DoctorProblem, Machine, Verdict
-from controller.doctor.runner import CHECKS, case_of, look
+from controller.doctor.runner import CHECKS, case_of, run_checks
 from controller.errors import EXIT_NO, printable
 
 _SHOWN: Final[dict[Verdict, tuple[str, str, str]]] = {
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     """Make all checks. Returns EXIT_NO if one finds a problem that is not a mere warning."""
     case = case_of(args.config, Machine.here())
     results: list[CheckResult] = []
-    for result in look(case):
+    for result in run_checks(case):
         results.append(result)
         if not args.json:
             for text in _lines(result, coloured=_coloured()):

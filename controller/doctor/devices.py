@@ -1,6 +1,6 @@
-"""The devices: paired with this host, plugged in, and this user may have them and has them alone.
+"""Checks of the devices: paired with this host, plugged in, accessible, not used by others.
 
-No port is opened: to open one may do something to what hangs there, and a table may be served.
+No port is opened, since that could affect the device, and the table may be served meanwhile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from controller.doctor.check import (
     found,
     line,
     name_of_user,
-    skipped,
     warning,
     wrong,
 )
@@ -34,15 +33,15 @@ from firmware_protocol.messages.enums import DeviceClass
 
 _USE: Final = os.R_OK | os.W_OK
 _SHARED: Final = 0o060
-_MOST_LISTED: Final = 5
-_READY: Final = "turn its service switch on, and have its label and a second person at hand"
+_MAX_LISTED: Final = 5
+_READY: Final = "turn its service switch on, and have its label and a second person ready"
 LIBRARY: Final = "libusb-1.0-0"
 _LATE: Final = 1
-"""Milliseconds that an FTDI adapter may keep what it has read."""
+"""Maximum latency timer of an FTDI adapter in milliseconds."""
 
 
 class ExpectedDevice(NamedTuple):
-    """A device as the file names it."""
+    """A device of the table file."""
 
     part: str
     kind: DeviceClass
@@ -65,14 +64,12 @@ def expected_devices(devices: DevicePlaces) -> list[ExpectedDevice]:
     return every
 
 
-# --- paired -----------------------------------------------------------------------------------
+# --- pairing ----------------------------------------------------------------------------------
 
 
 def paired(case: DoctorCase) -> CheckFindings:
-    """This host knows the key of each, and each is what the file takes it for."""
-    devices, keys = case.equipment.devices, case.equipment.keys
-    if devices is None or keys is None:
-        return skipped("no [devices] or no [keys]")
+    """Each device is paired with this host, with the class that the file expects."""
+    devices, keys = case.devices, case.keys
     store = KeyStore(keys)
     every = expected_devices(devices)
     problems = [found_ for one in every for found_ in _unpaired(case, store, one)]
@@ -111,19 +108,19 @@ def _pair(case: DoctorCase, store: KeyStore, one: ExpectedDevice) -> str:
     return case.ours("devices", "pair", port, "--keys", store.directory)
 
 
-# --- plugged in -------------------------------------------------------------------------------
+# --- ports ------------------------------------------------------------------------------------
 
 
 class PortNode(NamedTuple):
-    """Where a device is today: what is opened to have it."""
+    """The current port of a device."""
 
     address: Address
     path: Path | None
-    """None: another backend knows how."""
+    """None if the port belongs to a different backend."""
 
 
 class _Absent(Exception):
-    """It is not there, or not to be told from others: the problem."""
+    """The device is missing or ambiguous."""
 
     def __init__(self, problem: DoctorProblem) -> None:
         super().__init__(problem.what)
@@ -131,10 +128,8 @@ class _Absent(Exception):
 
 
 def ports(case: DoctorCase) -> CheckFindings:
-    """Each device is there, and can be read and written by this user, and by nobody else."""
-    devices = case.equipment.devices
-    if devices is None:
-        return skipped("no [devices]")
+    """Each device is plugged in, accessible for this user, and not used by another process."""
+    devices = case.devices
     at_work = {one.pid for one in serving(case)}
     seen = _Ports(case)
     notes, problems = [], []
@@ -151,18 +146,20 @@ def ports(case: DoctorCase) -> CheckFindings:
             problems.append(_one_port(case, one, taken[real], real))
         taken[real] = one
         problems += _usable(case, one, node, at_work)
-    return found("; ".join(notes), dict.fromkeys(problems))  # what concerns all is told once
+    return found(
+        "; ".join(notes), dict.fromkeys(problems)
+    )  # a problem of all devices is reported once
 
 
 def _one_port(
     case: DoctorCase, one: ExpectedDevice, other: ExpectedDevice, real: str
 ) -> DoctorProblem:
     mend = f"name its own in {case.file} at [devices], {one.part}"
-    return wrong(f"{one}: its port is that of {other}: {real}", mend=mend)
+    return wrong(f"{one}: its port is also that of {other}: {real}", mend=mend)
 
 
 class _Ports:
-    """What is plugged in, asked for when it is wanted, and once."""
+    """The devices that are plugged in, searched on first use."""
 
     def __init__(self, case: DoctorCase) -> None:
         self._case = case
@@ -170,7 +167,7 @@ class _Ports:
         self._usb: dict[str, list[Plugged] | PortRefused] = {}
 
     def find(self, one: ExpectedDevice) -> PortNode:
-        """_Absent."""
+        """The port of a device. Raises _Absent."""
         if not one.place.port:
             return self._by_number(one)
         try:
@@ -213,7 +210,7 @@ class _Ports:
             raise self._absent(one, f"{path}: {(problem.strerror or '').lower()}") from None
         if not stat.S_ISCHR(mode):
             mend = f"name its port in {self._case.file} at [devices], {one.part}"
-            raise _Absent(wrong(f"{one}: {path} is no serial port", mend=mend))
+            raise _Absent(wrong(f"{one}: {path} is not a serial port", mend=mend))
         return PortNode(address, path)
 
     def _by_number(self, one: ExpectedDevice) -> PortNode:
@@ -223,8 +220,7 @@ class _Ports:
         return self._only(one, self._numbered(one, OWN_BACKEND), one.serial)
 
     def _numbered(self, one: ExpectedDevice, backend: str) -> list[Plugged]:
-        """The USB devices with this number. Of those that this user may not open the kernel tells
-        the numbers too."""
+        """The USB devices with this serial number, including those that this user may not open."""
         every = self.usb(backend)
         if isinstance(every, PortRefused):
             raise _Absent(self._no_library(one, every, backend))
@@ -237,18 +233,18 @@ class _Ports:
         if backend != OWN_BACKEND:
             mend = f"name its port in {self._case.file} at [devices], {one.part}"
             return wrong(f"{one}: {problem}", mend=mend)
-        what = f"no USB device can be looked for: {problem}"
+        what = f"USB devices cannot be searched: {problem}"
         return wrong(what, self._case.admin("apt-get", "install", LIBRARY))
 
     def _only(
         self, one: ExpectedDevice, every: list[Plugged], where: str, backend: str = OWN_BACKEND
     ) -> PortNode:
         if not every:
-            raise self._absent(one, f"nothing that is plugged in is {where}", backend)
+            raise self._absent(one, f"no device that is plugged in is {where}", backend)
         if len(every) > 1:
             listed = ", ".join(port.path or str(port.address) for port in every)
-            what = f"{one}: {len(every)} that are plugged in are {where}: {listed}"
-            mend = f"pull all but one, or name its path below {BY_ID} in {self._case.file}"
+            what = f"{one}: {len(every)} devices are {where}: {listed}"
+            mend = f"unplug all but one, or name its path below {BY_ID} in {self._case.file}"
             raise _Absent(wrong(what, mend=mend))
         port = every[0]
         if port.path is not None:
@@ -258,15 +254,15 @@ class _Ports:
 
     def _absent(self, one: ExpectedDevice, why: str, backend: str = OWN_BACKEND) -> _Absent:
         every = chain(self.serial(), *self._known())
-        listed = ", ".join(sorted({str(port.address) for port in every})[:_MOST_LISTED])
-        there = f"; there are {listed}" if listed else "; nothing is plugged in"
+        listed = ", ".join(sorted({str(port.address) for port in every})[:_MAX_LISTED])
+        there = f"; there are {listed}" if listed else "; no device is plugged in"
         mend = (
-            f"plug it in and switch it on{there}; its port is named in {self._case.file} at "
-            f"[devices], {one.part}, as this lists it"
+            f"plug it in and switch it on{there}; its port is set in {self._case.file} at "
+            f"[devices], {one.part}, as listed by"
         )
         other = ("--usb", backend) if backend != OWN_BACKEND else ()
         ports = self._case.ours("devices", "ports", *other)
-        return _Absent(wrong(f"{one} is not there: {why}", ports, mend=mend))
+        return _Absent(wrong(f"{one} is missing: {why}", ports, mend=mend))
 
     def _known(self) -> list[list[Plugged]]:
         return [every for every in self._usb.values() if not isinstance(every, PortRefused)]
@@ -277,7 +273,7 @@ def _closed(serial: str) -> Plugged:
 
 
 def _usb_nodes(case: DoctorCase, serial: str) -> list[Path]:
-    """What is opened to have a USB device with this number, as the kernel has it."""
+    """The device nodes of USB devices with this serial number."""
     nodes = []
     for folder in sorted(case.machine.at("/sys/bus/usb/devices").glob("*")):
         about = {name: _line(folder / name) for name in ("serial", "busnum", "devnum")}
@@ -294,7 +290,7 @@ def _line(file: Path) -> str:
         return ""
 
 
-# --- to be had --------------------------------------------------------------------------------
+# --- access -----------------------------------------------------------------------------------
 
 
 def _usable(
@@ -317,17 +313,17 @@ def _forbidden(case: DoctorCase, one: ExpectedDevice, path: Path) -> DoctorProbl
     group = next((g for g in case.machine.every_group() if g.gr_gid == about.st_gid), None)
     what = f"{one}: {user} may not read and write {path} (mode {stat.S_IMODE(about.st_mode):o})"
     if group is None or about.st_gid == 0 or about.st_mode & _SHARED != _SHARED:
-        mend = f"it is {name_of_user(about.st_uid)}'s alone, as without our udev rules"
+        mend = f"only {name_of_user(about.st_uid)} may use it, as without the udev rules"
         return wrong(what, *install_rules(case), mend=mend)
     if user in group.gr_mem:
         mend = (
-            f"{user} is in the group {group.gr_name} since the last login only: log in again, or "
+            f"{user} is in the group {group.gr_name} only after the next login: log in again, or "
         )
         return wrong(what, line("newgrp", group.gr_name), mend=f"{mend}here")
     return wrong(
         what,
         case.admin("usermod", "-aG", group.gr_name, user),
-        mend="then log in again: a group is taken on at a login",
+        mend="then log in again, so that it takes effect",
     )
 
 
@@ -336,9 +332,11 @@ def _held(
 ) -> DoctorProblem:
     who = ", ".join(map(str, others))
     tables = [holder for holder in others if holder.table]
-    what = f"{one}: {path} is held by {who}"
+    what = f"{one}: {path} is in use by {who}"
     if tables:
-        return wrong(what, mend="another table has it: stop that one, or name another device here")
+        return wrong(
+            what, mend="another table uses it: stop that one, or name a different device here"
+        )
     pids = [str(holder.pid) for holder in others]
     return wrong(what, line("kill", *pids), mend="end it")
 
@@ -349,19 +347,19 @@ def _late(case: DoctorCase, one: ExpectedDevice, path: Path) -> Iterator[DoctorP
     found_ = case.machine.text(timer)
     if found_ is not None and found_.isdigit() and int(found_) > _LATE:
         yield warning(
-            f"{one}: the adapter at {path} keeps what it has read for up to {found_} ms",
+            f"{one}: the adapter at {path} buffers data for up to {found_} ms",
             f"echo {_LATE} | {case.admin('tee', case.machine.at(timer))}",
-            mend="our udev rules do that whenever it is plugged in; now",
+            mend="the udev rules set that when it is plugged in; to set it now",
         )
 
 
 def _unsteady(case: DoctorCase, one: ExpectedDevice, node: PortNode) -> Iterator[DoctorProblem]:
-    """A path such as /dev/ttyUSB0 names whatever was plugged in first."""
+    """A path such as /dev/ttyUSB0 depends on the order of plugging in."""
     if node.address.transport is not Transport.SERIAL or node.path is None:
         return
     for port in case.machine.serial_ports():
         if port.path == node.address.where and str(port.address) != str(node.address):
             yield warning(
-                f"{one}: {node.path} is whatever was plugged in first",
+                f"{one}: {node.path} depends on the order of plugging in",
                 mend=f'in {case.file} at [devices], {one.part}: port = "{port.address}"',
             )

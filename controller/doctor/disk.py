@@ -1,4 +1,4 @@
-"""The disk that the record lies on: its room in days of play, its file system, its syncs."""
+"""Checks of the record's disk: free space in days of play, file system, sync times."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from controller.doctor.check import CheckFindings, DoctorCase, found, line, skip
 from controller.doctor.permissions import nearest
 
 RECORD_BYTES: Final = 1000
-"""Of a record with its frame, about, and its part of the index."""
+"""Approximate size of a record entry with its frame and its part of the index."""
 ROUND_RECORDS: Final = 12
 SEAT_RECORDS: Final = 13
-"""About, of a round, and of each seat that plays in it: wagers, cards, decisions, payments."""
+"""Approximate number of entries of a round, and of each seat in it."""
 ROUNDS_AN_HOUR: Final = 420
-"""Divided by the players and the dealer: some 210 with one player, 52 with seven."""
+"""Divided by players plus dealer: about 210 with one player, 52 with seven."""
 HOURS: Final = 24
 FEW_DAYS: Final = 2
 SOME_DAYS: Final = 30
@@ -36,11 +36,11 @@ _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 PAGE: Final = 4096
 SYNCS: Final = 12
 SLOW_MS: Final = 20.0
-"""A record waits so long for the disk at most, or whoever waits for its prompt notices."""
+"""Limit for the median sync time: longer delays are visible at each prompt."""
 
 
 def bytes_a_day(seats: int) -> int:
-    """Of a table that is never closed, with as many players as make the most of it."""
+    """Bytes per day of a table that never closes, with the busiest number of players."""
     hourly = (
         ROUNDS_AN_HOUR * (ROUND_RECORDS + SEAT_RECORDS * players) // (players + 1)
         for players in range(1, seats + 1)
@@ -48,14 +48,12 @@ def bytes_a_day(seats: int) -> int:
     return max(hourly) * RECORD_BYTES * HOURS
 
 
-# --- room -------------------------------------------------------------------------------------
+# --- free space -------------------------------------------------------------------------------
 
 
 def room(case: DoctorCase) -> CheckFindings:
-    """Room for the record of days to come."""
-    record = case.equipment.record
-    if record is None:
-        return skipped("no [record]")
+    """There is enough free space for the record of the coming days."""
+    record = case.record
     place = nearest(record.directory)
     about = os.statvfs(place)
     free = about.f_bavail * about.f_frsize
@@ -64,14 +62,14 @@ def room(case: DoctorCase) -> CheckFindings:
     days = free // daily
     said = f"{free / _GIB:.1f} GiB free, {days} days of {daily / _MIB:.0f} MiB, if never closed"
     look = line("df", "-h", place)
-    mend = "take elsewhere what lies on that disk, or move the record to a larger one; to see it"
+    mend = "free space on that disk, or move the record to a larger one; to see it"
     problems = []
     if free < 3 * record.segment_mib * _MIB or days < FEW_DAYS:
         problems.append(wrong(f"{place} has {said}", look, mend=mend))
     elif days < SOME_DAYS:
         problems.append(warning(f"{place} has {said}", look, mend=mend))
     if about.f_files and about.f_favail < FEW_FILES:
-        what = f"{place} has room for {about.f_favail} files more"
+        what = f"{place} has space for only {about.f_favail} more files"
         problems.append(wrong(what, line("df", "-i", place), mend=mend))
     return found(said, problems)
 
@@ -80,7 +78,7 @@ def room(case: DoctorCase) -> CheckFindings:
 
 
 class Mount(NamedTuple):
-    """Where a file system is."""
+    """A mounted file system."""
 
     at: str
     kind: str
@@ -88,7 +86,7 @@ class Mount(NamedTuple):
 
 
 def mounts(mountinfo: str) -> list[Mount]:
-    """As proc(5) has them."""
+    """Parse /proc/self/mountinfo, see proc(5)."""
     every = []
     for words in map(str.split, mountinfo.splitlines()):
         if "-" not in words[6:]:
@@ -101,48 +99,48 @@ def mounts(mountinfo: str) -> list[Mount]:
 
 
 def mount_of(place: Path, every: list[Mount]) -> Mount | None:
-    """The one that this path is on: the longest, and of several there the last."""
+    """The mount of a path: the longest mount point, and the last one of several there."""
     real = os.path.realpath(place)
     above = [one for one in every if real == one.at or real.startswith(one.at.rstrip("/") + "/")]
     return max(enumerate(above), key=lambda one: (len(one[1].at), one[0]))[1] if above else None
 
 
 def file_system(case: DoctorCase) -> CheckFindings:
-    """One that keeps what it has acknowledged."""
-    record = case.equipment.record
-    if record is None:
-        return skipped("no [record]")
+    """The file system makes synced data durable."""
+    record = case.record
     place = nearest(record.directory)
     mount = mount_of(place, mounts(case.machine.text("/proc/self/mountinfo") or ""))
     if mount is None:
-        return skipped("the machine does not say")
+        return skipped("the mounts of this machine are unknown")
     mend = f"name a directory on a disk of this machine in {case.file} at [record]"
     where = f"{place} is on {mount.kind} ({mount.at})"
     if mount.readonly:
         again = case.admin("mount", "-o", "remount,rw", mount.at)
-        what = f"{where}, which is mounted for reading only"
-        return found("", [wrong(what, again, mend="a disk that fails is mounted so: look first")])
+        what = f"{where}, which is mounted read-only"
+        return found(
+            "", [wrong(what, again, mend="a failing disk is remounted like that: check it first")]
+        )
     why = _unfit(mount.kind)
     return found(where, [warning(f"{where}: {why}", mend=mend)] if why else [])
 
 
 def _unfit(kind: str) -> str:
     if kind in _FORGETS:
-        return "the record is gone with the power"
+        return "the record is lost at a power failure"
     if kind in _LAYERED:
-        return "what a container writes may go with it"
+        return "the record may be deleted with the container"
     if kind in _AWAY or (kind.startswith("fuse.") and kind != "fuse.ext4"):
-        return "its syncs and locks are another machine's to keep"
+        return "its syncs and locks depend on another machine"
     if kind in _PLAIN:
-        return "it keeps no rights, or no order of what is written"
+        return "it has no permissions, or does not keep the order of writes"
     return ""
 
 
-# --- syncs ------------------------------------------------------------------------------------
+# --- sync times -------------------------------------------------------------------------------
 
 
 def syncs(place: Path, count: int = SYNCS) -> list[float]:
-    """Milliseconds of each 4 KiB written over, and on the disk, in a file without a name."""
+    """Milliseconds of each durable overwrite of 4 KiB, in an unnamed file."""
     taken = []
     with tempfile.TemporaryFile(dir=place) as file:
         fd = file.fileno()
@@ -158,10 +156,8 @@ def syncs(place: Path, count: int = SYNCS) -> list[float]:
 
 
 def syncing(case: DoctorCase) -> CheckFindings:
-    """Each record waits for this."""
-    record = case.equipment.record
-    if record is None:
-        return skipped("no [record]")
+    """Durable writes are fast enough, since each append waits for one."""
+    record = case.record
     place = nearest(record.directory)
     if not place.is_dir() or not case.machine.may(place, os.W_OK | os.X_OK):
         return skipped(f"{case.machine.user} may not write in {place}")
@@ -169,11 +165,11 @@ def syncing(case: DoctorCase) -> CheckFindings:
         taken = syncs(place)
     except OSError as problem:
         what = f"{place} cannot be written and synced: {problem.strerror}"
-        mend = "a disk that is full or failing; what the kernel says of it"
+        mend = "the disk is full or failing; to see messages of the kernel"
         return found("", [wrong(what, case.admin("dmesg", "--level", "err,warn"), mend=mend)])
     half, most = median(taken), max(taken)
-    said = f"4 KiB on the disk in {half:.2f} ms, {most:.2f} ms at most of {len(taken)}"
+    said = f"4 KiB durable in {half:.2f} ms, at most {most:.2f} ms of {len(taken)}"
     if half <= SLOW_MS:
         return found(said)
-    mend = "the table waits for that at every card: use another disk for the record"
+    mend = "the table waits for that at every card: use a faster disk for the record"
     return found("", [warning(f"{place}: {said}", mend=mend)])

@@ -1,4 +1,4 @@
-"""The machine: its user, udev, programs that open ports, groups, clock, systemd, our software."""
+"""Checks of the machine: user, udev, probing programs, groups, clock, systemd, software."""
 
 from __future__ import annotations
 
@@ -41,39 +41,39 @@ _UNIT_PLACES: Final = (
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
 )
-"""In the order in which they count."""
+"""In the order of precedence."""
 TABLES: Final = "/etc/holecard"
-"""Where the unit looks for a table's file."""
+"""The directory where the unit expects table files."""
 _SYSTEMD: Final = "/run/systemd/system"
-"""There where systemd runs the machine."""
+"""Exists if systemd is the init system."""
 _PROBING: Final = ("ModemManager", "brltty")
-"""What opens serial ports by itself, to see what hangs there."""
+"""Programs that open serial ports automatically to probe them."""
 _GROUPS: Final = ("dialout", "holecard")
 _PYTHON: Final = (3, 11)
 _NEEDED: Final = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9.]+)$")
 
 
-# --- who asks ---------------------------------------------------------------------------------
+# --- user -------------------------------------------------------------------------------------
 
 
 def user(case: DoctorCase) -> CheckFindings:
-    """What a look shows is what its user may see and do."""
+    """The checks are made as the user who serves the table, not as root."""
     machine = case.machine
     if machine.uid != 0:
-        shell = "" if machine.login else ", who has no shell: commands are for that of root"
+        shell = "" if machine.login else ", who has no shell: commands are written for root"
         return found(f"{machine.user}{shell}")
-    what = "root may do everything: what the table's own user may not do is not seen"
+    what = "root may do everything: missing permissions of the table's user are not detected"
     record = case.equipment.record
     for place in (case.equipment.keys, None if record is None else record.directory):
         owner = _owner(place)
         if owner:
             return found("", [warning(what, as_user(case, name_of_user(owner)))])
-    mend = "serve the table as a user of its own, and look again as that one"
+    mend = "serve the table as a user of its own, and run the checks as that user"
     return found("root", [warning(what, mend=mend)])
 
 
 def _owner(place: Path | None) -> int:
-    """Whose it is; 0 where nothing is there."""
+    """The owner; 0 if the path does not exist."""
     try:
         return 0 if place is None else place.stat().st_uid
     except OSError:
@@ -84,19 +84,23 @@ def _owner(place: Path | None) -> int:
 
 
 def deployed(name: str) -> Path:
-    """The file of ours, to be installed."""
+    """The path of a file in configs/deploy."""
     return Path(str(files("configs").joinpath("deploy", name)))
 
 
 def udev(case: DoctorCase) -> CheckFindings:
-    """Our rules are installed as they are here."""
+    """The current udev rules are installed."""
     if not case.machine.at("/run/udev").is_dir():
-        return skipped("no udev runs here")
+        return skipped("udev is not running")
     there = _first(case, _RULE_PLACES, RULES)
     if there is not None and case.machine.text(there) == deployed(RULES).read_text().strip():
         return found(str(there))
-    what = "our rules are not installed" if there is None else f"{there} is not as we have it now"
-    mend = "ports without them may be late, probed by other programs, or closed to this user"
+    what = (
+        "the udev rules are not installed"
+        if there is None
+        else f"{there} is not the current version"
+    )
+    mend = "without them ports may be slow, probed by other programs, or closed to this user"
     return found("", [warning(what, *install_rules(case), mend=mend)])
 
 
@@ -109,28 +113,30 @@ def install_rules(case: DoctorCase) -> tuple[str, ...]:
 
 
 def _first(case: DoctorCase, places: tuple[str, ...], name: str) -> str | None:
-    """The one that counts."""
+    """The path of the file with the highest precedence."""
     every = (f"{place}/{name}" for place in places)
     return next((place for place in every if case.machine.at(place).is_file()), None)
 
 
 def probing(case: DoctorCase) -> CheckFindings:
-    """Programs that open ports by themselves leave ours alone."""
+    """No program probes the devices' ports."""
     every = running(case.machine, _PROBING)
     ignored = _first(case, _RULE_PLACES, RULES) is not None
     meant = [name for name in every if name != _PROBING[0] or not ignored]
     problems = [
         warning(
-            f"{name} runs, and opens serial ports to see what hangs there",
+            f"{name} runs, and opens serial ports to probe them",
             case.admin("systemctl", "disable", "--now", f"{name}.service"),
         )
         for name in meant
     ]
-    return found(f"{', '.join(every)}, which our rules hold off" if every else "none", problems)
+    return found(
+        f"{', '.join(every)}, which the udev rules keep away" if every else "none", problems
+    )
 
 
 def groups(case: DoctorCase) -> CheckFindings:
-    """This user is in the groups that ports belong to."""
+    """The user is in the groups of the ports."""
     if case.machine.uid == 0:
         return skipped("root needs no group")
     every = {one.gr_name: one for one in case.machine.every_group()}
@@ -143,7 +149,7 @@ def groups(case: DoctorCase) -> CheckFindings:
             problems.append(warning(what, make, _join(case, name), mend=_LOGIN))
         elif group.gr_gid not in case.machine.groups:
             if case.machine.user in group.gr_mem:
-                what = f"{case.machine.user} is in the group {name} since the last login only"
+                what = f"{case.machine.user} is in the group {name} only after the next login"
                 problems.append(warning(what, line("newgrp", name), mend=_LOGIN))
             else:
                 what = f"{case.machine.user} is not in the group {name}"
@@ -151,33 +157,33 @@ def groups(case: DoctorCase) -> CheckFindings:
     return found(f"{case.machine.user} is in {' and '.join(_GROUPS)}", problems)
 
 
-_LOGIN: Final = "a group is taken on at a login, and at a start of the service"
+_LOGIN: Final = "a new group takes effect at the next login, or start of the service"
 
 
 def _join(case: DoctorCase, name: str) -> str:
     return case.admin("usermod", "-aG", name, case.machine.user)
 
 
-# --- the clock --------------------------------------------------------------------------------
+# --- clock ------------------------------------------------------------------------------------
 
 
 def synchronised(case: DoctorCase) -> CheckFindings:
-    """The machine's clock follows others."""
+    """The clock is synchronised."""
     machine = case.machine
     quality = machine.clock().quality
     if quality == "synced":
-        return found("as the kernel says")
+        return found("reported by the kernel")
     if quality == "unknown":
         if machine.at("/run/systemd/timesync/synchronized").exists():
-            return found("as systemd-timesyncd says")
-        what = "nobody here says whether the clock is synchronised"
+            return found("reported by systemd-timesyncd")
+        what = "it is unknown whether the clock is synchronised"
         return found("", [warning(what, *set_clock(case))])
-    what = "the clock is not synchronised, and every time in the record says so"
+    what = "the clock is not synchronised, which every time in the record states"
     return found("", [warning(what, *set_clock(case))])
 
 
 def set_clock(case: DoctorCase) -> tuple[str, ...]:
-    """What has the clock follow others."""
+    """Commands that synchronise the clock."""
     if case.machine.which("chronyc"):
         return (case.admin("chronyc", "makestep"),)
     if case.machine.which("timedatectl") and case.machine.at(_SYSTEMD).is_dir():
@@ -189,7 +195,7 @@ def set_clock(case: DoctorCase) -> tuple[str, ...]:
 
 
 def service(case: DoctorCase) -> CheckFindings:
-    """The unit is installed as it is here, and begins this table with the machine."""
+    """The current unit is installed, and starts this table at boot."""
     other = _not_served(case)
     if other:
         return skipped(other)
@@ -197,7 +203,9 @@ def service(case: DoctorCase) -> CheckFindings:
     there = _first(case, _UNIT_PLACES, UNIT)
     problems = []
     if there is None or case.machine.text(there) != ours.read_text().strip():
-        what = f"{UNIT} is not installed" if there is None else f"{there} is not as we have it now"
+        what = (
+            f"{UNIT} is not installed" if there is None else f"{there} is not the current version"
+        )
         problems.append(
             warning(
                 what,
@@ -208,32 +216,32 @@ def service(case: DoctorCase) -> CheckFindings:
     instance = unit_of(case)
     wants = case.machine.at(f"{_UNIT_PLACES[0]}/multi-user.target.wants/{instance}")
     if not wants.is_symlink():
-        what = f"{instance} does not begin with the machine"
+        what = f"{instance} does not start at boot"
         problems.append(warning(what, case.admin("systemctl", "enable", "--now", instance)))
     return found(f"{instance} is enabled", problems)
 
 
 def _not_served(case: DoctorCase) -> str:
-    """Why the unit has nothing to do with this table; empty where it serves it."""
+    """Why the unit does not serve this table; empty if it does."""
     if not case.machine.at(_SYSTEMD).is_dir():
-        return "no systemd runs here"
+        return "systemd is not running"
     if case.file.parent != case.machine.at(TABLES):
         return f"the service is for a file in {TABLES}"
     return ""
 
 
 def shut_off(case: DoctorCase, host: str) -> Iterator[DoctorProblem]:
-    """Where the table listens at an address, and the unit as it is here lets nobody there."""
+    """The address of the pages is not reachable because of the unit's settings."""
     if _not_served(case):
         return
-    drop_in = f"by a drop-in, as INSTALL.md has it: `systemctl edit {unit_of(case)}`"
+    drop_in = f"by a drop-in, as in INSTALL.md: `systemctl edit {unit_of(case)}`"
     if ":" in host and "AF_INET6" not in _settings(case, "RestrictAddressFamilies"):
-        what = f"the service may not listen at {host}: its unit allows no IPv6"
+        what = f"the service cannot listen at {host}: its unit allows no IPv6"
         yield wrong(what, mend=f"RestrictAddressFamilies=AF_INET6 {drop_in}")
     allowed = [one for one in _settings(case, "IPAddressAllow") if one not in _LOOPBACK]
     denied = _settings(case, "IPAddressDeny")
     if not ipaddress.ip_address(host).is_loopback and denied and not allowed:
-        what = f"nobody elsewhere reaches {host}: the service's unit shuts all but this machine out"
+        what = f"{host} is not reachable from other machines: the service's unit denies them"
         yield wrong(what, mend=f"IPAddressAllow= the browsers' network {drop_in}")
 
 
@@ -241,7 +249,7 @@ _LOOPBACK: Final = ("localhost", "127.0.0.0/8", "127.0.0.1", "::1", "::1/128")
 
 
 def _settings(case: DoctorCase, name: str) -> list[str]:
-    """What the unit and its drop-ins allow by that name; an empty one begins anew."""
+    """The values of a setting in the unit and its drop-ins; an empty value resets it."""
     found: list[str] = []
     for text in _unit_texts(case):
         for one in text.splitlines():
@@ -252,7 +260,7 @@ def _settings(case: DoctorCase, name: str) -> list[str]:
 
 
 def _unit_texts(case: DoctorCase) -> Iterator[str]:
-    """The unit that counts, or ours where there is none, and its drop-ins in their order."""
+    """The effective unit, else the one in configs/deploy, and its drop-ins in order."""
     machine = case.machine
     there = _first(case, _UNIT_PLACES, UNIT)
     yield deployed(UNIT).read_text() if there is None else machine.text(there) or ""
@@ -266,22 +274,22 @@ def _unit_texts(case: DoctorCase) -> Iterator[str]:
 
 
 def unit_of(case: DoctorCase) -> str:
-    """Named as the table's file is."""
+    """The instance of the unit, named after the table file."""
     return UNIT.replace("@", f"@{case.file.stem}")
 
 
 def made_by_service(case: DoctorCase, place: Path) -> bool:
-    """Whether the unit makes this directory at each start, and takes it away at the end."""
+    """Whether the unit creates this directory at each start."""
     there = _first(case, _UNIT_PLACES, UNIT) is not None
     return there and place == case.machine.at(f"/run/holecard/{case.file.stem}")
 
 
-# --- our software -----------------------------------------------------------------------------
+# --- software ---------------------------------------------------------------------------------
 
 
 def software(case: DoctorCase) -> CheckFindings:
-    """Python and the packages are those that we need."""
-    del case  # the same for every table
+    """Python and the packages have the required versions."""
+    del case  # independent of the table
     problems = []
     if sys.version_info < _PYTHON:
         wanted = ".".join(map(str, _PYTHON))
@@ -291,7 +299,7 @@ def software(case: DoctorCase) -> CheckFindings:
         name = f"holecard {version('holecard')}"
     except PackageNotFoundError:
         name = "holecard, not installed"
-        what = "holecard is not installed as a package: its versions cannot be looked at"
+        what = "holecard is not installed as a package: its versions cannot be checked"
         problems.append(warning(what, line(sys.executable, "-m", "pip", "install", "holecard")))
     return found(f"{name}, Python {sys.version.split()[0]}", problems)
 
@@ -299,7 +307,7 @@ def software(case: DoctorCase) -> CheckFindings:
 def _packages(needed: list[str]) -> Iterator[DoctorProblem]:
     for requirement in needed:
         wanted = _NEEDED.match(requirement)
-        if wanted is None:  # an extra's, or for other machines
+        if wanted is None:  # for an extra, or for other platforms
             continue
         name, least = wanted.groups()
         pip = line(sys.executable, "-m", "pip", "install", f"{name}>={least}")
@@ -313,6 +321,6 @@ def _packages(needed: list[str]) -> Iterator[DoctorProblem]:
 
 
 def numbered(text: str) -> tuple[int, ...]:
-    """A version, as far as it is numbers."""
+    """The leading numbers of a version."""
     digits = re.match(r"[0-9.]*", text)
     return tuple(int(part) for part in (digits[0] if digits else "").split(".") if part)

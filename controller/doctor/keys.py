@@ -1,4 +1,4 @@
-"""The keys: those of the record, and the host's towards its devices."""
+"""Checks of the record's keys and of the host's key for its devices."""
 
 from __future__ import annotations
 
@@ -21,26 +21,23 @@ from controller.doctor.check import (
     DoctorProblem,
     found,
     line,
-    skipped,
     warning,
     wrong,
 )
 from controller.table.running import load_keys
 from drivers.keys import HOST, KeyProblem, KeyStore, path_exists
 
-_BACKUP: Final = "put it back from its backup: a record was begun with it, and no other one will do"
-_DAMAGED: Final = "put both of its files back from their backup, as they were made"
+_BACKUP: Final = "restore it from its backup: the record was created with it, and needs it"
+_DAMAGED: Final = "restore both of its files from their backup"
 _BROUGHT: Final = (
-    "surveillance makes it on a machine of its own (holecard keys new surveillance) and brings "
-    "surveillance.pub, and nothing else; where it was brought to"
+    "surveillance creates it on its own machine (holecard keys new surveillance) and brings "
+    "surveillance.pub only; in the directory where that is"
 )
 
 
 def keys_there(case: DoctorCase) -> CheckFindings:
-    """Present, of the right kind, and each secret part belongs to its public one."""
-    place = case.equipment.keys
-    if place is None:
-        return skipped("no [keys]")
+    """All keys exist and are valid, and each private key matches its public key."""
+    place = case.keys
     problems = [
         *_problems(case, place, "table"),
         *_problems(case, place, "hole"),
@@ -70,10 +67,10 @@ def _problems(case: DoctorCase, place: Path, role: str) -> Iterator[DoctorProble
     try:
         _READ[role](place)
     except KeyProblem as problem:
-        yield _mended(case, place, role, problem)
+        yield _solution(case, place, role, problem)
 
 
-def _mended(case: DoctorCase, place: Path, role: str, problem: KeyProblem) -> DoctorProblem:
+def _solution(case: DoctorCase, place: Path, role: str, problem: KeyProblem) -> DoctorProblem:
     what = f"{problem.where}: {problem.what}"
     if role == "surveillance":
         owner = () if case.machine.login else ("-o", case.machine.user)
@@ -83,7 +80,7 @@ def _mended(case: DoctorCase, place: Path, role: str, problem: KeyProblem) -> Do
         return wrong(what, mend=_DAMAGED)
     if role == "host":
         if _paired(place):
-            return wrong(what, mend="put it back from its backup: devices are paired with it")
+            return wrong(what, mend="restore it from its backup: devices are paired with it")
         return wrong(what, case.ours("devices", "init", "--keys", place))
     if begun(case):
         return wrong(what, mend=_BACKUP)
@@ -91,7 +88,7 @@ def _mended(case: DoctorCase, place: Path, role: str, problem: KeyProblem) -> Do
 
 
 def _absent(place: Path, role: str) -> bool:
-    """Nothing of the key is there: then one can be made."""
+    """Whether no file of the key exists, so that it can be created."""
     try:
         return not any(path_exists(place / name) for name in _FILES[role])
     except KeyProblem:
@@ -106,7 +103,7 @@ def _paired(place: Path) -> bool:
 
 
 def begun(case: DoctorCase) -> bool:
-    """Whether there is a record already, whole or not."""
+    """Whether a record exists, intact or not."""
     record = case.equipment.record
     if record is None:
         return False
@@ -114,16 +111,16 @@ def begun(case: DoctorCase) -> bool:
         return bool(numbers(record.directory))
     except NoRecord:
         return False
-    except RecordProblem:  # something is there, and one of its segments is missing
+    except RecordProblem:  # a record with a missing segment
         return True
 
 
 def _tried(case: DoctorCase, place: Path) -> Iterator[DoctorProblem]:
-    """That cards can be sealed to surveillance's key is found out before there is one."""
+    """Surveillance's key can seal cards."""
     try:
         load_keys(place)
     except KeyProblem as problem:
-        yield _mended(case, place, "surveillance", problem)
+        yield _solution(case, place, "surveillance", problem)
 
 
 def _out_of_place(place: Path) -> Iterator[DoctorProblem]:
@@ -131,5 +128,5 @@ def _out_of_place(place: Path) -> Iterator[DoctorProblem]:
         role = what.partition(".")[0]
         yield warning(
             what,
-            mend=f"take {place / f'{role}.key'} to that machine, and remove it here",
+            mend=f"move {place / f'{role}.key'} to that machine",
         )

@@ -1,4 +1,4 @@
-"""Where the table is spoken to: its socket, and its ports on this machine."""
+"""Checks of the control socket, the local ports and the port of the pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from controller.doctor.check import (
     DoctorProblem,
     found,
     line,
-    skipped,
     wrong,
 )
 from controller.doctor.host import made_by_service, shut_off
@@ -35,37 +34,35 @@ from controller.errors import UsageProblem
 from controller.screens.common.server import ListenAddress
 from controller.screens.common.texts import load
 
-# --- the socket -------------------------------------------------------------------------------
+# --- socket -----------------------------------------------------------------------------------
 
 
 def control_socket(case: DoctorCase) -> CheckFindings:
-    """Its path fits, its directory is ours to use, and no stranger answers there."""
-    control = case.equipment.control
-    if control is None:
-        return skipped("no [control]")
+    """The socket's path is usable, and no other program listens there."""
+    control = case.control
     place = control.socket
     problems = [*_length(case, place), *_folder(case, place.parent)]
     if problems:
         return found("", problems)
     if not os.path.lexists(place):
-        return found(f"{place} is made at the start")
+        return found(f"{place} is created at the start")
     if not stat.S_ISSOCK(place.stat(follow_symlinks=False).st_mode):
-        what = f"{place} is no socket, and is in its way"
+        what = f"{place} is not a socket, and blocks its path"
         return found("", [wrong(what, line("mv", place, f"{place}.was"))])
     if not is_listening(place):
-        return found(f"{place} is left of a former start, which the next one replaces")
+        return found(f"{place} is left from a former start; the next one replaces it")
     busy = serving(case)
     if busy:
         return found(f"{place}: the table is being served")
-    what = f"somebody answers at {place}, and it is not this table"
-    mend = f"stop that one, or name another socket in {case.file} at [control]"
+    what = f"another program listens at {place}"
+    mend = f"stop that one, or name a different socket in {case.file} at [control]"
     return found("", [wrong(what, line("fuser", "-v", place), mend=mend)])
 
 
 def _length(case: DoctorCase, place: Path) -> Iterator[DoctorProblem]:
     size = len(os.fsencode(place))
     if size > MAX_SOCKET_PATH:
-        what = f"the path of the socket has {size} bytes, and the system takes {MAX_SOCKET_PATH}"
+        what = f"the path of the socket has {size} bytes; the limit is {MAX_SOCKET_PATH}"
         yield wrong(f"{what}: {place}", mend=_elsewhere(case))
 
 
@@ -75,28 +72,28 @@ def _folder(case: DoctorCase, folder: Path) -> Iterator[DoctorProblem]:
         yield there
     elif there is None:
         if not made_by_service(case, folder):
-            what = f"{folder}, for the socket, is not there"
+            what = f"{folder}, for the socket, does not exist"
             yield wrong(what, making(case, folder, "750"))
     elif not there.directory:
         yield not_a_directory(case, folder, "socket")
     elif there.about.st_uid not in (case.machine.uid, 0):
         yield belongs_to_others(case, there)
     elif there.has(stat.S_IWOTH):
-        what = f"anyone may put a socket of his own into {folder} (mode {there.mode})"
+        what = f"every user may create a socket in {folder} (mode {there.mode})"
         if there.shared:
             yield wrong(what, mend=_elsewhere(case))
         else:
             yield wrong(what, line("chmod", "o-w", folder))
     elif not case.machine.may(folder, USE):
         if there.shared:
-            what = f"{case.machine.user} may not make a socket in {folder}"
+            what = f"{case.machine.user} may not create a socket in {folder}"
             yield wrong(what, mend=_elsewhere(case))
         else:
             yield forbidden(case, there)
 
 
 def _elsewhere(case: DoctorCase) -> str:
-    """The service makes this directory; anybody else has to be given it."""
+    """A solution with the directory that the service creates."""
     place = f"/run/holecard/{case.file.stem}/control.sock"
     return f'in {case.file} at [control]: socket = "{place}", or another directory of its own'
 
@@ -105,14 +102,12 @@ def _elsewhere(case: DoctorCase) -> str:
 
 
 def control_ports(case: DoctorCase) -> CheckFindings:
-    """Nobody else has them."""
-    control = case.equipment.control
-    if control is None:
-        return skipped("no [control]")
+    """The ports are free, or used by this table."""
+    control = case.control
     given = {"port": control.port, "metrics_port": control.metrics_port}
     ports = {name: port for name, port in given.items() if port is not None}
     if not ports:
-        return found("none is named")
+        return found("none is set")
     at_work = serving(case)
     taken = {name: port for name, port in ports.items() if not free(HOST, port)}
     ours = {one.pid for one in at_work}
@@ -138,11 +133,11 @@ def _ours_to_end(holders: list[Process]) -> bool:
     return bool(holders) and not any(one.table for one in holders)
 
 
-_MOST_TRIED: Final = 1000
+_MAX_TRIED: Final = 1000
 
 
 def free(host: str, port: int) -> bool:
-    """Whether it could be had now. Nothing listens on it for that."""
+    """Whether the port can be bound now; it is not listened on."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as trying:
         trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -154,26 +149,25 @@ def free(host: str, port: int) -> bool:
 
 
 def is_ours(case: DoctorCase, port: int, pids: Collection[int]) -> bool:
-    """Whether it is the table that is being served who has it: where the machine does not say who,
-    it is taken to be."""
+    """Whether the served table uses the port; assumed if the system hides the process."""
     holders = {one.pid for one in listening(case.machine, port)}
     return not holders or not holders.isdisjoint(pids)
 
 
 def by(holders: Collection[Process]) -> str:
-    """Who has it, as the end of a sentence."""
+    """The processes that use it, as the end of a sentence."""
     return f" by {', '.join(map(str, holders))}" if holders else ""
 
 
 def instead(name: str, host: str, port: int, used: Collection[int | None]) -> str:
-    """What to write for it in the table's file. `used`: ports that it has for something else."""
-    tried = range(port + 1, min(port + _MOST_TRIED, 65_536))
+    """A free port as a line of the table file. `used` are other ports of the file."""
+    tried = range(port + 1, min(port + _MAX_TRIED, 65_536))
     other = next((one for one in tried if one not in used and free(host, one)), None)
-    return f"{name} = {other}, which is free" if other else f"another {name}"
+    return f"{name} = {other}, which is free" if other else f"a different {name}"
 
 
 def pages(case: DoctorCase) -> CheckFindings:
-    """They can be served there, browsers reach them, and nobody else has the port."""
+    """The pages' address is usable and reachable, and the port is free."""
     screens = case.equipment.screens
     if screens is None:
         return found("no [screens]: no pages are served")
@@ -187,7 +181,7 @@ def pages(case: DoctorCase) -> CheckFindings:
 
 
 def _mend(problem: UsageProblem) -> str:
-    return f"make it: {problem.allowed}"
+    return f"allowed: {problem.allowed}"
 
 
 def _port(case: DoctorCase, screens: ScreensPlace, place: ListenAddress) -> Iterator[DoctorProblem]:

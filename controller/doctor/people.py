@@ -1,4 +1,4 @@
-"""The people of the house: whether their file can be used, and whether they are enough to play."""
+"""Checks of the people file: permissions, validity, history, and enough people to play."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from controller.doctor.check import (
     DoctorProblem,
     found,
     line,
-    skipped,
     warning,
     wrong,
 )
@@ -28,45 +27,40 @@ from controller.people import SECONDS, HouseRole, People, PeopleFile, Person, hi
 from drivers.keys import KeyProblem, path_exists, same_person
 
 _FIRST: Final[dict[HouseRole, str]] = {"dealer": "D", "floor": "F"}
-"""What badges begin with that we propose."""
-_MOST_SHOWN: Final = 5
+"""Prefixes of suggested badges."""
+_MAX_SHOWN: Final = 5
 _ASK: Final = (
-    "ask the people who are named there, and whoever may write in that directory; what two people "
-    "stand for is done with `holecard people`, which writes it down; or put both back from a backup"
+    "ask the people who are named there, and the users who may write in that directory; changes "
+    "are made with `holecard people`, which records them; or restore both files from a backup"
 )
 
 
 def people_place(case: DoctorCase) -> CheckFindings:
-    """Nobody else may change the file, or put another one in its place."""
-    place = case.equipment.people
-    if place is None:
-        return skipped("no [people]")
+    """Only the user may change or replace the people file."""
+    place = case.people
     return found(str(place), [*_folder(case, place), *_own(case, place)])
 
 
 def people_file(case: DoctorCase) -> CheckFindings:
-    """There, with its key, and whole."""
-    place, keys = case.equipment.people, case.equipment.keys
-    if place is None or keys is None:
-        return skipped("no [people] or no [keys]")
-    file = PeopleFile(place, keys)
+    """The people file exists and is valid, with its key."""
+    file = PeopleFile(case.people, case.keys)
     try:
         people = file.read()
     except KeyProblem as problem:
-        return found("", [_mended(case, file, problem)])
+        return found("", [_solution(case, file, problem)])
     here = [one for one in people.every if not one.disabled]
     gone = len(people.every) - len(here)
     return found(f"{len(here)} people" + (f", and {gone} disabled" if gone else ""))
 
 
 def _folder(case: DoctorCase, place: Path) -> Iterator[DoctorProblem]:
-    """Who may write in it may put another file in the place of ours."""
+    """Users who may write in the directory could replace the file."""
     there = path_status(place.parent)
     if isinstance(there, DoctorProblem):
         yield there
     elif isinstance(there, PathStatus):
         if there.has(WRITING) and there.shared:
-            what = f"others may replace {place}: {there.place} is everybody's"
+            what = f"others may replace {place}: {there.place} is a shared directory"
             yield wrong(what, mend=f"name a directory of its own in {case.file} at [people]")
         elif there.has(WRITING):
             what = f"others may replace {place}: {there.place} has mode {there.mode}"
@@ -87,18 +81,18 @@ def _own(case: DoctorCase, place: Path) -> Iterator[DoctorProblem]:
     if touched:
         bits = ", ".join(f"{one.place} (mode {one.mode})" for one in touched)
         yield wrong(
-            f"others may touch {bits}", line("chmod", "600", *(one.place for one in touched))
+            f"others may access {bits}", line("chmod", "600", *(one.place for one in touched))
         )
 
 
-def _mended(case: DoctorCase, file: PeopleFile, problem: KeyProblem) -> DoctorProblem:
+def _solution(case: DoctorCase, file: PeopleFile, problem: KeyProblem) -> DoctorProblem:
     what = f"{problem.where}: {problem.what}"
     if not _exists(file.file):
         return wrong(what, case.ours(*file.beginning))
     if not _exists(file.key_file):
-        mend = "put it back from its backup; without it every PIN is to be set anew"
+        mend = "restore it from its backup; without it every PIN must be reset"
         return wrong(what, mend=mend)
-    return wrong(what, mend=problem.allowed or "put the file back from its backup")
+    return wrong(what, mend=problem.allowed or "restore the file from its backup")
 
 
 def _exists(place: Path) -> bool:
@@ -109,30 +103,24 @@ def _exists(place: Path) -> bool:
 
 
 def history_agrees(case: DoctorCase) -> CheckFindings:
-    """Each person is what the history says that people were made, by whom."""
-    place, keys = case.equipment.people, case.equipment.keys
-    if place is None or keys is None:
-        return skipped("no [people] or no [keys]")
-    file = PeopleFile(place, keys)
+    """The people file agrees with its history."""
+    file = PeopleFile(case.people, case.keys)
     every = history_differences(file, file.read())
-    more = len(every) - _MOST_SHOWN
-    shown = [*every[:_MOST_SHOWN], *([f"and {more} more of that"] if more > 0 else [])]
+    more = len(every) - _MAX_SHOWN
+    shown = [*every[:_MAX_SHOWN], *([f"and {more} more like that"] if more > 0 else [])]
     return found(str(file.history_file), [warning(one, mend=_ASK) for one in shown])
 
 
-# --- enough of them ---------------------------------------------------------------------------
+# --- enough people ----------------------------------------------------------------------------
 
 
 def enough_people(case: DoctorCase) -> CheckFindings:
-    """Somebody deals, somebody rules, and there is another one for what takes two."""
-    place, keys = case.equipment.people, case.equipment.keys
-    if place is None or keys is None:
-        return skipped("no [people] or no [keys]")
-    file = PeopleFile(place, keys)
+    """There is a dealer, a floor, and a second person for acts of two people."""
+    file = PeopleFile(case.people, case.keys)
     people = file.read()
     here = [one for one in people.every if not one.disabled]
     problems = [
-        wrong(f"nobody who is not disabled is {role}", _added(case, file, people, role))
+        wrong(f"no enabled person is {role}", _added(case, file, people, role))
         for role in _FIRST
         if not any(role in one.roles for one in here)
     ]
@@ -145,7 +133,7 @@ def enough_people(case: DoctorCase) -> CheckFindings:
 
 
 def _second(floor: Iterable[Person], here: Iterable[Person]) -> bool:
-    """Whether there are two different people, whatever badges they have."""
+    """Whether two different people can act, independent of their badges."""
     seconds = [one for one in here if set(one.roles) & set(SECONDS)]
     return any(not same_person(one.name, other.name) for one in floor for other in seconds)
 
@@ -155,7 +143,7 @@ def _count(people: Iterable[Person], role: HouseRole) -> int:
 
 
 def _added(case: DoctorCase, file: PeopleFile, people: People, role: HouseRole) -> str:
-    """A command that asks for the name, which only people know."""
+    """A command that adds a person, and asks for the name."""
     number = 1
     while people.find(f"{_FIRST[role]}-{number}") is not None:
         number += 1

@@ -1,5 +1,6 @@
-"""Files and directories as they lie there: whose they are, who may touch them, and whether what
-mends one of them would do something to others.
+"""Checks of owners and permissions of the record and key directories, and their solutions.
+
+A solution never changes the permissions of shared directories or of other users' files.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from controller.doctor.check import (
     found,
     line,
     name_of_user,
-    skipped,
     warning,
     wrong,
 )
@@ -30,11 +30,11 @@ USE: Final = os.R_OK | os.W_OK | os.X_OK
 _TOP: Final = "bin boot dev etc home lib media mnt opt proc root run sbin srv sys tmp usr var"
 _BELOW: Final = "dev/shm usr/local usr/local/lib var/lib var/log var/tmp"
 _SYSTEM: Final = frozenset(("/", *(f"/{one}" for one in f"{_TOP} {_BELOW}".split())))
-"""Directories that are nobody's alone, whatever their rights."""
+"""Shared system directories, independent of their permissions."""
 
 
 class PathStatus(NamedTuple):
-    """A file or directory, and what stat says of it."""
+    """A file or directory with its metadata."""
 
     place: Path
     about: os.stat_result
@@ -49,7 +49,7 @@ class PathStatus(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """Others have things there: what is done to it is done to them."""
+        """Whether others use the directory too, so that a change would affect them."""
         return bool(self.about.st_mode & stat.S_ISVTX) or os.path.realpath(self.place) in _SYSTEM
 
     def has(self, bits: int) -> bool:
@@ -57,7 +57,7 @@ class PathStatus(NamedTuple):
 
 
 def path_status(place: Path) -> PathStatus | DoctorProblem | None:
-    """What is there; None where nothing is."""
+    """The metadata of a path; None if it does not exist; a problem if it is not accessible."""
     try:
         return PathStatus(place, place.stat())
     except (FileNotFoundError, NotADirectoryError):
@@ -65,14 +65,14 @@ def path_status(place: Path) -> PathStatus | DoctorProblem | None:
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
         return wrong(
-            f"{place} cannot be looked at: {reason}",
+            f"{place} cannot be accessed: {reason}",
             line("namei", "-l", place),
-            mend="let this user pass every directory on the way to it, which these are",
+            mend="let this user enter each directory of the path; to see them",
         )
 
 
 def inside(place: Path) -> list[PathStatus]:
-    """The files and directories below. A link leads elsewhere, and is somebody else's matter."""
+    """The files and directories below, without symbolic links."""
     every = []
     for folder, names, files in os.walk(place):
         for name in sorted((*names, *files)):
@@ -84,40 +84,40 @@ def inside(place: Path) -> list[PathStatus]:
 
 
 def nearest(place: Path) -> Path:
-    """What is there of this path."""
+    """The nearest existing ancestor of a path, or the path."""
     return next((one for one in (place, *place.parents) if one.exists()), Path("/"))
 
 
 def listed(places: Sequence[Path]) -> str:
-    """The first, and how many more."""
+    """The first path, and the number of others."""
     first = str(places[0])
     return first if len(places) == 1 else f"{first} and {len(places) - 1} more"
 
 
-# --- what is to be made -----------------------------------------------------------------------
+# --- solutions --------------------------------------------------------------------------------
 
 
 def making(case: DoctorCase, place: Path, mode: str) -> str:
-    """A command that makes this directory, for whoever serves the table."""
+    """A command that creates this directory for the user who serves the table."""
     if case.machine.login and case.machine.may(nearest(place), USE):
         return line("mkdir", "-p", "-m", mode, place)
     return case.admin("install", "-d", "-o", case.machine.user, "-m", mode, place)
 
 
 def not_a_directory(case: DoctorCase, place: Path, what: str) -> DoctorProblem:
-    return wrong(f"{place} is no directory", mend=f"name another {what} in {case.file}")
+    return wrong(f"{place} is not a directory", mend=f"name a different {what} in {case.file}")
 
 
-# --- whose they are ---------------------------------------------------------------------------
+# --- owners -----------------------------------------------------------------------------------
 
 
 def belongs_to_others(case: DoctorCase, there: PathStatus) -> DoctorProblem:
-    """What only its owner is to use. Nobody is told to take it from another user; what root has
-    made, most likely by mistake, is given to whoever asks."""
+    """A private path has a different owner. If that is root, probably by mistake, the solution is
+    chown; files of other users are not taken from them."""
     owner = name_of_user(there.about.st_uid)
     what = f"{there.place} belongs to {owner}, not to {case.machine.user}"
     if there.about.st_uid != 0:
-        mend = f"the table is to be served by {owner}: look as that one"
+        mend = f"the table must be served by {owner}: run the checks as that user"
         return wrong(what, as_user(case, owner), mend=mend)
     options = ("-R",) if there.directory else ()
     return wrong(what, case.admin("chown", *options, f"{case.machine.user}:", there.place))
@@ -126,26 +126,26 @@ def belongs_to_others(case: DoctorCase, there: PathStatus) -> DoctorProblem:
 def strays(
     case: DoctorCase, there: PathStatus, below: Sequence[PathStatus]
 ) -> Iterator[DoctorProblem]:
-    """What another user has left there stops its owner."""
+    """Files of other users in a directory, which block its owner."""
     found = [one for one in below if one.about.st_uid != there.about.st_uid]
     if found:
         others = ", ".join(sorted({name_of_user(one.about.st_uid) for one in found}))
         owner = name_of_user(there.about.st_uid)
         yield wrong(
-            f"{listed([one.place for one in found])} belongs to {others}, and all else there to "
-            f"{owner}: most likely somebody ran a command as {others}",
+            f"{listed([one.place for one in found])} belongs to {others}, and all others there to "
+            f"{owner}: probably a command was run as {others}",
             case.admin("chown", "-R", f"{owner}:", there.place),
         )
 
 
 def as_user(case: DoctorCase, name: str) -> str:
-    """This look, as that user takes it."""
+    """The command that runs the doctor as that user."""
     look = f"{case.machine.holecard} {line('doctor', case.file)}"
     return f"{case.admin('runuser', '-u', name, '--')} {look}"
 
 
 def forbidden(case: DoctorCase, there: PathStatus) -> DoctorProblem:
-    """This user may not use a directory that is his, or nobody's else."""
+    """The user may not use a directory of their own or of root."""
     owner, user = name_of_user(there.about.st_uid), case.machine.user
     if owner != user and there.about.st_uid == 0:
         what = f"{there.place} belongs to {owner}, and {user} may not write there"
@@ -155,26 +155,24 @@ def forbidden(case: DoctorCase, there: PathStatus) -> DoctorProblem:
     if not there.has(0o700) or stat.S_IMODE(there.about.st_mode) & 0o700 != 0o700:
         what = f"{there.place} is closed to its owner (mode {there.mode})"
         return wrong(what, line("chmod", "u+rwx", there.place))
-    what = f"{there.place} cannot be written, whatever its rights"
-    mend = "its file system is mounted for reading only, or has rules of its own; what it is says"
+    what = f"{there.place} cannot be written, independent of its permissions"
+    mend = "its file system is mounted read-only, or has its own rules; to see it"
     return wrong(what, line("findmnt", "-T", there.place), mend=mend)
 
 
-_STRANGERS: Final = 0o007
+_WORLD: Final = 0o007
 FIRST: Final = frozenset({LOCK, DIRECTORY, "keys"})
-"""What may lie in a record's directory before the record does."""
+"""Names that a record directory may contain before the record exists."""
 _KEYS: Final = (".key", ".pub", ".json", ".jsonl", ".new")
 _BESIDE: Final = frozenset({LOCK, "devices"})
 
 
-# --- the record's place -----------------------------------------------------------------------
+# --- record directory -------------------------------------------------------------------------
 
 
 def record_place(case: DoctorCase) -> CheckFindings:
-    """The record's directory, and whatever lies in it."""
-    record = case.equipment.record
-    if record is None:
-        return skipped("no [record]")
+    """Owners and permissions of the record directory and its content."""
+    record = case.record
     place = record.directory
     there = path_status(place)
     if isinstance(there, DoctorProblem):
@@ -184,7 +182,7 @@ def record_place(case: DoctorCase) -> CheckFindings:
     if not there.directory:
         return found("", [not_a_directory(case, place, "record")])
     if there.shared or _of_something_else(place):
-        what = f"{place} is not the record's alone"
+        what = f"{place} is not used by the record only"
         mend = f"name a directory of its own in {case.file} at [record]"
         return found("", [wrong(what, mend=mend)])
     problems = [*_owners(case, there), *_modes(place)]
@@ -194,73 +192,71 @@ def record_place(case: DoctorCase) -> CheckFindings:
 
 
 def _to_be_made(case: DoctorCase, place: Path) -> CheckFindings:
-    """What the first start makes, if it finds the directory above."""
+    """The directory does not exist: the first start creates it, if its parent exists."""
     if place.is_symlink():
         to = place.parent / os.readlink(place)
-        what = f"{place} is a link to {to}, where nothing is"
+        what = f"{place} is a link to {to}, which does not exist"
         return found("", [wrong(what, making(case, to, "750"))])
     parent = place.parent
     there = path_status(parent)
     if isinstance(there, DoctorProblem):
         return found("", [there])
     if there is None:
-        what = f"{parent}, which is to hold {place.name}, is not there"
+        what = f"{parent}, the directory of {place.name}, does not exist"
         return found("", [wrong(what, making(case, parent, "700"))])
     if not there.directory:
         return found("", [not_a_directory(case, parent, "directory above")])
     if not case.machine.may(parent, USE):
-        what = f"{case.machine.user} may not make {place.name} in {parent}"
+        what = f"{case.machine.user} may not create {place.name} in {parent}"
         return found("", [wrong(what, making(case, place, "750"))])
-    return found(f"{place} is made at the first start")
+    return found(f"{place} is created at the first start")
 
 
 def _of_something_else(place: Path) -> bool:
-    """What is done to a record is not done to what is none."""
+    """Whether the directory contains other files and no record."""
     return not (place / DIRECTORY).is_dir() and bool(set(os.listdir(place)) - FIRST)
 
 
 def _owners(case: DoctorCase, there: PathStatus) -> Iterator[DoctorProblem]:
-    """One user writes the record: what another one has left there stops him."""
+    """Only one user writes the record: files of other users block that."""
     if case.machine.uid not in (there.about.st_uid, 0):
         yield belongs_to_others(case, there)
     yield from strays(case, there, inside(there.place))
 
 
 def _modes(place: Path) -> Iterator[DoctorProblem]:
-    """Its group may read: surveillance."""
+    """The group may read the record, for surveillance; others may not."""
     own = path_status(place)
     every = [*([own] if isinstance(own, PathStatus) else []), *inside(place)]
     written = [one.place for one in every if one.has(WRITING)]
     if written:
-        what = f"others than its owner may change {listed(written)}"
+        what = f"users other than its owner may change {listed(written)}"
         yield wrong(what, line("chmod", "-R", "go-w", place))
-    read = [one.place for one in every if one.has(_STRANGERS & ~WRITING)]
+    read = [one.place for one in every if one.has(_WORLD & ~WRITING)]
     if read:
-        what = f"everybody on this machine may read {listed(read)}"
+        what = f"every user of this machine may read {listed(read)}"
         yield warning(what, line("chmod", "-R", "o-rwx", place))
 
 
-# --- the keys' place --------------------------------------------------------------------------
+# --- key directory ----------------------------------------------------------------------------
 
 
 def keys_place(case: DoctorCase) -> CheckFindings:
-    """The directory of the keys, and whatever lies in it: ours alone."""
-    place = case.equipment.keys
-    if place is None:
-        return skipped("no [keys]")
+    """The key directory and its content are private to the user."""
+    place = case.keys
     there = path_status(place)
     if isinstance(there, DoctorProblem):
         return found("", [there])
     if there is None:
         init = case.ours("devices", "init", "--keys", place)
         above = () if case.machine.may(nearest(place), USE) else (making(case, place, "700"),)
-        return found("", [wrong(f"{place} is not there", *above, init)])
+        return found("", [wrong(f"{place} does not exist", *above, init)])
     if not there.directory:
         return found("", [not_a_directory(case, place, "directory of keys")])
     names = os.listdir(place) if case.machine.may(place, os.R_OK) else []
     strange = [name for name in names if not _is_key(Path(name))]
     if there.shared or strange:
-        what = f"{place} is not the keys' alone" + (f": it holds {min(strange)}" if strange else "")
+        what = f"{place} is not used by keys only" + (f": it has {min(strange)}" if strange else "")
         mend = f"name a directory of their own in {case.file} at [keys]"
         return found("", [wrong(what, mend=mend)])
     return found(f"{place} (mode {there.mode})", _alone(case, there))
@@ -277,7 +273,7 @@ def _alone(case: DoctorCase, there: PathStatus) -> Iterator[DoctorProblem]:
     yield from strays(case, there, below)
     folders = [one.place for one in (there, *below) if one.directory and one.has(OTHERS)]
     if folders:
-        yield wrong(f"others may look into {listed(folders)}", line("chmod", "700", *folders))
+        yield wrong(f"others may read {listed(folders)}", line("chmod", "700", *folders))
     files = [one.place for one in below if not one.directory and one.has(OTHERS)]
     if files:
-        yield wrong(f"others may touch {listed(files)}", line("chmod", "600", *files))
+        yield wrong(f"others may access {listed(files)}", line("chmod", "600", *files))

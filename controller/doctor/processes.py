@@ -1,4 +1,4 @@
-"""Which processes hold something, as far as /proc tells this user."""
+"""Finds processes that use a file, lock or port, as far as /proc shows them to this user."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from controller.errors import printable
 
 _LISTENS: Final = "0A"
 """TCP_LISTEN in /proc/net/tcp."""
-_MOST_SHOWN: Final = 60
+_MAX_SHOWN: Final = 60
 _PSEUDO: Final = "/dev/pts/"
 _MAKERS: Final = frozenset({"/dev/ptmx", "/dev/pts/ptmx"})
-"""What whoever has made a pseudo terminal has open."""
+"""Files that the creator of a pseudo terminal has open."""
 
 
 class Process(NamedTuple):
@@ -32,20 +32,20 @@ class Process(NamedTuple):
 
 
 def named(machine: Machine, pid: int) -> Process:
-    """The process of this number, with what it was started as."""
+    """The process with this number, and its command line."""
     words = (machine.text(f"/proc/{pid}/cmdline") or "").replace("\0", " ").strip()
     command = printable(words or machine.text(f"/proc/{pid}/comm") or "")
-    return Process(pid, command if len(command) <= _MOST_SHOWN else f"{command[:_MOST_SHOWN]}...")
+    return Process(pid, command if len(command) <= _MAX_SHOWN else f"{command[:_MAX_SHOWN]}...")
 
 
 def running(machine: Machine, names: Iterable[str]) -> list[str]:
-    """Which of these programs run."""
+    """The programs of these names that are running."""
     there = {machine.text(f"/proc/{pid}/comm") for pid in _pids(machine)}
     return [name for name in names if name in there]
 
 
 def locking(machine: Machine, file: Path) -> list[Process]:
-    """Who holds a lock on this file. Every user sees that."""
+    """The processes that lock this file. Visible to every user."""
     try:
         about = file.stat()
     except OSError:
@@ -60,8 +60,8 @@ def locking(machine: Machine, file: Path) -> list[Process]:
 
 
 def opening(machine: Machine, place: Path) -> list[Process]:
-    """Who has this file or device open: not ourselves, and not who is at the other end of a pseudo
-    terminal. A user sees his own processes only."""
+    """The other processes that have this file or device open, without the creator of a pseudo
+    terminal. A user sees only their own processes."""
     target = os.path.realpath(place)
     every = _holding(machine, target)
     if not target.startswith(_PSEUDO):
@@ -70,7 +70,7 @@ def opening(machine: Machine, place: Path) -> list[Process]:
 
 
 def listening(machine: Machine, port: int) -> list[Process]:
-    """Who listens on this TCP port."""
+    """The processes that listen on this TCP port."""
     inodes = {
         words[9]
         for name in ("tcp", "tcp6")
@@ -92,12 +92,12 @@ def _holding(machine: Machine, target: str) -> list[Process]:
 def _open_files(machine: Machine, pid: int) -> Iterator[str]:
     try:
         links = list(machine.at(f"/proc/{pid}/fd").iterdir())
-    except OSError:  # it is another user's, or has ended
+    except OSError:  # of a different user, or ended
         return
     for link in links:
         try:
             yield os.readlink(link)
-        except OSError:  # closed meanwhile
+        except OSError:  # closed since
             continue
 
 

@@ -1,6 +1,4 @@
-"""The record: whether it opens, whose it is, and how the table stands in it. Nothing is written,
-and a table that is being served now is left alone.
-"""
+"""Checks of the record: whether it opens, its table and key, its state and times. Read-only."""
 
 from __future__ import annotations
 
@@ -23,6 +21,7 @@ from controller.audit.read.reader import in_words, read_segment, record_of
 from controller.audit.replay import OtherProcedure, ReplayMismatch, proc_of, replay_opening
 from controller.audit.text import format_time
 from controller.doctor.check import (
+    CannotCheck,
     CheckFindings,
     DoctorCase,
     DoctorProblem,
@@ -39,19 +38,19 @@ from controller.procedure.engine import Procedure
 from controller.table.restart import MAX_BEHIND
 from drivers.keys import KeyProblem
 
-NONE_YET: Final = "none yet: the first start begins it"
+NONE_YET: Final = "none yet: the first start creates it"
 _ARCHIVE: Final = (
-    "call whoever looks into it, and change nothing; what the archive has of it can be put back; "
-    "how far it is whole says"
+    "call a technician, and change nothing; parts of it can be restored from the archive; to see "
+    "how much of it is intact"
 )
-_AGAIN: Final = "the next start sets it aside, says so in the record, and has the felt compared"
+_AGAIN: Final = "the next start quarantines it, records that, and has the felt compared"
 
 
-# --- reading, without a lock and without making anything --------------------------------------
+# --- reading, without a lock ------------------------------------------------------------------
 
 
 def serving(case: DoctorCase) -> list[Process]:
-    """Who writes the record now; a process without a name where the machine hides it."""
+    """The processes that write the record now; Process(0, "") if the system hides them."""
     record = case.equipment.record
     if record is None:
         return []
@@ -60,7 +59,7 @@ def serving(case: DoctorCase) -> list[Process]:
 
 
 def _locked(lock: Path) -> bool:
-    """Whether somebody holds it whom /proc does not show. Our own is shared, and let go at once."""
+    """Whether the file is locked, by trying a shared lock that is released at once."""
     try:
         fd = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -75,7 +74,7 @@ def _locked(lock: Path) -> bool:
 
 
 def read(record: Path) -> RecordOpening | None:
-    """What the last segment holds, as a boot would read it; None in a record that has not begun.
+    """Read the last segment as a boot does; None if there is no record yet. Raises
     RecordProblem."""
     if not (record / DIRECTORY).exists() or not (there := numbers(record)):
         return None
@@ -86,29 +85,23 @@ def read(record: Path) -> RecordOpening | None:
     return opening
 
 
-class Unreadable(Exception):
-    """The record does not open, which another check tells."""
-
-
 def _readable(record: Path) -> RecordOpening | None:
-    """As read() has it. Unreadable."""
+    """read(), or CannotCheck: the check of the record reports why."""
     try:
         return read(record)
     except (OSError, RecordProblem):
-        raise Unreadable from None
+        raise CannotCheck("the record does not open") from None
 
 
-# --- it opens ---------------------------------------------------------------------------------
+# --- opening ----------------------------------------------------------------------------------
 
 
 def record_opens(case: DoctorCase) -> CheckFindings:
-    """It is whole as far as a start reads it, and the record of this table."""
-    place = case.equipment.record
-    if place is None:
-        return skipped("no [record]")
+    """The record is intact as far as a start reads it, and belongs to this table."""
+    place = case.record
     record = place.directory
     if record.exists() and not record.is_dir():
-        return skipped(f"{record} is no directory")
+        return skipped(f"{record} is not a directory")
     before = serving(case)
     try:
         opening = read(record)
@@ -116,16 +109,16 @@ def record_opens(case: DoctorCase) -> CheckFindings:
         return found("", [_damaged(case, record, problem)])
     busy = before or serving(case)
     if opening is None:
-        return found(NONE_YET, _strange(case, record))
+        return found(NONE_YET, _foreign_files(case, record))
     problems = list(_other_table(case, opening))
-    if not busy:  # what was being written is no tail
+    if not busy:  # an append in progress looks like a tail
         problems += [*_witnessed(case, opening), *_tail(case, opening)]
-    return found(f"{_told(opening)}{_busy(busy)}", problems)
+    return found(f"{_summary(opening)}{_busy(busy)}", problems)
 
 
-def _told(opening: RecordOpening) -> str:
+def _summary(opening: RecordOpening) -> str:
     last = opening.last
-    assert last is not None  # a segment that is read begins with one
+    assert last is not None  # a segment has at least one record
     return f"{last.seq} records, the last at {format_time(last.utc)}"
 
 
@@ -136,12 +129,12 @@ def _busy(busy: list[Process]) -> str:
     return f"; the table is being served{f' by {who}' if who else ''}"
 
 
-def _strange(case: DoctorCase, record: Path) -> Iterator[DoctorProblem]:
-    for place, ours in ((record, FIRST), (record / DIRECTORY, frozenset({SPARE}))):
-        strange = sorted(set(os.listdir(place)) - ours) if place.is_dir() else []
-        if strange:
-            what = f"{place} holds no record, but {strange[0]}"
-            mend = f"name an empty directory, or one that is not there, in {case.file} at [record]"
+def _foreign_files(case: DoctorCase, record: Path) -> Iterator[DoctorProblem]:
+    for place, own in ((record, FIRST), (record / DIRECTORY, frozenset({SPARE}))):
+        foreign = sorted(set(os.listdir(place)) - own) if place.is_dir() else []
+        if foreign:
+            what = f"{place} contains no record, but {foreign[0]}"
+            mend = f"name an empty or a new directory in {case.file} at [record]"
             yield wrong(what, mend=mend)
             return
 
@@ -163,7 +156,7 @@ def _witnessed(case: DoctorCase, opening: RecordOpening) -> Iterator[DoctorProbl
     most = max((int(one) for one in sizes if one.isdecimal() and one.isascii()), default=0)
     last = opening.last
     if last is not None and most > last.seq:
-        what = f"{opening.record} ends with record {last.seq}; a witness has seen {most}"
+        what = f"{opening.record} ends with record {last.seq}; a witness has cosigned {most}"
         yield wrong(what, case.ours("audit", "verify", opening.record), mend=_ARCHIVE)
 
 
@@ -185,18 +178,16 @@ def _tail(case: DoctorCase, opening: RecordOpening) -> Iterator[DoctorProblem]:
             yield wrong(
                 what,
                 case.ours("audit", "accept-tail", opening.record, *given),
-                mend="the disk may be failing, or somebody wrote there; two people may accept it",
+                mend="the disk may be failing, or the file was changed; two people may accept it",
             )
 
 
-# --- it belongs to these keys -----------------------------------------------------------------
+# --- keys -------------------------------------------------------------------------------------
 
 
 def record_key(case: DoctorCase) -> CheckFindings:
-    """A record is signed by one table's key from its beginning, all of it."""
-    record, keys = case.equipment.record, case.equipment.keys
-    if record is None or keys is None:
-        return skipped("no [record] or no [keys]")
+    """The record is signed by the table's key."""
+    record, keys = case.record, case.keys
     opening = _readable(record.directory)
     opened = None if opening is None else opening.opened()
     if opening is None or opened is None:
@@ -205,16 +196,16 @@ def record_key(case: DoctorCase) -> CheckFindings:
         key = load_table_private(keys)
     except KeyProblem:
         return skipped("the table's key cannot be used")
-    ours = SigningKey(table_name(opened.origin), key).verifier
-    if str(ours) == opened.table_key:
-        problems = [] if serving(case) else _unsigned(case, opening, ours)
-        return found("was begun with table.key, and is signed", problems)
+    verifier = SigningKey(table_name(opened.origin), key).verifier
+    if str(verifier) == opened.table_key:
+        problems = [] if serving(case) else _unsigned(case, opening, verifier)
+        return found("was created with table.key, and is signed", problems)
     return found(
         "",
         [
             wrong(
-                f"{record.directory} was begun with another table's key than {keys}/table.key",
-                mend=f"name the keys that it was begun with in {case.file} at [keys]; its key is "
+                f"{record.directory} was created with a different table key than {keys}/table.key",
+                mend=f"name the keys that it was created with in {case.file} at [keys]; its key is "
                 f"{opened.table_key}",
             )
         ],
@@ -224,24 +215,24 @@ def record_key(case: DoctorCase) -> CheckFindings:
 def _unsigned(
     case: DoctorCase, opening: RecordOpening, table: VerifierKey
 ) -> Iterator[DoctorProblem]:
-    """A boot signs nothing that no boot has signed."""
+    """Parts that no boot has signed: a later boot does not sign them."""
     try:
         unsigned_faults(opening, table)
     except RecordProblem as problem:
         verify = case.ours("audit", "verify", opening.record)
         yield wrong(
-            f"{problem.where}: {problem.what}", verify, mend=f"{problem.todo}; to look first"
+            f"{problem.where}: {problem.what}", verify, mend=f"{problem.todo}; to check first"
         )
 
 
-# --- how the table stands ---------------------------------------------------------------------
+# --- state ------------------------------------------------------------------------------------
 
 
 def round_open(case: DoctorCase) -> CheckFindings:
-    """What a start would go on with, by the rules that are installed and as the file deals them."""
-    record = case.equipment.record
-    if record is None or case.config is None:
-        return skipped("no [record]")
+    """The state with which a start continues, by the installed rules and the table file."""
+    record = case.record
+    if case.config is None:
+        return skipped("the table file is not valid")
     if serving(case):
         return found("the table is being served")
     opening = _readable(record.directory)
@@ -261,18 +252,18 @@ def round_open(case: DoctorCase) -> CheckFindings:
     changed = opened is not None and opened.proc != proc_of(game)
     where = f"round {folded.now.round}, at {folded.now.step.value}"
     return found(
-        f"{where}; other rules than before go on with a closed table" if changed else where
+        f"{where}; the rules have changed, which is allowed while the table is closed"
+        if changed
+        else where
     )
 
 
-# --- the clock --------------------------------------------------------------------------------
+# --- clock ------------------------------------------------------------------------------------
 
 
 def clock_goes_on(case: DoctorCase) -> CheckFindings:
-    """Time does not stand before the record's last moment."""
-    record = case.equipment.record
-    if record is None:
-        return skipped("no [record]")
+    """The clock is not before the record's last entry."""
+    record = case.record
     opening = _readable(record.directory)
     last = None if opening is None else opening.last_told
     if last is None:
@@ -281,10 +272,10 @@ def clock_goes_on(case: DoctorCase) -> CheckFindings:
     if now >= last.utc:
         return found(f"{format_time(now)}, after the last record")
     behind = timedelta(microseconds=last.utc - now)
-    what = f"the clock says {format_time(now)}, and the record goes to {format_time(last.utc)}"
+    what = f"the clock says {format_time(now)}, and the record ends at {format_time(last.utc)}"
     if behind <= MAX_BEHIND:
-        mend = "the record will say that the clock was set back"
+        mend = "the next start records that the clock was set back"
         return found("", [warning(what, *set_clock(case), mend=mend)])
     serve = case.ours("serve", case.file, "--believe-clock")
-    mend = f"where it is right now, and was wrong then, two people start once with {serve}; else"
+    mend = f"if it is right now, and was wrong then, two people start once with {serve}; else"
     return found("", [wrong(what, *set_clock(case), mend=mend)])

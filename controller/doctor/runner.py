@@ -1,7 +1,7 @@
-"""`holecard doctor`: the checks in their order, made one after the other. None stops the others.
+"""The checks of `holecard doctor`, made serially. A problem does not stop the other checks.
 
-Nothing is changed: files are read, a lock is looked at, no port is opened, and what is written to
-measure the disk is a file without a name. A table that is being served is left alone.
+The checks are read-only: no port is opened, locks are only tested, and the disk is measured with an
+unnamed file. A table may be served meanwhile.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from controller.config import (
 from controller.doctor import devices, disk, host, network, people, permissions, record
 from controller.doctor import keys as doctor_keys
 from controller.doctor.check import (
+    CannotCheck,
     CheckFindings,
     CheckResult,
     DoctorCase,
@@ -36,17 +37,16 @@ from controller.doctor.check import (
     skipped,
     wrong,
 )
-from controller.doctor.record import Unreadable
 from controller.errors import UsageProblem, each
 from controller.table.running import parts_of
 from drivers.keys import KeyProblem
 
-# --- the case ---------------------------------------------------------------------------------
+# --- the table --------------------------------------------------------------------------------
 
 
 def case_of(table: str, machine: Machine) -> DoctorCase:
-    """The table of this name or file, as far as it can be read. UsageProblem where it is no table
-    file at all."""
+    """Read the table of this name or file, as far as possible. Raises UsageProblem if it is not a
+    table file."""
     document = read_named("table", table, "CONFIG")
     expect(document, "table")
     own = document.folder is not None
@@ -89,12 +89,12 @@ _LINES: Final = {
     "people": 'file = "run/{name}/people.json"',
     "control": 'socket = "run/{name}/control.sock"',
 }
-"""What is to be added where a section is missing. Which devices a table has, only people know."""
+"""Lines to add if a section is missing. The devices of a table cannot be guessed."""
 _DEVICES: Final = 'add [devices.shoe] with serial = "...", as `holecard devices list` shows it'
 
 
 def table_file(case: DoctorCase) -> CheckFindings:
-    """Its game sheet and its jurisdiction too."""
+    """The table file is valid, with its game sheet and jurisdiction."""
     if case.config is None:
         return found("", [_to_edit(case, one) for one in case.problems])
     config = case.config
@@ -103,7 +103,7 @@ def table_file(case: DoctorCase) -> CheckFindings:
 
 
 def sections(case: DoctorCase) -> CheckFindings:
-    """Those that a table needs to be served, and not to be checked or simulated."""
+    """The file has all sections that serving needs."""
     missing = [name for name in SECTIONS if name not in case.given]
     return found(
         ", ".join(f"[{name}]" for name in SECTIONS), [_missing(case, one) for one in missing]
@@ -111,7 +111,7 @@ def sections(case: DoctorCase) -> CheckFindings:
 
 
 def put_together(case: DoctorCase) -> CheckFindings:
-    """As `serve` does it: what no other check has looked at is found here."""
+    """Build the table's parts as `serve` does, to find problems that no other check covers."""
     assert case.config is not None
     try:
         parts = parts_of(case.config)
@@ -125,7 +125,7 @@ def _to_edit(case: DoctorCase, problem: UsageProblem) -> DoctorProblem:
     return wrong(
         f"{problem.where}: {problem.what}",
         case.ours("config", "check", case.file),
-        mend=f"edit the file{allowed}; then look again with",
+        mend=f"edit the file{allowed}; then check it with",
     )
 
 
@@ -142,26 +142,26 @@ def _missing(case: DoctorCase, name: str) -> DoctorProblem:
 
 CHECKS: Final = (
     DoctorCheck("table file", "the file, its game and its jurisdiction", table_file),
-    DoctorCheck("sections", "all that serving a table needs", sections),
-    DoctorCheck("user", "as whom this is looked at", host.user),
+    DoctorCheck("sections", "the sections that serving needs", sections),
+    DoctorCheck("user", "the user who runs the checks", host.user),
     DoctorCheck("software", "Python and packages", host.software),
     DoctorCheck("keys' place", "the directory of the keys", permissions.keys_place),
     DoctorCheck("keys", "the keys themselves", doctor_keys.keys_there, ("keys' place",)),
     DoctorCheck("record's place", "the directory of the record", permissions.record_place),
-    DoctorCheck("record", "whether it opens, and whose it is", record.record_opens),
+    DoctorCheck("record", "whether it opens, and is of this table", record.record_opens),
     DoctorCheck(
         "record's key",
         "whether record and keys belong together",
         record.record_key,
         ("record",),
     ),
-    DoctorCheck("round", "where the table would go on", record.round_open, ("record",)),
-    DoctorCheck("clock", "what the clock goes by", host.synchronised),
+    DoctorCheck("round", "where the table would continue", record.round_open, ("record",)),
+    DoctorCheck("clock", "how the clock is synchronised", host.synchronised),
     DoctorCheck("time", "clock and record", record.clock_goes_on, ("record",)),
     DoctorCheck("room", "room for the record", disk.room),
-    DoctorCheck("file system", "what the record lies on", disk.file_system),
-    DoctorCheck("syncs", "how long a record waits for the disk", disk.syncing),
-    DoctorCheck("people's place", "who may touch the file of the people", people.people_place),
+    DoctorCheck("file system", "the file system of the record", disk.file_system),
+    DoctorCheck("syncs", "how long an append waits for the disk", disk.syncing),
+    DoctorCheck("people's place", "permissions of the people file", people.people_place),
     DoctorCheck(
         "people",
         "the people in it, and their key",
@@ -170,35 +170,35 @@ CHECKS: Final = (
     ),
     DoctorCheck(
         "history",
-        "whether the people are what their history says",
+        "whether people file and history agree",
         people.history_agrees,
         ("people",),
     ),
-    DoctorCheck("roles", "people enough to play", people.enough_people, ("people",)),
+    DoctorCheck("roles", "enough people to play", people.enough_people, ("people",)),
     DoctorCheck("pairing", "the keys of the devices", devices.paired, ("keys' place",)),
-    DoctorCheck("ports", "where the devices are plugged in", devices.ports),
-    DoctorCheck("groups", "groups that ports belong to", host.groups),
+    DoctorCheck("ports", "the ports of the devices", devices.ports),
+    DoctorCheck("groups", "the groups of ports", host.groups),
     DoctorCheck("udev", "the rules for ports", host.udev),
-    DoctorCheck("probing", "programs that open ports by themselves", host.probing),
-    DoctorCheck("socket", "where the table is spoken to", network.control_socket),
+    DoctorCheck("probing", "programs that open ports automatically", host.probing),
+    DoctorCheck("socket", "the control socket", network.control_socket),
     DoctorCheck("control ports", "its ports on this machine", network.control_ports),
-    DoctorCheck("pages", "where browsers find its pages", network.pages),
+    DoctorCheck("pages", "the address of its pages", network.pages),
     DoctorCheck("service", "the unit of systemd", host.service),
     DoctorCheck(
         "put together",
-        "all of it, as serving does it",
+        "all parts together, as serving builds them",
         put_together,
         ("table file", "sections", "keys", "pairing"),
     ),
 )
-"""In the order in which things are mended."""
+"""In the order in which problems should be solved."""
 
 
-# --- running them ----------------------------------------------------------------------------
+# --- running the checks -----------------------------------------------------------------------
 
 
-def look(case: DoctorCase, checks: tuple[DoctorCheck, ...] = CHECKS) -> Iterator[CheckResult]:
-    """Each check's result, as soon as there is one."""
+def run_checks(case: DoctorCase, checks: tuple[DoctorCheck, ...] = CHECKS) -> Iterator[CheckResult]:
+    """Make the checks, and yield each result at once."""
     verdicts: dict[str, Verdict] = {}
     for check in checks:
         before = [name for name in check.after if verdicts.get(name) in ("wrong", "skipped")]
@@ -208,10 +208,10 @@ def look(case: DoctorCase, checks: tuple[DoctorCheck, ...] = CHECKS) -> Iterator
 
 
 def _made(check: DoctorCheck, case: DoctorCase) -> CheckFindings:
-    """What cannot be looked at is not as it must be, and ends nothing else."""
+    """Make a check; an error is reported as a problem."""
     try:
         return check.look(case)
-    except Unreadable:
-        return skipped("the record does not open")
+    except CannotCheck as problem:
+        return skipped(str(problem))
     except (OSError, KeyProblem, RecordProblem, UsageProblem) as problem:
-        return found("", [wrong(f"cannot be looked at: {problem}")])
+        return found("", [wrong(f"cannot be checked: {problem}")])

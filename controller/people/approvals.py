@@ -1,4 +1,4 @@
-"""What takes a badge and a PIN each time: acts of the floor, alone or with a second person."""
+"""Acts of the floor, which take badge and PIN each time, some with a second person."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controller.procedure.model.events import Event
 from controller.procedure.model.permissions import WHO
 
 SECONDS: Final[tuple[HouseRole, ...]] = ("floor", "dealer", "surveillance")
-"""Who may be the second person, which is what the procedure takes for one."""
+"""Roles of a second person, as the procedure accepts them."""
 TWO: Final[frozenset[type[Event]]] = frozenset(
     {
         events.TableOpened,
@@ -23,27 +23,27 @@ TWO: Final[frozenset[type[Event]]] = frozenset(
         events.RoundVoided,
     }
 )
-"""Two people, unless whoever asks says otherwise of the house."""
+"""Acts that need two people unless the jurisdiction says otherwise."""
 
 
 class Act(Struct, frozen=True):
-    """Something that somebody wants to do, once."""
+    """An act to authorise."""
 
     name: str
     roles: tuple[HouseRole, ...]
     two: bool = False
     about: str = ""
-    """Which round, device or payment: the authority is for that one only."""
+    """The round, device or payment to which the authority is limited."""
 
 
 ADOPTED: Final = Act("adopted", ("floor",), two=True)
-"""A device's log that does not continue the record is taken up where it stands."""
+"""Accepting a device's log that does not continue the record."""
 
 
 def act_of(event: type[Event], *, two: bool | None = None, about: str = "") -> Act:
-    """The act that brings this event. ValueError for one that is not the floor's."""
+    """The act that brings this event. Raises ValueError if it is not one of the floor."""
     if "floor" not in WHO.get(event, ()):
-        raise ValueError(f"a {event.__name__} is no act of the floor")
+        raise ValueError(f"a {event.__name__} is not an act of the floor")
     if two and "second" not in event.__struct_fields__:
         raise ValueError(f"a {event.__name__} has no second person")
     return Act(event.__name__, ("floor",), event in TWO if two is None else two, about)

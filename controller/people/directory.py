@@ -1,12 +1,12 @@
-"""The people of a house, as they lie in a file: badges, names, roles, and what tells their PINs.
+"""The people file and its key: badges, names, roles and PIN verifiers.
 
-    people.json                0600, ours     who there is
-    people.json.history.jsonl  0600, ours     every change, a line each, never changed
-    people.json.lock           0600, ours     held while something is changed
-    KEYS/people.key            0600, ours     what PINs go through; in the directory of the keys
+    people.json                0600, own user   the people
+    people.json.history.jsonl  0600, own user   one line for each change, append only
+    people.json.lock           0600, own user   locked during a change
+    KEYS/people.key            0600, own user   the HMAC key of the PINs
 
-A file that others may touch, or that lies where others may replace it, is refused and not mended;
-a damaged one is refused and not skipped. Whatever is wrong is a KeyProblem.
+A file that others can write or replace is rejected, and so is a damaged one. All errors are
+KeyProblem.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ FileFingerprint: TypeAlias = tuple[int, ...] | None
 
 
 def people_place(given: Path | None) -> Path:
-    """Where the file lies: as given, else as the environment says, else beside other settings.
-    KeyProblem where there is none of these."""
+    """The path of the people file: as given, from the environment, or in ~/.config. Raises
+    KeyProblem if there is no home directory."""
     if given is not None:
         return given
     if named := os.environ.get(PLACE):
@@ -74,7 +74,7 @@ def people_place(given: Path | None) -> Path:
 
 
 class PeopleFile:
-    """The file and the directory of the keys. Both are looked at each time that they are read."""
+    """The people file and the directory of the keys. Permissions are checked at each read."""
 
     def __init__(self, file: Path, keys: Path) -> None:
         self.file = file
@@ -90,12 +90,12 @@ class PeopleFile:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """By which `holecard people` is told of these two."""
+        """The options of `holecard people` for these paths."""
         return ("--file", str(self.file), "--keys", str(self.keys))
 
     @property
     def beginning(self) -> tuple[str, ...]:
-        """What is said to `holecard` for a file and a key that are not there."""
+        """The arguments of `holecard` that create file and key."""
         return ("people", "init", *self.options)
 
     @property
@@ -105,8 +105,7 @@ class PeopleFile:
     # --- reading --------------------------------------------------------------------------
 
     def print_of(self) -> FileFingerprint:
-        """By which a file that was changed is told from what it was; None: it cannot be looked
-        at."""
+        """Metadata that changes with the file; None if it cannot be read."""
         with suppress(OSError):
             found = os.stat(self.file)
             times = (found.st_mtime_ns, found.st_ctime_ns)
@@ -114,38 +113,38 @@ class PeopleFile:
         return None
 
     def read(self) -> People:
-        """Who there is. Waits for nobody."""
+        """Read the people, without locking."""
         self._check_place()
         if not self.exists():
             raise KeyProblem(str(self.file), "there is no such file", self._makes)
         return read_people(self.file, self.key(), self.key_file)
 
     def key(self) -> PeopleKey:
-        """The people key, which must be there."""
+        """Read the people key. Raises KeyProblem if it is missing."""
         if not path_exists(self.keys):
             raise KeyProblem(str(self.keys), "there is no such directory", self._makes)
         check_private_directory(self.keys)
         if not path_exists(self.key_file):
-            allowed = f"{BACKUP}; without it no PIN fits any more"
+            allowed = f"{BACKUP}; without it no PIN is valid"
             raise KeyProblem(str(self.key_file), "is missing", allowed)
         return read_key(self.key_file)
 
     def exists(self) -> bool:
-        """Whether there is such a file, fit or not."""
+        """Whether the file exists, valid or not."""
         return path_exists(self.file)
 
     # --- changing -------------------------------------------------------------------------
 
     def begin(self) -> People:
-        """Make the key unless there is one, and a file without people. KeyProblem if there is a
-        file already: its people would be gone, or strangers to a new key."""
+        """Create a file without people, and the key if it is missing. Raises KeyProblem if the file
+        exists."""
         _make_directory(self.keys)
         check_private_directory(self.keys)
         _make_directory(self.file.parent)
         self._check_place()
         with _locked(self._lock, "the people"):
             if self.exists():
-                raise KeyProblem(str(self.file), "is there already", "another file")
+                raise KeyProblem(str(self.file), "exists already", "a different file")
             self._make_key()
             write_private(self.file, people_bytes(People(self.key(), ())), once=True)
         return self.read()
@@ -158,12 +157,12 @@ class PeopleFile:
         by: tuple[str, ...],
         at: str,
         *,
-        patience: float = LOCK_SECONDS,
+        timeout: float = LOCK_SECONDS,
     ) -> People:
-        """Whom `make` makes of what stands there now takes the place of whoever has this badge, or
-        is added; durably and in the history, or not at all. Who there is then."""
+        """Replace the person with this badge by `make(people)`, or add them. Atomic and durable,
+        with a line in the history. Returns the changed people."""
         self._check_place()
-        with _locked(self._lock, "the people", patience):
+        with _locked(self._lock, "the people", timeout):
             people = self.read()
             made = make(people)
             former = people.find(badge)
@@ -173,7 +172,7 @@ class PeopleFile:
             try:
                 data = people_bytes(after)
             except ValueError as problem:
-                raise KeyProblem(str(self.file), str(problem), "another file") from None
+                raise KeyProblem(str(self.file), str(problem), "a different file") from None
             line = Change(at, what, by, account(), made.badge, made.name, made.roles)
             with private_file_written(self.file, data):
                 append_line(self.history_file, line.encode())
@@ -184,22 +183,22 @@ class PeopleFile:
         return self.file.with_name(self.file.name + _LOCK)
 
     def _make_key(self) -> None:
-        """Unless there is one."""
+        """Create the key unless it exists."""
         with _locked(self.keys / LOCK, "the keys"):
             if not path_exists(self.key_file):
                 write_private(self.key_file, key_bytes(PeopleKey.generate()), once=True)
 
     def _check_place(self) -> None:
-        """KeyProblem where others could put another file in the place of ours."""
+        """Raises KeyProblem if other users could replace the file."""
         place = self.file.parent
         try:
             found = place.stat()
         except FileNotFoundError:
             raise KeyProblem(str(place), "there is no such directory", self._makes) from None
         except OSError as problem:
-            raise key_problem(place, "cannot be looked at", problem) from None
+            raise key_problem(place, "cannot be read", problem) from None
         if not stat.S_ISDIR(found.st_mode):
-            raise KeyProblem(str(place), "is no directory", "a directory")
+            raise KeyProblem(str(place), "is not a directory", "a directory")
         if found.st_uid not in (os.geteuid(), 0):
             what = f"its owner, user {found.st_uid}, may replace {self.file.name}"
             raise KeyProblem(str(place), what, "a directory of this user")
@@ -210,7 +209,7 @@ class PeopleFile:
 
 
 def _make_directory(place: Path) -> None:
-    """Ours alone, and on the disk, unless there is one."""
+    """Create a private directory durably, unless it exists."""
     if path_exists(place):
         return
     try:
@@ -221,15 +220,17 @@ def _make_directory(place: Path) -> None:
 
 
 @contextmanager
-def _locked(file: Path, what: str, patience: float = LOCK_SECONDS) -> Iterator[None]:
+def _locked(file: Path, what: str, timeout: float = LOCK_SECONDS) -> Iterator[None]:
     with open_private(file, os.O_RDWR | os.O_CREAT) as lock:
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + timeout
         while not _lock(file, lock):
             if time.monotonic() >= deadline:
-                raise KeyProblem(str(file), f"another program changes {what}", "one at a time")
+                raise KeyProblem(str(file), f"another process is changing {what}", "to try again")
             time.sleep(0.02)
         if not is_same_file(file, lock):
-            raise KeyProblem(str(file), "was removed while it was waited for", "to try again")
+            raise KeyProblem(
+                str(file), "was removed while this process waited for it", "to try again"
+            )
         yield  # closing the file unlocks it
 
 

@@ -1,4 +1,4 @@
-"""What stands in the file of the people, in the file of their key and in a line of the history."""
+"""The formats of the people file, the people key file and the history."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ PLACE: Final = "HOLECARD_PEOPLE"
 """The environment variable with the path of the people file."""
 BACKUP: Final = "the file from a backup"
 MAX_FILE_BYTES: Final = 1024 * 1024
-"""Bytes of a file that can still be one of ours: some thousand people."""
+"""Size limit of a file in bytes: some thousand people."""
 _HEX: Final = re.compile(f"[0-9a-f]{{{2 * KEY_SIZE}}}")
 
 
 class Person(Struct, frozen=True, forbid_unknown_fields=True):
-    """Somebody who may do something at a table."""
+    """A person with a badge."""
 
     badge: str
     name: str
     roles: tuple[HouseRole, ...]
     disabled: bool
     pin: str
-    """The verifier, as it is written."""
+    """The encoded verifier."""
 
     def verifier(self) -> Verifier:
         return Verifier.parse(self.pin)
@@ -51,7 +51,7 @@ class Person(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class People(Struct, frozen=True):
-    """Who there is, and the key that their PINs went through."""
+    """All people, and the key of their PINs."""
 
     key: PeopleKey
     every: tuple[Person, ...]
@@ -61,31 +61,31 @@ class People(Struct, frozen=True):
         return next((one for one in self.every if folded(one.badge) == wanted), None)
 
     def asked(self, badge: str) -> tuple[Person | None, Verifier]:
-        """Whose badge it is, and what a PIN is held against: where it is nobody's, something that
-        no PIN fits and that takes as long. Either takes the same steps."""
+        """The person with this badge, and the verifier for a PIN. An unknown badge has a decoy that
+        no PIN fits; both cases take the same time."""
         person = self.find(badge)
         decoy = self.key.decoy(badge, tuple(one.verifier().cost for one in self.every))
         return person, (decoy if person is None else person.verifier())
 
     def lock(self, badge: str) -> str:
-        """What wrong guesses are counted by."""
+        """The key under which wrong PINs of this badge are counted."""
         return self.key.lock(badge, self.asked(badge)[1])
 
     def floor(self) -> tuple[Person, ...]:
-        """Who can act as floor now."""
+        """The enabled people with the role floor."""
         return tuple(one for one in self.every if "floor" in one.roles and not one.disabled)
 
 
 class Change(Struct, frozen=True):
-    """What was done, by whom, and to whom: a line of the history."""
+    """A line of the history: a change, its approvers, and the changed person."""
 
     at: str
-    """UTC, as 2026-07-29T17:30:00Z."""
+    """UTC, like 2026-07-29T17:30:00Z."""
     what: ChangeKind
     by: tuple[str, ...]
-    """As they say."""
+    """The names that the approvers gave."""
     account: str
-    """As the machine says."""
+    """The user account of the machine."""
     badge: str
     name: str
     roles: tuple[HouseRole, ...]
@@ -95,7 +95,7 @@ class Change(Struct, frozen=True):
 
 
 class _PeopleFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """The fingerprint of the key tells when the two files do not belong together."""
+    """Has the fingerprint of the key, so that a wrong pair of files is detected."""
 
     format: Literal[1]
     key: str
@@ -103,7 +103,7 @@ class _PeopleFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _KeyFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of a key alone every bit would be as good, so its fingerprint tells damage."""
+    """Has a fingerprint, so that a damaged key is detected."""
 
     format: Literal[1]
     key_hex: str
@@ -120,15 +120,15 @@ class _KeyFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def people_bytes(people: People) -> bytes:
-    """As the file has them. ValueError where there is no room for so many."""
+    """Encode the people file. Raises ValueError if it is too large."""
     data = _encode(_PeopleFile(1, people.key.fingerprint, people.every))
     if len(data) > MAX_FILE_BYTES:
-        raise ValueError("there is no room for so many people in one file")
+        raise ValueError("too many people for one file")
     return data
 
 
 def read_people(file: Path, key: PeopleKey, key_file: Path) -> People:
-    """Who stands in the file; KeyProblem where anything of it is not as it must be."""
+    """Read and validate the people file. Raises KeyProblem."""
     found = _decode(file, _PeopleFile)
     if found.key != key.fingerprint:
         what = f"its PINs went through another key than that of {key_file}"
@@ -138,17 +138,17 @@ def read_people(file: Path, key: PeopleKey, key_file: Path) -> People:
 
 
 def check_people(file: Path, people: tuple[Person, ...]) -> None:
-    """KeyProblem: who of them cannot stand in the file, and why."""
+    """Raises KeyProblem for the first person that is invalid."""
     seen: set[str] = set()
     for at, one in enumerate(people):
         where = f"{file}: people[{at}]"
         if not is_badge(one.badge):
-            raise KeyProblem(f"{where}.badge", f"{one.badge!r} is no badge", BADGE_ALLOWED)
+            raise KeyProblem(f"{where}.badge", f"{one.badge!r} is not a badge", BADGE_ALLOWED)
         if folded(one.badge) in seen:
-            raise KeyProblem(f"{where}.badge", f"{one.badge} is there twice", "each badge once")
+            raise KeyProblem(f"{where}.badge", f"{one.badge} is used twice", "each badge once")
         seen.add(folded(one.badge))
         if not _is_name(one.name):
-            raise KeyProblem(f"{where}.name", f"{one.name!r} is no name", NAME_ALLOWED)
+            raise KeyProblem(f"{where}.name", f"{one.name!r} is not a name", NAME_ALLOWED)
         try:
             check_roles(one.roles)
         except ValueError as problem:
@@ -160,14 +160,14 @@ def check_people(file: Path, people: tuple[Person, ...]) -> None:
 
 
 def check_roles(roles: tuple[str, ...]) -> tuple[HouseRole, ...]:
-    """The roles in the house's order. ValueError: what is wrong with them."""
+    """The roles in the order of ROLES. Raises ValueError if they are invalid."""
     unknown = [role for role in roles if role not in ROLES]
     if unknown:
         raise ValueError(f"there is no role {unknown[0]!r}")
     if not roles:
-        raise ValueError("nobody is without a role")
+        raise ValueError("no role is given")
     if len(set(roles)) != len(roles):
-        raise ValueError("a role is named twice")
+        raise ValueError("a role is given twice")
     return tuple(role for role in ROLES if role in roles)
 
 
@@ -186,7 +186,7 @@ def key_bytes(key: PeopleKey) -> bytes:
 
 
 def read_key(file: Path) -> PeopleKey:
-    """The people key, or KeyProblem."""
+    """Read the people key. Raises KeyProblem."""
     found = _decode(file, _KeyFile)
     if not _HEX.fullmatch(found.key_hex):
         raise _damaged(file, f"its key is not {2 * KEY_SIZE} digits 0 to 9 and a to f")
@@ -212,27 +212,27 @@ def _decode(file: Path, kind: type[_F]) -> _F:
         found = msgspec.json.decode(data, type=kind)
         json.loads(data, object_pairs_hook=_once)
     except msgspec.MsgspecError as problem:
-        what = str(problem)  # its words name fields and places, never a key or a verifier
+        what = str(problem)  # names fields and positions, never a key or a verifier
     except _DuplicateKey as problem:
         what = str(problem)
     except UnicodeDecodeError:
-        what = "it holds bytes that are no text"
+        what = "it contains bytes that are not text"
     else:
         return found
-    # Not in the handler: UnicodeDecodeError carries all that was read, the key too.
+    # Raised outside of the handler: UnicodeDecodeError contains the file's content, with the key.
     del data
     raise _damaged(file, what)
 
 
 class _DuplicateKey(Exception):
-    """A reader would take the one, and people see the other."""
+    """A key appears twice in a JSON object, so that readers could disagree."""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
-            raise _DuplicateKey(f"it says {name!r} twice of one thing")
+            raise _DuplicateKey(f"{name!r} appears twice in one object")
 
 
 def _read_all(file: Path, descriptor: int) -> bytes:

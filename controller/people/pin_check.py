@@ -1,6 +1,6 @@
-"""Whether a PIN is that of a badge: what takes long, and so has no place in an event loop.
+"""Checks the PIN of a badge. Blocking, so it runs in a thread.
 
-An unknown badge, a wrong PIN and a badge that is disabled take the same steps.
+An unknown badge, a wrong PIN and a disabled badge take the same steps and the same time.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ UNKNOWN_PERSON: Final = Person("", "", (), True, "")
 
 
 class PinCheck(Struct, frozen=True):
-    """What came of a badge and a PIN."""
+    """The result for a badge and a PIN."""
 
     lock: str
     person: Person
-    """Whose badge it is; NOBODY where nobody has it."""
+    """The person with the badge; UNKNOWN_PERSON if there is none."""
     why: PinRefusal | None
-    """None: it is them."""
+    """None if the PIN is right."""
     cost: Cost
-    """Of what was asked."""
+    """The cost of the verifier that was used."""
 
 
 def read_lock(file: PeopleFile, badge: str) -> tuple[People, str]:
-    """Who there is, and what wrong guesses at this badge are counted by. KeyProblem."""
+    """Read the people, and the key for wrong PINs of this badge. Raises KeyProblem."""
     people = file.read()
     return people, people.lock(badge)
 
 
 def check_pin_of(people: People, badge: str, pin: str) -> PinCheck:
-    """CannotHash."""
+    """Check a PIN. Raises CannotHash."""
     person, verifier = people.asked(badge)
     fits = people.key.fits(verifier, badge, pin)
     why: PinRefusal | None = None
@@ -52,8 +52,8 @@ def check_pin_of(people: People, badge: str, pin: str) -> PinCheck:
 
 
 def renew_verifier(file: PeopleFile, proven: Person, pin: str, cost: Cost, at: str) -> None:
-    """Keep what a PIN that was right costs to guess now. KeyProblem, CannotHash; what somebody has
-    changed meanwhile stays as it is, and nobody is waited for."""
+    """Replace the verifier of a right PIN by one of the current cost. Raises KeyProblem, also if
+    the person was changed since or the file is locked, and CannotHash."""
     made = str(file.key().verifier(proven.badge, pin, cost))
 
     def change(people: People) -> Person:
@@ -62,4 +62,4 @@ def renew_verifier(file: PeopleFile, proven: Person, pin: str, cost: Cost, at: s
             raise KeyProblem(str(file.file), f"{proven.badge} has another PIN by now", None)
         return replace(now, pin=made)
 
-    file.change("verifier renewed", proven.badge, change, (proven.name,), at, patience=0)
+    file.change("verifier renewed", proven.badge, change, (proven.name,), at, timeout=0)

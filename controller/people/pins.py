@@ -1,10 +1,10 @@
-"""PINs: which will do, and what is kept of one.
+"""PINs: validation, and the verifiers that are stored.
 
     verifier = argon2id(HMAC-SHA-256(people key, badge and PIN), salt)
 
-Six digits are few: whoever has the verifiers alone would have the PINs in minutes. So a PIN goes
-through a key first that is kept away from them. The badge goes in too, so that the verifier of one
-person is no good at another's name. No problem repeats anything of a PIN.
+Six digits are few: from verifiers alone all PINs could be found in minutes. So the PIN goes through
+an HMAC first, whose key is stored separately. The badge goes in too, so that a verifier cannot be
+moved to a different person. No error text contains a part of a PIN.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _ENCODED: Final = re.compile(
     r"\$argon2id\$v=19\$m=([1-9][0-9]{0,6}),t=([1-9][0-9]{0,2}),p=([1-9][0-9]?)"
     r"\$([A-Za-z0-9+/]{22})\$([A-Za-z0-9+/]{43})"
 )
-"""As every tool for argon2 writes it."""
+"""The common encoding of argon2 tools."""
 _VERSION: Final = 0x13
 _MIN_KIB: Final = 8
-"""Of each lane."""
+"""Per lane."""
 MAX_KIB, MAX_PASSES, MAX_LANES = 1 << 20, 64, 16
-"""A file may not ask for more: a damaged one would take all memory, or hours."""
+"""Limits for the cost in a file: a damaged one could take all memory, or hours."""
 
 
 class BadPin(ValueError):
-    """This PIN will not do."""
+    """The PIN is not allowed."""
 
     def __init__(self, what: str, allowed: str) -> None:
         super().__init__(f"{what}; allowed: {allowed}")
@@ -51,24 +51,24 @@ class BadPin(ValueError):
 
 
 class CannotHash(Exception):
-    """The machine has not the memory for it now."""
+    """There is not enough memory for argon2."""
 
 
 # --- badges and PINs --------------------------------------------------------------------------
 
 
 def is_badge(text: str) -> bool:
-    """A badge is a name that people type and read out, and no secret."""
+    """Whether `text` is a valid badge. A badge is a name, not a secret."""
     return _BADGE.fullmatch(text) is not None
 
 
 def folded(badge: str) -> str:
-    """Badges that differ by no more than case, or blanks around them, are one."""
+    """The badge for comparisons, independent of case and surrounding blanks."""
     return badge.strip().lower()
 
 
 def check_pin(pin: str, badge: str) -> None:
-    """BadPin for one that is too short, no number, or among the first that anybody tries."""
+    """Raises BadPin if the PIN is too short, not a number, or one of the first guesses."""
     if not pin.isascii() or not pin.isdigit():
         raise BadPin("a PIN has digits only", ALLOWED)
     if not MIN_DIGITS <= len(pin) <= MAX_DIGITS:
@@ -82,7 +82,7 @@ def check_pin(pin: str, badge: str) -> None:
 
 
 def _counts(pin: str) -> bool:
-    """Up or down by the same step all along, through 9 and 0 too."""
+    """Whether all digits differ by the same step, modulo 10."""
     steps = {(int(after) - int(before)) % 10 for before, after in pairwise(pin)}
     return len(steps) == 1
 
@@ -91,11 +91,11 @@ def _repeats(pin: str, size: int) -> bool:
     return pin[:-size] == pin[size:]
 
 
-# --- what is kept -----------------------------------------------------------------------------
+# --- verifiers --------------------------------------------------------------------------------
 
 
 class Cost(Struct, frozen=True):
-    """What one guess costs whoever has everything else."""
+    """The argon2 parameters: the cost of one guess."""
 
     kib: int
     passes: int
@@ -103,11 +103,11 @@ class Cost(Struct, frozen=True):
 
 
 COST: Final = Cost(64 * 1024, 3, 1)
-"""RFC 9106, its second choice, with one lane: the table's loop keeps a core to itself."""
+"""The second recommendation of RFC 9106, with one lane, since the table's loop needs a core."""
 
 
 class Verifier(Struct, frozen=True):
-    """What tells a PIN from others, with what it costs to ask."""
+    """A salted hash of a PIN, with its cost."""
 
     cost: Cost
     salt: bytes
@@ -115,7 +115,7 @@ class Verifier(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Verifier:
-        """ValueError for what is none, or would cost more than any may."""
+        """Parse the encoded form. Raises ValueError if it is invalid or too costly."""
         found = _ENCODED.fullmatch(text)
         if found is None:
             raise ValueError("is no argon2id verifier")
@@ -149,7 +149,7 @@ def _padless(data: bytes) -> str:
 
 
 class PeopleKey:
-    """What PINs go through before anything is kept of them. Shows nothing of itself."""
+    """The HMAC key of the PINs. Its repr contains the fingerprint only."""
 
     __slots__ = ("_key",)
 
@@ -167,7 +167,7 @@ class PeopleKey:
 
     @property
     def fingerprint(self) -> str:
-        """It tells nothing of the key."""
+        """A fingerprint that does not reveal the key."""
         digest = sha256(b"holecard people key\0" + self._key).digest()
         return fingerprint_text(digest[:FINGERPRINT_SIZE])
 
@@ -177,24 +177,25 @@ class PeopleKey:
     # --- PINs -----------------------------------------------------------------------------
 
     def verifier(self, badge: str, pin: str, cost: Cost = COST) -> Verifier:
-        """Of a PIN that will do, for this badge. CannotHash."""
+        """A new verifier for the PIN of a badge. Raises CannotHash."""
         salt = os.urandom(_SALT)
         return Verifier(cost, salt, self._digest(badge, pin, salt, cost))
 
     def fits(self, verifier: Verifier, badge: str, pin: str) -> bool:
-        """Whether it is this badge's PIN. Takes as long as its cost says, whatever is typed."""
+        """Whether it is the badge's PIN. The time depends on the cost only."""
         digest = self._digest(badge, pin, verifier.salt, verifier.cost)
         return hmac.compare_digest(digest, verifier.digest)
 
     def decoy(self, badge: str, costs: tuple[Cost, ...]) -> Verifier:
-        """For a badge that nobody has: as costly to ask as one of those, always the same one."""
+        """A verifier for an unknown badge, which no PIN fits: deterministic, with one of these
+        costs."""
         drawn = self._mac(b"decoy", badge)
         cost = costs[int.from_bytes(drawn[:8]) % len(costs)] if costs else COST
         return Verifier(cost, drawn[-_SALT:], bytes(_DIGEST))
 
     def lock(self, badge: str, verifier: Verifier) -> str:
-        """What wrong guesses at this PIN of this badge are counted by; those at another PIN tell
-        nothing of it. It names nobody: people type PINs where the badge belongs."""
+        """The key under which wrong PINs of this badge are counted; it changes with the PIN. It
+        does not contain the badge, because users sometimes type the PIN there."""
         return self._mac(b"lock", badge, verifier.salt.hex())[:8].hex()
 
     def _digest(self, badge: str, pin: str, salt: bytes, cost: Cost) -> bytes:
@@ -204,7 +205,7 @@ class PeopleKey:
                 secret, salt, cost.passes, cost.kib, cost.lanes, _DIGEST, Type.ID, _VERSION
             )
         except HashingError as problem:
-            raise CannotHash(f"the PIN cannot be looked at: {problem}") from None
+            raise CannotHash(f"the PIN cannot be checked: {problem}") from None
 
     def _mac(self, use: bytes, *texts: str) -> bytes:
         texts = (folded(texts[0]), *texts[1:])

@@ -1,7 +1,7 @@
-"""How often somebody may guess: waits that grow with each wrong PIN, and a most for any hour.
+"""Rate limit for wrong PINs: delays that double with each one, and a maximum per hour.
 
-Times are nanoseconds of a clock that never goes back. A guess is let through at `at` only when
-`at >= tries.until`; a wrong one then makes the next `until`.
+Times are nanoseconds of a monotonic clock. A PIN is checked at `at` only if `at >= tries.until`; a
+wrong one sets the next `until`.
 """
 
 from __future__ import annotations
@@ -17,50 +17,50 @@ DAY: Final = 24 * HOUR
 
 
 class GuessLimits(Struct, frozen=True):
-    """What is let through."""
+    """The limits for a badge or a screen."""
 
     free: int
-    """Wrong PINs without a wait."""
+    """Number of wrong PINs without a delay."""
     first: int
-    """The wait after the next one, which doubles with each more."""
+    """The delay after the next one; it doubles with each more, up to `longest`."""
     longest: int
     an_hour: int
-    """Wrong PINs in any hour, whatever comes between them."""
+    """Maximum number of wrong PINs in any hour."""
     until_right: bool
-    """What counts for the wait: all since the last right PIN; else those of the last hour."""
+    """The delay depends on wrong PINs since the last right one; else on those of the last hour."""
 
 
 BADGE: Final = GuessLimits(3, 30 * SECOND, HOUR, 10, until_right=True)
-"""Whoever has forgotten theirs finds it in a few tries. A guesser has 10 in the first hour and one
-an hour then, of the million that there are."""
+"""Enough for a user who remembers the PIN after a few tries. An attacker has 10 tries in the first
+hour and then one per hour, out of a million PINs."""
 SCREEN: Final = GuessLimits(6, 15 * SECOND, HOUR, 30, until_right=False)
-"""Nobody's right PIN frees a screen: a guesser would put their own between the guesses."""
+"""A right PIN does not reset a screen: an attacker could enter their own between guesses."""
 
 
 class WrongGuesses(Struct, frozen=True, gc=False):
-    """The wrong PINs at one badge, or at one screen."""
+    """The wrong PINs for one badge, or at one screen."""
 
     streak: int = 0
-    """Since the last right one, or a day of quiet."""
+    """Number since the last right PIN, or since a day without a wrong one."""
     recent: tuple[int, ...] = ()
-    """When, as far as an hour back from the last one."""
+    """Times within the hour before the last one."""
     last: int = 0
     until: int = 0
-    """Nobody's PIN is looked at before."""
+    """No PIN is checked before this time."""
     told: bool = False
-    """It stands in the record that somebody was turned away before then."""
+    """A rejection before `until` has been recorded."""
 
 
 NO_GUESSES: Final = WrongGuesses()
 
 
 def wait(tries: WrongGuesses, at: int) -> int:
-    """How long until a PIN is looked at; 0: now."""
+    """Nanoseconds until a PIN is checked; 0: now."""
     return max(0, tries.until - at)
 
 
 def wrong(tries: WrongGuesses, at: int, limits: GuessLimits) -> WrongGuesses:
-    """Another wrong PIN."""
+    """After a wrong PIN."""
     streak = 1 if stale(tries, at) else tries.streak + 1
     recent = (*(one for one in tries.recent if one > at - HOUR), at)
     until = at + _pause(streak if limits.until_right else len(recent), limits)
@@ -70,7 +70,7 @@ def wrong(tries: WrongGuesses, at: int, limits: GuessLimits) -> WrongGuesses:
 
 
 def right(tries: WrongGuesses) -> WrongGuesses:
-    """The right PIN. What was guessed within the hour still counts for the hour."""
+    """After the right PIN. Wrong ones still count for the limit per hour."""
     return replace(tries, streak=0)
 
 
@@ -79,8 +79,8 @@ def delay_recorded(tries: WrongGuesses) -> WrongGuesses:
 
 
 def stale(tries: WrongGuesses, at: int) -> bool:
-    """A day went by without a wrong PIN. That is longer than any wait, so that who waits for it
-    gains nothing, and all that was guessed need not be remembered for ever."""
+    """Whether a day has passed without a wrong PIN, so that the count can be deleted. That is
+    longer than every delay, so an attacker gains nothing by waiting."""
     return at - tries.last >= DAY and at >= tries.until
 
 

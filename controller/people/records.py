@@ -1,7 +1,7 @@
-"""What the record says of people: who signed in and out, who may do what, and who was refused.
+"""Record entries about people: sign-ins, sign-outs, authorisations, refusals, views.
 
-A PIN stands nowhere, not even a wrong one. Whose badge it is, is said only where somebody has that
-badge: people type PINs where the badge belongs.
+No PIN is recorded, not even a wrong one. A badge is recorded only if it exists, because users
+sometimes type the PIN into the badge field.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ PinRefusal: TypeAlias = Literal["unknown badge", "wrong PIN", "disabled"]
 RoleRefusal: TypeAlias = Literal[
     "not theirs", "table open", "another dealer", "deals here", "no first person", "same person"
 ]
-"""The PIN was right: another role is asked for; it is for a table that is closed; somebody else
-deals already; who deals would be their own floor; there is nobody whose second person it would be;
-or it would be the same one."""
+"""Refusals after a right PIN: the role is missing; the table is not closed; a different dealer is
+signed in; the dealer cannot be the floor as well; the first person is missing; both persons are the
+same."""
 RefusalReason: TypeAlias = PinRefusal | RoleRefusal
 GUESSES: Final = frozenset[str](get_args(PinRefusal))
-"""They count, and nobody is told which of them it was."""
+"""Refusals that count as wrong PINs. The client is not told which of them it was."""
 SignOutReason: TypeAlias = Literal["asked", "closed", "disabled", "opened"]
-"""The last two: the controller's word; the table was opened, and they may be here while it is
-closed."""
+"""By the user; because the table closed; because the badge was disabled; because the table was
+opened and the role may be signed in only while it is closed."""
 
 
 class SignInEntry(Struct, frozen=True, tag_field="what", forbid_unknown_fields=True):
-    """The `data` of a record about people."""
+    """Base class for the `data` of entries about people."""
 
 
 class SignIn(SignInEntry, frozen=True, tag="signed in"):
@@ -40,9 +40,9 @@ class SignIn(SignInEntry, frozen=True, tag="signed in"):
     lock: str
     screen: str
     life: int
-    """Seconds; 0 without an end."""
+    """Seconds; 0: no expiry."""
     relieved: str = ""
-    """Whose place it is: their name."""
+    """The name of the dealer who was relieved."""
 
 
 class SignOut(SignInEntry, frozen=True, tag="signed out"):
@@ -54,7 +54,7 @@ class SignOut(SignInEntry, frozen=True, tag="signed out"):
 
 
 class Authorisation(SignInEntry, frozen=True, tag="authorised"):
-    """For one act, once."""
+    """For one act, exactly once."""
 
     role: HouseRole
     name: str
@@ -71,36 +71,36 @@ class SignInRefused(SignInEntry, frozen=True, tag="refused"):
     why: RefusalReason
     name: str
     badge: str
-    """Both are empty where nobody has such a badge."""
+    """Name and badge are empty if the badge does not exist."""
     lock: str
     screen: str
     wanted: str
-    """An act, or the role of who wanted to sign in."""
+    """The act, or the role of the sign-in."""
 
 
 class SignInDelayed(SignInEntry, frozen=True, tag="turned away"):
-    """It was too early after wrong PINs, so none was looked at. Once for each such wait."""
+    """A PIN was rejected unchecked because of the delay after wrong ones. Recorded once per
+    delay."""
 
     lock: str
     screen: str
     wait: int
-    """Seconds."""
+    """Delay in seconds."""
 
 
 class RecordView(SignInEntry, frozen=True, tag="looked"):
-    """Somebody who may looks at what stands in the record. Nobody goes by it: it is for who reads
-    the record."""
+    """An authorised person viewed a part of the record. Has no effect on the sign-in state."""
 
     role: HouseRole
     name: str
     page: str
     of: str
-    """Which part of the record."""
+    """The part of the record."""
     reason: str = ""
     out: str = ""
-    """What is taken elsewhere is called so."""
+    """Name of the export, if one was made."""
     seal: str = ""
-    """SHA-256 of the manifest of what was exported."""
+    """SHA-256 of the export's manifest."""
 
 
 _KINDS: Final = (SignIn, SignOut, Authorisation, SignInRefused, SignInDelayed)
@@ -114,25 +114,25 @@ class _Tag(Struct, frozen=True):
 _what: Final = msgspec.json.Decoder(_Tag).decode
 
 
-def entry_for(said: SignInEntry) -> RecordEntry:
-    """What to record. Who was refused is nobody as long as no PIN says so."""
-    return RecordEntry("person", _by(said), said)
+def entry_for(data: SignInEntry) -> RecordEntry:
+    """The record entry. Refused people are not its actors, since they are not authenticated."""
+    return RecordEntry("person", _by(data), data)
 
 
 def read_sign_in_entry(record: Record) -> SignInEntry | None:
-    """What a record says of people; None where it says nothing that anybody here goes by.
-    ValueError, of which msgspec.DecodeError is one, where it cannot be read."""
+    """Decode an entry about people; None if it does not affect the sign-in state. Raises ValueError
+    (msgspec.DecodeError is one) if it is invalid."""
     if record.kind != "person":
         return None
     decoder = _BY_WHAT.get(_what(record.data).what)
     return None if decoder is None else decoder.decode(record.data)
 
 
-def _by(said: SignInEntry) -> RecordActor:
-    match said:
+def _by(data: SignInEntry) -> RecordActor:
+    match data:
         case SignIn() | Authorisation() | RecordView():
-            return RecordActor(said.role, said.name)
+            return RecordActor(data.role, data.name)
         case SignOut(why="asked"):
-            return RecordActor(said.role, said.name)
+            return RecordActor(data.role, data.name)
         case _:
             return CONTROLLER

@@ -1,5 +1,4 @@
-"""Who was signed in when the controller ended, and whose PIN is not looked at for a while: from
-the record, as far back as that counts."""
+"""Restores the sign-in state from the record, as far back as it matters."""
 
 from __future__ import annotations
 
@@ -18,14 +17,14 @@ from controller.people.records import SignIn, SignOut, read_sign_in_entry
 from controller.people.sign_in import SignInState, fold
 
 MAX_SEGMENTS: Final = 64
-"""So far back a dealer who is still signed in is looked for. Beyond that nobody is."""
+"""Maximum number of segments that are searched for the dealer's sign-in."""
 _DAY_US: Final = DAY // 1000
 _COUNTS: Final = (b'"kind":"person"', b'"kind":"opened"')
-"""What people did, and where another boot began, whose clocks are others."""
+"""Entries about people, and starts of boots, where the clocks change."""
 
 
 def restore_sign_ins(opening: RecordOpening) -> SignInState:
-    """Damaged where a record of people cannot be read."""
+    """Raises Damaged if an entry about people cannot be decoded."""
     if opening.last is None:
         return SignInState()
     since = opening.last.utc - _DAY_US
@@ -37,7 +36,7 @@ def restore_sign_ins(opening: RecordOpening) -> SignInState:
         begins, records = _read(opening.record, number)
         found = [*records, *found]
     if opening.last not in found[-1:]:
-        found.append(opening.last)  # what time it was
+        found.append(opening.last)  # for its time
     try:
         return fold(found)
     except ValueError as problem:
@@ -45,14 +44,14 @@ def restore_sign_ins(opening: RecordOpening) -> SignInState:
 
 
 def _before(opening: RecordOpening) -> Iterator[int]:
-    """The segments before the last one, newest first."""
+    """The numbers of the segments before the last one, newest first."""
     last = 0 if opening.segment is None else opening.segment.number
     left = [number for number in numbers(opening.record) if number < last]
     yield from reversed(left[-MAX_SEGMENTS:])
 
 
 def _counting(records: list[Record]) -> list[Record]:
-    """Those of people, and on both sides of where a boot began."""
+    """Entries about people, and those before and after the start of a boot."""
     boots = {at for at, record in enumerate(records) if record.kind == "opened"}
     return [
         record
@@ -62,7 +61,7 @@ def _counting(records: list[Record]) -> list[Record]:
 
 
 def _knows_dealer(found: list[Record]) -> bool:
-    """Whether they say who deals, or that nobody does."""
+    """Whether a dealer's sign-in or sign-out is among them."""
     said = (_said(record) for record in found)
     return any(isinstance(one, SignIn | SignOut) and one.role == "dealer" for one in said)
 
@@ -70,17 +69,17 @@ def _knows_dealer(found: list[Record]) -> bool:
 def _said(record: Record) -> object:
     try:
         return read_sign_in_entry(record)
-    except ValueError:  # whoever folds them says so
+    except ValueError:  # reported by fold()
         return None
 
 
 def _read(record: Path, number: int) -> tuple[int, list[Record]]:
-    """When a segment begins, and what of it counts. Only that is decoded: there may be many."""
+    """The start time of a segment, and its entries that matter. Only these are decoded."""
     file = segment_file(record, number)
     buffer = load(file, number)
     first = unpack(buffer, HEADER_SIZE)
     if first is None:
-        raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
+        raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is incomplete", ASK)
     frames = _frames(buffer) if any(one in buffer for one in _COUNTS) else iter(())
     wanted: dict[int, RecordFrame] = {}
     before: RecordFrame | None = None

@@ -1,11 +1,11 @@
-"""Who is signed in where, who may do one act now, and whose PIN is not looked at for a while.
+"""Sign-in state: sessions, authorities for single acts, and rate limits after wrong PINs.
 
     standing = fold(records)
-    standing = at(standing, boot, moment)           # nothing lapses without being told the time
-    standing = after(standing, said)                # once it is in the record
+    standing = state_at(standing, boot, moment)     # expires sessions and authorities
+    standing = state_after(standing, entry)         # once the entry is durable
 
-No I/O. It is made anew from the record of people, so a restart forgets no wrong PIN. The records
-needed are those since the table was last without a dealer, and those of the last day.
+Pure. The state is rebuilt from the record after a restart, so wrong PINs stay counted. That needs
+the records since the table last had no dealer, and those of the last day.
 """
 
 from __future__ import annotations
@@ -38,71 +38,42 @@ from controller.people.records import (
     SignInEntry,
     SignInRefused,
     SignOut,
-    entry_for,
     read_sign_in_entry,
 )
 from controller.procedure.model.events import Actor
 from drivers.keys import same_person
 
-__all__ = [
-    "AT_CLOSED",
-    "AUTHORITY_SECONDS",
-    "NO_SIGN_INS",
-    "SESSION_SECONDS",
-    "ActAuthority",
-    "BootClock",
-    "SignInSession",
-    "SignInState",
-    "act_refusal",
-    "authority",
-    "counts",
-    "dealer",
-    "deals",
-    "delay_is_recorded",
-    "entry_for",
-    "fold",
-    "one_person",
-    "session",
-    "sign_in_refusal",
-    "state_after",
-    "state_at",
-    "wait_seconds",
-    "with_given_back",
-    "without_lapsed",
-    "without_used",
-]
-
 AUTHORITY_SECONDS: Final = 60
-"""Seconds for which a badge and PIN stand for the act that they were given for."""
+"""Seconds for which badge and PIN authorise the act that they were entered for."""
 SESSION_SECONDS: Final[Mapping[HouseRole, int]] = MappingProxyType(
     {"dealer": 0, "surveillance": 12 * 3600, "technician": 3600}
 )
-"""Seconds for which each role is signed in; 0: until the dealer is relieved, signs out, or the
-table closes. The floor is not in it: each of its acts takes badge and PIN."""
+"""Duration of a session by role in seconds; 0: until the dealer is relieved, signs out, or the
+table closes. The floor has no sessions: each of its acts takes badge and PIN."""
 AT_CLOSED: Final[frozenset[HouseRole]] = frozenset({"technician"})
-"""Roles that are signed in only while the table is closed."""
+"""Roles that can be signed in only while the table is closed."""
 
 
 class BootClock(Struct, frozen=True):
-    """A time that never goes back and that nobody sets: within a boot the machine's own count of
-    nanoseconds, and between two boots what the clock of the day says, if that went forward."""
+    """A clock that never goes back: monotonic within a boot, and advanced by the wall clock between
+    two boots if that went forward."""
 
     boot: str = ""
     utc: int = 0
     mono: int = 0
     at: int = 0
-    """Nanoseconds."""
+    """The time in nanoseconds."""
 
 
 class SignInSession(Struct, frozen=True):
-    """Somebody is signed in. A dealer is at the table, all others at a screen of their own."""
+    """A person is signed in: a dealer at the table, other roles at one screen."""
 
     role: HouseRole
     name: str
     badge: str
     screen: str
     until: int
-    """0: without an end."""
+    """Expiry in nanoseconds of the BootClock; 0: none."""
 
     @property
     def actor(self) -> Actor:
@@ -110,7 +81,7 @@ class SignInSession(Struct, frozen=True):
 
 
 class ActAuthority(Struct, frozen=True):
-    """Somebody may do one act, once."""
+    """A person may do one act, exactly once."""
 
     act: str
     about: str
@@ -127,13 +98,13 @@ class ActAuthority(Struct, frozen=True):
 
 
 class SignInState(Struct, frozen=True):
-    """All that is known of people at this table."""
+    """All sessions, authorities and wrong PINs at this table."""
 
     clock: BootClock = BootClock()
     sessions: tuple[SignInSession, ...] = ()
     authorities: tuple[ActAuthority, ...] = ()
     badges: Mapping[str, WrongGuesses] = MappingProxyType({})
-    """Wrong PINs, by the badge's lock."""
+    """Wrong PINs by `People.lock` of the badge."""
     screens: Mapping[str, WrongGuesses] = MappingProxyType({})
 
 
@@ -143,7 +114,8 @@ NO_SIGN_INS: Final = SignInState()
 
 
 def state_at(standing: SignInState, boot: str, moment: Moment) -> SignInState:
-    """At that time. What has lapsed is gone, and so is every authority of another boot."""
+    """The state at this time, without expired sessions and authorities, and without authorities of
+    an earlier boot."""
     clock = standing.clock
     if not clock.boot:
         now = moment.utc * 1000
@@ -161,43 +133,42 @@ def state_at(standing: SignInState, boot: str, moment: Moment) -> SignInState:
     )
 
 
-# --- questions --------------------------------------------------------------------------------
+# --- queries ----------------------------------------------------------------------------------
 
 
 def dealer(standing: SignInState) -> SignInSession | None:
-    """Who deals."""
+    """The dealer's session."""
     return next((one for one in standing.sessions if one.role == "dealer"), None)
 
 
 def session(standing: SignInState, role: HouseRole, screen: str) -> SignInSession | None:
-    """Who is signed in there. For a dealer the screen does not matter: there is one table."""
+    """The session of a role at a screen. The dealer's is independent of the screen."""
     wanted = ("dealer", "") if role == "dealer" else (role, screen)
     return next((one for one in standing.sessions if _place(one) == wanted), None)
 
 
 def authority(standing: SignInState, act: Act, screen: str, *, second: bool) -> ActAuthority | None:
-    """Who may do this act now, or stands by as its second person."""
+    """The authority for an act at a screen, of its first or second person."""
     wanted = (act.name, act.about, screen, second)
     return next((one for one in standing.authorities if _use(one) == wanted), None)
 
 
 def wait_seconds(standing: SignInState, lock: str, screen: str) -> int:
-    """Seconds until a PIN is looked at for this badge at this screen; 0: now."""
+    """Seconds until the next PIN for this badge at this screen is checked; 0: now."""
     now = standing.clock.at
     both = (standing.badges.get(lock, NO_GUESSES), standing.screens.get(screen, NO_GUESSES))
     return max(-(-rate_limit.wait(tries, now) // SECOND) for tries in both)
 
 
 def delay_is_recorded(standing: SignInState, lock: str, screen: str) -> bool:
-    """Whether it stands in the record that somebody was turned away for this wait."""
+    """Whether a rejection because of the current delay has been recorded."""
     now = standing.clock.at
     both = (standing.badges.get(lock, NO_GUESSES), standing.screens.get(screen, NO_GUESSES))
     return all(tries.told for tries in both if rate_limit.wait(tries, now))
 
 
 def counts(one: SignInSession | ActAuthority, people: People) -> bool:
-    """Whether who is signed in, or has signed for an act, may still do so: there, not disabled, and
-    in the same role."""
+    """Whether the badge still exists with the same name and role, and is not disabled."""
     person = people.find(one.badge)
     return (
         person is not None
@@ -208,7 +179,7 @@ def counts(one: SignInSession | ActAuthority, people: People) -> bool:
 
 
 def deals(standing: SignInState, who: Person | ActAuthority) -> bool:
-    """Whether it is they who deal, by whichever badge."""
+    """Whether this person is the current dealer, with any of their badges."""
     at_table = dealer(standing)
     return at_table is not None and one_person(at_table, who.name, who.badge)
 
@@ -216,7 +187,7 @@ def deals(standing: SignInState, who: Person | ActAuthority) -> bool:
 def sign_in_refusal(
     standing: SignInState, person: Person, role: HouseRole, *, relieve: bool, shut: bool
 ) -> RoleRefusal | None:
-    """What keeps them from signing in. `shut`: the table is closed."""
+    """Why the person cannot sign in; None if they can. `shut`: the table is closed."""
     if role not in person.roles:
         return "not theirs"
     if role in AT_CLOSED and not shut:
@@ -235,7 +206,7 @@ def act_refusal(
     *,
     second: bool,
 ) -> RoleRefusal | None:
-    """What keeps them from signing for the act; `role`: as which they would."""
+    """Why the person cannot authorise the act in this role; None if they can."""
     if role is None:
         return "not theirs"
     if second:
@@ -254,25 +225,23 @@ def _use(one: ActAuthority) -> tuple[str, str, str, bool]:
     return (one.act, one.about, one.screen, one.second)
 
 
-# --- what happens -----------------------------------------------------------------------------
+# --- updates ----------------------------------------------------------------------------------
 
 
-def state_after(standing: SignInState, said: SignInEntry) -> SignInState:
-    """What a record of people makes of it, at the time that it is."""
-    return _AFTER[type(said)](standing, said)
+def state_after(standing: SignInState, entry: SignInEntry) -> SignInState:
+    """The state after a recorded entry, at the state's current time."""
+    return _AFTER[type(entry)](standing, entry)
 
 
 def without_used(standing: SignInState, act: Act, screen: str) -> SignInState:
-    """The act was done: nobody's authority for it is left. That it was done, and by whom, is the
-    act's own record."""
+    """The act was done, so its authorities are removed. The act is recorded separately."""
     gone = (act.name, act.about, screen)
     left = tuple(one for one in standing.authorities if _use(one)[:3] != gone)
     return replace(standing, authorities=left)
 
 
 def without_lapsed(standing: SignInState, people: People) -> SignInState:
-    """What was signed by who may not sign for it any more stands for nothing. Enabled again, they
-    sign again."""
+    """Remove authorities of people who lost their role or were disabled. They do not come back."""
     left = tuple(one for one in standing.authorities if counts(one, people))
     return replace(standing, authorities=left)
 
@@ -280,8 +249,8 @@ def without_lapsed(standing: SignInState, people: People) -> SignInState:
 def with_given_back(
     standing: SignInState, former: SignInState, act: Act, screen: str
 ) -> SignInState:
-    """The act was not done, and nothing of it ever will be: whoever had signed for it in the
-    former standing may do it, as long as they might have. Not where somebody signs for it anew."""
+    """Restore the authorities for an act that was not done from the `former` state, unless the act
+    has been authorised again."""
     wanted = (act.name, act.about, screen)
     if any(_use(one)[:3] == wanted for one in standing.authorities):
         return standing
@@ -290,72 +259,74 @@ def with_given_back(
 
 
 def fold(records: Iterable[Record], standing: SignInState = NO_SIGN_INS) -> SignInState:
-    """What the record comes to, its last record being the time. ValueError where one of people
-    cannot be read."""
+    """The state after these records, at the time of the last one. Raises ValueError if an entry
+    about people cannot be decoded."""
     for record in records:
         moment = Moment(record.utc, record.mono, record.clock)
         standing = state_at(standing, record.boot, moment)
         try:
-            said = read_sign_in_entry(record)
+            entry = read_sign_in_entry(record)
         except ValueError as problem:
-            raise ValueError(f"seq {record.seq}: a {record.kind} that is none: {problem}") from None
-        if said is not None:
-            standing = state_after(standing, said)
+            raise ValueError(
+                f"seq {record.seq}: an invalid entry about people: {problem}"
+            ) from None
+        if entry is not None:
+            standing = state_after(standing, entry)
     return standing
 
 
-def _signed_in(standing: SignInState, said: SignIn) -> SignInState:
+def _signed_in(standing: SignInState, entry: SignIn) -> SignInState:
     now = standing.clock.at
-    until = now + said.life * SECOND if said.life else 0
-    made = SignInSession(said.role, said.name, said.badge, said.screen, until)
+    until = now + entry.life * SECOND if entry.life else 0
+    made = SignInSession(entry.role, entry.name, entry.badge, entry.screen, until)
     others = tuple(one for one in standing.sessions if _place(one) != _place(made))
-    return _right(replace(standing, sessions=(*others, made)), said.lock)
+    return _pin_was_right(replace(standing, sessions=(*others, made)), entry.lock)
 
 
-def _signed_out(standing: SignInState, said: SignOut) -> SignInState:
-    gone = (said.role, "" if said.role == "dealer" else said.screen)
+def _signed_out(standing: SignInState, entry: SignOut) -> SignInState:
+    gone = (entry.role, "" if entry.role == "dealer" else entry.screen)
     return replace(
         standing, sessions=tuple(one for one in standing.sessions if _place(one) != gone)
     )
 
 
-def _authorised(standing: SignInState, said: Authorisation) -> SignInState:
+def _authorised(standing: SignInState, entry: Authorisation) -> SignInState:
     made = ActAuthority(
-        said.act,
-        said.about,
-        said.second,
-        said.role,
-        said.name,
-        said.badge,
-        said.screen,
-        standing.clock.at + said.life * SECOND,
+        entry.act,
+        entry.about,
+        entry.second,
+        entry.role,
+        entry.name,
+        entry.badge,
+        entry.screen,
+        standing.clock.at + entry.life * SECOND,
     )
-    # Whoever stands by does so for the one who asked; another one has to be asked again.
+    # The second person approves for this first person; a different one needs a new approval.
     gone = {_use(made), (*_use(made)[:3], True)}
     others = tuple(one for one in standing.authorities if _use(one) not in gone)
-    return _right(replace(standing, authorities=(*others, made)), said.lock)
+    return _pin_was_right(replace(standing, authorities=(*others, made)), entry.lock)
 
 
-def _turned(standing: SignInState, said: SignInRefused) -> SignInState:
-    if said.why not in GUESSES:
-        return _right(standing, said.lock)
+def _refused(standing: SignInState, entry: SignInRefused) -> SignInState:
+    if entry.why not in GUESSES:
+        return _pin_was_right(standing, entry.lock)
     now = standing.clock.at
     return replace(
         standing,
-        badges=_counted(standing.badges, said.lock, now, BADGE),
-        screens=_counted(standing.screens, said.screen, now, SCREEN),
+        badges=_counted(standing.badges, entry.lock, now, BADGE),
+        screens=_counted(standing.screens, entry.screen, now, SCREEN),
     )
 
 
-def _turned_away(standing: SignInState, said: SignInDelayed) -> SignInState:
+def _delayed(standing: SignInState, entry: SignInDelayed) -> SignInState:
     return replace(
         standing,
-        badges=_changed(standing.badges, said.lock, rate_limit.delay_recorded),
-        screens=_changed(standing.screens, said.screen, rate_limit.delay_recorded),
+        badges=_changed(standing.badges, entry.lock, rate_limit.delay_recorded),
+        screens=_changed(standing.screens, entry.screen, rate_limit.delay_recorded),
     )
 
 
-def _right(standing: SignInState, lock: str) -> SignInState:
+def _pin_was_right(standing: SignInState, lock: str) -> SignInState:
     return replace(standing, badges=_changed(standing.badges, lock, rate_limit.right))
 
 
@@ -363,15 +334,15 @@ _AFTER: Final[dict[type[SignInEntry], Callable[[SignInState, Any], SignInState]]
     SignIn: _signed_in,
     SignOut: _signed_out,
     Authorisation: _authorised,
-    SignInRefused: _turned,
-    SignInDelayed: _turned_away,
+    SignInRefused: _refused,
+    SignInDelayed: _delayed,
 }
 
 
 def _counted(
     every: Mapping[str, WrongGuesses], key: str, now: int, limits: GuessLimits
 ) -> Mapping[str, WrongGuesses]:
-    """With a wrong PIN more; what a day of quiet has made stale is left behind."""
+    """With one more wrong PIN, and without stale counts."""
     kept = {name: tries for name, tries in every.items() if not rate_limit.stale(tries, now)}
     kept[key] = rate_limit.wrong(every.get(key, NO_GUESSES), now, limits)
     return MappingProxyType(kept)
@@ -386,5 +357,5 @@ def _changed(
 
 
 def one_person(first: SignInSession | ActAuthority, name: str, badge: str) -> bool:
-    """Whether that is the same person, by whichever badge."""
+    """Whether it is the same person, with any of their badges."""
     return first.badge == badge or same_person(first.name, name)

@@ -210,7 +210,7 @@ async def people_news(served: ServedTable) -> Denied | None:
     """Apply changes of the people's file: people who were disabled or have lost their role are
     signed out, and their signatures void. Returns Denied if the file cannot be read."""
     with table_problems():
-        return await served.desk.news(served.moment())
+        return await served.desk.refresh_if_changed(served.moment())
 
 
 def _signers(

@@ -33,7 +33,7 @@ class Asked(PeopleDesk):
             )
         )
 
-    async def look_again(self, now: Moment) -> int | Denied:
+    async def refresh(self, now: Moment) -> int | Denied:
         return self._answer()
 
     async def sign_out(
@@ -95,7 +95,7 @@ def test_time_goes_on_for_those_who_are_signed_in(tmp_path: Path) -> None:
     moments: list[Moment] = []
 
     class Clocked(Asked):
-        def time_goes_on(self, now: Moment) -> tuple[SignInSession, ...]:
+        def expire(self, now: Moment) -> tuple[SignInSession, ...]:
             moments.append(now)
             return self.standing.sessions[:1]
 

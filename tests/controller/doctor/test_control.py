@@ -64,7 +64,7 @@ def refused(made: House) -> bool:
 
 
 def test_a_socket_that_is_to_be_made(made: House) -> None:
-    assert made.look("socket").note == f"{made.run}/control.sock is made at the start"
+    assert made.check("socket").note == f"{made.run}/control.sock is created at the start"
     assert not refused(made)
 
 
@@ -79,7 +79,7 @@ def test_a_directory_that_is_not_there(made: House) -> None:
 def test_a_directory_that_anyone_may_write(made: House) -> None:
     made.run.chmod(0o757)
     assert refused(made)
-    assert "anyone may put a socket of his own into" in made.problem("socket").what
+    assert "every user may create a socket in" in made.problem("socket").what
     made.mend("socket")
     assert not refused(made)
 
@@ -89,7 +89,7 @@ def test_a_path_that_is_too_long(made: House, more: int) -> None:
     size = MAX_SOCKET_PATH - len(os.fsencode(made.run)) - len("/.sock") + more
     made.edit('"run/control.sock"', f'"run/{"s" * size}.sock"')
     assert refused(made) == bool(more)
-    assert made.look("socket").verdict == ("wrong" if more else "ok")
+    assert made.check("socket").verdict == ("wrong" if more else "ok")
     if more:
         assert f"has {MAX_SOCKET_PATH + 1} bytes" in made.problem("socket").what
         assert "[control]" in made.problem("socket").mend
@@ -106,8 +106,8 @@ def test_something_else_in_its_place(made: House) -> None:
 def test_what_a_former_start_has_left(made: House) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(made.run / "control.sock"))
-    assert "left of a former start" in made.look("socket").note
-    assert made.look("socket").verdict == "ok"
+    assert "left from a former start" in made.check("socket").note
+    assert made.check("socket").verdict == "ok"
     assert not refused(made)
 
 
@@ -115,14 +115,14 @@ def test_somebody_else_who_answers(made: House) -> None:
     with child(LISTENING, made.run / "control.sock"):
         assert refused(made)
         problem = made.problem("socket")
-        assert "somebody answers at" in problem.what
+        assert "another program listens at" in problem.what
         assert problem.commands == (f"fuser -v {made.run}/control.sock",)
 
 
 def test_a_table_that_is_served(made: House) -> None:
     with served(made):
-        assert made.look("socket").note.endswith("control.sock: the table is being served")
-        found = made.look("control ports")
+        assert made.check("socket").note.endswith("control.sock: the table is being served")
+        found = made.check("control ports")
         assert found.verdict == "ok"
         assert found.note.endswith("the table is being served")
 
@@ -131,7 +131,7 @@ def test_a_table_that_is_served(made: House) -> None:
 
 
 def test_ports_that_are_free(made: House) -> None:
-    note = made.look("control ports").note
+    note = made.check("control ports").note
     assert note == f"port {made.port}, metrics_port {made.metrics_port}: free"
 
 
@@ -147,7 +147,7 @@ def test_a_port_that_is_taken(made: House, which: str) -> None:
         assert problem.commands == (f"kill {other.pid}",)
         made.shell(problem.commands[0])
         other.wait(30)
-        assert made.look("control ports").verdict == "ok"
+        assert made.check("control ports").verdict == "ok"
     assert not refused(made)
 
 
@@ -166,7 +166,7 @@ def test_another_port_is_proposed(made: House) -> None:
         other = int(mend.partition("port = ")[2].partition(",")[0])
         assert other not in (made.port, made.metrics_port)
         made.edit(f"\nport = {made.port}\n", f"\nport = {other}\n")
-        assert made.look("control ports").verdict == "ok"
+        assert made.check("control ports").verdict == "ok"
         assert not refused(made)
 
 
@@ -189,4 +189,4 @@ def test_a_port_whose_holder_is_not_shown(made: House) -> None:
 
 def test_a_table_without_ports(made: House) -> None:
     made.edit(f"port = {made.port}\nmetrics_port = {made.metrics_port}\n", "")
-    assert made.look("control ports").note == "none is named"
+    assert made.check("control ports").note == "none is set"

@@ -83,7 +83,7 @@ def test_a_device_that_is_not_paired_is_paired(made: House) -> None:
         assert problem.what == "station ST-1 is not paired with this host"
         assert "service switch" in problem.mend
         made.mend("pairing", said)
-        assert made.look("ports").verdict == "ok"
+        assert made.check("ports").verdict == "ok"
 
 
 def test_a_pairing_that_is_damaged_is_made_anew(made: House) -> None:
@@ -95,7 +95,7 @@ def test_a_pairing_that_is_damaged_is_made_anew(made: House) -> None:
         aside, pair_it = problem.commands
         made.shell(aside)
         made.shell(pair_it + said)
-        assert made.look("pairing").verdict == "ok"
+        assert made.check("pairing").verdict == "ok"
 
 
 def test_where_a_device_is_paired_that_is_found_by_its_number(made: House) -> None:
@@ -124,12 +124,12 @@ def test_a_port_that_is_not_there(made: House) -> None:
     (made.place / "ports" / "shoe").unlink()
     problem = made.problem("ports")
     assert problem.grade == "wrong"
-    assert "shoe SH-1 is not there: " in problem.what
+    assert "shoe SH-1 is missing: " in problem.what
     assert "there are adapter:FT4NUM9K" in problem.mend
     assert "[devices], shoe" in problem.mend
     made.shell(problem.commands[0])
     (made.place / "ports" / "shoe").symlink_to(terminal)
-    assert made.look("ports").verdict == "ok"
+    assert made.check("ports").verdict == "ok"
 
 
 def test_a_port_that_another_device_has(made: House) -> None:
@@ -138,18 +138,18 @@ def test_a_port_that_another_device_has(made: House) -> None:
     terminal = (ports / "shoe").readlink()
     (ports / "station").rename(ports / "kept")
     (ports / "station").symlink_to(terminal)
-    (problem,) = made.look("ports").problems
-    assert problem.what == f"station ST-1: its port is that of shoe SH-1: {terminal}"
+    (problem,) = made.check("ports").problems
+    assert problem.what == f"station ST-1: its port is also that of shoe SH-1: {terminal}"
     assert "[devices], stations" in problem.mend
     (ports / "kept").replace(ports / "station")
-    assert made.look("ports").verdict == "ok"
+    assert made.check("ports").verdict == "ok"
 
 
 def test_a_port_that_is_a_file(made: House) -> None:
     file = made.place / "ports" / "file"
     file.write_text("no port")
     shoe_at(made, str(file))
-    assert f"{file} is no serial port" in made.problem("ports").what
+    assert f"{file} is not a serial port" in made.problem("ports").what
 
 
 def test_a_text_that_is_no_address(made: House) -> None:
@@ -162,19 +162,19 @@ def test_a_text_that_is_no_address(made: House) -> None:
 def test_devices_that_are_found_by_their_numbers(made: House) -> None:
     shoe_at(made, "")
     plugged(made, adapter(made, "SH-1"))
-    assert made.look("ports").verdict == "ok"
+    assert made.check("ports").verdict == "ok"
     plugged(made)
-    assert "nothing that is plugged in is SH-1" in made.problem("ports").what
+    assert "no device that is plugged in is SH-1" in made.problem("ports").what
     plugged(made, usb=(usb("SH-1"),))
-    assert made.look("ports").verdict == "ok"
+    assert made.check("ports").verdict == "ok"
     plugged(made, usb=(usb("SH-1"), usb("SH-1")))
-    assert "2 that are plugged in are SH-1" in made.problem("ports").what
+    assert "2 devices are SH-1" in made.problem("ports").what
 
 
 def test_an_adapter_whose_number_another_has_too(made: House) -> None:
     shoe_at(made, "adapter:FT4NUM9K")
     plugged(made, adapter(made, "FT4NUM9K"))
-    assert made.look("ports").verdict == "ok"
+    assert made.check("ports").verdict == "ok"
     plugged(made, adapter(made, "FT4NUM9K"), adapter(made, "FT4NUM9K", "another"))
     problem = made.problem("ports")
     assert "ports/shoe, " in problem.what
@@ -187,7 +187,7 @@ def test_a_path_that_is_whatever_was_plugged_in_first(made: House) -> None:
     assert problem.grade == "warning"
     assert 'port = "adapter:FT4NUM9K"' in problem.mend
     shoe_at(made, "adapter:FT4NUM9K")
-    assert made.look("ports").verdict == "ok"
+    assert made.check("ports").verdict == "ok"
 
 
 def test_a_machine_without_a_usb_library_is_told_once(made: House) -> None:
@@ -207,12 +207,12 @@ def test_a_device_on_a_bus_of_its_own(made: House, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(usb_discovery, "entry_points", lambda group: [point])
     with standing(made.place / "bench", "ST-1") as bench:
         made.edit(f"{made.place}/ports/station", bench.usb)
-        assert f"ST-1 at {bench.usb}" in made.look("ports").note
-        assert made.look("ports").verdict == "ok"
+        assert f"ST-1 at {bench.usb}" in made.check("ports").note
+        assert made.check("ports").verdict == "ok"
         made.edit(bench.usb, f"{bench.usb[:-1]}2")
         assert "is that of ST-2" in made.problem("ports").what
         made.edit(f"{bench.usb[:-1]}2", f"usb+sim={made.place}:ST-1")
-        assert "station ST-1 is not there" in made.problem("ports").what
+        assert "station ST-1 is missing" in made.problem("ports").what
         made.edit(f"usb+sim={made.place}:ST-1", "usb+other:ST-1")
         assert "there is no USB backend other" in made.problem("ports").what
 
@@ -274,11 +274,11 @@ def test_a_device_that_is_roots_alone(
 def test_a_port_that_another_program_has(made: House, program: str) -> None:
     with child(program, made.place / "ports" / "shoe") as other:
         problem = made.problem("ports")
-        assert f"is held by process {other.pid} (" in problem.what
+        assert f"is in use by process {other.pid} (" in problem.what
         assert problem.commands == (f"kill {other.pid}",)
         made.shell(problem.commands[0])
         other.wait(30)
-        assert made.look("ports").verdict == "ok"
+        assert made.check("ports").verdict == "ok"
 
 
 def test_a_port_that_a_process_of_another_user_has_locked(made: House) -> None:
@@ -287,7 +287,7 @@ def test_a_port_that_a_process_of_another_user_has_locked(made: House) -> None:
     device = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}"
     lock = f"1: FLOCK  ADVISORY  WRITE 4711 {device}:{about.st_ino} 0 EOF\n"
     made.elsewhere(**{"/proc/locks": lock, "/proc/4711/comm": "minicom\n"})
-    assert made.problem("ports").what.endswith("ports/shoe is held by process 4711 (minicom)")
+    assert made.problem("ports").what.endswith("ports/shoe is in use by process 4711 (minicom)")
 
 
 def test_a_port_that_another_table_has(made: House) -> None:
@@ -301,7 +301,7 @@ def test_a_port_that_another_table_has(made: House) -> None:
         problem = made.problem("ports")
     assert "(holecard serve other.toml)" in problem.what
     assert problem.commands == ()
-    assert "another table has it" in problem.mend
+    assert "another table uses it" in problem.mend
 
 
 def test_ports_that_the_table_itself_has(made: House) -> None:
@@ -314,7 +314,7 @@ def test_ports_that_the_table_itself_has(made: House) -> None:
         assert [one.pid for one in locking(made.machine, made.record / "lock")] == [other.pid]
         ports = opening(made.machine, made.place / "ports" / "shoe")
         assert [one.pid for one in ports] == [other.pid]
-        assert made.look("ports").verdict == "ok"
+        assert made.check("ports").verdict == "ok"
 
 
 def test_an_adapter_that_keeps_what_it_has_read(made: House) -> None:

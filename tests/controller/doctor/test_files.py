@@ -34,7 +34,7 @@ def test_a_key_that_the_file_may_not_have(made: House) -> None:
     assert problem.commands == (f"{made.machine.holecard} config check {made.file}",)
     made.edit("decks = 9", "decks = 8")
     made.shell(problem.commands[0])
-    assert made.look("table file").verdict == "ok"
+    assert made.check("table file").verdict == "ok"
 
 
 def test_a_wrong_file_stops_no_other_check(made: House) -> None:
@@ -53,7 +53,7 @@ def test_a_section_that_is_missing_is_added(made: House, name: str) -> None:
     made.file.write_text(head + rest[rest.find("\n[") + 1 :] if "\n[" in rest else head)
     assert f"has no [{name}]" in made.problem("sections").what
     made.mend("sections")
-    assert made.look("table file").verdict == "ok"
+    assert made.check("table file").verdict == "ok"
     assert getattr(made.case().equipment, name) is not None
 
 
@@ -63,7 +63,7 @@ def test_devices_are_for_people_to_name(made: House) -> None:
     problem = made.problem("sections")
     assert "has no [devices]" in problem.what
     assert "[devices.shoe]" in problem.mend
-    assert made.look("pairing").verdict == made.look("ports").verdict == "skipped"
+    assert made.check("pairing").verdict == made.check("ports").verdict == "skipped"
 
 
 def test_what_serving_refuses_beside_all_that_is_told_one_by_one(made: House) -> None:
@@ -72,7 +72,7 @@ def test_what_serving_refuses_beside_all_that_is_told_one_by_one(made: House) ->
     problem = made.problem("put together")
     assert "seats 3 have no station" in problem.what
     made.edit("seats = [1, 2]", "seats = [1, 2, 3]")
-    assert made.look("put together").verdict == "ok"
+    assert made.check("put together").verdict == "ok"
 
 
 # --- directories ------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_a_place_for_the_record_that_is_not_there(made: House) -> None:
     assert problem.commands == (f"mkdir -p -m 700 {made.place / 'far' / 'away'}",)
     made.mend("record's place")
     made.recorded()
-    assert made.look("record").verdict == "ok"
+    assert made.check("record").verdict == "ok"
 
 
 def test_a_record_that_others_may_change(made: House) -> None:
@@ -92,7 +92,7 @@ def test_a_record_that_others_may_change(made: House) -> None:
     segment = next((made.record / "segments").glob("0*.seg"))
     segment.chmod(0o660)
     made.record.chmod(0o770)
-    assert "others than its owner may change" in made.problem("record's place").what
+    assert "users other than its owner may change" in made.problem("record's place").what
     made.mend("record's place")
     assert (mode(made.record), mode(segment)) == (0o750, 0o640)
 
@@ -107,8 +107,8 @@ def test_a_record_that_everybody_may_read(made: House) -> None:
 
 def test_a_record_in_a_file(made: House) -> None:
     made.record.write_text("no directory")
-    assert "is no directory" in made.problem("record's place").what
-    assert made.look("record").verdict == "skipped"
+    assert "is not a directory" in made.problem("record's place").what
+    assert made.check("record").verdict == "skipped"
 
 
 @pytest.mark.parametrize("name", ["record", "keys"])
@@ -120,7 +120,7 @@ def test_a_directory_of_something_else_is_let_alone(made: House, name: str) -> N
     (place / "to-bo.txt").write_text("Dear Bo")
     made.edit(f'"run/{name}"', '"letters"')
     problem = made.problem(f"{name}'s place" if name == "record" else "keys' place")
-    assert f"{place} is not the " in problem.what
+    assert f"{place} is not used by " in problem.what
     assert problem.commands == ()
     assert f"at [{name}]" in problem.mend
 
@@ -178,7 +178,7 @@ def test_a_record_that_is_closed_to_its_owner(made: House) -> None:
     made.shell(problem.commands[0])
     assert mode(made.record) == 0o750
     problem = made.problem("record's place")
-    assert problem.what == f"{made.record} cannot be written, whatever its rights"
+    assert problem.what == f"{made.record} cannot be written, independent of its permissions"
     made.shell(problem.commands[0])
 
 
@@ -200,7 +200,7 @@ def test_a_place_of_another_user_is_looked_at_by_that_one(
     place = made.place / PLACES[name]
     owned(monkeypatch, made.run, uid=made.machine.uid)
     owned(monkeypatch, place, uid=OTHER)
-    first = made.look(name).problems[0]
+    first = made.check(name).problems[0]
     assert first.what == f"{place} belongs to 4711, not to house"
     ours = f"{made.machine.holecard} doctor {made.file}"
     assert first.commands == (f"sudo runuser -u 4711 -- {ours}",)
@@ -217,7 +217,7 @@ def test_a_place_of_root_is_given_to_who_asks(
     owned(monkeypatch, place, uid=0)
     options = "" if name == "people's place" else "-R "
     wanted = f"sudo chown {options}house: {place}"
-    assert made.look(name).problems[0].commands == (wanted,)
+    assert made.check(name).problems[0].commands == (wanted,)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_file_that_a_command_of_another_user_has_left(
     made.recorded()
     owned(monkeypatch, made.place / file, uid=OTHER)
     problem = made.problem(name)
-    assert problem.what.startswith(f"{made.place / file} belongs to 4711, and all else there to ")
+    assert problem.what.startswith(f"{made.place / file} belongs to 4711, and all others there to ")
     assert " chown -R " in f" {problem.commands[0]}"
     assert problem.commands[0].endswith(f": {made.place / PLACES[name]}")
 
@@ -239,7 +239,7 @@ def test_a_directory_of_keys_that_is_not_there(made: House) -> None:
     shutil.rmtree(made.keys)
     made.mend("keys' place")
     assert mode(made.keys) == 0o700
-    assert {one.what.rpartition("/")[2] for one in made.look("keys").problems} == {
+    assert {one.what.rpartition("/")[2] for one in made.check("keys").problems} == {
         "table.key: is missing",
         "hole.key: is missing",
         "surveillance.pub: is missing",
@@ -251,15 +251,15 @@ def test_keys_that_others_may_touch(made: House) -> None:
     (made.keys / "devices").chmod(0o750)
     (made.keys / "table.key").chmod(0o644)
     (made.keys / "people.key").chmod(0o640)
-    every = made.look("keys' place").problems
+    every = made.check("keys' place").problems
     assert [one.what.partition(" /")[0] for one in every] == [
-        "others may look into",
-        "others may touch",
+        "others may read",
+        "others may access",
     ]
-    assert made.look("keys").verdict == "skipped"
+    assert made.check("keys").verdict == "skipped"
     made.mend("keys' place")
-    assert made.look("keys").verdict == "ok"
-    assert made.look("people").verdict == "ok"
+    assert made.check("keys").verdict == "ok"
+    assert made.check("people").verdict == "ok"
 
 
 # --- keys -------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ def test_a_key_that_a_record_was_begun_with_is_not_made_anew(made: House, role: 
         file.unlink()
     problem = made.problem("keys")
     assert problem.commands == ()
-    assert "put it back from its backup" in problem.mend
+    assert "restore it from its backup" in problem.mend
 
 
 def test_a_key_is_not_made_where_half_of_one_is(made: House) -> None:
@@ -338,12 +338,12 @@ def test_a_house_that_is_filled_anew_is_in_order(made: House) -> None:
     shutil.rmtree(made.place / "surveillance")
     fill_keys(made.place / "spare", made.place / "surveillance")  # what only others can make
     for name in ("keys' place", "record's place"):
-        if made.look(name).problems:
+        if made.check(name).problems:
             made.mend(name)
     made.mend("keys", at=made.place / "surveillance")
     made.mend("people")
-    assert made.look("record").verdict == "ok"
-    assert made.look("socket").verdict == "ok"
-    assert {one.what.partition(" is ")[2] for one in made.look("pairing").problems} == {
+    assert made.check("record").verdict == "ok"
+    assert made.check("socket").verdict == "ok"
+    assert {one.what.partition(" is ")[2] for one in made.check("pairing").problems} == {
         "not paired with this host"
     }

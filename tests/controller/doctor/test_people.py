@@ -25,9 +25,9 @@ def made(tmp_path: Path) -> Iterator[House]:
 def test_a_file_of_people_that_others_may_touch(made: House, bits: int) -> None:
     made.people.chmod(bits)
     assert f"(mode {bits:o})" in made.problem("people's place").what
-    assert made.look("people").verdict == "skipped"
+    assert made.check("people").verdict == "skipped"
     made.mend("people's place")
-    assert made.look("people").verdict == "ok"
+    assert made.check("people").verdict == "ok"
 
 
 def test_a_file_of_people_that_others_may_replace(made: House) -> None:
@@ -39,10 +39,10 @@ def test_a_file_of_people_that_others_may_replace(made: House) -> None:
 def test_a_house_without_people(made: House) -> None:
     made.people.unlink()
     made.mend("people")
-    found = made.look("roles")
+    found = made.check("roles")
     assert [one.what for one in found.problems] == [
-        "nobody who is not disabled is dealer",
-        "nobody who is not disabled is floor",
+        "no enabled person is dealer",
+        "no enabled person is floor",
     ]
 
 
@@ -50,7 +50,7 @@ def test_people_without_their_key(made: House) -> None:
     (made.keys / "people.key").unlink()
     problem = made.problem("people")
     assert problem.commands == ()
-    assert "put it back from its backup" in problem.mend
+    assert "restore it from its backup" in problem.mend
 
 
 def test_people_whose_pins_went_through_another_key(made: House) -> None:
@@ -59,7 +59,7 @@ def test_people_whose_pins_went_through_another_key(made: House) -> None:
 
 
 def test_people_who_are_not_what_their_history_says(made: House) -> None:
-    assert made.look("history").verdict == "ok"
+    assert made.check("history").verdict == "ok"
     data = made.people.read_bytes()
     made.people.write_bytes(data.replace(b'"Bo Chan"', b'"Bob Chance"'))
     problem = made.problem("history")
@@ -71,13 +71,13 @@ def test_people_who_are_not_what_their_history_says(made: House) -> None:
     assert problem.mend.startswith("ask the people who are named there")
     made.people.write_bytes(data)
     made.people.with_name("people.json.history.jsonl").unlink()
-    assert "history.jsonl is not there" in made.problem("history").what
+    assert "history.jsonl is missing" in made.problem("history").what
 
 
 def test_of_a_whole_house_without_a_history_a_few_are_told(made: House) -> None:
     put(made.people.with_name("people.json.history.jsonl"), b"")
-    problems = made.look("history").problems
-    assert (len(problems), problems[-1].what) == (6, "and 4 more of that")
+    problems = made.check("history").problems
+    assert (len(problems), problems[-1].what) == (6, "and 4 more like that")
 
 
 def _only(made: House, *who: str) -> None:
@@ -94,10 +94,10 @@ def _only(made: House, *who: str) -> None:
 @pytest.mark.parametrize(("who", "role"), [(("F-2", "X-1"), "dealer"), (("D-17", "X-1"), "floor")])
 def test_somebody_who_is_missing_is_added(made: House, who: tuple[str, ...], role: str) -> None:
     _only(made, *who)
-    assert made.problem("roles").what == f"nobody who is not disabled is {role}"
+    assert made.problem("roles").what == f"no enabled person is {role}"
     pin = put_pin(made)
     made.mend("roles", f"{TWO} --pin-fd 3 3< {pin}", said="Dee Faro\n")
-    assert "1 dealer, 1 floor" in made.look("roles").note
+    assert "1 dealer, 1 floor" in made.check("roles").note
 
 
 @pytest.mark.parametrize("who", [("F-9",), ("F-9", "D-17"), ("F-9", "T-1", "X-1")])
@@ -115,7 +115,7 @@ def test_a_second_person_is_added(made: House) -> None:
 def test_a_badge_that_is_proposed_is_nobodys(made: House) -> None:
     one = person("D-1", "Hal Gone", ("dealer",), gone=True)
     put(made.people, people_bytes(People(KEY, (one, person("F-2", "Bo Chan", ("floor",))))))
-    assert " people add D-2 " in made.look("roles").problems[0].commands[0]
+    assert " people add D-2 " in made.check("roles").problems[0].commands[0]
 
 
 def put_pin(made: House) -> Path:

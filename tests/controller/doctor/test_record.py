@@ -69,16 +69,16 @@ def behind(made: House, data: bytes, skip: int = 0) -> None:
 
 def test_none_yet(made: House) -> None:
     for name in ("record", "record's key", "round", "time"):
-        found = made.look(name)
-        assert (found.verdict, found.note) == ("ok", "none yet: the first start begins it")
+        found = made.check(name)
+        assert (found.verdict, found.note) == ("ok", "none yet: the first start creates it")
     assert not made.record.exists()
 
 
 def test_one_that_was_closed(made: House) -> None:
     made.recorded()
-    assert made.look("record").note.startswith("6 records, the last at 2027-01-15 08:00:00")
-    assert made.look("record's key").verdict == made.look("time").verdict == "ok"
-    assert made.look("round").note == "round 0, at closed"
+    assert made.check("record").note.startswith("6 records, the last at 2027-01-15 08:00:00")
+    assert made.check("record's key").verdict == made.check("time").verdict == "ok"
+    assert made.check("round").note == "round 0, at closed"
 
 
 @pytest.mark.parametrize("folder", ["record", "record/segments"])
@@ -87,17 +87,19 @@ def test_a_directory_of_something_else(made: House, folder: str) -> None:
     place.mkdir(parents=True, mode=0o750)
     (place / "letters.txt").write_text("Dear Bo")
     problem = made.problem("record")
-    assert problem.what == f"{place} holds no record, but letters.txt"
+    assert problem.what == f"{place} contains no record, but letters.txt"
     assert "[record]" in problem.mend
 
 
 def test_a_link_that_leads_nowhere(made: House) -> None:
     made.record.symlink_to(made.place / "disk" / "record")
     problem = made.problem("record's place")
-    assert problem.what == f"{made.record} is a link to {made.place}/disk/record, where nothing is"
+    assert (
+        problem.what == f"{made.record} is a link to {made.place}/disk/record, which does not exist"
+    )
     made.mend("record's place")
     made.recorded()
-    assert made.look("record").verdict == "ok"
+    assert made.check("record").verdict == "ok"
 
 
 def test_the_record_of_another_table(made: House) -> None:
@@ -113,9 +115,9 @@ def test_a_record_that_was_begun_with_other_keys(made: House) -> None:
     fill_keys(made.run / "others", made.place / "elsewhere")
     made.edit('"run/keys"', '"run/others"')
     problem = made.problem("record's key")
-    assert "another table's key" in problem.what
+    assert "a different table key" in problem.what
     made.edit('"run/others"', '"run/keys"')
-    assert made.look("record's key").verdict == "ok"
+    assert made.check("record's key").verdict == "ok"
 
 
 def test_a_record_that_is_damaged(made: House) -> None:
@@ -131,7 +133,7 @@ def test_a_record_that_is_damaged(made: House) -> None:
 
 def _not_looked_at(made: House) -> None:
     for name in ("record's key", "round", "time"):
-        found = made.look(name)
+        found = made.check(name)
         assert (found.verdict, found.note) == ("skipped", "not checked: first record")
 
 
@@ -163,7 +165,7 @@ def test_a_record_that_a_witness_has_seen_more_of(made: House) -> None:
     made.recorded()
     (made.record / "cosigned").mkdir(mode=0o750)
     (made.record / "cosigned" / "21.note").write_text("as a witness wrote it")
-    assert "a witness has seen 21" in made.problem("record").what
+    assert "a witness has cosigned 21" in made.problem("record").what
     _not_looked_at(made)
 
 
@@ -213,8 +215,8 @@ def wagered(made: House) -> None:
 def test_an_open_round_goes_on_where_it_was(made: House) -> None:
     made.edit("decks = 8", "decks = 8\nburn.on_shuffle = 0\nburn.on_dealer = 0")
     wagered(made)
-    assert made.look("round").note == "round 0, at wagering"
-    assert made.look("round").verdict == "ok"
+    assert made.check("round").note == "round 0, at wagering"
+    assert made.check("round").verdict == "ok"
 
 
 def test_a_round_that_other_rules_deal_is_not_taken_over(made: House) -> None:
@@ -226,15 +228,15 @@ def test_a_round_that_other_rules_deal_is_not_taken_over(made: House) -> None:
     assert "a round may be open there, dealt by another game or jurisdiction" in problem.what
     assert "end the round or void it" in problem.mend
     made.edit("decks = 6", "decks = 8")
-    assert made.look("round").verdict == "ok"
+    assert made.check("round").verdict == "ok"
 
 
 def test_other_rules_take_over_a_table_at_rest(made: House) -> None:
     made.recorded()
     made.edit("decks = 8", "decks = 6")
-    found = made.look("round")
+    found = made.check("round")
     assert found.verdict == "ok"
-    assert "other rules than before" in found.note
+    assert "the rules have changed" in found.note
 
 
 # --- the clock --------------------------------------------------------------------------------
@@ -246,11 +248,11 @@ def test_a_clock_before_the_last_record(made: House, seconds: int, grade: str) -
     made.machine = replace(made.machine, clock=clock(NOON - seconds * SECOND))
     problem = made.problem("time")
     assert problem.grade == grade
-    assert "the record goes to 2027-01-15 08:00:00" in problem.what
+    assert "the record ends at 2027-01-15 08:00:00" in problem.what
     assert problem.commands[0].endswith("apt-get install chrony")
     assert (grade == "wrong") == ("--believe-clock" in problem.mend)
     made.machine = replace(made.machine, clock=clock(NOON))
-    assert made.look("time").verdict == "ok"
+    assert made.check("time").verdict == "ok"
 
 
 # --- beside a table that is served ------------------------------------------------------------
@@ -260,11 +262,11 @@ def test_a_record_that_is_written_now(made: House) -> None:
     log = made.begin()
     try:
         behind(made, b"\x40\x01")  # a write that is on its way
-        found = made.look("record")
+        found = made.check("record")
         assert found.verdict == "ok"
         assert f"the table is being served by process {os.getpid()} (" in found.note
-        assert made.look("round").note == "the table is being served"
-        assert made.look("record's key").verdict == made.look("time").verdict == "ok"
+        assert made.check("round").note == "the table is being served"
+        assert made.check("record's key").verdict == made.check("time").verdict == "ok"
         behind(made, b"\0\0")
     finally:
         log.close()
@@ -273,7 +275,7 @@ def test_a_record_that_is_written_now(made: House) -> None:
 def test_a_lock_that_another_process_has(made: House) -> None:
     made.recorded()
     with child(LOCKING, made.record / "lock") as other:
-        found = made.look("record")
+        found = made.check("record")
         assert f"the table is being served by process {other.pid} (" in found.note
         with pytest.raises(InUse):
             RecordOpening.at(made.record, table=NAME)
@@ -283,8 +285,8 @@ def test_a_lock_whose_holder_is_not_shown(made: House) -> None:
     made.recorded()
     made.elsewhere()
     with child(LOCKING, made.record / "lock"):
-        assert made.look("record").note.endswith("; the table is being served")
-    assert not made.look("record").note.endswith("served")
+        assert made.check("record").note.endswith("; the table is being served")
+    assert not made.check("record").note.endswith("served")
     RecordOpening.at(made.record, table=NAME).close()
 
 

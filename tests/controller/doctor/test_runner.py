@@ -16,7 +16,7 @@ import pytest
 
 from controller.cli import main
 from controller.doctor.check import CheckFindings, DoctorCase, DoctorCheck, Machine, found, wrong
-from controller.doctor.runner import CHECKS, look
+from controller.doctor.runner import CHECKS, run_checks
 from drivers.keys import KeyProblem
 from tests.support.daemon.doctor_house import House, house, tree
 from tests.support.paths import ROOT
@@ -60,7 +60,7 @@ def test_what_is_wrong_stands_below_with_its_command(
     made.people.chmod(0o666)
     lines = told(capsys, made, 1).splitlines()
     at = next(at for at, line in enumerate(lines) if line.startswith("x WRONG  people's place  "))
-    assert lines[at + 1] == f"        others may touch {made.people} (mode 666)"
+    assert lines[at + 1] == f"        others may access {made.people} (mode 666)"
     assert lines[at + 2] == f"            chmod 600 {made.people}"
     assert " 1 wrong, " in lines[-1]
     made.shell(lines[at + 2].strip())
@@ -79,7 +79,7 @@ def test_as_data(made: House, capsys: pytest.CaptureFixture[str]) -> None:
     assert broken["problems"] == [
         {
             "grade": "wrong",
-            "what": f"others may look into {made.keys}",
+            "what": f"others may read {made.keys}",
             "mend": "",
             "commands": [f"chmod 700 {made.keys}"],
         }
@@ -188,7 +188,7 @@ def test_a_check_that_fails_stops_no_other(made: House) -> None:
         DoctorCheck("six", "", fine, ("five",)),
         DoctorCheck("seven", "", bad),
     )
-    results = [one.found for one in look(made.case(), checks)]
+    results = [one.found for one in run_checks(made.case(), checks)]
     assert [one.verdict for one in results] == [
         "wrong",
         "wrong",
@@ -198,7 +198,7 @@ def test_a_check_that_fails_stops_no_other(made: House) -> None:
         "skipped",
         "wrong",
     ]
-    assert results[0].problems[0].what == "cannot be looked at: a place: cannot be"
+    assert results[0].problems[0].what == "cannot be checked: a place: cannot be"
     assert "Permission denied" in results[1].problems[0].what
     assert results[4].note == "not checked: first one"
 

@@ -29,13 +29,13 @@ def screens(house: House, *lines: str) -> None:
 
 
 def test_a_table_without_pages(made: House) -> None:
-    assert made.look("pages").note == "no [screens]: no pages are served"
+    assert made.check("pages").note == "no [screens]: no pages are served"
 
 
 def test_a_port_that_is_free(made: House) -> None:
     port = free_port()
     screens(made, f"port = {port}")
-    assert (made.look("pages").verdict, made.look("pages").note) == (
+    assert (made.check("pages").verdict, made.check("pages").note) == (
         "ok",
         f"http://127.0.0.1:{port}",
     )
@@ -43,7 +43,7 @@ def test_a_port_that_is_free(made: House) -> None:
 
 def test_any_port(made: House) -> None:
     screens(made, "port = 0")
-    assert made.look("pages").note == "any free port of 127.0.0.1"
+    assert made.check("pages").note == "any free port of 127.0.0.1"
 
 
 def test_a_port_that_is_taken(made: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def test_a_port_that_is_taken(made: House, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(network, "free", lambda host, one: one == port + 2)
         assert f"at [screens]: port = {port + 2}, which is free" in made.problem("pages").mend
     monkeypatch.undo()
-    assert made.look("pages").verdict == "ok"
+    assert made.check("pages").verdict == "ok"
 
 
 @pytest.mark.parametrize(
@@ -96,30 +96,30 @@ def test_a_unit_that_lets_no_browser_in(made: House) -> None:
     elsewhere(made, "10.0.0.7")
     problem = made.problem("pages")
     assert problem.grade == "wrong"
-    assert problem.what.startswith("nobody elsewhere reaches 10.0.0.7")
+    assert problem.what.startswith("10.0.0.7")
     assert "IPAddressAllow=" in problem.mend
     assert "systemctl edit holecard@first.service" in problem.mend
     made.put(DROP_IN, page_s_drop_in())
-    assert made.look("pages").verdict == "ok"
+    assert made.check("pages").verdict == "ok"
 
 
 def test_a_unit_that_is_another_one(made: House) -> None:
     """What it says counts, and not what ours does; an empty value takes back what stood before."""
     unit = deployed(UNIT).read_text()
     elsewhere(made, "10.0.0.7", **{f"/etc/systemd/system/{UNIT}": unit.replace("=any", "=")})
-    assert made.look("pages").verdict == "ok"
+    assert made.check("pages").verdict == "ok"
     made.put(f"/etc/systemd/system/{UNIT}", unit)
-    assert made.look("pages").verdict == "wrong"
+    assert made.check("pages").verdict == "wrong"
     made.put(f"/run/systemd/system/{UNIT}.d/all.conf", "[Service]\nIPAddressDeny=\n")
-    assert made.look("pages").verdict == "ok"
+    assert made.check("pages").verdict == "ok"
 
 
 def test_an_address_that_is_none_of_the_unit_s_family(made: House) -> None:
     elsewhere(made, "::1")
     problem = made.problem("pages")
-    assert problem.what == "the service may not listen at ::1: its unit allows no IPv6"
+    assert problem.what == "the service cannot listen at ::1: its unit allows no IPv6"
     made.put(DROP_IN, "[Service]\nRestrictAddressFamilies=AF_INET6\n")
-    assert made.look("pages").verdict == "ok"
+    assert made.check("pages").verdict == "ok"
 
 
 def test_a_table_that_no_unit_serves_is_reached(made: House) -> None:
@@ -127,4 +127,4 @@ def test_a_table_that_no_unit_serves_is_reached(made: House) -> None:
     lines = ('listen = "10.0.0.7"', f'certificate = "{certificate}"', f'key = "{key}"')
     screens(made, "port = 0", *lines)
     made.elsewhere(**{"/run/systemd/system/x": ""})
-    assert made.look("pages").verdict == "ok"
+    assert made.check("pages").verdict == "ok"

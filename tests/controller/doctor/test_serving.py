@@ -56,7 +56,7 @@ def test_beside_a_table_that_is_served(tmp_path: Path) -> None:
             running.send_signal(signal.SIGTERM)
             assert running.wait(60) == 0
         assert wrongs(made) == []
-        assert made.look("round").note == "round 0, at closed"
+        assert made.check("round").note == "round 0, at closed"
         report = verify(made.record)
         assert [one.what for one in report.findings] == []
 
@@ -68,4 +68,4 @@ def test_a_table_that_a_killed_controller_has_left(tmp_path: Path) -> None:
             running.send_signal(signal.SIGKILL)
             running.wait(30)
         assert wrongs(made) == []
-        assert "left of a former start" in made.look("socket").note
+        assert "left from a former start" in made.check("socket").note

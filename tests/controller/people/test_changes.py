@@ -78,7 +78,7 @@ def test_a_house_that_is_full_is_told_so(tmp_path: Path, monkeypatch: pytest.Mon
     file = house(tmp_path)
     before = file.file.read_bytes()
     monkeypatch.setattr(person, "MAX_FILE_BYTES", len(before) + 20)
-    with pytest.raises(KeyProblem, match="no room for so many people"):
+    with pytest.raises(KeyProblem, match="too many people for one file"):
         add(file)
     assert file.file.read_bytes() == before
 
@@ -97,8 +97,8 @@ def held(file: Path) -> Iterator[None]:
 def test_one_changes_at_a_time(tmp_path: Path) -> None:
     file = house(tmp_path)
     with held(file.file.with_name("people.json.lock")):
-        with pytest.raises(KeyProblem, match="another program changes the people"):
-            file.change("added", "D-20", lambda people: NEW, TWO, AT, patience=0)
+        with pytest.raises(KeyProblem, match="another process is changing the people"):
+            file.change("added", "D-20", lambda people: NEW, TWO, AT, timeout=0)
         assert len(file.read().every) == len(PINS)
     assert len(add(file).every) == len(PINS) + 1
 

@@ -56,7 +56,7 @@ def test_init_makes_a_file_and_its_key(
     assert people("list") == 0
     assert capsys.readouterr().out == "no people yet\n"
     assert people("init") == 2
-    assert "people.json: is there already; allowed: another file" in capsys.readouterr().err
+    assert "people.json: exists already; allowed: a different file" in capsys.readouterr().err
 
 
 def test_init_where_it_is_told_to(
@@ -144,7 +144,7 @@ WRONG: Final = {
     "long": ((*IVY[:3], "I" * 65, *IVY[4:], *TWO), "is not a name; allowed: 1 to 64"),
     "blank": ((*IVY[:3], " ", *IVY[4:], *TWO), "--name: ' ' is not a name"),
     "role": ((*IVY[:5], "boss", *TWO), "--roles: there is no role 'boss'; allowed: dealer, floor"),
-    "roles": ((*IVY[:5], ",", *TWO), "--roles: nobody is without a role"),
+    "roles": ((*IVY[:5], ",", *TWO), "--roles: no role is given"),
     "taken": (("add", "d-17", *IVY[2:], *TWO), "BADGE: D-17 is Ann Lee's; allowed: another"),
     "one person": ((*IVY, "--by", "Ann", "--and", "ann"), "--and: 'ann' is the same person"),
     "nobody": ((*IVY, "--by", "Ann"), "--and: is missing: two people must approve"),
@@ -243,7 +243,7 @@ def test_a_machine_without_memory_says_so(
 
     monkeypatch.setattr(pins, "hash_secret_raw", full)
     assert with_pin(*IVY, *TWO) == 2
-    assert "the PIN cannot be looked at: Memory allocation error" in capsys.readouterr().err
+    assert "the PIN cannot be checked: Memory allocation error" in capsys.readouterr().err
     assert not file.history_file.exists()
 
 

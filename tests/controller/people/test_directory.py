@@ -44,7 +44,7 @@ def test_a_house_begins_without_people(tmp_path: Path) -> None:
     assert file.read().key.fingerprint == made.key.fingerprint
     assert [mode(one) for one in (file.file, file.key_file)] == [0o600, 0o600]
     assert [mode(one) for one in (file.file.parent, file.keys)] == [0o700, 0o700]
-    with pytest.raises(KeyProblem, match="is there already"):
+    with pytest.raises(KeyProblem, match="exists already"):
         file.begin()
     assert file.read().key.fingerprint == made.key.fingerprint
 
@@ -154,7 +154,9 @@ def test_a_directory_in_its_place_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_its_directory_is_refused(tmp_path: Path) -> None:
     file = house(tmp_path)
-    refused(PeopleFile(file.file / "people.json", file.keys), "is no directory|cannot be looked at")
+    refused(
+        PeopleFile(file.file / "people.json", file.keys), "is not a directory|cannot be checked"
+    )
 
 
 # --- what is damaged --------------------------------------------------------------------------
@@ -175,13 +177,19 @@ DAMAGE: Final[dict[str, tuple[Callable[[str], str], str]]] = {
     "field": (change('"disabled"', '"barred": 0, "disabled"'), "is damaged: .*barred"),
     "less": (change('"disabled": false,', ""), "is damaged: .*disabled"),
     "type": (change("false", '"no"'), "is damaged: .*disabled"),
-    "twice": (change('"disabled": false', '"disabled": true, "disabled": false'), "'disabled' tw"),
+    "twice": (
+        change('"disabled": false', '"disabled": true, "disabled": false'),
+        "'disabled' appears tw",
+    ),
     "role": (change('"dealer"', '"boss"'), "is damaged: .*boss.*roles"),
-    "roles": (change('"dealer"', '"dealer", "dealer"'), r"people\[0\].roles: a role is named tw"),
-    "no role": (change('"dealer"', ""), r"people\[0\].roles: nobody is without a role"),
-    "same": (change("D-18", "d-17"), r"people\[1\].badge: d-17 is there twice"),
-    "badge": (change("D-18", "D 18"), r"people\[1\].badge: 'D 18' is no badge"),
-    "control": (change("Ann Lee", r"Ann\u0007Lee"), r"people\[0\].name: 'Ann\\x07Lee' is no name"),
+    "roles": (change('"dealer"', '"dealer", "dealer"'), r"people\[0\].roles: a role is given tw"),
+    "no role": (change('"dealer"', ""), r"people\[0\].roles: no role is given"),
+    "same": (change("D-18", "d-17"), r"people\[1\].badge: d-17 is used twice"),
+    "badge": (change("D-18", "D 18"), r"people\[1\].badge: 'D 18' is not a badge"),
+    "control": (
+        change("Ann Lee", r"Ann\u0007Lee"),
+        r"people\[0\].name: 'Ann\\x07Lee' is not a name",
+    ),
     "blanks": (change("Ann Lee", " Ann Lee"), r"people\[0\].name"),
     "long": (change("Ann Lee", "A" * 65), r"people\[0\].name"),
     "verifier": (change("$m=8,", "$m=9999999,"), r"people\[0\].pin: asks for more"),
@@ -245,7 +253,7 @@ def test_roles_are_kept_in_the_order_of_the_house() -> None:
     for wrong, words in (
         (("player",), "no role 'player'"),
         (("dealer", "dealer"), "twice"),
-        ((), "without"),
+        ((), "no role"),
     ):
         with pytest.raises(ValueError, match=words):
             check_roles(wrong)

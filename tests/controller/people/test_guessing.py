@@ -277,7 +277,7 @@ def test_a_file_that_cannot_be_used_lets_nobody_in_and_is_told_once(
         file.file.chmod(0o666)
         for _ in range(30):
             assert await desk.sign_in("D-17") == Denied("unreadable")
-        assert await desk.desk.look_again(desk.time.now) == Denied("unreadable")
+        assert await desk.desk.refresh(desk.time.now) == Denied("unreadable")
         file.file.chmod(0o600)
         assert isinstance(await desk.sign_in("D-17"), SignInResult)
         file.file.chmod(0o666)
@@ -368,7 +368,7 @@ def test_a_desk_that_closes_ends_what_was_begun_and_takes_nothing_more(desk: Des
         await desk.desk.close()
         assert await asked == Denied("not right")
         assert await desk.sign_in("D-17") == Denied("closing")
-        assert await desk.desk.look_again(desk.time.now) == Denied("closing")
+        assert await desk.desk.refresh(desk.time.now) == Denied("closing")
         await desk.desk.close()
 
     asyncio.run(run())

@@ -67,7 +67,7 @@ def test_what_was_done_by_hand_is_told(file: PeopleFile, case: str) -> None:
 def test_somebody_who_was_put_there_by_hand(file: PeopleFile) -> None:
     one = person("D-99", "Nick Nobody", ("dealer",))
     put(file.file, people_bytes(People(KEY, (*everybody(), one))))
-    words = "D-99, Nick Nobody, stands in the file; no line of the history does"
+    words = "D-99, Nick Nobody, is in the file, but in no line of the history"
     assert history_differences(file, file.read()) == [words]
 
 
@@ -92,7 +92,7 @@ def test_the_list_says_what_is_odd(
     file.history_file.unlink()
     assert people("list") == 0
     assert capsys.readouterr().err == (
-        f"warning: {file.history_file} is not there: nobody can say who made these people\n"
+        f"warning: {file.history_file} is missing: the origin of these people is unknown\n"
     )
 
 
@@ -101,7 +101,7 @@ def test_lines_that_are_none_and_a_file_that_others_may_touch(file: PeopleFile) 
         lines.write(b'{"what":"pai\n\xff\n')
     number = len(everybody()) + 2
     assert history_differences(file, file.read()) == [
-        f"line {at} of {file.history_file} is no change of people" for at in (number, number + 1)
+        f"line {at} of {file.history_file} is not a valid change" for at in (number, number + 1)
     ]
     file.history_file.chmod(0o666)
     with pytest.raises(KeyProblem, match="others may touch it"):

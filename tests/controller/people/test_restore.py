@@ -153,5 +153,5 @@ def test_one_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
         0
     ].seq
     log.close()
-    with pytest.raises(RecordDamaged, match=f"seq {seq}: a person that is none"):
+    with pytest.raises(RecordDamaged, match=f"seq {seq}: an invalid entry about people"):
         found(tmp_path / "r")

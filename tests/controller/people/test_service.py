@@ -113,12 +113,12 @@ def test_whose_time_is_up_is_gone_though_nobody_asks_for_anything(desk: Desk) ->
         await desk.desk.sign_in("S-1", PINS["S-1"], "eye", now, role="surveillance")
         await desk.desk.sign_in("T-1", PINS["T-1"], "bench", now, role="technician")
         desk.time.go(SESSION_SECONDS["technician"] - 1)
-        assert desk.desk.time_goes_on(desk.time.now) == ()
+        assert desk.desk.expire(desk.time.now) == ()
         desk.time.go(1)
-        (gone,) = desk.desk.time_goes_on(desk.time.now)
+        (gone,) = desk.desk.expire(desk.time.now)
         assert gone.name == "Eve Pond"
         desk.time.go(SESSION_SECONDS["surveillance"])
-        assert await desk.desk.news(desk.time.now) is None  # the file is the same
+        assert await desk.desk.refresh_if_changed(desk.time.now) is None  # the file is the same
         assert desk.desk.standing.sessions == ()
 
     at(desk, work)
@@ -259,13 +259,13 @@ def test_whoever_deals_is_not_the_floor_too(desk: Desk) -> None:
 def test_who_was_disabled_is_signed_out(desk: Desk, file: PeopleFile) -> None:
     async def work() -> None:
         await desk.sign_in("D-17")
-        assert await desk.desk.look_again(desk.time.now) == 0
+        assert await desk.desk.refresh(desk.time.now) == 0
         change(file, "D-17", lambda one: replace(one, disabled=True))
-        assert await desk.desk.look_again(desk.time.now) == 1
+        assert await desk.desk.refresh(desk.time.now) == 1
         assert dealer(desk.desk.standing) is None
         await desk.sign_in("D-18")
         change(file, "D-18", lambda one: replace(one, roles=("floor",)))
-        assert await desk.desk.look_again(desk.time.now) == 1
+        assert await desk.desk.refresh(desk.time.now) == 1
         assert await desk.sign_in("D-18") == Denied("not theirs")
 
     at(desk, work)
@@ -292,9 +292,9 @@ def test_what_was_signed_lapses_with_who_signed_it(
         await desk.void("D-18", second=True)
         former = file.read().find(badge)
         change(file, badge, make)
-        assert await desk.desk.look_again(desk.time.now) == 0
+        assert await desk.desk.refresh(desk.time.now) == 0
         change(file, badge, lambda _: former or make(_))
-        assert await desk.desk.look_again(desk.time.now) == 0
+        assert await desk.desk.refresh(desk.time.now) == 0
         assert desk.take() == Denied("not authorised" if badge == "F-2" else "no second")
 
     at(desk, work)
@@ -308,11 +308,11 @@ def test_who_was_disabled_a_moment_ago_has_signed_for_nothing(desk: Desk, file: 
         await desk.void("F-2")
         await desk.void("D-18", second=True)
         former = desk.desk.standing
-        assert await desk.desk.news(desk.time.now) is None
+        assert await desk.desk.refresh_if_changed(desk.time.now) is None
         assert desk.desk.standing == former
         for badge in ("F-2", "D-18", "D-17"):
             change(file, badge, disabled)
-        assert await desk.desk.news(desk.time.now) is None
+        assert await desk.desk.refresh_if_changed(desk.time.now) is None
         assert dealer(desk.desk.standing) is None
         assert desk.take() == Denied("not authorised")
         desk.desk.give_back(VOID, SCREEN_1, former, desk.time.now)
@@ -327,9 +327,9 @@ def test_where_nobody_knows_who_may_sign_that_is_said(desk: Desk, file: PeopleFi
         await desk.void("D-18", second=True)
         file.file.chmod(0o666)
         for _ in range(2):
-            assert await desk.desk.news(desk.time.now) == Denied("unreadable")
+            assert await desk.desk.refresh_if_changed(desk.time.now) == Denied("unreadable")
         file.file.chmod(0o600)
-        assert await desk.desk.news(desk.time.now) is None
+        assert await desk.desk.refresh_if_changed(desk.time.now) is None
         assert isinstance(desk.take(), ActSigners)
 
     at(desk, work)

@@ -188,7 +188,7 @@ def test_acts_are_those_that_the_procedure_gives_the_floor() -> None:
     assert act_of(events.RoundVoided, two=False).two is False
     assert act_of(events.FloorRuled, two=True).two
     assert ADOPTED.two
-    with pytest.raises(ValueError, match="a Paid is no act of the floor"):
+    with pytest.raises(ValueError, match="a Paid is not an act of the floor"):
         act_of(events.Paid)
     with pytest.raises(ValueError, match="a CardConfirmed has no second person"):
         act_of(events.CardConfirmed, two=True)
@@ -243,7 +243,7 @@ def test_other_words_about_people_are_passed_over_and_broken_ones_are_not() -> N
     ledger.add(RecordEntry("person", CONTROLLER, {"what": "looked", "of": "round 12"}))
     assert fold(ledger.records).sessions == ()
     ledger.add(RecordEntry("person", CONTROLLER, {"what": "signed in", "who": "Al"}))
-    with pytest.raises(ValueError, match="seq 3: a person that is none"):
+    with pytest.raises(ValueError, match="seq 3: an invalid entry about people"):
         fold(ledger.records)
     broken = replace(ledger.records[1], data=Raw(b'{"text":"no what"}'))
     with pytest.raises(ValueError, match="seq 2: "):

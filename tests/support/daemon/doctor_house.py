@@ -22,7 +22,7 @@ from controller.audit.keys import create_key
 from controller.audit.log import Log
 from controller.config import load_table
 from controller.doctor.check import CheckFindings, DoctorCase, DoctorProblem, Machine
-from controller.doctor.runner import CHECKS, case_of, look
+from controller.doctor.runner import CHECKS, case_of, run_checks
 from controller.games import game_of_table
 from controller.people import People
 from controller.people.person import key_bytes, people_bytes
@@ -94,18 +94,18 @@ class House:
     def case(self) -> DoctorCase:
         return case_of(str(self.file), self.machine)
 
-    def look(self, name: str) -> CheckFindings:
+    def check(self, name: str) -> CheckFindings:
         """What this check finds, with those before it that it needs."""
         wanted = _with_former(name)
         checks = tuple(one for one in CHECKS if one.name in wanted)
-        return next(one.found for one in look(self.case(), checks) if one.check.name == name)
+        return next(one.found for one in run_checks(self.case(), checks) if one.check.name == name)
 
     def all(self) -> dict[str, CheckFindings]:
-        return {one.check.name: one.found for one in look(self.case())}
+        return {one.check.name: one.found for one in run_checks(self.case())}
 
     def problem(self, name: str) -> DoctorProblem:
         """The only one that this check finds."""
-        problems = self.look(name).problems
+        problems = self.check(name).problems
         assert len(problems) == 1, problems
         return problems[0]
 
@@ -145,11 +145,11 @@ class House:
     def mend(self, name: str, more: str = "", *, said: str = "", at: Path | None = None) -> None:
         """Every command that is printed is run as it is; then nothing is wrong there any more.
         `more`: what nobody can be asked for here; `said`: what somebody types."""
-        commands = [one for problem in self.look(name).problems for one in problem.commands]
+        commands = [one for problem in self.check(name).problems for one in problem.commands]
         assert commands
         for command in commands:
             self.shell(command + more, said=said, at=at)
-        assert self.look(name).problems == ()
+        assert self.check(name).problems == ()
 
     def shell(self, command: str, *, said: str = "", at: Path | None = None) -> None:
         """As a shell runs it, of somebody who may do everything."""

@@ -261,7 +261,7 @@ def test_long_records_are_read_only_where_something_has_changed(
         looks.append(told)
         return check_witnesses(record, told)
 
-    monkeypatch.setattr("controller.table.running.witness_monitor.look", counted)
+    monkeypatch.setattr("controller.table.running.witness_monitor.check_witnesses", counted)
     play(house.log, 1, 20)
     for _ in range(5):
         house.look()

@@ -87,7 +87,7 @@ def test_their_hour_ends_also_where_nobody_asks(tmp_path: Path) -> None:
                 await came(stream)
                 assert stream.events[-1]["signed"] == "technician"
                 await asyncio.sleep(SESSION_SECONDS["technician"] + 1)
-                assert pages.at.served.desk.time_goes_on(pages.at.served.moment())
+                assert pages.at.served.desk.expire(pages.at.served.moment())
                 await asyncio.sleep(HEARTBEAT)
                 assert stream.events[-1]["signed"] == ""
             late = await tab.act("SelfTest", serial="SH-1")
