@@ -105,17 +105,19 @@ async def repeated(bench: ConformBench) -> str | None:
     mark = len(session.kept)
     for _ in range(2):
         again = await session.ask(Selftest(), ident=50)
-        if again != first:
-            raise bench.finding(f"{words.of_message(first)}, as before", words.of_message(again))
+        bench.require(
+            again == first, f"{words.of_message(first)}, as before", words.of_message(again)
+        )
     await bench.pause(300)
     if _faults(session, mark):
         raise bench.finding("no further FAULT for a repeat", f"{_faults(session, mark)} more")
     other = await bench.session()  # the memory outlives a session
     again = await other.ask(Selftest(), ident=50, boot=session.boot)
-    if again != first:
-        raise bench.finding(
-            f"{words.of_message(first)}, also in the next session", words.of_message(again)
-        )
+    bench.require(
+        again == first,
+        f"{words.of_message(first)}, also in the next session",
+        words.of_message(again),
+    )
     remark = await _buzzes_once(bench, other)
     if defect and not faults and isinstance(first, SelftestReply) and first.code:
         raise bench.finding("a FAULT event too for what SELFTEST found")
@@ -133,11 +135,11 @@ async def _buzzes_once(bench: ConformBench, session: TesterSession) -> str | Non
     first = await session.ask(Buzz(BuzzPattern.TICK), ident=60)
     again = await session.ask(Buzz(BuzzPattern.TICK), ident=60)
     played = await _buzzes(bench) - before
-    if again != first or played > 1:
-        raise bench.finding(
-            f"{words.of_message(first)} again, and one sound at most",
-            f"{words.of_message(again)}, and {played} sounds",
-        )
+    bench.require(
+        again == first and played <= 1,
+        f"{words.of_message(first)} again, and one sound at most",
+        f"{words.of_message(again)}, and {played} sounds",
+    )
     return None
 
 
@@ -236,8 +238,9 @@ async def malformed(bench: ConformBench) -> None:
         data = call_bytes(kind, session.next_id, session.boot, body)
         text = f"{COMMANDS[kind].NAME} with a field at {offset} out of its range"
         refused = await _refused_bytes(bench, session, kind, data, Refusal.MALFORMED, text)
-        if refused.arg != offset:
-            raise bench.finding(f"REFUSED MALFORMED with arg {offset}", words.of_message(refused))
+        bench.require(
+            refused.arg == offset, f"REFUSED MALFORMED with arg {offset}", words.of_message(refused)
+        )
     for command in (Info(), Selftest(), *OWN[bench.profile][:1]):
         whole = encode(CommandCall(1, session.boot, command))
         size = command.SPEC.size
@@ -257,8 +260,9 @@ async def malformed(bench: ConformBench) -> None:
                 Refusal.MALFORMED,
                 f"{command.NAME} with {text}",
             )
-            if refused.arg:
-                raise bench.finding("REFUSED MALFORMED with arg 0", words.of_message(refused))
+            bench.require(
+                not refused.arg, "REFUSED MALFORMED with arg 0", words.of_message(refused)
+            )
     await session.lives()
 
 
@@ -275,8 +279,10 @@ async def not_resumed(bench: ConformBench) -> None:
     if not isinstance(reply, SelftestReply):
         raise bench.finding("SELFTEST_REPLY after RESUME", words.of_message(reply))
     fork = Resume(ring.epoch, 0xFFFFFFFF, ring.chain, ResumeMode.CHECK)
-    if (await session.demand(fork, ResumeReply)).verdict is Verdict.OK:
-        raise bench.finding("FORK for next 0xFFFFFFFF")
+    bench.require(
+        (await session.demand(fork, ResumeReply)).verdict is not Verdict.OK,
+        "FORK for next 0xFFFFFFFF",
+    )
     await _only_some(bench, session)
     await session.catch_up()
 
@@ -315,8 +321,7 @@ async def in_time(bench: ConformBench) -> None:
         for got in session.got[mark:]
         if isinstance(got.what, CommandReply) and got.what.host_boot != session.boot
     ]
-    if strays:
-        raise bench.finding("replies with the command's host boot", str(len(strays)))
+    bench.require(not strays, "replies with the command's host boot", str(len(strays)))
 
 
 async def other_boot(bench: ConformBench) -> None:
@@ -344,8 +349,7 @@ async def _changed_result(bench: ConformBench, session: TesterSession) -> None:
         ill: Reply = await session.ask(Selftest(), ident=90, boot=session.boot ^ 0xF0F0F0)
     finally:
         await _heal(bench, defect)
-    if ill == well:
-        raise bench.finding("a new SELFTEST under another host boot", words.of_message(ill))
+    bench.require(ill != well, "a new SELFTEST under another host boot", words.of_message(ill))
 
 
 TRIALS: Final[dict[str, Trial]] = {

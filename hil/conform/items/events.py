@@ -58,16 +58,13 @@ async def in_order(bench: ConformBench) -> None:
     # Each as it came first: a repeat may have set out before its acknowledgement was there.
     first = {one.record.seq: one.record for one in session.records[mark:]}
     seqs = list(first)
-    if len(seqs) < made:
-        raise bench.finding(f"{made} records", f"{len(seqs)}: {seqs}")
-    if seqs != sorted(seqs):
-        raise bench.finding("records in the order of their seq", f"{seqs}")
+    bench.require(len(seqs) >= made, f"{made} records", f"{len(seqs)}: {seqs}")
+    bench.require(seqs == sorted(seqs), "records in the order of their seq", f"{seqs}")
     boots = {one.record.boot for one in session.records}
     if session.info is not None and boots != {session.info.boot}:
         raise bench.finding(f"records of boot {session.info.boot}", f"{sorted(boots)}")
     times = [one.t_us for one in first.values()]
-    if times != sorted(times):
-        raise bench.finding("times that do not go back", f"{times}")
+    bench.require(times == sorted(times), "times that do not go back", f"{times}")
 
 
 async def repeats(bench: ConformBench) -> None:
@@ -83,14 +80,18 @@ async def repeats(bench: ConformBench) -> None:
     deadline = RESEND_FIRST_MS * 7 + RESEND_MOST_MS * _ROUNDS
     await bench.until(lambda: len(_times(session, oldest.seq)) >= _ROUNDS or None, deadline)
     times = _times(session, oldest.seq)
-    if len(times) < _ROUNDS:
-        raise bench.finding(
-            f"record {oldest.seq} again and again, at least each {RESEND_MOST_MS} ms",
-            f"{len(times)} times in {deadline} ms",
-        )
+    bench.require(
+        len(times) >= _ROUNDS,
+        f"record {oldest.seq} again and again, at least each {RESEND_MOST_MS} ms",
+        f"{len(times)} times in {deadline} ms",
+    )
     _check_waits(bench, times)
-    if any(one.data != seen[0].data for one in session.records if one.record.seq == oldest.seq):
-        raise bench.finding("the same plaintext each time")
+    bench.require(
+        not any(
+            one.data != seen[0].data for one in session.records if one.record.seq == oldest.seq
+        ),
+        "the same plaintext each time",
+    )
 
 
 def _times(session: TesterSession, seq: int) -> list[int]:
@@ -162,18 +163,21 @@ async def _narrower(bench: ConformBench, session: TesterSession) -> None:
     mark = len(session.records)
     await bench.pause(2 * RESEND_MOST_MS)
     _beyond(bench, session, mark, last + 1, "window 1, for repeats too")
-    if len(session.records) == mark:
-        raise bench.finding(f"record {last + 1} again, which is not acknowledged")
+    bench.require(
+        len(session.records) != mark, f"record {last + 1} again, which is not acknowledged"
+    )
     if not last:
         return
     # Heartbeats go on with window 1: whatever comes, comes for this one.
     session.say(EvtAck(session.cursor.epoch, last - 1, 4))
     fresh = last + 3
-    if not await bench.until(
-        lambda: any(one.record.seq == fresh for one in session.records) or None,
-        50 + bench.late_ms,
-    ):
-        raise bench.finding(f"record {fresh}: an older acknowledgement opens the window to 4")
+    bench.require(
+        await bench.until(
+            lambda: any(one.record.seq == fresh for one in session.records) or None,
+            50 + bench.late_ms,
+        ),
+        f"record {fresh}: an older acknowledgement opens the window to 4",
+    )
     await bench.pause(bench.late_ms)
 
 
@@ -218,8 +222,11 @@ async def asked_again(bench: ConformBench) -> None:
     await bench.until(lambda: session.records[mark:] or None, bench.late_ms + 50)
     await bench.pause(bench.late_ms)
     seqs = [one.record.seq for one in session.records[mark:]]
-    if not seqs or seqs[0] != wanted or seqs[:2] != [wanted, wanted + 1]:
-        raise bench.finding(f"records {wanted}, {wanted + 1} ... again, at once", f"{seqs}")
+    bench.require(
+        seqs and seqs[0] == wanted and seqs[:2] == [wanted, wanted + 1],
+        f"records {wanted}, {wanted + 1} ... again, at once",
+        f"{seqs}",
+    )
     await _begins_anew(bench, session, first.seq, asked)
     # The next repeat by itself is most of a second away: nothing is on the line now.
     mark = len(session.records)
@@ -231,8 +238,9 @@ async def asked_again(bench: ConformBench) -> None:
     late = [one for one in session.records[mark:] if one.record.seq <= records[1].record.seq]
     if late:
         raise bench.finding(f"no record up to {records[1].record.seq} any more", _seqs(late))
-    if not session.records[mark:]:
-        raise bench.finding(f"records from {wanted} on again, which are not acknowledged")
+    bench.require(
+        session.records[mark:], f"records from {wanted} on again, which are not acknowledged"
+    )
 
 
 async def _pointless(
@@ -267,8 +275,10 @@ async def _begins_anew(bench: ConformBench, session: TesterSession, seq: int, as
 async def _patient(bench: ConformBench, session: TesterSession, seq: int) -> None:
     """Until the next repeat by itself is most of a second away."""
     count = len(_times(session, seq)) + 4
-    if not await bench.until(lambda: len(_times(session, seq)) >= count or None, 6000):
-        raise bench.finding(f"record {seq} again and again without an acknowledgement")
+    bench.require(
+        await bench.until(lambda: len(_times(session, seq)) >= count or None, 6000),
+        f"record {seq} again and again without an acknowledgement",
+    )
     await bench.pause(bench.late_ms)
 
 

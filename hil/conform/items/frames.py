@@ -30,8 +30,7 @@ async def hello_answered(bench: ConformBench) -> None:
     for session in (bench.pick(), 1, 0xFFFF):
         hello = bench.hello_frame()
         await bench.greet(Frame(FrameKind.HELLO, session, 0, hello.payload))
-    if bench.damage:
-        raise bench.finding("whole frames only")
+    bench.require(not bench.damage, "whole frames only")
 
 
 async def flips(bench: ConformBench) -> None:
@@ -51,10 +50,10 @@ async def _spoilt(bench: ConformBench, data: bytes, text: str) -> None:
     bench.send(data + b"\0" + hello.encode(), f"{text}, then a whole HELLO")
     await bench.greeted(hello, mark)
     for one in bench.frames(*_ANSWERS, since=mark):
-        if one.frame.session != hello.session:
-            raise bench.finding("an answer to the whole HELLO alone")
-    if len(bench.frames(*_ANSWERS, since=mark)) > 1:
-        raise bench.finding("one answer, to the whole HELLO alone")
+        bench.require(one.frame.session == hello.session, "an answer to the whole HELLO alone")
+    bench.require(
+        len(bench.frames(*_ANSWERS, since=mark)) <= 1, "one answer, to the whole HELLO alone"
+    )
 
 
 async def flood(bench: ConformBench) -> None:
@@ -121,30 +120,41 @@ async def random_differs(bench: ConformBench) -> None:
     seen = {first.says.random}
     for _ in range(8):
         says = (await bench.greet()).says
-        if says.random in seen:
-            raise bench.finding("a `random` that was not there before", says.random.hex())
+        bench.require(
+            says.random not in seen, "a `random` that was not there before", says.random.hex()
+        )
         seen.add(says.random)
         for field in HelloRsp.SPEC.fields:
             was, now = getattr(first.says, field), getattr(says, field)
-            if field not in ("random", "state") and was != now:
-                raise bench.finding(f"`{field}` as before: {was!r}", repr(now))
+            bench.require(
+                not (field not in ("random", "state") and was != now),
+                f"`{field}` as before: {was!r}",
+                repr(now),
+            )
 
 
 async def introduces_itself(bench: ConformBench) -> None:
     """HELLO_RSP names the profile's class, legal texts, and the schema hash of the common
     version."""
     says = (await bench.greet()).says  # greet() has read it strictly: the texts are legal
-    if says.device_class is not bench.device_class:
-        raise bench.finding(bench.device_class.name, says.device_class.name)
-    if not says.version_min <= 1 <= says.version_max:
-        raise bench.finding("version 1", f"{says.version_min} to {says.version_max}")
+    bench.require(
+        says.device_class is bench.device_class, bench.device_class.name, says.device_class.name
+    )
+    bench.require(
+        says.version_min <= 1 <= says.version_max,
+        "version 1",
+        f"{says.version_min} to {says.version_max}",
+    )
     _check_schema(bench, says, SCHEMA_HASHES[1])
     says = (await bench.greet(version_min=1, version_max=9, schema=bytes(8))).says
     _check_schema(bench, says, SCHEMA_HASHES.get(min(9, says.version_max)))
     for device_class in range(4):  # what the HELLO names changes nothing
         again = (await bench.greet(device_class=device_class)).says
-        if again.device_class is not bench.device_class:
-            raise bench.finding(bench.device_class.name, again.device_class.name)
+        bench.require(
+            again.device_class is bench.device_class,
+            bench.device_class.name,
+            again.device_class.name,
+        )
 
 
 def _check_schema(bench: ConformBench, says: HelloRsp, schema: bytes | None) -> None:

@@ -126,8 +126,7 @@ async def undisturbed(bench: ConformBench) -> None:
     await session.lives("garbage does not end the session")
     mark = len(session.got)
     await bench.pause(1500)
-    if len(session.got) - mark < 4:
-        raise bench.finding("DEVICE_BEAT goes on in the session")
+    bench.require(len(session.got) - mark >= 4, "DEVICE_BEAT goes on in the session")
     await session.lives()
 
 
@@ -147,8 +146,7 @@ async def takes_over(bench: ConformBench) -> None:
     mark = len(former.got)
     former.say(CommandCall(900, former.boot, Info()))
     await bench.pause(bench.quiet_ms)
-    if len(former.got) > mark:
-        raise bench.finding("no DATA under the former session")
+    bench.require(len(former.got) <= mark, "no DATA under the former session")
     await new.lives()
     await new.catch_up()
 

@@ -58,11 +58,12 @@ async def _try_wrong(bench: ConformBench, session: TesterSession, code: bytes) -
         tried = await attempt(bench, stranger, flipped(code, turn), text)
         await session.until_kept(_is_wrong_code, 2000, "TAMPER PAIRING_CODE", mark)
         await bench.pause(bench.late_ms)
-        if bench.frames(FrameKind.DATA, since=tried.mark, session=tried.session):
-            raise bench.finding("no PAIR_DONE, the label code was wrong")
+        bench.require(
+            not bench.frames(FrameKind.DATA, since=tried.mark, session=tried.session),
+            "no PAIR_DONE, the label code was wrong",
+        )
     found = sum(_is_wrong_code(one) for one in session.kept)
-    if found != _TRIES:
-        raise bench.finding(f"TAMPER PAIRING_CODE {_TRIES} times", f"{found} times")
+    bench.require(found == _TRIES, f"TAMPER PAIRING_CODE {_TRIES} times", f"{found} times")
     await session.lives("wrong codes do not end the paired host's session")
     mark = len(bench.log)
     await pair1(bench, stranger, code)
@@ -75,8 +76,10 @@ async def _try_wrong(bench: ConformBench, session: TesterSession, code: bytes) -
     await switch(bench, True)
     mark = len(bench.log)
     _, first = await pair1(bench, stranger, code)
-    if not await bench.frame(FrameKind.PAIR2, first.session, 5000, mark):
-        raise bench.finding("PAIR2 once the switch was off and on again")
+    bench.require(
+        await bench.frame(FrameKind.PAIR2, first.session, 5000, mark),
+        "PAIR2 once the switch was off and on again",
+    )
     await bench.greet()  # forgets the unfinished pairing
 
 
@@ -95,8 +98,9 @@ async def pairs(bench: ConformBench) -> None:
         await switch(bench, True)
         await bench.pause(200)
         done = await pair(bench, new, code)
-        if done.device_key != bench.device_key:
-            raise bench.finding("the device's key as before", done.device_key.hex())
+        bench.require(
+            done.device_key == bench.device_key, "the device's key as before", done.device_key.hex()
+        )
         cursor = session.cursor
         await _ended(bench, session)
         await switch(bench, False)
@@ -126,8 +130,7 @@ async def _ended(bench: ConformBench, session: TesterSession) -> None:
     mark = len(session.got)
     session.call(Info())
     await bench.pause(bench.quiet_ms)
-    if len(session.got) > mark:
-        raise bench.finding("no DATA in the session that pairing has ended")
+    bench.require(len(session.got) <= mark, "no DATA in the session that pairing has ended")
     bench.end_sessions()
 
 
@@ -149,8 +152,10 @@ async def _new_served(
     record = await session.until_kept(
         lambda one: isinstance(one.event, Paired), 2000, "the event PAIRED"
     )
-    if record.event != Paired(print_of_new, pairings):
-        raise bench.finding(f"PAIRED of {print_of_new.hex()}, pairing {pairings}")
+    bench.require(
+        record.event == Paired(print_of_new, pairings),
+        f"PAIRED of {print_of_new.hex()}, pairing {pairings}",
+    )
 
 
 TRIALS: Final[dict[str, Trial]] = {

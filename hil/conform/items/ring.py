@@ -82,13 +82,13 @@ async def _one_cut(bench: ConformBench, moment: Moment, *, holding: bool) -> Non
     if new.info is not None and new.info.boot != first.boot:
         raise bench.finding(f"records of boot {new.info.boot}", f"boot {first.boot}")
     for record in new.kept:
-        if seen.get(record.seq, record.encode()) != record.encode():
-            raise bench.finding(
-                f"record {record.seq} as it came before the cut", text.of_message(record.event)
-            )
+        bench.require(
+            seen.get(record.seq, record.encode()) == record.encode(),
+            f"record {record.seq} as it came before the cut",
+            text.of_message(record.event),
+        )
     lost = [seq for seq in seen if cursor.seq < seq and seq not in {one.seq for one in new.kept}]
-    if lost:
-        raise bench.finding("every record that came before the cut", f"without {lost}")
+    bench.require(not lost, "every record that came before the cut", f"without {lost}")
 
 
 async def cut_during(
@@ -127,8 +127,7 @@ async def verdicts(bench: ConformBench) -> None:
     `next` beyond head + 1; after these no event comes, also when one before was OK."""
     session = await bench.session(resume=False)
     ring = await session.learn()
-    if ring.verdict is not Verdict.NEW_EPOCH:
-        raise bench.finding("NEW_EPOCH for epoch 0", ring.verdict.name)
+    bench.require(ring.verdict is Verdict.NEW_EPOCH, "NEW_EPOCH for epoch 0", ring.verdict.name)
     epoch, after = ring.epoch, ring.head + 1
     wrong = flipped(ring.chain, 3)
     for resume, verdict in (
@@ -158,8 +157,11 @@ async def _last_counts(bench: ConformBench, session: TesterSession, ring: Resume
         await bench.pause(bench.late_ms)
         mark = len(session.records)
         await bench.pause(2 * RESEND_MOST_MS)
-        if session.records[mark:]:
-            raise bench.finding("no event: the last RESUME was answered FORK", "the record again")
+        bench.require(
+            not session.records[mark:],
+            "no event: the last RESUME was answered FORK",
+            "the record again",
+        )
         session.holding = False
     await session.resume(RingCursor(ring.epoch, ring.head, ring.chain))
 
@@ -223,8 +225,9 @@ async def adopts(bench: ConformBench) -> None:
         await verdict_of(bench, session, resume, Verdict.OK)
         await bench.pause(500)
         came = [one.record.seq for one in session.records]
-        if after <= ring.head and came[:1] != [after]:
-            raise bench.finding(f"record {after} first", f"{came}")
+        bench.require(
+            not (after <= ring.head and came[:1] != [after]), f"record {after} first", f"{came}"
+        )
         session.records.clear()
 
 
@@ -254,16 +257,21 @@ async def fills_up(bench: ConformBench) -> None:
     after = await new.next_beat()
     if moved:
         await _told_later(bench, new)
-    if DeviceState.FULL in after.state:
-        raise bench.finding("not FULL any more once all is acknowledged", "FULL")
+    bench.require(
+        DeviceState.FULL not in after.state, "not FULL any more once all is acknowledged", "FULL"
+    )
     await ready(bench, new)
 
 
 async def _locked(bench: ConformBench, session: TesterSession) -> None:
     beat = await session.next_beat()
     wanted = DeviceState.FULL | DeviceState.LOCKED
-    if beat.state & wanted != wanted:
-        raise bench.finding("state FULL and LOCKED", str(beat.state), "a ring filled by its maker")
+    bench.require(
+        beat.state & wanted == wanted,
+        "state FULL and LOCKED",
+        str(beat.state),
+        "a ring filled by its maker",
+    )
     if bench.profile == "shoe" and _locks(bench):
         await session.refused(Lock(LockState.OPEN), Refusal.NOT_NOW)
     if bench.profile == "shuffler":
@@ -311,13 +319,12 @@ def _pressure(bench: ConformBench, session: TesterSession, capacity: int) -> Non
         if isinstance(one.event, LogPressure)
     ]
     first = capacity * PRESSURE_PERCENT / 100
-    if not found or abs(found[0][0] - first) > 2 or not 74 <= found[0][1] <= 77:
-        raise bench.finding(
-            f"LOG_PRESSURE as about the {first:.0f}th record that is not acknowledged, used 75",
-            f"{found} (number, used)",
-        )
-    if len(found) != 2:
-        raise bench.finding("LOG_PRESSURE twice: at 75 percent and when full", f"{found}")
+    bench.require(
+        found and abs(found[0][0] - first) <= 2 and 74 <= found[0][1] <= 77,
+        f"LOG_PRESSURE as about the {first:.0f}th record that is not acknowledged, used 75",
+        f"{found} (number, used)",
+    )
+    bench.require(len(found) == 2, "LOG_PRESSURE twice: at 75 percent and when full", f"{found}")
 
 
 TRIALS: Final[dict[str, Trial]] = {

@@ -44,8 +44,7 @@ async def sent_twice(bench: ConformBench) -> None:
     bench.send_frame(frame, "INFO, and the same frame again")
     await bench.pause(bench.quiet_ms)
     replies = _replies(session, mark)
-    if len(replies) != 1:
-        raise bench.finding("one INFO_REPLY", f"{len(replies)}")
+    bench.require(len(replies) == 1, "one INFO_REPLY", f"{len(replies)}")
     await session.lives()
 
 
@@ -71,15 +70,14 @@ async def changed(bench: ConformBench) -> None:
     for at, bits, text in changes:
         bench.send(raw(flipped(decoded, at, bits)), f"DATA with {text} changed, CRC right")
         await bench.pause(max(40, bench.late_ms))
-        if _replies(session, mark):
-            raise bench.finding("no answer")
+        bench.require(not _replies(session, mark), "no answer")
     await bench.pause(bench.quiet_ms)
-    if _replies(session, mark):
-        raise bench.finding("no answer to any of the changed frames")
+    bench.require(not _replies(session, mark), "no answer to any of the changed frames")
     session.sealer.counter = _AHEAD + 1
     bench.send_frame(frame, "the frame unchanged: no changed one may have moved the counter")
-    if not await bench.until(lambda: session.reply_to(701, mark), 500 + bench.late_ms):
-        raise bench.finding("INFO_REPLY")
+    bench.require(
+        await bench.until(lambda: session.reply_to(701, mark), 500 + bench.late_ms), "INFO_REPLY"
+    )
     await session.lives()
 
 
@@ -97,8 +95,7 @@ async def counters_taken(bench: ConformBench) -> None:
         session.say_bytes(_info(session, 702), f"INFO under counter {ahead - back}, not above last")
         session.sealer.counter = ahead
         await bench.pause(bench.quiet_ms)
-        if _replies(session, mark):
-            raise bench.finding("no answer to a counter that goes back")
+        bench.require(not _replies(session, mark), "no answer to a counter that goes back")
     await session.lives()
 
 
@@ -127,10 +124,11 @@ async def falls_silent(bench: ConformBench) -> None:
     await bench.pause_until(last + (DEAD_MS + 60 + bench.late_ms) * 1000)
     mark = len(bench.log)
     await bench.pause(1500)
-    if bench.frames(FrameKind.DATA, since=mark):
-        raise bench.finding(
-            f"silence from {DEAD_MS} ms after the last DATA on", sent="nothing for 2.5 s"
-        )
+    bench.require(
+        not bench.frames(FrameKind.DATA, since=mark),
+        f"silence from {DEAD_MS} ms after the last DATA on",
+        sent="nothing for 2.5 s",
+    )
     session.call(Info())
     await bench.unanswered(FrameKind.DATA, since=mark, expected="nothing in a session that is over")
     await bench.session()
@@ -144,8 +142,7 @@ async def malformed(bench: ConformBench) -> None:
         session.say_bytes(data, text)
         await bench.pause(20)
     await bench.pause(bench.quiet_ms)
-    if _replies(session, mark):
-        raise bench.finding("no answer to a malformed plaintext")
+    bench.require(not _replies(session, mark), "no answer to a malformed plaintext")
     await session.lives()
     await _padded_command(bench, session)
     await _padded_ack(bench, session)
@@ -260,10 +257,12 @@ def _uncounted(session: TesterSession) -> list[tuple[bytes, str]]:
 def _check_count(bench: ConformBench, name: str, sent: int, counted: int) -> None:
     # On a real line noise damages some.
     most = 2 * sent if name == "damaged" and not bench.wire.simulated else sent
-    if not sent <= counted <= most:
-        raise bench.finding(
-            f"DEVICE_BEAT.{name} grown by {sent}", f"grown by {counted}", f"{sent} {name} frames"
-        )
+    bench.require(
+        sent <= counted <= most,
+        f"DEVICE_BEAT.{name} grown by {sent}",
+        f"grown by {counted}",
+        f"{sent} {name} frames",
+    )
 
 
 _BEAT_US: Final = HEARTBEAT_MS * 1000
@@ -291,10 +290,11 @@ async def beats(bench: ConformBench) -> None:
         session.say(CommandCall(1000 + number, session.boot, Info()))
         await bench.pause(_BUSY_MS)
     times = [got.at for got in session.controls(DeviceBeat, mark)]
-    if abs(len(times) - (_BEATS + 1)) > 1:
-        raise bench.finding(
-            f"{_BEATS + 1} heartbeats in {(_BEATS + 1) * HEARTBEAT_MS} ms", f"{len(times)}"
-        )
+    bench.require(
+        abs(len(times) - (_BEATS + 1)) <= 1,
+        f"{_BEATS + 1} heartbeats in {(_BEATS + 1) * HEARTBEAT_MS} ms",
+        f"{len(times)}",
+    )
     _check_schedule(bench, times)
 
 
@@ -303,11 +303,17 @@ def _check_schedule(bench: ConformBench, times: list[int]) -> None:
     late = [at - times[0] - number * _BEAT_US for number, at in enumerate(times)]
     simulated = bench.wire.simulated
     shown = f"off by {[one // 1000 for one in late]} ms"
-    if max(late) - min(late) > _SPREAD_US[simulated]:
-        raise bench.finding("each heartbeat at its multiple of 250 ms", shown)
+    bench.require(
+        max(late) - min(late) <= _SPREAD_US[simulated],
+        "each heartbeat at its multiple of 250 ms",
+        shown,
+    )
     half = len(late) // 2
-    if abs(min(late[half:]) - min(late[:half])) > _DRIFT_US[simulated]:
-        raise bench.finding("a schedule that does not drift", shown)
+    bench.require(
+        abs(min(late[half:]) - min(late[:half])) <= _DRIFT_US[simulated],
+        "a schedule that does not drift",
+        shown,
+    )
 
 
 class _Sample(Struct, frozen=True):
@@ -327,8 +333,7 @@ async def clock(bench: ConformBench) -> None:
     await bench.pause(_SPAN_MS)
     last = await _best(bench, session, seen)
     for before, after in itertools.pairwise(seen):
-        if after < before:
-            raise bench.finding("a clock that never goes back", f"{after} after {before}")
+        bench.require(after >= before, "a clock that never goes back", f"{after} after {before}")
     span = last.at - first.at
     unsure = (first.unsure + last.unsure) / span * 1e6
     off = (last.offset - first.offset) / span * 1e6
@@ -359,18 +364,16 @@ async def _ask(bench: ConformBench, session: TesterSession, seen: list[int]) -> 
     if got is None or not isinstance(got.what, TimeAnswer):
         raise bench.finding("TIME_ANSWER")
     answer = got.what
-    if answer.t1 != t1:
-        raise bench.finding(f"t1 {t1} as asked", f"t1 {answer.t1}")
-    if answer.t2 > answer.t3:
-        raise bench.finding("t2 <= t3", f"t2 {answer.t2}, t3 {answer.t3}")
+    bench.require(answer.t1 == t1, f"t1 {t1} as asked", f"t1 {answer.t1}")
+    bench.require(answer.t2 <= answer.t3, "t2 <= t3", f"t2 {answer.t2}, t3 {answer.t3}")
     seen.extend((answer.t2, answer.t3))
     offset = ((answer.t2 - t1) + (answer.t3 - got.at)) / 2
     unsure = ((got.at - t1) - (answer.t3 - answer.t2)) / 2
-    if unsure < 0 and -unsure > 0.02 * (got.at - t1) + 1000:
-        raise bench.finding(
-            "t3 - t2 not longer than question and answer took",
-            f"{answer.t3 - answer.t2} us of {got.at - t1} us",
-        )
+    bench.require(
+        not (unsure < 0 and -unsure > 0.02 * (got.at - t1) + 1000),
+        "t3 - t2 not longer than question and answer took",
+        f"{answer.t3 - answer.t2} us of {got.at - t1} us",
+    )
     return _Sample((t1 + got.at) // 2, offset, abs(unsure))
 
 

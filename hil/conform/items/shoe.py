@@ -57,10 +57,12 @@ async def salts(bench: ConformBench) -> None:
     made = await make(bench, some(bench, 20))
     cards = await drawn(bench, session, made, since=mark, made=made)
     seen = [one.event.salt for one in cards if isinstance(one.event, CardRead)]
-    if len(seen) < 2:
-        raise bench.finding("CARD_READ twice at least", f"{len(seen)} times")
-    if len(set(seen)) < len(seen):
-        raise bench.finding("another salt in each CARD_READ", f"{len(set(seen))} of {len(seen)}")
+    bench.require(len(seen) >= 2, "CARD_READ twice at least", f"{len(seen)} times")
+    bench.require(
+        len(set(seen)) >= len(seen),
+        "another salt in each CARD_READ",
+        f"{len(set(seen))} of {len(seen)}",
+    )
 
 
 async def positions(bench: ConformBench) -> None:
@@ -69,8 +71,9 @@ async def positions(bench: ConformBench) -> None:
     first = await load(bench, session, Load(decks=6))
     await _count(bench, session, first.shoe)
     second = await load(bench, session, Load(decks=6))
-    if second.shoe != first.shoe + 1:
-        raise bench.finding(f"LOADED {first.shoe + 1}", f"LOADED {second.shoe}")
+    bench.require(
+        second.shoe == first.shoe + 1, f"LOADED {first.shoe + 1}", f"LOADED {second.shoe}"
+    )
     await _count(bench, session, second.shoe)
 
 
@@ -92,8 +95,9 @@ async def _count(bench: ConformBench, session: TesterSession, shoe: int) -> None
         await drawn(bench, session, wanted, since=mark, made=2)
     await bench.pause(500)
     found = [_pos(one) for one in out(session, mark)]
-    if found != list(range(1, wanted + 1)):
-        raise bench.finding(f"positions 1 to {wanted}, each once", f"{found}")
+    bench.require(
+        found == list(range(1, wanted + 1)), f"positions 1 to {wanted}, each once", f"{found}"
+    )
     for one in out(session, mark):
         if isinstance(one.event, CardRead) and one.event.shoe != shoe:
             raise bench.finding(f"CARD_READ of shoe {shoe}", f"of shoe {one.event.shoe}")
@@ -112,8 +116,11 @@ async def rereads(bench: ConformBench) -> None:
     await ready(bench, session)
     start = session.cursor.seq
     made = await make(bench, some(bench, REREAD_DEPTH + 6))
-    if not await bench.until(lambda: session.cursor.seq >= start + made or None, settle_ms(made)):
-        raise bench.finding(f"{made} records", f"{session.cursor.seq - start}")
+    bench.require(
+        await bench.until(lambda: session.cursor.seq >= start + made or None, settle_ms(made)),
+        f"{made} records",
+        f"{session.cursor.seq - start}",
+    )
     await bench.pause(300)
     records = {one.seq: one.encode() for one in session.kept}
     head = session.cursor.seq
@@ -133,8 +140,7 @@ async def _reread_all(
         if seq <= head - REREAD_DEPTH:
             continue
         reply = await session.demand(Reread(epoch, seq), RereadReply)
-        if reply.record != data:
-            raise bench.finding(f"record {seq} byte for byte", "another record")
+        bench.require(reply.record == data, f"record {seq} byte for byte", "another record")
 
 
 async def _not_kept(session: TesterSession, head: int, epoch: int = 0) -> None:
@@ -164,24 +170,23 @@ async def locks(bench: ConformBench) -> None:
     cursor = newer.cursor
     await bench.alone()
     says = (await bench.greet()).says
-    if DeviceState.LOCKED not in says.state:
-        raise bench.finding("LOCKED after the end of the session", str(says.state))
+    bench.require(
+        DeviceState.LOCKED in says.state, "LOCKED after the end of the session", str(says.state)
+    )
     last = await bench.session(cursor)
     await _is(bench, last, LockState.LOCKED, "the shoe is locked after the end of a session")
 
 
 async def _lock(bench: ConformBench, session: TesterSession, state: LockState) -> None:
     reply = await session.demand(Lock(state), LockReply)
-    if reply.state is not state:
-        raise bench.finding(f"LOCK_REPLY {state.name}", text.of_message(reply))
+    bench.require(reply.state is state, f"LOCK_REPLY {state.name}", text.of_message(reply))
     await _is(bench, session, state, f"after LOCK {state.name}")
 
 
 async def _is(bench: ConformBench, session: TesterSession, state: LockState, why: str) -> None:
     info = await session.lives()
     found = LockState.LOCKED if DeviceState.LOCKED in info.state else LockState.OPEN
-    if found is not state:
-        raise bench.finding(f"INFO_REPLY of a shoe that is {state.name}: {why}", found.name)
+    bench.require(found is state, f"INFO_REPLY of a shoe that is {state.name}: {why}", found.name)
 
 
 async def gate(bench: ConformBench) -> None:
@@ -202,10 +207,12 @@ async def gate(bench: ConformBench) -> None:
         await new.until_head(head)
         recorded += len(out(session)) + len(out(new))
         there = len(await described(bench, "mechanism.out", list))
-        if there > recorded:
-            raise bench.finding(
-                f"at most {recorded} cards out, as recorded", f"{there}", f"power cut '{moment}'"
-            )
+        bench.require(
+            there <= recorded,
+            f"at most {recorded} cards out, as recorded",
+            f"{there}",
+            f"power cut '{moment}'",
+        )
         session = new
 
 

@@ -48,8 +48,7 @@ async def _start(bench: ConformBench, session: TesterSession) -> int:
     """A shuffle begins; its number. STARTED has come."""
     reply = await session.ask(Start(_DECKS, 0))
     if not isinstance(reply, StartReply):
-        if bench.operator.can:
-            raise bench.finding("START_REPLY", text.of_message(reply))
+        bench.require(not bench.operator.can, "START_REPLY", text.of_message(reply))
         raise ItemSkipped(f"a shuffler that takes START: door closed, {_DECKS} decks in it")
     started = await session.until_kept(
         lambda one: isinstance(one.event, Started), _BEGIN_MS, "STARTED", _mark(session)
@@ -98,17 +97,19 @@ async def starts_and_ends(bench: ConformBench) -> None:
     session = await _prepared(bench)
     mark = len(session.kept)
     number = await _start(bench, session)
-    if DeviceState.RUNNING not in (await session.lives()).state:
-        raise bench.finding("state RUNNING while a shuffle runs")
+    bench.require(
+        DeviceState.RUNNING in (await session.lives()).state, "state RUNNING while a shuffle runs"
+    )
     await _end(bench, session, number, mark)
-    if DeviceState.RUNNING in (await session.lives()).state:
-        raise bench.finding("not RUNNING once the shuffle is over")
+    bench.require(
+        DeviceState.RUNNING not in (await session.lives()).state,
+        "not RUNNING once the shuffle is over",
+    )
     if not bench.operator.exact:
         return
     mark = len(session.kept)
     again = await _start(bench, session)
-    if again != number + 1:
-        raise bench.finding(f"shuffle {number + 1}", f"shuffle {again}")
+    bench.require(again == number + 1, f"shuffle {number + 1}", f"shuffle {again}")
     await _end(bench, session, again, mark)
 
 
@@ -129,8 +130,7 @@ async def one_at_a_time(bench: ConformBench) -> None:
     await session.demand(Abort(), AbortReply)
     await _end(bench, session, number, mark)
     began = [one for one in session.kept[mark:] if isinstance(one.event, Started)]
-    if len(began) != 1:
-        raise bench.finding("STARTED once", f"{len(began)} times")
+    bench.require(len(began) == 1, "STARTED once", f"{len(began)} times")
     again = await session.ask(Start(_DECKS, 0), ident=first)
     await bench.pause(_AFTER_MS)
     if (
@@ -151,8 +151,11 @@ async def aborts(bench: ConformBench) -> None:
     record = await session.until_kept(
         _ends, _BEGIN_MS, f"FAULT ABORTED with arg {number} after ABORT", mark
     )
-    if record.event != Fault(FaultCode.ABORTED, number):
-        raise bench.finding(f"FAULT ABORTED with arg {number}", text.of_message(record.event))
+    bench.require(
+        record.event == Fault(FaultCode.ABORTED, number),
+        f"FAULT ABORTED with arg {number}",
+        text.of_message(record.event),
+    )
     await _end(bench, session, number, mark)
     mark = len(session.kept)
     await session.demand(Abort(), AbortReply)
@@ -161,8 +164,9 @@ async def aborts(bench: ConformBench) -> None:
         raise bench.finding(
             "no record of an ABORT without a shuffle", text.of_message(session.kept[mark].event)
         )
-    if DeviceState.RUNNING in (await session.lives()).state:
-        raise bench.finding("not RUNNING after ABORT")
+    bench.require(
+        DeviceState.RUNNING not in (await session.lives()).state, "not RUNNING after ABORT"
+    )
 
 
 async def goes_on_alone(bench: ConformBench) -> None:

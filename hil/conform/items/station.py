@@ -50,8 +50,7 @@ async def _counts(
         ):
             raise bench.finding(f"BUTTON HIT of seat {bench.seat} with token {token}", shown)
     numbers = {one.press for one in found if isinstance(one, Button)}
-    if len(numbers) != 1:
-        raise bench.finding("one press number in both edges", shown)
+    bench.require(len(numbers) == 1, "one press number in both edges", shown)
     return numbers.pop()
 
 
@@ -85,8 +84,7 @@ async def one_press(bench: ConformBench) -> None:
     first = await _counts(bench, session, 1001, "a press")
     await arm(bench, session, token=65535)
     second = await _counts(bench, session, 65535, "a press under another ARM")
-    if second == first:
-        raise bench.finding("another press number for another press", str(second))
+    bench.require(second != first, "another press number for another press", str(second))
     if not bench.operator.exact:
         return
     await arm(bench, session, token=7)
@@ -98,8 +96,11 @@ async def one_press(bench: ConformBench) -> None:
     await bench.hand(LetGo(seat=bench.seat, button="hit"))
     await bench.pause(_SETTLE_MS)
     found = [(one.edge, one.token) for one in _events(session, mark) if isinstance(one, Button)]
-    if found != [(Edge.DOWN, 7), (Edge.UP, 7)]:
-        raise bench.finding("UP with the token of its DOWN, also when disarmed since", str(found))
+    bench.require(
+        found == [(Edge.DOWN, 7), (Edge.UP, 7)],
+        "UP with the token of its DOWN, also when disarmed since",
+        str(found),
+    )
 
 
 async def disarms(bench: ConformBench) -> None:
@@ -123,8 +124,7 @@ async def disarms(bench: ConformBench) -> None:
     await _press(bench)
     last = await bench.session(cursor)
     await _makes_none(bench, last, "hit", "the session had ended")
-    if _events(last, 0):
-        raise bench.finding("no record of a press after the end of the session")
+    bench.require(not _events(last, 0), "no record of a press after the end of the session")
 
 
 async def stuck(bench: ConformBench) -> None:
@@ -176,8 +176,7 @@ async def _shows(bench: ConformBench, wanted: bool, what: str) -> None:
         seen = await bench.beside(bench.operator.confirm(f"Look: {what}?"))
     else:
         seen = await described(bench, f"mechanism.seats.{bench.seat}.lamps.lit", bool)
-    if seen is not wanted:
-        raise bench.finding(f"{what}: {'yes' if wanted else 'no'}", "yes" if seen else "no")
+    bench.require(seen is wanted, f"{what}: {'yes' if wanted else 'no'}", "yes" if seen else "no")
 
 
 TRIALS: Final[dict[str, Trial]] = {

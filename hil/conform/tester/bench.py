@@ -120,6 +120,13 @@ class ConformBench:
         heard = words.few(self._came) if came is None else came
         return ItemFinding(self._sent if sent is None else sent, expected, heard)
 
+    def require(
+        self, fulfilled: object, expected: str, came: str | None = None, sent: str | None = None
+    ) -> None:
+        """Raises ItemFinding unless the rule is fulfilled; the arguments are those of finding()."""
+        if not fulfilled:
+            raise self.finding(expected, came, sent)
+
     def note(self, text: str, *, quiet: bool = False) -> None:
         """Something came; heartbeats are left out."""
         if not quiet:
@@ -156,8 +163,11 @@ class ConformBench:
 
     def _take(self, data: bytes, at: int) -> None:
         for heard in self._deframer.feed(data):
-            if len(self.log) + len(self.damage) > MAX_FRAMES_PER_ITEM:
-                raise self.finding(f"at most {MAX_FRAMES_PER_ITEM} frames in one item", "more")
+            self.require(
+                len(self.log) + len(self.damage) <= MAX_FRAMES_PER_ITEM,
+                f"at most {MAX_FRAMES_PER_ITEM} frames in one item",
+                "more",
+            )
             if isinstance(heard, FrameDamage):
                 self.damage.append(heard)
                 self.note(words.of_damage(heard))

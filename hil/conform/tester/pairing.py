@@ -86,8 +86,11 @@ async def pair(bench: ConformBench, own: X25519PrivateKey, code: bytes) -> Pairi
     print_of_own = fingerprint_of(own)
     if not isinstance(done, PairDone) or frame.counter:
         raise bench.finding("PAIR_DONE with counter 0", type(done).__name__)
-    if done.fingerprint != print_of_own:
-        raise bench.finding(f"fingerprint {print_of_own.hex()}", done.fingerprint.hex())
+    bench.require(
+        done.fingerprint == print_of_own,
+        f"fingerprint {print_of_own.hex()}",
+        done.fingerprint.hex(),
+    )
     return PairingResult(tried.device_key, done.pairings)
 
 

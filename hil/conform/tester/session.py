@@ -59,6 +59,8 @@ class SessionBench(Protocol):
 
     def finding(self, expected: str, came: str | None = None) -> ItemFinding: ...
 
+    def require(self, fulfilled: object, expected: str, came: str | None = None) -> None: ...
+
     def note(self, text: str, *, quiet: bool = False) -> None: ...
 
     def send(self, data: bytes, text: str | None = None) -> None: ...
@@ -186,12 +188,12 @@ class TesterSession:
         self.ack()
 
     def _check_chain(self, record: EventRecord, cursor: RingCursor) -> None:
-        if not record.follows(cursor.chain):
-            raise self._bench.finding(
-                f"record {record.seq} chained to the one before: chain = first 8 bytes of "
-                "BLAKE2b(chain before || bytes 0 to 47)",
-                f"chain {record.chain.hex()} after {cursor.chain.hex()}",
-            )
+        self._bench.require(
+            record.follows(cursor.chain),
+            f"record {record.seq} chained to the one before: chain = first 8 bytes of "
+            "BLAKE2b(chain before || bytes 0 to 47)",
+            f"chain {record.chain.hex()} after {cursor.chain.hex()}",
+        )
 
     def _nak(self, cursor: RingCursor) -> None:
         now = self._bench.wire.now()
@@ -308,8 +310,9 @@ class TesterSession:
         self.resumed = False  # take() sets it at the answer: events may follow it at once
         command = Resume(cursor.epoch, cursor.seq + 1, chain, mode)
         reply = await self.demand(command, ResumeReply)
-        if reply.verdict is not Verdict.OK:
-            raise self._bench.finding("RESUME_REPLY with verdict OK", words.of_message(reply))
+        self._bench.require(
+            reply.verdict is Verdict.OK, "RESUME_REPLY with verdict OK", words.of_message(reply)
+        )
         return reply
 
     async def catch_up(self) -> ResumeReply:
@@ -339,8 +342,11 @@ class TesterSession:
 
     async def until_head(self, head: int, ms: int = 5000) -> None:
         """Every record up to this one is kept."""
-        if not await self._bench.until(lambda: self.cursor.seq >= head or None, ms):
-            raise self._bench.finding(f"every record up to {head}", f"up to {self.cursor.seq}")
+        self._bench.require(
+            await self._bench.until(lambda: self.cursor.seq >= head or None, ms),
+            f"every record up to {head}",
+            f"up to {self.cursor.seq}",
+        )
 
     async def until_recorded(self, head: int, ms: int) -> None:
         """The device says that it has recorded so far, whether it may send it or not."""
@@ -352,8 +358,10 @@ class TesterSession:
                 any(isinstance(b.what, DeviceBeat) and b.what.head >= head for b in beats) or None
             )
 
-        if not await self._bench.until(far, ms):
-            raise self._bench.finding(f"DEVICE_BEAT with head {head}, for so much was recorded")
+        self._bench.require(
+            await self._bench.until(far, ms),
+            f"DEVICE_BEAT with head {head}, for so much was recorded",
+        )
 
     async def until_kept(
         self, fits: Callable[[EventRecord], bool], ms: int, expected: str, since: int = 0

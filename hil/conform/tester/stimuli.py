@@ -66,8 +66,7 @@ async def load(bench: ConformBench, session: TesterSession, hand: Load) -> Loade
 async def unlock(bench: ConformBench, session: TesterSession) -> None:
     if bench.says is not None and Capabilities.LOCK in bench.says.capabilities:
         reply = await session.demand(Lock(LockState.OPEN), LockReply)
-        if reply.state is not LockState.OPEN:
-            raise bench.finding("LOCK_REPLY OPEN")
+        bench.require(reply.state is LockState.OPEN, "LOCK_REPLY OPEN")
 
 
 async def _shoe_ready(bench: ConformBench, session: TesterSession) -> None:
@@ -119,8 +118,7 @@ async def find_seat(bench: ConformBench, session: TesterSession) -> int:
             break
         if isinstance(await session.ask(Arm(seat, ButtonMask(0), 0, 0)), ArmReply):
             bench.seat = seat
-    if not bench.seat:
-        raise bench.finding(f"ARM_REPLY for one of the seats 1 to {MAX_SEAT}")
+    bench.require(bench.seat, f"ARM_REPLY for one of the seats 1 to {MAX_SEAT}")
     return bench.seat
 
 
