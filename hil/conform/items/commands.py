@@ -46,7 +46,7 @@ from hil.conform.tester.describe import described
 from hil.conform.tester.findings import ItemSkipped
 from hil.conform.tester.heard import call_bytes
 from hil.conform.tester.session import TesterSession
-from hil.conform.tester.stimuli import AILING
+from hil.conform.tester.stimuli import DEFECTS
 
 _SEAT: Final = 1
 _DARK: Final = Lamps(_SEAT, bytes(3), LampPattern.OFF, 0, 0)
@@ -55,13 +55,13 @@ OWN: Final[dict[Profile, tuple[Command, ...]]] = {
     "shuffler": (Abort(), Start(6, 0), Eject(), Abort()),
     "station": (Arm(_SEAT, ButtonMask(0), 0, 0), _DARK, Buzz(BuzzPattern.OFF)),
 }
-"""Harmless commands of each class: EJECT comes while a shuffle runs, so that no door opens."""
+"""Harmless commands of each class: EJECT is sent during a shuffle, so that no door opens."""
 _SURE: Final[dict[Profile, Command]] = {
     "shoe": Lock(LockState.LOCKED),
     "shuffler": Abort(),
     "station": _DARK,
 }
-"""One of each class that is idempotent."""
+"""An idempotent command of each class."""
 
 # Where a field is out of its range: the command's body, and the offset of the field.
 _RESUME_BODY: Final = Resume(1, 1, NO_CHAIN, ResumeMode.CHECK).encode()
@@ -89,7 +89,7 @@ async def repeated(bench: ConformBench) -> str | None:
     """A repeat of a command that is not idempotent gets the same reply, also while it is under
     way, and nothing is done twice."""
     session = await bench.session()
-    defect = await _ail(bench)
+    defect = await _inject_defect(bench)
     mark, came = len(session.kept), len(session.got)
     for _ in range(2):
         session.call(Selftest(), ident=50)  # a repeat of one under way waits for its reply
@@ -101,7 +101,7 @@ async def repeated(bench: ConformBench) -> str | None:
     if others:
         raise bench.finding(f"{words.of_message(first)} alone", words.of_message(others[0]))
     faults = _faults(session, mark)
-    await _heal(bench, defect)
+    await _repair(bench, defect)
     mark = len(session.kept)
     for _ in range(2):
         again = await session.ask(Selftest(), ident=50)
@@ -125,7 +125,7 @@ async def repeated(bench: ConformBench) -> str | None:
 
 
 async def _buzzes_once(bench: ConformBench, session: TesterSession) -> str | None:
-    """What a hand's eyes can count. A remark where it cannot."""
+    """Count sounds, if the operator can; else returns a remark."""
     if bench.profile != "station" or not bench.operator.exact:
         return None
     try:
@@ -151,20 +151,20 @@ def _faults(session: TesterSession, mark: int) -> int:
     return sum(isinstance(one.event, Fault) for one in session.kept[mark:])
 
 
-async def _ail(bench: ConformBench) -> InjectDefect | None:
-    """Something for SELFTEST to find, where a hand can see to it: then a test that is done again
-    gives another reply. With all well its reply shows nothing."""
+async def _inject_defect(bench: ConformBench) -> InjectDefect | None:
+    """Inject a defect for SELFTEST, if possible, so that a test that is run again has another
+    reply."""
     if not bench.operator.exact:
         return None
-    defect = AILING[bench.profile]
-    done = await bench.try_hand(defect)
+    defect = DEFECTS[bench.profile]
+    done = await bench.try_request(defect)
     await bench.pause(100)
     return defect if done else None
 
 
-async def _heal(bench: ConformBench, defect: InjectDefect | None) -> None:
+async def _repair(bench: ConformBench, defect: InjectDefect | None) -> None:
     if defect is not None:
-        await bench.hand(replace(defect, on=False))
+        await bench.request(replace(defect, on=False))
         await bench.pause(100)
 
 
@@ -183,7 +183,7 @@ async def stale(bench: ConformBench) -> None:
             raise bench.finding(
                 "an idempotent command carried out, whatever its id", words.of_message(reply)
             )
-    await session.lives()
+    await session.check_alive()
 
 
 async def _done(bench: ConformBench, session: TesterSession, ident: int) -> SelftestReply:
@@ -263,7 +263,7 @@ async def malformed(bench: ConformBench) -> None:
             bench.require(
                 not refused.arg, "REFUSED MALFORMED with arg 0", words.of_message(refused)
             )
-    await session.lives()
+    await session.check_alive()
 
 
 async def not_resumed(bench: ConformBench) -> None:
@@ -311,7 +311,7 @@ async def in_time(bench: ConformBench) -> None:
     # A command beside a SELFTEST that may still be at work.
     number = session.call(Selftest())
     mark = len(session.got)
-    await session.lives("INFO is answered beside a SELFTEST")
+    await session.check_alive("INFO is answered beside a SELFTEST")
     await session.answer(Selftest(), number, 0)
     for kind in (0x43, 0x58):
         data = call_bytes(kind, session.next_id, session.boot)
@@ -339,16 +339,15 @@ async def other_boot(bench: ConformBench) -> None:
 
 
 async def _changed_result(bench: ConformBench, session: TesterSession) -> None:
-    """Where a hand can make SELFTEST find something: the other boot's is not answered from
-    memory."""
-    defect = await _ail(bench)
+    """With an injected defect: the command of the other boot is not answered from the cache."""
+    defect = await _inject_defect(bench)
     if defect is None:
         return
     try:
         well = await session.ask(Selftest(), ident=90)
         ill: Reply = await session.ask(Selftest(), ident=90, boot=session.boot ^ 0xF0F0F0)
     finally:
-        await _heal(bench, defect)
+        await _repair(bench, defect)
     bench.require(ill != well, "a new SELFTEST under another host boot", words.of_message(ill))
 
 

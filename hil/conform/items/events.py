@@ -11,23 +11,23 @@ from firmware_protocol.messages.registry import EvtAck, EvtNak
 from hil.conform.tester.bench import ConformBench, Trial
 from hil.conform.tester.heard import ReceivedRecord, RingCursor
 from hil.conform.tester.line_noise import NoisyCable
-from hil.conform.tester.recovery import arrived, on_their_way
+from hil.conform.tester.recovery import unacknowledged, wait_for_records
 from hil.conform.tester.session import TesterSession
 from hil.conform.tester.stimuli import make, ready, settle_ms, some
 
 _EARLY_MS: Final = {True: 1, False: 25}
-"""How much earlier than after its wait a repeat may seem to come."""
+"""Tolerance for a repeat that arrives early."""
 _ROUNDS: Final = 6
 _NOISY_RECORDS: Final = 40
 _NOISY_MS: Final = 90_000
 _STILL_MS: Final = 8_000
-"""A record may be lost several times in a row; so often it is not, in a session that lives."""
+"""Timeout for a record that may be lost several times in a row."""
 
 
 async def none_before_resume(bench: ConformBench) -> None:
     """No event comes before RESUME was answered with OK."""
     session = await bench.session()
-    await on_their_way(bench, session, 1)
+    await unacknowledged(bench, session, 1)
     cursor = session.cursor
     session = await bench.session(resume=False)
     await bench.pause(1500)
@@ -38,7 +38,7 @@ async def none_before_resume(bench: ConformBench) -> None:
     if cursor.epoch:
         mark = len(session.records)
         await session.resume(cursor)
-        await arrived(bench, session, mark, 1)
+        await wait_for_records(bench, session, mark, 1)
 
 
 def _none(bench: ConformBench, session: TesterSession, expected: str) -> None:
@@ -55,7 +55,7 @@ async def in_order(bench: ConformBench) -> None:
     made = await make(bench, some(bench, 12))
     await bench.until(lambda: session.cursor.seq >= start + made or None, settle_ms(made))
     await bench.pause(bench.late_ms)
-    # Each as it came first: a repeat may have set out before its acknowledgement was there.
+    # The first arrivals: a repeat may be sent before the acknowledgement arrives.
     first = {one.record.seq: one.record for one in session.records[mark:]}
     seqs = list(first)
     bench.require(len(seqs) >= made, f"{made} records", f"{len(seqs)}: {seqs}")
@@ -71,8 +71,8 @@ async def repeats(bench: ConformBench) -> None:
     """A record without acknowledgement comes again after RESEND_FIRST, doubling to RESEND_MOST,
     with the same plaintext under new counters."""
     session = await bench.session()
-    records = await on_their_way(bench, session, 1)
-    # From here on nothing new is recorded: the waits are those of the oldest one alone.
+    records = await unacknowledged(bench, session, 1)
+    # No more events are recorded, so that the waits are those of the oldest record.
     oldest = records[0].record
     await bench.pause(500)
     _acknowledge(session, session.cursor.seq)
@@ -99,8 +99,8 @@ def _times(session: TesterSession, seq: int) -> list[int]:
 
 
 def _check_waits(bench: ConformBench, times: list[int]) -> None:
-    """Each is as late as the others, give or take what the line holds back: that one came late
-    makes the wait before it longer and the one after it shorter."""
+    """Compare the times with the schedule, with a tolerance for delays of the line. A late arrival
+    makes the wait before it longer and the next one shorter."""
     due, at, late = RESEND_FIRST_MS, 0, []
     for time in times:
         late.append((time - times[0]) / 1000 - at)
@@ -131,13 +131,13 @@ async def window(bench: ConformBench) -> None:
     await bench.pause(bench.late_ms)
     mark, first = len(session.records), session.cursor.seq + 1
     made = await make(bench, some(bench, 10))
-    got = await arrived(bench, session, mark, 2)
+    got = await wait_for_records(bench, session, mark, 2)
     await session.until_recorded(first + made - 1, settle_ms(made))
     await bench.pause(500)
     _beyond(bench, session, mark, first + 1, "window 2")
     session.accept(got[0].record)
     session.ack(loud=True)
-    await arrived(bench, session, mark, 3)
+    await wait_for_records(bench, session, mark, 3)
     await bench.pause(1500)
     _beyond(bench, session, mark, first + 2, "window 2 and one more acknowledged")
     await _narrower(bench, session)
@@ -156,7 +156,7 @@ async def window(bench: ConformBench) -> None:
 
 
 async def _narrower(bench: ConformBench, session: TesterSession) -> None:
-    """A smaller window stops repeats too; an older acknowledgement sets it all the same."""
+    """A smaller window stops repeats too; an older acknowledgement sets it as well."""
     last = session.cursor.seq
     session.ack(window=1, loud=True)
     await bench.pause(bench.late_ms)
@@ -168,21 +168,21 @@ async def _narrower(bench: ConformBench, session: TesterSession) -> None:
     )
     if not last:
         return
-    # Heartbeats go on with window 1: whatever comes, comes for this one.
+    # Heartbeats continue with window 1: only this acknowledgement allows more records.
     session.say(EvtAck(session.cursor.epoch, last - 1, 4))
-    fresh = last + 3
+    new = last + 3
     bench.require(
         await bench.until(
-            lambda: any(one.record.seq == fresh for one in session.records) or None,
+            lambda: any(one.record.seq == new for one in session.records) or None,
             50 + bench.late_ms,
         ),
-        f"record {fresh}: an older acknowledgement opens the window to 4",
+        f"record {new}: an older acknowledgement opens the window to 4",
     )
     await bench.pause(bench.late_ms)
 
 
 async def _most(bench: ConformBench, session: TesterSession) -> None:
-    """The largest window there is: 8."""
+    """The largest window, 8."""
     if not bench.operator.exact:
         return
     await ready(bench, session)
@@ -190,7 +190,7 @@ async def _most(bench: ConformBench, session: TesterSession) -> None:
     session.holding = True
     mark, last = len(session.records), session.cursor.seq
     made = await make(bench, 12)
-    await arrived(bench, session, mark, 8)
+    await wait_for_records(bench, session, mark, 8)
     await session.until_recorded(last + made, settle_ms(made))
     await bench.pause(500)
     _beyond(bench, session, mark, last + 8, "window 8")
@@ -211,10 +211,10 @@ async def asked_again(bench: ConformBench) -> None:
     or beyond what was sent brings nothing; an acknowledged record never comes again in the
     session."""
     session = await bench.session()
-    records = await on_their_way(bench, session, 4)
+    records = await unacknowledged(bench, session, 4)
     first = records[0].record
     await _patient(bench, session, first.seq)
-    await _pointless(bench, session, records)
+    await _ignored_naks(bench, session, records)
     mark = len(session.records)
     wanted = first.seq + 2
     asked = bench.wire.now()
@@ -227,8 +227,8 @@ async def asked_again(bench: ConformBench) -> None:
         f"records {wanted}, {wanted + 1} ... again, at once",
         f"{seqs}",
     )
-    await _begins_anew(bench, session, first.seq, asked)
-    # The next repeat by itself is most of a second away: nothing is on the line now.
+    await _wait_restarts(bench, session, first.seq, asked)
+    # The next regular repeat is most of a second away: the line is empty now.
     mark = len(session.records)
     session.accept(records[1].record)
     session.ack(loud=True)
@@ -243,7 +243,7 @@ async def asked_again(bench: ConformBench) -> None:
     )
 
 
-async def _pointless(
+async def _ignored_naks(
     bench: ConformBench, session: TesterSession, records: list[ReceivedRecord]
 ) -> None:
     """An EVT_NAK of another epoch, or beyond what was sent, brings nothing."""
@@ -257,8 +257,8 @@ async def _pointless(
         raise bench.finding("no record for an EVT_NAK to be ignored", _seqs(session.records[mark:]))
 
 
-async def _begins_anew(bench: ConformBench, session: TesterSession, seq: int, asked: int) -> None:
-    """The wait of the oldest one is as long as it was, and counts from the EVT_NAK."""
+async def _wait_restarts(bench: ConformBench, session: TesterSession, seq: int, asked: int) -> None:
+    """The wait of the oldest record keeps its length and restarts at the EVT_NAK."""
     count = len(_times(session, seq))
     most = RESEND_MOST_MS + 2 * bench.late_ms
     await bench.until(lambda: len(_times(session, seq)) > count or None, most)
@@ -273,7 +273,7 @@ async def _begins_anew(bench: ConformBench, session: TesterSession, seq: int, as
 
 
 async def _patient(bench: ConformBench, session: TesterSession, seq: int) -> None:
-    """Until the next repeat by itself is most of a second away."""
+    """Wait until the next regular repeat is most of a second away."""
     count = len(_times(session, seq)) + 4
     bench.require(
         await bench.until(lambda: len(_times(session, seq)) >= count or None, 6000),
@@ -289,7 +289,7 @@ async def bad_line(bench: ConformBench) -> None:
     await ready(bench, session)
     await bench.pause(200)
     start = session.cursor.seq
-    # Made while the line is clean: a session that is lost would lock or disarm the device.
+    # Made on a clean line: the loss of the session would lock or disarm the device.
     session.ack(window=0)
     made = await make(bench, some(bench, _NOISY_RECORDS))
     await session.until_recorded(start + made, settle_ms(made))
@@ -314,8 +314,8 @@ async def bad_line(bench: ConformBench) -> None:
 
 
 async def _kept_alive(bench: ConformBench, session: TesterSession) -> TesterSession:
-    """The session, or a new one that goes on after the same record when all was lost for a
-    second. The handshake has a clean line: how it is repeated is the host's."""
+    """The session, or a new one from the same record if all frames were lost for a second. The
+    handshake uses a clean line, since its repeats are up to the host."""
     last = session.got[-1].at if session.got else 0
     if bench.wire.now() - last < 1_200_000:
         return session
@@ -331,10 +331,10 @@ async def host_killed(bench: ConformBench) -> None:
     unchanged."""
     for gone in (False, True):
         session = await bench.session()
-        records = await on_their_way(bench, session, 2)
+        records = await unacknowledged(bench, session, 2)
         cursor = RingCursor(session.cursor.epoch, session.cursor.seq, session.cursor.chain)
         if gone:
-            await bench.alone()
+            await bench.fall_silent()
         new = await bench.session(cursor)
         for was in records:
             await _comes_again(bench, new, was)

@@ -38,13 +38,13 @@ async def flips(bench: ConformBench) -> None:
     hello = bench.hello_frame().encode()
     for at in range(len(hello)):
         for bit in range(8):
-            spoilt = flipped(hello, at, 1 << bit)
-            await _spoilt(bench, spoilt, f"HELLO with bit {8 * at + bit} flipped")
+            damaged = flipped(hello, at, 1 << bit)
+            await _require_ignored(bench, damaged, f"HELLO with bit {8 * at + bit} flipped")
 
 
-async def _spoilt(bench: ConformBench, data: bytes, text: str) -> None:
-    """These bytes get no answer. Whatever the device answers comes before the answer to the HELLO
-    that follows: so the wait for one silence is saved."""
+async def _require_ignored(bench: ConformBench, data: bytes, text: str) -> None:
+    """Require that these bytes get no answer. An answer would come before that to the HELLO that
+    follows, so that no timeout is needed."""
     mark = len(bench.log)
     hello = bench.hello_frame()
     bench.send(data + b"\0" + hello.encode(), f"{text}, then a whole HELLO")
@@ -111,21 +111,23 @@ async def misshapen(bench: ConformBench) -> None:
         (raw(decoded[:2] + b"\0\0" + decoded[4:]), "HELLO of session 0"),
         (raw(flipped(decoded, 4)), "HELLO with counter 1"),
     ):
-        await _spoilt(bench, bad, text)
+        await _require_ignored(bench, bad, text)
 
 
 async def random_differs(bench: ConformBench) -> None:
     """HELLO_RSP has another `random` each time; all else but `state` stays the same."""
     first = await bench.greet()
-    seen = {first.says.random}
+    seen = {first.hello_rsp.random}
     for _ in range(8):
-        says = (await bench.greet()).says
+        hello_rsp = (await bench.greet()).hello_rsp
         bench.require(
-            says.random not in seen, "a `random` that was not there before", says.random.hex()
+            hello_rsp.random not in seen,
+            "a `random` that was not there before",
+            hello_rsp.random.hex(),
         )
-        seen.add(says.random)
+        seen.add(hello_rsp.random)
         for field in HelloRsp.SPEC.fields:
-            was, now = getattr(first.says, field), getattr(says, field)
+            was, now = getattr(first.hello_rsp, field), getattr(hello_rsp, field)
             bench.require(
                 not (field not in ("random", "state") and was != now),
                 f"`{field}` as before: {was!r}",
@@ -136,20 +138,22 @@ async def random_differs(bench: ConformBench) -> None:
 async def introduces_itself(bench: ConformBench) -> None:
     """HELLO_RSP names the profile's class, legal texts, and the schema hash of the common
     version."""
-    says = (await bench.greet()).says  # greet() has read it strictly: the texts are legal
+    hello_rsp = (await bench.greet()).hello_rsp  # greet() has validated the texts
     bench.require(
-        says.device_class is bench.device_class, bench.device_class.name, says.device_class.name
+        hello_rsp.device_class is bench.device_class,
+        bench.device_class.name,
+        hello_rsp.device_class.name,
     )
     bench.require(
-        says.version_min <= 1 <= says.version_max,
+        hello_rsp.version_min <= 1 <= hello_rsp.version_max,
         "version 1",
-        f"{says.version_min} to {says.version_max}",
+        f"{hello_rsp.version_min} to {hello_rsp.version_max}",
     )
-    _check_schema(bench, says, SCHEMA_HASHES[1])
-    says = (await bench.greet(version_min=1, version_max=9, schema=bytes(8))).says
-    _check_schema(bench, says, SCHEMA_HASHES.get(min(9, says.version_max)))
-    for device_class in range(4):  # what the HELLO names changes nothing
-        again = (await bench.greet(device_class=device_class)).says
+    _check_schema(bench, hello_rsp, SCHEMA_HASHES[1])
+    hello_rsp = (await bench.greet(version_min=1, version_max=9, schema=bytes(8))).hello_rsp
+    _check_schema(bench, hello_rsp, SCHEMA_HASHES.get(min(9, hello_rsp.version_max)))
+    for device_class in range(4):  # the class in HELLO has no effect
+        again = (await bench.greet(device_class=device_class)).hello_rsp
         bench.require(
             again.device_class is bench.device_class,
             bench.device_class.name,
@@ -157,10 +161,10 @@ async def introduces_itself(bench: ConformBench) -> None:
         )
 
 
-def _check_schema(bench: ConformBench, says: HelloRsp, schema: bytes | None) -> None:
-    # Of a version that this page does not have yet, nothing can be said.
-    if schema is not None and says.schema != schema:
-        raise bench.finding(f"schema {schema.hex()}", says.schema.hex())
+def _check_schema(bench: ConformBench, hello_rsp: HelloRsp, schema: bytes | None) -> None:
+    # The schema of a later version is unknown here.
+    if schema is not None and hello_rsp.schema != schema:
+        raise bench.finding(f"schema {schema.hex()}", hello_rsp.schema.hex())
 
 
 async def no_common_version(bench: ConformBench) -> None:
@@ -182,12 +186,12 @@ async def ill_formed(bench: ConformBench) -> None:
     for at in range(4):
         hello = bench.hello_frame()
         bad = Frame(FrameKind.HELLO, hello.session, 0, flipped(hello.payload, 4 + at, 0x80))
-        await _spoilt(bench, bad.encode(), f"HELLO with a bit of reserved byte {at} set")
+        await _require_ignored(bench, bad.encode(), f"HELLO with a bit of reserved byte {at} set")
     for at, value, field in _OUT_OF_RANGE:
         hello = bench.hello_frame()
         payload = hello.payload[:at] + bytes((value,)) + hello.payload[at + 1 :]
         bad = Frame(FrameKind.HELLO, hello.session, 0, payload)
-        await _spoilt(bench, bad.encode(), f"HELLO with {field} {value}")
+        await _require_ignored(bench, bad.encode(), f"HELLO with {field} {value}")
 
 
 TRIALS: Final[dict[str, Trial]] = {

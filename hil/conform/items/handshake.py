@@ -21,10 +21,10 @@ _NO_HS2: Final = "no HS2"
 
 async def paired_host(bench: ConformBench) -> None:
     """The paired host gets an HS2 that opens, and INFO is answered under the new keys."""
-    await bench.alone()
+    await bench.fall_silent()
     session = await bench.session(resume=False)
     for _ in range(3):
-        await session.lives("INFO each time it comes")
+        await session.check_alive("INFO each time it comes")
     again = await bench.session(resume=False)
     if again.info is None or session.info is None or again.info.boot != session.info.boot:
         raise bench.finding("the same boot as in the session before")
@@ -77,7 +77,7 @@ async def changed_on_the_way(bench: ConformBench) -> None:
         mark = len(bench.log)
         seen = _prologue(greeting, hello, answer)
         if seen == greeting.prologue:
-            continue  # it says so already
+            continue  # it has this value already
         bench.hs1(greeting, seen=seen, text=f"HS1 as if {what} had been changed on the way")
         await bench.unanswered(FrameKind.HS2, since=mark, expected=_NO_HS2)
     await _other_id(bench)
@@ -85,7 +85,7 @@ async def changed_on_the_way(bench: ConformBench) -> None:
 
 
 async def _other_id(bench: ConformBench) -> None:
-    """HS1 under another session id changes nothing: the right one after it is served."""
+    """HS1 under another session id is ignored, and the right one after it is served."""
     greeting = await bench.greet()
     shake = Handshake.kk("host", greeting.prologue, bench.own, bench.device_key)
     right = Frame(FrameKind.HS1, greeting.session, 0, shake.write())
@@ -100,9 +100,9 @@ def _prologue(greeting: HelloExchange, hello: dict[str, Any], answer: dict[str, 
     """The prologue of a host that saw these fields."""
     asked = Hello.decode(greeting.hello.payload)
     fields = {name: getattr(asked, name) for name in Hello.SPEC.fields} | hello
-    says = {name: getattr(greeting.says, name) for name in HelloRsp.SPEC.fields} | answer
+    hello_rsp = {name: getattr(greeting.hello_rsp, name) for name in HelloRsp.SPEC.fields} | answer
     one = Frame(FrameKind.HELLO, greeting.session, 0, Hello(**fields).encode())
-    other = Frame(FrameKind.HELLO_RSP, greeting.session, 0, HelloRsp(**says).encode())
+    other = Frame(FrameKind.HELLO_RSP, greeting.session, 0, HelloRsp(**hello_rsp).encode())
     return prologue(one, other)
 
 
@@ -110,24 +110,24 @@ async def undisturbed(bench: ConformBench) -> None:
     """HELLO, HS1 and garbage during a session do not end it."""
     session = await bench.session()
     await bench.greet()
-    await session.lives("HELLO does not end the session")
+    await session.check_alive("HELLO does not end the session")
     greeting = await bench.greet()
     mark = len(bench.log)
     shake, _ = bench.hs1(greeting)
     pending = await bench.hs2(shake, greeting.session, mark)
-    await session.lives("HS1 that opens does not end the session")
+    await session.check_alive("HS1 that opens does not end the session")
     greeting = await bench.greet(own=X25519PrivateKey.generate())
     bench.hs1(greeting, own=X25519PrivateKey.generate(), text="HS1 of a stranger")
-    await session.lives("HS1 that does not open does not end the session")
+    await session.check_alive("HS1 that does not open does not end the session")
     bench.send(bench.rng.randbytes(700) + b"\0", "700 random bytes")
     frame = pending.sealer.seal(bytes(56))
     bad = flipped(frame.payload, 60)
     bench.send_frame(Frame(FrameKind.DATA, frame.session, 0, bad), "DATA of the pending session")
-    await session.lives("garbage does not end the session")
+    await session.check_alive("garbage does not end the session")
     mark = len(session.got)
     await bench.pause(1500)
     bench.require(len(session.got) - mark >= 4, "DEVICE_BEAT goes on in the session")
-    await session.lives()
+    await session.check_alive()
 
 
 async def takes_over(bench: ConformBench) -> None:
@@ -135,7 +135,7 @@ async def takes_over(bench: ConformBench) -> None:
     former = await bench.session()
     new = await bench.shake()
     await bench.pause(600)
-    await former.lives("the former session goes on until the new one's first DATA")
+    await former.check_alive("the former session goes on until the new one's first DATA")
     number = new.begin()
     if not isinstance(
         await bench.until(lambda: new.reply_to(number), 500 + bench.late_ms), InfoReply
@@ -147,17 +147,17 @@ async def takes_over(bench: ConformBench) -> None:
     former.say(CommandCall(900, former.boot, Info()))
     await bench.pause(bench.quiet_ms)
     bench.require(len(former.got) <= mark, "no DATA under the former session")
-    await new.lives()
+    await new.check_alive()
     await new.catch_up()
 
 
 async def forgotten(bench: ConformBench) -> None:
     """A handshake without DATA is forgotten after PENDING_LIFE."""
-    await bench.alone()
+    await bench.fall_silent()
     session = await bench.shake()
     await bench.pause(2000)
     await bench.begin(session)  # a host has 3 s
-    await bench.alone()
+    await bench.fall_silent()
     session = await bench.shake()
     await bench.pause(PENDING_LIFE_MS + 500 + bench.late_ms)
     mark = len(bench.log)

@@ -24,8 +24,8 @@ _TRIES: Final = 5
 
 async def switched_off(bench: ConformBench) -> None:
     """With the service switch off, PAIR1 is not answered."""
-    says = (await bench.greet()).says
-    if DeviceState.SERVICE in says.state:
+    hello_rsp = (await bench.greet()).hello_rsp
+    if DeviceState.SERVICE in hello_rsp.state:
         if "service" not in bench.operator.can:
             raise ItemSkipped("the service switch, which is on, turned off")
         await switch(bench, False)
@@ -64,14 +64,14 @@ async def _try_wrong(bench: ConformBench, session: TesterSession, code: bytes) -
         )
     found = sum(_is_wrong_code(one) for one in session.kept)
     bench.require(found == _TRIES, f"TAMPER PAIRING_CODE {_TRIES} times", f"{found} times")
-    await session.lives("wrong codes do not end the paired host's session")
+    await session.check_alive("wrong codes do not end the paired host's session")
     mark = len(bench.log)
     await pair1(bench, stranger, code)
     await bench.unanswered(
         FrameKind.PAIR2, since=mark, expected="no PAIR2 after five wrong label codes"
     )
     again = await bench.session()
-    await again.lives("the former host stays paired")
+    await again.check_alive("the former host stays paired")
     await switch(bench, False)
     await switch(bench, True)
     mark = len(bench.log)
@@ -80,7 +80,7 @@ async def _try_wrong(bench: ConformBench, session: TesterSession, code: bytes) -
         await bench.frame(FrameKind.PAIR2, first.session, 5000, mark),
         "PAIR2 once the switch was off and on again",
     )
-    await bench.greet()  # forgets the unfinished pairing
+    await bench.greet()  # cancels the unfinished pairing
 
 
 def _is_wrong_code(record: EventRecord) -> bool:
@@ -110,7 +110,7 @@ async def pairs(bench: ConformBench) -> None:
 
 @asynccontextmanager
 async def _put_back(bench: ConformBench, code: bytes) -> AsyncIterator[None]:
-    """Whatever happens, the host that the run began with is paired again."""
+    """Pair the original host again at the end, also after an error."""
     own = bench.own
     try:
         yield

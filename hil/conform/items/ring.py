@@ -33,7 +33,7 @@ from hil.conform.tester import text
 from hil.conform.tester.bench import ConformBench, Trial, flipped
 from hil.conform.tester.findings import RequestDenied
 from hil.conform.tester.heard import RingCursor
-from hil.conform.tester.recovery import arrived
+from hil.conform.tester.recovery import wait_for_records
 from hil.conform.tester.session import TesterSession
 from hil.conform.tester.stimuli import make, ready, settle_ms
 from hil.conform.tester.wire import WireLost
@@ -42,7 +42,7 @@ Moment: TypeAlias = Literal["now"] | control.Moment
 _MOMENTS: Final[tuple[Moment, ...]] = ("now", *get_args(control.Moment))
 _OFF_MS: Final = 200
 _DOING_MS: Final = 1000
-"""So long the few records of a power cut take."""
+"""Timeout for the records of a power cut."""
 _TAMPERS: Final = 12
 """More than the ring has spare slots."""
 _LATER_MS: Final = 3000
@@ -98,20 +98,20 @@ async def cut_during(
     if moment == "now":
         await make(bench, count)
         await bench.pause(100)
-        await bench.hand(control.CutPower(at="now", off_ms=_OFF_MS))
+        await bench.request(control.CutPower(at="now", off_ms=_OFF_MS))
     else:
-        await bench.hand(control.CutPower(at=moment, off_ms=_OFF_MS))
-        with suppress(RequestDenied, WireLost):  # the moment may come while the hand is still at it
+        await bench.request(control.CutPower(at=moment, off_ms=_OFF_MS))
+        with suppress(RequestDenied, WireLost):  # the cut may come during the request
             await make(bench, count)
         await bench.pause_lossy(_DOING_MS)
-        _come_to(session, moment)
+        _cause_moment(session, moment)
     await bench.pause_lossy(_OFF_MS + 300)
-    await bench.back()
+    await bench.wait_for_restart()
 
 
-def _come_to(session: TesterSession, moment: Moment) -> None:
-    """Say what makes such a moment, if it has not come: nothing is heard by a device that is
-    without power or has started anew."""
+def _cause_moment(session: TesterSession, moment: Moment) -> None:
+    """Cause the moment of the cut, if it has not come yet. A device without power, or after a
+    restart, ignores it."""
     if moment == "before_reply":
         session.call(Info())
     elif moment == "before_ack" and session.holding and session.records:
@@ -147,12 +147,12 @@ async def verdicts(bench: ConformBench) -> None:
 
 
 async def _last_counts(bench: ConformBench, session: TesterSession, ring: ResumeReply) -> None:
-    """After OK, too, what is not OK stops the events."""
+    """A verdict other than OK also stops the events after an earlier OK."""
     resume = Resume(ring.epoch, ring.head + 2, ring.chain, ResumeMode.CHECK)
     if ring.oldest <= ring.head:
         session.holding = True
         await session.resume(RingCursor(ring.epoch, ring.head - 1, NO_CHAIN), ResumeMode.ADOPT)
-        await arrived(bench, session, 0, 1)
+        await wait_for_records(bench, session, 0, 1)
         await verdict_of(bench, session, resume, Verdict.FORK)
         await bench.pause(bench.late_ms)
         mark = len(session.records)
@@ -167,7 +167,7 @@ async def _last_counts(bench: ConformBench, session: TesterSession, ring: Resume
 
 
 def _inside(ring: ResumeReply) -> list[tuple[Resume, Verdict]]:
-    """What can be asked only of a ring that holds records, or that held some."""
+    """RESUME commands for a ring that has or had records."""
     out = []
     if ring.oldest <= ring.head:
         wrong = flipped(ring.chain, 7, 0x80)
@@ -193,12 +193,12 @@ async def rolled_back(bench: ConformBench) -> None:
     session = await bench.session()
     await ready(bench, session)
     await bench.pause(200)
-    await bench.hand(control.RingMemory(what="save"))
+    await bench.request(control.RingMemory(what="save"))
     start = session.cursor.seq
     await session.until_head(start + await make(bench, 2))
     cursor = session.cursor
-    await bench.hand(control.RingMemory(what="restore"))
-    await bench.back()
+    await bench.request(control.RingMemory(what="restore"))
+    await bench.wait_for_restart()
     new = await bench.session(resume=False)
     resume = Resume(cursor.epoch, cursor.seq + 1, cursor.chain, ResumeMode.CHECK)
     await verdict_of(bench, new, resume, Verdict.FORK)
@@ -206,7 +206,7 @@ async def rolled_back(bench: ConformBench) -> None:
     if new.records:
         raise bench.finding("no event after FORK", f"record {new.records[0].record.seq}")
     await new.catch_up()
-    # The same place again, with another history up to it.
+    # The same position again, after a different history.
     await ready(bench, new)
     while new.cursor.seq < cursor.seq + 1:
         await new.until_head(new.cursor.seq + await make(bench, 2))
@@ -244,7 +244,7 @@ async def fills_up(bench: ConformBench) -> None:
     session.holding = True
     session.ack(window=0, loud=True)
     await bench.pause(bench.late_ms)
-    await bench.hand(control.RingMemory(what="fill"))
+    await bench.request(control.RingMemory(what="fill"))
     await bench.pause(300)
     await session.next_beat()
     await _locked(bench, session)
@@ -279,25 +279,25 @@ async def _locked(bench: ConformBench, session: TesterSession) -> None:
 
 
 def _locks(bench: ConformBench) -> bool:
-    return bench.says is not None and Capabilities.LOCK in bench.says.capabilities
+    return bench.hello_rsp is not None and Capabilities.LOCK in bench.hello_rsp.capabilities
 
 
 async def _past_full(bench: ConformBench) -> bool:
-    """More happens than the ring has room for. Whether a cover or door was opened and closed."""
+    """Cause more events than the ring can store. Returns whether a door or cover was moved."""
     if not bench.operator.exact:
         return False
     moving = _MOVING.get(bench.profile, ())
-    moved = [await bench.try_hand(hand) for hand in moving]
+    moved = [await bench.try_request(request) for request in moving]
     for turn in range(_TAMPERS):
-        await bench.try_hand(control.TamperWith(source="case", active=turn % 2 == 0))
+        await bench.try_request(control.TamperWith(source="case", active=turn % 2 == 0))
     if bench.profile == "shoe":
-        await bench.try_hand(control.Draw(count=1, force=True))
+        await bench.try_request(control.Draw(count=1, force=True))
     await bench.pause(500)
     return bool(moved) and all(moved)
 
 
 async def _told_later(bench: ConformBench, session: TesterSession) -> None:
-    """What happened at a full ring is recorded once there is room, in its order."""
+    """Events at a full ring are recorded later, in order."""
 
     def told() -> list[bool]:
         return [one.event.open for one in session.kept if isinstance(one.event, Cover | Door)]
@@ -312,7 +312,7 @@ async def _told_later(bench: ConformBench, session: TesterSession) -> None:
 
 
 def _pressure(bench: ConformBench, session: TesterSession, capacity: int) -> None:
-    """LOG_PRESSURE stands where the share is reached, and once more where the ring is full."""
+    """LOG_PRESSURE is recorded at the threshold, and again when the ring is full."""
     found = [
         (number, one.event.used)
         for number, one in enumerate(session.kept, 1)

@@ -22,7 +22,7 @@ from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, enc
 from hil.conform.tester.bench import ConformBench, Trial, flipped, raw
 from hil.conform.tester.findings import ItemSkipped
 from hil.conform.tester.heard import call_bytes
-from hil.conform.tester.recovery import on_their_way
+from hil.conform.tester.recovery import unacknowledged
 from hil.conform.tester.session import TesterSession
 
 _AHEAD: Final = 5000
@@ -45,14 +45,14 @@ async def sent_twice(bench: ConformBench) -> None:
     await bench.pause(bench.quiet_ms)
     replies = _replies(session, mark)
     bench.require(len(replies) == 1, "one INFO_REPLY", f"{len(replies)}")
-    await session.lives()
+    await session.check_alive()
 
 
 async def changed(bench: ConformBench) -> None:
     """DATA with a changed header, ciphertext or tag and a right CRC is ignored, and the session
     goes on."""
     session = await bench.session()
-    # Far ahead, so that the heartbeats beside it do not make its counter an old one.
+    # Far ahead, so that heartbeats do not overtake its counter.
     before, session.sealer.counter = session.sealer.counter, _AHEAD
     frame = session.sealer.seal(_info(session, 701))
     session.sealer.counter = before
@@ -78,16 +78,16 @@ async def changed(bench: ConformBench) -> None:
     bench.require(
         await bench.until(lambda: session.reply_to(701, mark), 500 + bench.late_ms), "INFO_REPLY"
     )
-    await session.lives()
+    await session.check_alive()
 
 
 async def counters_taken(bench: ConformBench) -> None:
     """A counter that skips some is accepted; one that goes back is not."""
     session = await bench.session()
     session.sealer.counter += 1000
-    await session.lives("a counter that skips 1000 is accepted")
+    await session.check_alive("a counter that skips 1000 is accepted")
     session.sealer.counter += 70_000
-    await session.lives("a counter that skips 70,000 is accepted")
+    await session.check_alive("a counter that skips 70,000 is accepted")
     for back in (30_000, 500, 1):
         mark = len(session.got)
         ahead = session.sealer.counter
@@ -96,14 +96,14 @@ async def counters_taken(bench: ConformBench) -> None:
         session.sealer.counter = ahead
         await bench.pause(bench.quiet_ms)
         bench.require(not _replies(session, mark), "no answer to a counter that goes back")
-    await session.lives()
+    await session.check_alive()
 
 
 async def counters_sent(bench: ConformBench) -> None:
     """The device's counters begin at 0 and grow by one."""
     session = await bench.session()
     for _ in range(5):
-        await session.lives()
+        await session.check_alive()
         await bench.pause(300)
     counters = [one.frame.counter for one in bench.frames(FrameKind.DATA, session=session.ident)]
     if bench.damage and not bench.wire.simulated:
@@ -117,9 +117,9 @@ async def falls_silent(bench: ConformBench) -> None:
     then on."""
     session = await bench.session()
     session.beating = False
-    await session.lives()
+    await session.check_alive()
     await bench.pause(DEAD_MS - 150 - bench.late_ms)
-    await session.lives(f"a session lives until {DEAD_MS} ms without DATA")
+    await session.check_alive(f"a session lives until {DEAD_MS} ms without DATA")
     last = bench.wire.now()
     await bench.pause_until(last + (DEAD_MS + 60 + bench.late_ms) * 1000)
     mark = len(bench.log)
@@ -143,7 +143,7 @@ async def malformed(bench: ConformBench) -> None:
         await bench.pause(20)
     await bench.pause(bench.quiet_ms)
     bench.require(not _replies(session, mark), "no answer to a malformed plaintext")
-    await session.lives()
+    await session.check_alive()
     await _padded_command(bench, session)
     await _padded_ack(bench, session)
 
@@ -179,9 +179,9 @@ async def _padded_command(bench: ConformBench, session: TesterSession) -> None:
 async def _padded_ack(bench: ConformBench, session: TesterSession) -> None:
     """An EVT_ACK that is malformed acknowledges nothing: the record comes again."""
     try:
-        records = await on_their_way(bench, session, 1)
+        records = await unacknowledged(bench, session, 1)
     except ItemSkipped:
-        return  # the cable alone shows no more
+        return  # not possible without an operator
     last = records[-1].record
     ack = encode(EvtAck(last.epoch, last.seq, 8))
     mark = len(session.records)
@@ -244,7 +244,7 @@ def _refused(bench: ConformBench, session: TesterSession) -> list[tuple[bytes, s
 
 
 def _uncounted(session: TesterSession) -> list[tuple[bytes, str]]:
-    """What is answered, and what is well-formed and means nothing."""
+    """Messages that are answered, and valid ones without effect."""
     epoch = (session.cursor.epoch ^ 1) or 2
     return [
         (flipped(_info(session, 706), 55), "INFO with padding that is not zero"),
@@ -255,7 +255,7 @@ def _uncounted(session: TesterSession) -> list[tuple[bytes, str]]:
 
 
 def _check_count(bench: ConformBench, name: str, sent: int, counted: int) -> None:
-    # On a real line noise damages some.
+    # Noise on a real line damages some.
     most = 2 * sent if name == "damaged" and not bench.wire.simulated else sent
     bench.require(
         sent <= counted <= most,
@@ -268,13 +268,12 @@ def _check_count(bench: ConformBench, name: str, sent: int, counted: int) -> Non
 _BEAT_US: Final = HEARTBEAT_MS * 1000
 _BEATS: Final = 16
 _BUSY_MS: Final = 90
-"""Not a part of HEARTBEAT, so that replies fall before, between and upon the beats."""
+"""Not a divisor of HEARTBEAT, so that replies come at every offset from the beats."""
 _SPREAD_US: Final = {True: 2_000, False: 130_000}
-"""How far apart from its schedule a beat may come: in simulated time, and where a line, a port's
-driver and a busy machine lie between."""
+"""Tolerance for a heartbeat: in simulated time, and with a line, a driver and a busy machine."""
 _DRIFT_US: Final = {True: 2_000, False: 40_000}
 _PARTS: Final = 500
-"""In a million: how much a clock may be off."""
+"""Tolerance of a clock, in parts per million."""
 _ASKS: Final = 8
 _SPAN_MS: Final = 10_000
 
@@ -299,7 +298,7 @@ async def beats(bench: ConformBench) -> None:
 
 
 def _check_schedule(bench: ConformBench, times: list[int]) -> None:
-    """Late is the line's fault, early is nobody's: the schedule is that of the earliest beats."""
+    """The earliest heartbeats define the schedule, since the line can only delay."""
     late = [at - times[0] - number * _BEAT_US for number, at in enumerate(times)]
     simulated = bench.wire.simulated
     shown = f"off by {[one // 1000 for one in late]} ms"
@@ -317,7 +316,7 @@ def _check_schedule(bench: ConformBench, times: list[int]) -> None:
 
 
 class _Sample(Struct, frozen=True):
-    """One reading: the host's clock in the middle, the offset, and how sure."""
+    """One clock reading: the tester's time, the offset, and its uncertainty."""
 
     at: int
     offset: float
@@ -346,7 +345,7 @@ async def clock(bench: ConformBench) -> None:
 
 
 async def _best(bench: ConformBench, session: TesterSession, seen: list[int]) -> _Sample:
-    """The reading of several that took the shortest."""
+    """The reading with the smallest uncertainty of several."""
     samples = []
     for _ in range(_ASKS):
         samples.append(await _ask(bench, session, seen))

@@ -90,7 +90,7 @@ async def _count(bench: ConformBench, session: TesterSession, shoe: int) -> None
     await unlock(bench, session)
     mark, wanted = len(session.kept), 0
     for pull in pulls:
-        await bench.hand(pull)
+        await bench.request(pull)
         wanted += pull.count * (2 if pull.double else 1)
         await drawn(bench, session, wanted, since=mark, made=2)
     await bench.pause(500)
@@ -155,7 +155,7 @@ async def locks(bench: ConformBench) -> None:
     """LOCK sets and reports its state; after the end of a session the shoe is locked; a session
     that takes over changes nothing."""
     session = await bench.session()
-    if bench.says is not None and Capabilities.LOCK not in bench.says.capabilities:
+    if bench.hello_rsp is not None and Capabilities.LOCK not in bench.hello_rsp.capabilities:
         await session.refused(Lock(LockState.LOCKED), Refusal.UNSUPPORTED)
         return
     for state in (LockState.LOCKED, LockState.OPEN, LockState.OPEN, LockState.LOCKED):
@@ -168,10 +168,12 @@ async def locks(bench: ConformBench) -> None:
     await _is(bench, newer, LockState.LOCKED, "a session that takes over changes no lock")
     await _lock(bench, newer, LockState.OPEN)
     cursor = newer.cursor
-    await bench.alone()
-    says = (await bench.greet()).says
+    await bench.fall_silent()
+    hello_rsp = (await bench.greet()).hello_rsp
     bench.require(
-        DeviceState.LOCKED in says.state, "LOCKED after the end of the session", str(says.state)
+        DeviceState.LOCKED in hello_rsp.state,
+        "LOCKED after the end of the session",
+        str(hello_rsp.state),
     )
     last = await bench.session(cursor)
     await _is(bench, last, LockState.LOCKED, "the shoe is locked after the end of a session")
@@ -184,15 +186,15 @@ async def _lock(bench: ConformBench, session: TesterSession, state: LockState) -
 
 
 async def _is(bench: ConformBench, session: TesterSession, state: LockState, why: str) -> None:
-    info = await session.lives()
+    info = await session.check_alive()
     found = LockState.LOCKED if DeviceState.LOCKED in info.state else LockState.OPEN
     bench.require(found is state, f"INFO_REPLY of a shoe that is {state.name}: {why}", found.name)
 
 
 async def gate(bench: ConformBench) -> None:
     """With GATE, no card is out whose record is not there after a power cut."""
-    says = (await bench.greet()).says
-    if Capabilities.GATE not in says.capabilities:
+    hello_rsp = (await bench.greet()).hello_rsp
+    if Capabilities.GATE not in hello_rsp.capabilities:
         raise NotApplicable("GATE, which this shoe does not have")
     bench.need_exact("to count the cards that are out")
     session = await bench.session()

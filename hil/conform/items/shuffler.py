@@ -26,26 +26,26 @@ _DECKS: Final = 6
 _PACE_MS: Final = 3000
 _BEGIN_MS: Final = 5000
 _SHUFFLE_MS: Final = 900_000
-"""The longest that a shuffle may take here."""
+"""Timeout of a shuffle."""
 _AFTER_MS: Final = 1500
 
 
 async def _prepared(bench: ConformBench) -> TesterSession:
-    """No shuffle runs, and cards lie in it where a hand can put them in."""
+    """A session without a running shuffle; with a batch, if the operator can load one."""
     session = await bench.session()
-    if DeviceState.RUNNING in (await session.lives()).state:
+    if DeviceState.RUNNING in (await session.check_alive()).state:
         await session.demand(Abort(), AbortReply)
     await bench.pause(500)
     if "activity" in bench.operator.can:
         if bench.operator.exact:
-            await bench.try_hand(ShufflePace(shuffle_ms=_PACE_MS))
-        await bench.hand(Put(decks=_DECKS))
+            await bench.try_request(ShufflePace(shuffle_ms=_PACE_MS))
+        await bench.request(Put(decks=_DECKS))
         await bench.pause(300)
     return session
 
 
 async def _start(bench: ConformBench, session: TesterSession) -> int:
-    """A shuffle begins; its number. STARTED has come."""
+    """Start a shuffle and wait for STARTED. Returns its number."""
     reply = await session.ask(Start(_DECKS, 0))
     if not isinstance(reply, StartReply):
         bench.require(not bench.operator.can, "START_REPLY", text.of_message(reply))
@@ -61,7 +61,7 @@ async def _start(bench: ConformBench, session: TesterSession) -> int:
 
 
 def _mark(session: TesterSession) -> int:
-    """Behind the end of the last shuffle."""
+    """The position after the end of the last shuffle."""
     ends = [number for number, one in enumerate(session.kept, 1) if _ends(one)]
     return ends[-1] if ends else 0
 
@@ -75,7 +75,7 @@ def _ends(record: EventRecord) -> bool:
 async def _end(
     bench: ConformBench, session: TesterSession, number: int, since: int = 0
 ) -> EventRecord:
-    """The one record that ends the shuffle."""
+    """Wait for the record that ends the shuffle; there must be exactly one."""
     end = await session.until_kept(_ends, _SHUFFLE_MS, "DONE, COUNT_ERROR or FAULT ABORTED", since)
     await bench.pause(_AFTER_MS)
     ends = [one for one in session.kept[since:] if _ends(one)]
@@ -98,11 +98,12 @@ async def starts_and_ends(bench: ConformBench) -> None:
     mark = len(session.kept)
     number = await _start(bench, session)
     bench.require(
-        DeviceState.RUNNING in (await session.lives()).state, "state RUNNING while a shuffle runs"
+        DeviceState.RUNNING in (await session.check_alive()).state,
+        "state RUNNING while a shuffle runs",
     )
     await _end(bench, session, number, mark)
     bench.require(
-        DeviceState.RUNNING not in (await session.lives()).state,
+        DeviceState.RUNNING not in (await session.check_alive()).state,
         "not RUNNING once the shuffle is over",
     )
     if not bench.operator.exact:
@@ -165,7 +166,7 @@ async def aborts(bench: ConformBench) -> None:
             "no record of an ABORT without a shuffle", text.of_message(session.kept[mark].event)
         )
     bench.require(
-        DeviceState.RUNNING not in (await session.lives()).state, "not RUNNING after ABORT"
+        DeviceState.RUNNING not in (await session.check_alive()).state, "not RUNNING after ABORT"
     )
 
 
@@ -174,7 +175,7 @@ async def goes_on_alone(bench: ConformBench) -> None:
     session = await _prepared(bench)
     number = await _start(bench, session)
     cursor = session.cursor
-    await bench.alone()
+    await bench.fall_silent()
     if bench.operator.exact:
         await bench.pause(_PACE_MS)
     new = await bench.session(cursor)

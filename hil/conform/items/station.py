@@ -26,14 +26,14 @@ def _events(session: TesterSession, mark: int) -> list[Button | Stuck]:
 
 
 async def _press(bench: ConformBench, button: ButtonName = "hit", bounces: int = 0) -> None:
-    await bench.hand(Press(seat=bench.seat, button=button, held_ms=_HELD_MS, bounces=bounces))
+    await bench.request(Press(seat=bench.seat, button=button, held_ms=_HELD_MS, bounces=bounces))
     await bench.pause(_HELD_MS + _SETTLE_MS)
 
 
 async def _counts(
     bench: ConformBench, session: TesterSession, token: int, why: str, bounces: int = 0
 ) -> int:
-    """A press of HIT makes DOWN and UP; its number."""
+    """Require that a press of HIT makes DOWN and UP. Returns its number."""
     mark = len(session.kept)
     await _press(bench, bounces=bounces)
     await bench.until(lambda: len(_events(session, mark)) >= 2 or None, 3000)
@@ -90,10 +90,10 @@ async def one_press(bench: ConformBench) -> None:
     await arm(bench, session, token=7)
     await _counts(bench, session, 7, "a press whose contact bounces", bounces=6)
     mark = len(session.kept)
-    await bench.hand(Press(seat=bench.seat, button="hit", held_ms=None))
+    await bench.request(Press(seat=bench.seat, button="hit", held_ms=None))
     await bench.pause(100)
     await arm(bench, session, mask=ButtonMask(0), token=8)
-    await bench.hand(LetGo(seat=bench.seat, button="hit"))
+    await bench.request(LetGo(seat=bench.seat, button="hit"))
     await bench.pause(_SETTLE_MS)
     found = [(one.edge, one.token) for one in _events(session, mark) if isinstance(one, Button)]
     bench.require(
@@ -120,7 +120,7 @@ async def disarms(bench: ConformBench) -> None:
     new = await bench.session(session.cursor)
     await _counts(bench, new, 21, "a session that takes over changes no arm")
     cursor = new.cursor
-    await bench.alone()
+    await bench.fall_silent()
     await _press(bench)
     last = await bench.session(cursor)
     await _makes_none(bench, last, "hit", "the session had ended")
@@ -132,9 +132,9 @@ async def stuck(bench: ConformBench) -> None:
     session = await bench.session()
     await arm(bench, session)
     mark = len(session.kept)
-    await bench.hand(Press(seat=bench.seat, button="hit", held_ms=None))
+    await bench.request(Press(seat=bench.seat, button="hit", held_ms=None))
     await bench.until(lambda: _events(session, mark) or None, 3000)
-    # When it was told, not when a person came to press Enter.
+    # The time of the record, not when a person presses Enter.
     down = next((one.at for one in session.records if one.record in session.kept[mark:]), 0)
     await bench.pause_until(down + (STUCK_AFTER_MS - 1000) * 1000)
     if any(isinstance(one, Stuck) for one in _events(session, mark)):
@@ -147,7 +147,7 @@ async def stuck(bench: ConformBench) -> None:
     )
     await arm(bench, session, token=77)
     await bench.pause_until(down + (STUCK_AFTER_MS + 5000) * 1000)
-    await bench.hand(LetGo(seat=bench.seat, button="hit"))
+    await bench.request(LetGo(seat=bench.seat, button="hit"))
     await bench.pause(_SETTLE_MS)
     found = _events(session, mark)
     kinds = [one.edge.name if isinstance(one, Button) else "STUCK" for one in found]

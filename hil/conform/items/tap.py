@@ -14,7 +14,7 @@ from firmware_protocol.messages.registry import Alert
 from firmware_protocol.tablelink.framing import Frame
 from hil.conform.tester import text
 from hil.conform.tester.bench import ConformBench, ReceivedFrame, Trial
-from hil.conform.tester.recovery import arrived
+from hil.conform.tester.recovery import wait_for_records
 from hil.conform.tester.stimuli import load, make, ready, settle_ms, some, unlock
 from hil.faults import TappedFrame, find_secrets, first_difference, repeated_ciphertexts, secrets_of
 
@@ -24,11 +24,11 @@ _DRAWN: Final = 8
 _QUIET_US: Final = 3_000_000
 _WATCHED_US: Final = 3_000_000
 _REAL_GAP_US: Final = 40_000
-"""At a port a gap is what the machine and the line make of it: only what is far beyond is found."""
+"""At a port machine and line distort the gaps: only larger differences are found."""
 
 
 class _Run(Struct, frozen=True):
-    """What a tap sees of one order of cards, and when each new record came."""
+    """The tapped frames of one order of cards, and the times of the records."""
 
     frames: list[TappedFrame]
     records: list[int]
@@ -69,7 +69,7 @@ async def same_timing(bench: ConformBench) -> str | None:
 
 
 async def _tap(bench: ConformBench, cards: tuple[str, ...]) -> _Run:
-    await bench.alone()
+    await bench.fall_silent()
     session = await bench.session()
     await load(bench, session, Load(decks=0, cards=cards))
     bench.stock = 0
@@ -77,9 +77,9 @@ async def _tap(bench: ConformBench, cards: tuple[str, ...]) -> _Run:
     began = session.began or 0
     await bench.pause_until(began + _QUIET_US)
     frames, records = len(bench.log), len(session.records)
-    await bench.hand(Draw(count=_DRAWN))
+    await bench.request(Draw(count=_DRAWN))
     await bench.pause_until(began + _QUIET_US + _WATCHED_US)
-    await arrived(bench, session, records, _DRAWN)
+    await wait_for_records(bench, session, records, _DRAWN)
     return _Run(
         _tapped(bench.log[frames:]),
         [one.at - began for one in session.records[records:]],
@@ -96,8 +96,8 @@ def _gaps(run: _Run) -> list[int]:
 
 
 def _off(low: tuple[_Run, ...], high: tuple[_Run, ...]) -> int:
-    """By how much the cards change a gap: what a busy machine does to one run it does not do to
-    every one with these cards, so each gap counts by the two runs that are most alike."""
+    """The largest change of a gap by the cards. A busy machine does not delay every run in the
+    same way, so each gap is compared between the two runs that are most alike."""
     pairs = [(_gaps(one), _gaps(two)) for one in low for two in high]
     alike = [min(abs(one[at] - two[at]) for one, two in pairs) for at in range(_DRAWN - 1)]
     return max(alike)
@@ -113,19 +113,19 @@ async def nothing_in_clear(bench: ConformBench) -> None:
     session = await bench.session()
     await ready(bench, session)
     await bench.pause(200)
-    session.holding = True  # so that records come more than once
+    session.holding = True  # so that records are repeated
     mark = len(session.records)
     made = await make(bench, some(bench, 8))
-    await arrived(bench, session, mark, made)
+    await wait_for_records(bench, session, mark, made)
     await bench.pause(settle_ms(1))
     session.holding = False
-    # What makes a device give hints in clear.
+    # What makes a device send ALERT, which is not encrypted.
     strange = Frame(FrameKind.DATA, bench.pick(), 0, bytes(72))
     bench.send_frame(strange, "DATA of no session, for an ALERT")
     await bench.pause(1100)
     bench.hs1(await bench.greet(), own=X25519PrivateKey.generate(), text="HS1, for an ALERT")
     await bench.pause(1100)
-    info = await session.lives()
+    info = await session.check_alive()
     other = await bench.session(session.cursor)
     await bench.pause(500)
     _alerts(bench, info.state)
@@ -140,7 +140,7 @@ async def nothing_in_clear(bench: ConformBench) -> None:
 
 
 def _alerts(bench: ConformBench, state: DeviceState) -> None:
-    """An ALERT says what its code says and no more."""
+    """Require that an ALERT contains nothing but its code."""
     for arrival in bench.frames(FrameKind.ALERT):
         alert = Alert.decode(arrival.frame.payload)
         defect = alert.code is AlertCode.DEFECT

@@ -1,4 +1,4 @@
-"""A whole run: device, keys, items, report."""
+"""A conformance run: device, keys, items, report."""
 
 from __future__ import annotations
 

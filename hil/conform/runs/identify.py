@@ -1,4 +1,4 @@
-"""Before the first item: whether it is the device that is meant, and whether it is paired."""
+"""Before the first item: checks that it is the right device, and whether it is paired."""
 
 from __future__ import annotations
 
@@ -21,60 +21,62 @@ _HOW: Final = (
 )
 _CANNOT_PAIR: Final = "not paired, and it cannot be paired here"
 _SHAKES: Final = 2
-"""A line that is not clean may swallow the first."""
+"""A noisy line may drop the first one."""
 
 
-# --- who is there -----------------------------------------------------------------------------
+# --- identity ---------------------------------------------------------------------------------
 
 
 async def identify_device(bench: ConformBench) -> list[str]:
-    """The device that has answered HELLO is of the profile's class, and the hands are at it; else
-    UsageProblem, and nothing was done to it. What is to be told about it."""
-    says = bench.says
-    assert says is not None
-    if says.device_class is not bench.device_class:
-        name = says.device_class.name.lower()
+    """Check that the device that answered HELLO has the profile's class and is the operator's.
+    Returns notices. Raises UsageProblem, without side effects."""
+    hello_rsp = bench.hello_rsp
+    assert hello_rsp is not None
+    if hello_rsp.device_class is not bench.device_class:
+        name = hello_rsp.device_class.name.lower()
         raise UsageProblem(
             "--profile",
-            f"{says.serial} says that it is a {name}",
-            f"{name}; a {bench.profile} must say in HELLO_RSP that it is one (HE-2)",
+            f"{hello_rsp.serial} reports that it is a {name}",
+            f"{name}; a {bench.profile} must report its class in HELLO_RSP (HE-2)",
         )
     if not bench.operator.exact:
         return []
-    told = await _described(bench)
-    _check_power(told, says)
-    known = [_check(told, says, name, value) for name, value in _names(says).items()]
+    fields = await _described(bench)
+    _check_power(fields, hello_rsp)
+    known = [_check(fields, hello_rsp, name, value) for name, value in _names(hello_rsp).items()]
     if any(known):
         return []
-    return [f"the control socket does not tell whose it is: taken for {says.serial}'s"]
+    return [f"the control socket does not identify its device: assumed to be {hello_rsp.serial}'s"]
 
 
 async def _described(bench: ConformBench) -> Answer:
     try:
-        return await bench.hand(Describe())
+        return await bench.request(Describe())
     except (RequestDenied, ItemSkipped):
         return {}
 
 
-def _names(says: HelloRsp) -> dict[str, str]:
-    """What tells one device from another. Serial numbers of simulated ones are often the same."""
-    return {"serial": says.serial, "fingerprint": fingerprint_text(says.fingerprint)}
+def _names(hello_rsp: HelloRsp) -> dict[str, str]:
+    """The identity of a device. Simulated devices often have the same serial number."""
+    return {"serial": hello_rsp.serial, "fingerprint": fingerprint_text(hello_rsp.fingerprint)}
 
 
-def _check_power(told: Answer, says: HelloRsp) -> None:
-    if told.get("powered") is False or told.get("frozen") is True:
-        raise _other(f"it is of a device that does not run, and {says.serial} answers at the port")
+def _check_power(fields: Answer, hello_rsp: HelloRsp) -> None:
+    if fields.get("powered") is False or fields.get("frozen") is True:
+        raise _other(
+            f"it is of a device that does not run, and {hello_rsp.serial} answers at the port"
+        )
 
 
-def _check(told: Answer, says: HelloRsp, name: str, value: str) -> bool:
-    """Whether the control socket tells it. UsageProblem if it tells another one."""
-    found = told.get(name)
+def _check(fields: Answer, hello_rsp: HelloRsp, name: str, value: str) -> bool:
+    """Whether the control socket returns the field. Raises UsageProblem if it differs."""
+    found = fields.get(name)
     if not isinstance(found, str):
         return False
     if found != value:
         raise _other(
             f"it is the socket of a device with {name} {found}, "
-            f"and at the port is {says.serial}, with {name} {value}"
+            f"and at the port is {hello_rsp.serial}, with {name} {value}"
         )
     return True
 
@@ -83,14 +85,14 @@ def _other(what: str) -> UsageProblem:
     return UsageProblem("--control", what, "the control socket of the device at the port")
 
 
-# --- whose it is ------------------------------------------------------------------------------
+# --- pairing ----------------------------------------------------------------------------------
 
 
 async def ensure_paired(bench: ConformBench, keys: Keyring) -> tuple[str, str]:
-    """Why there can be no session, in a few words and as a notice; both empty when there can. Where
-    hands can pair the device they do."""
-    assert bench.says is not None
-    serial = bench.says.serial
+    """Pair the device if necessary and possible. Returns why no session is possible, in short and
+    as a notice; both are empty if one is."""
+    assert bench.hello_rsp is not None
+    serial = bench.hello_rsp.serial
     key = keys.device(serial)
     if key is not None:
         bench.device_key = key
@@ -98,29 +100,29 @@ async def ensure_paired(bench: ConformBench, keys: Keyring) -> tuple[str, str]:
             return "", ""
     if bench.operator.exact:
         return await _pair(bench)
-    return NOT_PAIRED, f"not paired: {_reason(bench.says, key, keys)}; {_HOW}"
+    return NOT_PAIRED, f"not paired: {_reason(bench.hello_rsp, key, keys)}; {_HOW}"
 
 
-def _reason(says: HelloRsp, key: bytes | None, keys: Keyring) -> str:
+def _reason(hello_rsp: HelloRsp, key: bytes | None, keys: Keyring) -> str:
     if key is None:
-        return keys.absent or f"{says.serial} is not paired with this host"
-    if fingerprint(key) != says.fingerprint:
+        return keys.absent or f"{hello_rsp.serial} is not paired with this host"
+    if fingerprint(key) != hello_rsp.fingerprint:
         return (
-            f"{says.serial} says that its key is {fingerprint_text(says.fingerprint)}; "
-            f"the one that was paired is {fingerprint_text(fingerprint(key))}"
+            f"{hello_rsp.serial} reports the key {fingerprint_text(hello_rsp.fingerprint)}; "
+            f"the paired one is {fingerprint_text(fingerprint(key))}"
         )
-    if DeviceState.PAIRED not in says.state:
-        return f"{says.serial} says that it is paired with no host"
+    if DeviceState.PAIRED not in hello_rsp.state:
+        return f"{hello_rsp.serial} reports that it is paired with no host"
     return (
-        f"{says.serial} does not answer this host's HS1: it is paired with another host, or its "
-        "handshake does not work"
+        f"{hello_rsp.serial} does not answer this host's HS1: it is paired with another "
+        "host, or its handshake does not work"
     )
 
 
 async def _served(bench: ConformBench) -> bool:
-    """HS1 is answered, right or wrong: what is wrong with the answer is for the items to say."""
+    """Whether HS1 is answered. The items check the answer."""
     for _ in range(_SHAKES):
-        await bench.fresh()
+        await bench.reset()
         try:
             await bench.shake()
         except ItemFinding:
@@ -132,7 +134,7 @@ async def _served(bench: ConformBench) -> bool:
 
 
 async def _pair(bench: ConformBench) -> tuple[str, str]:
-    await bench.fresh()
+    await bench.reset()
     try:
         bench.device_key = await pairing.pair_for_run(bench)
     except ItemFinding as finding:

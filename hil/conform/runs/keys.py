@@ -1,4 +1,4 @@
-"""Whose keys a run uses: the host's own, and those of the device that it is paired with."""
+"""The keys of a run: the host's own, and those of the devices that are paired with it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _DIGITS: Final = "64 hexadecimal digits"
 
 
 class Keyring:
-    """The host's key, and the device's where it is known."""
+    """The host's key, and the device's key if it is known."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.absent = ""
-        """Why a device's key is not known, if it is not; empty: it is not in the store."""
+        """Why the key of a device is unknown; empty: it is not in the store."""
         self._store: KeyStore | None = None
         self._device = _device_key(args.device_key)
         if args.keys is not None and (args.host_key is not None or self._device):
@@ -30,11 +30,11 @@ class Keyring:
             raise UsageProblem("--device-key", "it belongs to a host key", "--host-key FILE too")
         if args.host_key is not None:
             self.own = _host_key(args.host_key)
-            self.absent = "--device-key does not say what the device's public key is"
+            self.absent = "--device-key does not give the device's public key"
         elif args.control is not None and args.keys is None:
-            self.own = X25519PrivateKey.generate()  # the simulated device is paired with it
+            self.own = X25519PrivateKey.generate()  # the simulated device will be paired with it
         elif args.keys is None and _missing(keys_directory(None)):
-            # A maker begins with a device that cannot be paired yet.
+            # A new device of a maker cannot be paired yet.
             self.own = X25519PrivateKey.generate()
             self.absent = (
                 f"there is no key store {keys_directory(None)}; `holecard devices init` makes one"
@@ -43,7 +43,7 @@ class Keyring:
             self._store, self.own = _opened(keys_directory(args.keys))
 
     def device(self, serial: str) -> bytes | None:
-        """The device's public key, if it is known."""
+        """The device's public key, or None."""
         if self._store is None:
             return self._device
         try:
@@ -59,7 +59,7 @@ def _missing(directory: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return True
     except OSError:
-        pass  # it is there, or may be: the store says what is wrong with it
+        pass  # the key store reports the error
     return False
 
 
@@ -81,7 +81,7 @@ def _host_key(file: Path) -> X25519PrivateKey:
     except UnicodeDecodeError:
         text = ""
     if not _HEX.fullmatch(text):
-        raise UsageProblem("--host-key", f"{file} holds no private key", _DIGITS)
+        raise UsageProblem("--host-key", f"{file} has no private key", _DIGITS)
     return X25519PrivateKey.from_private_bytes(bytes.fromhex(text))
 
 

@@ -1,4 +1,4 @@
-"""The hands of a simulated device that runs elsewhere, through its control socket."""
+"""The operator of a simulated device in another process, through its control socket."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hil.conform.tester.operators import ALL_NEEDS
 from hil.control import ControlClient, ControlLost, RequestRefused
 
 
-def _words(hand: ControlRequest, wrong: str) -> str:
-    """The verb, and the field that the device does not know."""
-    verb = str(hand.__struct_config__.tag)
+def _unsupported(request: ControlRequest, wrong: str) -> str:
+    """The verb, and the unknown field."""
+    verb = str(request.__struct_config__.tag)
     return f"'{verb}'" if wrong == "do" else f"'{verb}' with {wrong}"
 
 
@@ -26,17 +26,17 @@ class RemoteOperator:
     def __init__(self, control: ControlClient) -> None:
         self._control = control
 
-    async def do(self, hand: ControlRequest) -> Answer:
-        # In a thread: heartbeats go on while the device works on it.
-        return await asyncio.to_thread(self._do, hand)
+    async def do(self, request: ControlRequest) -> Answer:
+        # In a thread, so that the heartbeats continue.
+        return await asyncio.to_thread(self._do, request)
 
-    def _do(self, hand: ControlRequest) -> Answer:
+    def _do(self, request: ControlRequest) -> Answer:
         try:
-            return self._control.do(hand)
+            return self._control.do(request)
         except RequestRefused as refused:
-            if refused.where == "do" or refused.where in hand.__struct_fields__:
-                known = _words(hand, refused.where)
-                raise ItemSkipped(f"a device that knows {known}") from None
+            if refused.where == "do" or refused.where in request.__struct_fields__:
+                known = _unsupported(request, refused.where)
+                raise ItemSkipped(f"a device that supports {known}") from None
             raise CannotDo(refused.what) from None
         except ControlLost as lost:
             raise UsageProblem(
@@ -46,7 +46,7 @@ class RemoteOperator:
     async def label(self) -> str:
         label = (await self.do(Describe())).get("label")
         if not isinstance(label, str):
-            raise ItemSkipped("the code of the label, which 'describe' does not tell")
+            raise ItemSkipped("the code of the label, which 'describe' does not return")
         return label
 
     async def confirm(self, question: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a run found: lines for people, JSON, JUnit XML."""
+"""The report of a run: lines of text, JSON, JUnit XML."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ ALL_PASSED: Final = 0
 SOME_FAILED: Final = 1
 INCOMPLETE: Final = 3
 STOPPED: Final = 130
-"""Exit codes. 2 is a user's mistake; 130 is what a shell reports of Ctrl-C."""
+"""Exit codes. 2 is a wrong argument; 130 is a shell's code of Ctrl-C."""
 
 
 class RunSettings(Struct, frozen=True):
-    """What a run was made with."""
+    """The settings of a run."""
 
     profile: Profile
     port: str
@@ -34,11 +34,11 @@ class RunSettings(Struct, frozen=True):
     began: str
     """ISO 8601, with its zone."""
     device: dict[str, str]
-    """What HELLO_RSP and INFO say: maker, model, serial, firmware."""
+    """From HELLO_RSP and INFO: maker, model, serial, firmware."""
 
 
 def lines(outcome: ItemOutcome) -> list[str]:
-    """One line for the item; for FAIL what it takes to see why."""
+    """One line for an item; for FAIL also the details."""
     item = outcome.item
     head = f"{item.id:<6} {outcome.result}"
     if outcome.result != "FAIL":
@@ -64,10 +64,10 @@ def summary(course: RunResult) -> str:
 
 
 def exit_code(course: RunResult) -> int:
-    """What has not been tried has not passed, and a run that tried nothing shows nothing."""
+    """An item that was not run has not passed; a run without any item is incomplete."""
     if course.broken_off == INTERRUPTED:
         return STOPPED
-    results = {outcome.result for outcome in course.outcomes if not outcome.pointless}
+    results = {outcome.result for outcome in course.outcomes if not outcome.not_applicable}
     if "FAIL" in results:
         return SOME_FAILED
     return ALL_PASSED if results == {"PASS"} else INCOMPLETE
@@ -165,7 +165,7 @@ def _case(setting: RunSettings, outcome: ItemOutcome) -> ElementTree.Element:
     if outcome.result == "SKIP":
         ElementTree.SubElement(case, "skipped", message=_plain(outcome.remark))
     elif outcome.result == "UNTRIED":
-        # Green would be wrong: nothing is known about it, and something is to be mended.
+        # An error, since nothing is known about the rule.
         message = f"not tried: {_plain(outcome.remark)}"
         ElementTree.SubElement(case, "error", message=message, type="not tried")
     elif outcome.result == "FAIL":
@@ -177,5 +177,5 @@ def _case(setting: RunSettings, outcome: ItemOutcome) -> ElementTree.Element:
 
 
 def _plain(text: str) -> str:
-    """XML takes no control characters, and a report may hold anything."""
+    """Replace control characters, which XML does not allow."""
     return "".join(one if one.isprintable() or one == "\n" else "?" for one in text)

@@ -1,4 +1,4 @@
-"""A whole run: the port, who is there, the keys, pairing where that can be, and the items."""
+"""A conformance run: opens the port, identifies and pairs the device, and runs the items."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ class RunReport(Struct, frozen=True):
     setting: RunSettings
     result: RunResult
     notices: tuple[str, ...]
-    """What is to be known about the run as a whole."""
+    """Notices about the whole run."""
 
 
 async def run(
-    plan: RunPlan, operator: Operator, tell: Callable[[ItemOutcome], None] | None
+    plan: RunPlan, operator: Operator, on_outcome: Callable[[ItemOutcome], None] | None
 ) -> RunReport:
     wire = PortWire(plan.address)
     try:
         await wire.open()
     except PortRefused as refused:
-        # It names its port by itself.
-        raise UsageProblem("--port", str(refused), "a port that is there and free") from None
+        # Its text names the port.
+        raise UsageProblem("--port", str(refused), "a port that exists and is free") from None
     bench = ConformBench(
         wire,
         plan.profile,
@@ -63,8 +63,8 @@ async def run(
     began = datetime.now(UTC).isoformat(timespec="seconds")
     notices: list[str] = []
     try:
-        done = await run_plan(bench, plan, notices, tell)
-    except WireLost as lost:  # outside of the items, which find that themselves
+        done = await run_plan(bench, plan, notices, on_outcome)
+    except WireLost as lost:  # outside of an item; an item reports it as a finding
         raise UsageProblem("--port", f"{plan.port}: {lost}", "a port that stays") from None
     finally:
         await wire.close()
@@ -84,17 +84,17 @@ async def run_plan(
     bench: ConformBench,
     plan: RunPlan,
     notices: list[str],
-    tell: Callable[[ItemOutcome], None] | None,
+    on_outcome: Callable[[ItemOutcome], None] | None,
 ) -> RunResult:
-    answers = await _answers(bench)
+    answers = await _responds(bench)
     if answers:
         notices += await identify_device(bench)
-        answers = await _undone(bench)
+        answers = await _undo(bench)
     if answers:
-        done = await _all(bench, plan, notices, tell)
+        done = await _all(bench, plan, notices, on_outcome)
     else:
-        done = await _silent(bench, plan, tell)
-        notices.append(f"{_NO_ANSWER}: is {plan.port} the right port, and has it power?")
+        done = await _run_silent(bench, plan, on_outcome)
+        notices.append(f"{_NO_ANSWER}: is {plan.port} the right port, and is the power on?")
     if done.broken_off:
         notices.append(f"the run was broken off: {done.broken_off}")
     return done
@@ -104,22 +104,22 @@ async def _all(
     bench: ConformBench,
     plan: RunPlan,
     notices: list[str],
-    tell: Callable[[ItemOutcome], None] | None,
+    on_outcome: Callable[[ItemOutcome], None] | None,
 ) -> RunResult:
     bench.unpaired, notice = await ensure_paired(bench, plan.keys)
     if bench.unpaired:
         notices.append(notice)
     else:
-        await bench.fresh()
+        await bench.reset()
         await drain(bench)
-    done = await run_items(bench, plan.items, tell)
+    done = await run_items(bench, plan.items, on_outcome)
     bench.end_sessions()
     return done
 
 
-async def _answers(bench: ConformBench) -> bool:
+async def _responds(bench: ConformBench) -> bool:
     for _ in range(_GREETINGS):
-        await bench.fresh()
+        await bench.reset()
         try:
             await bench.greet()
         except ItemFinding:
@@ -128,8 +128,8 @@ async def _answers(bench: ConformBench) -> bool:
     return False
 
 
-async def _undone(bench: ConformBench) -> bool:
-    """What a run that was broken off has left is taken back; False: the device went with it."""
+async def _undo(bench: ConformBench) -> bool:
+    """Undo what an interrupted run has left. Returns False if the device does not restart."""
     try:
         await undo(bench)
     except ItemFinding:
@@ -137,28 +137,28 @@ async def _undone(bench: ConformBench) -> bool:
     return True
 
 
-async def _silent(
-    bench: ConformBench, plan: RunPlan, tell: Callable[[ItemOutcome], None] | None
+async def _run_silent(
+    bench: ConformBench, plan: RunPlan, on_outcome: Callable[[ItemOutcome], None] | None
 ) -> RunResult:
-    """Nothing can be found out about a device that does not answer HELLO, but that."""
+    """For a device that does not answer HELLO, only the first item is run."""
     first = next(iter(conformance.load_items()))
-    done = await run_items(bench, (first,), tell)
+    done = await run_items(bench, (first,), on_outcome)
     rest = [untried(item, _NO_ANSWER) for item in plan.items if item != first]
-    if tell is not None:
+    if on_outcome is not None:
         for outcome in rest:
-            tell(outcome)
+            on_outcome(outcome)
     return RunResult((*done.outcomes, *rest), done.broken_off)
 
 
 def _device(bench: ConformBench) -> dict[str, str]:
-    says = bench.says
-    if says is None:
+    hello_rsp = bench.hello_rsp
+    if hello_rsp is None:
         return {}
     return {
-        "class": says.device_class.name.lower(),
-        "maker": says.maker,
-        "model": says.model,
-        "serial": says.serial,
-        "fingerprint": says.fingerprint.hex(),
+        "class": hello_rsp.device_class.name.lower(),
+        "maker": hello_rsp.maker,
+        "model": hello_rsp.model,
+        "serial": hello_rsp.serial,
+        "fingerprint": hello_rsp.fingerprint.hex(),
         **({"firmware": bench.firmware.hex()} if bench.firmware else {}),
     }

@@ -1,4 +1,4 @@
-"""Items tried one after the other, each from the same beginning, and what came of them."""
+"""Runs items one after the other, each from the same initial state, and collects the outcomes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from hil.conform.tester.findings import (
     RunAborted,
 )
 from hil.conform.tester.operators import Operator
-from hil.conform.tester.recovery import to_rest
+from hil.conform.tester.recovery import recover
 from hil.conform.tester.wire import WireLost
 
 Result = Literal["PASS", "FAIL", "SKIP", "UNTRIED"]
-"""SKIP: nobody is there to do what it needs. UNTRIED: something stood in the way."""
+"""SKIP: it needs an operator. UNTRIED: it was prevented."""
 
 _MEANS: Final[Mapping[Need, str]] = {
     "activity": "activity: --control or --ask",
@@ -36,35 +36,35 @@ _MEANS: Final[Mapping[Need, str]] = {
     "ring": "ring: --control",
 }
 INTERRUPTED: Final = "interrupted"
-_AGAIN_MS: Final = 5_000
-"""A device that has fallen off its port by itself is back by then; a cable that was pulled, not."""
+_REOPEN_MS: Final = 5_000
+"""Timeout for a device that left its port to return; a pulled cable does not."""
 
 
 class ItemOutcome(Struct, frozen=True):
     item: ConformanceItem
     result: Result
     seconds: float
-    """Of the run."""
+    """Wall-clock time."""
     wire_seconds: float
-    """Of the device; not the same in simulated time."""
+    """Time of the wire, which may be simulated."""
     sent: str = ""
     expected: str = ""
     came: str = ""
     remark: str = ""
-    """SKIP: what it needs. UNTRIED: why. PASS: what could not be looked at closely."""
-    pointless: bool = False
-    """SKIP: the rule is about something that this model does not have."""
+    """SKIP: what it needs. UNTRIED: why. PASS: what could not be checked."""
+    not_applicable: bool = False
+    """SKIP: the rule does not apply to this model."""
 
 
 class RunResult(Struct, frozen=True):
-    """What came of all items, and why the run was broken off, if it was."""
+    """The outcomes of all items, and why the run was aborted, if it was."""
 
     outcomes: Sequence[ItemOutcome]
     broken_off: str = ""
 
 
 def missing(item: ConformanceItem, operator: Operator) -> str:
-    """What the item needs and nobody can do here; "" when it can be tried."""
+    """What the item needs and the operator cannot do; empty if it can be run."""
     lacks = [need for need in item.needs if need not in operator.can]
     return "; ".join(_MEANS[need] for need in lacks)
 
@@ -76,54 +76,54 @@ def untried(item: ConformanceItem, why: str) -> ItemOutcome:
 async def run_items(
     bench: ConformBench,
     items: Sequence[ConformanceItem],
-    tell: Callable[[ItemOutcome], None] | None = None,
+    on_outcome: Callable[[ItemOutcome], None] | None = None,
 ) -> RunResult:
-    """All of these items. Once the run is broken off the rest of them is not tried."""
+    """Run these items. After the run is aborted the rest is not tried."""
     out: list[ItemOutcome] = []
-    broken_off, upset = "", False
+    broken_off, disturbed = "", False
     for item in items:
         outcome = untried(item, broken_off)
         if not broken_off:
             try:
-                outcome = await _in_turn(bench, item, upset=upset)
+                outcome = await _run_one(bench, item, disturbed=disturbed)
             except RunAborted as off:
                 broken_off = off.why
                 outcome = untried(item, f"broken off in the middle: {off.why}")
-            upset = outcome.result != "PASS" and bench.handled
+            disturbed = outcome.result != "PASS" and bench.requested
         out.append(outcome)
-        if tell is not None:
-            tell(outcome)
+        if on_outcome is not None:
+            on_outcome(outcome)
     return RunResult(out, broken_off)
 
 
-async def _in_turn(bench: ConformBench, item: ConformanceItem, *, upset: bool) -> ItemOutcome:
+async def _run_one(bench: ConformBench, item: ConformanceItem, *, disturbed: bool) -> ItemOutcome:
     """`upset`: the item before has left the device as it happened to be."""
     if bench.unpaired and item.id not in WITHOUT_SESSION:
         return untried(item, bench.unpaired)
     try:
-        if upset:
+        if disturbed:
             await _rest(bench)
         outcome = await run_item(bench, item, TRIALS[item.id])
-    except UsageProblem as problem:  # whoever stands at the device has gone
+    except UsageProblem as problem:  # the operator is gone
         raise RunAborted(str(problem)) from None
     except asyncio.CancelledError:
         raise RunAborted(INTERRUPTED) from None
     task = asyncio.current_task()
-    if task is not None and task.cancelling():  # and tidying up has failed of it
+    if task is not None and task.cancelling():  # interrupted during cleanup
         raise RunAborted(INTERRUPTED)
     return outcome
 
 
 async def _rest(bench: ConformBench) -> None:
     try:
-        await to_rest(bench)
+        await recover(bench)
     except WireLost as lost:
-        await _there_again(bench, lost)
+        await _reopen(bench, lost)
 
 
 async def run_item(bench: ConformBench, item: ConformanceItem, trial: Trial) -> ItemOutcome:
-    """One item, from a fresh beginning. What it finds is its outcome. BrokenOff when the port has
-    gone for good, as with a cable that was pulled."""
+    """Run one item from the initial state. Raises RunAborted if the port does not return, as after
+    the cable was pulled."""
     lacks = missing(item, bench.operator)
     if lacks:
         return ItemOutcome(item, "SKIP", 0.0, 0.0, remark=f"needs {lacks}")
@@ -134,18 +134,18 @@ async def run_item(bench: ConformBench, item: ConformanceItem, trial: Trial) -> 
         return ItemOutcome(item, result, time.monotonic() - began, wire_seconds, **more)
 
     try:
-        await bench.fresh()
+        await bench.reset()
         remark = await trial(bench)
     except ItemSkipped as lacking:
-        pointless = isinstance(lacking, NotApplicable)
-        return outcome("SKIP", remark=f"needs {lacking.needs}", pointless=pointless)
+        not_applicable = isinstance(lacking, NotApplicable)
+        return outcome("SKIP", remark=f"needs {lacking.needs}", not_applicable=not_applicable)
     except ItemBlocked as prevented:
         return outcome("UNTRIED", remark=prevented.why)
     except ItemFinding as finding:
         return outcome("FAIL", sent=finding.sent, expected=finding.expected, came=finding.came)
     except WireLost as lost:
         gone = bench.finding("that the device stays at its port", str(lost))
-        await _there_again(bench, lost)
+        await _reopen(bench, lost)
         return outcome("FAIL", sent=gone.sent, expected=gone.expected, came=gone.came)
     except ProtocolError as error:
         odd = bench.finding("bytes that TableLink allows", f"{error.name}: {error}")
@@ -153,9 +153,9 @@ async def run_item(bench: ConformBench, item: ConformanceItem, trial: Trial) -> 
     return outcome("PASS", remark=remark or "")
 
 
-async def _there_again(bench: ConformBench, lost: WireLost) -> None:
-    """The device is at its port again, so that it was the device that left it; or BrokenOff."""
+async def _reopen(bench: ConformBench, lost: WireLost) -> None:
+    """Reopen the port. Raises RunAborted on timeout."""
     try:
-        await bench.wire.reopen(bench.wire.now() + _AGAIN_MS * 1000)
+        await bench.wire.reopen(bench.wire.now() + _REOPEN_MS * 1000)
     except WireLost:
         raise RunAborted(str(lost)) from None

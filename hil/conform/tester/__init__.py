@@ -1,1 +1,1 @@
-"""The tester's side: wire, handshake, session, operators."""
+"""The tester's side of the protocol: wire, handshake, session, operators."""

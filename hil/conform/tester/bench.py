@@ -1,4 +1,4 @@
-"""What an item works with: the wire, the keys, the sessions, and whoever stands at the device."""
+"""The bench of an item: the wire, the keys, the sessions, and the operator of the device."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ from hil.conform.tester.session import TesterSession
 from hil.conform.tester.wire import TesterWire, WireLost
 
 _T = TypeVar("_T")
-_KEPT_WORDS: Final = 200
+_MAX_NOTES: Final = 200
 MAX_FRAMES_PER_ITEM: Final = 50_000
-"""Frames, whole or damaged, that an item keeps. Whoever sends more floods the line."""
+"""Limit of the frames, damaged ones included, that the bench stores for one item."""
 _RESTART_MS: Final = 20_000
-"""How long a device may take to start."""
+"""Timeout of a restart of the device."""
 
 
 class ReceivedFrame(Struct, frozen=True):
-    """A whole frame, and when it came."""
+    """An undamaged frame and the time of its arrival."""
 
     frame: Frame
     at: int
 
 
 class HelloExchange(Struct, frozen=True):
-    """HELLO and its answer."""
+    """HELLO and its response."""
 
     hello: Frame
     answer: Frame
-    says: HelloRsp
+    hello_rsp: HelloRsp
 
     @property
     def session(self) -> int:
@@ -65,7 +65,7 @@ class HelloExchange(Struct, frozen=True):
 
 
 class ConformBench:
-    def __init__(  # what a run is made of
+    def __init__(
         self,
         wire: TesterWire,
         profile: Profile,
@@ -81,28 +81,28 @@ class ConformBench:
         self.own = own
         self.device_key = device_key
         self.unpaired = ""
-        """Why there can be no session; empty where there can."""
+        """Why no session is possible; empty if one is."""
         self.rng = random.Random(seed)
         self.late_ms = 20 if wire.simulated else 150
-        """How much later than the page says something may come: the line and this machine."""
+        """Tolerance for delays of the line and of this machine."""
         self.quiet_ms = 600
-        """How long to wait for what must not come."""
+        """How long to wait for a response that must not come."""
         self.log: list[ReceivedFrame] = []
         self.damage: list[FrameDamage] = []
         self.noise: NoisyCable | None = None
-        self.says: HelloRsp | None = None
+        self.hello_rsp: HelloRsp | None = None
         self.firmware = b""
-        """What INFO told last."""
+        """The digest in the last INFO_REPLY."""
         self.stock = 0
-        """Cards that lie in the shoe for sure."""
+        """A lower limit of the number of cards in the shoe."""
         self.seat = 0
-        """A seat that the station has; 0 not known yet."""
-        self.handled = False
-        """Whether a hand has done something in this item."""
+        """A seat of the station; 0 not known yet."""
+        self.requested = False
+        """Whether a request was made in this item."""
         self._deframer = Deframer()
         self._sessions: dict[int, TesterSession] = {}
         self._former: set[int] = set()
-        """Sessions that are over here. The device may still speak in the last of them."""
+        """Sessions that the tester has ended; the device may still send in them."""
         self._last_session = 0
         self._sent = "nothing"
         self._came: list[str] = []
@@ -116,7 +116,7 @@ class ConformBench:
     def finding(
         self, expected: str, came: str | None = None, sent: str | None = None
     ) -> ItemFinding:
-        """A rule was not kept. What was sent and came is, if not said, what was last."""
+        """A violation of a rule; by default with what was sent and received last."""
         heard = words.few(self._came) if came is None else came
         return ItemFinding(self._sent if sent is None else sent, expected, heard)
 
@@ -128,29 +128,29 @@ class ConformBench:
             raise self.finding(expected, came, sent)
 
     def note(self, text: str, *, quiet: bool = False) -> None:
-        """Something came; heartbeats are left out."""
+        """Note a message for the report, unless `quiet` (heartbeats)."""
         if not quiet:
             self._came.append(text)
-            del self._came[:-_KEPT_WORDS]
+            del self._came[:-_MAX_NOTES]
 
-    # --- sending and hearing ------------------------------------------------------------------
+    # --- sending and receiving --------------------------------------------------------------
 
     def send(self, data: bytes, text: str | None = None) -> None:
-        """Bytes for the device. With a text they are what the report names as sent."""
+        """Send bytes to the device. `text` describes them in the report."""
         if text is not None:
             self._sent = text
             self._came.clear()
-        self.wire.send(data if self.noise is None else self.noise.out(data))
+        self.wire.send(data if self.noise is None else self.noise.to_device(data))
 
     def send_frame(self, frame: Frame, text: str = "") -> None:
         self.send(frame.encode(), text or words.of_frame(frame))
 
     async def pump(self, until: int) -> None:
-        """Hear once, at most until then, and send the heartbeats that are due."""
+        """Receive once, with the timeout `until`, and send the heartbeats that are due."""
         dues = [due for one in self._living() if (due := one.beat_due()) is not None]
-        piece = await self.wire.hear(min([until, *dues]))
+        piece = await self.wire.receive(min([until, *dues]))
         if piece is not None:
-            data = piece.data if self.noise is None else self.noise.back(piece.data)
+            data = piece.data if self.noise is None else self.noise.to_tester(piece.data)
             self._take(data, piece.at)
         now = self.wire.now()
         for session in self._living():
@@ -180,7 +180,7 @@ class ConformBench:
                 self.note(words.of_frame(heard))
 
     async def pause(self, ms: float) -> None:
-        """Let time pass; what lives goes on."""
+        """Wait while the heartbeats of the sessions continue."""
         await self.pause_until(self.wire.now() + int(ms * 1000))
 
     async def pause_until(self, at: int) -> None:
@@ -188,7 +188,7 @@ class ConformBench:
             await self.pump(at)
 
     async def pause_lossy(self, ms: float) -> None:
-        """Let time pass while the power is cut: the port may go with it."""
+        """Wait during a power cut, in which the port may disappear."""
         end = self.wire.now() + int(ms * 1000)
         try:
             await self.pause_until(end)
@@ -196,7 +196,7 @@ class ConformBench:
             await self.wire.sleep(end)
 
     async def until(self, check: Callable[[], _T | None], ms: float) -> _T | None:
-        """What `check` finds, as soon as it does; None after so long."""
+        """The first truthy result of `check`; its last result after `ms`."""
         deadline = self.wire.now() + int(ms * 1000)
         while True:
             found = check()
@@ -224,7 +224,7 @@ class ConformBench:
     async def unanswered(
         self, *kinds: FrameKind, since: int, expected: str, ms: float | None = None
     ) -> None:
-        """None of these kinds comes for a while."""
+        """Require that no frame of these kinds comes, for `ms` or quiet_ms."""
         await self.until(
             lambda: self.frames(*kinds, since=since), self.quiet_ms if ms is None else ms
         )
@@ -235,7 +235,7 @@ class ConformBench:
     # --- HELLO and handshake ------------------------------------------------------------------
 
     def pick(self) -> int:
-        """A session id that neither runs nor was used just before."""
+        """A session id that is not in use and was not the last one."""
         taken = {*self._sessions, self._last_session}
         self._last_session = pick_session(taken)
         self._former.discard(self._last_session)
@@ -254,7 +254,7 @@ class ConformBench:
         return Frame(FrameKind.HELLO, self.pick(), 0, Hello(**fields).encode())
 
     async def greet(self, frame: Frame | None = None, **changes: Any) -> HelloExchange:
-        """HELLO, and the HELLO_RSP that must come."""
+        """Send HELLO and require HELLO_RSP."""
         hello = self.hello_frame(**changes) if frame is None else frame
         mark = len(self.log)
         self.send_frame(hello)
@@ -268,11 +268,11 @@ class ConformBench:
                 f"HELLO_RSP under session {hello.session:#06x} within {HELLO_WAIT_MS} ms"
             )
         try:
-            says = HelloRsp.decode(answer.payload)
+            hello_rsp = HelloRsp.decode(answer.payload)
         except ProtocolError as error:
             raise self.finding("a well-formed HELLO_RSP", f"{error.name}: {error}") from None
-        self.says = says
-        return HelloExchange(hello, answer, says)
+        self.hello_rsp = hello_rsp
+        return HelloExchange(hello, answer, hello_rsp)
 
     def hs1(
         self,
@@ -281,7 +281,7 @@ class ConformBench:
         seen: bytes | None = None,
         text: str = "",
     ) -> tuple[Handshake, Frame]:
-        """Send HS1. `own`: a strange host's key; `seen`: another prologue."""
+        """Send HS1. `own`: the key of another host; `seen`: a different prologue."""
         if self.unpaired:
             raise ItemBlocked(self.unpaired)
         before = greeting.prologue if seen is None else seen
@@ -291,7 +291,7 @@ class ConformBench:
         return shake, frame
 
     async def hs2(self, shake: Handshake, ident: int, since: int) -> TesterSession:
-        """The HS2 that must come and open; its session has not begun."""
+        """Require an HS2 that can be decrypted; its session is not started yet."""
         answer = await self.frame(FrameKind.HS2, ident, HANDSHAKE_WAIT_MS, since)
         if answer is None:
             raise self.finding(f"HS2 within {HANDSHAKE_WAIT_MS} ms")
@@ -304,14 +304,14 @@ class ConformBench:
         return session
 
     async def shake(self, **changes: Any) -> TesterSession:
-        """HELLO to HS2: keys, and no word under them yet."""
+        """Run HELLO to HS2: the keys exist, and nothing was sent with them."""
         greeting = await self.greet(**changes)
         mark = len(self.log)
         shake, _ = self.hs1(greeting)
         return await self.hs2(shake, greeting.session, mark)
 
     async def begin(self, session: TesterSession) -> TesterSession:
-        """INFO under new keys: it takes over."""
+        """Start a session by INFO; it replaces the former one."""
         self.end_sessions(session)
         number = session.begin()
         reply = await self.until(lambda: session.reply_to(number), 500 + self.late_ms)
@@ -324,7 +324,7 @@ class ConformBench:
     async def session(
         self, cursor: RingCursor | None = None, *, resume: bool = True
     ) -> TesterSession:
-        """A session that runs, after this record or at the ring's end."""
+        """A running session, resumed after `cursor` or at the end of the ring."""
         session = await self.begin(await self.shake())
         if resume and cursor is None:
             await session.catch_up()
@@ -333,61 +333,61 @@ class ConformBench:
         return session
 
     def end_sessions(self, but: TesterSession | None = None) -> None:
-        """Say no more in any other session; what still comes under its id is not opened."""
+        """Stop all sessions but this one; frames that still arrive in them are not decrypted."""
         for session in list(self._sessions.values()):
             if session is not but:
                 session.beating = False
                 self._former.add(session.ident)
                 del self._sessions[session.ident]
 
-    async def alone(self) -> None:
-        """Fall silent until the device has ended every session."""
+    async def fall_silent(self) -> None:
+        """Send nothing until the device has ended every session."""
         self.end_sessions()
         await self.pause(DEAD_MS + 200 + self.late_ms)
 
-    async def fresh(self) -> None:
-        """Before an item: nothing of the one before is left."""
+    async def reset(self) -> None:
+        """Discard all state of the previous item."""
         self.mend_line()
         self.end_sessions()
         self.log.clear()
         self.damage.clear()
         self._came.clear()
         self._sent = "nothing"
-        self.handled = False
+        self.requested = False
         self.wire.send(b"\0")
         await self.pause(1)
 
     def mend_line(self) -> NoisyCable | None:
-        """What the bad cable has cut off grows together with no frame. It, to be put back."""
+        """Remove the noise and return it. An incomplete frame in its buffer is ended."""
         bad, self.noise = self.noise, None
         if bad is not None:
             self.send(b"\0")
-            self._take(b"\0" + bad.begun(), self.wire.now())
+            self._take(b"\0" + bad.take_partial(), self.wire.now())
         return bad
 
-    # --- hands --------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------
 
-    async def hand(self, hand: ControlRequest) -> Answer:
-        """Have it done at the device; heartbeats go on."""
-        self.handled = True
+    async def request(self, request: ControlRequest) -> Answer:
+        """Make a request of the operator while the heartbeats continue. Raises RequestDenied."""
+        self.requested = True
         try:
-            return await self.beside(self.operator.do(hand))
+            return await self.beside(self.operator.do(request))
         except CannotDo as problem:
-            raise RequestDenied(str(hand.__struct_config__.tag), str(problem.args[0])) from None
+            raise RequestDenied(str(request.__struct_config__.tag), str(problem.args[0])) from None
 
-    async def try_hand(self, hand: ControlRequest) -> bool:
-        """Have it done if the device lets it, and if it can be done there at all."""
+    async def try_request(self, request: ControlRequest) -> bool:
+        """Make a request. Returns whether it was carried out."""
         try:
-            await self.hand(hand)
+            await self.request(request)
         except (RequestDenied, ItemSkipped):
             return False
         return True
 
     async def beside(self, doing: Coroutine[Any, Any, _T]) -> _T:
-        return await self.wire.beside(doing, self.pump)
+        return await self.wire.run_beside(doing, self.pump)
 
-    async def back(self) -> None:
-        """Wait for the device after its power was cut: it answers HELLO again."""
+    async def wait_for_restart(self) -> None:
+        """After a power cut: wait until the device responds to HELLO."""
         self.end_sessions()
         deadline = self.wire.now() + _RESTART_MS * 1000
         try:
@@ -403,18 +403,18 @@ class ConformBench:
         raise self.finding(f"HELLO_RSP within {_RESTART_MS // 1000} s after the power came back")
 
     def need_exact(self, what: str) -> None:
-        """Some things no person does just so."""
+        """Skip the item unless the operator is exact, which no person is."""
         if not self.operator.exact:
             raise ItemSkipped(f"{what}: --control")
 
 
 def raw(decoded: bytes) -> bytes:
-    """These bytes as a frame with a right CRC, whatever they are, its 0x00 included."""
+    """Encode any bytes as a frame with a valid CRC and its 0x00."""
     return cobs_encode(decoded + crc32c(decoded).to_bytes(4, "little")) + b"\0"
 
 
 def flipped(data: bytes, at: int, bits: int = 1) -> bytes:
-    """These bytes with some bits of one byte changed."""
+    """The bytes with some bits of one byte inverted."""
     return data[:at] + bytes((data[at] ^ bits,)) + data[at + 1 :]
 
 

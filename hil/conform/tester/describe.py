@@ -1,4 +1,4 @@
-"""What hands see at a device: fields of `describe`, which a maker's own simulator need not have."""
+"""Reads fields of `describe`, which a maker's own simulator may not have."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _T = TypeVar("_T")
 
 
 def field(answer: Answer, path: str, kind: type[_T]) -> _T:
-    """One field of the answer to `describe`. Lacking where there is none of this kind."""
+    """A field of the answer to `describe`. Raises ItemSkipped if it has no such field."""
     found: Any = answer
     for name in path.split("."):
         found = found.get(name) if isinstance(found, dict) else None
     if not isinstance(found, kind):
-        raise ItemSkipped(f"a device whose 'describe' tells {path}")
+        raise ItemSkipped(f"a device whose 'describe' has {path}")
     return found
 
 
 async def described(bench: ConformBench, path: str, kind: type[_T]) -> _T:
-    return field(await bench.hand(Describe()), path, kind)
+    return field(await bench.request(Describe()), path, kind)

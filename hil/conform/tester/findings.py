@@ -1,10 +1,10 @@
-"""What an item of the conformance run can end with, besides well."""
+"""The exceptions that end an item without success."""
 
 from __future__ import annotations
 
 
 class ItemFinding(Exception):
-    """The device does not keep a rule: what was sent, what was expected, and what came."""
+    """The device violates a rule: what was sent, what was expected, and what came."""
 
     def __init__(self, sent: str, expected: str, came: str) -> None:
         super().__init__(sent, expected, came)
@@ -14,7 +14,7 @@ class ItemFinding(Exception):
 
 
 class ItemSkipped(Exception):
-    """The item cannot be tried here: what it needs."""
+    """The item cannot be run here: what it needs."""
 
     def __init__(self, needs: str) -> None:
         super().__init__(needs)
@@ -22,11 +22,11 @@ class ItemSkipped(Exception):
 
 
 class NotApplicable(ItemSkipped):
-    """The rule is about something that this model does not have: nothing is left untried."""
+    """The rule does not apply to this model, so that nothing is left untested."""
 
 
 class ItemBlocked(Exception):
-    """Something stands in the way of the item, and says nothing about its rule."""
+    """An obstacle that is independent of the rule."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -34,14 +34,14 @@ class ItemBlocked(Exception):
 
 
 class RequestDenied(ItemBlocked):
-    """The device's state does not let a hand do what the item needs."""
+    """The state of the device does not allow a request that the item needs."""
 
     def __init__(self, verb: str, why: str) -> None:
-        super().__init__(f"a hand could not '{verb}': {why}")
+        super().__init__(f"the request '{verb}' was denied: {why}")
 
 
 class RunAborted(Exception):
-    """The run cannot go on: why."""
+    """The run cannot continue."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)

@@ -1,4 +1,4 @@
-"""What a session has heard, and where the tester's record of the ring ends."""
+"""What a session has received, and the position of the tester in the ring."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, Plainte
 
 
 class RingCursor(Struct, frozen=True):
-    """Where the tester's record of the ring ends."""
+    """The last record that the tester has accepted."""
 
     epoch: int
     seq: int
@@ -22,7 +22,7 @@ NO_CURSOR: Final = RingCursor(0, 0, NO_CHAIN)
 
 
 class ReceivedPlaintext(Struct, frozen=True):
-    """A plaintext that came."""
+    """A plaintext and its arrival."""
 
     at: int
     counter: int
@@ -31,7 +31,7 @@ class ReceivedPlaintext(Struct, frozen=True):
 
 
 class ReceivedRecord(Struct, frozen=True):
-    """A record that came, each time that it did."""
+    """One arrival of a record."""
 
     at: int
     counter: int
@@ -49,7 +49,7 @@ def call_bytes(
     flags: int = 0,
     size: int = 56,
 ) -> bytes:
-    """A COMMAND as no encoder would make it."""
+    """Encode a COMMAND without validation, for malformed ones."""
     head = bytes((PlaintextType.COMMAND, flags, kind, len(body) if length is None else length))
     numbers = ident.to_bytes(4, "little") + boot.to_bytes(8, "little")
     return (head + numbers + body).ljust(size, b"\0")

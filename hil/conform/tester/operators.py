@@ -1,4 +1,4 @@
-"""Who stands at the device: nobody, a person at the terminal, or the hands of a simulated one."""
+"""The operators of a device: none, a person at the terminal, or a simulated device itself."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Operator(Protocol):
     """As the report names it."""
     can: frozenset[Need]
     exact: bool
-    """Does just what the hand says, at once, and as often as wanted: no person does."""
+    """Carries out requests exactly, at once and repeatedly, which no person does."""
 
-    async def do(self, hand: ControlRequest) -> Answer:
+    async def do(self, request: ControlRequest) -> Answer:
         """Do it, and come back when it is done. Lacking when this operator cannot; CannotDo when
         the device does not let it."""
 
@@ -45,31 +45,31 @@ class NoOperator:
     can: frozenset[Need] = frozenset()
     exact = False
 
-    async def do(self, hand: ControlRequest) -> Answer:
-        raise ItemSkipped("a hand at the device: --control or --ask")
+    async def do(self, request: ControlRequest) -> Answer:
+        raise ItemSkipped("an operator: --control or --ask")
 
     async def label(self) -> str:
         raise ItemSkipped("the code of the label: --control or --ask")
 
     async def confirm(self, question: str) -> bool:
-        raise ItemSkipped("someone who looks: --control or --ask")
+        raise ItemSkipped("an observer: --control or --ask")
 
 
 class InProcessOperator:
-    """The hands of a simulated device in this process."""
+    """A simulated device in this process."""
 
     name = "direct"
     can = ALL_NEEDS
     exact = True
 
-    def __init__(self, hand: Callable[[ControlRequest], Answer]) -> None:
-        self._hand = hand
+    def __init__(self, request: Callable[[ControlRequest], Answer]) -> None:
+        self._request = request
 
-    async def do(self, hand: ControlRequest) -> Answer:
-        return self._hand(hand)
+    async def do(self, request: ControlRequest) -> Answer:
+        return self._request(request)
 
     async def label(self) -> str:
-        return str(self._hand(control.Describe())["label"])
+        return str(self._request(control.Describe())["label"])
 
     async def confirm(self, question: str) -> bool:
         raise ItemSkipped("a person's eyes: --ask")
@@ -78,42 +78,42 @@ class InProcessOperator:
 # --- a person -------------------------------------------------------------------------------
 
 
-def _draw(hand: Any) -> str:
+def _draw(request: Any) -> str:
     how = {
         "well": "",
         "unreadable": ", with its index half covered",
         "no_index": ", face covered or back up",
         "too_fast": ", as fast as you can",
     }
-    if hand.read not in how or hand.confidence is not None or hand.double:
-        raise ItemSkipped("a reader that fares as told: --control")
-    cards = "one card" if hand.count == 1 else f"{hand.count} cards, one after the other"
-    force = ", even if the shoe is locked" if hand.force else ""
-    return f"Draw {cards}{how[hand.read]}{force}"
+    if request.read not in how or request.confidence is not None or request.double:
+        raise ItemSkipped("a reader that fails on request: --control")
+    cards = "one card" if request.count == 1 else f"{request.count} cards, one after the other"
+    force = ", even if the shoe is locked" if request.force else ""
+    return f"Draw {cards}{how[request.read]}{force}"
 
 
-def _load(hand: Any) -> str:
-    if hand.cards or hand.remove or hand.add:
+def _load(request: Any) -> str:
+    if request.cards or request.remove or request.add:
         raise ItemSkipped("cards in a known order: --control")
-    return f"Open the cover, put {hand.decks} decks in, and close it"
+    return f"Open the cover, put {request.decks} decks in, and close it"
 
 
-def _press(hand: Any) -> str:
-    if hand.bounces:
-        raise ItemSkipped("a contact that bounces as told: --control")
-    button = f"{hand.button.upper()} at seat {hand.seat}"
-    if hand.held_ms is None:
+def _press(request: Any) -> str:
+    if request.bounces:
+        raise ItemSkipped("a contact that bounces on request: --control")
+    button = f"{request.button.upper()} at seat {request.seat}"
+    if request.held_ms is None:
         return f"Press {button} and keep it down (first Enter, then go on holding)"
     return f"Press {button} and let it go"
 
 
-def _put(hand: Any) -> str:
-    if hand.remove or hand.add or hand.left_inside or hand.sorted:
+def _put(request: Any) -> str:
+    if request.remove or request.add or request.left_inside or request.sorted:
         raise ItemSkipped("a batch with wrong cards: --control")
-    return f"Put {hand.decks} decks into the shuffler and close its door"
+    return f"Put {request.decks} decks into the shuffler and close its door"
 
 
-def _power(hand: Any) -> str:
+def _power(request: Any) -> str:
     return "Cut the device's power, count to three, and give it back"
 
 
@@ -123,23 +123,25 @@ _INSTRUCTIONS: Final[dict[type[Any], Callable[[Any], str]]] = {
     control.Press: _press,
     control.Put: _put,
     control.CutPower: _power,
-    control.LetGo: lambda hand: f"Let {hand.button.upper()} at seat {hand.seat} go",
-    control.ServiceSwitch: lambda hand: f"Turn the service switch {'on' if hand.on else 'off'}",
-    control.DoorHand: lambda hand: f"{'Open' if hand.open else 'Close'} the door",
+    control.LetGo: lambda request: f"Let {request.button.upper()} at seat {request.seat} go",
+    control.ServiceSwitch: lambda request: (
+        f"Turn the service switch {'on' if request.on else 'off'}"
+    ),
+    control.DoorHand: lambda request: f"{'Open' if request.open else 'Close'} the door",
 }
 
 
-def instruction(hand: ControlRequest) -> str:
-    """What a person is told to do. Lacking where no person can do it just so."""
-    words = _INSTRUCTIONS.get(type(hand))
-    if words is None:
-        raise ItemSkipped("what only a simulated device or its maker can do: --control")
-    return words(hand)
+def instruction(request: ControlRequest) -> str:
+    """The instruction to a person. Raises ItemSkipped if no person can do it."""
+    make = _INSTRUCTIONS.get(type(request))
+    if make is None:
+        raise ItemSkipped("a simulated device or its maker: --control")
+    return make(request)
 
 
 @contextmanager
-def _unseen(descriptor: int) -> Iterator[None]:
-    """What is typed at a terminal is not shown meanwhile. getpass would stop the heartbeats."""
+def _no_echo(descriptor: int) -> Iterator[None]:
+    """Turn the echo of a terminal off. getpass would block the event loop."""
     if not os.isatty(descriptor):
         yield
         return
@@ -154,7 +156,7 @@ def _unseen(descriptor: int) -> Iterator[None]:
 
 
 class TerminalOperator:
-    """Someone at the terminal, who is told what to do and presses Enter when it is done."""
+    """A person at the terminal, who gets instructions and presses Enter when one is done."""
 
     name = "person"
     can: frozenset[Need] = frozenset(("activity", "power", "service", "eyes"))
@@ -164,13 +166,13 @@ class TerminalOperator:
         self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
         self._label: str | None = None
 
-    async def do(self, hand: ControlRequest) -> Answer:
-        await self._line(f"{instruction(hand)}, then press Enter: ")
+    async def do(self, request: ControlRequest) -> Answer:
+        await self._line(f"{instruction(request)}, then press Enter: ")
         return {}
 
     async def label(self) -> str:
         if self._label is None:
-            with _unseen(self._descriptor):
+            with _no_echo(self._descriptor):
                 self._label = await self._line("Code on the device's label (not shown): ")
         return self._label
 
@@ -181,7 +183,7 @@ class TerminalOperator:
                 return answer.startswith("y")
 
     async def _line(self, prompt: str) -> str:
-        """A line from the terminal, without a thread that could outlive the run."""
+        """Read a line from the terminal without a thread, which could outlive the run."""
         print(prompt, end="", file=sys.stderr, flush=True)
         loop = asyncio.get_running_loop()
         line: asyncio.Future[bytes] = loop.create_future()
@@ -199,5 +201,5 @@ class TerminalOperator:
         finally:
             loop.remove_reader(self._descriptor)
         if not data:
-            raise UsageProblem("--ask", "stdin has ended", "a terminal with someone at it")
+            raise UsageProblem("--ask", "stdin has ended", "a terminal with a person at it")
         return data.decode(errors="replace").strip()

@@ -1,4 +1,4 @@
-"""Pairing as the tester does it, right or wrong on purpose."""
+"""Pairing as the tester does it, correctly or with deliberate errors."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from hil.conform.tester.findings import ItemSkipped
 
 
 class PairingResult(Struct, frozen=True):
-    """What a pairing gave: the device's key, and which pairing it was."""
+    """The device's key and the number of the pairing."""
 
     device_key: bytes
     pairings: int
 
 
 class PairingAttempt(Struct, frozen=True):
-    """A pairing up to PAIR3, which is sent."""
+    """A pairing after PAIR3 was sent."""
 
     session: int
     device_key: bytes
@@ -36,7 +36,7 @@ class PairingAttempt(Struct, frozen=True):
 
 
 async def label_code(bench: ConformBench) -> bytes:
-    """The code on the device's label."""
+    """The code on the device's label. Raises ItemSkipped if it is unknown."""
     text = await bench.operator.label()
     try:
         return read_label(text)
@@ -45,7 +45,7 @@ async def label_code(bench: ConformBench) -> bytes:
 
 
 async def pair1(bench: ConformBench, own: X25519PrivateKey, code: bytes) -> tuple[Handshake, Frame]:
-    """HELLO and PAIR1."""
+    """Send HELLO and PAIR1."""
     greeting = await bench.greet(own=own)
     shake = Handshake.xxpsk3("host", greeting.prologue, own, label_psk(code))
     frame = Frame(FrameKind.PAIR1, greeting.session, 0, shake.write())
@@ -56,7 +56,7 @@ async def pair1(bench: ConformBench, own: X25519PrivateKey, code: bytes) -> tupl
 async def attempt(
     bench: ConformBench, own: X25519PrivateKey, code: bytes, text: str = ""
 ) -> PairingAttempt:
-    """HELLO to PAIR3."""
+    """Send HELLO to PAIR3."""
     mark = len(bench.log)
     shake, first = await pair1(bench, own, code)
     answer = await bench.frame(FrameKind.PAIR2, first.session, PAIR_WAIT_MS, mark)
@@ -74,7 +74,7 @@ async def attempt(
 
 
 async def pair(bench: ConformBench, own: X25519PrivateKey, code: bytes) -> PairingResult:
-    """A whole pairing with the right code."""
+    """Pair with the right code."""
     tried = await attempt(bench, own, code)
     frame = await bench.frame(FrameKind.DATA, tried.session, PAIR_WAIT_MS, tried.mark)
     if frame is None:
@@ -95,14 +95,14 @@ async def pair(bench: ConformBench, own: X25519PrivateKey, code: bytes) -> Pairi
 
 
 async def switch(bench: ConformBench, on: bool) -> None:
-    await bench.hand(ServiceSwitch(on=on))
+    await bench.request(ServiceSwitch(on=on))
     await bench.pause(100)
 
 
 async def pair_for_run(bench: ConformBench) -> bytes:
-    """Pair the run's host with a device whose label and switch are at hand; the device's key."""
+    """Pair the device with the run's host, if the operator can. Returns the device's key."""
     code = await label_code(bench)
-    await switch(bench, False)  # wrong codes are counted from the next turn on
+    await switch(bench, False)  # resets the count of wrong codes
     await switch(bench, True)
     done = await pair(bench, bench.own, code)
     await switch(bench, False)

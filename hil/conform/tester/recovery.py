@@ -1,8 +1,8 @@
-"""A device brought to rest: what an item that did not come to its end has left there is undone.
+"""Restores a device that an interrupted run has left in any state.
 
-A run that was broken off leaves cards that are still being drawn, a shuffle that runs, a button
-that is held, a full ring, a power cut that waits for its moment. None of it says anything about the
-device. Whatever cannot be undone in time is left: the hands that it stops then say so by name.
+Such a run leaves queued cards, a running shuffle, a pressed button, a full ring, or an armed power
+cut. None of them is a fault of the device. What cannot be undone before the timeout is left: the
+requests that it prevents report it.
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.findings import ItemFinding, ItemSkipped, RequestDenied
 from hil.conform.tester.heard import ReceivedRecord, RingCursor
 from hil.conform.tester.session import TesterSession
-from hil.conform.tester.stimuli import AILING, load, make, ready, settle_ms
+from hil.conform.tester.stimuli import DEFECTS, load, make, ready, settle_ms
 
 DRAIN_MS: Final = 20_000
-"""How long a device may take to come to rest: a hand that draws 70 cards needs 8 s."""
+"""Timeout until the device is idle; drawing 70 cards takes 8 s."""
 _LOOK_MS: Final = 250
 _DECKS: Final = 6
 
 
 async def undo(bench: ConformBench) -> None:
-    """Have hands take back what hands did. It needs no session: pairing may come after it."""
+    """Undo earlier requests. It needs no session, since the device may not be paired yet."""
     if not bench.operator.exact:
         return
-    await bench.try_hand(ServiceSwitch(on=False))
-    await bench.try_hand(replace(AILING[bench.profile], on=False))
-    # Nothing else ends a cut that waits for its moment. Where it is refused, power is off already.
+    await bench.try_request(ServiceSwitch(on=False))
+    await bench.try_request(replace(DEFECTS[bench.profile], on=False))
+    # Only a power cut cancels an armed one. It is denied if the power is off already.
     try:
-        await bench.hand(CutPower())
-        await bench.back()
+        await bench.request(CutPower())
+        await bench.wait_for_restart()
     except RequestDenied:
-        await bench.back()
+        await bench.wait_for_restart()
     except ItemSkipped:
         pass
-    for hand in _LEFT[bench.profile]:
-        await bench.try_hand(hand)
+    for request in _LEFT[bench.profile]:
+        await bench.try_request(request)
 
 
 async def drain(bench: ConformBench) -> None:
-    """Acknowledge what waits, and wait until the device is ready for what items do to it."""
+    """Acknowledge all records, and wait until the device is ready for requests."""
     deadline = bench.wire.now() + DRAIN_MS * 1000
     try:
         session = await bench.session()
@@ -66,26 +66,26 @@ async def drain(bench: ConformBench) -> None:
         if bench.operator.exact:
             await _until_free(bench, session, deadline)
     except (ItemFinding, ItemSkipped):
-        return  # an item finds it too, and says it under its own name
+        return  # the items report it
 
 
-async def to_rest(bench: ConformBench) -> None:
-    """All of it, between two items."""
-    await bench.fresh()
+async def recover(bench: ConformBench) -> None:
+    """Undo and drain, between two items."""
+    await bench.reset()
     try:
         await undo(bench)
         if not bench.unpaired:
             await drain(bench)
     except ItemFinding:
-        return  # it does not come back after a power cut: every further item will say so
+        return  # No answer after the power cut; the following items report it.
     finally:
-        bench.handled = False
+        bench.requested = False
 
 
 async def _until_idle(bench: ConformBench, session: TesterSession, deadline: int) -> None:
-    """No shuffle runs, the ring has room, and no self-test is under way."""
+    """Wait until no shuffle and no self-test runs and the ring has space."""
     busy = DeviceState.RUNNING | DeviceState.FULL
-    while (state := (await session.lives()).state) & busy and bench.wire.now() < deadline:
+    while (state := (await session.check_alive()).state) & busy and bench.wire.now() < deadline:
         if DeviceState.RUNNING in state:
             await session.demand(Abort(), AbortReply)
         await bench.pause(_LOOK_MS)
@@ -98,7 +98,7 @@ def _is_busy(reply: Reply) -> bool:
 
 
 async def _until_free(bench: ConformBench, session: TesterSession, deadline: int) -> None:
-    """A hand is let at the device."""
+    """Wait until the device accepts a request."""
     while True:
         try:
             await _PROBE[bench.profile](bench, session)
@@ -134,20 +134,19 @@ _PROBE: Final[dict[Profile, Callable[[ConformBench, TesterSession], Awaitable[No
 }
 
 
-async def on_their_way(
+async def unacknowledged(
     bench: ConformBench, session: TesterSession, count: int
 ) -> list[ReceivedRecord]:
-    """At least so many records that the device has sent and that nobody has acknowledged; the
-    session holds. A hand makes them; where that is a person's, or where there is none, a RESUME
-    from further back brings old ones, if the ring still has them (two people would have to agree,
-    were it a real host)."""
+    """At least `count` records that the device has sent and that are not acknowledged. An exact
+    operator makes them. Otherwise a RESUME from an earlier position returns old ones, if the ring
+    still has them; a real host needs dual control for that."""
     if bench.operator.exact:
         return await _made(bench, session, count)
     ring = await session.learn()
     if ring.head - ring.oldest >= count:
         return await _rewound(bench, session, ring, count)
     if "activity" not in bench.operator.can:
-        raise ItemSkipped("activity, for the ring keeps no old records: --control or --ask")
+        raise ItemSkipped("activity, since the ring has no old records: --control or --ask")
     await session.resume(RingCursor(ring.epoch, ring.head, ring.chain))
     return await _made(bench, session, count)
 
@@ -158,7 +157,7 @@ async def _made(bench: ConformBench, session: TesterSession, count: int) -> list
     session.holding = True
     mark = len(session.records)
     made = await make(bench, count)
-    return await arrived(bench, session, mark, made)
+    return await wait_for_records(bench, session, mark, made)
 
 
 async def _rewound(
@@ -168,17 +167,17 @@ async def _rewound(
     mark = len(session.records)
     before = RingCursor(ring.epoch, ring.head - count - 1, NO_CHAIN)
     await session.resume(before, ResumeMode.ADOPT)
-    # One more than wanted: its chain is what a later RESUME starts from.
-    found = await arrived(bench, session, mark, count + 1)
+    # One more than needed: a later RESUME starts from its chain.
+    found = await wait_for_records(bench, session, mark, count + 1)
     session.accept(found[0].record)
     session.ack()
     return found[1:]
 
 
-async def arrived(
+async def wait_for_records(
     bench: ConformBench, session: TesterSession, mark: int, count: int
 ) -> list[ReceivedRecord]:
-    """So many different records that came since, each as it came first, in order."""
+    """Wait for `count` different records after `mark`; returns the first arrival of each."""
 
     def first() -> list[ReceivedRecord] | None:
         found: dict[int, ReceivedRecord] = {}

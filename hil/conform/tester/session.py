@@ -1,8 +1,8 @@
-"""The tester's side of a running session. Does what a host does, or on purpose something else.
+"""The tester's side of a running session, which can follow or violate the protocol.
 
-It is not the host's link: counters, acknowledgements and heartbeats are all in the item's hand.
-What a device may never do (a counter twice, a tag that is wrong, a plaintext that is malformed, a
-chain that does not fit) is a finding at once, whatever the item is about.
+It is independent of the host's link: the item controls counters, acknowledgements and heartbeats.
+What a device may never do (a repeated counter, an invalid tag, a malformed plaintext, a chain that
+does not match) is a finding in every item.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _Found = TypeVar("_Found")
 
 
 class SessionBench(Protocol):
-    """What a session uses of the bench that it belongs to."""
+    """What a session uses of its bench."""
 
     wire: TesterWire
     late_ms: int
@@ -85,9 +85,9 @@ class TesterSession:
         self.cursor = NO_CURSOR
         self.window = WINDOW
         self.holding = False
-        """Nothing is acknowledged: records are only noted."""
+        """Records are stored and not acknowledged."""
         self.forgiving = False
-        """The line is noisy: frames may come twice."""
+        """The line is noisy: a frame may arrive twice."""
         self.got: list[ReceivedPlaintext] = []
         self.records: list[ReceivedRecord] = []
         self.kept: list[EventRecord] = []
@@ -98,7 +98,7 @@ class TesterSession:
     # --- sending ------------------------------------------------------------------------------
 
     def say(self, what: Plaintext, *, loud: bool = True) -> Frame:
-        """Seal it and send it. `loud`: the report names it as what was sent."""
+        """Encrypt and send a plaintext. `loud`: the report lists it as sent."""
         return self.say_bytes(encode(what), words.of_plaintext(what), loud=loud)
 
     def say_bytes(self, plaintext: bytes, text: str, *, loud: bool = True) -> Frame:
@@ -108,7 +108,7 @@ class TesterSession:
         return frame
 
     def begin(self) -> int:
-        """The session begins: INFO goes out, and heartbeats from now on. Its command id."""
+        """Start the session: send INFO and then heartbeats. Returns the command id of INFO."""
         self.began = self._bench.wire.now()
         self.beating = True
         return self.call(Info())
@@ -132,14 +132,14 @@ class TesterSession:
         return self.began + (self._beats + 1) * _BEAT_US
 
     def beat(self, now: int) -> None:
-        """Send the heartbeat that is due. Those that were missed stay missed."""
+        """Send a heartbeat; missed ones are skipped."""
         if self.began is not None:
             self._beats = (now - self.began) // _BEAT_US
         cursor = self.cursor if self.resumed else NO_CURSOR
         window = self.window if self.resumed else 0
         self.say(HostBeat(cursor.epoch, cursor.seq, window), loud=False)
 
-    # --- hearing ------------------------------------------------------------------------------
+    # --- receiving ----------------------------------------------------------------------------
 
     def take(self, frame: Frame, at: int) -> None:
         try:
@@ -167,7 +167,7 @@ class TesterSession:
             self.resumed = what.reply.verdict is Verdict.OK
 
     def _keep(self, record: EventRecord, data: bytes) -> None:
-        """What PROTOCOL.md has a host do with a record."""
+        """Handle a record as PROTOCOL.md requires of a host."""
         cursor = self.cursor
         if record.epoch != cursor.epoch:
             raise self._bench.finding(
@@ -202,24 +202,24 @@ class TesterSession:
             self.say(EvtNak(cursor.epoch, cursor.seq + 1, NakWhy.GAP), loud=False)
 
     def ack(self, seq: int | None = None, window: int | None = None, *, loud: bool = False) -> None:
-        """Acknowledge up to the cursor, or up to `seq`; with `window` it stays so."""
+        """Acknowledge up to the cursor or to `seq`. `window` applies from now on."""
         if window is not None:
             self.window = window
         last = self.cursor.seq if seq is None else seq
         self.say(EvtAck(self.cursor.epoch, last, self.window), loud=loud)
 
     def accept(self, record: EventRecord) -> None:
-        """Move the cursor without a word; the next heartbeat tells the device."""
+        """Move the cursor; the next heartbeat acknowledges it."""
         self.cursor = RingCursor(record.epoch, record.seq, record.chain)
 
-    # --- asking -------------------------------------------------------------------------------
+    # --- commands -----------------------------------------------------------------------------
 
     def reply_to(self, ident: int, since: int = 0, boot: int | None = None) -> Reply | None:
-        """The first reply to this command that came after `since` plaintexts had."""
+        """The first reply to this command, after the first `since` plaintexts."""
         return next(iter(self.replies(ident, since, boot)), None)
 
     def replies(self, ident: int, since: int = 0, boot: int | None = None) -> list[Reply]:
-        """All replies to it."""
+        """All replies to a command."""
         wanted = (ident, self.boot if boot is None else boot)
         return [
             got.what.reply
@@ -231,7 +231,7 @@ class TesterSession:
     async def ask(
         self, command: Command, *, ident: int | None = None, boot: int | None = None
     ) -> Reply:
-        """The reply to this command, within its deadline."""
+        """Send a command and return its reply, which must come before its deadline."""
         mark = len(self.got)
         number = self.call(command, ident=ident, boot=boot)
         return await self.answer(command, number, mark, boot)
@@ -260,14 +260,14 @@ class TesterSession:
         return reply
 
     async def demand(self, command: Command, reply: type[_T]) -> _T:
-        """The command's own reply; REFUSED is a finding."""
+        """Send a command and require its own reply, not REFUSED."""
         got = await self.ask(command)
         if not isinstance(got, reply):
             raise self._bench.finding(reply.NAME, words.of_message(got))
         return got
 
     async def refused(self, command: Command, *why: Refusal) -> Refused:
-        """REFUSED for one of these reasons; anything else is a finding."""
+        """Send a command and require REFUSED for one of these reasons."""
         got = await self.ask(command)
         return self.check_refused(got, *why)
 
@@ -280,15 +280,15 @@ class TesterSession:
         return got
 
     async def ask_bytes(self, plaintext: bytes, text: str, ident: int) -> Reply | None:
-        """The reply to a command that may be malformed; None if none comes."""
+        """Send a command that may be malformed. Returns its reply, or None on timeout."""
         mark = len(self.got)
         self.say_bytes(plaintext, text)
         return await self._bench.until(
             lambda: self.reply_to(ident, mark), 500 + self._bench.late_ms
         )
 
-    async def lives(self, why: str = "the session goes on") -> InfoReply:
-        """INFO is answered."""
+    async def check_alive(self, why: str = "the session goes on") -> InfoReply:
+        """Require that INFO is answered."""
         mark = len(self.got)
         number = self.call(Info())
         wait = Info.DEADLINE_MS + self._bench.late_ms
@@ -300,14 +300,14 @@ class TesterSession:
     # --- RESUME -------------------------------------------------------------------------------
 
     async def learn(self) -> ResumeReply:
-        """How the ring stands: RESUME as from a host that has no record of it."""
+        """The state of the ring, by the RESUME of a host without records."""
         return await self.demand(Resume(0, 0, NO_CHAIN, ResumeMode.CHECK), ResumeReply)
 
     async def resume(self, cursor: RingCursor, mode: ResumeMode = ResumeMode.CHECK) -> ResumeReply:
-        """RESUME after this record; anything but OK is a finding."""
+        """Resume after this record; requires the verdict OK."""
         chain = NO_CHAIN if mode is ResumeMode.ADOPT else cursor.chain
         self.cursor = cursor
-        self.resumed = False  # take() sets it at the answer: events may follow it at once
+        self.resumed = False  # set by take() with the reply, since events may follow at once
         command = Resume(cursor.epoch, cursor.seq + 1, chain, mode)
         reply = await self.demand(command, ResumeReply)
         self._bench.require(
@@ -316,17 +316,17 @@ class TesterSession:
         return reply
 
     async def catch_up(self) -> ResumeReply:
-        """Go on at the ring's end, whatever was recorded before."""
+        """Resume at the end of the ring, without its earlier records."""
         ring = await self.learn()
         return await self.resume(RingCursor(ring.epoch, ring.head, ring.chain))
 
-    # --- looking ------------------------------------------------------------------------------
+    # --- waiting -----------------------------------------------------------------------------
 
     def controls(self, kind: type[Control], since: int = 0) -> list[ReceivedPlaintext]:
         return [got for got in self.got[since:] if isinstance(got.what, kind)]
 
     async def next_beat(self) -> DeviceBeat:
-        """The next DEVICE_BEAT that comes."""
+        """Wait for the next DEVICE_BEAT."""
         mark = len(self.got)
 
         def beat() -> DeviceBeat | None:
@@ -341,7 +341,7 @@ class TesterSession:
         return found
 
     async def until_head(self, head: int, ms: int = 5000) -> None:
-        """Every record up to this one is kept."""
+        """Wait until all records up to `head` are accepted."""
         self._bench.require(
             await self._bench.until(lambda: self.cursor.seq >= head or None, ms),
             f"every record up to {head}",
@@ -349,7 +349,7 @@ class TesterSession:
         )
 
     async def until_recorded(self, head: int, ms: int) -> None:
-        """The device says that it has recorded so far, whether it may send it or not."""
+        """Wait until a DEVICE_BEAT reports this head, whether the records were sent or not."""
         mark = len(self.got)
 
         def far() -> bool | None:
@@ -360,13 +360,13 @@ class TesterSession:
 
         self._bench.require(
             await self._bench.until(far, ms),
-            f"DEVICE_BEAT with head {head}, for so much was recorded",
+            f"DEVICE_BEAT with head {head}, the number of events",
         )
 
     async def until_kept(
         self, fits: Callable[[EventRecord], bool], ms: int, expected: str, since: int = 0
     ) -> EventRecord:
-        """The first record from kept[since] on that fits; a finding if none comes."""
+        """Wait for a record from kept[since] on that fits; it is a finding if none comes."""
 
         def found() -> EventRecord | None:
             return next((one for one in self.kept[since:] if fits(one)), None)

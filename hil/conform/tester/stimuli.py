@@ -1,4 +1,4 @@
-"""Records by hand, the same way for every class: cards drawn, a door moved, a button pressed."""
+"""Requests that make records, for every class: drawing cards, moving a door, pressing a button."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hil.conform.tester.session import TesterSession
 
 EVERY_BUTTON: Final = ButtonMask(sum(ButtonMask))
 TOKEN: Final = 0x5A17
-AILING: Final[dict[Profile, InjectDefect]] = {
+DEFECTS: Final[dict[Profile, InjectDefect]] = {
     "shoe": InjectDefect(code="reader"),
     "shuffler": InjectDefect(code="sensor"),
     "station": InjectDefect(code="sensor"),
 }
-"""What a hand breaks for SELFTEST to find."""
+"""A defect that SELFTEST finds."""
 _DECKS: Final = 6
 _LOAD_MS: Final = 10_000
 _HELD_MS: Final = 60
@@ -29,42 +29,42 @@ _TTL_MS: Final = 60_000
 
 
 async def ready(bench: ConformBench, session: TesterSession) -> None:
-    """Bring the device to where a hand makes records: loaded and open, or armed."""
+    """Prepare the device so that requests make records: loaded and unlocked, or armed."""
     await _READY[bench.profile](bench, session)
 
 
 async def make(bench: ConformBench, count: int) -> int:
-    """At least so many records by hand, and how many. The session must have been made ready."""
+    """Make at least `count` records in a session that is ready. Returns the number."""
     return await _MAKE[bench.profile](bench, count)
 
 
 def some(bench: ConformBench, count: int) -> int:
-    """So many, or fewer where a person has to do it."""
+    """`count`, or fewer if a person makes them."""
     return count if bench.operator.exact else min(count, 4)
 
 
 def settle_ms(count: int) -> int:
-    """How long that many records take to be made and sent."""
+    """Timeout for making and sending so many records."""
     return 2000 + 400 * count
 
 
 # --- shoe -----------------------------------------------------------------------------------
 
 
-async def load(bench: ConformBench, session: TesterSession, hand: Load) -> Loaded:
-    """Put cards in. The record of it."""
+async def load(bench: ConformBench, session: TesterSession, request: Load) -> Loaded:
+    """Load cards. Returns the event."""
     mark = len(session.kept)
-    await bench.hand(hand)
+    await bench.request(request)
     record = await session.until_kept(
         lambda one: isinstance(one.event, Loaded), _LOAD_MS, "LOADED after the cover closed", mark
     )
     assert isinstance(record.event, Loaded)
-    bench.stock = len(hand.cards) or hand.decks * 52
+    bench.stock = len(request.cards) or request.decks * 52
     return record.event
 
 
 async def unlock(bench: ConformBench, session: TesterSession) -> None:
-    if bench.says is not None and Capabilities.LOCK in bench.says.capabilities:
+    if bench.hello_rsp is not None and Capabilities.LOCK in bench.hello_rsp.capabilities:
         reply = await session.demand(Lock(LockState.OPEN), LockReply)
         bench.require(reply.state is LockState.OPEN, "LOCK_REPLY OPEN")
 
@@ -77,7 +77,7 @@ async def _shoe_ready(bench: ConformBench, session: TesterSession) -> None:
 
 async def _draw(bench: ConformBench, count: int) -> int:
     bench.stock -= count
-    await bench.hand(Draw(count=count, dwell_ms=_DWELL_MS))
+    await bench.request(Draw(count=count, dwell_ms=_DWELL_MS))
     return count
 
 
@@ -89,10 +89,10 @@ async def _nothing(bench: ConformBench, session: TesterSession) -> None:
 
 
 async def _doors(bench: ConformBench, count: int) -> int:
-    """The door is left closed."""
+    """Open and close the door; at the end it is closed."""
     for _ in range((count + 1) // 2):
-        await bench.hand(DoorHand(open=True))
-        await bench.hand(DoorHand(open=False))
+        await bench.request(DoorHand(open=True))
+        await bench.request(DoorHand(open=False))
     return (count + 1) // 2 * 2
 
 
@@ -112,7 +112,7 @@ async def arm(
 
 
 async def find_seat(bench: ConformBench, session: TesterSession) -> int:
-    """A seat that the station has."""
+    """Find a seat of the station by trial."""
     for seat in range(1, MAX_SEAT + 1):
         if bench.seat:
             break
@@ -127,9 +127,9 @@ async def _arm(bench: ConformBench, session: TesterSession) -> None:
 
 
 async def _presses(bench: ConformBench, count: int) -> int:
-    """Each press makes two records, the last one a while after the hand came back."""
+    """Each press makes two records; the last one follows the answer to the request."""
     for _ in range((count + 1) // 2):
-        await bench.hand(Press(seat=bench.seat, button="hit", held_ms=_HELD_MS))
+        await bench.request(Press(seat=bench.seat, button="hit", held_ms=_HELD_MS))
         await bench.pause(_HELD_MS + 4 * DEBOUNCE_MS)
     return (count + 1) // 2 * 2
 

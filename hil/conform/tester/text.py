@@ -1,20 +1,11 @@
-"""Frames and plaintexts in the words of a report."""
+"""Frames and plaintexts as texts of a report."""
 
 from __future__ import annotations
-
-from msgspec import Struct
 
 from firmware_protocol.messages.errors import ProtocolError
 from firmware_protocol.messages.registry import Alert
 from firmware_protocol.tablelink.framing import Frame, FrameDamage
 from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord, Plaintext
-
-
-class Said(Struct, frozen=True):
-    """A thing on the wire, as the transcript keeps it."""
-
-    at: int
-    words: str
 
 
 def of_frame(frame: Frame) -> str:
@@ -49,7 +40,7 @@ def of_plaintext(what: Plaintext) -> str:
 
 
 def of_message(message: object) -> str:
-    """The name and the fields: what is secret shows its name alone."""
+    """The name and the fields; of a secret message only the name."""
     name = getattr(type(message), "NAME", type(message).__name__)
     spec = getattr(type(message), "SPEC", None)
     if spec is None or spec.secret or not spec.fields:
@@ -65,9 +56,9 @@ def _value(value: object) -> str:
     return str(value) if named is None else str(named)
 
 
-def few(words: list[str], most: int = 6) -> str:
-    """The last of them, shortened to what a person reads."""
-    if not words:
+def few(texts: list[str], most: int = 6) -> str:
+    """The last `most` of the texts, and the number of the others."""
+    if not texts:
         return "nothing"
-    before = f"... {len(words) - most} more, then " if len(words) > most else ""
-    return before + "; ".join(words[-most:])
+    before = f"... {len(texts) - most} more, then " if len(texts) > most else ""
+    return before + "; ".join(texts[-most:])

@@ -1,7 +1,7 @@
-"""The tester's end of the cable: bytes out, bytes and their time in. In real time or in simulated.
+"""The tester's end of the cable, in real time or in simulated time.
 
-Times are whole microseconds. On a simulated wire time passes only while somebody listens: it jumps
-to the next thing that is due, so that a minute of silence costs nothing and every gap is exact.
+Times are whole microseconds. On a simulated wire time passes only in receive(): it jumps to the
+next event, so that a minute of silence costs nothing and every interval is exact.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _T = TypeVar("_T")
 Pump = Callable[[int], Awaitable[None]]
 
 _BUSY_TURNS: Final = 10_000
-"""A device that is due again at the same moment more often than this hangs."""
+"""A device that is due more often at the same time is in an endless loop."""
 MAX_WAITING: Final = 1 << 20
-"""Bytes that may wait for whoever listens. Nobody is so slow, and no device has so much to say."""
-_TRY_AGAIN_US: Final = 50_000
+"""Limit of the receive buffer in bytes."""
+_RETRY_US: Final = 50_000
 
 
 class WireLost(Exception):
-    """The port has ended by itself."""
+    """The port was closed by its other side."""
 
 
 class ReceivedBytes(Struct, frozen=True):
-    """Bytes, and when they came."""
+    """Bytes and the time of their arrival."""
 
     data: bytes
     at: int
@@ -53,30 +53,29 @@ class TesterWire(Protocol):
     simulated: bool
 
     def now(self) -> int:
-        """The time of this wire."""
+        """The current time of this wire."""
 
     def send(self, data: bytes) -> None:
         """Send these bytes."""
 
-    async def hear(self, until: int) -> ReceivedBytes | None:
-        """The next bytes; None when `until` has come first. WireLost when the port has ended."""
+    async def receive(self, until: int) -> ReceivedBytes | None:
+        """Returns the next bytes, or None on the timeout `until`. Raises WireLost."""
 
-    async def beside(self, doing: Coroutine[Any, Any, _T], pump: Pump) -> _T:
-        """Wait for `doing`, and keep the line going with `pump` meanwhile."""
+    async def run_beside(self, doing: Coroutine[Any, Any, _T], pump: Pump) -> _T:
+        """Await `doing` while `pump` keeps the sessions alive."""
 
     async def reopen(self, until: int) -> None:
-        """The device was without power: open the port again where it has gone. WireLost when it
-        has not come back by then."""
+        """After a power cut: retry opening the port. Raises WireLost on the timeout `until`."""
 
     async def sleep(self, until: int) -> None:
-        """Let time pass, whatever is heard."""
+        """Wait, and ignore what is received."""
 
     async def close(self) -> None:
-        """Let go of the port."""
+        """Release the port."""
 
 
 class SimulatedWire:
-    """A device in memory."""
+    """A device in memory, in simulated time."""
 
     simulated = True
 
@@ -90,7 +89,7 @@ class SimulatedWire:
     def send(self, data: bytes) -> None:
         self._peer.receive(data, self._now)
 
-    async def hear(self, until: int) -> ReceivedBytes | None:
+    async def receive(self, until: int) -> ReceivedBytes | None:
         for _ in range(_BUSY_TURNS):
             data = self._peer.take()
             if data:
@@ -100,9 +99,9 @@ class SimulatedWire:
                 return None
             self._now = max(self._now, until if due is None else min(due, until))
             self._peer.wake(self._now)
-        raise WireLost(f"the simulated device is busy for ever at {self._now} us")
+        raise WireLost(f"the simulated device is in an endless loop at {self._now} us")
 
-    async def beside(self, doing: Coroutine[Any, Any, _T], pump: Pump) -> _T:
+    async def run_beside(self, doing: Coroutine[Any, Any, _T], pump: Pump) -> _T:
         return await doing
 
     async def reopen(self, until: int) -> None:
@@ -110,7 +109,7 @@ class SimulatedWire:
 
     async def sleep(self, until: int) -> None:
         while self._now < until:
-            await self.hear(until)
+            await self.receive(until)
 
     async def close(self) -> None:
         pass
@@ -123,8 +122,8 @@ class PortWire:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._beside: set[Place] | None = None
-        """Where others with its number were at first, if it was told by its place."""
+        self._others: set[Place] | None = None
+        """Places of other devices with its serial number, if the address has a place."""
         self._port: Port | None = None
         self._pieces: deque[ReceivedBytes] = deque()
         self._waiting = 0
@@ -132,10 +131,10 @@ class PortWire:
         self._lost: str | None = "it is not open"
 
     async def open(self) -> None:
-        """Open the port, or PortRefused."""
+        """Open the port. Raises PortRefused."""
         self._lost = None
-        if self._address.place is not None and self._beside is None:
-            self._beside = await ask(usb_places, self._address) - {self._address.place}
+        if self._address.place is not None and self._others is None:
+            self._others = await ask(usb_places, self._address) - {self._address.place}
         self._port = await open_port(self._address, self)
 
     def heard(self, data: bytes) -> None:
@@ -144,7 +143,7 @@ class PortWire:
             return
         self._waiting += len(data)
         if self._waiting > MAX_WAITING:
-            self._lost = f"more bytes than {MAX_WAITING} wait to be looked at"
+            self._lost = f"more bytes than {MAX_WAITING} were not read in time"
         else:
             self._pieces.append(ReceivedBytes(data, self.now()))
 
@@ -159,7 +158,7 @@ class PortWire:
         if self._port is not None:
             self._port.write(data)
 
-    async def hear(self, until: int) -> ReceivedBytes | None:
+    async def receive(self, until: int) -> ReceivedBytes | None:
         self._woken.clear()
         if not self._pieces and self._lost is None:
             left = (until - self.now()) / 1e6
@@ -176,44 +175,44 @@ class PortWire:
             raise WireLost(f"the port has ended: {self._lost}")
         return None
 
-    async def beside(self, doing: Coroutine[Any, Any, _T], pump: Pump) -> _T:
+    async def run_beside(self, doing: Coroutine[Any, Any, _T], pump: Pump) -> _T:
         task = asyncio.create_task(doing)
         task.add_done_callback(lambda _: self._woken.set())
         try:
             while not task.done():
-                await self._go_on(pump, task)
+                await self._pump_once(pump, task)
             return task.result()
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _go_on(self, pump: Pump, task: asyncio.Task[Any]) -> None:
+    async def _pump_once(self, pump: Pump, task: asyncio.Task[Any]) -> None:
         try:
             await pump(self.now() + 250_000)
-        except WireLost:  # whoever cut the power says when it is done; then reopen() tells
+        except WireLost:  # the operator has cut the power; reopen() follows
             await asyncio.wait((task,))
 
     async def reopen(self, until: int) -> None:
-        """After a cut a serial port is still there, and a USB device comes back as a new one."""
+        """After a power cut a serial port still exists; a USB device returns as a new one."""
         await self._drop()
         while True:
             try:
                 await self.open()
             except PortRefused as refused:
                 self._lost = refused.reason
-                await self._find_again()
+                await self._find_place()
                 if self.now() >= until:
                     raise WireLost(f"the port did not come back: {refused.reason}") from None
-                await asyncio.sleep(_TRY_AGAIN_US / 1e6)
+                await asyncio.sleep(_RETRY_US / 1e6)
             else:
                 return
 
-    async def _find_again(self) -> None:
-        """A USB device that was told by its place has another one once it comes back."""
-        if self._beside is None:
+    async def _find_place(self) -> None:
+        """Find the new place of a USB device whose address has a place."""
+        if self._others is None:
             return
-        with suppress(PortRefused):  # the next try says the same
-            came = await ask(usb_places, self._address) - self._beside
+        with suppress(PortRefused):  # the next retry reports it
+            came = await ask(usb_places, self._address) - self._others
             if len(came) == 1:
                 self._address = replace(self._address, place=came.pop())
 

@@ -12,13 +12,13 @@ from xml.etree import ElementTree
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from controller.commands import load_handler, parse
 from controller.commands import run as run_command
 from controller.errors import UsageProblem
 from drivers.keys import KeyStore
 from drivers.ports import discovery, usb_discovery
 from hil.conform.runs import cli
 from hil.simulator import device_process
+from tests.support.hil.commands import conform as run
 
 SOCKET = "control"
 
@@ -40,11 +40,6 @@ def contents(folder: Path) -> dict[str, bytes | None]:
     """Everything under it, and what the files hold."""
     found = (one for one in folder.rglob("*"))
     return {str(one): one.read_bytes() if one.is_file() else None for one in found}
-
-
-def run(*arguments: str | Path) -> int:
-    parsed = parse(["conform", *map(str, arguments)], cli.register)
-    return load_handler(parsed)(parsed)
 
 
 # --- at real ports ----------------------------------------------------------------------------
@@ -234,7 +229,7 @@ def test_what_answers_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixtur
         (("--device-key", "00" * 32), "--device-key", "is no device's key"),
         (("--host-key", "{place}/open"), "--host-key", "chmod 600"),
         (("--host-key", "{place}/absent"), "--host-key", "No such file"),
-        (("--host-key", "{place}/words"), "--host-key", "holds no private key"),
+        (("--host-key", "{place}/words"), "--host-key", "has no private key"),
         (("--host-key", "{place}/hex", "--keys", "{place}"), "--keys", "from one place"),
         (("--keys", "{place}/absent"), "absent", "no such directory"),
         (("--junit", "{place}/absent/x.xml"), "--junit", "there is no folder"),
@@ -245,19 +240,19 @@ def test_what_answers_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixtur
         (("--junit", "{place}/" + 300 * "x"), "--junit", "too long"),
         (("--junit", "{place}/dangling"), "--junit", "No such file"),
         (("--junit", "{place}/hex", "--host-key", "{place}/hex"), "--junit", "--host-key names"),
-        (("--junit", "{place}/keys/host.json", "--keys", "{place}/keys"), "--junit", "the keys"),
+        (("--junit", "{place}/keys/host.json", "--keys", "{place}/keys"), "--junit", "key store"),
         (("--control", "{place}/absent"), "--control", "a simulated device that runs"),
         (("--control", "{place}/absent", "--ask"), "--ask", "--control or --ask"),
         (("--port", ""), "--port", "--port: is empty; allowed: an address of a port"),
         (
             (),
             "--port",
-            "--port: /dev/null-port: there is no such port; allowed: a port that is there and free",
+            "/dev/null-port: there is no such port; allowed: a port that exists and is free",
         ),
         (
             ("--port", "usb+sim={place}:SH-9"),
             "--port",
-            "--port: usb+sim={place}:SH-9: no such device is plugged in; allowed: a port that is",
+            "--port: usb+sim={place}:SH-9: no such device is plugged in; allowed: a port that",
         ),
     ],
 )

@@ -48,8 +48,8 @@ class Terse:
 @pytest.mark.parametrize(
     ("profile", "item", "result", "words"),
     [
-        ("shoe", "SH-5", "SKIP", "needs a device whose 'describe' tells mechanism.out"),
-        ("station", "ST-5", "SKIP", "a device whose 'describe' tells mechanism.seats.1.lamps.lit"),
+        ("shoe", "SH-5", "SKIP", "needs a device whose 'describe' has mechanism.out"),
+        ("station", "ST-5", "SKIP", "a device whose 'describe' has mechanism.seats.1.lamps.lit"),
         ("station", "CO-1", "PASS", "sounds were not counted: needs a device whose 'describe'"),
     ],
 )
@@ -88,7 +88,7 @@ NO = b'{"ok": false, "error": "no", "where": "%s", "allowed": ""}'
 
 
 @pytest.mark.parametrize(
-    ("where", "words"), [(b"do", "knows 'draw'$"), (b"double", "knows 'draw' with double$")]
+    ("where", "words"), [(b"do", "supports 'draw'$"), (b"double", "supports 'draw' with double$")]
 )
 def test_a_verb_that_it_does_not_know_is_lacking(tmp_path: Path, where: bytes, words: str) -> None:
     with pytest.raises(ItemSkipped, match=words):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import signal
@@ -26,21 +25,17 @@ from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, Peer
 from firmware_protocol.tablelink.framing import Deframer, Frame
 from hil.conform.items import WITHOUT_SESSION
-from hil.conform.runs import cli, report
+from hil.conform.runs import report
 from hil.conform.runs.runner import RunResult, run_items
 from hil.conform.tester.operators import InProcessOperator, NoOperator
 from hil.conform.tester.wire import ReceivedBytes, SimulatedWire, WireLost
 from hil.simulator import DeviceProcess, device_process
+from tests.support.hil.commands import conform
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Rig, of
 
 
 def run(sim: DeviceProcess, *arguments: str | Path, profile: str = "shoe") -> int:
-    parser = argparse.ArgumentParser()
-    cli.register(parser.add_subparsers())
-    given = ["conform", "--profile", profile, "--port", str(sim.port), *map(str, arguments)]
-    parsed = parser.parse_args(given)
-    code: int = parsed.func(parsed)
-    return code
+    return conform("--profile", profile, "--port", str(sim.port), *arguments)
 
 
 @pytest.fixture
@@ -56,7 +51,7 @@ def shoe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeviceProc
 def test_a_device_of_another_class_is_the_wrong_profile(
     shoe: DeviceProcess, tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageProblem, match="SH-0001 says that it is a shoe") as problem:
+    with pytest.raises(UsageProblem, match="SH-0001 reports that it is a shoe") as problem:
         run(shoe, "--control", tmp_path / "shoe" / "control", profile="station")
     assert problem.value.where == "--profile"
     assert shoe.control.do(control.Describe())["boot"] == shoe.told["boot"]
@@ -127,7 +122,7 @@ def test_a_socket_that_does_not_tell_whose_it_is_is_taken_for_the_devices(
         code = run(shoe, "--control", tmp_path / "terse", "--only", "FR-1", "HS-1", "EV-2")
     said = capsys.readouterr()
     assert code == 0, said.out
-    assert "does not tell whose it is: taken for SH-0001's" in said.err
+    assert "does not identify its device: assumed to be SH-0001's" in said.err
 
 
 # --- not paired -------------------------------------------------------------------------------
@@ -257,10 +252,10 @@ class _Leaves(SimulatedWire):
         self._back = back
         self.opened = 0
 
-    async def hear(self, until: int) -> ReceivedBytes | None:
+    async def receive(self, until: int) -> ReceivedBytes | None:
         if self.now() >= self._ends:
             raise WireLost("the port has ended: it was unplugged")
-        return await super().hear(min(until, self._ends))
+        return await super().receive(min(until, self._ends))
 
     async def reopen(self, until: int) -> None:
         if not self._back:

@@ -163,8 +163,8 @@ def test_a_simple_model_passes(profile: Profile, mechanism: Mechanism, tmp_path:
     """Without any of the capabilities that a model may have."""
     rig = Rig(tmp_path, profile, mechanism=mechanism)  # type: ignore[arg-type]
     outcomes = rig.run([item.id for item in of(profile)])
-    assert rig.bench.says is not None
-    assert rig.bench.says.capabilities == Capabilities(0)
+    assert rig.bench.hello_rsp is not None
+    assert rig.bench.hello_rsp.capabilities == Capabilities(0)
     assert not failed(outcomes)
     expected = {"SH-5": "needs GATE, which this shoe does not have"} if profile == "shoe" else {}
     assert skipped(outcomes) == expected

@@ -55,13 +55,13 @@ class _Mortal(SimulatedWire):
         self.alive()
         super().send(data)
 
-    async def hear(self, until: int) -> ReceivedBytes | None:
+    async def receive(self, until: int) -> ReceivedBytes | None:
         self.alive()
-        return await super().hear(min(until, self._end))
+        return await super().receive(min(until, self._end))
 
 
 @cache
-def lasts(profile: Profile, name: str, *, by_hand: bool) -> int:
+def duration(profile: Profile, name: str, *, by_hand: bool) -> int:
     """How long the item takes, in microseconds."""
     with TemporaryDirectory() as folder:
         rig = Rig(Path(folder), profile, operator=None if by_hand else NoOperator())
@@ -70,7 +70,7 @@ def lasts(profile: Profile, name: str, *, by_hand: bool) -> int:
 
 def broken_off(rig: Rig, name: str, share: float, *, by_hand: bool = True) -> None:
     """Try the item, and be killed when it is done to this share."""
-    after = int(lasts(rig.bench.profile, name, by_hand=by_hand) * share)
+    after = int(duration(rig.bench.profile, name, by_hand=by_hand) * share)
     wire = _Mortal(rig.peer, rig.wire.now(), rig.wire.now() + after)
 
     def hand(one: ControlRequest) -> Answer:
@@ -194,8 +194,8 @@ def test_the_cable_alone_waits_too(
 @pytest.mark.parametrize(
     ("profile", "hand", "name", "why"),
     [
-        ("shoe", control.JamHand(code="stuck"), "EV-2", "could not 'load': cards are stuck"),
-        ("shuffler", control.JamHand(code="stuck"), "SF-1", "could not 'put': cards are stuck"),
+        ("shoe", control.JamHand(code="stuck"), "EV-2", "'load' was denied: cards are stuck"),
+        ("shuffler", control.JamHand(code="stuck"), "SF-1", "'put' was denied: cards are stuck"),
     ],
 )
 def test_what_stands_in_the_way_is_named_and_is_no_fault(
@@ -225,7 +225,7 @@ def test_cards_that_are_being_drawn_are_waited_for(tmp_path: Path) -> None:
     rig.hand(control.Draw(count=100, force=True))
     rig.bench.operator = _Unpowered(rig.hand)
     began = rig.wire.now()
-    asyncio.run(recovery.to_rest(rig.bench))
+    asyncio.run(recovery.recover(rig.bench))
     assert 10_000_000 < rig.wire.now() - began < recovery.DRAIN_MS * 1000
     assert rig.attempt("SH-1").result == "PASS"
 
@@ -247,7 +247,7 @@ def test_hands_take_back_what_hands_did(
     rig.hand(hand)
     assert _differs(rig)
     rig.bench.operator = _Unpowered(rig.hand)
-    asyncio.run(recovery.to_rest(rig.bench))
+    asyncio.run(recovery.recover(rig.bench))
     assert not _differs(rig)
     assert rig.attempt(name).result == "PASS"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.conformance import Profile
+from firmware_protocol.device.interfaces import Peer
 from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.line_noise import NoisyCable
 from tests.support.hil.conform.conform_rig import PROFILES, Rig
@@ -16,9 +17,9 @@ from tests.support.hil.conform.conform_rig import PROFILES, Rig
 class Cutting(NoisyCable):
     """Each frame loses its end, and grows together with the next one."""
 
-    def _hit(self, frame: bytes) -> bytes:
+    def distort(self, frame: bytes) -> bytes:
         self.hits += 1
-        return self._splice(frame)
+        return self.splice(frame)
 
 
 async def after_noise(bench: ConformBench) -> int:
@@ -27,7 +28,7 @@ async def after_noise(bench: ConformBench) -> int:
     bench.noise = noise = Cutting(bench.rng)
     await bench.pause(1200)  # heartbeats, either way
     hits = noise.hits
-    await bench.fresh()
+    await bench.reset()
     await bench.shake()
     assert bench.damage == []
     return hits
@@ -38,18 +39,33 @@ def test_what_a_bad_cable_has_cut_off_ends_with_it(profile: Profile, tmp_path: P
     assert asyncio.run(after_noise(Rig(tmp_path, profile).bench)) > 1
 
 
-def test_a_frame_that_is_half_there_when_the_cable_is_mended_comes_whole(tmp_path: Path) -> None:
-    """Its first half is handed over, not thrown away."""
-    bench = Rig(tmp_path, "shoe").bench
+class _Extra:
+    """A device, and bytes that arrive in addition to its own."""
 
-    async def mended() -> bytes:
-        await bench.session()
-        bench.noise = noise = NoisyCable(bench.rng, 0.0)
-        assert noise.back(b"\x03\x01") == b""
-        assert bench.mend_line() is noise
-        return noise.begun()
+    def __init__(self, peer: Peer) -> None:
+        self.receive, self.wake, self.due = peer.receive, peer.wake, peer.due
+        self._peer = peer
+        self.bytes = b""
 
-    assert asyncio.run(mended()) == b""
-    bench._take(b"\x02\x00", 0)
-    (damaged,) = bench.damage
+    def take(self) -> bytes:
+        extra, self.bytes = self.bytes, b""
+        return self._peer.take() + extra
+
+
+def test_a_frame_that_is_incomplete_when_the_noise_ends_is_passed_on(tmp_path: Path) -> None:
+    """Its first part is passed on to the tester, where it merges with the rest."""
+    rig = Rig(tmp_path, "shoe", behind=_Extra)
+
+    async def without_noise() -> None:
+        await rig.bench.session()
+        rig.bench.noise = noise = NoisyCable(rig.bench.rng, 0.0)
+        assert noise.to_tester(b"\x03\x01") == b""
+        assert rig.bench.mend_line() is noise
+        assert noise.take_partial() == b""
+
+    asyncio.run(without_noise())
+    assert isinstance(rig.peer, _Extra)
+    rig.peer.bytes = b"\x02\x00"
+    asyncio.run(rig.bench.pause(1))
+    (damaged,) = rig.bench.damage
     assert damaged.size == 3

@@ -84,9 +84,9 @@ def test_what_was_not_tried_has_not_passed(results: list[Result], code: int) -> 
 
 
 def test_what_the_model_does_not_have_leaves_nothing_open() -> None:
-    pointless = ItemOutcome(ITEMS["SH-5"], "SKIP", 0.0, 0.0, pointless=True)
-    assert report.exit_code(RunResult([OUTCOMES[0], pointless])) == 0
-    assert report.exit_code(RunResult([pointless])) == 3
+    not_applicable = ItemOutcome(ITEMS["SH-5"], "SKIP", 0.0, 0.0, not_applicable=True)
+    assert report.exit_code(RunResult([OUTCOMES[0], not_applicable])) == 0
+    assert report.exit_code(RunResult([not_applicable])) == 3
 
 
 def test_json_has_configuration_versions_and_seed() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import pty
@@ -19,10 +18,10 @@ from firmware_protocol.device.interfaces import Peer
 from firmware_protocol.messages.enums import AlertCode, FrameKind
 from firmware_protocol.messages.frames import Alert
 from firmware_protocol.tablelink.framing import Deframer, Frame
-from hil.conform.runs import cli
 from hil.conform.tester import bench, wire
 from hil.conform.tester.operators import TerminalOperator
 from hil.conform.tester.wire import PortWire, WireLost
+from tests.support.hil.commands import conform
 from tests.support.hil.conform.conform_rig import Rig
 
 
@@ -56,16 +55,9 @@ def test_a_port_that_goes_before_the_first_item_is_told_in_words(
     (tmp_path / "host").write_text(bytes(range(32)).hex())
     (tmp_path / "host").chmod(0o600)
     port = Goes(after)
-    parser = argparse.ArgumentParser()
-    cli.register(parser.add_subparsers())
-    parsed = parser.parse_args(
-        [
-            *("conform", "--profile", "shoe", "--port", port.path),
-            *("--host-key", str(tmp_path / "host"), "--device-key", bytes(range(32)).hex()),
-        ]
-    )
+    given = ("--host-key", tmp_path / "host", "--device-key", bytes(range(32)).hex())
     with pytest.raises(UsageProblem, match="the port has ended: it was unplugged") as caught:
-        parsed.func(parsed)
+        conform("--profile", "shoe", "--port", port.path, *given)
     assert caught.value.where == "--port"
     port.over()
 
@@ -73,18 +65,24 @@ def test_a_port_that_goes_before_the_first_item_is_told_in_words(
 # --- floods ---------------------------------------------------------------------------------------
 
 
-def test_what_waits_to_be_looked_at_is_bounded() -> None:
+def test_the_receive_buffer_of_a_port_is_limited() -> None:
     async def run() -> None:
-        port = PortWire(parse("/dev/none"))
-        port._lost = None
-        data = bytes(64 * 1024)
+        listener, device = pty.openpty()
+        tty.setraw(device)
+        port = PortWire(parse(os.ttyname(device)))
+        await port.open()
         for _ in range(1000):
-            port.heard(data)
-        assert sum(len(one.data) for one in port._pieces) <= wire.MAX_WAITING
-        while port._pieces:
-            assert await port.hear(port.now()) is not None
+            port.heard(bytes(64 * 1024))
+        received = 0
+        while received + 64 * 1024 <= wire.MAX_WAITING:
+            piece = await port.receive(port.now())
+            assert piece is not None
+            received += len(piece.data)
         with pytest.raises(WireLost, match="more bytes than"):
-            await port.hear(port.now())
+            await port.receive(port.now())
+        await port.close()
+        os.close(device)
+        os.close(listener)
 
     asyncio.run(run())
 

@@ -27,7 +27,8 @@ from hil.control import ControlClient
 from hil.ports import pty, unix_sockets
 from hil.simulator import cli, device_process
 from hil.simulator.process import DeviceFailed
-from tests.hil.simulator.test_run import left_in, run
+from tests.support.hil.commands import left_in
+from tests.support.hil.commands import sim as run
 
 PATIENCE = 30.0
 EMPTY = "is empty; allowed: a path"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import errno
 import itertools
 import os
@@ -21,18 +20,11 @@ from firmware_protocol.device.control import ServiceSwitch, TamperWith
 from firmware_protocol.device.storage import read_file, write_at
 from hil.control import ControlClient, ControlLost
 from hil.simulator import cli, device_process
+from tests.support.hil.commands import sim
 from tests.support.hil.conform.failing_disk import FailingDisk
 
 ENDED = 74
 PATIENCE = 30.0
-
-
-def sim(*arguments: str) -> int:
-    parser = argparse.ArgumentParser()
-    cli.register(parser.add_subparsers())
-    parsed = parser.parse_args(["sim", *arguments])
-    code: int = parsed.func(parsed)
-    return code
 
 
 def leftovers(folder: Path) -> list[str]:

@@ -1,6 +1,5 @@
 """`holecard sim`: a device that runs behind a real port, what it is told, and what it leaves."""
 
-import argparse
 import asyncio
 import errno
 import json
@@ -32,19 +31,13 @@ from firmware_protocol.tablelink.fingerprints import fingerprint
 from hil.control import ControlClient, ControlLost, RequestRefused
 from hil.ports.usb_backend import backend
 from hil.ports.usb_messages import END_IN, END_OUT
-from hil.simulator import LiveDevice, cli, device_process
+from hil.simulator import LiveDevice, device_process
 from hil.simulator.process import DeviceFailed, device_in_loop
+from tests.support.hil.commands import left_in
+from tests.support.hil.commands import sim as run
 from tests.support.hil.devices.hello_talk import HELLO, asked, asked_over_usb, said_over_usb
 
 KEY = bytes(range(32))
-
-
-def run(*arguments: str) -> int:
-    parser = argparse.ArgumentParser()
-    cli.register(parser.add_subparsers())
-    parsed = parser.parse_args(["sim", *arguments])
-    code: int = parsed.func(parsed)
-    return code
 
 
 def play(
@@ -55,12 +48,6 @@ def play(
             await scene(live)
 
     asyncio.run(all_of_it())
-
-
-def left_in(place: Path) -> set[str]:
-    """What is not the device itself."""
-    own = {"identity.toml", "in-use", "kept", "mechanism", "ring", "host"}
-    return {path.name for path in place.iterdir()} - own
 
 
 # --- in this loop ---------------------------------------------------------------------------------

@@ -3,7 +3,6 @@ every break against every item."""
 
 from __future__ import annotations
 
-import argparse
 import json
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -12,10 +11,10 @@ import pytest
 
 from drivers.ports import usb_discovery
 from firmware_protocol.conformance import Profile
-from hil.conform.runs import cli
 from hil.faults import BREAKS
 from hil.faults.catalogue import BreakDefinition
 from hil.simulator import device_process
+from tests.support.hil.commands import conform
 from tests.support.hil.conform.conform_rig import PROFILES, Rig, of
 
 
@@ -30,15 +29,12 @@ def test_a_whole_run(
 ) -> None:
     point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_discovery.GROUP)
     monkeypatch.setattr(usb_discovery, "entry_points", lambda group: [point])
-    parser = argparse.ArgumentParser()
-    cli.register(parser.add_subparsers())
     place, bus = tmp_path / profile, tmp_path / "bus"
     bus.mkdir()
     with device_process(profile, place, usb=bus if usb else None) as sim:
         port = f"usb+sim={bus}:{sim.serial}" if usb else str(sim.port)
         arguments = ["--profile", profile, "--port", port, "--control", str(place / "control")]
-        parsed = parser.parse_args(["conform", *arguments, "--json"])
-        code = parsed.func(parsed)
+        code = conform(*arguments, "--json")
     found = json.loads(capsys.readouterr().out)
     assert code == 0, [one for one in found["items"] if one["result"] != "PASS"]
     assert found["passed"] == len(of(profile))
