@@ -1,4 +1,4 @@
-"""SQLite index of a record; can be rebuilt at any time."""
+"""The SQLite index of a record. It can be rebuilt at any time."""
 
 from __future__ import annotations
 

@@ -1,58 +1,25 @@
-"""What the index has of one record.
+"""The index rows of one record.
 
-A card becomes a row only through an accepted event that shows its face, or through a fact about
-cards that lie face up. What a refused event says of a card has not happened.
+A card becomes a row only if an accepted event shows its face, or a fact names it face up. A card in
+a refused event is not indexed.
 
-Other software than ours may record more, or otherwise: of a record that cannot be understood there
-is a row, and nothing of what it says.
+Other software versions may write other data: a record that cannot be decoded gets a row without
+details.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
 from controller.audit.index.rows import Rows
-from controller.procedure.model.effects import (
-    BankCounted,
-    Burned,
-    Corrected,
-    Discarded,
-    Prompt,
-    RoundOver,
-    RoundVoid,
-    Ruled,
-    SeatDead,
-    Settled,
-    Tell,
-    Told,
-    Tucked,
-    WagersLocked,
-)
-from controller.procedure.model.events import (
-    CardDrawn,
-    CardEntered,
-    CardMisread,
-    CardUnreadable,
-    Double,
-    ErrorCardExposed,
-    FaceUpCardFound,
-    HoleRevealed,
-    Insure,
-    Paid,
-    Split,
-    TableClosed,
-    UnknownCardDrawn,
-    WagerPlaced,
-    Withdrawn,
-)
+from controller.procedure.model.effects import Tell
 from controller.procedure.model.holds import REFUSED, TAKEN
 
 SqlInteger: TypeAlias = Annotated[int, Meta(ge=-(1 << 62), le=(1 << 62) - 1)]
-"""SQLite can keep it, and the difference of two of them."""
+"""An integer that SQLite can store, and the difference of two of them."""
 
 
 class IndexedActor(Struct, gc=False):
@@ -72,7 +39,7 @@ class IndexedRecord(Struct, gc=False):
 
 
 class IndexedEvent(Struct, gc=False):
-    """Of any event."""
+    """The indexed fields of all events."""
 
     type: str
     seat: SqlInteger = 0
@@ -83,7 +50,7 @@ class IndexedEvent(Struct, gc=False):
 
 
 class IndexedEffect(Struct, gc=False):
-    """Of any effect."""
+    """The indexed fields of all effects."""
 
     type: str
     round: SqlInteger = 0
@@ -126,38 +93,36 @@ class IndexedOther(Struct, gc=False):
     what: str = ""
 
 
-read_record: Final = msgspec.json.Decoder(IndexedRecord).decode
-read_made: Final = msgspec.json.Decoder(IndexedDecision).decode
-read_turned_down: Final = msgspec.json.Decoder(IndexedRefusal).decode
-read_what: Final = msgspec.json.Decoder(IndexedOther).decode
-"""All of them raise what is in CANNOT_READ."""
+decode_record: Final = msgspec.json.Decoder(IndexedRecord).decode
+decode_decision: Final = msgspec.json.Decoder(IndexedDecision).decode
+decode_refusal: Final = msgspec.json.Decoder(IndexedRefusal).decode
+decode_other: Final = msgspec.json.Decoder(IndexedOther).decode
+"""These decoders raise the exceptions in CANNOT_READ."""
 CANNOT_READ: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 NOT_UNDERSTOOD: Final = "not_understood"
-"""The problem that a record is which the index cannot read."""
+"""The problem of a record that cannot be decoded."""
 
 
 def index_record(rows: Rows, segment: int, offset: int, seq: int, data: bytes) -> None:
-    """The next record, and all that the index has of it."""
+    """Add the rows of the next record."""
     w = rows.words
     spans = rows.spans
-    now = spans.standing
+    now = spans.now
     try:
-        read = read_record(data)
+        read = decode_record(data)
     except CANNOT_READ:
         read = IndexedRecord("", now.utc, 0, "", IndexedActor("", ""), Raw(b"{}"))
         rows.problem(NOT_UNDERSTOOD)
     by, utc = read.by, read.utc
     spans.record(segment, seq, utc)
     event = ""
-    reads = _KINDS.get(read.kind)
-    if reads is not None:
-        try:
-            event = reads(rows, seq, read)
-        except CANNOT_READ:
-            rows.problem(NOT_UNDERSTOOD)
-    if by.role not in _NOBODY:
+    try:
+        event = _index_data(rows, seq, read)
+    except CANNOT_READ:
+        rows.problem(NOT_UNDERSTOOD)
+    if by.role not in _NO_PERSON:
         rows.person(seq, by.name, by.role)
     rows.seat(by.seat)
     now.utc = utc
@@ -165,23 +130,35 @@ def index_record(rows: Rows, segment: int, offset: int, seq: int, data: bytes) -
     who = (w[by.role], w[by.name], by.seat, w[event], dealer)
     row = (seq, utc, w[read.day], read.round, w[read.kind], *who, read.cause)
     rows.end((*row, segment, offset, len(data)))
-    if event == _CLOSED and read.kind == "decision":
+    if event == "TableClosed" and read.kind == "decision":
         spans.nobody_deals()
 
 
-_NOBODY: Final = frozenset({"device", ""})
-"""Roles that are no person's."""
-_CLOSED: Final = TableClosed.__name__
+_NO_PERSON: Final = frozenset({"device", ""})
+"""Roles that are not people."""
 
 
 # --- by kind ----------------------------------------------------------------------------------
 
-_Reads: TypeAlias = Callable[[Rows, int, IndexedRecord], str]
-"""Puts down what the record's data says; answers with its event, or what happened."""
+
+def _index_data(rows: Rows, seq: int, read: IndexedRecord) -> str:
+    """Index the data of a record. Returns its event, or the name of what happened."""
+    match read.kind:
+        case "decision":
+            return _index_decision(rows, seq, read)
+        case "refusal":
+            return _index_refusal(rows, seq, read)
+        case "device" | "link" | "person":
+            return decode_other(read.data).what
+        case "fault" | "clock" | "tail" | "unwitnessed":
+            what = decode_other(read.data).what
+            rows.problem(what or read.kind)
+            return what
+    return ""
 
 
-def _decision(rows: Rows, seq: int, read: IndexedRecord) -> str:
-    made = read_made(read.data)
+def _index_decision(rows: Rows, seq: int, read: IndexedRecord) -> str:
+    made = decode_decision(read.data)
     event = made.event
     spans = rows.spans
     if read.by.role == "dealer":
@@ -190,147 +167,141 @@ def _decision(rows: Rows, seq: int, read: IndexedRecord) -> str:
     rows.seat(event.seat)
     if event.second is not None:
         rows.person(seq, event.second.name, "second")
-    happens = _EVENTS.get(event.type)
-    if happens is not None:
-        happens(rows, seq, read, event)
+    _index_event(rows, seq, read, event)
     shown = TAKEN.get(event.type)
     if shown is not None:
         rows.irregularity(seq, shown.value, _seat(made))
     for effect in made.effects:
-        follows = _EFFECTS.get(effect.type)
-        if follows is not None:
-            follows(rows, seq, read, made, effect)
+        _index_effect(rows, seq, read, made, effect)
     return event.type
 
 
 def _seat(made: IndexedDecision) -> int:
-    """Whose chips it is about: what is withdrawn, the seat is asked for anew."""
-    if made.event.type != Withdrawn.__name__:
+    """The seat of the chips. After a withdrawal the seat is in the new prompt."""
+    if made.event.type != "Withdrawn":
         return made.event.seat
-    return next((one.seat for one in made.effects if one.type == Prompt.__name__), 0)
+    return next((one.seat for one in made.effects if one.type == "Prompt"), 0)
 
 
-def _refusal(rows: Rows, seq: int, read: IndexedRecord) -> str:
-    down = read_turned_down(read.data)
-    event = down.event
-    shown = REFUSED.get(down.id)
+def _index_refusal(rows: Rows, seq: int, read: IndexedRecord) -> str:
+    refusal = decode_refusal(read.data)
+    event = refusal.event
+    shown = REFUSED.get(refusal.id)
     if shown is not None:
         rows.irregularity(seq, shown.value, event.seat)
-    rows.problem(down.id)
+    rows.problem(refusal.id)
     rows.seat(event.seat)
     if event.amount is not None:
         rows.amount(seq, "refused", event.seat, event.bet, event.amount)
     return event.type
 
 
-def _happened(rows: Rows, seq: int, read: IndexedRecord) -> str:
-    return read_what(read.data).what
+# --- decisions --------------------------------------------------------------------------------
 
 
-def _wrong(rows: Rows, seq: int, read: IndexedRecord) -> str:
-    """Something that the house wants to see again: by its name, or by its kind."""
-    what = read_what(read.data).what
-    rows.problem(what or read.kind)
-    return what
+def _index_event(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent) -> None:
+    now = rows.spans.now
+    match event.type:
+        case "CardDrawn":
+            rows.card(seq, event.card, now.seat, "drawn")
+        case "CardUnreadable" | "UnknownCardDrawn":
+            now.unread = now.seat
+        case "CardMisread":
+            now.unread = 0  # its effect names the seat, unless it is the dealer's own card
+        case "CardEntered":
+            rows.card(seq, event.card, now.unread, "entered")
+        case "HoleRevealed":
+            rows.card(seq, event.card, 0, "revealed")
+        case "FaceUpCardFound":
+            rows.card(seq, event.card, 0, "found")
+        case "ErrorCardExposed":
+            rows.card(seq, event.card, 0, "exposed")
+        case "WagerPlaced":
+            rows.amount(seq, "wager", event.seat, event.bet, event.amount or 0)
+            rows.spans.wager(read.utc)
+        case "Paid" if event.amount is not None:
+            rows.amount(seq, "declared", 0, "", event.amount)
 
 
-_KINDS: Final[dict[str, _Reads]] = {
-    "decision": _decision,
-    "refusal": _refusal,
-    "device": _happened,
-    "link": _happened,
-    "person": _happened,
-    "fault": _wrong,
-    "clock": _wrong,
-    "tail": _wrong,
-    "unwitnessed": _wrong,
-}
-
-
-# --- by event ---------------------------------------------------------------------------------
-
-_Happens: TypeAlias = Callable[[Rows, int, IndexedRecord, IndexedEvent], None]
-
-
-def _card(how: str) -> _Happens:
-    def happens(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent) -> None:
-        rows.card(seq, event.card, 0, how)
-
-    return happens
-
-
-def _drawn(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent) -> None:
-    rows.card(seq, event.card, rows.spans.standing.seat, "drawn")
-
-
-def _not_read(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent) -> None:
-    rows.spans.standing.unread = rows.spans.standing.seat
-
-
-def _misread(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent) -> None:
-    """The floor is told of the seat, where it is not the dealer's own."""
-    rows.spans.standing.unread = 0
-
-
-def _entered(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent) -> None:
-    """Read from the felt: where it was to go when nobody could read it."""
-    rows.card(seq, event.card, rows.spans.standing.unread, "entered")
-
-
-def _wager(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent) -> None:
-    rows.amount(seq, "wager", event.seat, event.bet, event.amount or 0)
-    rows.spans.wager(read.utc)
-
-
-def _paid(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent) -> None:
-    if event.amount is not None:
-        rows.amount(seq, "declared", 0, "", event.amount)
-
-
-_EVENTS: Final[dict[str, _Happens]] = {
-    CardDrawn.__name__: _drawn,
-    CardUnreadable.__name__: _not_read,
-    UnknownCardDrawn.__name__: _not_read,
-    CardMisread.__name__: _misread,
-    CardEntered.__name__: _entered,
-    HoleRevealed.__name__: _card("revealed"),
-    FaceUpCardFound.__name__: _card("found"),
-    ErrorCardExposed.__name__: _card("exposed"),
-    WagerPlaced.__name__: _wager,
-    Paid.__name__: _paid,
-}
-
-
-# --- by effect --------------------------------------------------------------------------------
-
-_Follows: TypeAlias = Callable[[Rows, int, IndexedRecord, IndexedDecision, IndexedEffect], None]
-
-
-def _prompt(
+def _index_effect(
     rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
 ) -> None:
-    """Where the next card goes, and which chips a double, split or insurance asks for."""
-    now = rows.spans.standing
-    tell = e.tell
-    if tell in _CARD_TELLS:
-        now.seat = e.seat
-    elif tell == _TAKE_WAGERS:
-        # The first card goes to the first seat that has wagered.
-        now.seat = min((seat for each in made.effects for seat, _ in each.lamps), default=0)
-        if not e.count:
+    match e.type:
+        case "Prompt":
+            _index_prompt(rows, seq, made, e)
+        case "Tucked":
+            for card in e.cards:
+                rows.card(seq, card, e.seat, "tucked")
+        case "Burned":
+            rows.card(seq, e.card, 0, "burned")
+        case "Discarded":
+            rows.card(seq, e.card, 0, "discarded")
+        case "Told":
+            # Every irregularity is reported to the floor; some also to surveillance.
+            if e.who == "floor":
+                rows.irregularity(seq, e.what, e.seat)
+            if e.seat and made.event.type in _CARD_ON_ITS_PLACE:
+                rows.spans.now.unread = e.seat
+        case "Ruled":
+            rows.ruled(seq, e.what, e.way, e.by, e.second)
+        case "SeatDead":
+            rows.seat(e.seat)
+        case _:
+            _index_money(rows, seq, read, e)
+
+
+def _index_money(rows: Rows, seq: int, read: IndexedRecord, e: IndexedEffect) -> None:
+    now = rows.spans.now.round
+    current = now if now is not None and now.round == e.round else None
+    match e.type:
+        case "Settled":
+            _index_settled(rows, seq, e)
+        case "Corrected":
+            rows.amount(seq, "was_paid", e.seat, e.bet, e.paid)
+            rows.amount(seq, "was_due", e.seat, e.bet, e.due)
+            rows.spans.correct(e.round)
+        case "WagersLocked":
+            rows.amount(seq, "locked", 0, "", e.total)
+            if current is not None:
+                current.wagered = e.total
+        case "RoundVoid" if current is not None:
+            current.void = 1
+        case "RoundOver":
+            rows.amount(seq, "won", 0, "", e.won)
+            if current is not None:
+                current.won, current.over_seq, current.over_utc = e.won, seq, read.utc
+        case "BankCounted":
+            rows.amount(seq, "bank", 0, "", e.bank)
+
+
+_CARD_ON_ITS_PLACE: Final = frozenset({"CardMisread", "UnknownCardDrawn"})
+"""Events of a card that is already on its place on the felt."""
+
+
+def _index_prompt(rows: Rows, seq: int, made: IndexedDecision, e: IndexedEffect) -> None:
+    """Store where the next card goes, and the chips that a confirmation is for."""
+    now = rows.spans.now
+    now.seat = 0
+    match e.tell:
+        case Tell.DEAL.value | Tell.LAY_SPARE.value:
+            now.seat = e.seat
+        case Tell.TAKE_WAGERS.value:
+            # The first card goes to the first seat that has wagered.
+            now.seat = min((seat for each in made.effects for seat, _ in each.lamps), default=0)
+            if not e.count:
+                rows.spans.no_wagers()
+        case Tell.OPEN_TABLE.value:
             rows.spans.no_wagers()
-    else:
-        now.seat = 0
-    asked = _ASKED.get((made.event.type, tell))
-    if asked is not None:
-        rows.amount(seq, asked, e.seat, "insurance" if asked == "insurance" else "main", e.amount)
-    if tell == _OPEN_TABLE:
-        rows.spans.no_wagers()
+    match made.event.type, e.tell:
+        case "Insure", Tell.CONFIRM_INSURANCE.value:
+            rows.amount(seq, "insurance", e.seat, "insurance", e.amount)
+        case "Double", Tell.CONFIRM_DOUBLE.value:
+            rows.amount(seq, "double", e.seat, "main", e.amount)
+        case "Split", Tell.CONFIRM_SPLIT.value:
+            rows.amount(seq, "split", e.seat, "main", e.amount)
 
 
-def _settled(
-    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
-) -> None:
+def _index_settled(rows: Rows, seq: int, e: IndexedEffect) -> None:
     numbers = (e.round, e.seat, e.hand, e.stake, e.returned)
     rows.settled(seq, numbers, e.bet, e.outcome, e.why)
     if e.returned > e.stake:
@@ -341,114 +312,3 @@ def _settled(
         rows.amount(seq, "collected", e.seat, e.bet, e.stake)
     for card in e.cards:
         rows.card(seq, card, e.seat, "settled")
-
-
-def _tucked(
-    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
-) -> None:
-    for card in e.cards:
-        rows.card(seq, card, e.seat, "tucked")
-
-
-def _away(how: str) -> _Follows:
-    """A card that left play; its face is there only where it was seen."""
-
-    def follows(
-        rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
-    ) -> None:
-        rows.card(seq, e.card, 0, how)
-
-    return follows
-
-
-def _told(
-    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
-) -> None:
-    """The floor is told of every irregularity that is held or let pass; surveillance of some of
-    them as well."""
-    if e.who == "floor":
-        rows.irregularity(seq, e.what, e.seat)
-    if e.seat and made.event.type in _READ_AGAIN:
-        rows.spans.standing.unread = e.seat
-
-
-_READ_AGAIN: Final = frozenset({CardMisread.__name__, UnknownCardDrawn.__name__})
-"""Of a card that lies on its place already."""
-
-
-def _ruled(
-    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
-) -> None:
-    rows.ruled(seq, e.what, e.way, e.by, e.second)
-
-
-def _dead(
-    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
-) -> None:
-    rows.seat(e.seat)
-
-
-def _corrected(
-    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
-) -> None:
-    rows.amount(seq, "was_paid", e.seat, e.bet, e.paid)
-    rows.amount(seq, "was_due", e.seat, e.bet, e.due)
-    rows.spans.correct(e.round)
-
-
-def _locked(
-    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
-) -> None:
-    rows.amount(seq, "locked", 0, "", e.total)
-    now = rows.spans.standing.round
-    if now is not None and now.round == e.round:
-        now.wagered = e.total
-
-
-def _void(
-    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
-) -> None:
-    now = rows.spans.standing.round
-    if now is not None and now.round == e.round:
-        now.void = 1
-
-
-def _over(
-    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
-) -> None:
-    rows.amount(seq, "won", 0, "", e.won)
-    now = rows.spans.standing.round
-    if now is not None and now.round == e.round:
-        now.won, now.over_seq, now.over_utc = e.won, seq, read.utc
-
-
-def _counted(
-    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
-) -> None:
-    rows.amount(seq, "bank", 0, "", e.bank)
-
-
-_EFFECTS: Final[dict[str, _Follows]] = {
-    Prompt.__name__: _prompt,
-    Settled.__name__: _settled,
-    Tucked.__name__: _tucked,
-    Burned.__name__: _away("burned"),
-    Discarded.__name__: _away("discarded"),
-    Told.__name__: _told,
-    Ruled.__name__: _ruled,
-    SeatDead.__name__: _dead,
-    Corrected.__name__: _corrected,
-    WagersLocked.__name__: _locked,
-    RoundVoid.__name__: _void,
-    RoundOver.__name__: _over,
-    BankCounted.__name__: _counted,
-}
-_CARD_TELLS: Final = frozenset({Tell.DEAL.value, Tell.LAY_SPARE.value})
-_TAKE_WAGERS: Final = Tell.TAKE_WAGERS.value
-_OPEN_TABLE: Final = Tell.OPEN_TABLE.value
-_ASKED: Final = {
-    (Insure.__name__, Tell.CONFIRM_INSURANCE.value): "insurance",
-    (Double.__name__, Tell.CONFIRM_DOUBLE.value): "double",
-    (Split.__name__, Tell.CONFIRM_SPLIT.value): "split",
-}
-"""By what was said and what is to be confirmed then."""

@@ -1,7 +1,6 @@
-"""The file of an index: how it is opened, made and emptied, and what SQLite's errors mean for it.
+"""The file of an index: opening, creating, emptying, and SQLite's errors.
 
-It is opened by SQLite alone: in a process that has it open already, closing it once more by other
-means would let go of the locks on it.
+Only SQLite opens it: closing it by other means in the same process would release SQLite's locks.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ from controller.audit.index.schema import APPLICATION, SCHEMA, VERSION
 from controller.errors import printable
 
 NAME: Final = "index.db"
-"""In the record's directory, where nobody names another place."""
+"""The default file, in the record's directory."""
 REBUILD_HINT: Final = f"make it anew: {REBUILD}"
 OTHER_FILE_HINT: Final = "name another file: --index FILE"
 WAIT_MS: Final = 5_000
-"""For somebody else who writes the index."""
+"""Timeout for another process that writes the index."""
 _CACHE_KIB: Final = 32 * 1024
 _PAGES_IN_WAL: Final = 4_000
 _WAL_LEFT: Final = 64 * 1024 * 1024
-"""Bytes to which the file beside it shrinks again."""
+"""Bytes to which the write-ahead log is truncated."""
 _SMALLEST: Final = 512
-"""Bytes of a database; what is less and not empty is something else."""
+"""Minimum size of a database in bytes."""
 
 _DAMAGED: Final = (
     apsw.NotADBError,
@@ -50,7 +49,7 @@ _DAMAGED: Final = (
     apsw.ConstraintError,
     apsw.MismatchError,
 )
-"""The last three: rows or tables stand there that cannot stand in an index."""
+"""The last three are raised by rows or tables that do not fit an index."""
 _PLACE: Final = (
     apsw.CantOpenError,
     apsw.IOError,
@@ -62,7 +61,7 @@ _PLACE: Final = (
 
 @contextmanager
 def sqlite_errors(file: Path) -> Iterator[None]:
-    """SQLite's errors as problems of this index."""
+    """Raise SQLite's errors as IndexProblem."""
     try:
         yield
     except (*_DAMAGED, UnicodeDecodeError) as problem:
@@ -78,8 +77,19 @@ def sqlite_errors(file: Path) -> Iterator[None]:
         raise IndexFileProblem(file, what, OTHER_FILE_HINT) from problem
 
 
+@contextmanager
+def closed_on_error(db: apsw.Connection, file: Path) -> Iterator[None]:
+    """Close `db` if the block fails; SQLite's errors are raised as IndexProblem."""
+    try:
+        with sqlite_errors(file):
+            yield
+    except BaseException:
+        db.close()
+        raise
+
+
 def open_for_writing(file: Path) -> apsw.Connection:
-    """For writing; an empty file is made where there is none. IndexPlace."""
+    """Open a file for writing; it is created if it does not exist. Raises IndexFileProblem."""
     name = _name(file)
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -92,18 +102,15 @@ def open_for_writing(file: Path) -> apsw.Connection:
         raise IndexFileProblem(file, what, OTHER_FILE_HINT) from None
     with sqlite_errors(file):
         db = apsw.Connection(name, apsw.SQLITE_OPEN_READWRITE)
-        try:
-            if db.readonly("main"):
-                raise IndexFileProblem(file, "the index cannot be written", OTHER_FILE_HINT)
-            db.set_busy_timeout(WAIT_MS)
-        except BaseException:
-            db.close()
-            raise
+    with closed_on_error(db, file):
+        if db.readonly("main"):
+            raise IndexFileProblem(file, "the index cannot be written", OTHER_FILE_HINT)
+        db.set_busy_timeout(WAIT_MS)
     return db
 
 
 def _name(file: Path) -> str:
-    """As SQLite takes it. Absolute: it gives some, such as :memory:, a meaning of their own."""
+    """The name for SQLite. Absolute, since names such as :memory: have a special meaning."""
     name = str(file.absolute())
     try:
         name.encode()
@@ -115,25 +122,25 @@ def _name(file: Path) -> str:
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
-    """All of what is done, or nothing of it. Nobody else writes meanwhile."""
+    """Run the block atomically, with an exclusive write lock."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
         db.execute("COMMIT")
     except BaseException:
-        if db.in_transaction:  # SQLite ends it by itself after some errors
+        if db.in_transaction:  # SQLite rolls back automatically after some errors
             db.execute("ROLLBACK")
         raise
 
 
 def application(db: apsw.Connection) -> int:
-    """Whose file it is, as far as that can be told, however damaged the rest may be."""
+    """Return the application id, even of a damaged file."""
     with _whatever_it_holds(db):
         return int(db.pragma("application_id"))
 
 
 def is_empty(db: apsw.Connection, file: Path) -> bool:
-    """Nothing was ever made of the file."""
+    """Return whether the file was never used."""
     size = file.stat().st_size
     if size < _SMALLEST:
         return size == 0
@@ -148,32 +155,29 @@ def has_tables(db: apsw.Connection) -> bool:
 
 
 def check_version(db: apsw.Connection, file: Path) -> None:
-    """IndexOutdated."""
+    """Raise IndexOutdated if another version made the index."""
     if db.pragma("user_version") != VERSION:
         raise IndexOutdated(file, "the index was made by another version", REBUILD_HINT)
 
 
 def open_readonly(file: Path) -> apsw.Connection:
-    """The index as it is, for who may not write it or does not want to. IndexProblem."""
+    """Open an index read-only. Raises IndexProblem."""
     name = _name(file)
     with sqlite_errors(file):
         db = apsw.Connection(name, apsw.SQLITE_OPEN_READONLY)
-        try:
-            if application(db) != APPLICATION:
-                raise not_ours(file)
-            check_version(db, file)
-            db.pragma("query_only", True)
-            db.set_busy_timeout(WAIT_MS)
-        except BaseException:
-            db.close()
-            raise
+    with closed_on_error(db, file):
+        if application(db) != APPLICATION:
+            raise not_ours(file)
+        check_version(db, file)
+        db.pragma("query_only", True)
+        db.set_busy_timeout(WAIT_MS)
     return db
 
 
 def create(db: apsw.Connection, file: Path, start: RecordStart) -> None:
-    """The index of a record of which it has nothing yet, in an empty file."""
+    """Create the tables of an empty index."""
     with transaction(db):
-        if is_empty(db, file):  # still, now that nobody else can make it
+        if is_empty(db, file):  # checked again, under the write lock
             for statement in SCHEMA:
                 db.execute(statement)
             db.pragma("application_id", APPLICATION)
@@ -187,8 +191,8 @@ def store_position(db: apsw.Connection, origin: str, goes: IndexPosition, standi
 
 
 def read_position(db: apsw.Connection, file: Path) -> tuple[str, IndexPosition, str]:
-    """The origin, how far it goes, and what stands open there. IndexDamaged."""
-    row = db.execute(_READ_GOES).fetchone()
+    """Return the origin, the position and the open state. Raises IndexDamaged."""
+    row = db.execute(_READ_POSITION).fetchone()
     if row is None:
         raise IndexDamaged(file, "the index does not say how far it goes", REBUILD_HINT)
     origin, *where, standing, crc = row
@@ -198,7 +202,7 @@ def read_position(db: apsw.Connection, file: Path) -> tuple[str, IndexPosition, 
     return origin, goes, standing
 
 
-_READ_GOES: Final = "SELECT origin, segment, offset, until, seq, chain, standing, crc FROM goes"
+_READ_POSITION: Final = "SELECT origin, segment, offset, until, seq, chain, standing, crc FROM goes"
 
 
 def _crc(origin: str, goes: IndexPosition, standing: str) -> int:
@@ -206,21 +210,22 @@ def _crc(origin: str, goes: IndexPosition, standing: str) -> int:
 
 
 def set_wal_mode(db: apsw.Connection) -> None:
-    """Whoever reads is never in the way of who writes, nor the other way. The two files beside it
-    stay, empty, so that who may only read it can do so."""
+    """Set the journal mode in which readers and the writer do not block each other.
+
+    The two files beside the index persist, so that a read-only user can open it.
+    """
     db.pragma("journal_mode", "WAL")
     stays = c_int(1)
     db.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, addressof(stays))
     db.pragma("wal_autocheckpoint", _PAGES_IN_WAL)
     db.pragma("journal_size_limit", _WAL_LEFT)
     db.pragma("cache_size", -_CACHE_KIB)
-    # After a loss of power it may end earlier, and is whole all the same.
+    # After a power loss the index may end earlier, but is valid.
     db.pragma("synchronous", "NORMAL")
 
 
 def wipe(db: apsw.Connection) -> None:
-    """Everything is gone from the file, whatever was wrong with it. Who reads it still sees what
-    was there when they began."""
+    """Delete all content, whatever it is. Readers keep their snapshot."""
     with _whatever_it_holds(db):
         db.execute("VACUUM")
 

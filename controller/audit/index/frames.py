@@ -1,7 +1,7 @@
-"""The frames of a record that are new to its index, read while the record may be written.
+"""Reads the frames of a record that its index does not have yet, also while the record is written.
 
-Only what is on the disk is taken: a frame that a later one knows of, or that its writer or a sync
-of ours vouches for. So an index never goes further than the record does after a loss of power.
+Only durable frames are read: a later frame, the writer or our own sync proves it. So after a power
+loss the index is never ahead of the record.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from controller.audit.errors import CannotWrite, NoRecord, RecordDamaged, cannot_read
@@ -26,41 +25,41 @@ from controller.audit.format.segments import (
 from controller.audit.read.reader import ASK, good_frames, record_of, snapshot_of
 
 WINDOW: Final = 2 * (MOST_BYTES + HEAD_SIZE)
-"""Bytes read at once; every frame lies whole in half of them."""
+"""Bytes of one read; every frame is complete in one of two overlapping windows."""
 _LAST: Final = (1 << 63) - 1
 _NOTHING_TO_SYNC: Final = frozenset({errno.EINVAL, errno.EROFS})
-"""What a file system says that nobody can write to."""
+"""Errors of fdatasync on a read-only file system."""
 
 
 class IndexPosition(NamedTuple):
-    """How far an index goes: the last frame that is in it."""
+    """The last frame of an index."""
 
     segment: int
     offset: int
     until: int
-    """Where the next frame begins."""
+    """Offset of the next frame."""
     seq: int
     chain: bytes
 
 
 class NewFrames(NamedTuple):
     frames: list[tuple[int, int, RecordFrame]]
-    """Each with its segment, and where in it the frame's own offset is counted from."""
+    """Each with its segment, and the offset of its window in the segment."""
     goes: IndexPosition
     more: bool
-    """There may be more of them."""
+    """Whether there may be more frames."""
 
 
 class RecordStart(NamedTuple):
-    """What a record begins with, as far as it is still there."""
+    """How a record begins, after retired segments."""
 
     origin: str
     goes: IndexPosition
-    """Before its first record."""
+    """The position before its first record."""
 
 
 def record_start(record: Path) -> RecordStart:
-    """NoRecord, Damaged, CannotWrite."""
+    """Raises NoRecord, RecordDamaged and CannotWrite."""
     try:
         there = numbers(record)
     except OSError as problem:
@@ -79,7 +78,8 @@ def record_start(record: Path) -> RecordStart:
 
 
 def has_frame(record: Path, goes: IndexPosition) -> bool:
-    """Whether the record has the frame that an index ends with. Damaged, CannotWrite."""
+    """Return whether the record contains the last frame of an index. Raises RecordDamaged and
+    CannotWrite."""
     if not segment_file(record, goes.segment).exists():
         return False
     with _Segment(record, goes.segment) as segment:
@@ -90,16 +90,17 @@ def has_frame(record: Path, goes: IndexPosition) -> bool:
 def read_new_frames(
     record: Path, goes: IndexPosition, room: int, durable: int | None = None
 ) -> NewFrames:
-    """The frames after `goes`, up to so many bytes of records and one more. `durable`: the last seq
-    that is known to be on the disk; where nobody knows, they are brought there.
+    """Read the frames after `goes`: up to `room` bytes of records, and one more.
 
-    Damaged, CannotWrite."""
+    `durable` is the last seq that is known to be durable; without it the frames are synced first.
+    Raises RecordDamaged and CannotWrite.
+    """
     found: list[tuple[int, int, RecordFrame]] = []
     last = _LAST if durable is None else durable
     here = goes
     known = 0
     while room > 0 and here.seq < last:
-        # Looked for first: of a segment that another one follows, all is there to be read.
+        # Checked first: a segment that has a successor is complete.
         followed = segment_file(record, here.segment + 1).exists()
         begun = here.until > HEADER_SIZE
         with _Segment(record, here.segment) as segment:
@@ -115,7 +116,7 @@ def read_new_frames(
                 segment.settle()
         if not begun:
             if found:
-                return NewFrames(found, goes, True)  # what is wrong is said next time
+                return NewFrames(found, goes, True)  # the error is reported next time
             file = segment_file(record, goes.segment)
             what = f"offset {goes.until}: no whole record after seq {goes.seq}, and the next"
             raise RecordDamaged(file, f"{what} segment does not go on from there", ASK)
@@ -126,7 +127,7 @@ def read_new_frames(
 
 
 class _Segment:
-    """A segment's file, open for reading."""
+    """The open file of a segment."""
 
     def __init__(self, record: Path, number: int) -> None:
         self.file = segment_file(record, number)
@@ -148,23 +149,18 @@ class _Segment:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._opened.close()
 
     def read(self, at: int) -> bytes:
-        """A window from there on."""
+        """Read a window."""
         return self._pread(WINDOW, at)
 
     def windows(
         self, here: IndexPosition, room: int, last: int
     ) -> Iterator[tuple[int, list[RecordFrame]]]:
-        """The good frames from there on, window by window: until `room` is used up, and up to seq
-        `last`."""
+        """Yield the valid frames window by window, until `room` is used up or seq `last` is
+        reached."""
         start, where = here.until, ChainPosition(here.seq, here.chain)
         while room > 0:
             frames = []
@@ -179,7 +175,7 @@ class _Segment:
             start, where = start + frames[-1].end, ChainPosition(frames[-1].seq, frames[-1].chain)
 
     def settle(self) -> None:
-        """What is read is on the disk afterwards."""
+        """Make durable what was read."""
         try:
             os.fdatasync(self._fd)
         except OSError as problem:

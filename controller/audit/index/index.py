@@ -1,10 +1,10 @@
-"""The index of a record: a SQLite file by which records are found. The truth is in the segments.
+"""The index of a record: a SQLite file to search records. The segments remain authoritative.
 
     with Index.open_or_rebuild(record, say=print) as index:
         index.catch_up()
 
-It can be made anew from the segments at any time. Whoever catches it up reads segments only, and
-is never in the way of the record's writer. Whoever reads it sees what it was when they began.
+It can be rebuilt from the segments at any time. An update only reads segments and does not block
+the record's writer. Readers of the index see a snapshot.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 import apsw
@@ -35,6 +34,7 @@ from controller.audit.index.file import (
     REBUILD_HINT,
     application,
     check_version,
+    closed_on_error,
     create,
     has_tables,
     is_empty,
@@ -60,32 +60,32 @@ from controller.audit.index.schema import APPLICATION
 from controller.audit.read.reader import read_segment
 
 BATCH_BYTES: Final = 4 * 1024 * 1024
-"""Bytes of records that one transaction takes."""
+"""Bytes of records per transaction."""
 _CORRECTED: Final = "UPDATE raw_rounds SET corrected = corrected + 1 WHERE round = ?"
-_standing: Final = msgspec.json.Decoder(OpenState).decode
+_decode_state: Final = msgspec.json.Decoder(OpenState).decode
 
 
 class IndexStep(NamedTuple):
-    """What one transaction has taken."""
+    """The result of one transaction."""
 
     records: int
     more: bool
-    """There was more to be had at once."""
+    """Whether more records are available."""
 
 
 class IndexProgress(NamedTuple):
-    """How far a catching up has come."""
+    """The progress of an update."""
 
     records: int
-    """Taken until now."""
+    """Number of records until now."""
     seq: int
     segment: int
     segments: int
-    """The last segment there is."""
+    """Number of the last segment."""
 
 
 class Index:
-    """One record's index, open for writing. For one thread at a time."""
+    """The index of one record, opened for writing. Not thread-safe."""
 
     def __init__(self, record: Path, file: Path, db: apsw.Connection) -> None:
         self.record = record
@@ -94,53 +94,51 @@ class Index:
         self._inode = _inode(file)
         self._words = Words()
         self._words_at: IndexPosition | None = None
-        """How far the index went when `_words` were all of its words."""
+        """The position at which `_words` contained all words of the index."""
 
     @classmethod
     def open(cls, record: Path, file: Path | None = None) -> Self:
-        """The index as far as it goes; an empty one where there is none. NoRecord, Damaged;
-        IndexProblem where it does not serve this record."""
+        """Open the index; create an empty one if there is none.
+
+        Raises NoRecord, RecordDamaged, and IndexProblem if it does not fit this record.
+        """
         file = file or record / NAME
         start = record_start(record)
         db = open_for_writing(file)
-        try:
-            with sqlite_errors(file):
-                if is_empty(db, file):
-                    create(db, file, start)
-                elif application(db) != APPLICATION:
-                    raise _not_an_index(db, file, record)
-                _check(db, file, record, start)
-                set_wal_mode(db)
+        with closed_on_error(db, file):
+            if is_empty(db, file):
+                create(db, file, start)
+            elif application(db) != APPLICATION:
+                raise _not_an_index(db, file, record)
+            _check(db, file, record, start)
+            set_wal_mode(db)
             return cls(record, file, db)
-        except BaseException:
-            db.close()
-            raise
 
     @classmethod
     def rebuild(cls, record: Path, file: Path | None = None) -> Self:
-        """An index that has nothing yet, whatever was there: in a record's directory anything of
-        its name, elsewhere an index. NoRecord, Damaged; IndexProblem."""
+        """Create an empty index.
+
+        The default file is overwritten in any case, another file only if it is an index. Raises
+        NoRecord, RecordDamaged and IndexProblem.
+        """
         file = file or record / NAME
         start = record_start(record)
         db = open_for_writing(file)
-        try:
-            with sqlite_errors(file):
-                ours = file == record / NAME or application(db) == APPLICATION
-                if not ours and not is_empty(db, file):
-                    raise not_ours(file)
-                wipe(db)
-                create(db, file, start)
-                set_wal_mode(db)
+        with closed_on_error(db, file):
+            ours = file == record / NAME or application(db) == APPLICATION
+            if not ours and not is_empty(db, file):
+                raise not_ours(file)
+            wipe(db)
+            create(db, file, start)
+            set_wal_mode(db)
             return cls(record, file, db)
-        except BaseException:
-            db.close()
-            raise
 
     @classmethod
     def open_or_rebuild(
         cls, record: Path, file: Path | None = None, *, say: Callable[[str], None] | None = None
     ) -> Self:
-        """As open(); what nobody has to look into is made anew, and `say` is told why."""
+        """Open the index; rebuild it after an error that needs no investigation, which `say`
+        reports."""
         try:
             return cls.open(record, file)
         except IndexProblem as problem:
@@ -153,12 +151,7 @@ class Index:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -166,17 +159,18 @@ class Index:
 
     @property
     def position(self) -> IndexPosition:
-        """The last frame that is in it."""
+        """The last frame in the index."""
         with sqlite_errors(self.file):
             return read_position(self.db, self.file)[1]
 
     def catch_up(
         self, progress: Callable[[IndexProgress], None] | None = None, durable: int | None = None
     ) -> int:
-        """Takes what the record has more, and says how many records that were. What is stopped
-        half-way leaves an index that ends earlier. `durable`: see step().
+        """Index all new records, and return their number.
 
-        Damaged, CannotWrite where the record cannot be read on; IndexProblem."""
+        An interrupted update leaves a valid index that ends earlier. For `durable` see `step`.
+        Raises RecordDamaged and CannotWrite if the record cannot be read, and IndexProblem.
+        """
         count, more = 0, True
         while more:
             taken, more = self.step(durable)
@@ -188,10 +182,11 @@ class Index:
         return count
 
     def step(self, durable: int | None = None, room: int = BATCH_BYTES) -> IndexStep:
-        """One transaction: up to so many bytes of records. `durable`: the last seq that is known to
-        be on the disk, for who knows that; else what is taken is synced before.
+        """Run one transaction with up to `room` bytes of records.
 
-        Damaged, CannotWrite; IndexProblem. Whatever is raised, the index is what it was."""
+        `durable` is the last seq that is known to be durable; without it the records are synced
+        first. Raises RecordDamaged, CannotWrite and IndexProblem; the index is unchanged then.
+        """
         if _inode(self.file) != self._inode:
             what = "the index is no longer the file that was opened: somebody has replaced it"
             raise IndexFileProblem(self.file, what, "open it again")
@@ -206,21 +201,21 @@ class Index:
             return IndexStep(0, found.more)
         if goes != self._words_at:
             self._words = Words(db.execute("SELECT word, id FROM words"))
-        # Until this is kept, the new words in it are not the index's.
+        # New words are not in the index until the transaction is committed.
         self._words_at = None
-        standing = _standing(text)
-        rows = Rows(self._words, standing)
+        state = _decode_state(text)
+        rows = Rows(self._words, state)
         for segment, start, frame in found.frames:
             index_record(rows, segment, start + frame.offset, frame.seq, frame.data)
         self._keep(rows)
-        store_position(db, origin, found.goes, msgspec.json.encode(standing).decode())
+        store_position(db, origin, found.goes, msgspec.json.encode(state).decode())
         self._words_at = found.goes
         return IndexStep(len(found.frames), found.more)
 
     def _keep(self, rows: Rows) -> None:
         db = self.db
         db.executemany("INSERT INTO words VALUES (?, ?)", rows.words.kept())
-        for table, inserted in rows.lists():
+        for table, inserted in rows.inserted.items():
             db.executemany(table.insert, inserted)
         for table, changed in rows.spans.changed():
             db.executemany(table.put, changed)
@@ -228,22 +223,21 @@ class Index:
 
 
 def open_index(record: Path, file: Path | None = None) -> apsw.Connection:
-    """The index as far as it goes, for who may not write it; find() asks it. NoRecord, Damaged;
-    IndexProblem where it does not serve this record."""
+    """Open the index read-only.
+
+    Raises NoRecord, RecordDamaged, and IndexProblem if it does not fit this record.
+    """
     file = file or record / NAME
     start = record_start(record)
     db = index_file.open_readonly(file)
-    try:
-        with sqlite_errors(file):
-            _check(db, file, record, start)
-    except BaseException:
-        db.close()
-        raise
+    with closed_on_error(db, file):
+        _check(db, file, record, start)
     return db
 
 
 def has_more(record: Path, db: apsw.Connection, file: Path) -> bool:
-    """The record has more than this index. Damaged, CannotWrite; IndexDamaged."""
+    """Return whether the record has more records than the index. Raises RecordDamaged, CannotWrite
+    and IndexDamaged."""
     with sqlite_errors(file):
         goes = read_position(db, file)[1]
     return bool(read_new_frames(record, goes, 1, goes.seq + 1).frames)
@@ -262,7 +256,7 @@ def _inode(file: Path) -> tuple[int, int]:
 
 
 def _not_an_index(db: apsw.Connection, file: Path, record: Path) -> IndexProblem:
-    """Where only an index can be, what is no database is a damaged one."""
+    """At the default place, a file that is no database is a damaged index."""
     if file == record / NAME and not has_tables(db):
         return IndexDamaged(file, "the index is damaged: file is not a database", REBUILD_HINT)
     return not_ours(file)
@@ -283,7 +277,7 @@ def _check(db: apsw.Connection, file: Path, record: Path, start: RecordStart) ->
 
 
 def _ahead(file: Path, record: Path, goes: IndexPosition) -> IndexAhead:
-    """What it has seen last is not in the record."""
+    """The error if the record does not contain the index's last frame."""
     last = read_segment(record, numbers(record)[-1]).after.seq
     what = f"the index has seen another record at seq {goes.seq} than there is now"
     if last < goes.seq:

@@ -1,6 +1,6 @@
-"""What stands open at the end of an index: the round at hand, who deals, where the next card goes.
+"""The open state at the end of an index: current round, dealer, place of the next card.
 
-It is kept in the index itself, so that it makes no difference how far each catching up went.
+It is stored in the index, so that the size of each update makes no difference.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from controller.audit.index.schema import ROUNDS, SEGMENTS, SHIFTS, IndexTable
 
 Row = tuple[int, ...]
 _NONE = (0, -1)
-"""Least and most of no amounts."""
+"""Minimum and maximum if there are no amounts."""
 
 
 class OpenRound(Struct, gc=False):
-    """A row of `rounds`; one ends where the wagers for the next one begin."""
+    """A row of `rounds`. A round ends where the wagers for the next one begin."""
 
     round: int
     first_seq: int
@@ -44,7 +44,7 @@ class OpenShift(Struct, gc=False):
 
 
 class SegmentRange(Struct, gc=False):
-    """A row of `segments`: what times and amounts can be found there at all."""
+    """A row of `segments`: the range of times and amounts in a segment."""
 
     number: int
     first_seq: int
@@ -60,7 +60,7 @@ class SegmentRange(Struct, gc=False):
 
 
 class OpenWagers(Struct, gc=False):
-    """The first wager for the next round, and when the record before it was made."""
+    """The first wager for the next round, and the time of the record before it."""
 
     seq: int
     utc: int
@@ -69,14 +69,14 @@ class OpenWagers(Struct, gc=False):
 
 
 class OpenState(Struct, gc=False):
-    """After the last record."""
+    """The state after the last record."""
 
     seq: int = 0
     utc: int = 0
     seat: int = 0
-    """Where the next card goes; 0: to the dealer, or none is due."""
+    """The seat of the next card; 0: the dealer, or no card is due."""
     unread: int = 0
-    """Where the card went that nobody has read yet."""
+    """The seat of a card that was not read yet."""
     round: OpenRound | None = None
     wagers: OpenWagers | None = None
     shift: OpenShift | None = None
@@ -84,19 +84,19 @@ class OpenState(Struct, gc=False):
 
 
 class Spans:
-    """Rows of what goes over several records, as they change with each."""
+    """Rows that span several records, and change with each record."""
 
-    def __init__(self, standing: OpenState) -> None:
-        self.standing = standing
+    def __init__(self, state: OpenState) -> None:
+        self.now = state
         self._rounds: dict[int, OpenRound] = {}
         self._shifts: list[Row] = []
         self._zones: list[Row] = []
         self.corrected: list[tuple[int]] = []
-        """Earlier rounds of which a payment was corrected."""
+        """Earlier rounds whose payments were corrected."""
 
     def record(self, segment: int, seq: int, utc: int) -> None:
-        """One more record, before anything else is told of it."""
-        now = self.standing
+        """Add a record. Must be called before the other methods."""
+        now = self.now
         now.seq = seq
         zone = now.zone
         if zone is None or zone.number != segment:
@@ -111,7 +111,7 @@ class Spans:
             zone.first_utc = utc
 
     def amount(self, amount: int) -> None:
-        zone = self.standing.zone
+        zone = self.now.zone
         assert zone is not None
         none = (zone.least, zone.most) == _NONE
         zone.least = amount if none else min(zone.least, amount)
@@ -120,28 +120,28 @@ class Spans:
     # --- rounds ---------------------------------------------------------------------------
 
     def wager(self, utc: int) -> None:
-        """One lies on the felt. The first of them begins the next round, if one is dealt."""
-        now = self.standing
+        """A wager was placed. The first one starts the next round, if it is dealt."""
+        now = self.now
         if now.wagers is None:
             now.wagers = OpenWagers(now.seq, utc, now.utc)
 
     def no_wagers(self) -> None:
-        """None lies there: the round at hand goes on until there is one."""
-        now = self.standing
+        """There are no wagers: the current round continues."""
+        now = self.now
         if now.wagers is not None and now.round is not None:
             now.round.irregularities += now.wagers.irregularities
         now.wagers = None
 
     def irregular(self) -> None:
-        now = self.standing
+        now = self.now
         if now.wagers is not None:
             now.wagers.irregularities += 1
         elif now.round is not None:
             now.round.irregularities += 1
 
     def at_round(self, number: int, utc: int) -> None:
-        """The round at hand; it may be a new one."""
-        now = self.standing
+        """Set the current round, which may be a new one."""
+        now = self.now
         last = now.round
         if number <= 0 if last is None else number <= last.round:
             return
@@ -155,7 +155,7 @@ class Spans:
         now.wagers = None
 
     def correct(self, number: int) -> None:
-        now = self.standing.round
+        now = self.now.round
         found = now if now is not None and now.round == number else self._rounds.get(number)
         if found is not None:
             found.corrected += 1
@@ -165,27 +165,27 @@ class Spans:
     # --- dealers --------------------------------------------------------------------------
 
     def deals(self, dealer: int) -> None:
-        """From this record on, if nobody else did until now."""
-        now = self.standing
+        """Set the dealer from this record on."""
+        now = self.now
         if now.shift is None or now.shift.dealer != dealer:
             self._end_shift(now.seq - 1)
             now.shift = OpenShift(now.seq, dealer)
 
     def nobody_deals(self) -> None:
-        """After this record."""
-        self._end_shift(self.standing.seq)
-        self.standing.shift = None
+        """End the shift after this record."""
+        self._end_shift(self.now.seq)
+        self.now.shift = None
 
     def _end_shift(self, last: int) -> None:
-        shift = self.standing.shift
+        shift = self.now.shift
         if shift is not None:
             self._shifts.append((shift.first_seq, last, shift.dealer))
 
     # --- as rows --------------------------------------------------------------------------
 
     def changed(self) -> tuple[tuple[IndexTable, list[Row]], ...]:
-        """The rows that take the place of those of their keys."""
-        now = self.standing
+        """The rows that were changed; they replace those with the same keys."""
+        now = self.now
         if now.round is not None:
             now.round.last_seq, now.round.last_utc = now.seq, now.utc
         rounds = [*self._rounds.values(), *([] if now.round is None else [now.round])]

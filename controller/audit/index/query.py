@@ -1,11 +1,10 @@
-"""Records and rounds found in an index, page by page.
+"""Searches records and rounds in an index, page by page.
 
-    page = find(index.db, Wanted(seat=3, card=13))
-    page = find(index.db, Wanted(seat=3, card=13), page.next)       # where it is not None
+    page = find(index.db, RecordQuery(seat=3, card=13))
+    page = find(index.db, RecordQuery(seat=3, card=13), page.next)       # unless it is None
 
-Lists of records are held against each other from one record on, always along the one that is the
-sparsest there. A page looks at so many records at most: it may be short, or empty, and `next` says
-all the same where to go on.
+The lists of all terms are intersected, always along the one that is sparsest from the current
+record on. The work per page is limited: a page may be short or empty while `next` continues.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from controller.errors import UsageProblem
 from controller.rules.money import Amount
 
 MAX_PAGE: Final = 1_000
-"""Rows of a page."""
+"""Maximum of rows per page."""
 MAX_STEPS: Final = 40
-"""How often a page begins anew from the record that it has come to."""
+"""Maximum of walks per page."""
 
 
 class IndexRow(Struct, frozen=True, gc=False):
-    """A record, as the index has it."""
+    """A record in the index."""
 
     seq: int
     utc: int
@@ -61,7 +60,7 @@ class IndexRow(Struct, frozen=True, gc=False):
 
 
 class RoundRow(Struct, frozen=True, gc=False):
-    """A round, from the first wager for it to the record before those for the next one."""
+    """A round: from its first wager to the record before the wagers of the next round."""
 
     round: int
     first_seq: int
@@ -69,33 +68,33 @@ class RoundRow(Struct, frozen=True, gc=False):
     first_utc: int
     last_utc: int
     over_seq: int
-    """When the cards were cleared away; 0 in a round that is not over."""
+    """When the cards were cleared away; 0 if the round is not over."""
     over_utc: int
     dealer: str
     """Who dealt its first card."""
     wagered: Amount
     won: Amount
     void: int
-    """1 where it was voided."""
+    """1 if it was voided."""
     irregularities: int
     corrected: int
-    """How many of its payments were corrected, then or later."""
+    """Number of its payments that were corrected, during it or later."""
 
 
 class RecordPage(Struct, frozen=True):
     rows: tuple[IndexRow, ...]
     next: int | None
-    """The record after which to go on; None: there are no more."""
+    """Continue after this record; None: there are no more."""
 
 
 class RoundPage(Struct, frozen=True):
     rounds: tuple[RoundRow, ...]
     next: int | None
-    """As of a page."""
+    """Continue after this record; None: there are no more."""
 
 
 def find(db: apsw.Connection, wanted: RecordQuery, after: int = 0, limit: int = 100) -> RecordPage:
-    """Records after seq `after`, in their order. UsageProblem, IndexProblem."""
+    """Return records after seq `after`, in order. Raises UsageProblem and IndexProblem."""
     with _asked(db, wanted, after, limit):
         terms = terms_of(db, wanted)
         if terms is None:
@@ -107,7 +106,10 @@ def find(db: apsw.Connection, wanted: RecordQuery, after: int = 0, limit: int = 
 def find_rounds(
     db: apsw.Connection, wanted: RecordQuery, after: int = 0, limit: int = 100
 ) -> RoundPage:
-    """Rounds with a record after seq `after` that is wanted. UsageProblem, IndexProblem."""
+    """Return rounds with a matching record after seq `after`.
+
+    Raises UsageProblem and IndexProblem.
+    """
     with _asked(db, wanted, after, limit):
         terms = terms_of(db, wanted)
         first = db.execute("SELECT min(first_seq) FROM raw_rounds").get
@@ -130,27 +132,27 @@ def find_rounds(
 
 @contextmanager
 def _asked(db: apsw.Connection, wanted: RecordQuery, after: int, limit: int) -> Iterator[None]:
-    """One question: asked rightly, and answered from one and the same state of the index."""
+    """Check the arguments, and run the block in one read transaction."""
     check_query(wanted)
     if not 1 <= limit <= MAX_PAGE:
         raise UsageProblem("limit", f"a page of {limit} rows", f"1 to {MAX_PAGE}")
     if not 0 <= after < 1 << 62:
         raise UsageProblem("after", f"there is no record {after}", "0, or the last one seen")
     with sqlite_errors(Path(db.filename)):
-        # SQLite would make an index of a whole table for one question, where ours are not enough.
+        # Disable temporary indexes: SQLite would build one over a whole table.
         db.pragma("automatic_index", False)
         db.execute("BEGIN")
         try:
             yield
         finally:
-            if db.in_transaction:  # SQLite ends it by itself after some errors
+            if db.in_transaction:  # SQLite rolls back automatically after some errors
                 db.execute("COMMIT")
 
 
 def _look(
     db: apsw.Connection, terms: SearchTerms, after: int, limit: int, shown: str, goes: int
 ) -> tuple[list[tuple[Any, ...]], int | None, int]:
-    """What there is after `after`, where to go on, and how many of `goes` are left."""
+    """Return rows after `after`, where to continue, and how many of `goes` are left."""
     rows: list[tuple[Any, ...]] = []
     after = max(after, terms.first - 1)
     while goes and after < terms.last:
@@ -171,7 +173,8 @@ def _look(
 
 
 def statement(terms: SearchTerms, along: SearchTerm, shown: str) -> str:
-    """Records after :after and up to :upto, along one list, of which all holds."""
+    """SQL for the records after :after and up to :upto that match all terms, walking along one of
+    them."""
     others = " AND ".join(other.holds for other in terms.terms if other is not along) or "TRUE"
     return (
         f"SELECT r.seq, {shown} FROM raw_records r WHERE r.seq IN "
@@ -182,7 +185,7 @@ def statement(terms: SearchTerms, along: SearchTerm, shown: str) -> str:
 def _sparsest(
     db: apsw.Connection, terms: SearchTerms, at: dict[str, int]
 ) -> tuple[SearchTerm, int]:
-    """The term that comes the furthest with so many records, and how far that is."""
+    """The term that gets furthest within CHUNK matches, and the seq that it reaches."""
     best: tuple[int, int, SearchTerm] | None = None
     for term in terms.terms:
         row = db.execute(term.reach, {**term.values, **at}).fetchone()
@@ -196,7 +199,7 @@ def _sparsest(
 
 
 def _round_of(db: apsw.Connection, seq: int) -> RoundRow:
-    """The round in which a record stands; each does, from the first round on."""
+    """The round of a record. From the first round on, every record is in one."""
     row = db.execute(
         f"SELECT {_ROUND} FROM raw_rounds r WHERE first_seq <= ? ORDER BY first_seq DESC LIMIT 1",
         (seq,),
@@ -206,7 +209,7 @@ def _round_of(db: apsw.Connection, seq: int) -> RoundRow:
 
 
 def _columns(table: IndexTable, of: type[Struct]) -> str:
-    """The columns of a row r as the struct has them, with words in the place of their numbers."""
+    """The columns of a row r in the order of the struct, with words instead of their numbers."""
     return ", ".join(
         f"(SELECT word FROM words WHERE id = r.{name})" if name in table.words else f"r.{name}"
         for name in of.__struct_fields__

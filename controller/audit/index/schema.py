@@ -1,7 +1,7 @@
-"""The tables of the index, and the views that analysts read.
+"""The tables of the index, and the views for analysts.
 
-Words stand once, in `words`; the other tables hold their numbers, and a view of each table has the
-words again. Lists by which something is found are in the order of what is looked for, then of seq.
+Words are stored in `words` only; the other tables have their numbers, and a view of each table has
+the words. Search tables are sorted by the search key, then by seq.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 APPLICATION: Final = int.from_bytes(b"hcix", "big")
-"""By which the file of an index is known."""
+"""SQLite's application_id of an index."""
 MEANING: Final = 2
-"""One more whenever the same record gives other rows in the same tables."""
+"""Must be increased whenever the same record gives different rows in the same tables."""
 
 
 class IndexTable(NamedTuple):
-    """Of integers all through; a word's column has a star behind its name."""
+    """A table of integers. In `columns` a * marks numbers of words."""
 
     name: str
-    """Of its view."""
+    """Name of its view."""
     columns: str
     key: str
     more: tuple[tuple[str, str], ...] = ()
-    """What else its view has: a name, and how it is made of a row t."""
+    """Additional columns of the view: name, and SQL over a row t."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class IndexTable(NamedTuple):
 
     @property
     def put(self) -> str:
-        """Over the row of that key, where one is."""
+        """Insert, or replace the row with the same key."""
         return self.insert.replace("INSERT", "INSERT OR REPLACE", 1)
 
 
@@ -88,8 +88,8 @@ ROUNDS: Final = IndexTable(
 SEGMENTS: Final = IndexTable(
     "segments", "number first_seq last_seq first_utc last_utc least most", "number"
 )
-"""`first_utc` and `last_utc` are the earliest and latest, whatever was done to the clock; `least`
-and `most` of the amounts in it."""
+"""`first_utc` and `last_utc` are the minimum and maximum, since the clock may be set; `least` and
+`most` are those of its amounts."""
 
 TABLES: Final = (
     RECORDS,
@@ -105,14 +105,13 @@ TABLES: Final = (
     SEGMENTS,
 )
 _WORDS: Final = "CREATE TABLE words (id INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE) STRICT"
-_GOES: Final = (
+_POSITION: Final = (
     "CREATE TABLE goes (one INTEGER PRIMARY KEY CHECK (one = 1), origin TEXT NOT NULL, "
     "segment INTEGER NOT NULL, offset INTEGER NOT NULL, until INTEGER NOT NULL, "
     "seq INTEGER NOT NULL, chain BLOB NOT NULL, standing TEXT NOT NULL, crc INTEGER NOT NULL) "
     "STRICT"
 )
-"""How far the index goes: where the last frame that is in it lies and ends, and what stands open
-there; with a CRC, so that what was damaged is not taken for something worse."""
+"""The position of the index: its last frame and the open state, with a CRC against corruption."""
 _INDEXES: Final = (
     "CREATE INDEX raw_records_kind ON raw_records (kind)",
     "CREATE INDEX raw_records_event ON raw_records (event) WHERE event <> 0",
@@ -122,10 +121,10 @@ _INDEXES: Final = (
 )
 SCHEMA: Final = (
     _WORDS,
-    _GOES,
+    _POSITION,
     *(table.create for table in TABLES),
     *_INDEXES,
     *(table.view for table in TABLES),
 )
 VERSION: Final = crc32("\n".join((*SCHEMA, str(MEANING))).encode()) >> 1
-"""Another one for every other schema or meaning; what SQLite keeps as user_version."""
+"""SQLite's user_version: differs for every schema and meaning."""

@@ -1,7 +1,7 @@
-"""What can be looked for in an index, each as a list of records in their order.
+"""The search terms of an index, each as a sorted list of records.
 
-A term is had in two ways: its list can be walked from any record on, and of any record it can be
-asked whether it is on the list. All of it is SQL over named values.
+A term's list can be walked from any record on, and any record can be tested against it. Both are
+SQL with named values.
 """
 
 from __future__ import annotations
@@ -21,43 +21,42 @@ from controller.rules.irregularities import Irregularity
 from controller.rules.money import Amount
 
 CHUNK: Final = 2_000
-"""Records of a list that are looked at in one go."""
+"""Records of a list that are read in one step."""
 SCAN_CHUNK: Final = 4_000
-"""Amounts that are looked at in one go, where no list has only those that are wanted."""
+"""Amounts that are read in one step if no list contains only the matching ones."""
 _LEAST: Final = -(1 << 62)
 _MOST: Final = (1 << 62) - 1
 
 
 class RecordQuery(Struct, frozen=True):
-    """Records that are looked for: all that is named holds of them. None: whatever it is."""
+    """A query for records; all given fields must match."""
 
     since: int | None = None
-    """utc, from then on."""
+    """utc from which records match."""
     until: int | None = None
-    """utc, up to then."""
+    """utc up to which records match."""
     rounds: tuple[int, int] | None = None
-    """From the first wager for the one to the last record before wagers for the one after the
-    other."""
+    """First and last round: from the first wager of the one to the last record of the other."""
     seat: int | None = None
     card: Card | None = None
-    """One that lay face up; with `seat`, there."""
+    """A card that lay face up; with `seat`, at that seat."""
     dealer: str | None = None
     """Who dealt at that time."""
     kind: Kind | None = None
     event: str | None = None
-    """The event of a decision or refusal, or what else happened."""
+    """The event of a decision or refusal, or the name of what happened."""
     least: Amount | None = None
     most: Amount | None = None
-    """Of an amount in it; with `seat`, one of that seat."""
+    """Range of an amount in the record; with `seat`, an amount of that seat."""
     irregularity: str | None = None
     person: str | None = None
     """Who did it, or was the second person."""
     problem: bool = False
-    """What went wrong, was refused or irregular."""
+    """Only errors, refusals and irregularities."""
 
 
 def check_query(wanted: RecordQuery) -> None:
-    """UsageProblem for what no record can be."""
+    """Raise UsageProblem if no record can match."""
     numbers = {name: getattr(wanted, name) for name in ("since", "until", "least", "most", "seat")}
     for name, value in numbers.items():
         if value is not None and not _LEAST <= value <= _MOST:
@@ -83,21 +82,21 @@ def check_query(wanted: RecordQuery) -> None:
 
 
 class SearchTerm(NamedTuple):
-    """One thing that is looked for."""
+    """One condition of a query."""
 
     walk: str
-    """Its records after :after and up to :upto, in order, as `seq`; some more than once."""
+    """SQL for its records after :after and up to :upto, sorted, as `seq`; may have duplicates."""
     holds: str
-    """Whether it is true of the record w.seq. Asked of a list wherever there is one: the records
-    themselves take more room, so that more would have to be read."""
+    """SQL that tests the record w.seq. It uses a list if there is one: the records are larger to
+    read."""
     values: dict[str, int]
     bounded: str = ""
-    """How far one go comes, where a walk passes over what is not wanted: matches, and the seq it
-    comes to; no seq where it comes to the end."""
+    """SQL for the reach of one step if a walk skips records: number of matches, and the seq
+    reached; no seq at the end."""
 
     @property
     def reach(self) -> str:
-        """The same of any term."""
+        """SQL for the reach of one step."""
         last = f"CASE count(*) WHEN {CHUNK} THEN max(seq) END"
         return self.bounded or f"SELECT count(*), {last} FROM ({self.walk} LIMIT {CHUNK})"
 
@@ -106,7 +105,7 @@ class SearchTerms(NamedTuple):
     terms: tuple[SearchTerm, ...]
     first: int
     last: int
-    """Nothing lies outside of these records."""
+    """All matches are within these records."""
 
 
 _IN: Final = "seq > :after AND seq <= :upto"
@@ -114,7 +113,7 @@ _EVERY: Final = SearchTerm(f"SELECT seq FROM raw_records WHERE {_IN} ORDER BY se
 
 
 def terms_of(db: apsw.Connection, wanted: RecordQuery) -> SearchTerms | None:
-    """None where nothing can be found, as far as the index goes."""
+    """The terms of a query; None if nothing can match."""
     first, last = 1, int(db.execute("SELECT seq FROM goes").get)
     if wanted.rounds is not None:
         span = _span(db, *wanted.rounds)
@@ -149,7 +148,7 @@ def terms_of(db: apsw.Connection, wanted: RecordQuery) -> SearchTerms | None:
 
 
 def _span(db: apsw.Connection, first: int, last: int) -> tuple[int, int] | None:
-    """The records of these rounds. They follow each other without a gap."""
+    """The first and last record of these rounds, which are contiguous."""
     found = "SELECT round, first_seq, last_seq FROM raw_rounds WHERE round"
     begin = db.execute(f"{found} >= ? ORDER BY round LIMIT 1", (first,)).fetchone()
     end = db.execute(f"{found} <= ? ORDER BY round DESC LIMIT 1", (last,)).fetchone()
@@ -171,8 +170,7 @@ _PROBLEM: Final = SearchTerm(
 
 
 def _within(table: str, spans: str, also: str) -> str:
-    """Records of a table that lie in spans of records; each span is looked up, and no other one
-    is passed through."""
+    """SQL for rows of a table within spans of records; each span is looked up by key."""
     return (
         f"FROM {spans} CROSS JOIN {table} t "
         f"WHERE {also} AND s.last_seq > :after AND s.first_seq <= :upto "
@@ -184,7 +182,7 @@ _SHIFTS: Final = "raw_shifts s INDEXED BY raw_shifts_dealer"
 _SINCE: Final = (
     "(SELECT max(first_seq) FROM raw_shifts WHERE dealer = :dealer AND first_seq <= :after)"
 )
-"""The dealer's shift before which none counts."""
+"""The dealer's first shift that counts."""
 _DEALS: Final = f"s.dealer = :dealer AND s.first_seq >= coalesce({_SINCE}, 0)"
 _BY_WORD: Final = {
     "dealer": SearchTerm(
@@ -221,8 +219,8 @@ _BY_WORD: Final = {
 
 
 def _time(wanted: RecordQuery) -> SearchTerm:
-    """By way of the segments, which know their earliest and latest record: the clock may have been
-    set, so that the order of the records is not that of their times."""
+    """Search by segment, since each knows its time range: the clock may have been set, so records
+    are not sorted by time."""
     values = {
         "since": _LEAST if wanted.since is None else wanted.since,
         "until": _MOST if wanted.until is None else wanted.until,
@@ -247,8 +245,8 @@ def _card(card: Card, seat: int | None) -> SearchTerm:
 
 
 def _amount(db: apsw.Connection, wanted: RecordQuery) -> SearchTerm:
-    """Where there are few such amounts, sorted; else by way of the segments, which know their least
-    and most."""
+    """Few matching amounts are sorted; otherwise the search goes by segment, since each knows its
+    range of amounts."""
     values = {
         "least": _LEAST if wanted.least is None else wanted.least,
         "most": _MOST if wanted.most is None else wanted.most,
@@ -293,7 +291,8 @@ def _shown(text: str) -> str:
 
 
 def parse_time(name: str, text: str, *, end: bool = False) -> int:
-    """Microseconds since 1970. `end`: the last moment of what was said, be it a day or a second."""
+    """Parse a time; returns microseconds since 1970. With `end`, the last moment of a day or
+    second."""
     found = _TIME.fullmatch(text)
     try:
         if found is None:
@@ -314,7 +313,7 @@ def parse_time(name: str, text: str, *, end: bool = False) -> int:
 
 
 def parse_amount(name: str, text: str, money: AmountFormat) -> int:
-    """As the table writes amounts, with its sign or without: 25, $12.50, 1,250."""
+    """Parse an amount as the table writes it, with its currency or without: 25, $12.50, 1,250."""
     digits, bare = 0, text
     if isinstance(money, MoneyFormat):
         digits, bare = money.minor_digits, text.replace(money.symbol, "", 1).replace(" ", "")
@@ -328,7 +327,7 @@ def parse_amount(name: str, text: str, money: AmountFormat) -> int:
 
 
 def parse_amounts(name: str, text: str, money: AmountFormat) -> tuple[int, int | None]:
-    """The least and the most of it: 25, 25-100, or 25- for 25 and more."""
+    """Parse a range of amounts: 25, 25-100, or 25- for 25 and more."""
     found = _FROM_TO.fullmatch(text)
     if found is None:
         raise UsageProblem(name, f"{_shown(text)} is no amount", "N, N-M, or N- for N and more")

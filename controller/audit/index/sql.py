@@ -1,9 +1,9 @@
-"""Questions of analysts to an index, in SQL: one statement that reads, with a bound on everything.
+"""SQL queries of analysts to an index: one read-only statement, with limits for everything.
 
-    answer = ask(file, "SELECT dealer, count(*) FROM rounds GROUP BY dealer")
+    answer = run_sql(file, "SELECT dealer, count(*) FROM rounds GROUP BY dealer")
 
-The views are those of `index_schema`: records, cards, amounts, bets, irregularities, problems,
-people, seats, shifts, rounds, segments.
+The views are those of `schema`: records, cards, amounts, bets, irregularities, problems, people,
+seats, shifts, rounds, segments.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from controller.errors import UsageProblem
 MAX_ROWS: Final = 100_000
 MAX_SECONDS: Final = 600.0
 MAX_BYTES: Final = 100_000
-"""Bytes of a value, and of the statement."""
+"""Maximum of bytes of a value, and of the statement."""
 _STEPS: Final = 10_000
-"""Of SQLite's, between looks at the clock."""
+"""SQLite's steps between checks of the timeout."""
 _READS: Final = frozenset(
     {apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE}
 )
@@ -41,7 +41,7 @@ class SqlAnswer(Struct, frozen=True):
     columns: tuple[str, ...]
     rows: tuple[tuple[apsw.SQLiteValue, ...], ...]
     more: bool
-    """There were more rows than were asked for."""
+    """Whether there were more rows than requested."""
 
 
 def run_sql(
@@ -52,8 +52,8 @@ def run_sql(
     rows: int = 1_000,
     seconds: float = 5.0,
 ) -> SqlAnswer:
-    """What one statement answers: so many rows at most, within so many seconds. It can change
-    nothing. UsageProblem, IndexProblem."""
+    """Run one read-only statement, with limits for rows and seconds. Raises UsageProblem and
+    IndexProblem."""
     if not 1 <= rows <= MAX_ROWS:
         raise UsageProblem("rows", f"{rows} rows", f"1 to {MAX_ROWS}")
     if not 0 < seconds <= MAX_SECONDS:
@@ -61,7 +61,7 @@ def run_sql(
     db = open_readonly(file)
     try:
         with sqlite_errors(file):
-            # From here on nothing but reading, whatever the statement says.
+            # Read-only from here on, whatever the statement is.
             db.authorizer = _reads_only
             db.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_BYTES)
             db.limit(apsw.SQLITE_LIMIT_SQL_LENGTH, MAX_BYTES)

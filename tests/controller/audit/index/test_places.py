@@ -51,7 +51,7 @@ def test_a_name_is_a_name_of_a_file(
 _AS_NOBODY: Final = """
 import os, sys
 from pathlib import Path
-from controller.audit.index.index import Index, to_read
+from controller.audit.index.index import Index, open_index
 from controller.audit.errors import RecordProblem
 if os.geteuid() == 0:
     os.setgid(65534)
@@ -108,13 +108,13 @@ def test_what_is_read_only_must_be_the_records_own(place: Path, tmp_path: Path) 
 _READS: Final = """
 import os, sys
 from pathlib import Path
-from controller.audit.index.index import to_read
+from controller.audit.index.index import open_index
 from controller.audit.index.query import find
 from controller.audit.index.search_terms import Wanted
 if os.geteuid() == 0:
     os.setgid(65534)
     os.setuid(65534)
-db = to_read(Path(sys.argv[1]))
+db = open_index(Path(sys.argv[1]))
 page = find(db, Wanted(), limit=3)
 print(page.rows[0].kind, page.next)
 db.close()
