@@ -21,14 +21,13 @@ from firmware_protocol.messages.enums import (
     DeviceClass,
     DeviceState,
     FaultCode,
-    LockState,
     Refusal,
     ResumeMode,
     Verdict,
 )
 from firmware_protocol.messages.registry import COMMANDS
-from firmware_protocol.messages.shoe import Lock, Reread, RereadReply
-from firmware_protocol.messages.shuffler import Abort, AbortReply, Eject, Start, Started, StartReply
+from firmware_protocol.messages.shoe import Reread
+from firmware_protocol.messages.shuffler import Abort, AbortReply, Eject, Start, StartReply
 from firmware_protocol.messages.station import Arm
 from firmware_protocol.tablelink.plaintext import CommandReply
 from tests.support.hil.devices.device_talk import ask, raw, replies
@@ -51,14 +50,6 @@ def test_without_id_or_host_boot_nothing_is_answered(bench: Bench) -> None:
     assert replies(bench, raw(0x60, body, command_id=0), raw(0x60, body, boot=0)) == []
     assert replies(bench, raw(0x99, command_id=0)) == []
     assert (bench.device.channel.damaged, bench.device.channel.refused) == (0, 3)
-
-
-@pytest.mark.parametrize("ident", [0x01, 0x10, 0x43, 0x48, 0x50, 0x58, 0x63, 0x70, 0x80, 0xC0])
-def test_reserved_unknown_and_strange_ids_are_unknown(bench: Bench, ident: int) -> None:
-    # Unknown goes before malformed, whatever else is wrong.
-    for plaintext in (raw(ident), raw(ident, flags=9, length=200), raw(ident, b"\xff" * 30)):
-        assert replies(bench, plaintext) == [Refused(ident, Refusal.UNKNOWN, 0)]
-    assert not bench.plain.done
 
 
 @pytest.mark.parametrize(
@@ -108,23 +99,6 @@ def test_malformed_goes_before_not_resumed(tmp_path: Path) -> None:
     assert replies(bench, raw(0x60, b"\6\0")) == [Refused(0x60, Refusal.NOT_RESUMED, 0)]
 
 
-def test_until_resume_is_ok_little_is_carried_out(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, device_class=DeviceClass.SHOE)
-    bench.connect()
-    ring = bench.device.ring
-    not_resumed = Refused(0x50, Refusal.NOT_RESUMED, 0)
-    assert ask(bench, Lock(LockState.OPEN)) == not_resumed
-    assert ask(bench, Selftest()) == Refused(0x42, Refusal.NOT_RESUMED, 0)
-    assert ask(bench, Reread(ring.epoch, 1)) == RereadReply(ring.record(1))
-    assert isinstance(ask(bench, Info()), InfoReply)
-    assert bench.resume(5) is Verdict.FORK
-    assert ask(bench, Lock(LockState.OPEN)) == not_resumed
-    assert bench.resume() is Verdict.OK
-    assert ask(bench, Lock(LockState.OPEN)) == Refused(0x50, Refusal.UNSUPPORTED, 0)
-    assert bench.resume(9) is Verdict.FORK  # RESUME begins anew
-    assert ask(bench, Lock(LockState.OPEN)) == not_resumed
-
-
 def test_a_command_that_cannot_be_now_tells_the_state(bench: Bench) -> None:
     bench.device.hand(RingMemory("fill"), bench.now)
     assert bench.device.full()
@@ -136,40 +110,7 @@ def test_a_command_that_cannot_be_now_tells_the_state(bench: Bench) -> None:
 # --- REREAD ---------------------------------------------------------------------------------
 
 
-def test_reread_gives_the_last_64_as_they_are(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, device_class=DeviceClass.SHOE)
-    bench.flowing()
-    for _ in range(20):
-        bench.happen(8)
-        bench.ack()
-    ring = bench.device.ring
-    assert ring.head == 161
-    for seq in (98, 99, 160, 161):
-        assert ask(bench, Reread(ring.epoch, seq)) == RereadReply(ring.record(seq))
-    refused = Refused(0x51, Refusal.NOT_KEPT, 0)
-    for epoch, seq in ((ring.epoch, 97), (ring.epoch, 162), (ring.epoch ^ 1, 161)):
-        assert ask(bench, Reread(epoch, seq)) == refused
-
-
 # --- what is remembered ---------------------------------------------------------------------
-
-
-def test_a_repeat_is_answered_from_memory(bench: Bench) -> None:
-    reply = ask(bench, Start(6, 0))
-    ident = bench.host.command_id
-    assert reply == StartReply(1)
-    for _ in range(3):
-        assert ask(bench, Start(6, 0), ident) == reply
-    assert bench.plain.done == [Start(6, 0)]
-    assert [one for one in bench.events() if isinstance(one, Started)] == [Started(1, 6)]
-    # ... through sessions too, and from RAM: a start forgets.
-    bench.connect()
-    assert bench.resume() is Verdict.OK
-    assert ask(bench, Start(6, 0), ident) == reply
-    bench.power_on()
-    bench.connect()
-    assert bench.resume() is Verdict.OK
-    assert ask(bench, Start(6, 0), ident) == StartReply(2)
 
 
 def test_a_repeat_in_a_session_before_resume_is_remembered_first(bench: Bench) -> None:
@@ -213,14 +154,6 @@ def test_a_repeat_is_known_by_boot_and_id_alone(bench: Bench) -> None:
     assert ask(bench, Eject(), 50) == StartReply(1)
     assert ask(bench, Abort(), 50) == AbortReply()  # of no concern to one that is idempotent
     assert bench.plain.done == [Start(6, 0), Abort()]
-
-
-def test_another_host_boot_is_another_command(bench: Bench) -> None:
-    assert ask(bench, Start(6, 0), 500) == StartReply(1)
-    assert ask(bench, Start(6, 0), 500, BOOT + 1) == StartReply(2)
-    assert ask(bench, Start(6, 0), 400, BOOT + 1) == Refused(0x60, Refusal.STALE, 0)
-    assert ask(bench, Start(6, 0), 400, BOOT + 2) == StartReply(3)
-    assert ask(bench, Start(6, 0), 500) == StartReply(1)
 
 
 def test_an_id_that_skips_is_a_new_command(bench: Bench) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from firmware_protocol.device.control import Moment
 from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.common import Info, InfoReply, Paired, Tamper
+from firmware_protocol.messages.common import Paired
 from firmware_protocol.messages.control import PairDone
 from firmware_protocol.messages.enums import (
     AlertCode,
@@ -22,30 +22,11 @@ from firmware_protocol.tablelink.fingerprints import fingerprint
 from firmware_protocol.tablelink.framing import Frame
 from tests.support.hil.devices.device_talk import WRONG, new_host, pair, switch, tampers
 from tests.support.hil.devices.plain_device import Bench
-from tests.support.hil.devices.raw_host import RawHost
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
-
-
-def test_with_the_switch_off_nothing_pairs(bench: Bench) -> None:
-    host = new_host(bench)
-    assert not pair(bench)
-    assert host.last(Alert).code is AlertCode.PAIRING_OFF
-    switch(bench, True)
-    bench.say(host.hello())
-    shake = host.xx(bench.identity.label)
-    bench.say(host.pair1(shake))
-    switch(bench, False)
-    pair3 = host.pair3(shake)
-    bench.say(pair3)
-    switch(bench, True)
-    bench.say(pair3)  # what was begun before is over
-    assert not host.pair_done()
-    assert tampers(bench, TamperSource.SERVICE_SWITCH) == [True, False, True]
-    assert tampers(bench, TamperSource.PAIRING_CODE) == []
 
 
 def test_the_switch_is_a_state_and_stays_while_the_power_is_off(bench: Bench) -> None:
@@ -58,63 +39,12 @@ def test_the_switch_is_a_state_and_stays_while_the_power_is_off(bench: Bench) ->
     assert DeviceState.SERVICE in bench.host.hello_rsp().state
 
 
-def test_pairing_replaces_the_host_and_ends_its_session(bench: Bench) -> None:
-    bench.flowing()
-    former = bench.host
-    head = bench.device.ring.head
-    bench.plain.made_safe.clear()
-    host = new_host(bench)
-    switch(bench, True)
-    bench.device.take()
-    assert pair(bench)
-    assert bench.plain.made_safe == [bench.now]
-    print_of = fingerprint(host.public)
-    assert host.pair_done() == [PairDone(print_of, 1)]
-    assert host.came[-1].counter == 0
-    assert bench.events()[head:] == [
-        Tamper(TamperSource.SERVICE_SWITCH, True),
-        Paired(print_of, 1),
-    ]
-    # Nothing is said under the former session, nor under the keys of the pairing.
-    bench.say(host.call(Info()), former.call(Info()))
-    assert not host.all(InfoReply)
-    assert not bench.device.sessions.running
-    # From now on it is the new host's device, over restarts too.
-    switch(bench, False)
-    bench.power_on()
-    bench.connect()
-    assert bench.resume() is Verdict.OK
-    bench.host = former
-    assert not bench.shake()
-
-
-def test_the_former_host_does_not_see_the_record_of_the_new_one(bench: Bench) -> None:
-    bench.flowing()
-    switch(bench, True)
-    bench.collect()
-    former, host = bench.host, new_host(bench)
-    assert pair(bench)
-    assert not former.all(Paired)
-    assert not host.all(Paired)
-
-
 def test_pairings_are_counted(bench: Bench) -> None:
     switch(bench, True)
     for number in (1, 2, 3):
         assert pair(bench)
         assert bench.host.last(PairDone).pairings == number
         bench.power_on()
-
-
-def test_a_wrong_code_is_recorded_and_the_host_stays(bench: Bench) -> None:
-    host = new_host(bench)
-    switch(bench, True)
-    assert not pair(bench, WRONG)
-    assert host.last(Alert).code is AlertCode.PAIRING_REFUSED
-    assert tampers(bench, TamperSource.PAIRING_CODE) == [True]
-    bench.host = RawHost(bench.identity.public)
-    bench.connect()
-    assert bench.resume() is Verdict.OK
 
 
 def test_after_five_wrong_codes_pairing_is_locked_until_the_switch_was_off(bench: Bench) -> None:

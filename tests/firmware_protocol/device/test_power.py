@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from firmware_protocol.device import control
 from firmware_protocol.device.behaviour import Behaviour
-from firmware_protocol.device.control import Break, Describe, Firmware, Moment, RingMemory
+from firmware_protocol.device.control import Describe, Firmware, Moment, RingMemory
 from firmware_protocol.device.core import PowerCut
 from firmware_protocol.device.interfaces import CannotDo
 from firmware_protocol.device.send_window import Room
@@ -26,7 +26,6 @@ from firmware_protocol.messages.enums import (
     Verdict,
 )
 from firmware_protocol.messages.shuffler import Door, Start, Started
-from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_text
 from firmware_protocol.tablelink.plaintext import EventRecord
 from tests.support.hil.devices.plain_device import MS, SECOND, Bench
 from tests.support.hil.devices.raw_host import ack
@@ -40,22 +39,6 @@ def bench(tmp_path: Path) -> Bench:
 
 
 # --- the start ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("cause", [PowerCause.POWER_ON, PowerCause.WATCHDOG, PowerCause.BROWN_OUT])
-def test_power_comes_first_and_boot_grows(bench: Bench, cause: PowerCause) -> None:
-    bench.happen(2)
-    bench.now += SECOND
-    bench.power_on(cause)
-    record = bench.ring_records()[-1]
-    assert (record.seq, record.boot, record.t_us, record.event) == (4, 2, 0, Power(cause))
-    bench.now += 1500
-    bench.happen()
-    record = bench.ring_records()[-1]
-    assert record.t_us == 1500
-    bench.connect()
-    info = bench.host.last(InfoReply)
-    assert (info.boot, info.cause) == (2, cause)
 
 
 def test_a_session_does_not_outlive_a_start(bench: Bench) -> None:
@@ -137,22 +120,6 @@ def test_a_cut_at_a_commit(bench: Bench, moment: Moment) -> None:
     assert bench.resume(last.seq + 1, last.chain) is Verdict.OK
     assert [one.event for one in bench.host.records()[seen:]] == expected
     assert bench.device.ring.epoch == ring.epoch
-
-
-@pytest.mark.parametrize("torn", range(57))
-def test_a_record_that_was_torn_at_any_byte(bench: Bench, torn: int) -> None:
-    bench.happen(2)
-    bench.device.cut_at("in_commit", torn=torn)
-    bench.cut(events=1)
-    bench.power_on(PowerCause.BROWN_OUT)
-    if torn == 56:
-        assert bench.events()[3:] == [Door(True), Power(PowerCause.BROWN_OUT)]
-    else:
-        cause = PowerCause.POWER_LOSS if torn else PowerCause.BROWN_OUT
-        assert bench.events()[3:] == [Power(cause)]
-    bench.connect()
-    assert bench.resume() is Verdict.OK
-    assert bench.host.seqs() == list(range(1, bench.device.ring.head + 1))
 
 
 def test_the_first_record_of_all_may_be_torn(bench: Bench) -> None:
@@ -268,32 +235,6 @@ def keep(bench: Bench, kept: list[EventRecord]) -> None:
 
 
 # --- hands ----------------------------------------------------------------------------------
-
-
-def test_describe_tells_what_a_bench_needs(bench: Bench) -> None:
-    bench.flowing()
-    answer = bench.device.hand(Describe(), bench.now)
-    assert answer["class"] == "shuffler"
-    assert answer["serial"] == "SIM-1"
-    assert answer["label"] == bench.identity.label_text
-    assert answer["key"] == bench.identity.public.hex()
-    assert answer["host"] == fingerprint_text(fingerprint(bench.host.public))
-    assert answer["state"] == ["PAIRED", "LOCKED"]
-    assert (answer["oldest"], answer["head"], answer["acked"], answer["boot"]) == (1, 1, 1, 1)
-    assert bench.host.current is not None
-    assert (answer["session"], answer["resumed"]) == (bench.host.current.id, True)
-    assert answer["mechanism"] == {}
-
-
-def test_breaks_are_switched_and_outlive_a_start(bench: Bench) -> None:
-    assert bench.device.hand(Break("nak-ignored"), bench.now) == {"breaks": ["nak-ignored"]}
-    bench.power_on()
-    assert bench.device.broken("nak-ignored")
-    assert bench.device.hand(Break("nak-ignored", on=False), bench.now) == {"breaks": []}
-    with pytest.raises(CannotDo, match="is no break"):
-        bench.device.hand(Break("no-such"), bench.now)
-    with pytest.raises(CannotDo, match="salt-fixed is for a shoe"):
-        bench.device.hand(Break("salt-fixed"), bench.now)
 
 
 def test_new_firmware_starts_at_once(bench: Bench) -> None:

@@ -103,25 +103,6 @@ def test_resume_may_go_back_and_the_records_are_safe_again(bench: Bench) -> None
     assert max(bench.host.seqs()) == bench.device.ring.head
 
 
-def test_a_ring_that_was_rolled_back_is_a_fork(bench: Bench) -> None:
-    bench.flowing()
-    bench.happen(3)
-    bench.ack()
-    bench.device.hand(RingMemory("save"), bench.now)
-    for count in (1, 2, 7):
-        bench.flowing()
-        bench.happen(count)
-        bench.ack()
-        cursor = bench.host.records()[-1]
-        epoch = bench.device.ring.epoch
-        bench.device.hand(RingMemory("restore"), bench.now)
-        assert bench.device.ring.epoch == epoch
-        bench.connect()
-        assert bench.resume(cursor.seq + 1, cursor.chain) is Verdict.FORK
-        bench.happen(20)
-        assert bench.resume(cursor.seq + 1, cursor.chain) is Verdict.FORK
-
-
 def test_a_replaced_ring_is_a_new_epoch(bench: Bench) -> None:
     bench.flowing()
     bench.happen(3)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from firmware_protocol.messages.control import HostBeat
 from firmware_protocol.messages.enums import Verdict
-from firmware_protocol.messages.shuffler import Door
 from firmware_protocol.tablelink.plaintext import EventRecord
 from tests.support.hil.devices.device_talk import flowing, nak, sent
 from tests.support.hil.devices.plain_device import MS, Bench
@@ -24,18 +20,6 @@ def bench(tmp_path: Path) -> Bench:
 
 
 # --- window and acknowledgements ------------------------------------------------------------
-
-
-def test_no_more_than_the_window_are_on_their_way(bench: Bench) -> None:
-    bench.flowing()
-    bench.happen(20)
-    assert bench.host.seqs() == list(range(1, 10))
-    bench.ack(4, window=3)
-    assert bench.host.seqs() == list(range(1, 10))
-    bench.ack(8, window=3)
-    assert bench.host.seqs() == list(range(1, 12))
-    bench.ack(11, window=8)
-    assert bench.host.seqs() == list(range(1, 20))
 
 
 def test_window_0_stops_and_a_later_one_goes_on(bench: Bench) -> None:
@@ -181,52 +165,3 @@ def test_nak_beyond_the_window_brings_nothing(bench: Bench) -> None:
     assert len(bench.host.seqs()) == count
     nak(bench, 9)
     assert sent(bench, start)[-1] == (0, 9)
-
-
-def test_a_killed_host_gets_the_record_in_the_next_session_unchanged(bench: Bench) -> None:
-    bench.flowing()
-    bench.lost = True
-    bench.happen(3)
-    bench.run(1_500, beats=False)
-    bench.lost = False
-    bench.connect()
-    assert not [seq for seq in bench.host.seqs() if seq > 1]
-    assert bench.resume(2) is Verdict.OK
-    assert bench.host.seqs()[-3:] == [2, 3, 4]
-    ring = bench.device.ring
-    assert [one.encode() for one in bench.host.records()[-3:]] == [
-        ring.record(seq) for seq in (2, 3, 4)
-    ]
-
-
-@settings(max_examples=15)
-@given(seed=st.integers(0, 10_000), loss=st.sampled_from([0.1, 0.3, 0.6]))
-def test_over_a_line_that_loses_every_record_comes_once_and_in_order(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, loss: float
-) -> None:
-    bench = Bench(tmp_path_factory.mktemp("device"))
-    chance = random.Random(seed)
-    bench.flowing()
-    kept = [bench.host.records()[0]]
-    epoch = bench.device.ring.epoch
-    for _ in range(60):
-        bench.device.record(Door(True), bench.now)
-    looked_at = len(bench.host.came)
-    for _ in range(4_000):
-        bench.lost = chance.random() < loss
-        bench.run(chance.choice([5, 40, 160]))
-        bench.alive()
-        for came in bench.host.came[looked_at:]:
-            if isinstance(came.what, EventRecord) and came.what.seq == kept[-1].seq + 1:
-                assert came.what.follows(kept[-1].chain)
-                kept.append(came.what)
-        looked_at = len(bench.host.came)
-        if len(kept) == 61:
-            break
-        if chance.random() > loss:
-            bench.lost = chance.random() < loss
-            if chance.random() < 0.5:
-                bench.say(bench.host.seal(ack(epoch, kept[-1].seq)))
-            else:
-                nak(bench, kept[-1].seq + 1)
-    assert [record.seq for record in kept] == list(range(1, 62))

@@ -8,16 +8,16 @@ import pytest
 
 from firmware_protocol.device import identity
 from firmware_protocol.messages.common import Info, InfoReply, ResumeReply
-from firmware_protocol.messages.control import DeviceBeat, EvtNak, HostBeat, TimeAnswer, TimeAsk
-from firmware_protocol.messages.enums import AlertCode, FrameKind, NakWhy, Verdict
+from firmware_protocol.messages.control import DeviceBeat
+from firmware_protocol.messages.enums import AlertCode, FrameKind, Verdict
 from firmware_protocol.messages.errors import KeysWiped
 from firmware_protocol.messages.frames import Alert
 from firmware_protocol.messages.limits import MAX_FRAMES
 from firmware_protocol.messages.shuffler import Start
 from firmware_protocol.tablelink.framing import Frame
 from hil.faults import faulty_device
-from tests.support.hil.devices.plain_device import MS, SECOND, Bench, Plain
-from tests.support.hil.devices.raw_host import ack, resume
+from tests.support.hil.devices.plain_device import MS, Bench, Plain
+from tests.support.hil.devices.raw_host import resume
 
 
 @pytest.fixture
@@ -25,30 +25,7 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-def answers(bench: Bench, kind: FrameKind) -> int:
-    return len(bench.host.frames(kind))
-
-
 # --- the session ----------------------------------------------------------------------------
-
-
-def test_hello_hs1_and_garbage_do_not_touch_a_session(bench: Bench) -> None:
-    bench.flowing()
-    bench.host.came.clear()
-    bench.say(
-        bench.host.hello(),
-        Frame(FrameKind.HS1, 7, 0, bytes(48), 1),
-        Frame(FrameKind.PAIR1, 7, 0, bytes(48), 1),
-        Frame(FrameKind.PAIR3, 7, 0, bytes(64), 1),
-        Frame(FrameKind.HELLO_RSP, 7, 0, bytes(96)),
-        Frame(FrameKind.HS2, 7, 0, bytes(48), 1),
-        b"\1garbage\0" * 9 + b"x" * 9999 + b"\0",
-    )
-    bench.say(bench.host.call(Info()))
-    assert len(bench.host.all(InfoReply)) == 1
-    bench.happen()
-    assert len(bench.host.records()) == 1
-    assert bench.plain.made_safe == [bench.now]  # at the start only
 
 
 def test_the_first_valid_data_takes_over_and_changes_nothing_else(bench: Bench) -> None:
@@ -88,58 +65,6 @@ def test_a_pending_session_with_the_id_of_the_running_one(bench: Bench) -> None:
     bench.say(bench.host.call(Info()))
     assert len(bench.host.all(InfoReply)) == 3
     assert bench.device.channel.refused == 0
-
-
-def test_frames_are_taken_once_and_only_when_authentic(bench: Bench) -> None:
-    bench.flowing()
-    before = len(bench.host.all(InfoReply))
-    first, second, third = (bench.host.call(Info()) for _ in range(3))
-    bench.say(third)
-    assert len(bench.host.all(InfoReply)) == before + 1
-    for stale in (third, second, first):
-        bench.say(stale)
-    good = bench.host.call(Info())
-    payload = good.payload[:-1] + bytes((good.payload[-1] ^ 1,))
-    for changed in (
-        Frame(FrameKind.DATA, good.session, good.counter, payload, 1),
-        Frame(FrameKind.DATA, good.session, good.counter + 1, good.payload, 1),
-        Frame(FrameKind.DATA, good.session + 1, good.counter, good.payload, 1),
-        Frame(FrameKind.DATA, good.session, 0x80000000, good.payload, 1),
-    ):
-        bench.say(changed)
-    assert len(bench.host.all(InfoReply)) == before + 1
-    assert bench.device.channel.refused == 7
-    bench.say(good)
-    assert len(bench.host.all(InfoReply)) == before + 2
-    bench.run(250)
-    assert bench.host.last(DeviceBeat).refused == 7
-
-
-def test_the_devices_counters_grow_by_one(bench: Bench) -> None:
-    bench.flowing()
-    bench.happen(5)
-    bench.run(3_000)
-    assert bench.host.current is not None
-    counters = [one.counter for one in bench.host.came if one.session == bench.host.current.id]
-    data = counters[2:]  # after HELLO_RSP and HS2
-    assert data == list(range(len(data)))
-    assert len(data) > 20
-
-
-def test_heartbeats_are_on_schedule_whatever_else_is_sent(bench: Bench) -> None:
-    bench.connect()
-    began = bench.now
-    bench.resume()
-    for _ in range(40):
-        bench.run(93)
-        bench.happen()
-        bench.say(bench.host.seal(TimeAsk(bench.now)))
-    beats = [now - began for now, _ in bench.host.timed(DeviceBeat)]
-    assert beats == [250 * MS * number for number in range(1, len(beats) + 1)]
-    assert len(beats) == 3720 // 250
-    beat = bench.host.last(DeviceBeat)
-    assert (beat.epoch, beat.boot) == (bench.device.ring.epoch, 1)
-    assert beat.t_us == began - 5 * SECOND + beats[-1]
 
 
 def test_a_heartbeat_goes_first(bench: Bench) -> None:
@@ -205,36 +130,6 @@ def test_a_session_whose_counters_are_used_up_is_over(bench: Bench) -> None:
     assert bench.resume() is Verdict.OK
 
 
-def test_damage_is_counted_by_frames(bench: Bench) -> None:
-    bench.connect()
-    bench.say(b"\3ab\0", b"\2a\0", b"\0\0\0", b"z" * 600 + b"\0", b"\5ab\0")
-    bench.run(250)
-    assert bench.host.last(DeviceBeat).damaged == 4
-
-
-def test_malformed_plaintexts_change_nothing(bench: Bench) -> None:
-    bench.flowing()
-    bench.host.came.clear()
-    size = 56
-    for head in (
-        b"\x01",  # an event
-        b"\x03\0\xc0\x28" + bytes([1] + [0] * 11),  # a reply
-        b"\x04\0\x80\x09" + bytes(8) + b"\x09",  # a window of 9
-        b"\x04\1\x80\x09",  # flags
-        b"\x04\0\x81\x1e",  # what the device sends
-        b"\x04\0\x8f\x00",  # no control
-        b"\x07",
-    ):
-        bench.say(bench.host.seal(head.ljust(size, b"\0")))
-    bench.say(bench.host.seal(b"\x04\0\x84\x08".ljust(120, b"\0")))  # of another size
-    assert not bench.host.came
-    assert (bench.device.channel.damaged, bench.device.channel.refused) == (0, 8)
-    # What is well-formed and means nothing is not counted.
-    bench.say(bench.host.seal(HostBeat(0, 0, 0)), bench.host.seal(ack(77, 1)))
-    bench.say(bench.host.seal(EvtNak(77, 1, NakWhy.GAP)))
-    assert bench.device.channel.refused == 8
-
-
 def test_every_whole_frame_that_is_ignored_is_counted(bench: Bench) -> None:
     bench.flowing()
     former = bench.host.call(Info())
@@ -252,14 +147,6 @@ def test_every_whole_frame_that_is_ignored_is_counted(bench: Bench) -> None:
     )
     bench.say(*strays)
     assert (bench.device.channel.damaged, bench.device.channel.refused) == (0, len(strays))
-
-
-def test_time_is_answered_with_the_devices_clock(bench: Bench) -> None:
-    bench.connect()
-    bench.now += 1234
-    bench.say(bench.host.seal(TimeAsk(777)))
-    answer = bench.host.last(TimeAnswer)
-    assert answer == TimeAnswer(777, 1234, 1234)
 
 
 # --- ALERT ----------------------------------------------------------------------------------

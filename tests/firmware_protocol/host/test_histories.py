@@ -3,26 +3,14 @@ and in order, whatever happens in between; and a link that breaks a rule is foun
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from firmware_protocol.device.control import CoverHand, Draw
-from firmware_protocol.messages.common import Info, Selftest
-from firmware_protocol.messages.enums import LockState
-from firmware_protocol.messages.limits import REKEY_FRAMES
-from firmware_protocol.messages.shoe import Lock
 from tests.long.fuzz import link
-from tests.long.fuzz.history import MEMORY, MOMENTS, Failed, play
-from tests.long.fuzz.powered import Terms
+from tests.long.fuzz.history import MOMENTS, Failed, play
 from tests.long.fuzz.sabotage import SABOTAGED
-from tests.long.fuzz.world import World
 from tests.support.firmware_protocol.line import Faults, Line
 
 CHUNKS, EACH, LENGTH = 8, 250, 24
@@ -86,114 +74,6 @@ def test_the_campaign_counts_and_fails(
     with pytest.raises(SystemExit) as stop:
         link.main(["--steps", "none"])
     assert stop.value.code == 2
-
-
-# --- the same, shrinkable -------------------------------------------------------------------
-
-SHARES = st.sampled_from((0.0, 0.0, 0.1, 0.4, 1.0))
-FAULTS = st.builds(
-    Faults,
-    loss=SHARES,
-    double=SHARES,
-    flip=SHARES,
-    cut=SHARES,
-    splice=SHARES,
-    noise=SHARES,
-    reorder=SHARES,
-    delay_us=st.sampled_from((0, 1_000, 40_000)),
-    byte_us=st.sampled_from((0, 87)),
-)
-
-
-class Table(RuleBasedStateMachine):
-    """One world, and everything that can happen in it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._folder = tempfile.TemporaryDirectory(prefix="table-", dir=MEMORY)
-
-    @initialize(seed=st.integers(0, 1 << 32), frames=st.sampled_from((REKEY_FRAMES, 30)))
-    def begin(self, seed: int, frames: int) -> None:
-        folder = Path(self._folder.name) / "device"
-        self.world = World(folder, Random(seed), Terms(rekey_frames=frames))
-
-    @rule(ms=st.sampled_from((1, 10, 50, 200, 1100, 4000)))
-    def wait(self, ms: int) -> None:
-        self.world.run(ms * 1000)
-
-    @rule(count=st.integers(1, 10))
-    def draw(self, count: int) -> None:
-        self.world.hand(Draw(count=count, dwell_ms=1, force=True))
-
-    @rule(opened=st.booleans())
-    def cover(self, opened: bool) -> None:
-        self.world.hand(CoverHand(opened))
-
-    @rule(to_device=FAULTS, to_host=FAULTS)
-    def faults(self, to_device: Faults, to_host: Faults) -> None:
-        self.world.set_faults(to_device, to_host)
-
-    @rule(after_disk=st.booleans())
-    def kill(self, after_disk: bool) -> None:
-        if after_disk:
-            self.world.disk.write()
-        self.world.kill_host()
-
-    @rule()
-    def kill_hearing(self) -> None:
-        self.world.dies_hearing = True
-
-    @rule(at_once=st.booleans())
-    def disk(self, at_once: bool) -> None:
-        self.world.keeps_at_once = at_once
-
-    @rule(count=st.integers(1, 8), told=st.booleans())
-    def write(self, count: int, told: bool) -> None:
-        self.world.disk.write(count)
-        if told:
-            self.world.tell_kept()
-
-    @rule()
-    def open(self) -> None:
-        self.world.open_port()
-
-    @rule(unplugged=st.booleans())
-    def lose(self, unplugged: bool) -> None:
-        self.world.lose_port(unplugged=unplugged)
-
-    @rule(ms=st.integers(0, 2000))
-    def power(self, ms: int) -> None:
-        self.world.power_off(ms * 1000)
-
-    @rule(moment=st.sampled_from(MOMENTS))
-    def cut(self, moment: str) -> None:
-        self.world.cut_power_at(next(one for one in MOMENTS if one == moment))
-
-    @rule(window=st.booleans())
-    def window(self, window: bool) -> None:
-        (self.world.go_on if window else self.world.pause)()
-
-    @rule(command=st.sampled_from((Lock(LockState.OPEN), Info(), Selftest())))
-    def call(self, command: Lock | Info | Selftest) -> None:
-        self.world.call(command)
-
-    @invariant()
-    def holds(self) -> None:
-        if hasattr(self, "world"):
-            self.world.check()
-
-    def teardown(self) -> None:
-        try:
-            if hasattr(self, "world"):
-                self.world.settle()
-        finally:
-            self._folder.cleanup()
-
-
-Table.TestCase.settings = settings(
-    max_examples=100, stateful_step_count=40, suppress_health_check=[HealthCheck.too_slow]
-)
-TestTable = Table.TestCase
 
 
 # --- the line itself ------------------------------------------------------------------------

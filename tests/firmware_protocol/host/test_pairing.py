@@ -119,15 +119,6 @@ def test_the_bytes_of_the_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.device_key.hex() == vector["device"]["public"]
 
 
-def test_byte_by_byte_is_the_same() -> None:
-    host, device = pairing(), Device()
-    events = host.open(0)
-    while data := host.take():
-        for byte in device.receive(data):
-            events += host.receive(bytes((byte,)), 0)
-    assert isinstance(events[-1], PairingDone)
-
-
 def test_an_introduction_ends_with_the_answer() -> None:
     host, device = Introduction(OWN_PRINT), Device(serial="X.9")
     (event,) = carry(host, device)
@@ -216,13 +207,6 @@ def test_the_service_switch_is_off() -> None:
     assert host.due() == 7 + WAIT
     assert host.wake(6 + WAIT) == []
     assert failed(host.wake(7 + WAIT)) == PairingFailed(PairingFailure.NO_PAIR2)
-
-
-def test_a_wrong_label_code() -> None:
-    host, device = pairing(), Device(code=bytes(16))
-    events = carry(host, device)
-    assert events[-1] == PairingAlert(Alert(AlertCode.PAIRING_REFUSED, 0))
-    assert failed(host.wake(WAIT)) == PairingFailed(PairingFailure.NO_DONE)
 
 
 def test_a_lost_pair_done_is_no_pairing() -> None:

@@ -102,16 +102,6 @@ def test_an_introduction_changes_nothing(bench: Bench) -> None:
     assert bench.device.host is None
 
 
-def test_the_switch_is_off(bench: Bench) -> None:
-    began = bench.now
-    _, hint, end = bench.run(HostPairing(OWN, bench.psk))
-    assert isinstance(hint, PairingAlert)
-    assert hint.alert.code is AlertCode.PAIRING_OFF
-    assert end == PairingFailed(PairingFailure.NO_PAIR2)
-    assert bench.now == began + 5_000_000
-    assert bench.device.host is None
-
-
 def test_wrong_codes_and_the_lock_after_five(bench: Bench) -> None:
     bench.switch(True)
     for _ in range(5):

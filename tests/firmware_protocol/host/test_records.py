@@ -10,23 +10,16 @@ from msgspec.structs import replace
 from rich.pretty import pretty_repr
 
 from firmware_protocol.host import (
-    LinkSessionEnded,
     ProtocolViolated,
-    ReceivedRecords,
     RecordCursor,
     RecordReceived,
     ReplyReceived,
     RingHeld,
     RingResumed,
 )
-from firmware_protocol.host.cursor import (
-    RECENT,
-    RecordStatus,
-)
 from firmware_protocol.messages.common import Resume
 from firmware_protocol.messages.control import EvtAck, EvtNak, HostBeat
 from firmware_protocol.messages.enums import CardFlags, NakWhy, ResumeMode, Verdict
-from firmware_protocol.messages.limits import WINDOW
 from firmware_protocol.messages.shoe import CardRead, Reread, RereadReply
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandReply
 from tests.long.fuzz.scripted import EPOCH, Scripted, records
@@ -69,15 +62,6 @@ def test_what_does_not_fit_is_a_fork_and_nothing_more_is_taken() -> None:
     assert not wired.link.resumed
     wired.pass_ms(250)
     assert wired.device.heard(HostBeat) == [HostBeat(0, 0, 0)]
-
-
-def test_what_is_kept_is_dropped_and_acknowledged_again() -> None:
-    wired = Wired.running(3)
-    wired.send(1, 2)
-    wired.stored(2)
-    wired.forget()
-    assert wired.send(1, 2) == []
-    assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 2, 8)]  # one for both
 
 
 def test_another_record_under_a_kept_seq_is_a_fork() -> None:
@@ -136,31 +120,6 @@ def test_a_record_before_resume_is_dropped() -> None:
     assert wired.of(RingResumed)
     wired.send(1, 2)
     assert numbers(wired) == [1, 2]
-
-
-def test_no_more_than_a_window_waits() -> None:
-    wired = Wired.running(20)
-    wired.forget()
-    wired.send(*range(1, 21))
-    assert numbers(wired) == list(range(1, WINDOW + 1))
-    assert not wired.device.heard(EvtNak)
-    wired.stored(3)
-    wired.send(*range(9, 21))
-    assert numbers(wired) == list(range(1, WINDOW + 4))
-
-
-def test_what_waits_is_not_delivered_again_in_the_next_session() -> None:
-    wired = Wired.running(4)
-    wired.send(1, 2)
-    wired.pass_ms(1100, beats=False)
-    assert wired.of(LinkSessionEnded)
-    assert wired.link.resumed
-    assert wired.device.heard(Resume)[-1].next == 1  # nothing is kept yet
-    wired.send(1, 2, 3)
-    assert numbers(wired) == [1, 2, 3]
-    wired.device.said.clear()
-    wired.stored(3)
-    assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 3, 8)]
 
 
 def test_what_was_kept_while_no_session_ran_is_told_by_resume() -> None:
@@ -226,22 +185,6 @@ def test_a_pause_outlives_its_session() -> None:
 
 
 # --- bounds, and what is shown --------------------------------------------------------------
-
-
-def test_only_so_many_chains_are_remembered() -> None:
-    ring = records(RECENT + 40)
-    chains = {record.seq: record.chain for record in ring}
-    kept = ReceivedRecords(RecordCursor(EPOCH, 100, chains[100]), chains)
-    assert len(kept.recent) == RECENT
-    assert kept.accept(ring[99]) is RecordStatus.STORED
-    assert kept.accept(replace(ring[99], chain=b"another!")) is RecordStatus.FORK
-    assert (
-        kept.accept(replace(ring[10], chain=b"another!")) is RecordStatus.STORED
-    )  # too long ago to know
-    for record in ring[100:]:
-        assert kept.accept(record) is RecordStatus.NEXT
-        kept.stored(record.seq)
-    assert len(kept.recent) == RECENT
 
 
 def test_no_card_is_shown() -> None:

@@ -66,24 +66,6 @@ def test_the_worse_verdict_counts(worse: str) -> None:
     assert not wired.of(RingResumed)
 
 
-@pytest.mark.parametrize(
-    ("cursor", "oldest", "verdict"),
-    [
-        (RecordCursor(99, 5, bytes(8)), 1, Verdict.NEW_EPOCH),
-        (RecordCursor(EPOCH, 6, bytes(8)), 1, Verdict.FORK),  # rolled back
-        (RecordCursor(EPOCH, 2, bytes(8)), 4, Verdict.GAP),
-    ],
-)
-def test_the_host_sees_for_itself_what_a_device_keeps_quiet(
-    cursor: RecordCursor, oldest: int, verdict: Verdict
-) -> None:
-    device = Scripted(5)
-    device.oldest = oldest
-    device.verdict = Verdict.OK
-    (held,) = resumed(device, cursor).of(RingHeld)
-    assert (held.verdict, held.oldest, held.head) == (verdict, oldest, 5)
-
-
 def test_a_ring_that_ends_before_what_has_come_is_a_fork() -> None:
     wired = Wired.running(5)
     wired.send(1, 2, 3)

@@ -143,28 +143,12 @@ def test_what_decodes_from_cobs_was_encoded_so(data: bytes) -> None:
         assert cobs_encode(decoded) == data
 
 
-@given(st.binary(max_size=300))
-def test_crc_is_castagnoli(data: bytes) -> None:
-    assert crc32c(data) == plain_crc(data)
-    assert crc32c(b"123456789") == 0xE3069283
-
-
 @given(frames())
 def test_a_frame_survives_the_wire(frame: Frame) -> None:
     wire = frame.encode()
     assert wire.index(0) == len(wire) - 1
     assert len(wire) == len(frame.payload) + 14
     assert Deframer().feed(wire) == [frame]
-
-
-def test_a_frame_by_hand() -> None:
-    """Built from the page alone: struct, bit-by-bit CRC and byte-by-byte COBS."""
-    payload = bytes(72)
-    raw = struct.pack("<BBHI", 1 << 4 | 8, 72, 0xBEEF, 5) + payload
-    raw += struct.pack("<I", plain_crc(raw))
-    wire = plain_cobs(raw) + b"\0"
-    assert Frame(FrameKind.DATA, 0xBEEF, 5, payload).encode() == wire
-    assert len(wire) == 86
 
 
 @pytest.mark.parametrize(
