@@ -206,19 +206,6 @@ def test_what_is_no_command(capsys: pytest.CaptureFixture[str], arguments: list[
     assert "usage: holecard keys" in capsys.readouterr().err
 
 
-def test_looser_modes(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (place / "hole.key").chmod(0o644)
-    assert keys("show") == 2
-    assert _one_line(capsys, place).endswith(
-        f"{place}/hole.key: others may touch it (mode 644); "
-        f"allowed: mode 600: chmod 600 {place}/hole.key"
-    )
-    place.chmod(0o755)
-    for command in (["show"], ["new", "hole"]):
-        assert keys(*command) == 2
-        assert f"{place}: others may touch it (mode 755)" in _one_line(capsys, place)
-
-
 @pytest.mark.parametrize("foreign", FOREIGN)
 def test_a_foreign_file(place: Path, capsys: pytest.CaptureFixture[str], foreign: str) -> None:
     data, what = FOREIGN[foreign]

@@ -1,7 +1,6 @@
 """What is found at a place where a record is to be opened, and what is said of it."""
 
 import fcntl
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from controller.audit.errors import (
     NoRecord,
     OtherTable,
     RecordDamaged,
-    RecordProblem,
     RecordsMissing,
     UnexplainedTail,
 )
@@ -114,23 +112,37 @@ def test_one_writer(place: Path) -> None:
 def test_the_record_of_another_table(place: Path) -> None:
     written(place, 1)
     before = listing(place)
-    with pytest.raises(OtherTable, match="is the record of table mega-1, not of mega-2"):
+    with pytest.raises(OtherTable) as caught:
         RecordOpening.at(place, table="mega-2")
+    what = "is the record of table mega-1, not of mega-2"
+    assert str(caught.value) == f"{place}: {what}; name the record of this table"
     assert listing(place) == before
 
 
-def test_a_foreign_directory_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(NoRecord, match=r"holds no record, but letter\.txt"):
-        RecordOpening.at(tmp_path, table=TABLE)
-    assert sorted(os.listdir(tmp_path)) == ["letter.txt"]
-
-
-def test_a_directory_of_other_segments_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "segments").mkdir()
-    (tmp_path / "segments" / "a.seg").write_text("?")
-    with pytest.raises(NoRecord, match=r"segments: holds no record, but a\.seg"):
-        RecordOpening.at(tmp_path, table=TABLE)
+@pytest.mark.parametrize(
+    ("existing", "what"),
+    [
+        ("record/letter.txt", r"holds no record, but letter\.txt"),
+        ("record/segments/a.seg", r"segments: holds no record, but a\.seg"),
+        ("record/cosigned/21.note", "holds no record, but cosigned"),
+        ("record/tails/1.json", "holds no record, but tails"),
+        ("record/index.db", r"holds no record, but index\.db"),
+        ("record", "is no directory"),
+        ("", r"there is no directory to make it in; make .*nowhere"),
+    ],
+)
+def test_a_place_with_something_else_is_rejected_unchanged(
+    place: Path, existing: str, what: str
+) -> None:
+    if existing:
+        (place.parent / existing).parent.mkdir(parents=True, exist_ok=True)
+        (place.parent / existing).write_text("dear")
+    else:
+        place = place / "nowhere" / "record"
+    before = everything_in(place.parent)
+    with pytest.raises(NoRecord, match=what):
+        RecordOpening.at(place, table=TABLE)
+    assert everything_in(place.parent) == before
 
 
 def test_a_start_that_was_cut_short_begins_again(place: Path) -> None:
@@ -138,18 +150,6 @@ def test_a_start_that_was_cut_short_begins_again(place: Path) -> None:
     (place / "segments" / SPARE).write_bytes(b"half")
     begun(place).close()
     assert opened(place).closed()
-
-
-def test_a_file_is_no_record(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("x")
-    with pytest.raises(NoRecord, match="is no directory"):
-        RecordOpening.at(file, table=TABLE)
-
-
-def test_a_directory_in_nowhere(tmp_path: Path) -> None:
-    with pytest.raises(NoRecord, match=r"there is no directory to make it in; make .*nowhere"):
-        RecordOpening.at(tmp_path / "nowhere" / "record", table=TABLE)
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
@@ -214,11 +214,6 @@ def test_every_cut_off_end_of_a_signed_record_is_missing_records(place: Path) ->
             RecordsMissing, match=f"records after seq {frame.seq - 1} cannot be read"
         ):
             RecordOpening.at(place, table=TABLE)
-
-
-def test_problems_say_what_to_do() -> None:
-    problem = RecordProblem("records/mega-1", "is full of sand", "empty it")
-    assert str(problem) == "records/mega-1: is full of sand; empty it"
 
 
 def everything_in(folder: Path) -> dict[str, bytes | None]:
@@ -290,19 +285,6 @@ def test_a_lock_that_was_taken_away_keeps_others_out_no_more(
         RecordOpening.at(place, table=TABLE)
     other.close()
     opened(place)
-
-
-@pytest.mark.parametrize("left", ["cosigned", "tails", "index.db"])
-def test_a_record_whose_segments_are_gone_is_not_begun_anew(place: Path, left: str) -> None:
-    written(place, 1)
-    if left == "index.db":
-        (place / left).write_bytes(b"SQLite format 3")
-    else:
-        (place / left).mkdir()
-    for file in place.glob("segments/0*.seg"):
-        file.unlink()
-    with pytest.raises(NoRecord, match=f"holds no record, but {left}"):
-        RecordOpening.at(place, table=TABLE)
 
 
 def test_a_bare_directory_begins_a_record_only_where_none_has_begun(place: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -190,23 +189,6 @@ def _forms(secret: bytes) -> tuple[bytes, ...]:
         base64.b64encode(secret).rstrip(b"="),
         str(list(secret)).replace(" ", "").encode(),
     )
-
-
-def test_a_sealed_copy_is_opened_by_surveillance_and_is_the_card_that_was_dealt() -> None:
-    game, what = some_game(Random("sealed"), "classic")
-    table = Dealing(Procedure(game), f"sealed {what}")
-    table.play(_ROUNDS)
-    opened = 0
-    for made in table.entries:
-        sealed = getattr(made.data, "sealed", msgspec.UNSET)
-        if sealed is msgspec.UNSET:
-            continue
-        assert made.cursor is not None
-        commitment = made.data.event.commitment
-        card = opened_card(made.cursor, TABLE, commitment, sealed, SURVEILLANCE_KEY)
-        assert card == table.face(commitment)
-        opened += 1
-    assert opened > _ROUNDS // 2
 
 
 # --- twins: all that differs is the hole card -------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import fcntl
 import os
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,6 @@ from controller.audit.replay import OtherProcedure, ReplayMismatch
 from controller.audit.simulate import command
 from controller.audit.verify import verify
 from tests.support.audit.record.running import Runs, kinds
-from tests.support.audit.record.table import begun
 from tests.support.audit.verifying import read
 from tests.support.sim.a_round import changed
 
@@ -71,54 +69,6 @@ def test_a_name_that_is_none(run: Runs, option: str, name: str) -> None:
     )
 
 
-def test_a_file_is_no_record(run: Runs) -> None:
-    run.place.write_text("notes of a dealer")
-    ran = run()
-    assert (ran.code, ran.line) == (
-        2,
-        "holecard: DIR: is no directory; name a record's directory",
-    )
-    assert run.place.read_text() == "notes of a dealer"
-
-
-def test_a_directory_of_something_else_is_no_record(run: Runs) -> None:
-    run.place.mkdir()
-    (run.place / "holiday.jpg").write_bytes(b"a beach")
-    ran = run()
-    assert ran.code == 2
-    assert ran.line.startswith("holecard: DIR: holds no record, but holiday.jpg; ")
-    assert [file.name for file in run.place.iterdir()] == ["holiday.jpg"]
-
-
-def test_there_must_be_a_place_for_the_directory(run: Runs, tmp_path: Path) -> None:
-    ran = run("--record", str(tmp_path / "no" / "where"))
-    assert ran.code == 2
-    assert "there is no directory to make it in; make " in ran.line
-    assert not (tmp_path / "no").exists()
-
-
-def test_the_record_of_another_table_is_left_alone(run: Runs) -> None:
-    begun(run.place).close()
-    before = kinds(run.place)
-    ran = run()
-    assert ran.code == 2
-    assert ran.line == (
-        "holecard: DIR: is the record of table mega-1, not of scripts; name the record of this "
-        "table"
-    )
-    assert kinds(run.place) == before
-
-
-def test_a_record_in_use_is_left_alone(run: Runs) -> None:
-    run()
-    with (run.place / "lock").open("r+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        ran = run()
-    assert ran.code == 2
-    assert ran.line.startswith("holecard: DIR: another process writes it; ")
-    assert run().code == 0
-
-
 @pytest.mark.parametrize("broken", ["table.pub", "hole.key", "surveillance.pub"])
 def test_damaged_keys_are_named_and_nothing_is_begun(
     run: Runs, tmp_path: Path, broken: str
@@ -137,32 +87,6 @@ def test_a_directory_without_keys_says_how_to_make_them(run: Runs, tmp_path: Pat
     ran = run("--record", str(run.place), "--keys", str(tmp_path / "none"))
     assert ran.code == 2
     assert "`holecard keys new` makes one" in ran.line
-
-
-def test_other_keys_do_not_continue_a_record(run: Runs, tmp_path: Path) -> None:
-    run()
-    for role in ROLES[:3]:
-        create_key(tmp_path / "keys", role)
-    ran = run("--record", str(run.place), "--keys", str(tmp_path / "keys"))
-    assert ran.code == 2
-    assert "was begun with another table's key" in ran.line
-
-
-def test_a_place_that_cannot_be_written_to(run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who runs as root may write anywhere: the call is made to fail as it would for others."""
-    real = os.open
-
-    def refused(path: Any, *args: Any, **more: Any) -> int:
-        if str(path).endswith("lock"):
-            raise PermissionError(errno.EACCES, "Permission denied")
-        return real(path, *args, **more)
-
-    monkeypatch.setattr(os, "open", refused)
-    ran = run()
-    assert ran.code == 2
-    assert ran.line == (
-        "holecard: DIR: cannot be written: Permission denied; let the controller's user write there"
-    )
 
 
 @pytest.mark.parametrize(

@@ -250,8 +250,3 @@ def test_the_record_goes_on_from_where_it_stands(place: Path) -> None:
         with pytest.raises(RoundStuck, match="Cleared at closed"):
             recorder.must(e.Cleared(e.Actor("dealer", "d")))
     assert kinds_of(place).count("refusal") == 1
-
-
-def test_nothing_is_recorded_of_no_rounds(place: Path) -> None:
-    assert record_all(place, []) == []
-    assert not place.exists()
