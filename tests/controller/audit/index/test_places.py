@@ -110,12 +110,12 @@ import os, sys
 from pathlib import Path
 from controller.audit.index.index import open_index
 from controller.audit.index.query import find
-from controller.audit.index.search_terms import Wanted
+from controller.audit.index.search_terms import RecordQuery
 if os.geteuid() == 0:
     os.setgid(65534)
     os.setuid(65534)
 db = open_index(Path(sys.argv[1]))
-page = find(db, Wanted(), limit=3)
+page = find(db, RecordQuery(), limit=3)
 print(page.rows[0].kind, page.next)
 db.close()
 """
