@@ -1,7 +1,7 @@
-"""Told to stop before there is anything to end: `serve` takes the first signal from its first line
-on, while its modules are still loaded. Nothing has been opened then, so that is in good order too.
+"""Signal handlers for the time before `serve` has started.
 
-To be imported before all else, and light for that: what takes long is loaded after it.
+SIGTERM and SIGINT exit with 0 while modules are being imported, since nothing is open yet. Must be
+imported first, and must stay cheap to import.
 """
 
 from __future__ import annotations
@@ -12,27 +12,28 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-_former: dict[int, signal._HANDLER] = {}
-"""What was there before us."""
+REPLACED: dict[int, signal._HANDLER] = {}
+"""The handlers that were replaced, by signal."""
 
 
 def watch(arguments: Sequence[str]) -> None:
-    """Where the command is `serve`. `arguments`: as in sys.argv. Main thread only."""
+    """Install the handlers if the command is `serve`. `arguments` as in sys.argv; main thread
+    only."""
     if list(arguments[1:2]) != ["serve"]:
         return
     for number in (signal.SIGTERM, signal.SIGINT):
         found = signal.getsignal(number)
-        if found is not signal.SIG_IGN and found is not _ends:
-            _former[number] = found
-            signal.signal(number, _ends)
+        if found is not signal.SIG_IGN and found is not _exit:
+            REPLACED[number] = found
+            signal.signal(number, _exit)
 
 
 def before(number: int, found: signal._HANDLER) -> signal._HANDLER:
-    """Who took the signal before anybody served, where `found` took it until now."""
-    return _former.get(number) if found is _ends else found
+    """The original handler of a signal whose current handler is `found`."""
+    return REPLACED.get(number) if found is _exit else found
 
 
-def _ends(number: int, frame: FrameType | None) -> None:
+def _exit(number: int, frame: FrameType | None) -> None:
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""The composition root: a table that is served, with everybody who speaks to it."""
+"""The composition root: a served table with its API, pages, metrics and watchdog."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Where cases that are made at a table's pages wait to be fetched: a directory beside its record,
-for as long as the table is served. They are copies of the record, and lie where it does.
+"""The directory of exported cases until they are downloaded, beside the record.
+
+It exists while the table is served. Cases are copies of the record, so they are stored beside it.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from typing import Final
 from controller.errors import UsageProblem
 
 NAME: Final = ".cases-"
-"""What comes behind the name of the record."""
+"""Suffix of the record's name."""
 
 
 @contextmanager
 def case_folder(record: Path, where: str) -> Iterator[Path]:
-    """A new directory that nobody else reads, and that is gone at the end. UsageProblem, at `where`
-    in the table's file."""
+    """Create a private directory, and delete it at the end. Raises UsageProblem for `where` in the
+    table file."""
     place = record.resolve()
     try:
         made = Path(tempfile.mkdtemp(prefix=place.name + NAME, dir=place.parent))
@@ -36,8 +37,8 @@ def case_folder(record: Path, where: str) -> Iterator[Path]:
 
 
 def remove_stale(record: Path, ours: Path) -> None:
-    """Those of controllers that were killed are gone, as far as they can be. For whoever writes the
-    record: then there is no other controller."""
+    """Delete directories of controllers that were killed. The caller must hold the record's lock,
+    so that no other controller uses them."""
     place = record.resolve()
     with suppress(OSError):
         for one in list(place.parent.iterdir()):

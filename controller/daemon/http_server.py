@@ -1,4 +1,4 @@
-"""HTTP in the loop of the table: uvicorn, which neither catches signals nor opens sockets here."""
+"""HTTP server in the table's event loop: uvicorn without its signal handlers and sockets."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 IDLE_TIMEOUT: Final = 30
-"""Seconds for the first line to the last of a request's head to come: after the connection, and
-after each answer."""
+"""Timeout in seconds for the head of a request, after the connection and after each response."""
 SPARE_CONNECTIONS: Final = 32
-"""Connections beyond the most at once, who are told to come later. Any more are told nothing."""
+"""Connections beyond the limit that get a 503; further ones are aborted."""
 SEND_TIMEOUT: Final = 30.0
-"""Seconds for what waits to be sent to become less."""
+"""Timeout in seconds for a client that does not read."""
 
 
 class HttpConnection(H11Protocol):
-    """One. It has no deadline of its own for who asks nothing at all, or reads nothing."""
+    """A connection with timeouts for clients that send no request, or read no response."""
 
     _asks: asyncio.TimerHandle | None = None
     _reads: asyncio.TimerHandle | None = None
@@ -34,7 +33,7 @@ class HttpConnection(H11Protocol):
             len(self.connections)
             > (self.limit_concurrency or SPARE_CONNECTIONS) + SPARE_CONNECTIONS
         ):
-            transport.abort()  # a file descriptor less that the record, or a port, may need
+            transport.abort()  # file descriptors are needed for the record and ports
             return
         self._await_request()
 
@@ -57,7 +56,7 @@ class HttpConnection(H11Protocol):
         super().resume_writing()
 
     def _await_request(self) -> None:
-        """What comes in between gives nobody more time."""
+        """Start the timeout for the next request; partial data does not extend it."""
         _cancel(self._asks)
         self._asks = self.loop.call_later(IDLE_TIMEOUT, self._if_nothing_asked)
 
@@ -73,16 +72,16 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
 
 
 MAX_CONNECTIONS: Final = 128
-"""At once; more are told to come later."""
+"""Maximum concurrent connections; more get a 503."""
 MAX_PAGE_CONNECTIONS: Final = 640
-"""The same for pages: each browser keeps a few."""
+"""The same for the pages: each browser uses several."""
 SHUTDOWN_TIMEOUT: Final = 2
-"""Seconds for requests that are being answered at the end."""
+"""Timeout in seconds for running requests at the end."""
 BACKLOG: Final = 64
 
 
 class Server(uvicorn.Server):
-    """One application, at sockets that listen already."""
+    """Serves one application at listening sockets."""
 
     def __init__(
         self,
@@ -116,7 +115,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """They are the whole process's, not ours."""
+        """Leave the signal handlers to the process."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -124,18 +123,18 @@ class Server(uvicorn.Server):
         self.answering.set()
 
     async def run_until_stopped(self) -> None:
-        """Until stop(), or until it is cancelled."""
+        """Serve until stop() or cancellation."""
         try:
             await self.serve(self._at)
         finally:
             await self._over()
 
     def stop(self) -> None:
-        """Nobody new is let in, and whoever is answered now has a moment."""
+        """Accept no more connections, and end after SHUTDOWN_TIMEOUT."""
         self.should_exit = True
 
     async def _over(self) -> None:
-        """Nothing of it is left, whatever has ended it."""
+        """Close all sockets, connections and tasks."""
         for server in getattr(self, "servers", ()):
             server.close()
         left = list(self.server_state.tasks)

@@ -1,5 +1,7 @@
-"""Lines for engineers of a served table: JSON where no terminal is, each with table, round, device
-and the record's last entry. They go to stderr, hold no card that is not face up, and may be lost.
+"""Log lines of a served table on stderr: JSON unless that is a terminal.
+
+Each line has the table, the round, the device and the record's last sequence number. They contain
+no face-down cards, and may be dropped.
 """
 
 from __future__ import annotations
@@ -28,11 +30,11 @@ Line: TypeAlias = MutableMapping[str, Any]
 _stands: Final[ContextVar[Callable[[], Mapping[str, int]] | None]] = ContextVar(
     "stands", default=None
 )
-"""Where the table stands to which the line belongs."""
+"""Returns round and last sequence number of the current table."""
 
 
 def to_stderr(least: int = logging.INFO, *, terminal: bool | None = None) -> None:
-    """From now on, and nothing below this level; what libraries say as well, from warnings up."""
+    """Configure logging to stderr from this level on, and warnings of libraries."""
     console = _is_terminal() if terminal is None else terminal
     structlog.configure(
         processors=[
@@ -53,10 +55,11 @@ def to_stderr(least: int = logging.INFO, *, terminal: bool | None = None) -> Non
 
 @contextmanager
 def log_context(name: str, running: RunningTable) -> Iterator[None]:
-    """What is said meanwhile is said of this table, and of where it stands once it does."""
+    """Bind the table's name to all log lines, with its round and sequence number once it is
+    open."""
 
     def stands() -> Mapping[str, int]:
-        table = getattr(running, "table", None)  # not before its record is open
+        table = getattr(running, "table", None)  # missing before the record is open
         return {} if table is None else {"round": table.state.round, "audit_seq": table.seq}
 
     token = _stands.set(stands)
@@ -68,7 +71,7 @@ def log_context(name: str, running: RunningTable) -> Iterator[None]:
 
 
 def log_result(done: RequestResult) -> None:
-    """What the procedure made of something: by name only, without cards, seats and people."""
+    """Log the procedure's answers by name, without cards, seats and people."""
     for one in done.answered:
         what = type(one.event).__name__
         if isinstance(one.answer, Decision):
@@ -77,7 +80,7 @@ def log_result(done: RequestResult) -> None:
             _log.info("refused", what=what, id=one.answer.id)
 
 
-# --- how a line is made -----------------------------------------------------------------------
+# --- processors -------------------------------------------------------------------------------
 
 
 def _standing(_: Any, __: str, line: Line) -> Line:
@@ -88,7 +91,7 @@ def _standing(_: Any, __: str, line: Line) -> Line:
 
 
 def _happening(_: Any, __: str, line: Line) -> Line:
-    """What happens around a device, in the words that the record has for it."""
+    """Replace a device event by the fields under which it is recorded."""
     happening = line.get("happening")
     if isinstance(happening, Happening):
         del line["happening"]
@@ -100,7 +103,7 @@ def _happening(_: Any, __: str, line: Line) -> Line:
 
 def _json() -> list[Any]:
     return [
-        # Plain: the other kind shows local variables, which may hold a card or a key.
+        # Without local variables, which may contain a card or a key.
         structlog.processors.format_exc_info,
         structlog.processors.JSONRenderer(default=str),
     ]
@@ -116,7 +119,7 @@ def _is_terminal() -> bool:
 
 
 class LibraryHandler(logging.Handler):
-    """What libraries say, as lines like ours."""
+    """Passes records of the standard logging module on to structlog."""
 
     def emit(self, record: logging.LogRecord) -> None:
         log = structlog.get_logger()

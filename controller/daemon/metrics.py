@@ -1,6 +1,4 @@
-"""Figures of a served table for Prometheus: how it runs, never what lies face down or who decides
-what. No label names a card, a seat, a decision or a person.
-"""
+"""Prometheus metrics of a served table. No label names a card, a seat, a decision or a person."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ _LAGS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0,
 
 
 class Metrics:
-    """What is counted while a table runs."""
+    """The counters of a running table."""
 
     def __init__(self, name: str) -> None:
         self.registry = CollectorRegistry()
@@ -75,7 +73,7 @@ class Metrics:
             self._irregularities.labels(kind.value)
 
     def follow(self, table: RunningTable) -> None:
-        """From now on it is this table's."""
+        """Count the results of this table from now on."""
         self._round = table.shown.state.round
         self.registry.register(_TableCollector(self._name, table))
         table.watch(self.told)
@@ -87,7 +85,7 @@ class Metrics:
         self._lag.observe(seconds)
 
     def told(self, done: RequestResult) -> None:
-        """Something was recorded."""
+        """Count a durable result."""
         for one in done.answered:
             if isinstance(one.answer, Decision):
                 self._decisions.inc()
@@ -101,7 +99,8 @@ class Metrics:
 
 
 def irregularities(answered: EventAnswer) -> Iterator[str]:
-    """The floor is told of each that was held or let pass; the others show by themselves."""
+    """The irregularities of an answer: refused and accepted ones, and those reported to the
+    floor."""
     answer = answered.answer
     if not isinstance(answer, Decision):
         if answer.id in REFUSED:
@@ -116,7 +115,7 @@ def irregularities(answered: EventAnswer) -> Iterator[str]:
 
 
 class _TableCollector(Collector):
-    """How the table stands when it is asked."""
+    """Collects the current state of the table."""
 
     def __init__(self, name: str, table: RunningTable) -> None:
         self._name = name
@@ -169,18 +168,18 @@ PATH = "/metrics"
 
 
 def metrics_app(registry: CollectorRegistry) -> Starlette:
-    """In the loop of the table: asked by a few, and soon answered."""
+    """The application that serves the metrics, in the table's event loop."""
 
     async def figures(request: Request) -> Response:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
-    # A page from elsewhere that points a name of its own at the loopback reads nothing.
+    # Rejects other host names, against DNS rebinding.
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
     return Starlette(routes=[Route(PATH, figures, methods=["GET"])], middleware=[hosts])
 
 
 class TimedWriter:
-    """A writer, measured."""
+    """A record writer that reports the duration of each append."""
 
     def __init__(self, inner: RecordWriter, took: Callable[[float], None]) -> None:
         self._inner = inner
@@ -191,7 +190,7 @@ class TimedWriter:
         return self._inner.failed
 
     async def append(self, *entries: RecordEntry) -> tuple[ChainPosition, ...]:
-        """As the writer itself; what is not on the disk is not measured."""
+        """Append, and report the duration if it succeeded."""
         began = time.perf_counter()
         made = await self._inner.append(*entries)
         self._took(time.perf_counter() - began)

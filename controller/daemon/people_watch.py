@@ -1,5 +1,4 @@
-"""Who may be signed in can change while a table runs: the file of the people is looked at again,
-whether the table is open, and whose time is up."""
+"""Signs people out when the people file changes, the table opens, or a session expires."""
 
 from __future__ import annotations
 
@@ -17,12 +16,11 @@ from controller.people import AT_CLOSED, Denied, PeopleDesk
 from controller.table.loop import InputRejected, QueueFull, TableStopped
 
 CHECK_INTERVAL: Final = 2.0
-"""Seconds between two looks at whether the file is another one."""
+"""Seconds between two checks of the file."""
 RETRY_AFTER: Final = 60.0
-"""Seconds until a file is looked at anew that could not be read, though it is the same one: what
-stood in the way may have been the disk."""
+"""Seconds until an unchanged file that could not be read is tried again."""
 END_WAIT: Final = 3.0
-"""Seconds for everybody to be signed out at the end."""
+"""Timeout in seconds for signing all people out at the end."""
 _PAUSE: Final = 0.05
 
 _log: Final = structlog.get_logger("daemon.people")
@@ -31,7 +29,7 @@ Print: TypeAlias = tuple[int, ...] | None
 
 
 class PeopleWatch:
-    """One table's."""
+    """The watch of one table."""
 
     def __init__(self, desk: PeopleDesk, file: Path, moment: Callable[[], Moment]) -> None:
         self._desk = desk
@@ -39,10 +37,11 @@ class PeopleWatch:
         self._moment = moment
         self._seen: Print | str = ""
         self._anew: float | None = None
-        """When a file that could not be read is looked at once more."""
+        """Time of the next try to read an unreadable file."""
 
     async def run(self) -> None:
-        """Until it is cancelled. The first look is for whoever lost their place meanwhile."""
+        """Run until cancelled. The first check signs out people who were disabled before the
+        start."""
         while True:
             await self.look()
             await self.look_at_the_table()
@@ -50,7 +49,7 @@ class PeopleWatch:
             await asyncio.sleep(CHECK_INTERVAL)
 
     async def look(self) -> None:
-        """Whoever was disabled, or lost the role, is signed out, if the file is another one."""
+        """Sign out people who were disabled or lost their role, if the file has changed."""
         print_, now = _print(self._file), asyncio.get_running_loop().time()
         if print_ == self._seen and (self._anew is None or now < self._anew):
             return
@@ -60,7 +59,7 @@ class PeopleWatch:
             _log.info("people not looked at again", why=str(problem))
             return
         if isinstance(gone, Denied):
-            if gone.why == "unreadable":  # that stands in the record now, until it is another file
+            if gone.why == "unreadable":  # recorded; tried again when the file changes
                 self._seen, self._anew = print_, now + RETRY_AFTER
             return
         self._seen, self._anew = print_, None
@@ -68,8 +67,8 @@ class PeopleWatch:
             _log.info("signed out", people=gone)
 
     async def look_at_the_table(self) -> None:
-        """Whoever may be here only while it is closed is signed out once it is open. What stands in
-        the way now, the next look tries again."""
+        """Sign out roles that are allowed only at a closed table, when it is open. Failures are
+        retried at the next check."""
         if self._desk.shut():
             return
         try:
@@ -82,12 +81,12 @@ class PeopleWatch:
             _log.info("not signed out of an open table", why=str(problem))
 
     def look_at_the_clock(self) -> None:
-        """Nobody stays signed in because nobody asks."""
+        """Remove expired sessions, also without any request."""
         for one in self._desk.expire(self._moment()):
             _log.info("no longer signed in", role=one.role, screen=one.screen)
 
-    async def everybody_out(self) -> None:
-        """The table is closing."""
+    async def sign_all_out(self) -> None:
+        """Sign all people out, because the table is closing."""
         try:
             async with asyncio.timeout(END_WAIT):
                 for one in self._desk.standing.sessions:
@@ -97,13 +96,13 @@ class PeopleWatch:
                         ),
                         Denied,
                     ):
-                        await asyncio.sleep(_PAUSE)  # a PIN is being looked at there
+                        await asyncio.sleep(_PAUSE)  # a PIN is being checked at that screen
         except (TableStopped, QueueFull, InputRejected, TimeoutError) as problem:
             _log.warning("not signed out", why=str(problem))
 
 
 def _print(file: Path) -> Print:
-    """By which a file that was changed is told from what it was; None: it cannot be looked at."""
+    """Metadata that changes with the file; None if it cannot be read."""
     with suppress(OSError):
         found = os.stat(file)
         return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode, found.st_uid)

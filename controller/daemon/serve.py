@@ -1,10 +1,10 @@
-"""A table, served: everything that it takes, put together, begun in order and ended in order.
+"""Serves a table: builds its parts, starts them in order and stops them in order.
 
     code = await serve(load_table("tables/mega-1.toml"), stop)
 
-Ports are taken before the record is opened, so that a start that cannot be changes nothing. What
-is wrong with files, keys, people, ports or the record is raised as it is; a fault of ours comes out
-as the group that it is in.
+Ports are bound before the record is opened, so that a failed start has no side effects. Errors of
+files, keys, people, ports or the record are raised unchanged; other exceptions in an
+ExceptionGroup.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ _Work: TypeAlias = Coroutine[Any, Any, None]
 
 
 class ReadyNotice(Struct, frozen=True):
-    """The table is served."""
+    """The addresses of a table that is being served."""
 
     name: str
     socket: Path
     port: int | None
     pages: str = ""
-    """Where browsers find them; empty without any."""
+    """The URL of the pages; empty without pages."""
 
     def __str__(self) -> str:
         also = "" if self.port is None else f", http://{HOST}:{self.port}"
@@ -66,23 +66,23 @@ class ReadyNotice(Struct, frozen=True):
 
 
 class ServeCallbacks(Struct, frozen=True):
-    """Who is told how it goes."""
+    """Callbacks for the progress of a served table."""
 
     notify: Notify = NO_MANAGER
     ready: Callable[[ReadyNotice], None] = lambda ready: None
     ending: Callable[[], None] = lambda: None
-    """From here on it ends, and has so long for it as there is patience."""
+    """Called when the shutdown begins."""
 
 
 class _ServeParts(Struct, frozen=True):
-    """What a table needs beside its own parts."""
+    """What serving needs in addition to the table's parts."""
 
     people: PeopleFile
     control: ControlPlace
     texts: Texts | None
-    """The words of its pages; None without pages."""
+    """The texts of the pages; None without pages."""
     unwitnessed: timedelta
-    """After so long without a witness the table says so."""
+    """Time without a cosignature after which that is reported."""
 
 
 async def serve(
@@ -92,10 +92,11 @@ async def serve(
     tells: ServeCallbacks = ServeCallbacks(),  # noqa: B008 - nothing in it changes
     world: TableEnvironment = REAL_ENVIRONMENT,
 ) -> int:
-    """Until `stop` is set: the exit code then. Without one, until it is cancelled.
+    """Serve until `stop` is set, and return the exit code. Without `stop`, until cancelled.
 
-    UsageProblem, RecordProblem: it cannot be served, or not any more; Failed where the record takes
-    nothing. ExceptionGroup: a fault."""
+    Raises UsageProblem or RecordProblem if it cannot be served, LogFailed if the record cannot be
+    written, and ExceptionGroup for a fault.
+    """
     stop = stop or asyncio.Event()
     given = _given(config)
     parts = parts_of(config)
@@ -113,7 +114,7 @@ async def serve(
         async with running as table:
             sockets.check()
             metrics.follow(table)
-            # Whoever looks at the table is served before those who read lines.
+            # Log lines are written after the displays have been notified.
             table.watch(lambda done: _soon(lines.log_result, done))
             if scratch is not None:
                 await asyncio.to_thread(remove_stale, parts.record, scratch)
@@ -124,7 +125,7 @@ async def serve(
 
 
 class _TableService:
-    """What stands around a running table."""
+    """The services of a running table: API, pages, metrics, watchdog, monitors."""
 
     def __init__(
         self,
@@ -148,7 +149,7 @@ class _TableService:
         self._witnessing = WitnessMonitor(table, table.parts.record, moment, given.unwitnessed)
         self._serving = ServedTable(table, self._desk, moment)
         self._pulse = LoopMonitor(metrics.late)
-        self._watchdog = Watchdog(tells.notify, self._vitals, self._stands)
+        self._watchdog = Watchdog(tells.notify, self._health, self._status)
         control = application(self._serving)
         self._servers = [Server(control, sockets.control)]
         self._screens = _screens(control.state.api, sockets, given.texts, scratch)
@@ -159,7 +160,7 @@ class _TableService:
             self._servers.append(Server(app, [sockets.metrics]))
 
     async def run(self, stop: asyncio.Event, failed: asyncio.Event) -> None:
-        """Until `stop` is set, or nothing can be recorded any more."""
+        """Run until `stop` is set, or the record has failed."""
         try:
             async with asyncio.TaskGroup() as group:
 
@@ -183,15 +184,15 @@ class _TableService:
                 await asyncio.wait(serving, timeout=2 * SHUTDOWN_TIMEOUT)
                 for task in others:
                     task.cancel()
-                await self._news.everybody_out()
+                await self._news.sign_all_out()
         finally:
-            if not self._serving.stopping.is_set():  # a fault ends it, and has no more time for it
+            if not self._serving.stopping.is_set():  # a fault ends it; the timeout applies too
                 self._tells.ending()
             await self._close_pages()
             await self._desk.close()
 
     async def _close_pages(self) -> None:
-        """The table is made safe, whatever goes on at its pages."""
+        """Close the pages, with a timeout, so that they cannot delay making the table safe."""
         if self._screens is None:
             return
         self._screens.end()
@@ -208,7 +209,7 @@ class _TableService:
         port = None if place.tcp is None else int(place.tcp.getsockname()[1])
         pages = "" if self._screens is None else f"{self._screens.address}/"
         ready = ReadyNotice(self._table.parts.name, place.place, port, pages)
-        self._tells.notify.tell("READY=1", status(self._stands()))
+        self._tells.notify.tell("READY=1", status(self._status()))
         clock = self._moment().quality
         _log.info(
             "ready",
@@ -221,7 +222,7 @@ class _TableService:
         self._tells.ready(ready)
 
     def _ends(self, why: str) -> None:
-        """Nobody begins anything any more."""
+        """Begin the shutdown: reject new requests."""
         self._tells.ending()
         self._tells.notify.tell("STOPPING=1", status(f"ending: {why}"))
         _log.info("ending", why=why)
@@ -231,25 +232,25 @@ class _TableService:
         for server in self._servers:
             server.stop()
 
-    def _vitals(self) -> Vitals:
+    def _health(self) -> Vitals:
         table = self._table
         links = links_of(table, self._clock())
         return Vitals(self._pulse.lag, self._pulse.late, table.table.waits, links)
 
-    def _stands(self) -> str:
-        """A line for who looks at the service: no cards, no seats."""
+    def _status(self) -> str:
+        """The status line for `systemctl status`, without cards and seats."""
         shown = self._table.shown
         step = f"{shown.state.step.value}, round {shown.state.round}"
         return f"held at {step}: {shown.stopped}" if shown.stopped else step
 
 
 def _given(config: TableConfig) -> _ServeParts:
-    """UsageProblem."""
+    """Raises UsageProblem."""
     file, equipment = config.file, config.equipment
-    people = _there(equipment.people, f"{file}: people", '[people] with file = "..."')
-    control = _there(equipment.control, f"{file}: control", '[control] with socket = "..."')
-    keys = _there(equipment.keys, f"{file}: keys", '[keys] with directory = "..."')
-    record = _there(equipment.record, f"{file}: record", '[record] with directory = "..."')
+    people = _required(equipment.people, f"{file}: people", '[people] with file = "..."')
+    control = _required(equipment.control, f"{file}: control", '[control] with socket = "..."')
+    keys = _required(equipment.keys, f"{file}: keys", '[keys] with directory = "..."')
+    record = _required(equipment.record, f"{file}: record", '[record] with directory = "..."')
     found = PeopleFile(people, keys)
     try:
         found.read()
@@ -263,7 +264,7 @@ def _given(config: TableConfig) -> _ServeParts:
 def _screens(
     api: TableApi, sockets: ListeningSockets, texts: Texts | None, scratch: Path | None
 ) -> ScreensApp | None:
-    """The pages, where the table has any."""
+    """The pages, if the table has any."""
     if sockets.screens is None or sockets.pages is None or texts is None or scratch is None:
         return None
     port = int(sockets.screens.getsockname()[1])
@@ -275,20 +276,20 @@ def _pages_server(screens: ScreensApp, at: socket.socket, place: ListenAddress |
     return Server(screens.app, [at], most=MAX_PAGE_CONNECTIONS, certificate=certificate, key=key)
 
 
-def _there(part: _T | None, where: str, allowed: str) -> _T:
+def _required(part: _T | None, where: str, allowed: str) -> _T:
     if part is None:
         raise UsageProblem(where, "is missing: the table cannot be served without it", allowed)
     return part
 
 
 def _watched(world: TableEnvironment, metrics: Metrics, failed: asyncio.Event) -> TableEnvironment:
-    """The same world, whose record is measured and heard when it fails."""
+    """The environment with a record writer that is timed, and sets `failed` when it fails."""
     loop = asyncio.get_running_loop()
 
     def write(log: Log, told: Callable[[LogFailed], None]) -> RecordWriter:
         def also(problem: LogFailed) -> None:
             told(problem)
-            with suppress(RuntimeError):  # the loop has ended, and with it whoever waits
+            with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(failed.set)
 
         return TimedWriter(world.write(log, also), metrics.appended)

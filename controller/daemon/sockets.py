@@ -1,6 +1,4 @@
-"""Where a served table is spoken to: a unix socket, loopback ports and the port of its pages, taken
-before anything else begins, and given back at the end.
-"""
+"""The listening sockets of a served table: Unix socket, loopback ports, port of the pages."""
 
 from __future__ import annotations
 
@@ -21,42 +19,43 @@ from controller.screens.common.server import ListenAddress, listen_address
 
 HOST: Final = "127.0.0.1"
 MAX_SOCKET_PATH: Final = 107
-"""Bytes of a socket's path that the kernel takes."""
+"""Maximum length of a Unix socket's path in bytes."""
 MODE: Final = 0o660
 BACKLOG: Final = 64
 _ANYONE: Final = stat.S_IWOTH
 
 
 class ListeningSockets(Struct, frozen=True):
-    """The sockets, all of them listening."""
+    """The listening sockets."""
 
     place: Path
     unix: socket.socket
     tcp: socket.socket | None
-    """The same over loopback."""
+    """The control API over loopback."""
     metrics: socket.socket | None
     inode: int
     screens: socket.socket | None = None
     pages: ListenAddress | None = None
-    """Where `screens` listens."""
+    """The address of `screens`."""
 
     @property
     def control(self) -> list[socket.socket]:
         return [self.unix] if self.tcp is None else [self.unix, self.tcp]
 
     def check(self) -> None:
-        """UsageProblem if somebody has put another socket in the place of ours since."""
+        """Raises UsageProblem if the Unix socket was replaced by a different one."""
         try:
             found = self.place.lstat().st_ino
         except FileNotFoundError:
             found = 0
         if found != self.inode:
-            what = "somebody else has taken this place just now"
+            what = "was replaced by another process"
             raise UsageProblem(str(self.place), what, "one controller for a table")
 
 
 def pages_place(screens: ScreensPlace, file: str) -> ListenAddress:
-    """UsageProblem: elsewhere than on this machine nobody listens without a certificate."""
+    """The address of the pages. Raises UsageProblem, such as for other machines without a
+    certificate."""
     return listen_address(
         screens.listen,
         screens.port,
@@ -70,10 +69,11 @@ def pages_place(screens: ScreensPlace, file: str) -> ListenAddress:
 def listening(
     control: ControlPlace, file: str, screens: ScreensPlace | None = None
 ) -> Iterator[ListeningSockets]:
-    """All that the file says. UsageProblem, with its place in the file; then nothing is taken."""
+    """Bind all sockets of the file, and close them at the end. Raises UsageProblem with the place
+    in the file; nothing is bound then."""
     pages = None if screens is None else pages_place(screens, file)
     with ExitStack() as last:
-        # The socket first: whoever has it is this table's other controller.
+        # The Unix socket first: it is in use if another controller serves this table.
         unix, inode = last.enter_context(_unix(control.socket, f"{file}: control.socket"))
         tcp = metrics = shown = None
         if control.port is not None:
@@ -94,29 +94,29 @@ def listening(
 def _tcp(port: int, where: str, host: str = HOST) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as sock:
-        # What a controller that ended just now has left behind is in nobody's way.
+        # A port that a controller has just closed can be bound at once.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             sock.bind((host, port))
             sock.listen(BACKLOG)
         except OSError as problem:
             if problem.errno != errno.EADDRINUSE:
-                why = f"port {port} of {host} cannot be taken: {problem.strerror}"
-                raise UsageProblem(where, why, "another port, or address") from None
-            what = f"port {port} is taken by another program on this machine"
-            allowed = f"a port that is free; `ss -ltnp 'sport = :{port}'` says who has this one"
+                why = f"port {port} of {host} cannot be bound: {problem.strerror}"
+                raise UsageProblem(where, why, "a different port, or address") from None
+            what = f"port {port} is in use by another program on this machine"
+            allowed = f"a port that is free; `ss -ltnp 'sport = :{port}'` shows who uses this one"
             raise UsageProblem(where, what, allowed) from None
         sock.setblocking(False)
         yield sock
 
 
-# --- a unix socket ----------------------------------------------------------------------------
+# --- Unix socket ------------------------------------------------------------------------------
 
 
 @contextmanager
 def _unix(place: Path, where: str) -> Iterator[tuple[socket.socket, int]]:
     place = place.absolute()
-    # Bound beside its place and then put there whole: nobody finds one that is half made.
+    # Bound beside its path and then renamed, so that it appears atomically.
     fresh = place.with_name(f".{os.getpid()}")
     _check_path(place, fresh, where)
     _check_directory(place.parent, where)
@@ -133,7 +133,7 @@ def _unix(place: Path, where: str) -> Iterator[tuple[socket.socket, int]]:
         except OSError as problem:
             with suppress(OSError):
                 fresh.unlink()
-            what = f"{place} cannot be made: {problem.strerror}"
+            what = f"{place} cannot be created: {problem.strerror}"
             raise UsageProblem(where, what, "a directory that this user may write in") from None
         try:
             yield sock, inode
@@ -142,7 +142,7 @@ def _unix(place: Path, where: str) -> Iterator[tuple[socket.socket, int]]:
 
 
 def _remove(place: Path, inode: int) -> None:
-    """Ours, and nobody else's who has come meanwhile. One that stays is replaced later."""
+    """Delete the socket unless it was replaced by a different one."""
     with suppress(OSError):
         if place.lstat().st_ino == inode:
             place.unlink()
@@ -153,48 +153,49 @@ def _check_path(place: Path, fresh: Path, where: str) -> None:
     if size > MAX_SOCKET_PATH:
         what = f"{place} has {size} bytes"
         raise UsageProblem(
-            where, what, f"a path of up to {MAX_SOCKET_PATH} bytes, as the kernel takes"
+            where, what, f"a path of up to {MAX_SOCKET_PATH} bytes, the kernel's limit"
         )
 
 
 def _check_directory(place: Path, where: str) -> None:
-    """Whoever may write in it can put a socket of their own in the place of ours."""
+    """Raises UsageProblem if other users could replace the socket."""
     try:
         found = place.stat()
     except FileNotFoundError:
         what = f"there is no directory {place}"
-        raise UsageProblem(where, what, f"make it first: mkdir -m 750 {place}") from None
+        raise UsageProblem(where, what, f"create it first: mkdir -m 750 {place}") from None
     except OSError as problem:
-        what = f"{place} cannot be looked at: {problem.strerror}"
+        what = f"{place} cannot be read: {problem.strerror}"
         raise UsageProblem(where, what, "a directory of this user") from None
     if not stat.S_ISDIR(found.st_mode):
-        raise UsageProblem(where, f"{place} is no directory", "a socket in a directory")
+        raise UsageProblem(where, f"{place} is not a directory", "a socket in a directory")
     if found.st_uid not in (0, os.geteuid()):
         what = f"{place} belongs to the user with number {found.st_uid}"
         raise UsageProblem(where, what, "a directory of this user, or of root")
     if found.st_mode & _ANYONE:
-        what = f"anyone may write in {place} (mode {stat.S_IMODE(found.st_mode):o})"
+        what = f"every user may write in {place} (mode {stat.S_IMODE(found.st_mode):o})"
         raise UsageProblem(where, what, f"close it to others: chmod o-w {place}")
 
 
 def _check_left(place: Path, where: str) -> None:
-    """What a process has left that is dead is replaced; all else stays."""
+    """Raises UsageProblem unless the path is free, or has the socket of a process that has
+    ended."""
     try:
         found = place.lstat()
     except FileNotFoundError:
         return
     except OSError as problem:
-        what = f"{place} cannot be looked at: {problem.strerror}"
+        what = f"{place} cannot be read: {problem.strerror}"
         raise UsageProblem(where, what, "a path that this user may use") from None
     if not stat.S_ISSOCK(found.st_mode):
-        raise UsageProblem(where, f"{place} is there and is no socket", "a path of its own")
+        raise UsageProblem(where, f"{place} exists and is not a socket", "a path of its own")
     if is_listening(place):
-        what = f"somebody listens at {place} already"
+        what = f"another process listens at {place} already"
         raise UsageProblem(where, what, "one controller for a table: stop the other one first")
 
 
 def is_listening(place: Path) -> bool:
-    """Whether somebody listens there. One who is busy, or of another user, does."""
+    """Whether a process listens there, also a busy one or one of a different user."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:

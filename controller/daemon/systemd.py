@@ -1,6 +1,4 @@
-"""What systemd is told of a service: sd_notify(3), a datagram each. Without NOTIFY_SOCKET nobody is
-there, and nothing is sent.
-"""
+"""Notifications to systemd, see sd_notify(3). Without NOTIFY_SOCKET nothing is sent."""
 
 from __future__ import annotations
 
@@ -19,27 +17,27 @@ _log: Final = structlog.get_logger("daemon.notify")
 
 
 class Notify:
-    """Who is told, if anybody."""
+    """The connection to the service manager, if there is one."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         place = environ.get(SOCKET, "")
-        # A name that begins with @ stands for one that begins with a zero byte, and lies nowhere.
+        # @ stands for a zero byte: an abstract socket.
         self._place = "\0" + place[1:] if place.startswith("@") else place
         self.watchdog = _watchdog(environ)
-        """Seconds within which WATCHDOG=1 is wanted each time; None: it is not."""
+        """The watchdog timeout in seconds; None without a watchdog."""
         self._deaf = False
 
-    def tell(self, *words: str) -> None:
-        """Such as READY=1. Does not wait, and what cannot be told is dropped."""
+    def tell(self, *messages: str) -> None:
+        """Send messages such as READY=1. Does not block; dropped if the manager does not read."""
         if not self._place:
             return
-        data = "\n".join(words).encode()
+        data = "\n".join(messages).encode()
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
                 sock.setblocking(False)
                 sock.sendto(data, self._place)
         except OSError as problem:
-            if not self._deaf:  # said once
+            if not self._deaf:  # logged once
                 _log.warning("the service manager does not listen", why=str(problem))
             self._deaf = True
         else:
@@ -47,12 +45,12 @@ class Notify:
 
 
 def status(text: str) -> str:
-    """For `systemctl status`: one line."""
+    """A message for `systemctl status`, as one line."""
     return f"STATUS={' '.join(text.split())}"
 
 
 def _watchdog(environ: Mapping[str, str]) -> float | None:
-    """What is meant for another process is not for us."""
+    """The watchdog timeout, if it is meant for this process."""
     usec, pid = environ.get(WATCHDOG, ""), environ.get(WATCHDOG_PID, "")
     if pid not in ("", str(os.getpid())):
         return None

@@ -1,4 +1,8 @@
-"""The pulse of a served table: a tick of the loop, and a watchdog that is fed while all gets on."""
+"""Health check for the watchdog.
+
+Reported failures are not a reason to restart: a lost device is searched for, a full disk is
+retried. A component that hangs is one: the loop, an append, or a device link past its limit.
+"""
 
 from __future__ import annotations
 
@@ -14,37 +18,37 @@ from controller.table.running import RunningTable
 from drivers.devices import State
 
 MAX_LAG: Final = 5.0
-"""Seconds for which the loop may stand still."""
+"""Maximum seconds for which the loop may block."""
 MAX_APPEND: Final = 30.0
-"""Seconds for which the record may not answer."""
+"""Maximum seconds for an append."""
 MAX_QUIET: Final = 60.0
-"""Seconds in which something is done for a device, whatever it is. To find a port, open it, and get
-a session takes less; a device that is ready has a heartbeat each second."""
+"""Maximum seconds without any activity of a device link. Searching and opening a port and getting a
+session take less; a ready device has a heartbeat each second."""
 
 
 class LinkVitals(Struct, frozen=True):
-    """One device's link."""
+    """The health of a device link."""
 
     serial: str
     state: State
     quiet: float
-    """Seconds since anything was done for it."""
+    """Seconds since the last activity."""
 
 
 class Vitals(Struct, frozen=True):
-    """One table's."""
+    """The health of a table."""
 
     lag: float
-    """Seconds by which the loop was late when it was last looked at."""
+    """Delay of the last tick of the loop in seconds."""
     overdue: float
-    """Seconds by which it is late now."""
+    """Seconds by which the next tick is late now."""
     append: float
-    """Seconds for which the record has not answered."""
+    """Seconds for which the current append has been running."""
     links: tuple[LinkVitals, ...] = ()
 
 
 def judge(vitals: Vitals) -> tuple[str, ...]:
-    """What hangs, in words; nothing where all gets on."""
+    """What hangs, as texts; empty if nothing does."""
     return tuple(_hanging(vitals))
 
 
@@ -55,13 +59,13 @@ def _hanging(vitals: Vitals) -> Iterator[str]:
     if vitals.append > MAX_APPEND:
         yield f"the record has not answered for {vitals.append:.0f} s"
     for link in vitals.links:
-        # Nothing is done for one whose records cannot be kept, until they can: it says so itself.
+        # A link whose records cannot be stored is paused; that is reported otherwise.
         if link.state is not State.UNKEPT and link.quiet > MAX_QUIET:
             yield f"nothing was done for {link.serial} ({link.state.value}) for {link.quiet:.0f} s"
 
 
 def links_of(table: RunningTable, now: int) -> tuple[LinkVitals, ...]:
-    """How the links stand at this time of the devices' clock, in microseconds."""
+    """The health of all links at the time `now` of the devices' clock, in microseconds."""
     return tuple(
         LinkVitals(
             serial, one.supervisor.state, (now - one.supervisor.connection.last_active_us) / 1e6
@@ -71,15 +75,15 @@ def links_of(table: RunningTable, now: int) -> tuple[LinkVitals, ...]:
 
 
 TICK_INTERVAL: Final = 0.25
-"""Seconds between two ticks."""
+"""Seconds between two ticks of the loop."""
 FEEDS_PER_TIMEOUT: Final = 3
-"""So often within its time the watchdog is fed: one word that is lost starts nothing anew."""
+"""Notifications per watchdog timeout, so that a lost one does not cause a restart."""
 
 _log: Final = structlog.get_logger("daemon.watchdog")
 
 
 class LoopMonitor:
-    """How late the loop is."""
+    """Measures the delay of the event loop."""
 
     def __init__(self, told: Callable[[float], None] = lambda lag: None) -> None:
         self.lag = 0.0
@@ -93,7 +97,7 @@ class LoopMonitor:
         return 0.0 if self._at is None else max(0.0, now - self._at)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             due = self._at = loop.time() + TICK_INTERVAL
@@ -103,12 +107,12 @@ class LoopMonitor:
 
 
 class Watchdog:
-    """Feeds the service manager's watchdog, and says how things stand."""
+    """Feeds the service manager's watchdog while the table is healthy, and reports the status."""
 
     def __init__(
         self, notify: Notify, look: Callable[[], Vitals], stands: Callable[[], str]
     ) -> None:
-        """`stands`: how the table stands, in a line for `systemctl status`."""
+        """`look` returns the health, `stands` a line for `systemctl status`."""
         self._notify = notify
         self._look = look
         self._stands = stands
@@ -117,27 +121,27 @@ class Watchdog:
 
     @property
     def pause(self) -> float:
-        """Seconds between two looks."""
+        """Seconds between two checks."""
         within = self._notify.watchdog
         return 1.0 if within is None else min(1.0, within / FEEDS_PER_TIMEOUT)
 
     def look(self) -> bool:
-        """Once: whether all gets on."""
+        """Check once. Returns whether the table is healthy."""
         hangs = judge(self._look())
         if bool(hangs) is not self._hangs:
             self._hangs = bool(hangs)
             _log.error("hangs", what=hangs) if hangs else _log.info("gets on again")
-        words = [] if hangs or self._notify.watchdog is None else ["WATCHDOG=1"]
+        messages = [] if hangs or self._notify.watchdog is None else ["WATCHDOG=1"]
         said = status("; ".join(hangs) or self._stands())
         if said != self._said:
             self._said = said
-            words.append(said)
-        if words:
-            self._notify.tell(*words)
+            messages.append(said)
+        if messages:
+            self._notify.tell(*messages)
         return not hangs
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         while True:
             self.look()
             await asyncio.sleep(self.pause)

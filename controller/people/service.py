@@ -429,7 +429,7 @@ class PeopleDesk:
 
     async def _report(self, problem: str) -> None:
         """Log a problem, and record it unless it is the last recorded one."""
-        _log.warning("badges and PINs cannot be checked", why=problem)
+        _log.warning("badges and PINs cannot be looked at", why=problem)
         if problem != self._told:
             data = {"what": "people", "detail": problem}
             await self._record(RecordEntry("fault", CONTROLLER, data))

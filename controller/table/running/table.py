@@ -1,11 +1,11 @@
-"""A running table: everything that it takes, begun in order and ended in order.
+"""A running table: starts and stops its parts in order.
 
     async with RunningTable(parts) as table:
         await table.act({"type": "Paid"}, dealer)
         table.shown
 
-Its record is opened and played again, what was open goes on at the same step, and the devices are
-found and resumed from where their logs stand. Whatever of it fails ends all of it.
+The record is opened and replayed, an open round continues at the same step, and the devices are
+searched and resumed at the stored positions of their logs. A failure of one part stops all parts.
 """
 
 from __future__ import annotations
@@ -57,49 +57,49 @@ from controller.table.restart import CardRereader, RestoredTable, open_record
 from drivers.session import Supervisor
 
 SAFE_WAIT: Final = 2.0
-"""Seconds for locks and lamps to be made safe at the end."""
+"""Timeout in seconds for making locks and lamps safe at the end."""
 END_WAIT: Final = 10.0
-"""Seconds for what waits at the table to be recorded at the end."""
+"""Timeout in seconds for recording the waiting requests at the end."""
 
 _log: Final = structlog.get_logger("table")
 
 
 class RunningTable:
-    """See the module. To be used in an `async with`, once."""
+    """A table as an async context manager, usable once."""
 
     def __init__(self, parts: TableParts, world: TableEnvironment = REAL_ENVIRONMENT) -> None:
         self.parts = parts
         self._world = world
         self._watchers: list[Callable[[RequestResult], None]] = []
-        self._lookers: list[Callable[[], None]] = []
+        self._display_watchers: list[Callable[[], None]] = []
         self.witness: WitnessStatus = NO_WITNESS
         self._dealt = ""
-        """Who signed in as dealer last, since this start or since the table was closed."""
+        """The last dealer who signed in since this start, or since the table was closed."""
         self._group: asyncio.TaskGroup | None = None
         self._ending = False
-        self._relearnt = asyncio.Event()
-        """Set when every card that lies face down is known, or never will be."""
+        self._reread = asyncio.Event()
+        """Set when all face-down cards have been reread, or are unavailable."""
 
-    # --- what others ask ------------------------------------------------------------------
+    # --- interface ------------------------------------------------------------------------
 
     @property
     def shown(self) -> TableDisplay:
-        """Where the table stands."""
+        """The current display."""
         return self.table.shown
 
     @property
     def shut(self) -> bool:
-        """Whether it is closed: nobody plays at it, and devices may be worked at."""
+        """Whether the table is closed, so that devices may be serviced."""
         return self.table.state.step is Step.CLOSED
 
     @property
     def seq(self) -> int:
-        """Of the record's last entry."""
+        """Sequence number of the record's last entry."""
         return self.table.seq
 
     @property
     def boot(self) -> str:
-        """The name of this start in the record."""
+        """The identifier of this boot in the record."""
         return self.log.boot
 
     async def act(
@@ -110,11 +110,10 @@ class RunningTable:
         second: Actor | None = None,
         still: Callable[[State], None] = lambda state: None,
     ) -> RequestResult:
-        """What somebody does, as it was sent: recorded, whether it is taken or refused. `still` is
-        asked when its turn has come, with the state that it comes to, and raises where it is not
-        theirs any more, or not what was signed for.
-        BadAct, NotInVault, CannotTake: nothing has happened. Stopped, Full: nothing can."""
-        make = read_act(sent, actor, self._ear, second=second)
+        """Process an act of a person; it is recorded whether accepted or refused. `still` is called
+        with the state when the act is processed, and raises if the person may not do it any more.
+        Raises BadAct, NotInVault or InputRejected without side effects, TableStopped, QueueFull."""
+        make = read_act(sent, actor, self.context, second=second)
 
         def made(now: TableSnapshot) -> TableInput:
             still(now.state)
@@ -123,8 +122,8 @@ class RunningTable:
         return await self.table.act(made)
 
     async def record(self, entry: RecordEntry) -> RequestResult:
-        """Something for the record alone; but a dealer who takes another one's place at an open
-        table is told to the procedure in the same write."""
+        """Append an entry. The sign-in of a dealer who relieves another one at an open table is
+        reported to the procedure in the same append."""
         said = entry.data
         if not isinstance(said, SignIn) or said.role != "dealer":
             return await self.table.record(entry)
@@ -138,8 +137,8 @@ class RunningTable:
     async def shuffle_again(
         self, actor: Actor, *, still: Callable[[State], None] = lambda state: None
     ) -> RequestResult:
-        """Somebody has looked at the shuffler: it does not shuffle, and shall. `still` as for an
-        act. BadAct."""
+        """Request the shuffle again, after a person checked that the shuffler is not shuffling.
+        `still` as for act(). Raises BadAct."""
         starting = self.fittings.starting
         if starting is None or self.table.state.step is not Step.SHUFFLING:
             raise BadAct("no shuffle of the shuffler is waited for")
@@ -152,19 +151,18 @@ class RunningTable:
             return TableInput(notes=(replace(looked, round=now.state.round),))
 
         done = await self.table.act(made)
-        if self.table.state.step is Step.SHUFFLING:  # what was recorded before it may have ended it
+        if self.table.state.step is Step.SHUFFLING:  # a request before this one may have ended it
             starting.want_again(self.parts.game.decks)
         return done
 
     @property
     def case(self) -> str:
-        """What the hold that is ruled on is called, so that no other one is taken for it; empty
-        where nothing is held."""
+        """The name of the current hold, which identifies it for approvals; empty without holds."""
         return self._cases.top
 
     @property
     def shuffle_problem(self) -> str:
-        """Why the shuffle that is waited for may not have begun; empty without one."""
+        """Why the requested shuffle may not have started; empty without a problem."""
         starting = self.fittings.starting
         if starting is None or self.table.state.step is not Step.SHUFFLING:
             return ""
@@ -172,32 +170,32 @@ class RunningTable:
 
     @property
     def by_hand(self) -> bool:
-        """People say when the cards are shuffled."""
-        return by_hand(self._ear, self.table.now)
+        """Whether people report the end of a shuffle."""
+        return by_hand(self.context, self.table.now)
 
     def watch(self, told: Callable[[RequestResult], None]) -> None:
-        """From now on `told` is told of each thing that was recorded, at once; it must not wait."""
+        """Call `told` with each durable result. It must not block."""
         self._watchers.append(told)
 
     def watch_all(self, told: Callable[[], None]) -> None:
-        """The same of whatever may be seen to stand otherwise, also while nothing is recorded."""
-        self._lookers.append(told)
+        """Call `told` after each change of what is shown. It must not block."""
+        self._display_watchers.append(told)
 
     def seen_by(self, witness: WitnessStatus) -> None:
-        """Who looks at the table is told of it, where it is another than before."""
+        """Set the status of the witness, and notify the displays if it changed."""
         if witness != self.witness:
             self.witness = witness
-            for told in self._lookers:
+            for told in self._display_watchers:
                 told()
 
     def supervisor(self, serial: str) -> Supervisor:
-        """LookupError where the table has no such device."""
+        """The supervisor of a device. Raises LookupError."""
         return self.fittings.served[serial].supervisor
 
-    # --- beginning and ending -------------------------------------------------------------
+    # --- start and stop -------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        """RecordProblem, ClockBehind where the record does not open; then nothing is left open."""
+        """Raises RecordProblem or ClockBehind if the record does not open; nothing is left open."""
         if self._group is not None:
             raise ValueError("a table runs once")
         parts, world, loop = self.parts, self._world, asyncio.get_running_loop()
@@ -206,7 +204,7 @@ class RunningTable:
         self.log, found = open_record(parts, procedure, world.utc, world.believed)
         self.standing = found.standing
         self.deals = dealer(found.standing)
-        """Who deals, as of the last thing that was recorded."""
+        """The dealer's session after the last recorded entry."""
         self._cases = HoldNames().after(found.now.state.holds, self.log.where.seq)
         try:
             self.book = world.write(
@@ -230,7 +228,7 @@ class RunningTable:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Whatever ended it goes on as it is; where the table itself has failed, that is raised."""
+        """Stop all tasks. Raises the failure of a task; other exceptions pass through."""
         assert self._group is not None
         try:
             try:
@@ -247,12 +245,14 @@ class RunningTable:
         keys = parts.keys
         vault = CardVault(parts.name, keys.hole, keys.surveillance)
         has = any(one.device == "shuffler" for one in parts.devices)
-        self._ear = IntakeContext(parts.game, parts.house, vault, has)
+        self.context = IntakeContext(parts.game, parts.house, vault, has)
         seats = [seat for one in parts.devices for seat in one.seats]
-        taking = Applier(LiveTable(parts.game), self._ear, procedure.takes, seats)
+        applier = Applier(LiveTable(parts.game), self.context, procedure.takes, seats)
         waits = "the controller has been started" if found.restarted is not None else ""
         start = LoopStart(found.now, self.log.where.seq, found.repeated, waits)
-        self.table = TableLoop(taking, self.book.append, start, show=self._show, told=self._told)
+        self.table = TableLoop(
+            applier, self.book.append, start, show=self._show, told=self._on_result
+        )
         self._store_retry = StoreRetry(self.table)
         self.fittings = Fittings(
             parts, self._world, self.table, found, unkept=self._store_retry.failed
@@ -268,7 +268,7 @@ class RunningTable:
         others = [
             begin(self._first(found), "its first word"),
             begin(self._store_retry.run(), "retries of the record store"),
-            begin(self._relearn(found), "cards face down"),
+            begin(self._reread_cards(found), "cards face down"),
         ]
         outlets = begin(fittings.outlets.run(), "outlets")
         if fittings.starting is not None:
@@ -277,15 +277,15 @@ class RunningTable:
         return Tasks(loop, outlets, tuple(devices), tuple(others))
 
     async def _first(self, found: RestoredTable) -> None:
-        """Before anybody does anything: that the controller was started while something was open.
-        What happened before that is heard first, at the step at which it happened."""
+        """Record the restart before all acts, if a round or shoe was open. Events that the devices
+        stored before it are processed first, at the step at which they happened."""
         if found.restarted is None:
             return
         restarted = TableInput((found.restarted,))
         with suppress(TimeoutError):
             async with asyncio.timeout(START_WAIT):
                 await self.fittings.caught_up()
-                await self._relearnt.wait()
+                await self._reread.wait()
         while True:
             try:
                 await self.table.first(restarted)
@@ -295,20 +295,20 @@ class RunningTable:
             except TableStopped:
                 await self.table.goes_on.wait()
 
-    async def _relearn(self, found: RestoredTable) -> None:
+    async def _reread_cards(self, found: RestoredTable) -> None:
         if not found.hidden:
-            self._relearnt.set()
+            self._reread.set()
             return
         serial = self.fittings.shoe_serial
-        relearning = CardRereader(
-            self._ear.vault,
+        rereader = CardRereader(
+            self.context.vault,
             self.fittings.shoe,
             serial,
             found.hidden,
             lies=lambda commitment: commitment in face_down(self.table.state),
         )
-        faults = await relearning.run()
-        self._relearnt.set()
+        faults = await rereader.run()
+        self._reread.set()
         for fault in faults:
             why = "it does not know the card that lies face down"
             try:
@@ -317,18 +317,18 @@ class RunningTable:
             except TableStopped as problem:
                 _log.warning("not told", what="hidden card", why=str(problem))
 
-    # --- what the table tells -------------------------------------------------------------
+    # --- callbacks of the loop ------------------------------------------------------------
 
     def _show(self, shown: TableDisplay) -> None:
-        """Screens first: they are woken in this order, and lamps take longer."""
-        for told in self._lookers:
+        """Notify the screens first, since lamps take longer."""
+        for told in self._display_watchers:
             told()
         if not self._ending:
             self.fittings.outlets.want(shown)
         if shown.stopped:
             self._store_retry.failed()
 
-    def _told(self, done: RequestResult) -> None:
+    def _on_result(self, done: RequestResult) -> None:
         self.deals = dealer_after(self.deals, done.entries)
         if done.appended:
             self._cases = self._cases.after(done.state.holds, done.appended[-1].seq)
@@ -340,20 +340,21 @@ class RunningTable:
                 if isinstance(one.event, ShuffleStarted) and one.event.actor.role != "device":
                     if done.state.step is Step.SHUFFLING:
                         starting.want(self.parts.game.decks)
-                elif starting.asked or starting.problem:
-                    if one.answer.state.step is not Step.SHUFFLING:
-                        starting.over()
+                elif (starting.asked or starting.problem) and (
+                    one.answer.state.step is not Step.SHUFFLING
+                ):
+                    starting.over()
         if done.state.step is Step.CLOSED:
             self._dealt = ""
         for told in self._watchers:
             told(done)
-        for look in self._lookers:
+        for look in self._display_watchers:
             look()
 
-    # --- the end --------------------------------------------------------------------------
+    # --- shutdown -------------------------------------------------------------------------
 
     async def _end(self, tasks: Tasks) -> None:
-        """All is made safe, what waits is recorded, and each task has ended."""
+        """Make the devices safe, record the waiting requests, and end all tasks."""
         self._ending = True
         outlets = self.fittings.outlets
         outlets.safe()
@@ -366,7 +367,7 @@ class RunningTable:
 
 
 class Tasks(Struct, frozen=True):
-    """What runs while a table does."""
+    """The tasks of a running table."""
 
     loop: asyncio.Task[None]
     outlets: asyncio.Task[None]
@@ -379,13 +380,13 @@ class Tasks(Struct, frozen=True):
 
 
 async def _ended(*tasks: asyncio.Task[None]) -> None:
-    """What each of them ends with, its group knows."""
+    """Cancel tasks and wait for them; their exceptions are raised by the group."""
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
 
 
 def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    """From whichever thread."""
-    with suppress(RuntimeError):  # the loop has ended
+    """Call in the loop, from any thread."""
+    with suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(call)

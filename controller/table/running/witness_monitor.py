@@ -1,5 +1,6 @@
-"""Whether somebody else has seen the record lately: looked at now and then, told in the record and
-to whoever looks at the table. It stands in nobody's way: a table without a witness deals on.
+"""Monitors whether a witness has cosigned the record recently; recorded and shown.
+
+The table works without a witness too.
 
     witnessing = Witnessing(running, moment, after=timedelta(hours=24))
     task = asyncio.create_task(witnessing.run())
@@ -29,15 +30,15 @@ from controller.table.loop import InputRejected, QueueFull, RequestResult, Table
 from controller.table.memory import WitnessStatus
 
 CHECK_INTERVAL: Final = 30.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 CHECK_TIMEOUT: Final = 60.0
-"""Seconds that the disk has for a look. Until it has answered there is no other one."""
+"""Timeout of a check in seconds. A check that exceeds it blocks the next ones."""
 
 _log: Final = structlog.get_logger("table.witnessing")
 
 
 class WitnessedTable(Protocol):
-    """A running table, as far as it is told of its witnesses."""
+    """The part of a running table that the monitor uses."""
 
     @property
     def seq(self) -> int: ...
@@ -46,43 +47,43 @@ class WitnessedTable(Protocol):
 
 
 class WitnessCheck(Struct, frozen=True):
-    """A look at the files, and what they were then."""
+    """The result of a check, with the files' metadata."""
 
     said: WitnessState
     news: WitnessReport
     files: tuple[tuple[int, int], ...]
     seq: int
-    """Of the table's last entry, before the look."""
+    """Sequence number of the table's last entry before the check."""
 
 
 class WitnessMonitor:
-    """One table's."""
+    """The monitor of one table."""
 
     def __init__(
         self, table: WitnessedTable, record: Path, moment: Callable[[], Moment], after: timedelta
     ) -> None:
-        """`after`: so long after it was written a record that no witness has seen is told of."""
+        """`after`: an entry that no witness has cosigned for this time is reported."""
         self._table = table
         self._record = record
         self._moment = moment
         self._after = after // timedelta(microseconds=1)
         self._said: WitnessState | None = None
-        """What the record tells; None before the first look."""
+        """What the record contains about witnesses; None before the first check."""
         self._last: WitnessCheck | None = None
         self._thread: asyncio.Task[WitnessCheck] | None = None
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Check periodically until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(CHECK_INTERVAL)
 
     async def look(self) -> None:
-        """What has changed is recorded, and shown. What cannot be is tried again the next time."""
+        """Check once, and record and show changes. Failures are retried at the next check."""
         try:
             looked = await self._look()
         except (RecordProblem, OSError, ValueError, MsgspecError) as problem:
-            # The record is verified by others, and says so where it is opened: this only tells.
+            # Damage of the record is detected elsewhere; this check only reports.
             _log.warning("witnesses not looked for", why=str(problem))
             return
         if looked is None:
@@ -102,17 +103,17 @@ class WitnessMonitor:
         for seen in news.seen:
             await self._table.record(RecordEntry("witnessed", CONTROLLER, NoteData(seen.note)))
             self._said = WitnessState(seen.size)
-            self._last = None  # it is looked once more what nobody has seen
+            self._last = None  # check again which entries are not cosigned
         late = unwitnessed(news, self._moment().utc, self._after)
         self._table.seen_by(WitnessStatus(news.size, late))
         if late and late != self._said.since:
             await self._table.record(RecordEntry("unwitnessed", CONTROLLER, {"since": late}))
             self._said = WitnessState(self._said.size, late)
 
-    # --- the files --------------------------------------------------------------------------
+    # --- files ------------------------------------------------------------------------------
 
     async def _look(self) -> WitnessCheck | None:
-        """None where the disk has not answered yet."""
+        """Run the check in a thread; None if it has exceeded its timeout."""
         if self._thread is None:
             said, last, seq = self._said, self._last, self._table.seq
             work = self._in_thread(lambda: _looked(self._record, said, last, seq))
@@ -129,8 +130,8 @@ class WitnessMonitor:
 
 
 def unwitnessed(news: WitnessReport, now: int, after: int) -> int:
-    """Since when nobody has countersigned, where that is to be told; 0 where it is not. Where
-    nobody ever has, it is told at once."""
+    """Since when no entry was cosigned, if that is to be reported; else 0. Reported at once if
+    there was never a cosignature."""
     if news.since and (not news.size or now - news.since > after):
         return news.since
     return 0
@@ -139,7 +140,7 @@ def unwitnessed(news: WitnessReport, now: int, after: int) -> int:
 def _looked(
     record: Path, said: WitnessState | None, last: WitnessCheck | None, seq: int
 ) -> WitnessCheck:
-    """Read only where something may be another than the last time."""
+    """Check the files, unless nothing has changed since the `last` check."""
     said = said or recorded_state(record)
     files = cosigned_checkpoints(record, said.size)
     if last is not None and last.files == files and (last.news.since or last.seq == seq):

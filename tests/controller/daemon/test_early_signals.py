@@ -44,7 +44,7 @@ def test_while_the_first_modules_are_loaded(number: signal.Signals, module: str)
 
 
 def test_who_ignores_a_signal_goes_on_doing_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(early_signals, "_former", {})
+    monkeypatch.setattr(early_signals, "REPLACED", {})
     former = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
     try:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -58,7 +58,7 @@ def test_no_line_of_a_random_round_has_a_card(
             with lines.log_context("t-1", one.table):
                 await one.to(lambda s: bool(s.hole) or s.step is Step.CLEARING)
                 if one.state.hole:
-                    read = one.table._ear.vault.read(one.state.hole).open()
+                    read = one.table.context.vault.read(one.state.hole).open()
                     secrets.extend((read.encode().hex(), read.salt.hex()))
                 await one.to_end()
 

@@ -145,7 +145,7 @@ def test_what_could_not_be_read_for_a_while_is_read_later(tmp_path: Path) -> Non
 
 def test_everybody_is_signed_out_also_who_is_busy(tmp_path: Path) -> None:
     desk = Asked(Denied("busy"), 0, Denied("busy"), 0)
-    asyncio.run(news(desk, house(tmp_path).file).everybody_out())
+    asyncio.run(news(desk, house(tmp_path).file).sign_all_out())
     assert desk.out == [
         ("dealer", "dealer", "closed"),
         ("surveillance", "eye", "closed"),
@@ -179,5 +179,5 @@ def test_an_end_does_not_wait_for_what_cannot_be(
     monkeypatch.setattr(people_watch, "END_WAIT", 0.1)
     answers = [Denied("busy")] * 1000 if late else [TableStopped("no room")]
     desk = Asked(*answers)
-    asyncio.run(news(desk, house(tmp_path).file).everybody_out())
+    asyncio.run(news(desk, house(tmp_path).file).sign_all_out())
     assert desk.out == []

@@ -68,7 +68,7 @@ def test_a_port_that_is_taken_is_named_and_nothing_is_left(which: str, tmp_path:
         port = other.getsockname()[1]
         ports = {"port": free_port(), "metrics_port": free_port(), which: port}
         words = refused(ControlPlace(tmp_path / "s", **ports))
-    assert words.startswith(f"t.toml: control.{which}: port {port} is taken by another program")
+    assert words.startswith(f"t.toml: control.{which}: port {port} is in use by another program")
     assert f"ss -ltnp 'sport = :{port}'" in words
     assert list(tmp_path.iterdir()) == []
 
@@ -89,7 +89,7 @@ def test_what_somebody_listens_at_stays_theirs(tmp_path: Path) -> None:
         words = refused(ControlPlace(place))
         assert calls(place)
     assert words == (
-        f"t.toml: control.socket: somebody listens at {place} already; "
+        f"t.toml: control.socket: another process listens at {place} already; "
         "allowed: one controller for a table: stop the other one first"
     )
 
@@ -105,7 +105,7 @@ def test_one_who_is_too_busy_to_answer_lives(tmp_path: Path) -> None:
             one.setblocking(False)
             waiting.append(one)
             one.connect_ex(str(place))
-        assert "somebody listens" in refused(ControlPlace(place))
+        assert "another process listens" in refused(ControlPlace(place))
         for one in waiting:
             one.close()
 
@@ -114,7 +114,7 @@ def test_a_place_that_was_taken_from_us_is_noticed_and_left_alone(tmp_path: Path
     place = tmp_path / "s"
     with listening(ControlPlace(place), "t.toml") as found:
         place.rename(tmp_path / "kept")  # so that its inode is not given to the next one
-        words = "somebody else has taken this place"
+        words = "was replaced by another process"
         with bound(place), pytest.raises(UsageProblem, match=words):
             found.check()
     assert place.is_socket()
@@ -132,7 +132,7 @@ def _link(place: Path) -> None:
 def test_what_is_no_socket_stays(make: object, tmp_path: Path) -> None:
     place = tmp_path / "s"
     make(place)  # type: ignore[operator]
-    assert "is there and is no socket" in refused(ControlPlace(place))
+    assert "exists and is not a socket" in refused(ControlPlace(place))
     assert place.is_symlink() or place.read_text() == "mine"
 
 
@@ -142,7 +142,7 @@ def test_a_directory_that_anyone_may_write_in(tmp_path: Path) -> None:
     folder.chmod(0o777)
     words = refused(ControlPlace(folder / "s"))
     assert words == (
-        f"t.toml: control.socket: anyone may write in {folder} (mode 777); "
+        f"t.toml: control.socket: every user may write in {folder} (mode 777); "
         f"allowed: close it to others: chmod o-w {folder}"
     )
     folder.chmod(0o755)
@@ -152,9 +152,9 @@ def test_a_directory_that_anyone_may_write_in(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_not_there_or_is_none(tmp_path: Path) -> None:
     words = refused(ControlPlace(tmp_path / "no" / "s"))
-    assert words.endswith(f"allowed: make it first: mkdir -m 750 {tmp_path / 'no'}")
+    assert words.endswith(f"allowed: create it first: mkdir -m 750 {tmp_path / 'no'}")
     (tmp_path / "file").touch()
-    assert "file is no directory" in refused(ControlPlace(tmp_path / "file" / "s"))
+    assert "file is not a directory" in refused(ControlPlace(tmp_path / "file" / "s"))
 
 
 def test_a_path_that_is_too_long(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_path_that_is_too_long(tmp_path: Path) -> None:
         folder /= "f" * 20
     folder.mkdir(parents=True)
     words = refused(ControlPlace(folder / "s"))
-    assert "allowed: a path of up to 107 bytes, as the kernel takes" in words
+    assert "allowed: a path of up to 107 bytes, the kernel's limit" in words
 
 
 def test_the_longest_path(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def broken(patch: str) -> tuple[str, ...]:
 HANGS = """
 async def out(self):
     await asyncio.sleep(600)
-people_watch.PeopleWatch.everybody_out = out
+people_watch.PeopleWatch.sign_all_out = out
 """
 
 

@@ -156,7 +156,7 @@ def test_a_port_that_is_taken_is_named_and_nothing_is_begun(tmp_path: Path) -> N
         file = furnished(tmp_path, "[screens]", f"port = {port}")
         with pytest.raises(UsageProblem) as caught:
             run_once(file)
-    assert f"screens.port: port {port} is taken by another program" in str(caught.value)
+    assert f"screens.port: port {port} is in use by another program" in str(caught.value)
     assert not (tmp_path / "record").exists()
     assert not (tmp_path / "s").exists()
 

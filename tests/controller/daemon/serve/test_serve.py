@@ -210,7 +210,7 @@ def test_a_second_controller_is_told_of_the_first(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with served(config) as here:
-            with pytest.raises(UsageProblem, match="somebody listens at"):
+            with pytest.raises(UsageProblem, match="another process listens at"):
                 await serve(config, asyncio.Event())
             async with Api(tmp_path / "s") as api:
                 await api.health()
@@ -230,7 +230,7 @@ def test_one_that_came_in_between_is_left_alone(tmp_path: Path) -> None:
         return LogWriter(log, failed)
 
     async def main() -> None:
-        with pytest.raises(UsageProblem, match="somebody else has taken this place just now"):
+        with pytest.raises(UsageProblem, match="was replaced by another process"):
             await serve(config, world=TableEnvironment(write=write))
 
     asyncio.run(main())
