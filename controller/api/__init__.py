@@ -1,1 +1,1 @@
-"""The control API: what screens, robots and tests are told of a table, and how they act at it."""
+"""The control API: views of a table and acts at it, for screens, robots and tests."""

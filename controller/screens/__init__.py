@@ -1,1 +1,1 @@
-"""Pages in a browser: what people look at, and what they do there."""
+"""Pages in a browser: the dealer's console and the review of a record."""

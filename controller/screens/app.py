@@ -1,9 +1,8 @@
-"""All pages of a running table as one application: the dealer's console, and the review under its
-own path.
+"""All pages of a running table as one application: the console, and the review at its path.
 
-    screens = Screens(api, place, port, load(), scratch)
-    server(screens.app)                         and screens.run() beside it, in the table's loop
-    screens.close()
+screens = ScreensApp(api, place, port, load(), scratch)
+server(screens.app)                         and screens.run() in the table's event loop
+screens.close()
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _PACKAGES: Final = {
 
 
 class ScreensApp:
-    """One table's. See the module."""
+    """The pages of one table."""
 
     def __init__(
         self,
@@ -62,10 +61,10 @@ class ScreensApp:
         face: PageRenderer | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`port`: the one that was taken. `scratch`: a directory for cases until they are fetched.
-        `clock`: the one that the API's screens go by."""
+        """`port`: the bound one. `scratch`: a directory for cases until they are downloaded.
+        `clock`: the same monotonic clock as the API's."""
         self.address = place.address(port)
-        """As a browser has it, without a path."""
+        """The URL in a browser, without a path."""
         static = StaticFiles(*_PACKAGES.values())
         words = {"names": NAMES, "card_words": card_words}
         self._pages = Pages(texts, static, words, **_PACKAGES)
@@ -99,7 +98,7 @@ class ScreensApp:
         self.app: ASGIApp = HeaderGuard(app, names_of(place, port), secure=place.secure)
 
     async def run(self) -> None:
-        """Beside the table, until it is cancelled."""
+        """Run the background tasks until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.console.run(), name="pages: console")
@@ -108,12 +107,12 @@ class ScreensApp:
             self._source.close()
 
     def end(self) -> None:
-        """What goes on beside the pages ends soon. Nobody waits for it here."""
+        """Stop the background threads soon, without waiting for them."""
         self._source.close()
         self._review.end()
 
     def close(self) -> None:
-        """The same, waited for. It may take as long as a segment is verified."""
+        """Stop them and wait, for as long as one segment takes to verify."""
         self.end()
         self._review.close()
 

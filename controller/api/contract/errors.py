@@ -1,5 +1,4 @@
-"""What is wrong with a request, as it is answered: a code for programs, words for people, and what
-would be right."""
+"""The errors of a request as responses: a code for programs, a text for people, what is allowed."""
 
 from __future__ import annotations
 
@@ -21,11 +20,11 @@ HEADERS: Final = (
     ("X-Content-Type-Options", "nosniff"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
-"""Of every answer."""
+"""Headers of every response."""
 
 
 class Problem(Exception):
-    """A request comes to nothing."""
+    """A request is rejected. Raised anywhere, and answered as an error response."""
 
     def __init__(
         self,
@@ -37,7 +36,7 @@ class Problem(Exception):
         wait: int = 0,
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`wait`: seconds until it may be tried again."""
+        """`wait`: seconds until a retry is allowed."""
         super().__init__(status, code, what)
         self.status = status
         self.body = ErrorBody(code, what, allowed, wait)
@@ -47,7 +46,7 @@ class Problem(Exception):
 
 
 class DenialStatus(NamedTuple):
-    """How an answer of the desk is told."""
+    """The status of a denial, and the shortest wait before a retry."""
 
     status: int
     wait: int = 0
@@ -73,7 +72,7 @@ DENIED: Final[Mapping[DenialReason, DenialStatus]] = MappingProxyType(
 
 
 def denied(answer: Denied) -> Problem:
-    """The desk has said no."""
+    """Return the problem for a denial by the desk."""
     means = DENIED[answer.why]
     code = answer.why.replace(" ", "_")
     return Problem(means.status, code, DENIAL_TEXTS[answer.why], wait=max(answer.wait, means.wait))
@@ -93,7 +92,7 @@ async def problem_handler(request: Request, problem: Exception) -> Response:
 
 
 async def http_error_handler(request: Request, problem: Exception) -> Response:
-    """No such path, or no such method of it."""
+    """The response to an unknown path, or to a method that the path does not have."""
     assert isinstance(problem, HTTPException)
     headers = dict(problem.headers or {})
     if problem.status_code == 405:
@@ -106,6 +105,6 @@ async def http_error_handler(request: Request, problem: Exception) -> Response:
 
 
 async def fault_handler(request: Request, problem: Exception) -> Response:
-    """A fault of ours. What it says of itself goes to engineers only."""
+    """The response to an unexpected exception, whose text is only logged."""
     what = "a fault of the controller: call a technician"
     return problem_answer(Problem(500, "fault", what, headers=dict(HEADERS)))

@@ -1,4 +1,4 @@
-"""What is sent to the API and what it answers, beside the view."""
+"""Requests and responses of the API, except the view."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Opened(Struct, frozen=True):
 
     token: str
     screen: str
-    """What it is called; where that name was taken, with a number."""
+    """Its name, with a number if the name was taken."""
 
     def __repr__(self) -> str:
         return f"Opened({self.screen!r})"
@@ -102,7 +102,7 @@ class SignedIn(Struct, frozen=True):
     name: str
     role: HouseRole
     life: int
-    """Seconds; 0 without an end."""
+    """Seconds; 0: no limit."""
 
 
 class SignedOut(Struct, frozen=True):
@@ -117,7 +117,7 @@ class SignedFor(Struct, frozen=True):
     name: str
     role: Role
     two: bool
-    """It takes a second person."""
+    """Whether it needs a second person."""
 
 
 class Answer(Struct, frozen=True, omit_defaults=True):
@@ -129,7 +129,7 @@ class Answer(Struct, frozen=True, omit_defaults=True):
     why: str = ""
     code: str = ""
     detail: dict[str, str] = {}
-    """What `why` names, by field, for whoever says it in other words."""
+    """The values in `why`, by field, for texts in other words."""
 
 
 class Acted(Struct, frozen=True):
@@ -147,9 +147,9 @@ class Tested(Struct, frozen=True):
     serial: str
     name: str
     found: str
-    """`none`: all is well; else the first fault that it found."""
+    """`none`, or the first fault found."""
     arg: int
-    """What the fault is about, as the device says."""
+    """The argument of the fault, as the device reports it."""
 
 
 class Adopted(Struct, frozen=True):
@@ -175,10 +175,10 @@ class Health(Struct, frozen=True):
 
     table: str
     ready: bool
-    """All can be recorded, and every device is ready."""
+    """Whether events can be recorded and every device is ready."""
     stopped: str
     seq: int
-    """Of the record's last entry."""
+    """Of the last record."""
     links: tuple[LinkShown, ...]
 
 
@@ -191,9 +191,9 @@ class ErrorBody(Struct, frozen=True, omit_defaults=True):
     code: str
     what: str
     allowed: str = ""
-    """What would be right, where that can be said."""
+    """What is allowed, if that can be said."""
     wait: int = 0
-    """Seconds until it may be tried again."""
+    """Seconds until a retry is allowed."""
 
 
 class ErrorAnswer(Struct, frozen=True):

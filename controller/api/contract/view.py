@@ -1,7 +1,7 @@
-"""What everybody is shown who looks at the table: one value, the same for every reader.
+"""The view of a table: one value, the same for every client.
 
-Made of what is shown, how the devices stand and who deals; without I/O. It holds what lies face up,
-and of a card that does not no more than its commitment.
+It is made of the display, the device links and the dealer, without I/O. It contains face-up cards,
+and only the commitment of a face-down one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ EFFECTS: Final[tuple[type[Effect], ...]] = (
 
 if TYPE_CHECKING:
     AnyEffect: TypeAlias = Effect
-else:  # told apart by their type when they are read
+else:  # distinguished by their tag when decoded
     AnyEffect = reduce(or_, EFFECTS)
 
 
@@ -127,7 +127,7 @@ class DeviceShown(Struct, frozen=True):
     serial: str
     state: str
     why: str
-    """In words for people."""
+    """As text."""
     held: str = ""
     """Why its log waits for two people who adopt it; empty while it does not."""
 
@@ -137,7 +137,7 @@ class RecordShown(Struct, frozen=True):
 
     seq: int
     witnessed: int = 0
-    """So many records a witness has countersigned; 0: none, or it has not been looked at."""
+    """Records that a witness has countersigned; 0: no cosignature, or not checked yet."""
     unwitnessed: int = 0
     """Since when no witness has countersigned, in microseconds since 1970; 0 while that is not
     long ago. With `witnessed` 0 none ever has."""
@@ -163,7 +163,7 @@ class View(Struct, frozen=True):
     thirteen ranks from the ace up; amounts are in the currency's smallest unit."""
 
     seq: int
-    """Of the record's entry that brought what is shown."""
+    """The seq of the record that led to this display."""
     table: str
     game: str
     title: str
@@ -173,23 +173,23 @@ class View(Struct, frozen=True):
     effects: tuple[AnyEffect, ...]
     state: StateShown
     stopped: str
-    """Why nothing can be recorded, and so nothing be done; empty while it can."""
+    """Why no event can be recorded; empty if events can be."""
     soon: bool
-    """That is over in a moment, by itself: the controller is starting, or its disk is slow."""
+    """`stopped` is temporary: the controller is starting, or its disk is slow."""
     again: bool
-    """A payment that was shown before the controller was started: look whether it was made."""
+    """The payment was shown before a restart: it may have been made."""
     dealer: DealerShown | None
     devices: tuple[DeviceShown, ...]
     shuffle_problem: str
-    """Why the shuffle that is waited for may not have begun; empty without one."""
+    """Why the expected shuffle may not have started; empty if it has."""
     by_hand: bool
-    """People say when the cards are shuffled, and no shuffler does."""
+    """The dealer reports the shuffle, since no shuffler does."""
     record: RecordShown
     clock: ClockShown
 
 
 class TableIdentity(Struct, frozen=True):
-    """What stays the same at one table."""
+    """What does not change at one table."""
 
     table: str
     game: str
@@ -198,7 +198,7 @@ class TableIdentity(Struct, frozen=True):
 
 
 class ViewInput(Struct, frozen=True):
-    """How everything stands: two that are equal look the same."""
+    """The input of a view. Equal inputs give equal views, except for the clock."""
 
     shown: TableDisplay
     dealer: DealerShown | None
@@ -206,9 +206,9 @@ class ViewInput(Struct, frozen=True):
     shuffle_problem: str
     by_hand: bool
     seq: int
-    """Of the record's last entry."""
+    """The seq of the last record."""
     quality: str
-    """Of the clock."""
+    """The quality of the clock."""
     witness: WitnessStatus = NO_WITNESS
 
 
@@ -216,7 +216,7 @@ _shown: Final = attrgetter(*StateShown.__struct_fields__)
 
 
 def view_of(named: TableIdentity, stands: ViewInput, utc: int) -> View:
-    """The view of it, made at this time."""
+    """Return the view of this input at this time."""
     shown, money = stands.shown, named.money
     state = shown.state
     return View(
@@ -256,6 +256,5 @@ def _prompt(prompt: Prompt | None, state: State, money: MoneyFormat) -> PromptSh
 
 
 def dealer_of(standing: SignInState) -> DealerShown | None:
-    """Who deals."""
     found = who_deals(standing)
     return None if found is None else DealerShown(found.badge, found.name, found.screen)

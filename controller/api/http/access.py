@@ -1,8 +1,8 @@
-"""Who comes in at all: programs on this machine, and pages that came from here.
+"""Access to the API: programs on this machine, and pages that it served itself.
 
-A page from elsewhere that a browser on this machine shows could send requests to a loopback port:
-by a name that it points at the loopback (so the Host is looked at), or straight (so the Origin is).
-Nobody elsewhere is ever told that they may.
+A foreign page in a browser on this machine could send requests to a loopback port: under a name
+that resolves to the loopback, so the Host is checked, or directly, so the Origin is. No response
+allows a foreign origin.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HOST: Final = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?")
 
 
 class AccessGuard:
-    """See the module."""
+    """Middleware: rejects foreign requests, and adds the headers of every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -44,13 +44,13 @@ class AccessGuard:
 
 
 def _over_tcp(scope: Scope) -> bool:
-    """A unix socket has a path and no port."""
+    """The server address of a unix socket has no port."""
     server = scope.get("server")
     return server is None or server[1] is not None
 
 
 def access_problem(request: Request, *, over_tcp: bool) -> Problem | None:
-    """Why whoever asks has no business here."""
+    """Return why the request is rejected, if it is."""
     hosts = request.headers.getlist("host")
     host = hosts[0].lower() if len(hosts) == 1 else ""
     if over_tcp and _HOST.fullmatch(host) is None:

@@ -1,7 +1,7 @@
-"""Bodies of requests, read so strictly that no two readers could take one for different things.
+"""Strict decoding of request bodies: no two parsers can read one differently.
 
-Nothing is kept beyond MOST bytes, and nothing is waited for beyond PATIENCE. Of a body that is too
-long some is dropped, for who still sends does not read the answer.
+At most MAX_BYTES are stored, and BODY_TIMEOUT limits the wait. Of a longer body some is read and
+dropped, since a client that is still sending does not read the response.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from controller.api.contract.errors import JSON, Problem
 from controller.api.contract.messages import Sent
 
 MAX_BYTES: Final = 64 * 1024
-"""Bytes."""
+"""Bytes of a body."""
 MAX_DEPTH: Final = 8
-"""Lists and objects within one another."""
+"""Levels of nested lists and objects."""
 BODY_TIMEOUT: Final = 10.0
-"""Seconds for a body to come."""
+"""Seconds until the whole body must be received."""
 MAX_DROPPED_BYTES: Final = 16 * 1024 * 1024
 LINGER: Final = 2.0
-"""Bytes and seconds of a body that is too long: then the connection is closed on whoever sends."""
+"""Bytes and seconds for which a body that is too long is read; then the connection is closed."""
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _OPENS_OR_CLOSES: Final = re.compile(rb"[\[\]{}]")
 _UTF8: Final = re.compile(r'charset="?utf-?8"?', re.IGNORECASE)
 _FIELD: Final = re.compile(r" - at `\$\.([a-z_]+)`$")
-"""Which field msgspec's words are about."""
+"""The field in an error text of msgspec."""
 _S = TypeVar("_S", bound=Sent)
 
 
 async def read_body(request: Request) -> dict[str, Any]:
-    """The object that was sent; an empty body is an empty one. Problem."""
+    """Return the decoded object; {} for an empty body. Raises Problem."""
     headers = request.headers
     declared = headers.get("content-length", "0")
     if not declared.isdecimal() or len(declared) > 18 or int(declared) > MAX_BYTES:
@@ -62,7 +62,7 @@ async def read_body(request: Request) -> dict[str, Any]:
 
 async def _all_of(request: Request) -> bytes:
     data = bytearray()
-    pieces = request.stream()  # one, to its end: it may be there whole already
+    pieces = request.stream()  # may be complete already
     async for chunk in pieces:
         data += chunk
         if len(data) > MAX_BYTES:
@@ -74,8 +74,9 @@ async def _all_of(request: Request) -> bytes:
 
 
 async def _drop(request: Request, pieces: AsyncIterator[bytes]) -> None:
-    """What still comes. Closed on what was not read, a connection takes the answer with it."""
-    if "expect" in request.headers:  # it is not sent before we ask for it
+    """Read and drop the rest: if unread bytes are left, closing the connection discards the
+    response."""
+    if "expect" in request.headers:  # the client waits for 100 Continue
         return
     dropped = 0
     with suppress(TimeoutError, ClientDisconnect):
@@ -100,7 +101,7 @@ def _is_utf8(parameters: str) -> bool:
 
 
 def read_object(data: bytes) -> dict[str, Any]:
-    """One JSON object, each name in it said once. Problem."""
+    """Decode one JSON object without duplicate names. Raises Problem."""
     if _depth(data) > MAX_DEPTH:
         raise _no_json(f"it is nested deeper than {MAX_DEPTH}")
     try:
@@ -116,7 +117,7 @@ def read_object(data: bytes) -> dict[str, Any]:
 
 
 def read_as(found: dict[str, Any], kind: type[_S]) -> _S:
-    """The object as what it is to be. Problem."""
+    """Validate the object as this type. Raises Problem."""
     fields = kind.__struct_fields__
     unknown = sorted(set(found) - set(fields))
     if unknown:
@@ -130,7 +131,7 @@ def read_as(found: dict[str, Any], kind: type[_S]) -> _S:
 
 
 def _unfit(said: str, kind: type[Sent]) -> tuple[str, str]:
-    """What is wrong with a field and what it may be, in words where its type has some."""
+    """Return the error of a field, and what its type allows if it says so."""
     at = _FIELD.search(said)
     info = type_info(kind)
     if at is None or not isinstance(info, StructType):
@@ -145,13 +146,13 @@ def _unfit(said: str, kind: type[Sent]) -> tuple[str, str]:
 
 
 def _depth(data: bytes) -> int:
-    """How deep it nests, whatever else it is."""
+    """Return the nesting depth, also of invalid JSON."""
     marks = _OPENS_OR_CLOSES.findall(_STRING.sub(b"", data))
     return max(accumulate(1 if mark in b"[{" else -1 for mark in marks), default=0)
 
 
 class _DuplicateName(Exception):
-    """One reader would take the first, another one the last."""
+    """An object names a field twice: parsers differ in which one they return."""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -23,11 +23,11 @@ TITLE: Final = "Holecard, control API of one table"
 VERSION: Final = "1"
 TEMPLATE: Final = "#/components/schemas/{name}"
 ALWAYS: Final = (400, 403, 404, 405, 500)
-"""Errors of every route: a Host or Origin from elsewhere is 403."""
+"""Errors of every route; 403 for a foreign Host or Origin."""
 WITH_TOKEN: Final = (401,)
 WITH_BODY: Final = (408, 413, 415)
 WITHOUT_GET: Final = (429, 503)
-"""Too much at once; the table is closing, or does not answer."""
+"""The limit is reached; the table is closing or does not respond."""
 ABOUT: Final = (
     "What a dealer's screen, a robot or a test can ask of one table, over a unix socket and over "
     "HTTP on the loopback. A screen is opened first, and watches; people sign in at it by badge "
@@ -54,7 +54,7 @@ _PEOPLE: Final = ("actor", "second")
 
 
 def sent_acts() -> tuple[type[Struct], ...]:
-    """What may be sent as an act: the events that people bring, without their people."""
+    """The acts that clients send: the events of people, without the people."""
     kinds: tuple[type[Struct], ...] = (*BY_PEOPLE, *BY_VAULT)
     return tuple(map(_without_people, kinds))
 
@@ -107,7 +107,7 @@ def document_bytes(routes: tuple[ApiRoute, ...]) -> bytes:
 
 
 def errors_of(route: ApiRoute) -> tuple[int, ...]:
-    """All that it may be answered with beside what it is for."""
+    """Return all error statuses of a route."""
     found = {*ALWAYS, *route.errors}
     found.update(WITH_TOKEN if route.token else ())
     found.update(WITH_BODY if route.takes is not None else ())

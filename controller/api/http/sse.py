@@ -36,7 +36,7 @@ _HEADERS: Final = [
 _T = TypeVar("_T")
 _log: Final = structlog.get_logger("api")
 Pending: TypeAlias = Callable[[], Awaitable[bytes]]
-"""Returns the encoded events to send now; empty if there are none."""
+"""Returns the encoded events to send now; b"" without new events."""
 
 
 class Listeners:

@@ -112,7 +112,7 @@ async def submit_act(
 
 
 async def shuffle_again(api: TableApi, screen: ScreenSession, *, floor: bool = False) -> ActOutcome:
-    """Have the shuffler start again after it was looked at. `floor` as in submit_act(). Raises
+    """Have the shuffler start again after it was inspected. `floor` as in submit_act(). Raises
     Problem."""
 
     def submit(people: ActSigners, still: StateCheck) -> Awaitable[RequestResult]:
@@ -312,7 +312,7 @@ def floor_act(table: RunningTable, sent: Mapping[str, Any]) -> Act:
 
 
 def kind_of_sent(sent: Mapping[str, Any]) -> type[Event] | None:
-    """Return the event that an act brings; None if only the vault can tell. Raises Problem."""
+    """Return the event that an act brings; None if only the vault knows it. Raises Problem."""
     with table_problems():
         return kind_of(sent)
 

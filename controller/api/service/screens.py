@@ -22,7 +22,7 @@ MAX_SCREENS: Final = 320
 SCREEN_IDLE_TIMEOUT: Final = 600.0
 """Seconds without a request or a stream until a screen is closed."""
 MIN_IDLE: Final = 60.0
-"""Seconds of idleness that suffice if the limit is reached and nobody is signed in there."""
+"""Seconds of idleness that suffice if the limit is reached and no person is signed in there."""
 TOKEN_BYTES: Final = 32
 MAX_TOKEN: Final = 64
 

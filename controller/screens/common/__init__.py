@@ -1,1 +1,1 @@
-"""What every page has in common: who may come in, how it is sent, how it looks, its words."""
+"""Shared by all pages: access, sessions, headers, templates, texts, the drawing of the felt."""

@@ -1,7 +1,7 @@
-"""The way to a page: who comes, whether they may, what they bring; then the page, in a thread.
+"""From a request to a page: session, role, fields, then the page function in a thread.
 
-A page is a plain function from a visit to an answer. What it raises as a user's mistake, or as a
-problem of the record, becomes a page that says so.
+A page is a function from a visit to a response. UsageProblem, RecordProblem and OSError that it
+raises become an error page.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from controller.screens.common.templates import Pages
 Method: TypeAlias = Literal["GET", "POST"]
 H = TypeVar("H")
 SECRET: Final = "secret"
-"""The field of each form that brings back the session's secret."""
+"""The form field with the session's secret."""
 MESSAGE: Final = "common/message.html"
 
 
 class PageNotFound(UsageProblem):
-    """There is no such page, or no longer."""
+    """The page does not exist, or no longer."""
 
 
 @dataclass(frozen=True)
 class Visit(Generic[H]):
-    """Somebody asks for a page."""
+    """A validated request for a page."""
 
     house: H
     session: PageSession
@@ -54,7 +54,7 @@ class Visit(Generic[H]):
     query: Mapping[str, str]
     form: Mapping[str, str] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
-    """What whoever looks has to know of what they are shown."""
+    """Lines that the page shows at its top."""
 
     @property
     def who(self) -> str:
@@ -71,13 +71,13 @@ class PageRoute(Generic[H]):
     view: PageView[H]
     roles: Collection[Role]
     fields: Collection[str] = ()
-    """Those that its address, or its form, may have."""
+    """The fields that its query or form may have."""
     method: Method = "GET"
 
 
 @dataclass(frozen=True)
 class StreamRoute(Generic[H]):
-    """A page that goes on while somebody looks."""
+    """A stream of events for a page."""
 
     path: str
     stream: StreamView[H]
@@ -86,8 +86,7 @@ class StreamRoute(Generic[H]):
 
 
 class PageRouter(Generic[H]):
-    """Makes routes of pages. `cookie`: the session's. `way_in`: the page at which somebody says who
-    they are, where there is one."""
+    """Makes routes of pages. `cookie`: the session's. `way_in`: the login page, if there is one."""
 
     def __init__(
         self,
@@ -172,7 +171,7 @@ class TooManyAttempts(AccessDenied):
 
 
 PAGE_ERRORS: Final = (UsageProblem, RecordProblem, AccessDenied, OSError)
-"""What becomes a page of its own."""
+"""Exceptions that become an error page."""
 _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
     (FormTooLarge, 413),
     (PageNotFound, 404),
@@ -192,7 +191,7 @@ _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
 def error_page(
     pages: Pages, problem: Exception, session: PageSession | None, notices: Sequence[str] = ()
 ) -> Response:
-    """A page that says what is wrong, and what to do."""
+    """Return the page for an exception: what is wrong, and what to do."""
     if isinstance(problem, AccessDenied):
         words = pages.texts(problem.text)
         return message_page(pages, problem.status, words, "", session)
@@ -221,12 +220,12 @@ def message_page(
 
 
 def see_other(path: str) -> Response:
-    """After a form: the page to look at."""
+    """Redirect after a form: the browser requests this page."""
     return RedirectResponse(path, status_code=303)
 
 
 def static_route(static: StaticFiles, pages: Pages) -> Route:
-    """For anybody: there is nothing of a record in it."""
+    """Static files need no session: they contain nothing of a record."""
 
     async def endpoint(request: Request) -> Response:
         found = static.answer(request.path_params["hashed"], request.path_params["name"])

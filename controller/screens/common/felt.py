@@ -1,4 +1,4 @@
-"""A felt as a value: what lies on it face up, and whose turn it is.
+"""A felt as a value: its face-up cards, its bets, and whose turn it is.
 
 It is made of the procedure's state, which contains no face-down card, and of nothing of the shoe.
 """
@@ -51,7 +51,7 @@ class Felt(Struct, frozen=True):
     dealer_total: str
     seats: tuple[FeltSeat, ...]
     spare: str
-    """The card beside the shoe; empty if there is none."""
+    """The card beside the shoe; empty if absent."""
     beside: str
     """The name of that place."""
     dealer_next: bool = False

@@ -81,7 +81,7 @@ class FeltDrawing:
     offset = 0
     """From a hand's y to its cards."""
     split = (0, 62)
-    """Of several hands at a seat: how far left, and from one to the next."""
+    """Of several hands at a seat: the shift to the left, and from one to the next."""
     below = (18, 19)
     """From the cards to the first line, and from line to line."""
     next_to = (8, 18)

@@ -1,5 +1,4 @@
-"""What a browser sends: fields of an address or a form, few and short. No field twice, none that
-nobody asked for."""
+"""Parsing of queries and forms: few and short fields, no duplicates, no unknown ones."""
 
 from __future__ import annotations
 
@@ -19,18 +18,18 @@ _FORM: Final = "application/x-www-form-urlencoded"
 
 
 class FormTooLarge(UsageProblem):
-    """More than anybody types."""
+    """A query or form exceeds a limit."""
 
 
 def fields_of(query: str) -> dict[str, str]:
-    """The fields of an address; those without a value are left out. UsageProblem."""
+    """Parse a query; empty fields are left out. Raises UsageProblem."""
     if len(query) > MAX_BYTES:
         raise FormTooLarge("address", "is too long", f"up to {MAX_BYTES} characters")
     return _read(query)
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """The fields of a form. UsageProblem."""
+    """Parse the form of a request. Raises UsageProblem."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _FORM:
         raise UsageProblem("form", "is none", _FORM)
@@ -46,7 +45,7 @@ async def form_of(request: Request) -> dict[str, str]:
 
 
 def only(fields: Mapping[str, str], names: Collection[str]) -> None:
-    """UsageProblem where there is another field."""
+    """Raises UsageProblem if there is a field that is not among `names`."""
     for name in fields:
         if name not in names:
             what = f"there is no {shown(name)}"
@@ -54,7 +53,7 @@ def only(fields: Mapping[str, str], names: Collection[str]) -> None:
 
 
 def shown(text: str) -> str:
-    """What somebody sent, as a message quotes it."""
+    """Return a value as an error text quotes it."""
     short = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
     return f'"{printable(short)}"'
 

@@ -1,4 +1,4 @@
-"""An application served to browsers: on this machine alone, or elsewhere behind a certificate."""
+"""Serves an application to browsers: on the loopback, or elsewhere with a TLS certificate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from controller.errors import UsageProblem, printable
 
 LOOPBACK: Final = "127.0.0.1"
 _LEAVE: Final = 3
-"""Seconds that open answers have at the end."""
+"""The shutdown timeout of open responses, in seconds."""
 _IDLE: Final = 30
 _MOST_AT_ONCE: Final = 64
 _MOST_HEAD: Final = 32 * 1024
@@ -25,7 +25,7 @@ _LAST_PORT: Final = 65_535
 
 
 class ListenAddress(Struct, frozen=True):
-    """Where an application is served."""
+    """The address and certificate of a server."""
 
     host: str
     port: int
@@ -37,8 +37,7 @@ class ListenAddress(Struct, frozen=True):
         return self.certificate is not None
 
     def address(self, port: int) -> str:
-        """As a browser has it, without a path. All of this machine's addresses are none that opens:
-        then it is the machine's name."""
+        """Return the URL without a path. For a wildcard address it contains the host name."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         if ipaddress.ip_address(self.host).is_unspecified:
             host = socket.gethostname()
@@ -46,7 +45,6 @@ class ListenAddress(Struct, frozen=True):
 
 
 def option(name: str) -> str:
-    """As a command line has it."""
     return f"--{name}"
 
 
@@ -57,8 +55,8 @@ def listen_address(
     key: str | None,
     named: Callable[[str], str] = option,
 ) -> ListenAddress:
-    """`named`: what whoever has said these calls them. UsageProblem: nobody listens elsewhere than
-    on this machine without a certificate."""
+    """Validate the address and certificate. `named`: how error texts name a setting. Raises
+    UsageProblem, also for an address other than the loopback without a certificate."""
     if not 0 <= port <= _LAST_PORT:
         what, allowed = f"{port} is no port", f"0 to {_LAST_PORT}; 0: any free one"
         raise UsageProblem(named("port"), what, allowed)
@@ -96,7 +94,7 @@ def _check_certificate(certificate: Path, key: Path, where: str) -> None:
 
 
 def bound(place: ListenAddress) -> socket.socket:
-    """A socket that listens there. UsageProblem."""
+    """Return a listening socket. Raises UsageProblem."""
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
     try:
         return socket.create_server((place.host, place.port), family=family)
@@ -107,7 +105,7 @@ def bound(place: ListenAddress) -> socket.socket:
 
 
 def names_of(place: ListenAddress, port: int) -> tuple[str, ...]:
-    """What a browser may call this host; elsewhere than on this machine it may have any name."""
+    """Return the accepted host names; () for an address other than the loopback: any name."""
     if not ipaddress.ip_address(place.host).is_loopback:
         return ()
     host = f"[{place.host}]" if ":" in place.host else place.host
@@ -117,7 +115,7 @@ def names_of(place: ListenAddress, port: int) -> tuple[str, ...]:
 def serve(
     app: ASGIApp, place: ListenAddress, listening: socket.socket, ready: Callable[[], None]
 ) -> None:
-    """Until somebody interrupts it. `ready` is called once it answers."""
+    """Serve until interrupted. `ready` is called as soon as requests are answered."""
     server = _Server(
         uvicorn.Config(
             app,

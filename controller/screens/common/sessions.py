@@ -1,7 +1,4 @@
-"""Who has come in: links that open once, and sessions that end by themselves.
-
-Nothing here is written down: when the process ends, so do they.
-"""
+"""Sessions of pages, and links that open one. They are in memory only."""
 
 from __future__ import annotations
 
@@ -18,11 +15,11 @@ Clock: TypeAlias = Callable[[], float]
 Role: TypeAlias = Literal["surveillance", "floor"]
 
 IDLE_TIMEOUT: Final = 30 * 60.0
-"""Seconds without a request after which a session ends."""
+"""Seconds without a request until a session ends."""
 MAX_AGE: Final = 12 * 3600.0
-"""Seconds after which it ends in any case: a shift."""
+"""Seconds until a session ends in any case: a shift."""
 LINK_MAX_AGE: Final = 3600.0
-"""Seconds for which a link may be opened."""
+"""Seconds until an unused link expires."""
 MAX_SESSIONS: Final = 32
 _BYTES: Final = 32
 
@@ -33,7 +30,7 @@ class PageUser(Struct, frozen=True):
 
 
 class Appearance(Struct, frozen=True):
-    """How somebody wants their pages."""
+    """How a user wants the pages to look."""
 
     theme: Literal["auto", "light", "dark"] = "auto"
     suits: Literal["two", "four"] = "two"
@@ -43,23 +40,23 @@ class PageSession(Struct):
     id: str
     person: PageUser
     secret: str
-    """What a form of this session brings back."""
+    """Sent back by each form of this session."""
     began: float
     seen: float
     looks: Appearance = Appearance()
 
 
 class SessionStore(Protocol):
-    """Who looks at pages."""
+    """The sessions of pages."""
 
     def find(self, name: str | None) -> PageSession | None:
-        """The session of that cookie, used now; None where there is none any more."""
+        """Return the valid session of a cookie and mark it as used."""
 
     def alive(self, session: PageSession) -> bool:
-        """For what goes on by itself."""
+        """Return whether it is valid, without marking it as used."""
 
     def end(self, session: PageSession) -> None:
-        """They leave. For a thread that is not the loop's."""
+        """End the session. Not to be called in the event loop."""
 
 
 class LinkSessions:
@@ -68,14 +65,14 @@ class LinkSessions:
         clock: Clock = time.monotonic,
         ended: Callable[[PageUser], None] = lambda person: None,
     ) -> None:
-        """`ended` is told of each whose time is over, once somebody comes with it again, and of
-        each that was left."""
+        """`ended` is called with the user of a session that expired, at its next request, or was
+        ended."""
         self._clock = clock
         self._ended = ended
         self._sessions: dict[str, PageSession] = {}
 
     def begin(self, person: PageUser) -> PageSession:
-        """A new one; the one that was used least lately makes room for it."""
+        """Start a session. If there are too many, the least recently used one is dropped."""
         if len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[min(self._sessions.values(), key=lambda one: one.seen).id]
         now = self._clock()
@@ -84,7 +81,7 @@ class LinkSessions:
         return made
 
     def find(self, name: str | None) -> PageSession | None:
-        """The session of that name, used now; None where there is none any more."""
+        """Return the valid session with this id and mark it as used."""
         found = self._sessions.get(name or "")
         if found is None:
             return None
@@ -100,7 +97,6 @@ class LinkSessions:
             self._ended(session.person)
 
     def alive(self, session: PageSession) -> bool:
-        """Without using it: for what goes on by itself."""
         now = self._clock()
         over = now - session.seen > IDLE_TIMEOUT or now - session.began > MAX_AGE
         return session.id in self._sessions and not over
@@ -111,14 +107,14 @@ def is_secret_of(session: PageSession, said: str) -> bool:
 
 
 class LoginLinks:
-    """Words that let somebody in, once."""
+    """Tokens of links that open one session each."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self._links: dict[bytes, tuple[PageUser, float]] = {}
 
     def make(self, person: PageUser) -> str:
-        """A new one; older ones of the same person open nothing any more."""
+        """Return a new token; earlier ones of the same user become invalid."""
         self._links = {key: one for key, one in self._links.items() if one[0] != person}
         word = _secret()
         self._links[_key(word)] = person, self._clock()
@@ -132,14 +128,14 @@ class LoginLinks:
 
 
 class AttemptLimit:
-    """How often something may be tried: so many at once, and one more every so many seconds."""
+    """A rate limit: `most` attempts at once, and one more every `seconds`."""
 
     def __init__(self, most: int, seconds: float, clock: Clock = time.monotonic) -> None:
         self._most, self._seconds, self._clock = most, seconds, clock
         self._left, self._at = float(most), clock()
 
     def one(self) -> bool:
-        """One is used up; False where none is left."""
+        """Count an attempt; False if it exceeds the limit."""
         now = self._clock()
         self._left = min(self._most, self._left + (now - self._at) / self._seconds)
         self._at = now
@@ -154,5 +150,5 @@ def _secret() -> str:
 
 
 def _key(word: str) -> bytes:
-    """Looked up by its hash: how long that takes says nothing about the word."""
+    """The token is stored as a hash, so that the lookup time reveals nothing about it."""
     return sha256(word.encode()).digest()

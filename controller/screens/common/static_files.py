@@ -1,7 +1,7 @@
-"""Styles, scripts and pictures of the pages, under addresses that change with their content.
+"""Styles, scripts and pictures of the pages, with the hash of their content in the URL.
 
-A browser may keep them for ever. All have one hash together, so that a module finds the others
-beside it.
+Browsers may cache them for ever. All files share one hash, so that a module can import its
+neighbours.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TYPES: Final = {
 
 
 class StaticFiles:
-    """Read once: the files in `static` of these packages."""
+    """The files in the `static` folders of these packages, cached in memory."""
 
     def __init__(self, *packages: str) -> None:
         self._files: dict[str, bytes] = {}
@@ -39,7 +39,7 @@ class StaticFiles:
         return tuple(self._files)
 
     def path(self, name: str) -> str:
-        """LookupError for a file that there is not."""
+        """Raises LookupError if there is no such file."""
         if name not in self._files:
             raise LookupError(name)
         return f"/static/{self.hash}/{name}"

@@ -1,4 +1,4 @@
-"""Pages made of templates, which only print what they are given."""
+"""Pages rendered from templates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from controller.screens.common.static_files import StaticFiles
 
 
 class Pages:
-    """The templates of some packages, each under its own name: "review/rounds.html"."""
+    """The templates of some packages, named by package: "review/rounds.html"."""
 
     def __init__(
         self,
@@ -24,8 +24,8 @@ class Pages:
         base: str = "",
         **packages: str,
     ) -> None:
-        """`words`: what templates ask for by name, beside t() and static(). `base`: what stands
-        before every path, where the application is mounted."""
+        """`words`: globals of the templates, beside t() and static(). `base`: the path at which the
+        application is mounted."""
         loaders = {name: PackageLoader(package) for name, package in packages.items()}
         self._texts = texts
         self.base = base
@@ -46,7 +46,7 @@ class Pages:
         return self._texts
 
     def prepare(self) -> None:
-        """Every template, so that nobody waits for it later."""
+        """Parse all templates now, so that no request waits for it."""
         for name in self._templates.list_templates():
             self._templates.get_template(name)
 
@@ -62,7 +62,7 @@ class Pages:
         status: int = 200,
         **values: Any,
     ) -> Response:
-        """A whole page, as this person wants it."""
+        """Return the rendered page in the session's appearance."""
         looks = Appearance() if session is None else session.looks
         html = self.text(template, session=session, looks=looks, **values)
         return HTMLResponse(html, status)

@@ -1,1 +1,1 @@
-"""The review: a table's record looked at round by round. It changes nothing."""
+"""The review of a record, round by round; read-only."""

@@ -16,7 +16,7 @@ TERMS: Final = {
     "role": "console.role",
     "allowed": "console.role",
 }
-"""The sections with the words for what a field names. Other fields are numbers and amounts."""
+"""The text sections for the values of a field. Other fields are numbers and amounts."""
 NONE: Final = {"no decision": "console.term.no_decision", "nothing": "console.term.nothing"}
 BETWEEN: Final = re.compile(", | or ")
 

@@ -1,4 +1,4 @@
-"""What stops the table or may: each irregularity with its way on, devices, the shuffle."""
+"""Alerts: irregularities with their way on, devices, the shuffle."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Alert(Struct, frozen=True):
     what: str
     about: str
     way: str
-    """The way on."""
+    """What to do."""
 
 
 def alerts_of(view: View, tongue: HouseTerms) -> tuple[Alert, ...]:
-    """The one that is ended first stands first."""
+    """The hold that ends first comes first."""
     held = [_hold(at, one, view, tongue) for at, one in enumerate(view.state.holds)]
     return (*reversed(held), *_shuffle(view, tongue), *_devices(view, tongue))
 
@@ -35,7 +35,7 @@ def _hold(at: int, held: Hold, view: View, t: HouseTerms) -> Alert:
 
 
 def _which(kind: str, view: View, t: HouseTerms) -> str:
-    """Those of the kind that are not there; the kind alone where all are there again."""
+    """The disconnected devices of the kind; only the kind if all are ready again."""
     gone = [one for one in view.devices if one.device == kind and one.state != READY]
     return ", ".join(t.device(one) for one in gone) or t.texts(f"console.device.{kind}")
 
@@ -65,5 +65,5 @@ def _devices(view: View, t: HouseTerms) -> tuple[Alert, ...]:
 
 
 def _aside(one: DeviceShown, view: View) -> bool:
-    """It is gone, and not only another one of its kind."""
+    """Whether it is disconnected, and the round cannot continue without its kind."""
     return one.device in view.state.lost and one.state != READY

@@ -1,7 +1,7 @@
-"""What may be done now: an act is offered when the procedure would take it, and only then.
+"""The acts that are allowed now: those that the procedure would accept.
 
-The procedure itself is asked, with the state that everybody is shown. What it is not shown, how
-often each card of the shoe was seen, is put together from what lies face up.
+The procedure's step function is asked, with the state of the view. The counts of seen cards, which
+the view does not contain, are rebuilt from the face-up cards.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_SEEN: Final = 15
 
 
 class FieldOption(Struct, frozen=True):
-    """One of the values that a field may have."""
+    """One allowed value of a field."""
 
     value: str | int
     label: str
@@ -43,46 +43,46 @@ class FieldOption(Struct, frozen=True):
 
 
 class ActField(Struct, frozen=True):
-    """What is asked before an act is sent: one of its fields."""
+    """A field of an act that is entered before it is sent."""
 
     name: str
     kind: FieldKind
     label: str
     options: tuple[FieldOption, ...] = ()
     value: str = ""
-    """What stands there at first."""
+    """The initial value."""
 
 
 class ActButton(Struct, frozen=True):
-    """A button: the act that it sends, who signs for it, and what is asked before."""
+    """A button: its act, the people who sign, the fields to enter."""
 
     id: str
     label: str
     act: str
-    """As it is sent, without what is asked."""
+    """The encoded act, without the fields to enter."""
     look: ButtonLook = "main"
     hint: str = ""
     people: int = 0
-    """0: the dealer's; 1: the floor's; 2: the floor's with a second person."""
+    """0: the dealer; 1: the floor; 2: the floor and a second person."""
     asks: tuple[ActField, ...] = ()
     key: str = ""
-    """The letter or digit that does the same."""
+    """The keyboard shortcut."""
     wish: str = ""
-    """The key that it would like."""
+    """The preferred shortcut."""
     sure: str = ""
-    """What comes of it, for which it is confirmed before it is sent; empty: it is sent at once."""
+    """The consequence to confirm before it is sent; empty: no confirmation."""
 
     @property
     def asked(self) -> str:
-        """For the script."""
+        """The fields, encoded for the page's script."""
         return msgspec.json.encode(self.asks).decode()
 
 
 class ButtonOptions(TypedDict, total=False):
-    """How a button looks, and what goes with it."""
+    """Optional properties of a button."""
 
     tail: str
-    """Of its id, where several buttons send the same act."""
+    """The end of its id, if several buttons send the same act."""
     look: ButtonLook
     hint: str
     asks: tuple[ActField, ...]
@@ -91,7 +91,7 @@ class ButtonOptions(TypedDict, total=False):
 
 
 class AllowedActs:
-    """What the procedure would take, as the view stands."""
+    """The acts that the procedure accepts in the state of a view."""
 
     def __init__(self, view: View, game: Game) -> None:
         self.view = view
@@ -100,7 +100,7 @@ class AllowedActs:
         self._procedure = _procedure(game)
 
     def dealers(self, name: str) -> bool:
-        """The dealer may bring it, at some time."""
+        """Whether the game lets the dealer bring this event."""
         return "dealer" in self.game.who[_BY_NAME[name]]
 
     def takes(self, name: str, fields: Mapping[str, Any], who: ActingRole) -> bool:
@@ -109,11 +109,11 @@ class AllowedActs:
         return isinstance(self._procedure.step(self.state, event), Decision)
 
     def seats(self, name: str, among: Iterable[int], who: ActingRole = "dealer") -> tuple[int, ...]:
-        """The seats for which it would be taken."""
+        """Return the seats for which the act is accepted."""
         return tuple(seat for seat in among if self.takes(name, {"seat": seat}, who))
 
     def people(self, name: str, fields: Mapping[str, Any]) -> int:
-        """How many sign for what the floor does."""
+        """Return how many people sign for an act of the floor."""
         kind = _BY_NAME[name]
         two = takes_two(kind, {"type": name, **fields}, self.state, self.game)
         return 2 if act_of(kind, two=two).two else 1
@@ -128,7 +128,7 @@ class AllowedActs:
         sample: Mapping[str, Any] | None = None,
         **trim: Unpack[ButtonOptions],
     ) -> tuple[ActButton, ...]:
-        """The button, if it would be taken. `sample`: what is asked, as somebody might say it."""
+        """Return the button if the act is accepted. `sample`: values for the fields to enter."""
         fields = fields or {}
         if not self.takes(name, {**fields, **(sample or {})}, who):
             return ()
@@ -144,7 +144,7 @@ class AllowedActs:
         people: int = 0,
         **trim: Unpack[ButtonOptions],
     ) -> ActButton:
-        """The button of an act that is due, without asking whether it would be taken."""
+        """Return the button without checking the act."""
         act = msgspec.json.encode({"type": name, **(fields or {})}).decode()
         return ActButton(
             "-".join(filter(None, ("act", name.lower(), trim.get("tail", "")))),
@@ -173,13 +173,13 @@ def _procedure(game: Game) -> Procedure:
 
 
 def state_of(shown: StateShown) -> State:
-    """The state, as far as everybody is shown it."""
+    """Return the state that a view shows."""
     known = {name: getattr(shown, name) for name in shown.__struct_fields__}
     return State(**known, seen=_seen(shown))
 
 
 def _seen(shown: StateShown) -> int:
-    """Of each card no more often than it lies face up."""
+    """Return the counts of the face-up cards."""
     cards = [*shown.dealer, *(card for hand in shown.hands for card in hand.cards)]
     if shown.spare is not None and shown.spare.card >= 0:
         cards.append(shown.spare.card)

@@ -1,4 +1,4 @@
-"""What answers the prompt: for each one its acts, with what is asked before they are sent."""
+"""The buttons that answer each prompt, with the fields to enter."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ _KEYS: Final = {
 
 
 def answers(offers: AllowedActs, tongue: HouseTerms) -> tuple[ActButton, ...]:
-    """What answers the prompt that is shown."""
+    """Return the buttons for the current prompt."""
     prompt = offers.view.prompt
     return () if prompt is None else _ANSWERS[prompt.tell](offers, prompt, tongue)
 
 
 def _one(name: str, key: str) -> Makes:
-    """One act of the dealer without anything to be asked."""
+    """One act of the dealer without fields."""
 
     def makes(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
         return o.offer(name, _does(t, name), wish=key)
@@ -68,7 +68,7 @@ def _one(name: str, key: str) -> Makes:
 
 
 def _vault(name: str, key: str) -> Makes:
-    """One act behind which the vault stands: the prompt alone says that it is due."""
+    """One act that the vault completes: only the prompt shows that it is due."""
 
     def makes(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
         return (o.button(name, _does(t, name), wish=key),)
@@ -92,7 +92,7 @@ def money(t: HouseTerms, name: str, label: str) -> ActField:
 
 
 def _chosen(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    """Everything that is open to the seat and that the dealer may enter."""
+    """The choices of the seat that the dealer may enter."""
     return tuple(action for word in p.choices for action in _choice(o, p, t, word))
 
 
@@ -121,7 +121,7 @@ def _choice(o: AllowedActs, p: PromptShown, t: HouseTerms, word: str) -> tuple[A
 def _other_amount(
     o: AllowedActs, p: PromptShown, t: HouseTerms, word: str, fields: dict[str, Any]
 ) -> tuple[ActButton, ...]:
-    """A double for less, or an insurance of less than the half, where that is open."""
+    """A double for less, or an insurance below half the wager, if allowed."""
     unit = o.game.money.unit
     bare = {name: value for name, value in fields.items() if name != "amount"}
     label = t.texts("console.do.less", what=capital(t.choice(word)))
@@ -183,8 +183,8 @@ def _decks(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ..
 
 
 def _shuffled(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    """The shuffler says when it is done; where there is none, or two people have taken it as it
-    is, the dealer does."""
+    """The shuffler reports its end. Without one, or if two people have bypassed it, the dealer
+    does."""
     if not _has(o, "shuffler"):
         return _by_hand(o, t)
     label, hint = _does(t, AGAIN), t.texts("console.hint.look_first")
@@ -199,7 +199,7 @@ def _by_hand(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
 
 
 def _load(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    """The shoe says what lies in it; where there is none the dealer does."""
+    """The shoe reports its cards; without a shoe the dealer does."""
     fields = {"count": p.count}
     if _has(o, "shoe"):
         return ()
@@ -208,7 +208,7 @@ def _load(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...
 
 
 def _refill(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    """In a round they are too few for a shuffler, which nobody starts then: the dealer shuffles."""
+    """During a round there are too few cards for a shuffler: the dealer shuffles."""
     started = o.offer("ShuffleStarted", _does(t, "ShuffleStarted"), look="choice", wish="s")
     return (*started, *_by_hand(o, t), *_load(o, p, t))
 
@@ -225,8 +225,8 @@ def _wagers(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, .
 
 
 def _by_shoe(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    """A card comes out of the shoe, which says so: no button answers it, and none is hit by a stray
-    finger. That none comes is said in the sheet."""
+    """The shoe reports the card, so there is no button that a finger could hit by mistake. The menu
+    has the acts for a missing card."""
     return ()
 
 

@@ -1,7 +1,5 @@
-"""What people may say beside what they are asked: that something is wrong, and what the floor does.
-
-Each is offered only while the procedure would take it.
-"""
+"""The menu: acts beside the prompt, for irregularities and the floor. Each is in it only while the
+procedure accepts it."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ _REASONS = ("misdeal", "cards", "player", "device")
 
 
 class MenuGroup(Struct, frozen=True):
-    """Acts that belong together."""
+    """Buttons under one title."""
 
     id: str
     title: str
@@ -42,7 +40,7 @@ class MenuGroup(Struct, frozen=True):
 
 
 def groups(offers: AllowedActs, tongue: HouseTerms) -> tuple[MenuGroup, ...]:
-    """All that may be said now, in groups; those with nothing in them are left out."""
+    """Return the groups that have buttons."""
     made = {
         "cards": _cards(offers, tongue),
         "play": _play(offers, tongue),
@@ -81,12 +79,11 @@ def _cards(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
 
 
 def _free(o: AllowedActs) -> int:
-    """A card that the decks still hold."""
+    """Return a card that may still be in the shoe."""
     return next((card for card in DECK if (o.state.seen >> 4 * card) & 15 < o.game.decks), 0)
 
 
 def _which(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
-    """The dealer's first or second card."""
     open_to = [one for one in (1, 2) if o.takes("DealerCardMissed", {"which": one}, "dealer")]
     if not open_to:
         return ()
@@ -108,7 +105,7 @@ def _playing(o: AllowedActs) -> tuple[int, ...]:
 
 
 def _of_seat(o: AllowedActs, t: HouseTerms, name: str) -> tuple[ActButton, ...]:
-    """Of one of the seats for which it would be taken."""
+    """An act for one of the seats for which it is accepted."""
     seats = o.seats(name, _playing(o))
     if not seats:
         return ()
@@ -184,7 +181,7 @@ def _placed(o: AllowedActs, bet: str) -> bool:
 
 
 def tests(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
-    """Each device may be had to test itself while the table is closed."""
+    """While the table is closed, each device can be told to test itself."""
     if o.state.step is not Step.CLOSED:
         return ()
     return tuple(
@@ -202,7 +199,7 @@ def tests(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
 
 
 def adoptions(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
-    """Devices whose log waits for two people. `skip`: what it holds unrecorded is left out."""
+    """Devices whose log waits for adoption by two people. `skip`: without its unrecorded events."""
     made: list[ActButton] = []
     for device in o.view.devices:
         if not device.held:

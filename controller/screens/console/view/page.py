@@ -1,7 +1,6 @@
-"""The console as a value: all that a dealer's screen shows, ready to be printed.
+"""The console as a value: everything that the dealer's screen shows.
 
-It is a function of what everybody is shown, the game, and whether this screen controls. Nothing in
-it knows a card that lies face down.
+A pure function of the view, the game and the viewer. It contains no face-down card.
 """
 
 from __future__ import annotations
@@ -43,17 +42,17 @@ _SHOE_ACTS: Final = (Tell.BURN, Tell.DEAL, Tell.LOAD_SHOE, Tell.TAKE_WAGERS)
 
 
 class Instruction(Struct, frozen=True):
-    """One instruction: what a glance takes in, and what belongs to it."""
+    """The instruction: one large line and its details."""
 
     to: str
-    """Whom it asks, where that is not the dealer."""
+    """Who is asked, if not the dealer."""
     large: str
     small: tuple[str, ...]
     near: tuple[str, ...]
-    """What is to be pointed out: bonuses that are one card away."""
+    """Bonuses that are one card away."""
     tone: Tone
     note: str
-    """Who or what else answers it: the player's station, the shoe."""
+    """Who else can answer: a station, the shoe."""
     code: str
 
 
@@ -64,19 +63,19 @@ class ConsolePage(Struct, frozen=True):
     instruction: Instruction
     actions: tuple[ActButton, ...]
     aside: tuple[ActButton, ...]
-    """Beside what is asked: the floor is called."""
+    """The button that calls the floor."""
     groups: tuple[MenuGroup, ...]
     wagers: WagerPanel | None
     payments: Payments | None
     felt: str
-    """The drawing."""
+    """The SVG."""
     felt_words: tuple[str, ...]
     troubles: tuple[Alert, ...]
     status: TableStatus
     chips: tuple[tuple[str, int], ...]
-    """The house's chips, the smallest first."""
+    """The chips and their values, the smallest first."""
     unit: int
-    """Every amount is made of these."""
+    """The smallest unit of amounts."""
     symbol: str
     digits: int
     ranks: tuple[tuple[str, str], ...]
@@ -122,8 +121,8 @@ def console_of(view: View, game: Game, here: Viewer, texts: Texts) -> ConsolePag
 
 
 def _here(action: ActButton, here: Viewer, nobody: bool) -> bool:
-    """The dealer's acts are done where the dealer is signed in; the floor's there, or anywhere
-    while nobody deals."""
+    """The dealer acts where they have signed in; the floor there, or anywhere while no dealer is
+    signed in."""
     return here.controls or (action.people > 0 and nobody)
 
 
@@ -141,7 +140,7 @@ def _sheet(o: AllowedActs, t: HouseTerms, here: Viewer, nobody: bool) -> tuple[M
 
 
 def _in_sheet(action: ActButton) -> ActButton:
-    """Among many none stands out, but for what is to be done with care."""
+    """In the menu only acts that need care stand out."""
     look = "care" if action.look == "care" else "quiet"
     return replace(action, id=f"sheet-{action.id}", look=look)
 
@@ -202,7 +201,7 @@ def _tone(o: AllowedActs) -> Tone:
 
 
 def _note(o: AllowedActs, t: HouseTerms) -> str:
-    """Who answers it, where that is not, or not only, a button here."""
+    """Who answers, if not or not only a button."""
     prompt = o.view.prompt
     if prompt is None:
         return ""

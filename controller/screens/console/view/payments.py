@@ -1,4 +1,4 @@
-"""What is to be paid, taken and given back, in the order in which it is done."""
+"""Pending payments, in order."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Payment(Struct, frozen=True):
     """Seat, hand and bet."""
     why: str
     verb: str
-    """What the dealer does: pay, take, give back."""
+    """pay, take or give back."""
     sign: str
-    """pay, take or back, for a mark that is no colour alone."""
+    """pay, take or back: a mark beside the colour."""
     amount: str
-    """Nothing where the dealer declares it first."""
+    """Empty if the dealer has to declare it."""
     odds: str
     stake: str
     chips: tuple[tuple[int, str], ...]
@@ -36,9 +36,9 @@ class Payments(Struct, frozen=True):
     first: Payment
     more: tuple[Payment, ...]
     interrupt: str
-    """Why it is paid at once, before the round goes on; empty where it is not."""
+    """Why it interrupts the round; empty if it does not."""
     again: bool
-    """It was shown before the controller was started: it may be made already."""
+    """It was shown before a restart: it may have been made."""
     declare: bool
     total: int
 
@@ -68,7 +68,7 @@ def _payment(o: AllowedActs, t: HouseTerms, s: State, at: int) -> Payment:
     several = sum(hand.seat == due.seat for hand in s.hands) > 1
     bet = t.bet(due.bet) if due.bet != "main" else ""
     seat = t.seat(prompt.seat, prompt.hand, several=several)
-    # Whoever declares is not told; the floor signs for what it sees.
+    # Hidden from a dealer who has to declare; the floor sees what it signs for.
     declare = o.game.jurisdiction.declare_payments and not (floor and at == 0)
     notes = [t.warn(prompt.warn)]
     notes += [t.texts("console.say.floor_first")] if floor else []

@@ -1,4 +1,4 @@
-"""A letter or digit for each button of a state: the one it would like, or another that is free."""
+"""Keyboard shortcuts: for each button the preferred key, or a free one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from controller.screens.console.view.allowed_acts import ActButton
 from controller.screens.console.view.wagers import WagerPanel
 
 RESERVED: Final = {"sheet": "x", "sign": "i", "keys": "?"}
-"""Of what the page itself has."""
+"""Keys of the page itself."""
 _ALL: Final = ascii_lowercase + digits
 
 
 def with_keys(
     main: tuple[ActButton, ...], aside: tuple[ActButton, ...], wagers: WagerPanel | None
 ) -> tuple[tuple[ActButton, ...], tuple[ActButton, ...], WagerPanel | None]:
-    """Each with its own, the first ones first."""
+    """Return the buttons with their keys; earlier ones choose first."""
     seats = () if wagers is None else wagers.seats
     enter = [action for seat in seats for action in seat.enter]
     named = dict(_named((*aside, *main, *enter)))
@@ -28,7 +28,7 @@ def with_keys(
         return tuple(replace(one, key=named[one.id]) for one in actions)
 
     if wagers is not None:
-        # What is taken back seat by seat has none: no letter would say which seat.
+        # Buttons that take back a wager have none: a key would not name the seat.
         changed = (replace(seat, enter=keyed(seat.enter)) for seat in wagers.seats)
         wagers = replace(wagers, seats=tuple(changed))
     return keyed(main), keyed(aside), wagers
@@ -49,6 +49,6 @@ def _named(actions: Iterable[ActButton]) -> Iterator[tuple[str, str]]:
 
 
 def _free(label: str, taken: set[str]) -> str:
-    """The first letter of its label that nobody has, or any other; none where all are taken."""
+    """Return the first free letter of the label, or any free key; empty if all are taken."""
     free = (one for one in f"{label.lower()}{_ALL}" if one in _ALL and one not in taken)
     return next(free, "")

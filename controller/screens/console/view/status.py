@@ -1,4 +1,4 @@
-"""How the table stands beside the round: links, record, clock, shoe, and who deals."""
+"""The status line: links, record, clock, shoe, dealer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TableStatus(Struct, frozen=True):
     lines: tuple[StatusLine, ...]
     dealer: str
     watching: str
-    """Why nothing can be done at this screen; empty at the one that controls."""
+    """Why this screen cannot act; empty if it can."""
 
 
 def status_of(view: View, game: Game, here: Viewer, tongue: HouseTerms) -> TableStatus:
@@ -73,7 +73,7 @@ def _watching(view: View, here: Viewer, t: HouseTerms) -> str:
 
 
 def link_lines(view: View, t: HouseTerms) -> tuple[StatusLine, ...]:
-    """Each device by what it is; several of a kind counted, and the bad ones named."""
+    """One line for a device; several of a kind are counted, and the faulty ones named."""
     kinds = dict.fromkeys(one.device for one in view.devices)
     by_kind = ([one for one in view.devices if one.device == kind] for kind in kinds)
     return tuple(line for these in by_kind for line in _links(these, t))
@@ -88,7 +88,7 @@ def _links(these: Sequence[DeviceShown], t: HouseTerms) -> tuple[StatusLine, ...
     ready = len(these) - len(wrong)
     said = t.texts("console.status.of", ready=ready, count=len(these))
     mark: Mark = "alarm" if any(one.mark == "alarm" for one in wrong) else "care"
-    # Where none is there, each by its name would say no more.
+    # If none is ready, a line for each would say no more.
     return (
         StatusLine(f"links-{kind}", name, said, mark if wrong else "good"),
         *(wrong if ready else ()),
@@ -118,7 +118,7 @@ def _record(view: View, t: HouseTerms) -> StatusLine:
 
 
 def _seen(view: View, t: HouseTerms) -> tuple[str, Mark]:
-    """How far the record goes, and since when nobody else has seen it."""
+    """The position of the record, and since when it has no cosignature."""
     record = view.record
     if not record.unwitnessed:
         return str(record.seq), "good"
@@ -129,7 +129,7 @@ def _seen(view: View, t: HouseTerms) -> tuple[str, Mark]:
 
 
 def _when(utc: int, now: int) -> str:
-    """The time, by UTC; the day where it is not today: there is room for one of them."""
+    """The time in UTC, or the day if it is not today."""
     then, today = (datetime.fromtimestamp(one // 1_000_000, UTC) for one in (utc, now))
     return f"{then:%H:%M} UTC" if then.date() == today.date() else f"{then:%Y-%m-%d}"
 

@@ -1,7 +1,5 @@
-"""What is known of the screen that a picture is made for.
-
-Nothing else varies between screens, so that one picture serves all that watch.
-"""
+"""The properties of a screen on which its rendering depends. Screens with equal ones share a cached
+rendering."""
 
 from __future__ import annotations
 
@@ -10,17 +8,17 @@ from typing import Final
 from msgspec import Struct
 
 ROLES: Final = ("dealer", "technician")
-"""Those in which people sign in at a console."""
+"""Roles that sign in at a console."""
 
 
 class Viewer(Struct, frozen=True):
     controls: bool
-    """The dealer is signed in at this very screen."""
+    """The dealer is signed in at this screen."""
     tests: bool = False
-    """A technician is."""
+    """A technician is signed in at this screen."""
 
     @property
     def signed(self) -> str:
-        """Which roles are signed in here."""
+        """The signed-in roles."""
         there = zip(ROLES, (self.controls, self.tests), strict=True)
         return " ".join(role for role, here in there if here)

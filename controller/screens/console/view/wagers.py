@@ -1,4 +1,4 @@
-"""The wagers, seat by seat: what lies there, what may, and how it is entered."""
+"""The wagers of each seat: placed, allowed, and how to enter them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from controller.screens.console.view.allowed_acts import (
 from controller.screens.console.view.buttons import money
 
 _BEFORE = (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.BURNING)
-"""Steps at which a wager may lie there that waits for a shuffle."""
+"""Steps at which a placed wager waits for a shuffle."""
 
 
 class WagerSeat(Struct, frozen=True):
     number: int
     name: str
     bets: tuple[tuple[str, str], ...]
-    """What lies there: bet and amount."""
+    """The placed bets and their amounts."""
     enter: tuple[ActButton, ...]
     back: tuple[ActButton, ...]
 
@@ -34,17 +34,17 @@ class WagerSeat(Struct, frozen=True):
 class WagerPanel(Struct, frozen=True):
     seats: tuple[WagerSeat, ...]
     limits: tuple[tuple[str, str], ...]
-    """Of each bet that is open."""
+    """Of each allowed bet."""
 
 
 def wagers_of(offers: AllowedActs, tongue: HouseTerms) -> WagerPanel | None:
-    """None where no wager may be placed or taken back."""
+    """Return None if no wager can be placed or removed."""
     s = offers.state
     if s.step is not Step.WAGERING and not (s.step in _BEFORE and s.seats):
         return None
     by_number = {seat.number: seat for seat in s.seats}
     every = range(1, offers.game.seats + 1)
-    # Before a shuffle is over nothing is placed: what lies there may be taken back.
+    # Until the shuffle is done wagers can be removed only.
     seats = every if s.step is Step.WAGERING else tuple(by_number)
     return WagerPanel(
         tuple(_seat(offers, tongue, number, by_number.get(number)) for number in seats),
@@ -79,7 +79,7 @@ def _enter(o: AllowedActs, t: HouseTerms, number: int, seat: Seat | None) -> tup
 
 
 def _least(o: AllowedActs, bet: str) -> int:
-    """An amount that the limits take."""
+    """Return an amount within the limits."""
     limit: Limit = o.game.limits[bet]
     unit, least = o.game.money.unit, limit.min or 1
     least = -(-least // unit) * unit

@@ -1,4 +1,4 @@
-"""Sessions of browsers at the console, each with a screen of its own.
+"""Sessions of browsers at the console, each with one screen.
 
 A session is found by its cookie and ends soon without an open page. Who is signed in belongs to the
 screen, as for any program.
@@ -28,7 +28,7 @@ MAX_BROWSERS: Final = 256
 IDLE_TIMEOUT: Final = 120.0
 """Seconds without a request or a stream until a session ends."""
 MIN_IDLE: Final = 10.0
-"""Seconds of idleness that suffice if the limit is reached and nobody is signed in there."""
+"""Seconds of idleness that suffice if the limit is reached and no person is signed in there."""
 REVIEW_IDLE_TIMEOUT: Final = SCREEN_IDLE_TIMEOUT
 """The idle timeout where surveillance is signed in: a page is read for some time."""
 ATTEMPTS: Final = 10
@@ -109,7 +109,7 @@ class Browsers:
         return made
 
     def find(self, name: str | None) -> Browser | None:
-        """Return the session of a cookie and mark it as used; None if there is none."""
+        """Return the session of a cookie and mark it as used; None if it is invalid."""
         found = self._browsers.get(name or "")
         if found is None or not self.alive(found):
             return None
@@ -143,7 +143,7 @@ class Browsers:
         for browser in [one for one in self._browsers.values() if not self.alive(one)]:
             try:
                 await self.end(browser)
-            except Problem:  # nothing can be recorded; its screen is closed all the same
+            except Problem:  # nothing can be recorded; its screen is closed anyway
                 continue
 
     def _expired(self, browser: Browser) -> bool:

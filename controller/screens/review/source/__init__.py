@@ -1,4 +1,4 @@
-"""Where a review's rounds come from, and its background work."""
+"""Sources of a review: the record, its index, background work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases that were made and wait to be fetched: a few, until the review ends."""
+"""Exported cases until they are downloaded: at most MAX_CASES, until the review ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_CASES: Final = 4
 _BYTES: Final = 12
 
 Making: TypeAlias = Callable[[Path, Callable[[int], None]], SealedCase]
-"""Makes a case at that place, and tells of each segment that it comes to."""
+"""Exports a case to this path and calls back before each segment."""
 
 
 class StoredCase(Struct, frozen=True):
@@ -40,11 +40,12 @@ class CaseStore:
         self._kept: dict[str, StoredCase] = {}
         self._lock = Lock()
         self._turn = Lock()
-        """One is made at a time, which may take minutes: nobody else waits for that."""
+        """Exports run serially, which may take minutes; lookups do not wait for them."""
         self._ends = Event()
 
     def make(self, name: str, who: str, of: str, export: Making) -> StoredCase:
-        """The oldest makes room. Raises what `export` does; CannotWrite where the review ends."""
+        """Export a case; the oldest one is deleted if there are too many. Raises what `export`
+        raises, and CannotWrite if the review ends."""
         with self._turn:
             self._go_on()
             key = secrets.token_urlsafe(_BYTES)
@@ -72,12 +73,12 @@ class CaseStore:
             self._kept[kept.id] = kept
 
     def find(self, key: str, who: str) -> StoredCase | None:
-        """What this person made."""
+        """Return a case of this user."""
         found = self._kept.get(key)
         return found if found is not None and found.who == who else None
 
     def end(self) -> None:
-        """The one that is being made ends at its next segment, and no other one is begun."""
+        """Cancel the current export at its next segment, and reject later ones."""
         self._ends.set()
 
     def close(self) -> None:

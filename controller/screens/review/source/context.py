@@ -1,4 +1,4 @@
-"""What all pages of a review share: the record, how its table writes amounts, work that goes on."""
+"""What all pages of a review share: source, caches, background work."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SEATS: Final = 7
 
 
 class _GameTerms(Struct, frozen=True):
-    """What is shown of a game, be it of whatever code."""
+    """The displayed fields of a game, of any version."""
 
     name: str = ""
     title: str = ""
@@ -44,7 +44,7 @@ class _GameTerms(Struct, frozen=True):
 
 
 class TableInfo(Struct, frozen=True):
-    """A boot, as far as pages need it."""
+    """A boot of the table."""
 
     opened: OpenedData | None
     game: str
@@ -64,7 +64,7 @@ class ReviewContext:
         scratch: Path,
         table_key: VerifierKey | None = None,
     ) -> None:
-        """`scratch`: where cases wait to be fetched."""
+        """`scratch`: the directory of exported cases."""
         self.source = source
         self.pages = pages
         self.sessions = sessions
@@ -77,8 +77,8 @@ class ReviewContext:
         self._tables: dict[RecordPosition, TableInfo] = {}
 
     def prepare(self) -> None:
-        """What the first who looks would wait for: templates, and the rules of the last boot.
-        RecordProblem."""
+        """Load what the first request would wait for: templates and the rules of the last boot.
+        Raises RecordProblem."""
         self.pages.prepare()
         with self.source.index() as (db, _):
             table = self.table_at(db, queries.last_seq(db))
@@ -86,7 +86,7 @@ class ReviewContext:
             procedure_of(table.opened)
 
     def end(self) -> None:
-        """What takes long ends soon. Nobody waits for it here."""
+        """Cancel background work without waiting for it."""
         self.checking.end()
         self.cases.end()
 
@@ -98,22 +98,22 @@ class ReviewContext:
     def page(
         self, visit: Visit[ReviewContext], template: str, *, status: int = 200, **values: Any
     ) -> Response:
-        """With what whoever looks has to know of it."""
+        """Render a page with the notices of the visit."""
         return self.pages.page(
             template, visit.session, status=status, notices=visit.notices, **values
         )
 
     def to(self, path: str) -> Response:
-        """After a form, or for a short address: the page to look at."""
+        """Redirect to a page of the review."""
         return see_other(self.pages.base + path)
 
     def table_at(self, db: apsw.Connection, seq: int) -> TableInfo:
-        """The boot that a record is of. RecordProblem."""
+        """Return the boot of a record. Raises RecordProblem."""
         lying = queries.last_of_kind(db, "opened", seq)
         return TableInfo(None, "", _SEATS) if lying is None else self._table(lying)
 
     def games(self, db: apsw.Connection) -> list[GameStart]:
-        """Which game was dealt from when on. RecordProblem."""
+        """Return from which record on which game was dealt. Raises RecordProblem."""
         boots = queries.all_of_kind(db, "opened")
         return [GameStart(one.place.seq, self._table(one).game) for one in boots]
 
@@ -132,7 +132,7 @@ class ReviewContext:
 
 @contextmanager
 def recorded_look(visit: Visit[ReviewContext], what: str, of: str) -> Iterator[apsw.Connection]:
-    """Who looks is recorded first; then the index is there to be asked. RecordProblem."""
+    """Record the look, then open the index. Raises RecordProblem."""
     visit.house.source.look(visit.who, f"review {what}", of)
     with open_index(visit) as db:
         yield db
@@ -140,8 +140,8 @@ def recorded_look(visit: Visit[ReviewContext], what: str, of: str) -> Iterator[a
 
 @contextmanager
 def open_index(visit: Visit[ReviewContext]) -> Iterator[apsw.Connection]:
-    """The index, for what is no look at the record yet. Where it is short, whatever becomes of the
-    visit says so. RecordProblem."""
+    """Open the index without recording a look. If the index is incomplete, the page has a notice.
+    Raises RecordProblem."""
     with visit.house.source.index() as (db, short):
         if short is not None:
             visit.notices[:] = [_words(short, visit.house.pages.texts)]

@@ -1,8 +1,8 @@
-"""The record of a running table as it is reviewed: each look stands in the record itself, and the
-index follows in the background.
+"""The record of a running table: looks are appended to the record itself, and the index is updated
+in the background.
 
-Whoever looks before the index has anything waits a little. What is spoilt while the table runs is
-made anew, and until that is done nobody is shown it.
+Requests wait up to INDEX_TIMEOUT for the first entries of an index. A corrupt index is rebuilt, and
+not used before it is.
 """
 
 from __future__ import annotations
@@ -29,35 +29,36 @@ from controller.screens.review.view.queries import last_seq
 from controller.table.running import RunningTable
 
 CHUNK_BYTES: Final = 64 * 1024
-"""Bytes of records that are taken at once."""
+"""Bytes of records that are indexed at once."""
 PAUSE: Final = 0.01
-"""Seconds between two of those, in which the table has the machine."""
+"""Seconds between two of those, for the table."""
 FOLLOW_INTERVAL: Final = 2.0
-"""Seconds between two looks for more records."""
+"""Seconds between two updates of the index."""
 INDEX_TIMEOUT: Final = 10.0
-"""Seconds until an index that is being made has something to be asked for."""
+"""Seconds that a request waits for an index that is being built."""
 _MEND: Final = "mend that: the table deals on, and the index follows by itself"
 
 _log: Final = structlog.get_logger("screens")
 
 
 class LiveSource(FileSource):
-    """See the module. To be made in the table's loop; pages ask it from threads."""
+    """The source of a running table. Create it in its event loop; the methods are for other
+    threads."""
 
     def __init__(self, table: RunningTable) -> None:
         super().__init__(table.parts.record)
         self._table = table
         self._loop = LoopBridge(table.parts.record)
         self._made_to = table.table.seq
-        """An index that goes less far is still being made."""
+        """An index with a lower last seq is still being built."""
         self._begun = Event()
-        """It has something of the record, or cannot be made."""
+        """Set when the index has entries, or cannot be built."""
         self._followed = False
-        """It has had all that there was."""
+        """The index was complete once."""
         self._spoilt = False
-        """It is to be made anew."""
+        """The index is corrupt and has to be rebuilt."""
         self._why = ""
-        """What stood in the way of making it."""
+        """Why it could not be built."""
         self._ends = Event()
 
     @property
@@ -99,13 +100,13 @@ class LiveSource(FileSource):
         try:
             with super().index() as asked:
                 yield asked
-        except IndexFileProblem as problem:  # nobody gives a running table another place
+        except IndexFileProblem as problem:  # the path of a running table cannot be changed
             raise type(problem)(problem.where, problem.what, _MEND) from None
 
     def _fresh(self) -> IndexGap | None:
         if self._followed:
             short = super()._fresh()
-            if self._followed:  # still
+            if self._followed:  # not reset in the meantime
                 return short
         self._begun.wait(INDEX_TIMEOUT)
         why, last = self._why, self._last()
@@ -117,13 +118,13 @@ class LiveSource(FileSource):
         raise IndexBusy(self.record / NAME, what, "look again in a moment")
 
     def _last(self) -> int:
-        """The last record that can be looked up; 0 where there is none."""
+        """Return the last indexed seq; 0 for an empty index."""
         if self._spoilt:
             return 0
         try:
             with closing(open_index(self.record)) as db:
                 return last_seq(db)
-        except IndexProblem:  # not even begun; why not is known, or will be
+        except IndexProblem:  # not created yet; `_why` has the reason, if any
             return 0
 
     # --- as it follows --------------------------------------------------------------------
@@ -137,14 +138,14 @@ class LiveSource(FileSource):
             self._fell_back(spoilt=True)
 
     def _go_on(self, index: Index) -> None:
-        if index.position.seq < self._made_to:  # somebody has put it away, or makes another one
+        if index.position.seq < self._made_to:  # another process has removed or rebuilt it
             self._fell_back(spoilt=False)
             return
         self._take(index, 0.0)
         self._made_to = index.position.seq
 
     def _fell_back(self, *, spoilt: bool) -> None:
-        """It is no longer what was followed: it is made in the background, not while one waits."""
+        """The index was replaced: rebuild it in the background, not during a request."""
         self._made_to = self._table.table.seq
         self._spoilt, self._why = spoilt, ""
         self._followed = False
@@ -154,14 +155,14 @@ class LiveSource(FileSource):
         return last_seq(db) < self._table.table.seq
 
     async def follow(self) -> None:
-        """Beside the table, until it is cancelled."""
+        """Update the index until cancelled."""
         told = ""
         while True:
             why = ""
             try:
                 await asyncio.to_thread(self._more)
                 why = "" if self._short is None else self._short.why
-            except RecordProblem as problem:  # the table deals on; whoever looks is told
+            except RecordProblem as problem:  # the table continues; requests report the reason
                 why = str(problem)
             if why and why != told:
                 _log.warning("the index does not follow", why=why)
@@ -194,7 +195,7 @@ class LiveSource(FileSource):
         return index
 
     def _take(self, index: Index, breath: float) -> None:
-        """A little at a time: what is on the disk is known, so that nothing has to be synced."""
+        """Index in small steps. The records are known to be durable, so no sync is needed."""
         more = True
         while more and not self._ends.is_set():
             more = index.step(self._table.table.seq, CHUNK_BYTES).more
@@ -203,7 +204,7 @@ class LiveSource(FileSource):
             self._ends.wait(breath)
 
     def close(self) -> None:
-        """What follows ends after its next step."""
+        """Stop the background update after its current step."""
         self._ends.set()
         self._begun.set()
 

@@ -1,4 +1,4 @@
-"""What a page's thread asks of the loop in which the table runs."""
+"""Calls from the threads of pages into the table's event loop."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from controller.audit.errors import CannotWrite
 from controller.table.loop import InputRejected, QueueFull, TableStopped
 
 RECORD_TIMEOUT: Final = 10.0
-"""Seconds for something to be recorded."""
+"""Seconds until a call fails."""
 _TODO: Final = "nobody looks without it: try again when the table's record goes on"
 _T = TypeVar("_T")
 
 
 class LoopBridge:
-    """The running one. To be made in it, and asked from other threads."""
+    """The running event loop. Create it there; run() is for other threads."""
 
     def __init__(self, record: Path) -> None:
         self._loop = asyncio.get_running_loop()
         self._record = record
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """What comes of it. CannotWrite where nothing can be recorded, or not in time."""
+        """Run a coroutine in the loop and return its result. Raises CannotWrite if nothing can be
+        recorded, or on timeout."""
         try:
             done = asyncio.run_coroutine_threadsafe(work, self._loop)
-        except RuntimeError:  # the loop has ended
+        except RuntimeError:  # the loop is closed
             work.close()
             raise self._cannot("the table has ended") from None
         try:

@@ -1,6 +1,6 @@
-"""Where a review's rounds come from: a record, its index, and the file of who looked.
+"""Sources of a review: a record with its index and access log.
 
-A running table is another source; what the pages need of one is `ReviewSource`.
+Pages depend on the protocol `ReviewSource`; a running table is another one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from controller.errors import UsageProblem, printable
 from controller.screens.review.view.queries import last_seq
 
 REFRESH_INTERVAL: Final = 1.0
-"""Seconds for which an index that was caught up is new enough."""
+"""Seconds until an index is updated again."""
 _OF_RECORD: Final = re.compile(
     r"record/(segments/\d{8}\.seg|cosigned/\d{1,19}\.note|tails/[0-9-]{1,80}\.json)"
 )
@@ -37,16 +37,16 @@ _PIECE: Final = 1 << 20
 
 
 class IndexGap(Struct, frozen=True):
-    """An index that does not have all that it should have by now."""
+    """An index that is not up to date."""
 
     seq: int
-    """The last record that it has."""
+    """Its last seq."""
     why: str = ""
-    """What stands in its way; "": it is being made."""
+    """Why it cannot be updated; empty while it is being built."""
 
 
 class OpenIndex(NamedTuple):
-    """An index that is open to be asked, and how it stood when it was opened."""
+    """An open index, and what it lacks."""
 
     db: apsw.Connection
     short: IndexGap | None
@@ -55,29 +55,28 @@ class OpenIndex(NamedTuple):
 class ReviewSource(Protocol):
     @property
     def record(self) -> Path:
-        """Where its segments are."""
+        """The directory of the record."""
 
     @property
     def name(self) -> str:
-        """What people call it by."""
+        """Its name for users."""
 
     @property
     def whole(self) -> bool:
-        """It is a record, of which a case can be made; not a case itself."""
+        """Whether it is a record, from which cases can be exported, and not a case."""
 
     @property
     def served(self) -> bool:
-        """A table writes it, in this process."""
+        """Whether a table in this process writes it."""
 
     def look(self, who: str, what: str, of: str, *, reason: str = "", out: str = "") -> None:
-        """Somebody looks: recorded on return. RecordProblem: then nobody may."""
+        """Record a look, durable on return. Raises RecordProblem: then nothing may be shown."""
 
     def index(self) -> AbstractContextManager[OpenIndex]:
-        """To be asked by one thread. RecordProblem."""
+        """Open the index, for one thread. Raises RecordProblem."""
 
     def durable(self) -> int | None:
-        """The last record that is known to be on the disk; None where nobody here writes it, and
-        what stands there is all that can be known."""
+        """Return the last durable seq; None if no table in this process writes the record."""
 
     def export(
         self,
@@ -87,17 +86,17 @@ class ReviewSource(Protocol):
         reason: str,
         tell: Callable[[int], None] = untold,
     ) -> SealedCase:
-        """A sealed case; who made it is recorded. `tell` is told of each segment, and may raise to
-        end it. RecordProblem, UsageProblem, OSError."""
+        """Export a sealed case and record who did. `tell` is called for each segment, and may raise
+        to cancel. Raises RecordProblem, UsageProblem, OSError."""
 
 
 class FileSource:
-    """A record that nobody serves: its index, and the looks at it, in files beside it."""
+    """A record without a running table; its index and access log are files beside it."""
 
     def __init__(
         self, record: Path, file: Path | None = None, *, looked_at: Path | None = None
     ) -> None:
-        """`file`: of the index. `looked_at`: the case that the record is of."""
+        """`file`: of the index. `looked_at`: the case that contains the record."""
         self._record = record
         self._file = file or record / NAME
         self._looked_at = looked_at or record
@@ -127,7 +126,7 @@ class FileSource:
     def begin(
         self, say: Callable[[str], None], progress: Callable[[IndexProgress], None] | None = None
     ) -> None:
-        """The index, with all that the record has; made where there is none. RecordProblem."""
+        """Build or update the index. Raises RecordProblem."""
         with Index.open_or_rebuild(self._record, self._file, say=say) as index:
             try:
                 index.catch_up(progress)
@@ -146,7 +145,7 @@ class FileSource:
             yield OpenIndex(db, short)
 
     def _fresh(self) -> IndexGap | None:
-        """Caught up, where that was long ago."""
+        """Update the index if the last update is too old."""
         with self._lock:
             if time.monotonic() - self._caught_up > REFRESH_INTERVAL:
                 self._catch_up()
@@ -157,7 +156,7 @@ class FileSource:
             with Index.open(self._record, self._file) as index:
                 self._go_on(index)
             self._short = None
-        except (IndexFileProblem, IndexBusy) as problem:  # asked as far as it goes
+        except (IndexFileProblem, IndexBusy) as problem:  # used up to its last entry
             with closing(open_index(self._record, self._file)) as db:
                 short = IndexGap(last_seq(db), problem.what)
                 self._short = short if self._has_more(db) else None
@@ -167,7 +166,7 @@ class FileSource:
         index.catch_up()
 
     def _has_more(self, db: apsw.Connection) -> bool:
-        """The record has more than the index. RecordProblem."""
+        """Return whether the record has entries beyond the index. Raises RecordProblem."""
         return has_more(self._record, db, self._file)
 
     def durable(self) -> int | None:
@@ -190,8 +189,9 @@ class FileSource:
 
 
 def open_source(place: Path, scratch: Path, file: Path | None = None) -> FileSource:
-    """A record's directory, or a case: a directory or a zip. `scratch` is for what a case must
-    not have in it. NoRecord, CaseProblem; RecordProblem where a case is not what it was."""
+    """Open a record's directory, or a case as a directory or zip. `scratch`: for files that do not
+    belong into a case. Raises NoRecord, CaseProblem, and RecordProblem if the seal of a case is
+    broken."""
     if (place / DIRECTORY).is_dir():
         return FileSource(place, file)
     if not place.exists():
@@ -212,7 +212,7 @@ def open_source(place: Path, scratch: Path, file: Path | None = None) -> FileSou
 
 
 def _unpacked(case: Path, into: Path) -> Path:
-    """The record of a zipped case, whose files are those of its manifest."""
+    """Unpack the record of a zipped case, and nothing else."""
     with zipfile.ZipFile(case) as packed:
         for name in packed.namelist():
             if not _OF_RECORD.fullmatch(name):

@@ -1,4 +1,4 @@
-"""The whole record verified, beside the pages: one run at a time, which anybody may look at."""
+"""Verification of the whole record in the background: one run at a time, shown to all users."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from controller.audit.format.segments import DIRECTORY
 from controller.audit.verify import VerifyProgress, VerifyReport, verify
 
 _FEW: Final = 4
-"""Segments that are sooner read by one process than others are started."""
+"""Segments that one process verifies faster than several can be started."""
 
 
 class VerificationStatus(Struct, frozen=True):
-    """How a run stands."""
+    """The state of a run."""
 
     who: str
     running: bool
@@ -30,12 +30,12 @@ class VerificationStatus(Struct, frozen=True):
 
 
 class _Cancelled(Exception):
-    """Nobody waits for it any more."""
+    """The run was cancelled."""
 
 
 class VerificationRunner:
     def __init__(self, record: Path, table_key: VerifierKey | None, *, apart: bool = False) -> None:
-        """`apart`: other processes do it, whatever that costs them: a table runs in this one."""
+        """`apart`: always in other processes, since a table runs in this one."""
         self._apart = apart
         self._record, self._table_key = record, table_key
         self._lock = Lock()
@@ -46,7 +46,7 @@ class VerificationRunner:
         self._progress: VerifyProgress | None = None
 
     def start(self, who: str) -> bool:
-        """False where one runs already."""
+        """Start a run; False if one is running."""
         with self._lock:
             if self._ends.is_set() or (self._work is not None and not self._work.done()):
                 return False
@@ -58,7 +58,7 @@ class VerificationRunner:
 
     @property
     def run(self) -> VerificationStatus | None:
-        """The last one. None: there was none."""
+        """The last run, if there was one."""
         with self._lock:
             work, who, progress = self._work, self._who, self._progress
         if work is None:
@@ -73,16 +73,16 @@ class VerificationRunner:
         raise problem
 
     def wait(self, seconds: float) -> None:
-        """Until the run is over, or for so long."""
+        """Wait for the run, up to this timeout."""
         if self._work is not None:
             self._work.exception(seconds)
 
     def end(self) -> None:
-        """A run that is not over ends at its next segment."""
+        """Cancel the run at its next segment."""
         self._ends.set()
 
     def close(self) -> None:
-        """The same; nothing of it is left."""
+        """Cancel the run and wait for its thread."""
         self.end()
         with self._lock:
             thread, self._thread = self._thread, None

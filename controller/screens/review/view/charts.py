@@ -1,5 +1,4 @@
-"""Plain plots, drawn here: bars with their names and figures, so that a table beside them says the
-same."""
+"""Bar charts as SVG, with the names and figures of their tables."""
 
 from __future__ import annotations
 
@@ -11,18 +10,18 @@ _WIDTH: Final = 720
 _ROW: Final = 26
 _NAME: Final = 300
 _LETTERS: Final = 36
-"""Of a name: so many have room, also where they are wide."""
+"""Letters of a name that fit."""
 _FIGURE: Final = 80
 _WIDE: Final = 1200
 _HEIGHT: Final = 220
 _FOOT: Final = 26
 _LEFT: Final = 64
 _LABELS: Final = 16
-"""Of a plot with columns: for more there is no room."""
+"""Labels of a column chart that fit."""
 
 
 def bars(title: str, rows: Sequence[tuple[str, float]], digits: int = 0) -> str:
-    """Lying bars, one below the other."""
+    """Horizontal bars."""
     most = max((value for _, value in rows), default=0) or 1
     room = _WIDTH - _NAME - _FIGURE
     drawn = []
@@ -40,7 +39,7 @@ def bars(title: str, rows: Sequence[tuple[str, float]], digits: int = 0) -> str:
 
 
 def columns(title: str, rows: Sequence[tuple[str, float]]) -> str:
-    """Standing bars, in the order of time."""
+    """Vertical bars in time order."""
     most = max((value for _, value in rows), default=0)
     top = _round_up(most)
     room = _HEIGHT - _FOOT - 10
@@ -80,7 +79,7 @@ def _short(name: str) -> str:
 
 
 def _round_up(most: float) -> float:
-    """To 1, 2 or 5 times a power of ten."""
+    """Round up to 1, 2 or 5 times a power of ten."""
     if most <= 0:
         return 1.0
     size = 1.0

@@ -1,4 +1,4 @@
-"""What rounds are looked for, as an address has it: each field checked, and written back."""
+"""The search form for rounds: parses and validates its fields, and writes them back."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FIELDS: Final = (
     "problems",
 )
 BEFORE: Final = "before"
-"""Where to go on: rounds before this one."""
+"""The field of the next page: rounds before this one."""
 HAPPENINGS: Final = tuple(event.__name__ for event in EVENTS if event.__name__ != "Go")
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,17}")
 _ROUNDS: Final = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?")
@@ -43,24 +43,24 @@ _YES: Final = "yes"
 
 
 class Filters(Struct, frozen=True):
-    """What was asked for."""
+    """A validated search."""
 
     wanted: RecordQuery
     fields: dict[str, str]
-    """As they were typed."""
+    """The fields as typed."""
 
     def address(self, path: str, **more: object) -> str:
-        """The page with these filters."""
+        """Return the URL of a page with these filters."""
         pairs = {**self.fields, **{name: str(value) for name, value in more.items() if value}}
         return f"{path}?{urlencode(pairs)}" if pairs else path
 
     def __str__(self) -> str:
-        """For who reads what was looked at."""
+        """As text for the access log."""
         return ", ".join(f"{name} {value}" for name, value in self.fields.items()) or "all rounds"
 
 
 def filters_of(fields: Mapping[str, str], money: AmountFormat) -> Filters:
-    """UsageProblem that names the field."""
+    """Parse the fields. Raises UsageProblem that names the field."""
     given = {name: fields[name] for name in FIELDS if name in fields}
     found: dict[str, Any] = {}
     for name, text in given.items():
@@ -81,7 +81,7 @@ def filters_of(fields: Mapping[str, str], money: AmountFormat) -> Filters:
 
 
 def typed(fields: Mapping[str, str]) -> Filters:
-    """Nothing that is looked for: what was typed, to be put right."""
+    """Return the fields as typed, to be corrected, without a search."""
     return Filters(RecordQuery(), {name: fields[name] for name in FIELDS if name in fields})
 
 
@@ -112,7 +112,7 @@ def one_of(name: str, text: str, allowed: tuple[str, ...]) -> str:
 
 
 def _upper_card(name: str, text: str) -> int:
-    """10H and th are TH."""
+    """Parse a card; 10H and th are TH."""
     tidy = text.upper().replace("10", "T", 1)
     if len(text) > 3:
         raise UsageProblem(name, f"{shown(text)} is no card", "AD, TH and the like")
@@ -131,6 +131,6 @@ _READS: Final[dict[str, Callable[[str, str], Any]]] = {
     "problems": _yes,
 }
 _ENDS: Final = (("from", "to", "before"), ("least", "most", "less than"))
-"""Two ends of what is looked for, and what the second must not be."""
+"""The fields of ranges, and the error if they are reversed."""
 _NAMES: Final = {"from": "since", "to": "until", "round": "rounds", "problems": "problem"}
-"""Fields whose name here is another one there."""
+"""Fields with another name in the search."""

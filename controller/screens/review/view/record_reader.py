@@ -1,4 +1,4 @@
-"""Records read from where the index says that they lie, without all that stands beside them."""
+"""Reads single records at the locations that the index has."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from controller.audit.read.reader import ASK, record_of
 from controller.screens.review.view.queries import RecordLocation
 
 APART: Final = 256 * 1024
-"""Bytes between two records that are sooner read than passed over."""
+"""Bytes between two records that are faster read than skipped."""
 
 
 def read_back(record: Path, wanted: Sequence[RecordLocation]) -> list[Record]:
-    """Each of them, in order. Damaged where another one lies there, CannotWrite."""
+    """Return the records in order. Raises Damaged if a location is wrong, and CannotWrite."""
     found: list[Record] = []
     for number, group in groupby(wanted, key=lambda one: one.place.segment):
         file = segment_file(record, number)
@@ -31,7 +31,7 @@ def read_back(record: Path, wanted: Sequence[RecordLocation]) -> list[Record]:
 
 
 def opened_of(record: Path, lying: RecordLocation) -> OpenedData:
-    """A start of the controller. Damaged."""
+    """Return an `opened` record. Raises Damaged."""
     (found,) = read_back(record, [lying])
     try:
         return msgspec.json.decode(found.data, type=OpenedData)
@@ -40,7 +40,7 @@ def opened_of(record: Path, lying: RecordLocation) -> OpenedData:
 
 
 def _stretches(lying: list[RecordLocation]) -> list[list[RecordLocation]]:
-    """Those that lie close to each other are read together."""
+    """Group records that are close to each other, to be read at once."""
     found = [[lying[0]]]
     for one in lying[1:]:
         last = found[-1][-1]

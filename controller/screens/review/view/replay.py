@@ -1,4 +1,4 @@
-"""A round played again: what happened record by record, and the felt after each."""
+"""A round as frames: each record and the felt after it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _DRAWING: Final = FeltDrawing()
 
 
 class ReplayFrame(Struct, frozen=True):
-    """After one record."""
+    """The round after one record."""
 
     seq: int
     at: int
-    """Milliseconds since the first."""
+    """Milliseconds since the first frame."""
     time: str
     who: str
     what: str
@@ -29,9 +29,9 @@ class ReplayFrame(Struct, frozen=True):
     prompts: tuple[str, ...]
     refused: str
     problem: str
-    """In words."""
+    """As text."""
     picture: int
-    """Which one; -1: the felt is not known."""
+    """The index of its picture; -1: the state is unknown."""
 
 
 class RoundReplay(Struct, frozen=True):
@@ -41,7 +41,7 @@ class RoundReplay(Struct, frozen=True):
 
     @property
     def known(self) -> bool:
-        """There is a picture of the felt."""
+        """Whether the felt is known."""
         return any(frame.picture >= 0 for frame in self.frames)
 
 
@@ -52,7 +52,7 @@ def replay_of(
     money: AmountFormat,
     seats: int,
 ) -> RoundReplay:
-    """Records that tell nothing of the table are passed over."""
+    """Records that do not concern the table are skipped."""
     numbers: dict[str, int] = {}
     frames: list[ReplayFrame] = []
     began = lines[0].utc if lines else 0
@@ -60,7 +60,7 @@ def replay_of(
     for line, state in zip(lines, states, strict=True):
         if line.quiet or line.look:
             continue
-        at = max(at, (line.utc - began) // 1000)  # a clock that was set back stands still
+        at = max(at, (line.utc - began) // 1000)  # a clock that was set back
         which = -1
         if state is not None:
             key = _DRAWING.picture(felt_of(state, money, seats))

@@ -1,7 +1,7 @@
-"""How the table stood before and after each record of a round: the same fold that a restart makes.
+"""The state of the table before and after each record of a round, as a restart computes it.
 
-It is made again from the last snapshot before the round. Where other code than ours has decided,
-nothing is computed: the record is shown, and no picture of the felt.
+It is folded from the snapshot of the segment. Decisions of another code version are not computed
+again: then the state is None.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _OPENED: Final = b'"kind":"opened"'
 
 
 class ReplayedState(Struct):
-    """Where the table stands. `state` None: nobody can say."""
+    """The state after a record; None if it is unknown."""
 
     state: State | None = None
     procedure: Procedure | None = None
     proc: str = ""
 
     def take(self, record: Record) -> None:
-        """The next record. Damaged where it cannot be read."""
+        """Apply the next record. Raises Damaged."""
         if record.kind == "opened":
             self._serve(msgspec.json.decode(record.data, type=OpenedData))
         elif record.kind == "decision" and self.state is not None and self.procedure is not None:
@@ -49,7 +49,7 @@ class ReplayedState(Struct):
             except (msgspec.DecodeError, *_CANNOT):
                 self.state = None
                 return
-            # What the rules would not have done: `verify` says so, and here nothing is made up.
+            # The rules refuse it: `verify` reports that, and the state is unknown.
             self.state = answer.state if isinstance(answer, Decision) else None
 
     def _serve(self, opened: OpenedData) -> None:
@@ -62,8 +62,7 @@ class ReplayedState(Struct):
 
 
 class ReplayCache:
-    """Where the table stood before some records: those that were asked for lately are kept, and
-    what follows on them is folded from there. For any thread."""
+    """A cache of the states before records; later ones are folded from them. Thread-safe."""
 
     def __init__(self, record: Path) -> None:
         self._record = record
@@ -71,7 +70,7 @@ class ReplayCache:
         self._lock = Lock()
 
     def before(self, number: int, offset: int) -> ReplayedState:
-        """Before the record at this place of a segment. Damaged, CannotWrite."""
+        """Return the state before the record at this offset. Raises Damaged, CannotWrite."""
         with self._lock:
             near = [at for at in self._kept if at[0] == number and at[1] <= offset]
             known = replace(self._kept[max(near)]) if near else None
@@ -88,8 +87,8 @@ class ReplayCache:
 def before(
     record: Path, number: int, offset: int, since: int = 0, known: ReplayedState | None = None
 ) -> ReplayedState:
-    """Before the record at this place of a segment; from the segment's snapshot on, or from where
-    it is known. Damaged, CannotWrite."""
+    """Return the state before the record at this offset, from the segment's snapshot or from a
+    known state at `since`. Raises Damaged, CannotWrite."""
     file = segment_file(record, number)
     buffer = load(file, number)
     try:
@@ -100,7 +99,7 @@ def before(
             frame = unpack(buffer, at)
             if frame is None:
                 raise RecordDamaged(file, f"offset {at}: a record is not whole", ASK)
-            # Of most records nothing has to be read.
+            # Most records need not be decoded.
             if _DECIDED in frame.data or _OPENED in frame.data:
                 known.take(record_of(file, frame))
             at = frame.end
@@ -110,7 +109,8 @@ def before(
 
 
 def _begun(file: Path, number: int, buffer: bytes) -> tuple[ReplayedState, int]:
-    """How a segment begins, and where its second record lies. Damaged, DecodeError."""
+    """Return the state of the snapshot, and the offset of the second record. Raises Damaged,
+    DecodeError."""
     first = unpack(buffer, HEADER_SIZE)
     if first is None:
         raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
@@ -125,7 +125,7 @@ def _begun(file: Path, number: int, buffer: bytes) -> tuple[ReplayedState, int]:
 
 
 def states(standing: ReplayedState, records: Sequence[Record]) -> Iterator[State | None]:
-    """How the table stands after each of these records."""
+    """Yield the state after each of these records."""
     for record in records:
         standing.take(record)
         yield standing.state

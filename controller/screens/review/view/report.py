@@ -1,7 +1,7 @@
-"""Pace and errors: rounds an hour without shuffles and breaks, by dealer and game; what went wrong.
+"""The pace report: rounds per hour without shuffles and breaks, by dealer and game; problems.
 
-The time of a round goes from the end of the one before it to its own end. Where a shuffle, a closed
-table or a long pause lies between the two, it goes from its first wager.
+A round lasts from the end of the one before it to its own end. After a shuffle, a closed table or a
+long pause it lasts from its first wager.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from controller.procedure.model.events import (
 from controller.screens.review.view.queries import ask, times
 
 PAUSE: Final = 5 * 60 * 1_000_000
-"""Microseconds between two rounds that are a break."""
+"""Microseconds between two rounds that count as a break."""
 MAX_ROUNDS: Final = 2_000_000
-"""Rounds of a report."""
+"""Rounds in a report."""
 _HOUR: Final = 3600 * 1_000_000
 _DAY: Final = 24 * _HOUR
 _FEW_DAYS: Final = 4 * _DAY
@@ -51,12 +51,12 @@ _CAUGHT: Final = (
 
 
 class PaceFigures(Struct):
-    """Of a dealer, a game, an hour, or of all."""
+    """The figures of a dealer, a game, a time span, or all."""
 
     name: str
     rounds: int = 0
     timed: int = 0
-    """Those that were dealt to their end."""
+    """Rounds that were completed."""
     micros: int = 0
     void: int = 0
     irregular: int = 0
@@ -64,12 +64,12 @@ class PaceFigures(Struct):
 
     @property
     def an_hour(self) -> float:
-        """Rounds an hour; 0 where none was timed."""
+        """Rounds per hour; 0 if none was timed."""
         return self.timed * _HOUR / self.micros if self.micros > 0 else 0.0
 
     @property
     def seconds(self) -> float:
-        """Of a round."""
+        """Seconds per round."""
         return self.micros / self.timed / 1e6 if self.timed else 0.0
 
 
@@ -80,25 +80,25 @@ class PaceReport(Struct, frozen=True):
     dealers: tuple[PaceFigures, ...]
     games: tuple[PaceFigures, ...]
     spans: tuple[PaceFigures, ...]
-    """By the hour, or by the day where there are many."""
+    """By hour, or by day for a long time."""
     by_day: bool
     problems: tuple[tuple[str, int], ...]
     caught: int
-    """Payments that were declared wrongly, and turned down before they were made."""
+    """Wrong declarations of payments that were refused."""
     shuffles: int
     cut: bool
-    """There were more rounds than a report takes."""
+    """The report does not contain all rounds."""
 
 
 class GameStart(Struct, frozen=True):
-    """From a record on, this game was dealt."""
+    """The record from which on a game was dealt."""
 
     seq: int
     game: str
 
 
 def last_day(db: apsw.Connection) -> tuple[int, int]:
-    """The day, by UTC, of the last round; where there is none, of the last record."""
+    """Return the UTC day of the last round, or of the last record."""
     found = ask(db, "SELECT max(first_utc) FROM raw_rounds")[0][0]
     day = (times(db)[1] if found is None else found) // _DAY * _DAY
     return day, day + _DAY - 1
@@ -111,11 +111,11 @@ def report(
     games: Sequence[GameStart],
     label: Callable[[int], str],
 ) -> PaceReport:
-    """Of the rounds that began in this time. `label`: says a time as people write it."""
+    """Return the report of the rounds that started in this time. `label` formats a time."""
     rows = ask(db, _ROUNDS, since, until, MAX_ROUNDS + 1)
     cut, rows = len(rows) > MAX_ROUNDS, rows[:MAX_ROUNDS]
     first = rows[0][0] if rows else 0
-    # All that is counted for a round, also of one that is not over, lies before the next one's.
+    # Everything of a round is recorded before the next one.
     last = max((row[8] for row in rows), default=0)
     breaks = sorted(
         row[0] for event in _BREAKS for row in ask(db, _EVENT, event.__name__, first, last)
@@ -146,18 +146,18 @@ def report(
 
 
 class _Key(NamedTuple):
-    """What rounds are told apart by."""
+    """The groups of a round."""
 
     hour: int
     dealer: int
     game: int
-    """Its place among those that were dealt; -1: it is not known."""
+    """Its index in the games; -1: unknown."""
 
 
 def _summed(
     rows: Sequence[tuple[Any, ...]], times: Iterable[int], games: Sequence[GameStart]
 ) -> dict[_Key, list[int]]:
-    """Rounds, those timed, their time, void, irregular and corrected ones, for each key."""
+    """Return the sums of each group: rounds, timed ones, time, void, irregular, corrected."""
     begins = [one.seq for one in games]
     found: dict[_Key, list[int]] = {}
     for row, micros in zip(rows, times, strict=True):
@@ -180,7 +180,7 @@ def _summed(
 def _together(
     found: Mapping[_Key, Sequence[int]], name: Callable[[_Key], str]
 ) -> dict[str, PaceFigures]:
-    """All that have the same name."""
+    """Add up the groups of the same name."""
     paces: dict[str, PaceFigures] = {}
     for key, sums in found.items():
         pace = paces.setdefault(name(key), PaceFigures(name(key)))
@@ -198,7 +198,7 @@ def _sorted(paces: Mapping[str, PaceFigures]) -> tuple[PaceFigures, ...]:
 
 
 def _times(rows: Sequence[tuple[Any, ...]], breaks: Sequence[int]) -> Iterable[int]:
-    """Microseconds of each round; 0 for one that is not over."""
+    """Yield the microseconds of each round; 0 if it is not over."""
     before_seq = before_utc = 0
     for first_seq, first_utc, over_seq, over_utc, *_ in rows:
         if not over_seq:

@@ -1,4 +1,4 @@
-"""Rounds as the list and a round's own page show them."""
+"""A round and its bets as lines of the pages."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class RoundLine(Struct, frozen=True):
     stamp: str
     until: str
     seconds: float
-    """From the first wager until the felt was clear; 0: it is not over."""
+    """From the first wager to the cleared felt; 0: not over."""
     over: bool
     dealer: str
     wagered: str
     won: str
-    """By the players, beside their wagers."""
+    """Won by the players, without their wagers."""
     void: bool
     irregularities: int
     corrected: int
     problems: int
-    """All that is listed as one: refusals too."""
+    """All problems, including refusals."""
 
 
 class BetLine(Struct, frozen=True):
@@ -43,7 +43,7 @@ class BetLine(Struct, frozen=True):
     stake: str
     returned: str
     moved: str
-    """What the dealer's hand moved: with a sign, as the player sees it."""
+    """The payment, signed from the player's view."""
     why: str
 
 
@@ -69,7 +69,7 @@ def round_line(found: RoundRow, money: AmountFormat, problems: int = 0) -> Round
 
 
 def bet_lines(bets: Sequence[SettledBet], money: AmountFormat) -> list[BetLine]:
-    """Seat by seat, in the order in which they were settled."""
+    """By seat, in the order of settlement."""
     return [_bet_line(bet, money) for bet in sorted(bets, key=lambda bet: (bet.seat, bet.seq))]
 
 
@@ -90,6 +90,6 @@ def _bet_line(bet: SettledBet, money: AmountFormat) -> BetLine:
 
 
 def _why(key: str) -> str:
-    """In a word; the timeline says it with its cards."""
+    """In short; the timeline has the cards."""
     words = WHY.get(key, printable(key).replace("_", " "))
     return key.replace("_", " ") if "{" in words else words

@@ -1,7 +1,7 @@
-"""Rounds that are looked for, the newest first.
+"""Search for rounds, newest first.
 
-An index is walked forward. So it is asked for some of the last rounds, then for some before those:
-for more at a time while nothing is found, for fewer where too much is.
+The index returns rounds in ascending order, so it is queried in windows from the end: wider ones
+while little is found, narrower ones if there is too much.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from controller.audit.index import RecordQuery, RoundRow, find_rounds
 from controller.screens.review.view.queries import ask
 
 SECONDS: Final = 0.2
-"""How long a page looks; then it says how far it came."""
+"""The timeout of a search in seconds; the page then shows its position."""
 _WIDER: Final = 8
 
 
 class SearchResult(Struct, frozen=True):
-    """Rounds, the newest first."""
+    """The rounds found, newest first."""
 
     rounds: tuple[RoundRow, ...]
     before: int | None
-    """Rounds before this one were not looked at; None: there are no more."""
+    """Rounds before this one were not searched; None: all were."""
 
 
 class _TooMany(Exception):
-    """More rounds than a page has room for."""
+    """More rounds than the page shows."""
 
 
 class _TooLong(Exception):
-    """There is no time to look at all of these."""
+    """The timeout is over."""
 
 
 def newest(
@@ -45,7 +45,7 @@ def newest(
     limit: int = 50,
     clock: Callable[[], float] = time.monotonic,
 ) -> SearchResult:
-    """Rounds before round `before` that are wanted. UsageProblem, IndexProblem."""
+    """Return matching rounds before `before`. Raises UsageProblem, IndexProblem."""
     low, high = ends(db)
     if wanted.rounds is not None:
         low, high = max(low, wanted.rounds[0]), min(high, wanted.rounds[1])
@@ -58,7 +58,7 @@ def newest(
         first = max(low, high - width + 1)
         try:
             page = _between(db, wanted, (first, high), limit - len(found), clock, until)
-        except _TooMany:  # only the last of them are wanted
+        except _TooMany:  # narrower: only the last of them are shown
             width = max(1, (high - first + 1) // _WIDER)
             continue
         except _TooLong:
@@ -66,13 +66,13 @@ def newest(
         found += reversed(page)
         high = first - 1
         width *= _WIDER
-        until = begun + SECONDS  # something has been looked at by now, however long it took
+        until = begun + SECONDS  # the first window has no timeout
     return SearchResult(tuple(found), high + 1 if low <= high else None)
 
 
 def ends(db: apsw.Connection) -> tuple[int, int]:
-    """The first and the last round; 1 and 0 where there are none. IndexProblem."""
-    # Each by itself, along the key: both at once would pass through all rounds.
+    """Return the first and last round; (1, 0) without rounds. Raises IndexProblem."""
+    # As two queries: one for both would scan all rounds.
     first, last = ask(
         db, "SELECT (SELECT min(round) FROM raw_rounds), (SELECT max(round) FROM raw_rounds)"
     )[0]
@@ -87,7 +87,7 @@ def _between(
     clock: Callable[[], float],
     until: float | None,
 ) -> list[RoundRow]:
-    """Those of these rounds, in order."""
+    """Return the matching rounds of a window, ascending."""
     window = replace(wanted, rounds=rounds)
     room = min(most + 1, rounds[1] - rounds[0] + 1)
     found: list[RoundRow] = []

@@ -1,4 +1,4 @@
-"""One round verified: its segments, its signature, and that its records are what was signed."""
+"""Verification of one round: its segments, its signature, its inclusion proofs."""
 
 from __future__ import annotations
 
@@ -25,45 +25,45 @@ from controller.audit.verify import (
 )
 
 _AHEAD: Final = 2
-"""Segments behind the round that are looked through for a checkpoint over it."""
+"""Later segments that are searched for a checkpoint of the round."""
 _WHERE: Final = "the proof of the round"
 _ENDS: Final = frozenset({"checkpoint", "closed"})
-"""Kinds that a record ends with, and that nothing follows to sign."""
+"""Kinds at the end of a record, which no checkpoint covers."""
 
 
 class RoundVerdict(Struct, frozen=True):
-    """What verifying a round came to."""
+    """The result of a verification."""
 
     said: Literal["right", "wrong", "partly"]
     records: tuple[int, int]
     findings: tuple[str, ...]
     elsewhere: int
-    """Findings in the same segments that are not about this round."""
+    """Findings in these segments that do not concern the round."""
     again: int
-    """Decisions and refusals in those segments that were made again, as they were recorded."""
+    """Decisions and refusals that were computed again with the same result."""
     taken: int
-    """Those of other code, which could not be."""
+    """Those of another code version, which were not."""
     opened: int
-    """Hole cards of the round that opened as they were committed to."""
+    """Hole cards that match their commitment."""
     unsigned: int
-    """Records of the round that no checkpoint is over yet."""
+    """Records of the round without a checkpoint yet."""
     size: int = 0
     root: str = ""
     note: str = ""
     """The signed checkpoint."""
     table_key: str = ""
     given: bool = False
-    """The table's key was given from elsewhere."""
+    """Whether the table's key is from another source than the record."""
     hashes: int = 0
-    """Of the longest proof."""
+    """Hashes of the longest proof."""
     proof: str = ""
-    """The proof file."""
+    """The encoded proof."""
 
 
 def check_round(
     record: Path, round_: RoundRow, table_key: VerifierKey | None = None
 ) -> RoundVerdict:
-    """Of a round that is in the record. RecordProblem where it cannot be read."""
+    """Verify a round. Raises RecordProblem if the record cannot be read."""
     span = round_.first_seq, round_.last_seq
     there = numbers(record)
     first, last = segment_of(record, span[0]), segment_of(record, span[1])
@@ -83,7 +83,7 @@ def check_round(
     try:
         signed, unsigned = _signed_over(record, last, there, span, table_key)
         checked = None if signed is None else _proved(record, span, signed, table_key)
-    except RecordProblem as problem:  # a signature or a proof that is not right
+    except RecordProblem as problem:  # an invalid signature or proof
         findings.append(f"{problem.where}: {problem.what}")
         signed, checked = None, None
     partly = taken or unsigned or elsewhere
@@ -124,7 +124,7 @@ def _with_proof(
 
 
 def _hidden(part: VerifiedSegment, holes: HoleCardTracker, round_: int) -> list[RecordFinding]:
-    """What is wrong with cards of the round that lay face down."""
+    """Findings about the hole cards of the round."""
     mine = [hidden for hidden in part.hidden if hidden.at.round == round_]
     return [found for hidden in mine for found in holes.take(hidden)]
 
@@ -132,9 +132,9 @@ def _hidden(part: VerifiedSegment, holes: HoleCardTracker, round_: int) -> list[
 def _signed_over(
     record: Path, number: int, there: list[int], span: tuple[int, int], key: VerifierKey | None
 ) -> tuple[SignedCheckpoint | None, int]:
-    """The first checkpoint over all of the round, which ends in segment `number`; where there is
-    none, the last one over some of it. And how many records it is not over, those left aside with
-    which the record is signed and closed."""
+    """Return the first checkpoint over the whole round, which ends in segment `number`, or else the
+    last one over part of it; and the number of its records without a checkpoint, except those that
+    sign and close the record."""
     origin = first_head(record).snapshot.origin
     found: SignedCheckpoint | None = None
     kinds: dict[int, str] = {}
@@ -158,7 +158,7 @@ def _signed_over(
 def _proved(
     record: Path, span: tuple[int, int], signed: SignedCheckpoint, given: VerifierKey | None
 ) -> _RoundProof:
-    """The proof is made and then checked by what checks it elsewhere, from its own bytes alone."""
+    """Create the proof, then check it from its encoded bytes alone."""
     last = min(span[1], signed.checkpoint.size)
     proof = make_proof(record, range(span[0], last + 1), signed)
     key = given or _named(record, signed)
@@ -168,7 +168,7 @@ def _proved(
 
 
 def _named(record: Path, signed: SignedCheckpoint) -> VerifierKey:
-    """The table's key, as the record names it where the checkpoint stands."""
+    """Return the table's key according to the record before the checkpoint."""
     segment = read_segment(record, segment_of(record, signed.seq))
     signatures = SignatureReader(segment.snapshot.origin)
     signatures.begin(segment)

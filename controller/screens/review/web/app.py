@@ -1,8 +1,8 @@
-"""The review as an application: its pages, who may see each, and how people come in.
+"""The review as an application: its pages, their roles, the login.
 
-    app = application(source, pages_of(load()), ByLink(Sessions(), Links()), scratch)
+    app = application(source, pages_of(load()), LinkLogin(LinkSessions(), LoginLinks()), scratch)
 
-It can be mounted wherever a table is served: all that it needs of a record is a `ReviewSource`.
+It can be mounted in another application; it depends on a `ReviewSource` only.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PACKAGES: Final = {
 
 
 def pages_of(texts: Texts, base: str = "") -> tuple[Pages, StaticFiles]:
-    """The templates and files of the review. `base`: the path that it is mounted at."""
+    """Return the templates and static files. `base`: the path of the mount."""
     static = StaticFiles(*_PACKAGES.values())
     words = {
         "names": NAMES,
@@ -61,7 +61,7 @@ def pages_of(texts: Texts, base: str = "") -> tuple[Pages, StaticFiles]:
 
 
 def _looks(visit: Visit[ReviewContext]) -> Response:
-    """How this person wants their pages, for as long as the session lasts."""
+    """Set the appearance for this session."""
     theme = one_of("theme", visit.form.get("theme", "auto"), ("auto", "light", "dark"))
     suits = one_of("suits", visit.form.get("suits", "two"), ("two", "four"))
     visit.session.looks = Appearance(
@@ -104,14 +104,14 @@ FLOWS: Final[tuple[StreamRoute[ReviewContext], ...]] = (
 
 
 class LoginMethod(Protocol):
-    """How people come in, and leave."""
+    """How users start and end sessions."""
 
     @property
     def sessions(self) -> SessionStore: ...
 
     @property
     def page(self) -> str | None:
-        """Where they say who they are; None: they bring a link."""
+        """The login page; None: users have a link."""
 
     def routes(self, review: ReviewApp) -> list[BaseRoute]: ...
 
@@ -125,14 +125,14 @@ def application(
     cookie: Cookie | None = None,
     table_key: VerifierKey | None = None,
 ) -> ReviewApp:
-    """`made`: of pages_of(). `scratch`: a directory for cases until they are fetched."""
+    """`made`: from pages_of(). `scratch`: the directory of exported cases."""
     pages, static = made
     house = ReviewContext(source, pages, entering.sessions, scratch, table_key)
     return ReviewApp(house, entering, cookie or Cookie(COOKIE, path=pages.base or "/"), static)
 
 
 class ReviewApp:
-    """The application, and what is to be closed when it ends."""
+    """The application and its background work."""
 
     def __init__(
         self, house: ReviewContext, entering: LoginMethod, cookie: Cookie, static: StaticFiles

@@ -1,4 +1,4 @@
-"""What is taken elsewhere: sealed cases, and rows for spreadsheets and programs."""
+"""Exports: sealed cases, and rows as CSV or JSON lines."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _rows(
     source = visit.house.source
     source.look(visit.who, f"review export {kind}", str(pick), reason=reason, out=name)
     lines = record_rows(source.record, pick, kind)
-    first = next(lines)  # what is wrong is said before anything is sent
+    first = next(lines)  # errors are raised before the response starts
     return StreamingResponse(
         _together(chain((first,), lines)),
         media_type=_TYPES[kind],
@@ -77,7 +77,7 @@ _TOGETHER: Final = 64 * 1024
 
 
 def _together(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Some lines at a time."""
+    """Join lines to larger chunks."""
     waiting: list[bytes] = []
     size = 0
     for line in lines:

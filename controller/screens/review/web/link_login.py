@@ -1,4 +1,4 @@
-"""Coming in by a link that opens once, which whoever has started the review was shown."""
+"""Login by a link that is valid once, printed by `holecard review`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from controller.screens.review.source import ReviewContext
 from controller.screens.review.web.app import READERS, ReviewApp
 
 ATTEMPTS: Final = 5
-"""To come in, at once; then one every so many seconds."""
+"""Attempts at once; then one every ATTEMPT_INTERVAL seconds."""
 ATTEMPT_INTERVAL: Final = 10.0
 
 
@@ -34,7 +34,7 @@ class _OldLink(AccessDenied):
 
 
 class LinkLogin:
-    """See the module."""
+    """The login method of `holecard review`."""
 
     page: str | None = None
 
@@ -59,7 +59,7 @@ class LinkLogin:
         ]
 
     async def _enter(self, review: ReviewApp, request: Request) -> Response:
-        """A link is opened: once, and it is the session from then on."""
+        """Exchange the token of a link for a session."""
         try:
             fields = fields_of(request.url.query)
             only(fields, ("word",))

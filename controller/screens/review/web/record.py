@@ -1,4 +1,4 @@
-"""The pages of the whole record: problems, any record, pace, whether it is right, what it is."""
+"""Pages of the whole record: problems, records, pace, verification, about."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from controller.screens.review.web.rounds import LINES
 
 ROWS: Final = 100
 _SHOWN: Final = 20
-"""Kinds of problems in a plot."""
+"""Kinds of problems in a chart."""
 
 
 # --- problems ---------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def problems(visit: Visit[ReviewContext]) -> Response:
 
 
 def records(visit: Visit[ReviewContext]) -> Response:
-    """Records one after the other, from any on; without a number the last ones."""
+    """Consecutive records from any one on; by default the last ones."""
     house = visit.house
     with open_index(visit) as db:
         first, last = queries.first_seq(db), queries.last_seq(db)
@@ -110,7 +110,7 @@ def records(visit: Visit[ReviewContext]) -> Response:
 
 
 def record(visit: Visit[ReviewContext]) -> Response:
-    """To where a record is shown: in its round, or among those beside it."""
+    """Redirect to the page that shows a record."""
     seq = number_of("record", str(visit.path["seq"]))
     with open_index(visit) as db:
         first, last = queries.first_seq(db), queries.last_seq(db)
@@ -169,7 +169,7 @@ def _typed(visit: Visit[ReviewContext]) -> dict[str, str]:
 def _again(
     visit: Visit[ReviewContext], name: str, wrong: UsageProblem, typed: Mapping[str, str]
 ) -> Response:
-    """The form alone, with what was typed: nothing of the record is looked at."""
+    """Return the form with its error; nothing of the record is shown."""
     page = f"review/{name}.html"
     return visit.house.page(visit, page, status=400, wrong=wrong, **typed)
 

@@ -1,4 +1,4 @@
-"""The pages of rounds: the list, a round, its replay, and whether it is right."""
+"""Pages of rounds: the list, a round, its replay, its verification."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from controller.screens.review.view.verdict import check_round
 
 ROWS: Final = 50
 LINES: Final = 500
-"""Of a round's page."""
+"""Lines on the page of a round."""
 FRAMES: Final = 4_000
-"""Records of a replay."""
+"""Records in a replay."""
 _MOST_SEQ: Final = 10**18 - 1
 
 
@@ -54,7 +54,7 @@ def start(visit: Visit[ReviewContext]) -> Response:
 
 
 def rounds(visit: Visit[ReviewContext]) -> Response:
-    """The list, the newest first."""
+    """The list of rounds, newest first."""
     query = visit.query
     before = number_of(BEFORE, query[BEFORE]) if BEFORE in query else None
     house = visit.house
@@ -94,7 +94,7 @@ def _list(
     wrong: UsageProblem | None = None,
     **shown: Any,
 ) -> Response:
-    """With what was `wrong` it is the form alone: nothing of the record is looked at."""
+    """With an error only the form is shown, and nothing of the record."""
     return house.page(
         visit,
         "review/rounds.html",
@@ -108,7 +108,7 @@ def _list(
 
 
 class _Shown(Struct, frozen=True):
-    """A round read from the record."""
+    """A round and its records."""
 
     round: RoundRow
     table: TableInfo
@@ -116,7 +116,7 @@ class _Shown(Struct, frozen=True):
     records: list[Record]
     lines: list[TimelineLine]
     more: int
-    """The record to go on from; 0: there are no more."""
+    """The first record of the next page; 0: this is the last one."""
 
 
 def round_page(visit: Visit[ReviewContext]) -> Response:
@@ -149,7 +149,7 @@ def round_page(visit: Visit[ReviewContext]) -> Response:
 
 
 def _read(house: ReviewContext, db: apsw.Connection, number: int, since: int, most: int) -> _Shown:
-    """A round from record `since` on. NotHere, RecordProblem."""
+    """Read a round from record `since` on. Raises PageNotFound, RecordProblem."""
     found = queries.round_of(db, number)
     if found is None:
         raise round_not_found(house, number)
@@ -172,7 +172,7 @@ def _read(house: ReviewContext, db: apsw.Connection, number: int, since: int, mo
 
 
 def replay_page(visit: Visit[ReviewContext]) -> Response:
-    """The felt after one record, which the address names; a script goes through all of them."""
+    """The felt after the record `at`; a script steps through all frames."""
     number = number_of("round", str(visit.path["round"]))
     at = number_of("at", visit.query["at"], _MOST_SEQ) if "at" in visit.query else 0
     with recorded_look(visit, "replay", f"round {number}") as db:
@@ -217,7 +217,7 @@ def _replayed(house: ReviewContext, db: apsw.Connection, number: int) -> tuple[_
 
 
 def _frame(made: RoundReplay, seq: int) -> int:
-    """The frame of a record, or the last one before it."""
+    """Return the index of the last frame up to `seq`."""
     found = 0
     for index, frame in enumerate(made.frames):
         if frame.seq <= seq:
