@@ -138,7 +138,7 @@ class _TableCollector(Collector):
         yield from self._links()
 
     def _links(self) -> Iterator[Metric]:
-        served = self._running.fittings.served
+        served = self._running.devices.supervised
         names = ["device", "class"]
         state = GaugeMetricFamily(
             "holecard_link_state",
@@ -155,7 +155,7 @@ class _TableCollector(Collector):
             "holecard_link_resends", "Records that came again though they were kept.", labels=names
         )
         for serial, one in served.items():
-            labels, supervisor = [serial, one.fitted.device], one.supervisor
+            labels, supervisor = [serial, one.config.device], one.supervisor
             for found in State:
                 state.add_metric([*labels, found.value], float(supervisor.state is found))
             held.add_metric(labels, float(supervisor.held is not None))

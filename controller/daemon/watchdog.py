@@ -70,7 +70,7 @@ def links_of(table: RunningTable, now: int) -> tuple[LinkVitals, ...]:
         LinkVitals(
             serial, one.supervisor.state, (now - one.supervisor.connection.last_active_us) / 1e6
         )
-        for serial, one in table.fittings.served.items()
+        for serial, one in table.devices.supervised.items()
     )
 
 

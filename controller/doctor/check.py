@@ -19,7 +19,7 @@ from msgspec import Struct
 from controller.audit.log import Clock, SystemClock
 from controller.config import ControlPlace, DevicePlaces, Equipment, RecordPlace, TableConfig
 from controller.errors import UsageProblem
-from drivers.ports import Found as Plugged
+from drivers.ports import FoundPort as Plugged
 from drivers.ports import serial_ports, usb_devices
 
 Grade: TypeAlias = Literal["warning", "wrong"]

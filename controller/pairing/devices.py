@@ -14,12 +14,12 @@ from controller.terminal import (
     usage_errors,
     utc_now,
 )
-from drivers.keys import KeyStore, Paired
+from drivers.keys import KeyStore, PairedDevice
 from drivers.ports import OWN_BACKEND, PortRefused, serial_ports, usb_devices
 from firmware_protocol.tablelink.fingerprints import fingerprint_of, fingerprint_text
 
 
-def device_line(paired: Paired) -> str:
+def device_line(paired: PairedDevice) -> str:
     """A paired device in one line."""
     return (
         f"{paired.device_class.name.lower():<8} {paired.serial:<20} {paired.fingerprint}  "
@@ -27,7 +27,7 @@ def device_line(paired: Paired) -> str:
     )
 
 
-def device_json(paired: Paired) -> dict[str, object]:
+def device_json(paired: PairedDevice) -> dict[str, object]:
     """A paired device for JSON output."""
     return {
         "class": paired.device_class.name.lower(),
@@ -91,7 +91,7 @@ def forget(args: argparse.Namespace) -> int:
     return 0
 
 
-def _find(store: KeyStore, serial: str) -> Paired:
+def _find(store: KeyStore, serial: str) -> PairedDevice:
     paired = store.find(serial)
     if paired is None:
         known = ", ".join(one.serial for one in store.devices())

@@ -21,8 +21,8 @@ from controller.terminal import (
     usage_errors,
     utc_now,
 )
-from drivers.keys import KeyProblem, KeyStore, Paired
-from drivers.pairing import Outcome, hold
+from drivers.keys import KeyProblem, KeyStore, PairedDevice
+from drivers.pairing import IntroductionOutcome, run_introduction
 from drivers.ports import Address, Transport, parse_placed, usb_devices
 from firmware_protocol.host import (
     DeviceIntroduced,
@@ -61,7 +61,7 @@ def _pair(args: argparse.Namespace, code: bytes | None, expected: bytes | None) 
     store = KeyStore(keys_directory_of(args))
     own = store.own()
     store.check_room()
-    outcome = asyncio.run(hold(address, Introduction(fingerprint_of(own))))
+    outcome = asyncio.run(run_introduction(address, Introduction(fingerprint_of(own))))
     if not isinstance(outcome.end, DeviceIntroduced):
         return _failed(outcome, args.port)
     device = outcome.end.answer
@@ -73,7 +73,7 @@ def _pair(args: argparse.Namespace, code: bytes | None, expected: bytes | None) 
     psk = label_psk(code or ask_code())
     # Only the device that was just confirmed: this serial number with this key.
     pairing = HostPairing(own, psk, serial=device.serial, fingerprint=device.fingerprint)
-    outcome = asyncio.run(hold(address, pairing))
+    outcome = asyncio.run(run_introduction(address, pairing))
     if not isinstance(outcome.end, PairingDone):
         return _failed(outcome, device.serial)
     paired = _store(store, outcome.end, by, anew=args.replace)
@@ -162,9 +162,9 @@ def _agreed(device: HelloRsp, change: str | None, *, asking: bool) -> bool:
     return True
 
 
-def _store(store: KeyStore, done: PairingDone, by: tuple[str, str], *, anew: bool) -> Paired:
+def _store(store: KeyStore, done: PairingDone, by: tuple[str, str], *, anew: bool) -> PairedDevice:
     answer = done.answer
-    paired = Paired(
+    paired = PairedDevice(
         answer.device_class,
         answer.serial,
         answer.maker,
@@ -205,7 +205,7 @@ _HINTS: Final = {
 }
 
 
-def _failed(outcome: Outcome, who: str) -> int:
+def _failed(outcome: IntroductionOutcome, who: str) -> int:
     end = outcome.end
     assert isinstance(end, PairingFailed)
     text = f"not paired: {who}: {_FAILURES[end.why]}"

@@ -1,10 +1,17 @@
-"""Device classes: typed events and commands."""
+"""Device classes: typed events, commands, states."""
 
 from __future__ import annotations
 
 from drivers.devices.classes import DRIVERS
-from drivers.devices.commands import Calls, CommandRefused, CommandUnanswered, NotReady, accepts
-from drivers.devices.driver import Driver, Line, ResultMissing
+from drivers.devices.commands import (
+    PERMANENT_REFUSALS,
+    CommandRefused,
+    CommandUnanswered,
+    NotReady,
+    PendingCommands,
+    accepts,
+)
+from drivers.devices.driver import CommandChannel, Driver, ResultMissing
 from drivers.devices.events import DeviceEvent, Faulted, Origin, Tampered
 from drivers.devices.sealed import Sealed, SealedCard
 from drivers.devices.shoe import (
@@ -28,14 +35,16 @@ from drivers.devices.shuffler import (
     ShuffleStarted,
 )
 from drivers.devices.state import PORT_OPEN, State, StateMachine, Trigger
-from drivers.devices.station import ButtonPressed, Station
+from drivers.devices.station import LAMPS_OFF, ButtonPressed, LampSetting, Station
 
 __all__ = [
     "DRIVERS",
+    "LAMPS_OFF",
+    "PERMANENT_REFUSALS",
     "PORT_OPEN",
     "ButtonPressed",
-    "Calls",
     "CardRetracted",
+    "CommandChannel",
     "CommandRefused",
     "CommandUnanswered",
     "CountWrong",
@@ -46,9 +55,10 @@ __all__ = [
     "Driver",
     "Faulted",
     "InDoubt",
-    "Line",
+    "LampSetting",
     "NotReady",
     "Origin",
+    "PendingCommands",
     "ReadFailed",
     "RereadProblem",
     "ResultMissing",

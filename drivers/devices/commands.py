@@ -1,5 +1,4 @@
-"""Commands and what becomes of them: every one ends with a reply, a refusal, or a plain "nobody
-knows"."""
+"""Results of commands: each ends with a reply, a refusal, or an unknown result."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from firmware_protocol.messages.errors import ProtocolError
 
 
 class NotReady(Exception):
-    """The device takes no such command as things stand."""
+    """The device accepts no such command in its state."""
 
     def __init__(self, state: State, why: str) -> None:
         super().__init__(f"the device is {state.value}: {why}")
@@ -26,7 +25,7 @@ class NotReady(Exception):
 
 
 class CommandRefused(Exception):
-    """The device does not do it, and has said why."""
+    """The device refused the command; nothing was done."""
 
     def __init__(self, command: Command, why: Refusal, arg: int) -> None:
         super().__init__(f"{command.NAME} was refused: {why.name.lower()} ({arg})")
@@ -36,10 +35,10 @@ class CommandRefused(Exception):
 
 
 class CommandUnanswered(Exception):
-    """No reply came in time.
+    """No reply arrived before the timeout.
 
-    Where `sent` is true and the command is not idempotent, nobody knows whether it was carried
-    out. It is never sent again; `result` is the event that tells, if it has one."""
+    If `sent` is true and the command is not idempotent, it is unknown whether it was carried out.
+    It is never retried; `result` is the event that shows it, if the command has one."""
 
     def __init__(self, command: Command, *, sent: bool) -> None:
         self.command = command
@@ -50,20 +49,23 @@ class CommandUnanswered(Exception):
 
 
 def unsent(problem: Exception) -> bool:
-    """Whether the command that ended so has never left the host."""
+    """Whether the command that ended with this error was never sent."""
     if isinstance(problem, CommandUnanswered):
         return not problem.sent
     return isinstance(problem, NOT_SENT)
 
 
+PERMANENT_REFUSALS: Final = (Refusal.UNKNOWN, Refusal.MALFORMED, Refusal.UNSUPPORTED)
+"""A command that is refused so would be refused again."""
+
 NOT_SENT: Final = (NotReady, LinkBusy, ProtocolError, ValueError)
 """Raised before anything is sent."""
 
 NOT_DONE: Final = (*NOT_SENT, CommandRefused, CommandUnanswered)
-"""How a command may end without a reply of its own."""
+"""How a command can end without a reply of its own."""
 
 
-# --- what may be asked when -------------------------------------------------------------------
+# --- which commands a state allows ------------------------------------------------------------
 
 
 def _always(command: Command) -> bool:
@@ -87,13 +89,13 @@ _SAFE: Final[Mapping[type[Command], Callable[[Any], bool]]] = {
     registry.Arm: _disarms,
     registry.Lamps: _always,
 }
-"""What is done even while nothing can be kept: it asks, locks, ends, or shows."""
+"""Commands that are safe while no record can be stored: they make no events."""
 
 _BEFORE_RESUME: Final = (registry.Info, registry.Reread)
 
 
 def accepts(state: State, command: Command) -> bool:
-    """Whether a device that stands so is asked for this."""
+    """Whether a device in this state is sent this command."""
     if state is State.READY:
         return True
     if state is State.UNKEPT:
@@ -101,18 +103,18 @@ def accepts(state: State, command: Command) -> bool:
     return state is State.RESUMING and isinstance(command, _BEFORE_RESUME)
 
 
-# --- those under way --------------------------------------------------------------------------
+# --- pending commands -------------------------------------------------------------------------
 
 
-class Calls:
-    """The commands that wait for their reply, by command id."""
+class PendingCommands:
+    """Commands that wait for their reply, by command id."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, tuple[Command, asyncio.Future[Reply]]] = {}
 
     @contextmanager
     def waiting(self, command_id: int, command: Command) -> Iterator[asyncio.Future[Reply]]:
-        """A command was handed over. In here there will be its reply, or CommandRefused or
+        """A future for the reply of a submitted command. It raises CommandRefused or
         CommandUnanswered."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting[command_id] = (command, future)
@@ -122,7 +124,7 @@ class Calls:
             del self._waiting[command_id]
 
     def replied(self, command_id: int, reply: Reply) -> None:
-        """Nothing happens if whoever asked has gone."""
+        """Ignored if the caller has given up."""
         command, future = self._waiting.get(command_id, (None, None))
         if command is None or future is None or future.done():
             return

@@ -1,7 +1,7 @@
-"""What the drivers of all classes of devices share: records in, typed events out, commands.
+"""Base of the drivers of all device classes: records to typed events, and commands.
 
-A driver stands on a `Line`, which is a Supervisor: it takes commands and says how the device
-stands. Each class adds its table of events and its commands.
+A driver sends its commands through a `CommandChannel`, which is a Supervisor. Each class adds its
+table of events and its commands.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.common import InfoReply, SelftestReply
 from firmware_protocol.messages.enums import DeviceClass
 
-RESULT_WAIT = 5.0
-"""Seconds for a physical command's result event to come, after its reply or its deadline."""
+RESULT_TIMEOUT = 5.0
+"""Seconds until a physical command's result event has to arrive, after its reply or its timeout."""
 
 _D = TypeVar("_D", bound=DeviceEvent)
 _R = TypeVar("_R", bound=Reply)
 
 
 class ResultMissing(Exception):
-    """A physical command was sent and its result event did not come. Nobody knows what the device
-    did: someone has to look. The command is not sent again."""
+    """A physical command was sent and its result event did not arrive.
+
+    It is unknown what the device did: people have to look. The command is not retried."""
 
     def __init__(self, command: Command, *, answered: bool) -> None:
         result = command.RESULT.NAME if command.RESULT else "result"
@@ -38,8 +39,8 @@ class ResultMissing(Exception):
         self.answered = answered
 
 
-class Line(Protocol):
-    """The way to one device."""
+class CommandChannel(Protocol):
+    """Sends commands to one device."""
 
     @property
     def device_class(self) -> DeviceClass: ...
@@ -48,104 +49,105 @@ class Line(Protocol):
     def state(self) -> State: ...
 
     async def call(self, command: Command) -> Reply:
-        """The reply, or CommandRefused, CommandUnanswered, NotReady."""
+        """The reply. Raises CommandRefused, CommandUnanswered or NotReady."""
 
 
-class Watch(Generic[_D]):
-    """The events of one kind that came since it was begun."""
+class EventWatch(Generic[_D]):
+    """Events of one type since the watch was started."""
 
     def __init__(self, kind: type[_D]) -> None:
         self.kind = kind
-        self._seen: list[_D] = []
-        self._more = asyncio.Event()
+        self._events: list[_D] = []
+        self._added = asyncio.Event()
 
-    def look(self, event: DeviceEvent) -> None:
+    def add(self, event: DeviceEvent) -> None:
         if isinstance(event, self.kind):
-            self._seen.append(event)
-            self._more.set()
+            self._events.append(event)
+            self._added.set()
 
-    async def first(self, fits: Callable[[_D], bool]) -> _D:
-        """The first that fits, of those that came and those to come."""
+    async def first(self, matches: Callable[[_D], bool]) -> _D:
+        """Wait for the first event that matches, including earlier ones of this watch."""
         at = 0
         while True:
-            for event in self._seen[at:]:
-                if fits(event):
+            for event in self._events[at:]:
+                if matches(event):
                     return event
-            at = len(self._seen)
-            self._more.clear()
-            await self._more.wait()
+            at = len(self._events)
+            self._added.clear()
+            await self._added.wait()
 
 
 class Driver:
-    """One device, in its own words."""
+    """Driver of one device."""
 
     DEVICE_CLASS: ClassVar[DeviceClass]
     EVENTS: ClassVar[Makes] = COMMON
 
-    def __init__(self, line: Line) -> None:
-        if line.device_class is not self.DEVICE_CLASS:
+    def __init__(self, channel: CommandChannel) -> None:
+        if channel.device_class is not self.DEVICE_CLASS:
             raise ValueError(
-                f"a {line.device_class.name.lower()} is not driven by {type(self).__name__}"
+                f"a {channel.device_class.name.lower()} is not driven by {type(self).__name__}"
             )
-        self.line = line
-        self._watches: list[Watch[Any]] = []
+        self.channel = channel
+        self._watches: list[EventWatch[Any]] = []
 
-    # --- what the supervisor asks ---------------------------------------------------------
+    # --- called by the supervisor ---------------------------------------------------------
 
     def read(self, origin: Origin, event: Event) -> DeviceEvent:
-        """The record in the driver's types, before it is stored: nothing is notified."""
+        """The record as a typed event, before it is stored. No side effects."""
         return self.EVENTS[type(event)](origin, event)
 
     def notify(self, event: DeviceEvent) -> None:
         """The event is stored and acknowledged."""
         for watch in self._watches:
-            watch.look(event)
+            watch.add(event)
 
     def state_changed(self, state: State) -> None:
         """The device has this state from now on."""
 
     async def work(self) -> None:
-        """What has to be done while the supervisor runs."""
+        """Background work while the supervisor runs."""
 
-    # --- what all devices can do ----------------------------------------------------------
+    # --- commands of all classes ----------------------------------------------------------
 
     async def info(self) -> InfoReply:
-        """What runs on the device."""
-        return await self._ask(registry.Info(), InfoReply)
+        """Firmware and boot of the device."""
+        return await self._call(registry.Info(), InfoReply)
 
     async def selftest(self) -> SelftestReply:
         """Test what can be tested without moving a card. Takes up to 10 s."""
-        return await self._ask(registry.Selftest(), SelftestReply)
+        return await self._call(registry.Selftest(), SelftestReply)
 
-    async def _ask(self, command: Command, kind: type[_R]) -> _R:
-        reply = await self.line.call(command)
+    async def _call(self, command: Command, kind: type[_R]) -> _R:
+        reply = await self.channel.call(command)
         if not isinstance(reply, kind):
             raise TypeError(f"{command.NAME} was answered with {type(reply).__name__}")
         return reply
 
     async def _carry_out(
-        self, command: Command, kind: type[_D], fits: Callable[[_D, Reply | None], bool]
+        self, command: Command, kind: type[_D], matches: Callable[[_D, Reply | None], bool]
     ) -> _D:
         """Send a physical command once, and wait for the event that it was carried out.
 
-        CommandRefused and NotReady: it was not. ResultMissing: nobody knows. A lost reply changes
-        nothing: the event tells."""
+        Raises CommandRefused or NotReady if it was not, ResultMissing if that is unknown. A lost
+        reply is no error: the event shows the result."""
         reply: Reply | None = None
-        with self._watching(kind) as watch:
+        with self.watching(kind) as watch:
             try:
-                reply = await self.line.call(command)
+                reply = await self.channel.call(command)
             except CommandUnanswered as lost:
                 if not lost.sent:
                     raise
             try:
-                async with asyncio.timeout(RESULT_WAIT):
-                    return await watch.first(lambda event: fits(event, reply))
+                async with asyncio.timeout(RESULT_TIMEOUT):
+                    return await watch.first(lambda event: matches(event, reply))
             except TimeoutError:
                 raise ResultMissing(command, answered=reply is not None) from None
 
     @contextmanager
-    def _watching(self, kind: type[_D]) -> Iterator[Watch[_D]]:
-        watch = Watch(kind)
+    def watching(self, kind: type[_D]) -> Iterator[EventWatch[_D]]:
+        """Collect the events of one type within the block."""
+        watch = EventWatch(kind)
         self._watches.append(watch)
         try:
             yield watch

@@ -1,7 +1,7 @@
-"""What devices tell, in the drivers' own types: who, when, and what happened.
+"""Typed events of all device classes, and how a record becomes one.
 
-The types of each class of device stand in its own module; here are those that all share, and how
-a record becomes one of them: by a table, which the tests hold complete.
+The events of one class are in its driver's module. A table maps each message to its event; tests
+check that it is complete. The class names are stored in records.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from firmware_protocol.messages.enums import FaultCode, PowerCause, TamperSource
 
 
 class Origin(Struct, frozen=True):
-    """Which device's record an event is, and when it happened."""
+    """The record behind an event: its device, its place in the log, and its time."""
 
     serial: str
     epoch: int
@@ -28,37 +28,37 @@ class Origin(Struct, frozen=True):
     t_us: int
     """The device's clock when it happened."""
     at: int
-    """The host's monotonic clock when it came, in microseconds."""
+    """The host's monotonic clock when it arrived, in microseconds."""
 
 
 class DeviceEvent(Struct, frozen=True):
-    """Something that a device told. It is kept and acknowledged already."""
+    """A record of a device, in the driver's types."""
 
     origin: Origin
 
 
 class Started(DeviceEvent, frozen=True):
-    """The device has started; whatever it was doing has ended."""
+    """The device has started; its former work has ended."""
 
     cause: PowerCause
 
 
 class Tampered(DeviceEvent, frozen=True):
-    """Someone is at the device, or no longer."""
+    """Tampering with the device was detected, or is over."""
 
     source: TamperSource
     active: bool
 
 
 class Faulted(DeviceEvent, frozen=True):
-    """Something in the device does not work; of a shuffler, ABORTED ends a shuffle."""
+    """A part of the device failed. ABORTED of a shuffler ends a shuffle."""
 
     code: FaultCode
     arg: int
 
 
 class RingFilling(DeviceEvent, frozen=True):
-    """Too much of the device's ring is not acknowledged."""
+    """This share of the device's ring is not acknowledged."""
 
     percent: int
 
@@ -76,7 +76,7 @@ _D = TypeVar("_D", bound=DeviceEvent)
 
 
 def same_fields(kind: type[_D]) -> Callable[[Origin, Event], _D]:
-    """For a type whose fields are those of the message, in its order. Never for a card."""
+    """Constructor for an event with the fields of its message, in order. Never for a card."""
 
     def make(origin: Origin, event: Event) -> _D:
         return kind(origin, *astuple(event))

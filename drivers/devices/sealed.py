@@ -1,11 +1,11 @@
-"""Sealed values: a card that was read and is nobody's business yet.
+"""Sealed values: a card that was read and must not be shown yet.
 
     card = SealedCard(17)
     repr(card), str(card), f"{card:>9}"      # the same for every card
     card.open()                              # 17; the only way
 
-A sealed value is equal to itself only, is hashed by what it is and not by what it holds, and is
-not pickled, encoded or compared. So it may stand in an event, a queue, a log line or a traceback.
+A sealed value is equal only to itself, is hashed by identity, and cannot be pickled, encoded or
+compared. So it may be in an event, a queue, a log line or a traceback.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ T = TypeVar("T")
 
 
 class SealBroken(TypeError):
-    """Someone tried to carry a sealed value away in another form."""
+    """An attempt to change or to serialize a sealed value."""
 
 
 class Sealed(Generic[T]):
-    """Holds a value and shows nothing of it until someone opens it on purpose."""
+    """Hides a value until open() is called."""
 
-    # The value stands in a closure, not in an attribute: what walks over attributes (vars,
-    # inspectors, encoders, crash reporters) meets a function.
+    # The value is in a closure, not in an attribute: code that walks over attributes (vars,
+    # inspectors, encoders, crash reporters) finds a function.
     __slots__ = ("_open",)
 
     _open: Callable[[], T]
@@ -34,7 +34,7 @@ class Sealed(Generic[T]):
 
     @final
     def open(self) -> T:
-        """The value. From here on whoever called answers for it."""
+        """The value. The caller is responsible for it from now on."""
         return self._open()
 
     def __repr__(self) -> str:
@@ -44,7 +44,7 @@ class Sealed(Generic[T]):
         return repr(self)
 
     def __format__(self, spec: str, /) -> str:
-        # A format may ask for a number ("d"); the answer is the same for all.
+        # Also for a number format ("d"): the text is the same for every value.
         return repr(self)
 
     def __rich_repr__(self) -> list[Any]:

@@ -1,5 +1,4 @@
-"""The shoe in its own words. A card that was read is sealed here and stays so until someone opens
-it on purpose."""
+"""Driver and events of the shoe. A card that was read is sealed here until open() is called."""
 
 from __future__ import annotations
 
@@ -26,12 +25,12 @@ class ShoeCardRead(DeviceEvent, frozen=True):
     """Its position in that loading, from 1."""
     card: SealedCard
     body: Sealed[CardRead]
-    """All that was read of it: how surely, what else it might be, what was odd, its back, and the
-    salt. Each of these may tell the card."""
+    """The whole message: confidence, second candidate, flags, back and salt. Each of them may
+    reveal the card."""
 
 
 class CardRetracted(DeviceEvent, frozen=True):
-    """A card that had been reported went back; the next one has this position again."""
+    """A reported card went back into the shoe; the next one has this position again."""
 
     pos: int
 
@@ -50,7 +49,7 @@ class CutCardCame(DeviceEvent, frozen=True):
 
 
 class ShoeLoaded(DeviceEvent, frozen=True):
-    """Cards were put in and the cover closed; positions begin anew. 0: not known."""
+    """Cards were put in and the cover was closed; positions start again. 0: not known."""
 
     shoe: int
     decks: int
@@ -71,7 +70,7 @@ class ShoeJammed(DeviceEvent, frozen=True):
 
 
 class RereadProblem(Exception):
-    """What came back for REREAD is not the record that was asked for. Shows nothing of it."""
+    """The reply to REREAD is not the requested record. The text shows nothing of the reply."""
 
 
 def _sealed(origin: Origin, event: CardRead) -> ShoeCardRead:
@@ -99,25 +98,25 @@ class Shoe(Driver):
     EVENTS: ClassVar = EVENTS
 
     async def lock(self) -> LockState:
-        """Let no card out. The state that the shoe then has."""
+        """Lock the gate: no card can be drawn. Returns the state of the gate."""
         return await self._set(LockState.LOCKED)
 
     async def open_gate(self) -> LockState:
-        """Let cards be drawn."""
+        """Open the gate: cards can be drawn. Returns the state of the gate."""
         return await self._set(LockState.OPEN)
 
     async def _set(self, state: LockState) -> LockState:
-        return (await self._ask(registry.Lock(state), LockReply)).state
+        return (await self._call(registry.Lock(state), LockReply)).state
 
     async def reread(self, epoch: int, seq: int) -> Sealed[EventRecord]:
-        """A record once more, as it stands in the shoe's ring; CommandRefused (NOT_KEPT) when it
-        is no longer there. Whoever compares it with what was kept opens it: its chain must be the
-        one that is kept."""
-        reply = await self._ask(registry.Reread(epoch, seq), RereadReply)
-        return _record(reply, epoch, seq)
+        """Read a record of the shoe's ring again, to compare its chain with the stored one. Raises
+        CommandRefused (NOT_KEPT) if it is no longer in the ring."""
+        reply = await self._call(registry.Reread(epoch, seq), RereadReply)
+        return reread_record(reply, epoch, seq)
 
 
-def _record(reply: RereadReply, epoch: int, seq: int) -> Sealed[EventRecord]:
+def reread_record(reply: RereadReply, epoch: int, seq: int) -> Sealed[EventRecord]:
+    """The record of a reply to REREAD. Raises RereadProblem."""
     try:
         record = plaintext.decode(reply.record, sender="device", device_class=DeviceClass.SHOE)
     except ProtocolError as problem:

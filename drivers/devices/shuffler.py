@@ -1,5 +1,7 @@
-"""The shuffler in its own words. What moves cards is sent once; the device's event tells whether
-it was done."""
+"""Driver and events of the shuffler.
+
+A command that moves cards is sent once; the device's event shows whether it was carried out.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,20 @@ from firmware_protocol.messages.shuffler import AbortReply, StartReply
 
 
 class ShuffleStarted(DeviceEvent, frozen=True):
-    """A shuffle has begun."""
+    """A shuffle has started."""
 
     shuffle: int
     decks: int
 
 
 class ShuffleProgressed(DeviceEvent, frozen=True):
-    """How far the shuffle is."""
+    """Progress of the shuffle."""
 
     percent: int
 
 
 class ShuffleDone(DeviceEvent, frozen=True):
-    """The shuffle is finished and the cards wait."""
+    """The shuffle is finished; the cards can be taken out."""
 
     shuffle: int
     count: int
@@ -71,7 +73,7 @@ EVENTS: Final[Makes] = MappingProxyType(
 
 
 class InDoubt(Exception):
-    """Whether the last START was carried out is not known yet, so no other one is sent."""
+    """START is not sent while it is unknown whether the last one was carried out."""
 
 
 class Shuffler(Driver):
@@ -81,9 +83,8 @@ class Shuffler(Driver):
     EVENTS: ClassVar = EVENTS
 
     in_doubt = False
-    """A START was sent, and nobody knows whether it was carried out. Ends with the shuffle's
-    event, with the device's start (what it had begun, it told before), or when someone has
-    looked."""
+    """START was sent, and it is unknown whether it was carried out. Cleared by the shuffle's event,
+    by a restart of the device (earlier events arrive before it), and by looked()."""
 
     def notify(self, event: DeviceEvent) -> None:
         super().notify(event)
@@ -91,38 +92,38 @@ class Shuffler(Driver):
             self.in_doubt = False
 
     async def start(self, decks: int, profile: int = 0) -> ShuffleStarted:
-        """Shuffle. Returns when the shuffle has begun.
+        """Shuffle. Returns when the shuffle has started.
 
-        ResultMissing: nobody knows, and `in_doubt` is set. What else is raised: it has not.
+        Raises ResultMissing if that is unknown, with `in_doubt` set. After any other error it has
+        not started.
         """
         if self.in_doubt:
             raise InDoubt("the last START is in doubt: someone has to look at the shuffler")
         command = registry.Start(decks, profile)
         command.encode()
 
-        def fits(event: ShuffleStarted, reply: Reply | None) -> bool:
+        def matches(event: ShuffleStarted, reply: Reply | None) -> bool:
             if isinstance(reply, StartReply):
                 return event.shuffle == reply.shuffle
             return event.decks == decks
 
-        # In doubt from here on, also for whoever does not stay to hear the answer.
+        # In doubt from here on, also if the caller is cancelled.
         self.in_doubt = True
         try:
-            return await self._carry_out(command, ShuffleStarted, fits)
+            return await self._carry_out(command, ShuffleStarted, matches)
         except NOT_DONE:
-            # CommandUnanswered gets here only when it was not sent.
+            # CommandUnanswered is raised here only if it was not sent.
             self.in_doubt = False
             raise
 
     def looked(self) -> None:
-        """Someone has looked at the shuffler: the last START is in doubt no more."""
+        """People have looked at the shuffler: the last START is not in doubt any more."""
         self.in_doubt = False
 
     async def eject(self) -> DoorMoved:
-        """Open the door and hand the cards out. Returns when the door has opened."""
+        """Open the door and deliver the cards. Returns when the door has opened."""
         return await self._carry_out(registry.Eject(), DoorMoved, lambda event, reply: event.open)
 
     async def abort(self) -> None:
-        """End a running shuffle; Faulted (ABORTED) tells when it has ended. Without one it changes
-        nothing."""
-        await self._ask(registry.Abort(), AbortReply)
+        """End a running shuffle; the event Faulted (ABORTED) follows. No effect without one."""
+        await self._call(registry.Abort(), AbortReply)

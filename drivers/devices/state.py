@@ -1,7 +1,7 @@
-"""How a device stands, and what changes that: one table, from which `transitions` picks.
+"""States of a device and the table of their transitions, from which `transitions` picks.
 
-A trigger that no row answers in a state is an error (MachineError): a supervisor that does not
-know where it stands must not go on. Rows that stay say so, with the reason why nothing changes.
+A trigger without a row for the state is an error (MachineError): a supervisor that does not know
+its state must not continue. Rows that change nothing say why.
 """
 
 from __future__ import annotations
@@ -14,42 +14,41 @@ from transitions import Machine
 
 
 class State(Enum):
-    """Where a device stands, as the table sees it."""
+    """State of a device, as seen by the table."""
 
     ABSENT = "absent"
     """No such device is plugged in."""
     OPENING = "opening"
-    """Its port is being looked for and opened."""
+    """Its port is searched and opened."""
     IDENTIFYING = "identifying"
-    """The port is open; who is there?"""
+    """The port is open; the device is asked who it is."""
     HANDSHAKING = "handshaking"
-    """It says that it is the wanted one; now it has to prove it."""
+    """It claims to be the wanted device, and has to prove it."""
     RESUMING = "resuming"
-    """It has proven itself; where does the record go on? Waits here for two people if it does
-    not."""
+    """It is authenticated; its ring is compared with the record. Waits here for two people if it
+    does not continue the record."""
     READY = "ready"
-    """Events flow, commands are taken."""
+    """Events arrive, commands are accepted."""
     UNKEPT = "unkept"
-    """What it tells cannot be kept: nothing is acknowledged, and only what is safe is done. Where
-    it is not even known how far the record goes, the port is left, and the device is safe by
-    itself."""
+    """Its records cannot be stored: none is acknowledged, and only safe commands are sent. If not
+    even the last stored record is known, the port is closed, and the device is in its safe
+    state."""
     LOST = "lost"
-    """The port has gone or the device has fallen silent; it is looked for again at once."""
+    """The port was lost or the device stopped answering; it is searched for at once."""
     REFUSED = "refused"
-    """Someone else is there, or the keys are not in order; tried again slowly."""
+    """A different device is there, or the keys are not valid; retried slowly."""
 
 
 S = State
 
 PORT_OPEN: Final = (S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY, S.UNKEPT)
-"""The states in which a port is open (UNKEPT: may be), bytes come, and the link's events change
-something."""
+"""States in which a port is open (UNKEPT: may be) and events of the link change something."""
 WITHOUT_PORT: Final = (S.ABSENT, S.OPENING, S.LOST, S.REFUSED)
 IN_SESSION: Final = (S.RESUMING, S.READY, S.UNKEPT)
 
 
 class Trigger(StrEnum):
-    """What can happen to a device, as far as it matters to how it stands."""
+    """What can change the state of a device."""
 
     LOOK = "look"
     NOWHERE = "nowhere"
@@ -78,8 +77,8 @@ class Trigger(StrEnum):
 T = Trigger
 
 
-class Row(Struct, frozen=True):
-    """`trigger` in one of the states `at` leads to `to`; None: it stays, because of `text`."""
+class StateRow(Struct, frozen=True):
+    """`trigger` in one of the states `at` leads to `to`; None: no change. `text` says why."""
 
     trigger: Trigger
     at: tuple[State, ...]
@@ -89,65 +88,85 @@ class Row(Struct, frozen=True):
 
 ROWS: Final = (
     # --- looking for it -----------------------------------------------------------------------
-    Row(T.LOOK, (S.LOST,), S.OPENING, "its time to try again has come"),
-    Row(T.LOOK, (S.ABSENT, S.OPENING, S.REFUSED), None, "nothing is known that was not before"),
-    Row(T.NOWHERE, (S.OPENING, S.REFUSED), S.ABSENT, "no port has it, or its port is not there"),
-    Row(T.NOWHERE, (S.ABSENT,), None, "it is not there still"),
-    Row(T.PORT_DENIED, (S.ABSENT,), S.OPENING, "it is there, and its port cannot be opened"),
-    Row(T.PORT_DENIED, (S.OPENING, S.REFUSED), None, "its port cannot be opened; tried again"),
-    Row(T.KEYS_DENIED, (S.ABSENT, S.OPENING), S.REFUSED, "the host's own keys are not in order"),
-    Row(T.KEYS_DENIED, (S.REFUSED,), None, "the keys are not in order still"),
-    Row(T.PORT_OPENED, (S.ABSENT, S.OPENING, S.REFUSED), S.IDENTIFYING, "the port is open"),
-    Row(T.PORT_LOST, PORT_OPEN, S.LOST, "the port has gone"),
+    StateRow(T.LOOK, (S.LOST,), S.OPENING, "the next retry"),
+    StateRow(T.LOOK, (S.ABSENT, S.OPENING, S.REFUSED), None, "nothing new is known"),
+    StateRow(
+        T.NOWHERE, (S.OPENING, S.REFUSED), S.ABSENT, "no port has it, or its port is not there"
+    ),
+    StateRow(T.NOWHERE, (S.ABSENT,), None, "it is still not there"),
+    StateRow(T.PORT_DENIED, (S.ABSENT,), S.OPENING, "it is there, and its port cannot be opened"),
+    StateRow(T.PORT_DENIED, (S.OPENING, S.REFUSED), None, "its port cannot be opened; retried"),
+    StateRow(T.KEYS_DENIED, (S.ABSENT, S.OPENING), S.REFUSED, "the host's keys are not valid"),
+    StateRow(T.KEYS_DENIED, (S.REFUSED,), None, "the keys are still not valid"),
+    StateRow(T.PORT_OPENED, (S.ABSENT, S.OPENING, S.REFUSED), S.IDENTIFYING, "the port is open"),
+    StateRow(T.PORT_LOST, PORT_OPEN, S.LOST, "the port was lost"),
     # --- who is there -------------------------------------------------------------------------
-    Row(T.GREETED, (S.IDENTIFYING,), S.HANDSHAKING, "it introduced itself as the wanted one"),
-    Row(T.GREETED, (S.HANDSHAKING,), None, "the attempt before came to nothing; a new one"),
-    Row(T.GREETED, IN_SESSION, None, "new keys are being agreed on; the session goes on"),
-    Row(T.SWAPPED, (S.IDENTIFYING, S.HANDSHAKING), S.REFUSED, "it is another device"),
-    Row(T.SWAPPED, IN_SESSION, None, "someone answers in its name; the session is the proof"),
-    Row(T.TURNED_AWAY, (S.IDENTIFYING, S.HANDSHAKING), S.IDENTIFYING, "the next attempt follows"),
-    Row(T.TURNED_AWAY, IN_SESSION, None, "new keys were not agreed on; the session goes on"),
-    Row(T.DISPROVED, (S.IDENTIFYING, S.HANDSHAKING), S.REFUSED, "it cannot be the wanted one"),
-    Row(T.DISPROVED, IN_SESSION, None, "new keys were not agreed on; the session goes on"),
-    Row(
+    StateRow(T.GREETED, (S.IDENTIFYING,), S.HANDSHAKING, "it introduced itself as the wanted one"),
+    StateRow(T.GREETED, (S.HANDSHAKING,), None, "the attempt before failed; a new one"),
+    StateRow(T.GREETED, IN_SESSION, None, "a new handshake runs; the session continues"),
+    StateRow(T.SWAPPED, (S.IDENTIFYING, S.HANDSHAKING), S.REFUSED, "it is another device"),
+    StateRow(T.SWAPPED, IN_SESSION, None, "a reply in clear proves nothing; the session does"),
+    StateRow(
+        T.TURNED_AWAY, (S.IDENTIFYING, S.HANDSHAKING), S.IDENTIFYING, "the next attempt follows"
+    ),
+    StateRow(T.TURNED_AWAY, IN_SESSION, None, "the new handshake failed; the session continues"),
+    StateRow(T.DISPROVED, (S.IDENTIFYING, S.HANDSHAKING), S.REFUSED, "it cannot be the wanted one"),
+    StateRow(T.DISPROVED, IN_SESSION, None, "the new handshake failed; the session continues"),
+    StateRow(
         T.NO_ANSWER,
         (S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY),
         S.LOST,
         "HELLO, the handshake or RESUME was not answered for too long",
     ),
     # --- the session --------------------------------------------------------------------------
-    Row(T.SESSION_BEGAN, (S.IDENTIFYING, S.HANDSHAKING), S.RESUMING, "it has proven itself"),
-    Row(T.SESSION_BEGAN, (S.UNKEPT,), None, "it has proven itself; nothing can be kept still"),
-    Row(T.REKEYED, IN_SESSION, None, "new keys; events and commands wait until it has resumed"),
-    Row(T.RESUMED, (S.RESUMING,), S.READY, "its ring continues the record"),
-    Row(T.RESUMED, (S.READY,), None, "it was asked once more, and all is well"),
-    Row(T.RESUMED, (S.UNKEPT,), None, "its ring continues the record; nothing can be kept still"),
-    Row(T.HELD, (S.RESUMING,), None, "its ring does not continue the record: two people decide"),
-    Row(T.HELD, (S.READY,), S.RESUMING, "a record does not fit: two people decide"),
-    Row(T.HELD, (S.UNKEPT,), None, "nothing can be kept; that comes first"),
-    Row(T.SESSION_ENDED, IN_SESSION, S.LOST, "the session is over"),
-    Row(T.SESSION_ENDED, (S.IDENTIFYING, S.HANDSHAKING), None, "there was none to speak of yet"),
-    Row(T.BEHIND, IN_SESSION, S.LOST, "a record does not come; the next session asks for it"),
+    StateRow(T.SESSION_BEGAN, (S.IDENTIFYING, S.HANDSHAKING), S.RESUMING, "it is authenticated"),
+    StateRow(T.SESSION_BEGAN, (S.UNKEPT,), None, "it is authenticated; nothing can be stored yet"),
+    StateRow(
+        T.REKEYED, IN_SESSION, None, "new keys; events and commands wait until it has resumed"
+    ),
+    StateRow(T.RESUMED, (S.RESUMING,), S.READY, "its ring continues the record"),
+    StateRow(T.RESUMED, (S.READY,), None, "it was asked again, and nothing is wrong"),
+    StateRow(
+        T.RESUMED, (S.UNKEPT,), None, "its ring continues the record; nothing can be stored yet"
+    ),
+    StateRow(
+        T.HELD, (S.RESUMING,), None, "its ring does not continue the record: two people decide"
+    ),
+    StateRow(T.HELD, (S.READY,), S.RESUMING, "a record does not fit: two people decide"),
+    StateRow(T.HELD, (S.UNKEPT,), None, "nothing can be stored; that comes first"),
+    StateRow(T.SESSION_ENDED, IN_SESSION, S.LOST, "the session is over"),
+    StateRow(T.SESSION_ENDED, (S.IDENTIFYING, S.HANDSHAKING), None, "there was no session yet"),
+    StateRow(T.BEHIND, IN_SESSION, S.LOST, "a record does not come; the next session asks for it"),
     # --- keeping ------------------------------------------------------------------------------
-    Row(T.KEEP_FAILED, PORT_OPEN, S.UNKEPT, "what came could not be kept"),
-    Row(T.KEEP_FAILED, WITHOUT_PORT, None, "said already, or the port has gone with it"),
-    Row(
+    StateRow(T.KEEP_FAILED, PORT_OPEN, S.UNKEPT, "a record could not be stored"),
+    StateRow(T.KEEP_FAILED, WITHOUT_PORT, None, "reported already, or the port was lost too"),
+    StateRow(
         T.RECORD_UNKNOWN,
         (S.ABSENT, S.OPENING, S.REFUSED),
         S.UNKEPT,
-        "how far the record goes is not known: without that no session begins",
+        "the last stored record is not known: no session is started",
     ),
-    Row(T.MENDED, (S.UNKEPT,), S.LOST, "it can be kept again: all begins anew from what is kept"),
-    Row(T.MENDED, WITHOUT_PORT, None, "the next session begins from what is kept"),
-    Row(T.ADOPTED_LATE, PORT_OPEN, S.LOST, "what was adopted has gone: all begins anew"),
-    Row(T.ADOPTED_LATE, WITHOUT_PORT, None, "the next session begins from what is kept"),
+    StateRow(
+        T.MENDED,
+        (S.UNKEPT,),
+        S.LOST,
+        "records can be stored again: restart from the stored position",
+    ),
+    StateRow(T.MENDED, WITHOUT_PORT, None, "the next session starts at the stored position"),
+    StateRow(
+        T.ADOPTED_LATE,
+        PORT_OPEN,
+        S.LOST,
+        "the adopted ring is gone: restart from the stored position",
+    ),
+    StateRow(T.ADOPTED_LATE, WITHOUT_PORT, None, "the next session starts at the stored position"),
     # --- the end ------------------------------------------------------------------------------
-    Row(T.STOP, tuple(State), S.ABSENT, "the host has stopped"),
+    StateRow(T.STOP, tuple(State), S.ABSENT, "the host has stopped"),
 )
 
 
 class StateMachine:
-    """One device's state: triggers in, states out."""
+    """State of one device."""
 
     def __init__(self) -> None:
         self.state = State.ABSENT
@@ -162,9 +181,9 @@ class StateMachine:
             self._machine.add_transition(row.trigger.value, list(row.at), row.to)
 
     def on(self, trigger: Trigger) -> bool:
-        """Whether this trigger changed the state. MachineError if no row answers it here."""
+        """Handle a trigger. Returns whether the state has changed. Raises MachineError."""
         former = self.state
-        # transitions gives the model a method for each trigger; by name it is the same call.
+        # `transitions` adds a method for each trigger; trigger() calls it by name.
         self.trigger(trigger.value)
         return self.state is not former
 

@@ -1,8 +1,8 @@
-"""The player station in its own words: buttons that count for a while, and lamps on a lease.
+"""Driver and events of the player station: armed buttons, and lamps with a lease.
 
-Arms are the table's absolute wish and are never renewed here. Lamps are: the table says what they
-show, and while the host lives and wants it the lease is taken anew at half of its time. When the
-device has been away, lamps come back as they are wanted and arms do not.
+The table arms buttons for a limited time; the driver never renews that. It does renew the leases
+of the lamps, each at half of its time, while the host runs. When the device was away, the lamps
+are set again and the buttons are not.
 """
 
 from __future__ import annotations
@@ -16,8 +16,15 @@ from typing import ClassVar, Final
 import structlog
 from msgspec import Struct
 
-from drivers.devices.commands import NOT_DONE, CommandRefused, CommandUnanswered, NotReady, unsent
-from drivers.devices.driver import Driver, Line
+from drivers.devices.commands import (
+    NOT_DONE,
+    PERMANENT_REFUSALS,
+    CommandRefused,
+    CommandUnanswered,
+    NotReady,
+    unsent,
+)
+from drivers.devices.driver import CommandChannel, Driver
 from drivers.devices.events import COMMON, DeviceEvent, Makes, Origin, same_fields
 from drivers.devices.state import IN_SESSION, State
 from firmware_protocol.host import LinkBusy
@@ -29,16 +36,12 @@ from firmware_protocol.messages.enums import (
     DeviceClass,
     Edge,
     LampPattern,
-    Refusal,
     WhichButton,
 )
 from firmware_protocol.messages.station import ArmReply, Button, BuzzReply, LampsReply
 
 LEASE_MS: Final = 2000
 DARK: Final = bytes(3)
-
-_NEVER: Final = (Refusal.UNKNOWN, Refusal.MALFORMED, Refusal.UNSUPPORTED)
-"""What a station refuses so it will not do in a second either."""
 
 _log = structlog.get_logger("drivers.station")
 
@@ -51,13 +54,13 @@ class ButtonPressed(DeviceEvent, frozen=True):
     press: int
     """Number of the press; its release has the same."""
     token: int
-    """Token of the arm under which it went down."""
+    """Token with which the button was armed."""
     stale: bool
-    """That is not the arm that the table wants now: the press came too late and means nothing."""
+    """The token is not the current one: the press is too late and is ignored."""
 
 
 class ButtonReleased(DeviceEvent, frozen=True):
-    """A button that had gone down came up."""
+    """A pressed button came up."""
 
     seat: int
     button: WhichButton
@@ -68,7 +71,7 @@ class ButtonReleased(DeviceEvent, frozen=True):
 
 
 class ButtonStuck(DeviceEvent, frozen=True):
-    """A button has been down for too long, and does not count until it has come up."""
+    """A button has been down for too long; it is ignored until it has come up."""
 
     seat: int
     button: WhichButton
@@ -81,8 +84,8 @@ class LampBroken(DeviceEvent, frozen=True):
     index: int
 
 
-class Wish(Struct, frozen=True):
-    """What a seat's lamps shall show, until the table wants something else."""
+class LampSetting(Struct, frozen=True):
+    """What the lamps of a seat show, until the table sets something else."""
 
     rgb: bytes = DARK
     pattern: LampPattern = LampPattern.STEADY
@@ -93,11 +96,11 @@ class Wish(Struct, frozen=True):
         return registry.Lamps(seat, self.rgb, self.pattern, self.period_ms, self.lease_ms)
 
 
-OFF: Final = Wish(pattern=LampPattern.OFF, lease_ms=0)
+LAMPS_OFF: Final = LampSetting(pattern=LampPattern.OFF, lease_ms=0)
 
 
 def _unarmed(origin: Origin, event: Button) -> DeviceEvent:
-    """Without a station that knows what is armed, every press is stale."""
+    """Without a Station, which knows the current tokens, every press is stale."""
     return _button(origin, event, stale=True)
 
 
@@ -122,35 +125,35 @@ class Station(Driver):
     DEVICE_CLASS: ClassVar = DeviceClass.STATION
     EVENTS: ClassVar = EVENTS
 
-    def __init__(self, line: Line) -> None:
-        super().__init__(line)
+    def __init__(self, channel: CommandChannel) -> None:
+        super().__init__(channel)
         self._tokens: dict[int, int] = {}
-        self._wishes: dict[int, Wish] = {}
+        self._settings: dict[int, LampSetting] = {}
         self._renew_at: dict[int, float] = {}
         self._changed = asyncio.Event()
 
     @property
     def armed(self) -> Mapping[int, int]:
-        """The token that the table wants in force, by seat."""
+        """The current token of each armed seat."""
         return MappingProxyType(self._tokens)
 
     @property
-    def wishes(self) -> Mapping[int, Wish]:
-        """What the lamps shall show, by seat."""
-        return MappingProxyType(self._wishes)
+    def settings(self) -> Mapping[int, LampSetting]:
+        """What the lamps of each seat show."""
+        return MappingProxyType(self._settings)
 
-    # --- what the supervisor asks ---------------------------------------------------------
+    # --- called by the supervisor ---------------------------------------------------------
 
     def state_changed(self, state: State) -> None:
         if state not in IN_SESSION:
             # The station disarms itself when its session ends.
             self._tokens.clear()
         if state is State.READY:
-            self._renew_at = dict.fromkeys(self._wishes, 0.0)
+            self._renew_at = dict.fromkeys(self._settings, 0.0)
             self._changed.set()
 
     async def work(self) -> None:
-        """Takes the leases of what is wanted anew, each at half of its time."""
+        """Renew the leases of the lamps, each at half of its time."""
         while True:
             self._changed.clear()
             await self._renew()
@@ -169,82 +172,82 @@ class Station(Driver):
     # --- commands -------------------------------------------------------------------------
 
     async def arm(self, seat: int, buttons: ButtonMask, token: int, ttl_ms: int) -> None:
-        """Let these buttons of a seat count for `ttl_ms` from now, under this token. It replaces
-        the seat's former arm, whose presses are stale from now on, whatever becomes of this one;
-        only if it was never sent, the former one is in force as before."""
+        """Arm these buttons of a seat for `ttl_ms`, with this token. Presses with the seat's former
+        token are stale from now on, even if the command fails; unless it was never sent: then the
+        former token stays current."""
         command = registry.Arm(seat, buttons, token, ttl_ms)
         command.encode()
         former = self._tokens.get(seat)
         self._tokens[seat] = token
         try:
-            await self._ask(command, ArmReply)
+            await self._call(command, ArmReply)
         except NOT_DONE as problem:
-            # Unless the table or the session's end has changed it meanwhile.
+            # Unless the table or the end of the session has changed it meanwhile.
             if unsent(problem) and self._tokens.get(seat) == token:
-                self._arm_again(seat, former)
+                self._restore(seat, former)
             raise
 
-    def _arm_again(self, seat: int, former: int | None) -> None:
+    def _restore(self, seat: int, former: int | None) -> None:
         if former is None:
             del self._tokens[seat]
         else:
             self._tokens[seat] = former
 
     async def disarm(self, seat: int) -> None:
-        """Let no button of a seat count."""
+        """Disarm all buttons of a seat."""
         self._tokens.pop(seat, None)
-        await self._ask(registry.Arm(seat, ButtonMask(0), 0, 0), ArmReply)
+        await self._call(registry.Arm(seat, ButtonMask(0), 0, 0), ArmReply)
 
-    async def lamps(self, seat: int, wish: Wish) -> None:
-        """Show this at a seat until something else is wanted. It stays wanted when the station
-        does not answer or is away, and is shown once it is back."""
-        command = wish.command(seat)
+    async def lamps(self, seat: int, setting: LampSetting) -> None:
+        """Show this at a seat until the next call. If the station does not answer or is away, it is
+        shown once it is back."""
+        command = setting.command(seat)
         command.encode()
-        self._want(seat, wish)
-        await self._ask(command, LampsReply)
+        self._set(seat, setting)
+        await self._call(command, LampsReply)
 
-    async def dark(self, seat: int) -> None:
+    async def lamps_off(self, seat: int) -> None:
         """Show nothing at a seat."""
-        await self.lamps(seat, OFF)
+        await self.lamps(seat, LAMPS_OFF)
 
     async def buzz(self, pattern: BuzzPattern) -> None:
         """Play a sound once."""
-        await self._ask(registry.Buzz(pattern), BuzzReply)
+        await self._call(registry.Buzz(pattern), BuzzReply)
 
     # --- leases ---------------------------------------------------------------------------
 
-    def _want(self, seat: int, wish: Wish) -> None:
-        if wish.lease_ms:
-            self._wishes[seat] = wish
-            self._renew_at[seat] = _half_time(wish)
+    def _set(self, seat: int, setting: LampSetting) -> None:
+        if setting.lease_ms:
+            self._settings[seat] = setting
+            self._renew_at[seat] = _half_time(setting)
         else:
-            self._wishes.pop(seat, None)
+            self._settings.pop(seat, None)
             self._renew_at.pop(seat, None)
         self._changed.set()
 
     async def _renew(self) -> None:
-        if self.line.state is not State.READY:
+        if self.channel.state is not State.READY:
             self._renew_at.clear()
             return
         loop = asyncio.get_running_loop()
         for seat in tuple(self._renew_at):
-            # While another seat was waited for, the table may have wanted something else here.
-            wish, at = self._wishes.get(seat), self._renew_at.get(seat)
-            if wish is not None and at is not None and at <= loop.time():
-                await self._renew_one(seat, wish)
+            # The table may have set something else while the renewal of another seat waited.
+            setting, at = self._settings.get(seat), self._renew_at.get(seat)
+            if setting is not None and at is not None and at <= loop.time():
+                await self._renew_one(seat, setting)
 
-    async def _renew_one(self, seat: int, wish: Wish) -> None:
-        self._renew_at[seat] = _half_time(wish)
+    async def _renew_one(self, seat: int, setting: LampSetting) -> None:
+        self._renew_at[seat] = _half_time(setting)
         try:
-            await self._ask(wish.command(seat), LampsReply)
+            await self._call(setting.command(seat), LampsReply)
         except CommandRefused as refused:
-            hopeless = refused.why in _NEVER
-            _log.warning("lamps refused", seat=seat, why=refused.why.name, given_up=hopeless)
-            if hopeless and self._wishes.get(seat) is wish:
-                self._want(seat, OFF)
+            permanent = refused.why in PERMANENT_REFUSALS
+            _log.warning("lamps refused", seat=seat, why=refused.why.name, given_up=permanent)
+            if permanent and self._settings.get(seat) is setting:
+                self._set(seat, LAMPS_OFF)
         except (CommandUnanswered, LinkBusy, NotReady) as problem:
             _log.info("lamps not renewed", seat=seat, why=str(problem))
 
 
-def _half_time(wish: Wish) -> float:
-    return asyncio.get_running_loop().time() + wish.lease_ms / 2000
+def _half_time(setting: LampSetting) -> float:
+    return asyncio.get_running_loop().time() + setting.lease_ms / 2000

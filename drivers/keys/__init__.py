@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drivers.keys.names import (
     ALLOWED,
-    MOST_BYTES,
+    MAX_NAME_BYTES,
     BadName,
     TwoPeopleNeeded,
     name_of,
@@ -24,19 +24,27 @@ from drivers.keys.private_files import (
     remove_file,
     write_private,
 )
-from drivers.keys.store import HOST, LOCK, LOCK_SECONDS, PLACE, KeyStore, Paired, keys_directory
+from drivers.keys.store import (
+    HOST,
+    LOCK,
+    LOCK_SECONDS,
+    PLACE,
+    KeyStore,
+    PairedDevice,
+    keys_directory,
+)
 
 __all__ = [
     "ALLOWED",
     "HOST",
     "LOCK",
     "LOCK_SECONDS",
-    "MOST_BYTES",
+    "MAX_NAME_BYTES",
     "PLACE",
     "BadName",
     "KeyProblem",
     "KeyStore",
-    "Paired",
+    "PairedDevice",
     "TwoPeopleNeeded",
     "append_line",
     "check_private_directory",

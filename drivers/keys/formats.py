@@ -21,10 +21,10 @@ _KEY: Final = re.compile(r"[0-9a-f]{64}")
 _MOST: Final = 64 * 1024
 """Bytes of a file that can still be one of ours."""
 
-__all__ = ["SUFFIX", "HostFile", "KeyProblem", "Paired"]
+__all__ = ["SUFFIX", "HostFile", "KeyProblem", "PairedDevice"]
 
 
-class Paired(Struct, frozen=True):
+class PairedDevice(Struct, frozen=True):
     """A device that was paired with this host."""
 
     device_class: DeviceClass
@@ -104,14 +104,14 @@ def read_host(file: Path) -> HostFile:
     return found
 
 
-def read_device(file: Path) -> Paired:
+def read_device(file: Path) -> PairedDevice:
     """A paired device, or KeyProblem."""
     found = _decode(file, _DeviceFile)
     if file.name != f"{found.serial}{SUFFIX}":
         raise damaged(file, f"it is that of the device {found.serial!r}")
     if not _KEY.fullmatch(found.key):
         raise damaged(file, "its key is not 64 digits 0 to 9 and a to f")
-    paired = Paired(
+    paired = PairedDevice(
         DeviceClass[found.device_class.upper()],
         found.serial,
         found.maker,
@@ -125,7 +125,7 @@ def read_device(file: Path) -> Paired:
     return paired
 
 
-def device_file(paired: Paired) -> bytes:
+def device_file(paired: PairedDevice) -> bytes:
     """A paired device as its file has it."""
     check_serial(paired.serial)
     name = paired.device_class.name.lower()
@@ -145,7 +145,7 @@ def device_file(paired: Paired) -> bytes:
 
 def history_line(
     what: Literal["paired", "forgotten"],
-    paired: Paired,
+    paired: PairedDevice,
     *,
     by: tuple[str, str] | None = None,
     at: str | None = None,

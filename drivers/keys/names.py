@@ -9,13 +9,15 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-LONGEST: Final = 64
+MAX_NAME_LENGTH: Final = 64
 """Characters of a name."""
-MOST_BYTES: Final = 108
+MAX_NAME_BYTES: Final = 108
 """Bytes of a name in UTF-8, which is what files have room for."""
 _CONTROLS: Final = ("Cc", "Zl", "Zp")
 """Controls, and what ends a line or a paragraph: not printable, and no blanks either."""
-ALLOWED: Final = f"1 to {LONGEST} printable characters, of up to {MOST_BYTES} bytes in UTF-8"
+ALLOWED: Final = (
+    f"1 to {MAX_NAME_LENGTH} printable characters, of up to {MAX_NAME_BYTES} bytes in UTF-8"
+)
 
 
 class BadName(ValueError):
@@ -36,7 +38,11 @@ def name_of(text: str) -> str:
     name = " ".join(text.split())
     if any(unicodedata.category(one) in _CONTROLS for one in text):
         raise BadName(text)
-    if not 1 <= len(name) <= LONGEST or not name.isprintable() or _size(name) > MOST_BYTES:
+    if (
+        not 1 <= len(name) <= MAX_NAME_LENGTH
+        or not name.isprintable()
+        or _size(name) > MAX_NAME_BYTES
+    ):
         raise BadName(text)
     return name
 

@@ -23,7 +23,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from drivers.keys import formats, private_files
-from drivers.keys.formats import HostFile, KeyProblem, Paired
+from drivers.keys.formats import HostFile, KeyProblem, PairedDevice
 
 PLACE: Final = "HOLECARD_KEYS"
 """The variable that names the directory."""
@@ -36,7 +36,7 @@ _ROOM: Final = 1024
 LOCK_SECONDS: Final = 5.0
 """Changes take milliseconds. One that takes longer is stuck."""
 
-__all__ = ["PLACE", "KeyProblem", "KeyStore", "Paired", "keys_directory"]
+__all__ = ["PLACE", "KeyProblem", "KeyStore", "PairedDevice", "keys_directory"]
 
 
 def keys_directory(given: Path | None) -> Path:
@@ -91,16 +91,16 @@ class KeyStore:
         """The host's key, which must be there. Waits for nobody: an event loop may ask."""
         return formats.read_host(self.directory / HOST).private_key()
 
-    def devices(self) -> list[Paired]:
+    def devices(self) -> list[PairedDevice]:
         """All paired devices, by serial number."""
         return [formats.read_device(file) for file in self._files()]
 
-    def find(self, serial: str) -> Paired | None:
+    def find(self, serial: str) -> PairedDevice | None:
         """The device with this serial number, if it is paired."""
         file = self._file(serial)
         return formats.read_device(file) if private_files.path_exists(file) else None
 
-    def add(self, paired: Paired, *, replace: bool = False) -> None:
+    def add(self, paired: PairedDevice, *, replace: bool = False) -> None:
         """Keep a device's key, durably. KeyProblem if one is kept and `replace` is not said."""
         with self._locked():
             file = self._file(paired.serial)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from drivers.pairing.pairing import Outcome, hold
+from drivers.pairing.pairing import IntroductionOutcome, run_introduction
 
 __all__ = [
-    "Outcome",
-    "hold",
+    "IntroductionOutcome",
+    "run_introduction",
 ]

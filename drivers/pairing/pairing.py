@@ -19,7 +19,7 @@ from firmware_protocol.host import (
 from firmware_protocol.messages.enums import AlertCode
 
 
-class Outcome(Struct, frozen=True):
+class IntroductionOutcome(Struct, frozen=True):
     """How it ended."""
 
     end: DeviceIntroduced | PairingDone | PairingFailed
@@ -31,7 +31,7 @@ class Outcome(Struct, frozen=True):
     """Why the port has gone, if it has."""
 
 
-async def hold(address: Address, talk: Introduction) -> Outcome:
+async def run_introduction(address: Address, talk: Introduction) -> IntroductionOutcome:
     """Open the port, let `talk` come to its end, close the port. PortRefused if it cannot be
     opened."""
     conversation = _Conversation(talk)
@@ -57,10 +57,10 @@ class _Conversation:
         self._damaged = 0
         self._lost: str | None = None
 
-    async def over(self, port: Port) -> Outcome:
+    async def over(self, port: Port) -> IntroductionOutcome:
         self._port = port
         self._follow(self._talk.open(monotonic_us()))
-        return Outcome(await self._end, tuple(self._hints), self._damaged, self._lost)
+        return IntroductionOutcome(await self._end, tuple(self._hints), self._damaged, self._lost)
 
     def stop(self) -> None:
         self._port = None

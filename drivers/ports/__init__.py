@@ -7,13 +7,13 @@ from drivers.ports.address import (
     SERIAL_ALLOWED,
     Address,
     AddressProblem,
-    Place,
     Transport,
+    UsbPlace,
     is_serial,
     parse,
     parse_placed,
 )
-from drivers.ports.discovery import BY_ID, Found, ask, serial_ports, usb_devices, usb_places
+from drivers.ports.discovery import BY_ID, FoundPort, ask, serial_ports, usb_devices, usb_places
 from drivers.ports.open import open_port
 from drivers.ports.port import Port, PortListener, PortLost, PortRefused, monotonic_us
 from drivers.ports.serial import open_serial
@@ -24,13 +24,13 @@ __all__ = [
     "SERIAL_ALLOWED",
     "Address",
     "AddressProblem",
-    "Found",
-    "Place",
+    "FoundPort",
     "Port",
     "PortListener",
     "PortLost",
     "PortRefused",
     "Transport",
+    "UsbPlace",
     "ask",
     "is_serial",
     "monotonic_us",

@@ -56,7 +56,7 @@ class Transport(Enum):
     """`where` is the serial number of a USB device."""
 
 
-class Place(Struct, frozen=True, order=True):
+class UsbPlace(Struct, frozen=True, order=True):
     """Where on a USB bus a device is today."""
 
     bus: int
@@ -71,7 +71,7 @@ class Address(Struct, frozen=True):
     where: str
     backend: str = OWN_BACKEND
     """Of USB only: pyusb's backend, "name" or "name=argument"."""
-    place: Place | None = None
+    place: UsbPlace | None = None
     """Of USB only, and in no table file: which one of several with the same number, today."""
 
     def __str__(self) -> str:
@@ -113,7 +113,7 @@ def parse_placed(text: str) -> Address:
     placed = _PLACED.fullmatch(text)
     if placed is None:
         return parse(text)
-    place = Place(int(placed["bus"]), int(placed["address"]))
+    place = UsbPlace(int(placed["bus"]), int(placed["address"]))
     return replace(parse(placed["port"]), place=place)
 
 

@@ -17,12 +17,12 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 from serial.tools import list_ports, list_ports_linux
 
-from drivers.ports.address import OWN_BACKEND, Address, Place, Transport, is_adapter
+from drivers.ports.address import OWN_BACKEND, Address, Transport, UsbPlace, is_adapter
 from drivers.ports.port import PortRefused, no_thread
 
 BY_ID: Final = Path("/dev/serial/by-id")
 DEVICES: Final = Path("/dev")
-MOST_TEXT: Final = 126
+MAX_TEXT: Final = 126
 """Characters of a text in a USB descriptor. Whoever makes a device chooses them."""
 _PORTS: Final = ("ttyS*", "ttyUSB*", "ttyXRUSB*", "ttyACM*", "ttyAMA*", "rfcomm*", "ttyAP*")
 _ODD: Final = (OSError, TypeError, ValueError)
@@ -47,7 +47,7 @@ async def ask(what: Callable[[_W], _F], about: _W) -> _F:
         raise PortRefused(f"what is plugged in is not known: {problem}") from None
 
 
-class Found(Struct, frozen=True):
+class FoundPort(Struct, frozen=True):
     """Something that is plugged in."""
 
     address: Address
@@ -60,7 +60,7 @@ class Found(Struct, frozen=True):
     model: str | None
 
 
-def serial_ports() -> list[Found]:
+def serial_ports() -> list[FoundPort]:
     """The serial ports that are plugged in. One that the machine has itself is listed too."""
     ports = sorted(_ports(), key=lambda port: port.device)
     numbers = Counter(port.serial_number for port in ports)
@@ -72,11 +72,11 @@ def serial_ports() -> list[Found]:
         if number and numbers[number] == 1 and is_adapter(number):
             where = Address(Transport.ADAPTER, number)
         texts = map(plain, (number, port.manufacturer, port.product))
-        found.append(Found(where, port.device, *texts))
+        found.append(FoundPort(where, port.device, *texts))
     return found
 
 
-def usb_devices(backend: str = OWN_BACKEND) -> list[Found]:
+def usb_devices(backend: str = OWN_BACKEND) -> list[FoundPort]:
     """The USB devices that have our interface. PortRefused where the backend cannot be had."""
     from drivers.ports import usb_discovery as usb_finding  # not every table has a USB library
 
@@ -86,11 +86,11 @@ def usb_devices(backend: str = OWN_BACKEND) -> list[Found]:
     for one in sorted(found, key=lambda one: (one.serial, one.place)):
         place = one.place if numbers[one.serial] > 1 else None
         where = Address(Transport.USB, one.serial, backend, place)
-        out.append(Found(where, None, one.serial, plain(one.maker), plain(one.model)))
+        out.append(FoundPort(where, None, one.serial, plain(one.maker), plain(one.model)))
     return out
 
 
-def usb_places(address: Address) -> set[Place]:
+def usb_places(address: Address) -> set[UsbPlace]:
     """Where the USB devices with the serial number of `address` are plugged in. Raises PortRefused
     if the backend is not available."""
     from drivers.ports import usb_discovery as usb_finding  # not every table has a USB library
@@ -118,7 +118,7 @@ def plain(text: str | None) -> str | None:
         return None
     # Whatever commands a terminal or turns the direction of text is not printable.
     shown = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
-    return shown if len(shown) <= MOST_TEXT else f"{shown[: MOST_TEXT - 1]}\N{HORIZONTAL ELLIPSIS}"
+    return shown if len(shown) <= MAX_TEXT else f"{shown[: MAX_TEXT - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _ports() -> list[Any]:

@@ -20,7 +20,7 @@ from typing import Any, Final
 import usb.core
 
 from drivers.ports import usb_discovery
-from drivers.ports.address import OWN_BACKEND, Address, Place, Transport
+from drivers.ports.address import OWN_BACKEND, Address, Transport, UsbPlace
 from drivers.ports.port import WRITE_BOUND, Port, PortListener, PortLost, PortRefused, no_thread
 from drivers.ports.usb_discovery import ODD, Unit
 
@@ -42,7 +42,7 @@ CLOSE_SECONDS: Final = 3.0
 
 
 async def open_usb(
-    serial: str, ears: PortListener, *, backend: str = OWN_BACKEND, place: Place | None = None
+    serial: str, ears: PortListener, *, backend: str = OWN_BACKEND, place: UsbPlace | None = None
 ) -> Port:
     """The open port, or PortRefused. `place` says which of several with this number is meant."""
     where = Address(Transport.USB, serial, backend, place)

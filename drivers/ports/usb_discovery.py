@@ -15,7 +15,7 @@ import usb.backend.libusb1
 import usb.core
 import usb.util
 
-from drivers.ports.address import OWN_BACKEND, Address, Place, is_serial
+from drivers.ports.address import OWN_BACKEND, Address, UsbPlace, is_serial
 from drivers.ports.port import PortRefused
 
 GROUP: Final = "holecard.usb_backends"
@@ -40,7 +40,7 @@ class Present(NamedTuple):
     serial: str
     maker: str | None
     model: str | None
-    place: Place
+    place: UsbPlace
 
 
 class Unit(NamedTuple):
@@ -196,8 +196,8 @@ def _forbidden(problem: BaseException) -> bool:
     return isinstance(problem, ValueError) and not isinstance(problem, UnicodeError)
 
 
-def _place(device: Any) -> Place:
-    return Place(device.bus or 0, device.address or 0)
+def _place(device: Any) -> UsbPlace:
+    return UsbPlace(device.bus or 0, device.address or 0)
 
 
 def _units(backend: Any) -> Iterator[Unit]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from drivers.session.acknowledge import StoreFailed
 from drivers.session.backoff import Backoff
-from drivers.session.lookup import Search, Wanted
+from drivers.session.lookup import OpenPort, PortSearch, WantedDevice
 from drivers.session.record_store import RECENT, AdoptedRing, RecordStore
-from drivers.session.supervisor import NothingHeld, OpenPort, Supervisor
+from drivers.session.supervisor import NothingHeld, Supervisor
 
 __all__ = [
     "RECENT",
@@ -14,9 +14,9 @@ __all__ = [
     "Backoff",
     "NothingHeld",
     "OpenPort",
+    "PortSearch",
     "RecordStore",
-    "Search",
     "StoreFailed",
     "Supervisor",
-    "Wanted",
+    "WantedDevice",
 ]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from drivers.devices import Calls
+from drivers.devices import PendingCommands
 from drivers.ports import Port
 from firmware_protocol.host import CommandUnanswered, HostLink, LinkEvent, ReplyReceived
 from firmware_protocol.messages.codec import Command, Reply
@@ -24,7 +24,7 @@ class Connection:
         """Set when the port is to be closed."""
         self.last_active_us = 0
         """When something was last done for the device, by the host's monotonic clock."""
-        self._calls = Calls()
+        self._calls = PendingCommands()
         self._past = (0, 0)
         """Repeats and gaps of the links before this one."""
 

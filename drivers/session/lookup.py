@@ -1,6 +1,10 @@
-"""Which device is wanted, and where it is plugged in today."""
+"""Search for the port of a device, and opening and closing it within a timeout."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 from msgspec import Struct
 
@@ -8,7 +12,9 @@ from drivers.events import Identity
 from drivers.ports import (
     OWN_BACKEND,
     Address,
-    Found,
+    FoundPort,
+    Port,
+    PortListener,
     PortRefused,
     Transport,
     ask,
@@ -19,23 +25,28 @@ from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.frames import HelloRsp
 from firmware_protocol.tablelink.fingerprints import fingerprint
 
+OPEN_TIMEOUT: Final = 10.0
+CLOSE_TIMEOUT: Final = 5.0
 
-class Wanted(Struct, frozen=True):
-    """A device that the table has, and what the host knows of it."""
+OpenPort = Callable[[Address, PortListener], Awaitable[Port]]
+
+
+class WantedDevice(Struct, frozen=True):
+    """A device of the table, and what the host knows of it."""
 
     device_class: DeviceClass
     serial: str
     key: bytes
     """Its public key, from its pairing."""
     address: Address | None = None
-    """Where it is plugged in; None: found by its serial number, which a device on USB tells. A
-    device behind a serial adapter is found by the adapter's own number (`adapter:...`)."""
+    """Its port; None: found by its serial number, which a device on USB reports. A device behind a
+    serial adapter is found by the number of the adapter (`adapter:...`)."""
     backend: str = OWN_BACKEND
-    """Of USB, where there is no address."""
+    """pyusb's backend, if there is no address."""
     firmware: bytes = b""
-    """Digest of the firmware that the record knows; empty: none yet."""
+    """Digest of the last recorded firmware; empty: none yet."""
     boot: int = 0
-    """Starts of the device that the record knows."""
+    """Last recorded number of starts."""
 
     @property
     def identity(self) -> Identity:
@@ -43,30 +54,32 @@ class Wanted(Struct, frozen=True):
 
 
 def identity_of(answer: HelloRsp) -> Identity:
-    """Who a device says that it is."""
+    """The identity that a device claims."""
     return Identity(answer.device_class, answer.serial, answer.fingerprint)
 
 
-class Search:
-    """Where a device is plugged in. Anything can claim its serial number, so all that do are tried
-    in turn, one each time: which one it is shows in the handshake."""
+class PortSearch:
+    """Finds the port of a device.
+
+    Several devices can claim one serial number: each call returns the next of them, and the
+    handshake shows which one is authentic."""
 
     def __init__(self) -> None:
         self._visits = 0
 
-    async def __call__(self, wanted: Wanted) -> Address:
-        """Where to look this time, or PortRefused."""
+    async def __call__(self, wanted: WantedDevice) -> Address:
+        """The next address to try. Raises PortRefused."""
         if wanted.address is not None and wanted.address.transport is not Transport.USB:
             return wanted.address
-        addresses = await ask(_look, wanted)
+        addresses = await ask(_search, wanted)
         if not addresses:
             raise PortRefused(f"no port has the serial number {wanted.serial}", absent=True)
         visit, self._visits = self._visits, self._visits + 1
         return addresses[visit % len(addresses)]
 
 
-def _look(wanted: Wanted) -> list[Address]:
-    """All that have the number, always in the same order."""
+def _search(wanted: WantedDevice) -> list[Address]:
+    """All ports with the serial number, always in the same order."""
     where = wanted.address
     if where is not None:
         found = _with(where.where, usb_devices(where.backend))
@@ -75,11 +88,36 @@ def _look(wanted: Wanted) -> list[Address]:
     try:
         return ports + _with(wanted.serial, usb_devices(wanted.backend))
     except PortRefused:
-        # A machine without a USB library finds what hangs at a serial port all the same.
+        # Without a USB library, devices at serial ports are found all the same.
         if not ports:
             raise
         return ports
 
 
-def _with(serial: str, found: list[Found]) -> list[Address]:
+def _with(serial: str, found: list[FoundPort]) -> list[Address]:
     return [one.address for one in found if one.serial == serial]
+
+
+async def open_found(
+    wanted: WantedDevice,
+    find: Callable[[WantedDevice], Awaitable[Address]],
+    opener: OpenPort,
+    listener: PortListener,
+) -> tuple[Address, Port]:
+    """Find and open the port of a device. Raises PortRefused, also on timeout."""
+    try:
+        async with asyncio.timeout(OPEN_TIMEOUT):
+            address = await find(wanted)
+            return address, await opener(address, listener)
+    except TimeoutError:
+        raise PortRefused(f"the port did not open within {OPEN_TIMEOUT:.0f} s") from None
+
+
+async def close(port: Port) -> bool:
+    """Close a port. Returns False on timeout."""
+    try:
+        async with asyncio.timeout(CLOSE_TIMEOUT):
+            await port.close()
+    except TimeoutError:
+        return False
+    return True

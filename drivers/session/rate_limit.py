@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, Generic, TypeVar
 
-EVERY_US: Final = 1_000_000
+REPORT_INTERVAL_US: Final = 1_000_000
 """Least time between two reports."""
-MOST_KEYS: Final = 32
+MAX_KEYS: Final = 32
 """Kinds that are told apart in one report."""
 OTHERS: Final = "others"
 
@@ -15,7 +15,7 @@ Counts = tuple[tuple[str, int], ...]
 T = TypeVar("T")
 
 
-class Tally:
+class ReportLimiter:
     """The first is reported at once, what follows at most once a second."""
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Tally:
         self._next = 0
 
     def add(self, key: str, count: int = 1) -> None:
-        known = key in self._counts or len(self._counts) < MOST_KEYS
+        known = key in self._counts or len(self._counts) < MAX_KEYS
         self._counts[key if known else OTHERS] += count
 
     def due(self) -> int | None:
@@ -38,13 +38,13 @@ class Tally:
 
     def rest(self, now: int) -> Counts:
         """All that was counted, due or not."""
-        self._next = now + EVERY_US
+        self._next = now + REPORT_INTERVAL_US
         counts = tuple(sorted(self._counts.items()))
         self._counts.clear()
         return counts
 
 
-class Newest(Generic[T]):
+class LatestValue(Generic[T]):
     """A value that changes: its first change is reported at once, what follows at most once a
     second, as it is then."""
 
@@ -71,6 +71,6 @@ class Newest(Generic[T]):
         """What was not reported yet, due or not."""
         if self._value == self._told:
             return None
-        self._next = now + EVERY_US
+        self._next = now + REPORT_INTERVAL_US
         self._told = self._value
         return self._value

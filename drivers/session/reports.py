@@ -10,8 +10,8 @@ import structlog
 from drivers import events as happenings
 from drivers.devices import State
 from drivers.events import AnyHappening
-from drivers.session.lookup import Wanted, identity_of
-from drivers.session.rate_limit import Newest, Tally
+from drivers.session.lookup import WantedDevice, identity_of
+from drivers.session.rate_limit import LatestValue, ReportLimiter
 from firmware_protocol.host import (
     AlertReceived,
     BeatReceived,
@@ -35,7 +35,7 @@ from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.common import Info, Refused, Resume
 from firmware_protocol.messages.enums import DeviceState, Refusal
 
-MOST_KNOWN: Final = 64
+MAX_KNOWN: Final = 64
 """What is remembered as told. Strangers can think of more."""
 _ONCE: Final = frozenset(
     {
@@ -55,7 +55,7 @@ _log = structlog.get_logger("drivers")
 class Reports:
     """The happenings of one device."""
 
-    def __init__(self, wanted: Wanted, on_happening: Callable[[AnyHappening], None]) -> None:
+    def __init__(self, wanted: WantedDevice, on_happening: Callable[[AnyHappening], None]) -> None:
         self._wanted = wanted
         self._on_happening = on_happening
         self._firmware = wanted.firmware
@@ -68,12 +68,12 @@ class Reports:
         """Why the last change that was not told came about."""
         self._opening_told: set[str] = set()
         self._offset: int | None = None
-        self._flags = Newest[DeviceState | None](None)
-        self._counts = Newest((0, 0))
-        self._damage = Tally()
-        self._suspicion = Tally()
-        self._defects = Tally()
-        self._alerts = Tally()
+        self._flags = LatestValue[DeviceState | None](None)
+        self._counts = LatestValue((0, 0))
+        self._damage = ReportLimiter()
+        self._suspicion = ReportLimiter()
+        self._defects = ReportLimiter()
+        self._alerts = ReportLimiter()
 
     def tell(self, kind: Callable[..., AnyHappening], at: int, *fields: Any) -> None:
         """One happening of this device, to whoever records it and to engineers. What a device, a
@@ -109,7 +109,7 @@ class Reports:
         if what in self._known:
             return False
         self._known[what] = None
-        if len(self._known) > MOST_KNOWN:
+        if len(self._known) > MAX_KNOWN:
             del self._known[next(iter(self._known))]
         return True
 
@@ -141,7 +141,7 @@ class Reports:
                 self.tell(kind, now, counts)
         self._tell_newest(now, self._flags.rest(now), self._counts.rest(now))
 
-    def _tallies(self) -> tuple[tuple[Tally, Callable[..., AnyHappening]], ...]:
+    def _tallies(self) -> tuple[tuple[ReportLimiter, Callable[..., AnyHappening]], ...]:
         return (
             (self._damage, happenings.Damage),
             (self._suspicion, happenings.Suspicion),

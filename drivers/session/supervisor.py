@@ -1,18 +1,13 @@
 """Supervisor of one device: finds it, opens its port, resumes its log, and retries when it is lost.
 
     supervisor = Supervisor(wanted, store, own=keys.standing_own, on_happening=record)
-    shoe = cast(Shoe, supervisor.driver)
     task = asyncio.create_task(supervisor.run())
-    async with asyncio.timeout(30):
-        await supervisor.ready()
-    await shoe.open_gate()
+    await asyncio.wait_for(supervisor.ready(), 30)
+    await cast(Shoe, supervisor.driver).open_gate()
 
-The first time the record does not know the device's ring: it is Held as NEW_EPOCH, also right after
-pairing, until two people adopt() it. If the store has a record of the device, it becomes ready
-without anyone.
-
-Everything runs on one event loop. The connection returns what happened, the table in
-`drivers.devices.state` specifies what that changes.
+A device whose ring the record does not know is Held as NEW_EPOCH, also right after pairing, until
+two people adopt() it. Event loop only. The connection returns events, the table of states in
+`drivers.devices` specifies what they change.
 """
 
 from __future__ import annotations
@@ -37,12 +32,10 @@ from drivers.devices import (
     Trigger,
     accepts,
 )
-from drivers.events import AnyHappening
 from drivers.keys import KeyProblem, two_people
 from drivers.ports import (
     Address,
     Port,
-    PortListener,
     PortLost,
     PortRefused,
     monotonic_us,
@@ -51,7 +44,14 @@ from drivers.ports import (
 from drivers.session.acknowledge import Acknowledger, StoreFailed, text_of
 from drivers.session.backoff import Backoff
 from drivers.session.connection import Connection
-from drivers.session.lookup import Search, Wanted
+from drivers.session.lookup import (
+    CLOSE_TIMEOUT,
+    OpenPort,
+    PortSearch,
+    WantedDevice,
+    close,
+    open_found,
+)
 from drivers.session.record_store import AdoptedRing, RecordStore
 from drivers.session.reports import Reports
 from drivers.session.triggers import trigger_of
@@ -67,8 +67,6 @@ from firmware_protocol.host import (
 from firmware_protocol.messages.codec import Command, Reply
 from firmware_protocol.messages.enums import DeviceClass
 
-OPEN_TIMEOUT: Final = 10.0
-CLOSE_TIMEOUT: Final = 5.0
 ANSWER_TIMEOUT: Final = 10.0
 """Seconds until a session has to be established, and then RESUME answered; after them the port is
 opened again."""
@@ -82,8 +80,6 @@ STEADY_US: Final = 1_000_000
 TIMER_DELAY: Final = 0.005
 """Seconds from any activity until the timer is set: once for a batch of activity, and not between
 a record and what it leads to. Nothing is due earlier."""
-
-OpenPort = Callable[[Address, PortListener], Awaitable[Port]]
 
 _P = ParamSpec("_P")
 
@@ -113,17 +109,17 @@ class Supervisor:
 
     def __init__(
         self,
-        wanted: Wanted,
+        wanted: WantedDevice,
         store: RecordStore,
         *,
         own: Callable[[], X25519PrivateKey],
-        on_happening: Callable[[AnyHappening], None],
-        find: Callable[[Wanted], Awaitable[Address]] | None = None,
+        on_happening: Callable[[happenings.AnyHappening], None],
+        find: Callable[[WantedDevice], Awaitable[Address]] | None = None,
         opener: OpenPort = open_port,
         clock: Callable[[], int] = monotonic_us,
     ) -> None:
-        """`own` returns the host's key or raises KeyProblem; `on_happening` is called with each
-        happening, and what it raises ends run(). Neither may block."""
+        """`own` returns the host's key or raises KeyProblem. What `on_happening` raises ends run().
+        Neither may block."""
         self.wanted = wanted
         self.why = "not started"
         """Why the state is what it is, for people."""
@@ -134,7 +130,7 @@ class Supervisor:
         self.connection = Connection()
         self.driver: Driver = DRIVERS[wanted.device_class](self)
         self._own = own
-        self._find = find or Search()
+        self._find = find or PortSearch()
         self._opener = opener
         self._clock = clock
         self._reports = Reports(wanted, on_happening)
@@ -319,31 +315,24 @@ class Supervisor:
             self._on(Trigger.LOOK, "looked for")
             await self._visit()
             if self.state is State.UNKEPT:
-                await self._wait_for_store()
+                await self._recovered.wait()
             refused = self.state is State.REFUSED
             await asyncio.sleep(RETRY_REFUSED if refused else self._backoff.next_delay())
-
-    async def _wait_for_store(self) -> None:
-        while self.failure is not None:
-            self._recovered.clear()
-            await self._recovered.wait()
 
     async def _visit(self) -> None:
         """From the search for the port to its end."""
         opening = self._opening = _Opening(self)
         try:
             own = self._own()
-            async with asyncio.timeout(OPEN_TIMEOUT):
-                address = await self._find(self.wanted)
-                port = await self._opener(address, opening)
+            address, port = await open_found(self.wanted, self._find, self._opener, opening)
         except KeyProblem as problem:
             self._on(Trigger.KEYS_DENIED, str(problem))
             return
         except PortRefused as refused:
-            self._denied(refused.reason, absent=refused.absent)
-            return
-        except TimeoutError:
-            self._denied(f"the port did not open within {OPEN_TIMEOUT:.0f} s", absent=False)
+            if not refused.absent:
+                where = str(self.wanted.address or self.wanted.serial)
+                self._reports.denied(self._clock(), where, refused.reason)
+            self._on(Trigger.NOWHERE if refused.absent else Trigger.PORT_DENIED, refused.reason)
             return
         try:
             if address.place is not None:
@@ -359,24 +348,10 @@ class Supervisor:
             try:
                 self._disconnect()
             finally:
-                await self._close(port)
-
-    async def _close(self, port: Port) -> None:
-        try:
-            async with asyncio.timeout(CLOSE_TIMEOUT):
-                await port.close()
-        except TimeoutError:
-            # It may be possible to open it again or not; the next attempt reports why not.
-            why = f"did not close within {CLOSE_TIMEOUT:.0f} s"
-            self._reports.denied(self._clock(), port.name, why)
-
-    def _denied(self, why: str, *, absent: bool) -> None:
-        if absent:
-            self._on(Trigger.NOWHERE, why)
-        else:
-            where = str(self.wanted.address or self.wanted.serial)
-            self._reports.denied(self._clock(), where, why)
-            self._on(Trigger.PORT_DENIED, why)
+                if not await close(port):
+                    # The next attempt may succeed all the same, or reports why not.
+                    why = f"did not close within {CLOSE_TIMEOUT:.0f} s"
+                    self._reports.denied(self._clock(), port.name, why)
 
     def _link(self, own: X25519PrivateKey) -> HostLink | None:
         """The link; a new one starts at the store's position. None if the position is not known:
@@ -420,14 +395,10 @@ class Supervisor:
             last.callback(self._notify_state)
             last.callback(self.connection.abandon)
             last.callback(self._cancel_timers)
-            last.callback(self._report_rest)
+            last.callback(lambda: self._cause or self._reports.rest(self._clock()))
             last.callback(self._reset_link)
             last.callback(lambda: self._on(Trigger.STOP, self.why if self._cause else why))
             last.callback(self._disconnect)
-
-    def _report_rest(self) -> None:
-        if self._cause is None:
-            self._reports.rest(self._clock())
 
     # --- bytes and time -------------------------------------------------------------------
 
@@ -565,7 +536,7 @@ class Supervisor:
         self._state_changed = asyncio.Event()
 
     @_first_cause
-    def _tell(self, kind: Callable[..., AnyHappening], at: int, *fields: object) -> None:
+    def _tell(self, kind: Callable[..., happenings.AnyHappening], at: int, *fields: object) -> None:
         self._reports.tell(kind, at, *fields)
 
     # --- storing records ------------------------------------------------------------------
@@ -601,6 +572,7 @@ class Supervisor:
         if self.failure is not None:
             return
         self.failure = first
+        self._recovered.clear()
         self._acknowledger.reset()
         now = self._clock()
         self._tell(happenings.KeepFailed, now, text_of(first))

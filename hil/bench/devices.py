@@ -19,7 +19,7 @@ from drivers import logging as log_lines
 from drivers.devices import DeviceEvent, Shoe, Shuffler, State, Station
 from drivers.events import AnyHappening, Held
 from drivers.ports import Address, Transport
-from drivers.session import AdoptedRing, NothingHeld, Supervisor, Wanted
+from drivers.session import AdoptedRing, NothingHeld, Supervisor, WantedDevice
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device.control import Chord, Draw, Load, Plug, Put, ShufflePace
 from firmware_protocol.host import NO_CURSOR, RecordCursor
@@ -58,7 +58,7 @@ class Memory:
 class Host:
     """One supervised device, for as long as the bench wants it."""
 
-    def __init__(self, wanted: Wanted, keeper: Memory) -> None:
+    def __init__(self, wanted: WantedDevice, keeper: Memory) -> None:
         self.keeper = keeper
         self._stands = asyncio.Event()
         self._new = asyncio.Event()
@@ -90,7 +90,7 @@ class Host:
 
 
 @asynccontextmanager
-async def hosted(wanted: Wanted, keeper: Memory | None = None) -> AsyncIterator[Host]:
+async def hosted(wanted: WantedDevice, keeper: Memory | None = None) -> AsyncIterator[Host]:
     log_lines.to_stderr(logging.ERROR)
     host = Host(wanted, keeper or Memory())
     works = (host.supervisor.run(), host.adopt())
@@ -133,7 +133,7 @@ async def _table(folder: Path) -> AsyncIterator[_Table]:
                 device_process(profile, place, "--serial", serial, paired_with=PUBLIC)
             )
             address = Address(Transport.SERIAL, str(sim.port))
-            wanted = Wanted(DeviceClass[profile.upper()], serial, sim.key, address)
+            wanted = WantedDevice(DeviceClass[profile.upper()], serial, sim.key, address)
             table.append(_Device(sim, await stack.enter_async_context(hosted(wanted))))
         for device in table:
             await device.host.ready()

@@ -17,7 +17,7 @@ from statistics import median, quantiles
 from typing import Final
 
 from drivers.ports import Address, Port, PortListener, PortLost, Transport, open_serial
-from drivers.session import Wanted
+from drivers.session import WantedDevice
 from firmware_protocol.device import identity
 from firmware_protocol.messages.enums import DeviceClass, JamCode
 from firmware_protocol.messages.shoe import ShoeJam
@@ -163,7 +163,7 @@ async def _echoes(far: _FarEnd, link: Path, count: int) -> list[float]:
         await port.close()
 
 
-async def _events(far: _FarEnd, wanted: Wanted, keeper: Memory, count: int) -> list[float]:
+async def _events(far: _FarEnd, wanted: WantedDevice, keeper: Memory, count: int) -> list[float]:
     async with hosted(wanted, keeper) as host:
         # The far end lives only while it is asked for something: the handshake is in its turn.
         turn = asyncio.create_task(far.turn("event", count))
@@ -183,7 +183,7 @@ async def _there_and_back(folder: Path, slices: int) -> tuple[list[float], list[
             await asyncio.to_thread(process.stdout.readline)
             far, keeper = _FarEnd(process), Memory()
             address = Address(Transport.SERIAL, str(link))
-            wanted = Wanted(DeviceClass.SHOE, own.serial, own.public, address)
+            wanted = WantedDevice(DeviceClass.SHOE, own.serial, own.public, address)
             echoes, events = list[float](), list[float]()
             for _ in range(slices):
                 echoes += await _echoes(far, link, _SLICE)

@@ -184,7 +184,7 @@ async def adopt_device(
     names = (people.first.name, people.second.name)
     with table_problems():
         await supervisor.adopt(names, skip=sent.skip)
-    return Adopted(served.table.fittings.served[serial].fitted.device, serial, names)
+    return Adopted(served.table.devices.supervised[serial].config.device, serial, names)
 
 
 def answer_of(one: EventAnswer) -> Answer:
@@ -371,7 +371,7 @@ def supervisor_of(table: RunningTable, serial: str) -> Supervisor:
     try:
         return table.supervisor(serial)
     except LookupError:
-        every = ", ".join(table.fittings.served)
+        every = ", ".join(table.devices.supervised)
         raise Problem(404, "no_device", "this table has no such device", every) from None
 
 

@@ -40,7 +40,7 @@ async def run_self_test(served: ServedTable, screen: ScreenSession, serial: str)
     """Have a device test itself, which takes up to 10 s and moves no card. Raises Problem if this
     person may not, or if the device does not answer; the latter is recorded too."""
     supervisor_of(served.table, serial)
-    device = served.table.fittings.served[serial]
+    device = served.table.devices.supervised[serial]
     news = await people_news(served)
     if news is not None:
         raise denied(news)
@@ -53,7 +53,7 @@ async def run_self_test(served: ServedTable, screen: ScreenSession, serial: str)
         raise Problem(409, "table_open", what)
 
     async def record(found: str, *details: str) -> None:
-        said = {"what": TESTED, "device": device.fitted.device, "serial": serial}
+        said = {"what": TESTED, "device": device.config.device, "serial": serial}
         data = {**said, "found": found, "detail": "; ".join(filter(None, details))}
         with table_problems():
             await served.table.record(RecordEntry("person", record_actor(technician.actor), data))
@@ -65,7 +65,7 @@ async def run_self_test(served: ServedTable, screen: ScreenSession, serial: str)
         raise Problem(409, _CODES[type(problem)], str(problem)) from None
     found = reply.code.name.lower()
     await record(found, str(reply.arg or ""), _meanwhile(served))
-    return Tested(device.fitted.device, serial, technician.name, found, reply.arg)
+    return Tested(device.config.device, serial, technician.name, found, reply.arg)
 
 
 def _meanwhile(served: ServedTable) -> str:

@@ -85,11 +85,11 @@ class ViewCache:
 
 def devices_of(table: RunningTable) -> tuple[DeviceShown, ...]:
     found = []
-    for serial, one in table.fittings.served.items():
+    for serial, one in table.devices.supervised.items():
         supervisor = one.supervisor
         held = "" if supervisor.held is None else supervisor.held.verdict.name.lower()
         state, why = supervisor.state.value, supervisor.why
-        found.append(DeviceShown(one.fitted.device, serial, state, why, held))
+        found.append(DeviceShown(one.config.device, serial, state, why, held))
     return tuple(found)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from controller.table.devices.assembly import Fittings
-from controller.table.devices.links import START_WAIT, data_of
+from controller.table.devices.assembly import TableDevices
+from controller.table.devices.links import CATCH_UP_TIMEOUT, data_of
 from controller.table.devices.retry import StoreRetry
 
 __all__ = [
-    "START_WAIT",
-    "Fittings",
+    "CATCH_UP_TIMEOUT",
     "StoreRetry",
+    "TableDevices",
     "data_of",
 ]

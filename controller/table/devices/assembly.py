@@ -1,4 +1,4 @@
-"""The devices of a table, each with what serves it: supervisor, driver, keeper and link."""
+"""Devices of a table, each with its supervisor, record store and link state."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from structlog.contextvars import bound_contextvars
 
-from controller.table.devices.links import Link
-from controller.table.devices.outputs import Outlets
-from controller.table.devices.shuffle_start import Starting
+from controller.table.devices.links import DeviceLink
+from controller.table.devices.outputs import DeviceOutputs
+from controller.table.devices.shuffle_start import ShuffleStarter
 from controller.table.loop import (
     DeviceConfig,
     DeviceRecordStore,
@@ -23,20 +23,20 @@ from controller.table.restart import RestoredTable
 from drivers.devices import Driver, Shoe, Shuffler, State, Station
 from drivers.session import Supervisor
 
-TAKES: Final = (State.READY, State.UNKEPT)
-"""A device that stands so can be made safe."""
+REACHABLE: Final = (State.READY, State.UNKEPT)
+"""States in which a device can be made safe."""
 
 
-class Served(Struct, frozen=True):
-    """A device, and what serves it."""
+class SupervisedDevice(Struct, frozen=True):
+    """One device with its supervisor, record store and link state."""
 
-    fitted: DeviceConfig
+    config: DeviceConfig
     supervisor: Supervisor
     store: DeviceRecordStore
-    link: Link
+    link: DeviceLink
 
 
-class Fittings:
+class TableDevices:
     """All devices of one table."""
 
     def __init__(
@@ -46,39 +46,49 @@ class Fittings:
         table: TableLoop,
         found: RestoredTable,
         *,
-        unkept: Callable[[], None],
+        on_store_failed: Callable[[], None],
     ) -> None:
-        """`unkept` is told when something that a device told cannot be kept."""
+        """`on_store_failed` is called when a record of a device could not be stored."""
         self._world = world
         self._parts = parts
         self._table = table
-        self._unkept = unkept
-        self.served = {one.serial: self._serve(one, found) for one in parts.devices}
+        self._on_store_failed = on_store_failed
+        self.outputs: DeviceOutputs
+        self.supervised = {one.serial: self._serve(one, found) for one in parts.devices}
         self.shoe = self._only_shoe()
-        self.outlets = Outlets((self.shoe_serial, self.shoe), self._stations())
+        self.outputs = DeviceOutputs((self.shoe_serial, self.shoe), self._stations())
         shuffler = self._shuffler()
-        self.starting = None if shuffler is None else Starting(shuffler, table.later)
+        self.shuffle_starter = None if shuffler is None else ShuffleStarter(shuffler, table.later)
 
-    def _serve(self, one: DeviceConfig, found: RestoredTable) -> Served:
+    def _serve(self, one: DeviceConfig, found: RestoredTable) -> SupervisedDevice:
         world, serial = self._world, one.serial
         known = found.known[serial]
         store = DeviceRecordStore(self._table, one.device, serial, found.stood[serial])
-        link = Link(self._table, one.device, serial, back=self._is_back, unkept=self._unkept)
+        link = DeviceLink(
+            self._table,
+            one.device,
+            serial,
+            on_back=self._device_back,
+            on_store_failed=self._on_store_failed,
+        )
         supervisor = Supervisor(
             replace(one.wanted, firmware=known.firmware, boot=known.boot),
             store,
             own=self._parts.own,
-            on_happening=link.tell,
+            on_happening=link.on_happening,
             find=world.find(),
             opener=world.opener,
             clock=world.clock,
         )
         link.supervisor = supervisor
-        return Served(one, supervisor, store, link)
+        return SupervisedDevice(one, supervisor, store, link)
+
+    def _device_back(self, serial: str) -> None:
+        self.outputs.back(serial)  # the outputs are made after the links
 
     @property
     def _drivers(self) -> list[Driver]:
-        return [one.supervisor.driver for one in self.served.values()]
+        return [one.supervisor.driver for one in self.supervised.values()]
 
     def _only_shoe(self) -> Shoe:
         found = [driver for driver in self._drivers if isinstance(driver, Shoe)]
@@ -93,50 +103,47 @@ class Fittings:
         return found[0] if found else None
 
     def _stations(self) -> dict[int, tuple[str, Station]]:
-        """By seat."""
+        """Stations with their serial numbers, by seat."""
         return {
             seat: (serial, one.supervisor.driver)
-            for serial, one in self.served.items()
-            for seat in one.fitted.seats
+            for serial, one in self.supervised.items()
+            for seat in one.config.seats
             if isinstance(one.supervisor.driver, Station)
         }
 
-    def _is_back(self, serial: str) -> None:
-        """A device takes commands again."""
-        self.outlets.back(serial)
-
-    # --- what others ask ------------------------------------------------------------------
-
     @property
     def shoe_serial(self) -> str:
-        return next(serial for serial, one in self.served.items() if one.fitted.device == "shoe")
+        return next(
+            serial for serial, one in self.supervised.items() if one.config.device == "shoe"
+        )
 
     @property
     def supervisors(self) -> list[Supervisor]:
-        return [one.supervisor for one in self.served.values()]
+        return [one.supervisor for one in self.supervised.values()]
 
     @property
-    def here(self) -> frozenset[str]:
-        """Those that can be made safe now; the others are safe by themselves."""
+    def reachable(self) -> frozenset[str]:
+        """Serial numbers of the devices that can be made safe now. The others are in their safe
+        state already."""
         return frozenset(
-            serial for serial, one in self.served.items() if one.supervisor.state in TAKES
+            serial for serial, one in self.supervised.items() if one.supervisor.state in REACHABLE
         )
 
     async def caught_up(self) -> None:
-        """Returns when shoe and shuffler have told what they had to tell when they came back. Of a
-        station nothing of that counts any more."""
-        for one in self.served.values():
-            if one.fitted.device != "station":
+        """Return when all that shoe and shuffler had in their logs when they were resumed is
+        recorded. Old presses of a station do not count."""
+        for one in self.supervised.values():
+            if one.config.device != "station":
                 await one.link.caught_up(one.store)
 
     def work(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
-        """What runs for each device, with a name."""
-        for serial, one in self.served.items():
+        """Coroutines to run for the devices, with names."""
+        for serial, one in self.supervised.items():
             yield f"device {serial}", _of(serial, one.supervisor.run)
             yield f"link {serial}", _of(serial, one.link.run)
 
 
 async def _of(serial: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Lines for engineers say whose they are."""
+    """Bind the device's serial number to all log lines."""
     with bound_contextvars(device=serial):
         await run()

@@ -1,14 +1,14 @@
-"""How the devices of a table are linked to it: recorded as it happens, and told to the procedure
-where a device is away for longer than a moment.
+"""Links of a table's devices: each happening is recorded, a longer absence is a device fault.
 
-A device that is away is safe by itself, and what it has to tell waits in its ring; so a cable that
-is touched holds nobody up.
+A device that is away is in its safe state, and its records wait in its ring. So a cable that is
+touched stops no game.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum, Flag
 from typing import Any, Final, Protocol
 
@@ -23,19 +23,19 @@ from drivers import events
 from drivers.devices import State
 from firmware_protocol.messages.enums import DeviceState
 
-START_WAIT: Final = 5.0
-"""Seconds that shoe and shuffler have after a start to tell what happened before it."""
-POLL: Final = 0.02
-GRACE: Final = 2.0
-"""Seconds for which a device may be away before anybody is told."""
-AGAIN: Final = 1.0
-"""Seconds after which it is looked again whether the record takes what a device tells."""
-START_GRACE: Final = 15.0
-"""The same at a start, when all devices are still to be found."""
+CATCH_UP_TIMEOUT: Final = 5.0
+"""Seconds after a start in which shoe and shuffler send the records from before it."""
+POLL_INTERVAL: Final = 0.02
+LOST_AFTER: Final = 2.0
+"""Seconds for which a device may be away before it is a fault."""
+LOST_AFTER_START: Final = 15.0
+"""The same after a start, when all devices still have to be found."""
+RECHECK_INTERVAL: Final = 1.0
+"""Seconds until it is checked again whether records can be stored."""
 
 
-class Supervised(Protocol):
-    """A supervisor, as far as it is asked how its device stands."""
+class DeviceStatus(Protocol):
+    """The state of a supervisor."""
 
     @property
     def state(self) -> State: ...
@@ -43,8 +43,8 @@ class Supervised(Protocol):
     def why(self) -> str: ...
 
 
-class Link:
-    """One device's."""
+class DeviceLink:
+    """Link of one device."""
 
     def __init__(
         self,
@@ -52,130 +52,122 @@ class Link:
         device: Device,
         serial: str,
         *,
-        back: Callable[[str], None],
-        unkept: Callable[[], None],
+        on_back: Callable[[str], None],
+        on_store_failed: Callable[[], None],
     ) -> None:
-        """`back` is told of a device that takes commands again, `unkept` when something cannot be
-        kept."""
+        """`on_back` is called when the device accepts commands again, `on_store_failed` when one
+        of its records could not be stored."""
         self.serial = serial
-        self._unkept = unkept
+        self.supervisor: DeviceStatus | None = None
         self._table = table
-        self._back = back
         self._device: Device = device
-        self.supervisor: Supervised | None = None
-        self._news = asyncio.Event()
+        self._on_back = on_back
+        self._on_store_failed = on_store_failed
+        self._changed = asyncio.Event()
         self._away_since: float | None = None
         self._was_ready = False
         self._was_unkept = False
-        """Begun anew once it is mended, which is one more moment away."""
-        self._told: bool | None = None
-        """Whether the table knows it as away; None: as not found yet."""
+        """It restarts once records can be stored again, and has its time to come back then."""
+        self._lost: bool | None = None
+        """Whether the table knows it as lost; None: not found yet."""
         self._flags: DeviceState | None = None
-        """What the device said of itself when its session began."""
+        """The state flags at the start of its session."""
         self._head: int | None = None
-        """How far its log went when it was last resumed."""
-        self._over = False
-        """It has said since that no fault is left."""
+        """The end of its log when it was last resumed."""
+        self._repaired = False
+        """It has reported since that no fault is left."""
 
-    def tell(self, happening: events.AnyHappening) -> None:
-        """Something has happened around the device. Does not wait."""
+    def on_happening(self, happening: events.AnyHappening) -> None:
+        """Record a happening. Does not block."""
         self._table.later(entry_of(happening, self._device))
         match happening:
             case events.StateChanged(state=State.READY | State.UNKEPT):
-                self._back(self.serial)
+                self._on_back(self.serial)
             case events.Resumed(head=head):
                 self._head = head
             case events.KeepFailed():
-                self._unkept()
+                self._on_store_failed()
             case events.Informed(state=flags):
                 self._flags = flags
             case events.DeviceStands(state=flags) if not flags & DeviceState.FAULTY:
-                self._over = True
+                self._repaired = True
         self.check()
 
     def check(self) -> None:
-        """The supervisor's state may have changed."""
-        self._news.set()
+        """Check the supervisor's state now."""
+        self._changed.set()
 
     async def caught_up(self, store: DeviceRecordStore) -> None:
-        """Returns when all is recorded that the device had to tell when it was resumed."""
+        """Return when all that was in the device's log when it was resumed is recorded."""
         while self._head is None or store.seq < self._head:
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(POLL_INTERVAL)
 
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
-            self._news.clear()
-            patience = await self._look()
-            try:
-                async with asyncio.timeout(patience):
-                    await self._news.wait()
-            except TimeoutError:
-                continue
+            self._changed.clear()
+            delay = await self._check()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(delay):
+                    await self._changed.wait()
 
-    async def _look(self) -> float | None:
-        """Seconds until it is to be looked at again; None: when there is news."""
+    async def _check(self) -> float | None:
+        """Returns seconds until the next check; None: when something changes."""
         supervisor = self.supervisor
         if supervisor is None:
             return None
         now = asyncio.get_running_loop().time()
         unkept = supervisor.state is State.UNKEPT
         if unkept and (self._table.stopped is not None or self._table.waits):
-            # Our own record's trouble, and the table knows of it. When that is over, the device has
-            # its moment.
+            # The fault is the record's, and the table knows it. After it, the device has its time.
             self._away_since = None
-            return AGAIN
+            return RECHECK_INTERVAL
         if supervisor.state is State.READY:
             self._away_since, self._was_ready = None, True
-            await self._is_here()
+            await self._ready()
             return None
         if self._away_since is None or (self._was_unkept and not unkept):
             self._away_since = now
         self._was_unkept = unkept
-        grace = GRACE if self._was_ready else START_GRACE
-        left = self._away_since + grace - now
-        if left > 0 or self._told:
-            return None if self._told else left
-        self._told = True
-        link = self._trouble("link", f"{supervisor.state.value}: {supervisor.why}")
-        await self._changes((link,), (link,))  # anew, also where it was not found yet
+        left = self._away_since + (LOST_AFTER if self._was_ready else LOST_AFTER_START) - now
+        if left > 0 or self._lost:
+            return None if self._lost else left
+        self._lost = True
+        fault = self._fault("link", f"{supervisor.state.value}: {supervisor.why}")
+        await self._report((fault,), (fault,))  # again, also if it was not found yet
         return None
 
-    async def _is_here(self) -> None:
+    async def _ready(self) -> None:
         wrong: tuple[DeviceFault, ...] = ()
         right: tuple[DeviceFault, ...] = ()
-        if self._told is not False:
-            self._told = False
-            right = (self._trouble("link"),)
+        if self._lost is not False:
+            self._lost = False
+            right = (self._fault("link"),)
         flags, self._flags = self._flags, None
-        over, self._over = self._over, False
+        repaired, self._repaired = self._repaired, False
         if flags is not None:
-            wrong = self._wrong(flags)
-            over = over or not flags & DeviceState.FAULTY
-        if over:
-            right = (*right, self._trouble("fault"))
+            wrong = self._faults_in(flags)
+            repaired = repaired or not flags & DeviceState.FAULTY
+        if repaired:
+            right = (*right, self._fault("fault"))
         if wrong or right:
-            await self._changes(wrong, right)
+            await self._report(wrong, right)
 
-    def _wrong(self, flags: DeviceState) -> tuple[DeviceFault, ...]:
-        """What it said that is in the way; of what happens later it tells itself."""
+    def _faults_in(self, flags: DeviceState) -> tuple[DeviceFault, ...]:
+        """Faults at the start of a session; the device sends an event for each later one."""
         found = []
         if flags & DeviceState.JAMMED and self._device != "station":
-            found.append(self._trouble("jam", "cards are stuck"))
+            found.append(self._fault("jam", "cards are stuck"))
         in_play = card_destination(self._table.state) != "nothing"
         if flags & DeviceState.OPEN and self._device == "shoe" and in_play:
-            found.append(self._trouble("cover", "its cover is open"))
+            found.append(self._fault("cover", "its cover is open"))
         return tuple(found)
 
-    async def _changes(
-        self, wrong: tuple[DeviceFault, ...], right: tuple[DeviceFault, ...]
-    ) -> None:
-        try:
+    async def _report(self, wrong: tuple[DeviceFault, ...], right: tuple[DeviceFault, ...]) -> None:
+        with suppress(TableStopped):  # the table is closing
             await self._table.changes(wrong, right)
-        except TableStopped:
-            return  # the table is closing
 
-    def _trouble(self, cause: FaultCause, why: str = "") -> DeviceFault:
+    def _fault(self, cause: FaultCause, why: str = "") -> DeviceFault:
         return DeviceFault(self._device, self.serial, cause, "", why)
 
 
@@ -183,12 +175,12 @@ class Link:
 
 
 def entry_of(happening: events.AnyHappening, device: Device) -> RecordEntry:
-    """What is recorded of it. None of them holds a card."""
+    """The record entry of a happening. No happening contains a card."""
     return RecordEntry("link", RecordActor("device", device), data_of(happening))
 
 
 def data_of(happening: events.AnyHappening) -> dict[str, Any]:
-    """All that it says but when, in plain words."""
+    """All fields but the time, as plain values."""
     names = (name for name in happening.__struct_fields__ if name not in ("serial", "at"))
     fields = {name: _plain(getattr(happening, name)) for name in names}
     return {"what": type(happening).__name__, "device": happening.serial, **fields}

@@ -1,219 +1,212 @@
-"""What the procedure wants of the devices: absolute wishes, carried out until they hold.
+"""Outputs of the procedure to the devices: the lock of the shoe, armed buttons and lamps.
 
-A wish replaces the one before it. What a device does not take now it is asked again when it is
-back, for each wish says how things shall be and never how they shall change. A shuffle is none of
-them: see `starting`.
+An output is an absolute setting that replaces the one before it, never a change. So it is sent
+again, without side effects, until the device has accepted it, and when the device is back. The
+start of a shuffle is not of this kind: see `shuffle_start`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from types import MappingProxyType
 from typing import Final, Generic, Protocol, TypeVar
 
 import structlog
 from msgspec import Struct
 
 from controller.procedure.model.effects import Lamp, ShoeLock, Stations
+from controller.table.devices.lamps import LAMPS
 from controller.table.memory import NO_BUTTONS, TableDisplay
-from drivers.devices import CommandRefused, CommandUnanswered, NotReady, station
+from drivers.devices import (
+    PERMANENT_REFUSALS,
+    CommandRefused,
+    CommandUnanswered,
+    LampSetting,
+    NotReady,
+)
 from firmware_protocol.host import LinkBusy
-from firmware_protocol.messages.enums import ButtonMask, LampPattern, Refusal
+from firmware_protocol.messages.enums import ButtonMask
 
-RETRY: Final = 0.5
-"""Seconds until a device that has not taken a wish is asked again."""
-ARM_MS: Final = 60_000
-REARM: Final = 30.0
-"""Seconds after which buttons that are still wanted are armed anew."""
-_HOPELESS: Final = (Refusal.UNKNOWN, Refusal.MALFORMED, Refusal.UNSUPPORTED)
-"""What a device refuses so it will not do in a second either."""
+RETRY_DELAY: Final = 0.5
+"""Seconds until a setting that a device has not accepted is sent again."""
+ARM_LIFE_MS: Final = 60_000
+REARM_INTERVAL: Final = 30.0
+"""Seconds after which buttons that are still wanted are armed again."""
 
 _log: Final = structlog.get_logger("table.outlets")
-_W = TypeVar("_W")
-
-_BLUE, _GREEN, _AMBER, _RED = b"\x00\x00\xff", b"\x00\xff\x00", b"\xff\xa0\x00", b"\xff\x00\x00"
-_SLOW, _FAST = 1500, 600
-"""Milliseconds: 40 and 100 times a minute."""
-LAMPS: Final[Mapping[Lamp, station.Wish]] = MappingProxyType(
-    {
-        "dark": station.OFF,
-        "turn": station.Wish(_BLUE, LampPattern.STEADY),
-        "asked": station.Wish(_AMBER, LampPattern.BLINK, _SLOW),
-        "accepted": station.Wish(_GREEN, LampPattern.STEADY),
-        "won": station.Wish(_GREEN, LampPattern.BLINK, _SLOW),
-        "attention": station.Wish(_AMBER, LampPattern.STEADY),
-        "fault": station.Wish(_RED, LampPattern.BLINK, _FAST),
-    }
-)
+_S = TypeVar("_S")
 
 
-class Armed(Struct, frozen=True):
-    """What a seat's station shall do."""
+class SeatOutput(Struct, frozen=True):
+    """Buttons and lamp of one seat."""
 
     buttons: ButtonMask = NO_BUTTONS
     token: int = 0
     lamp: Lamp = "dark"
 
 
-SAFE: Final = Armed(lamp="fault")
+SAFE: Final = SeatOutput(lamp="fault")
 
 
-class Outlet(Generic[_W]):
-    """One wish of one device, or of one seat."""
+class DeviceOutput(Generic[_S]):
+    """One setting of one device, or of one seat."""
 
     def __init__(
         self,
         name: str,
         serial: str,
-        wish: _W,
-        do: Callable[[_W], Awaitable[object]],
-        again: float | None = None,
+        setting: _S,
+        send: Callable[[_S], Awaitable[object]],
+        repeat: float | None = None,
     ) -> None:
-        """`again`: seconds after which a wish that holds is told once more."""
+        """`repeat`: seconds after which an accepted setting is sent again."""
         self.name = name
         self.serial = serial
-        self.wish = wish
-        self._do = do
-        self._again = again
+        self.setting = setting
+        self._send = send
+        self._repeat = repeat
         self._changed = asyncio.Event()
         self._changed.set()
-        self.holds = asyncio.Event()
-        """Set while the wish holds, as far as anybody knows."""
+        self.accepted = asyncio.Event()
+        """Set while the device has the setting, as far as is known."""
         self._why = ""
-        """Why the last one was not taken, as it was told."""
+        """Why the last setting was not accepted, as logged."""
 
-    def want(self, wish: _W) -> None:
-        if wish != self.wish:
-            self.wish = wish
+    def set(self, setting: _S) -> None:
+        if setting != self.setting:
+            self.setting = setting
             self.renew()
 
     def renew(self) -> None:
-        """The device was away: what it does now is not known."""
-        self.holds.clear()
+        """Send the setting again: it is not known what the device does now."""
+        self.accepted.clear()
         self._changed.set()
 
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
             self._changed.clear()
-            patience = await self._carry_out(self.wish)
+            delay = await self._try()
             if self._changed.is_set():
                 continue
             try:
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(delay):
                     await self._changed.wait()
             except TimeoutError:
                 continue
 
-    async def _carry_out(self, wish: _W) -> float | None:
-        """Seconds until it is wanted again; None: not before something changes."""
+    async def _try(self) -> float | None:
+        """Send the setting. Returns seconds until the next time; None: when something changes."""
+        setting = self.setting
         try:
-            await self._do(wish)
+            await self._send(setting)
         except NotReady as away:
-            return self._not_taken(away, None)  # renew() comes when it is back
+            return self._rejected(away, None)  # renew() is called when it is back
         except CommandRefused as refused:
-            return self._not_taken(refused, None if refused.why in _HOPELESS else RETRY)
+            return self._rejected(
+                refused, None if refused.why in PERMANENT_REFUSALS else RETRY_DELAY
+            )
         except (CommandUnanswered, LinkBusy) as problem:
-            return self._not_taken(problem, RETRY)
+            return self._rejected(problem, RETRY_DELAY)
         self._why = ""
-        if wish == self.wish:
-            self.holds.set()
-        return self._again
+        if setting == self.setting:
+            self.accepted.set()
+        return self._repeat
 
-    def _not_taken(self, problem: Exception, patience: float | None) -> float | None:
+    def _rejected(self, problem: Exception, delay: float | None) -> float | None:
         if str(problem) != self._why:
             self._why = str(problem)
             _log.info("not taken", outlet=self.name, why=self._why)
-        return patience
+        return delay
 
 
-class Lockable(Protocol):
-    """A shoe."""
+class LockableShoe(Protocol):
+    """The shoe, as far as it is locked and opened."""
 
     async def lock(self) -> object: ...
     async def open_gate(self) -> object: ...
 
 
-class Lit(Protocol):
-    """A station."""
+class SeatDevice(Protocol):
+    """The station, as far as it has buttons and lamps."""
 
     async def arm(self, seat: int, buttons: ButtonMask, token: int, ttl_ms: int) -> None: ...
     async def disarm(self, seat: int) -> None: ...
-    async def lamps(self, seat: int, wish: station.Wish) -> None: ...
+    async def lamps(self, seat: int, setting: LampSetting) -> None: ...
 
 
-class Outlets:
-    """Shoe and stations of one table."""
+class DeviceOutputs:
+    """The outputs of one table."""
 
     def __init__(
         self,
-        the_shoe: tuple[str, Lockable],
-        stations: Mapping[int, tuple[str, Lit]],
+        the_shoe: tuple[str, LockableShoe],
+        stations: Mapping[int, tuple[str, SeatDevice]],
     ) -> None:
         """Each with its serial number; `stations` by seat."""
-        serial, shoes = the_shoe
-        self._lock: Outlet[bool] = Outlet("shoe", serial, True, lambda on: _locked(shoes, on))
-        self._seats = {seat: _seat(seat, serial, lit) for seat, (serial, lit) in stations.items()}
+        serial, shoe = the_shoe
+        self._lock: DeviceOutput[bool] = DeviceOutput(
+            "shoe", serial, True, lambda locked: shoe.lock() if locked else shoe.open_gate()
+        )
+        self._seats = {
+            seat: _seat_output(seat, serial, station)
+            for seat, (serial, station) in stations.items()
+        }
 
-    def want(self, shown: TableDisplay) -> None:
-        """What is shown now. While nothing can be recorded, and at the end, all is made safe: no
-        card, no button, and the lamps of a fault."""
-        if shown.stopped:
-            self.safe()
+    def show(self, display: TableDisplay) -> None:
+        """Set the outputs for this display. While the table is stopped all is made safe: locked,
+        no buttons, and the lamps of a fault."""
+        if display.stopped:
+            self.make_safe()
             return
-        for effect in shown.effects:
+        for effect in display.effects:
             if isinstance(effect, ShoeLock):
-                self._lock.want(effect.locked)
+                self._lock.set(effect.locked)
             elif isinstance(effect, Stations):
                 lamps = dict(effect.lamps)
-                arms = {arm.seat: arm for arm in shown.arms.seats}
-                for seat, outlet in self._seats.items():
+                arms = {arm.seat: arm for arm in display.arms.seats}
+                for seat, output in self._seats.items():
                     arm = arms.get(seat)
                     lamp = lamps.get(seat, "dark")
                     if arm is None:
-                        outlet.want(Armed(lamp=lamp))
+                        output.set(SeatOutput(lamp=lamp))
                     else:
-                        outlet.want(Armed(arm.buttons, arm.token, lamp))
+                        output.set(SeatOutput(arm.buttons, arm.token, lamp))
 
-    def safe(self) -> None:
-        self._lock.want(True)
-        for outlet in self._seats.values():
-            outlet.want(SAFE)
+    def make_safe(self) -> None:
+        self._lock.set(True)
+        for output in self._seats.values():
+            output.set(SAFE)
 
     def back(self, serial: str) -> None:
-        """A device is ready again, or stands otherwise."""
-        for outlet in self._all:
-            if outlet.serial == serial:
-                outlet.renew()
+        """A device accepts commands again."""
+        for output in self._all:
+            if output.serial == serial:
+                output.renew()
 
     async def settled(self, serials: frozenset[str]) -> None:
-        """Returns when every wish of these devices holds."""
-        for outlet in self._all:
-            if outlet.serial in serials:
-                await outlet.holds.wait()
+        """Return when these devices have accepted all settings."""
+        for output in self._all:
+            if output.serial in serials:
+                await output.accepted.wait()
 
     @property
-    def _all(self) -> tuple[Outlet[bool] | Outlet[Armed], ...]:
+    def _all(self) -> tuple[DeviceOutput[bool] | DeviceOutput[SeatOutput], ...]:
         return (self._lock, *self._seats.values())
 
     async def run(self) -> None:
         """Until it is cancelled."""
         async with asyncio.TaskGroup() as group:
-            for outlet in self._all:
-                group.create_task(outlet.run(), name=f"outlet {outlet.name}")
+            for output in self._all:
+                group.create_task(output.run(), name=f"output {output.name}")
 
 
-async def _locked(the_shoe: Lockable, on: bool) -> None:
-    await (the_shoe.lock() if on else the_shoe.open_gate())
-
-
-def _seat(seat: int, serial: str, lit: Lit) -> Outlet[Armed]:
-    async def do(wish: Armed) -> None:
-        if wish.buttons:
-            await lit.arm(seat, wish.buttons, wish.token, ARM_MS)
+def _seat_output(seat: int, serial: str, station: SeatDevice) -> DeviceOutput[SeatOutput]:
+    async def send(setting: SeatOutput) -> None:
+        if setting.buttons:
+            await station.arm(seat, setting.buttons, setting.token, ARM_LIFE_MS)
         else:
-            await lit.disarm(seat)
-        await lit.lamps(seat, LAMPS[wish.lamp])
+            await station.disarm(seat)
+        await station.lamps(seat, LAMPS[setting.lamp])
 
-    return Outlet(f"seat {seat}", serial, Armed(), do, REARM)
+    return DeviceOutput(f"seat {seat}", serial, SeatOutput(), send, REARM_INTERVAL)

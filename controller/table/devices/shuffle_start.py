@@ -1,6 +1,7 @@
-"""The one command that is no wish: START of a shuffle. It is sent once for each time that people
-ask for it, and never again by itself. Whether it was carried out the shuffler's event tells; where
-nobody knows, people look.
+"""Start of a shuffle, the one output that is not a setting.
+
+START is sent once for each time that people ask for it, and never retried automatically. The
+shuffler's event shows whether it was carried out; if that is unknown, people look.
 """
 
 from __future__ import annotations
@@ -15,51 +16,51 @@ from firmware_protocol.host import LinkBusy
 
 _TODO: Final = "look at the shuffler, then ask for the shuffle again"
 NONE_RUNS: Final = f"no shuffle runs: it has ended, or was never begun; {_TODO}"
-"""The floor plays on after one that was not right, or the controller was started meanwhile."""
+"""After a shuffle that was not right, or a restart of the controller."""
 _NOT_STARTED: Final = (CommandRefused, CommandUnanswered, LinkBusy, NotReady)
 
 
-class Startable(Protocol):
-    """A shuffler."""
+class StartableShuffler(Protocol):
+    """The shuffler, as far as it is started."""
 
     async def start(self, decks: int, profile: int = 0) -> object: ...
     def looked(self) -> None: ...
 
 
-class Starting:
+class ShuffleStarter:
     """Starts the shuffles of one table, one at a time."""
 
-    def __init__(self, shuffler: Startable, record: Callable[[RecordEntry], None]) -> None:
-        """`record` takes what stands in the way; it must not wait."""
+    def __init__(self, shuffler: StartableShuffler, record: Callable[[RecordEntry], None]) -> None:
+        """`record` records a fault; it must not block."""
         self._shuffler = shuffler
         self._record = record
-        self._wanted = 0
+        self._decks = 0
+        self._requested = asyncio.Event()
         self.asked = False
-        """People have asked for the shuffle that is waited for, and nothing has come of it yet."""
-        self._some = asyncio.Event()
+        """People have asked for the shuffle that the table waits for, and it has no result yet."""
         self.problem = ""
-        """Why the last one may not have begun, for people."""
+        """Why the last shuffle may not have started, for people."""
 
     def want(self, decks: int) -> None:
-        """People have asked for it."""
+        """People have asked for a shuffle."""
         self.asked = True
-        self._wanted = decks
-        self._some.set()
+        self._decks = decks
+        self._requested.set()
 
     def want_again(self, decks: int) -> None:
-        """People have looked at the shuffler: it does not shuffle, and shall."""
+        """People have looked: the shuffler is not shuffling, and has to be started."""
         self._shuffler.looked()
         self.want(decks)
 
     def over(self) -> None:
         """No shuffle is wanted any more."""
         self.asked = False
-        self._wanted = 0
+        self._decks = 0
         self.problem = ""
 
-    def stands(self, *, shuffling: bool) -> str:
-        """Why the shuffle that is waited for may not have begun, for people. `shuffling`: the
-        shuffler has told that it has begun, and not that it has ended."""
+    def problem_now(self, *, shuffling: bool) -> str:
+        """Why the shuffle that the table waits for may not have started, for people; empty if it
+        may. `shuffling`: the shuffler has reported its start, and not its end."""
         if self.problem or self.asked or shuffling:
             return self.problem
         return NONE_RUNS
@@ -67,9 +68,9 @@ class Starting:
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
-            await self._some.wait()
-            self._some.clear()
-            decks, self._wanted = self._wanted, 0
+            await self._requested.wait()
+            self._requested.clear()
+            decks, self._decks = self._decks, 0
             if decks:
                 await self._start(decks)
 
@@ -78,11 +79,11 @@ class Starting:
         try:
             await self._shuffler.start(decks)
         except _NOT_STARTED as problem:
-            self._tell(f"the shuffle was not started: {problem}")
+            self._report(f"the shuffle was not started: {problem}")
         except (ResultMissing, InDoubt) as problem:
-            self._tell(f"nobody knows whether the shuffle was started: {problem}")
+            self._report(f"nobody knows whether the shuffle was started: {problem}")
 
-    def _tell(self, problem: str) -> None:
-        if self.asked:  # what is over meanwhile is in nobody's way
+    def _report(self, problem: str) -> None:
+        if self.asked:  # else the shuffle is not wanted any more
             self.problem = f"{problem}; {_TODO}"
         self._record(RecordEntry("fault", CONTROLLER, {"what": "shuffle", "detail": problem}))

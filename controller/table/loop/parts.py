@@ -20,10 +20,10 @@ from controller.procedure.model.events import Device
 from controller.procedure.model.game import Game
 from controller.table.intake import DeviceSettings
 from drivers.ports import Address, monotonic_us, open_port
-from drivers.session import OpenPort, Search, Wanted
+from drivers.session import OpenPort, PortSearch, WantedDevice
 from firmware_protocol.messages.enums import DeviceClass
 
-Find: TypeAlias = Callable[[Wanted], Awaitable[Address]]
+Find: TypeAlias = Callable[[WantedDevice], Awaitable[Address]]
 
 CLASSES: Final[Mapping[DeviceClass, Device]] = MappingProxyType(
     {
@@ -47,7 +47,7 @@ class RecordWriter(Protocol):
 class DeviceConfig(Struct, frozen=True):
     """A configured device of the table."""
 
-    wanted: Wanted
+    wanted: WantedDevice
     seats: tuple[int, ...] = ()
     """The seats whose buttons and lamps a station has."""
 
@@ -80,7 +80,7 @@ class TableParts(Struct, frozen=True):
 class TableEnvironment(Struct, frozen=True):
     """Sources of time, ports and the record's writer. Replaced in tests."""
 
-    find: Callable[[], Find] = Search
+    find: Callable[[], Find] = PortSearch
     """Makes a port search for each device."""
     opener: OpenPort = open_port
     clock: Callable[[], int] = monotonic_us

@@ -33,7 +33,7 @@ from controller.table.intake import DeviceSettings
 from controller.table.loop import DeviceConfig, TableParts
 from drivers.keys import KeyProblem, KeyStore
 from drivers.ports import Address, AddressProblem, parse
-from drivers.session import Wanted
+from drivers.session import WantedDevice
 from firmware_protocol.messages.enums import DeviceClass
 
 MIB: Final = 1 << 20
@@ -124,7 +124,7 @@ def _device(place: DevicePlace, kind: DeviceClass, store: KeyStore, where: str) 
         found, wanted = paired.device_class.name.lower(), kind.name.lower()
         raise UsageProblem(f"{where}.serial", f"{place.serial} is a {found}", f"a {wanted}")
     address = _address(place.port, f"{where}.port")
-    return DeviceConfig(Wanted(kind, place.serial, paired.key, address), place.seats)
+    return DeviceConfig(WantedDevice(kind, place.serial, paired.key, address), place.seats)
 
 
 def _address(port: str, where: str) -> Address | None:

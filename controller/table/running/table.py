@@ -27,7 +27,7 @@ from controller.procedure.engine import LiveTable, Procedure
 from controller.procedure.model.events import Actor, ShuffleStarted
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State, Step
-from controller.table.devices import START_WAIT, Fittings, StoreRetry
+from controller.table.devices import CATCH_UP_TIMEOUT, StoreRetry, TableDevices
 from controller.table.intake import (
     Applier,
     IntakeContext,
@@ -139,7 +139,7 @@ class RunningTable:
     ) -> RequestResult:
         """Request the shuffle again, after a person checked that the shuffler is not shuffling.
         `still` as for act(). Raises BadAct."""
-        starting = self.fittings.starting
+        starting = self.devices.shuffle_starter
         if starting is None or self.table.state.step is not Step.SHUFFLING:
             raise BadAct("no shuffle of the shuffler is waited for")
         if actor.role not in ("dealer", "floor"):
@@ -163,10 +163,10 @@ class RunningTable:
     @property
     def shuffle_problem(self) -> str:
         """Why the requested shuffle may not have started; empty without a problem."""
-        starting = self.fittings.starting
+        starting = self.devices.shuffle_starter
         if starting is None or self.table.state.step is not Step.SHUFFLING:
             return ""
-        return starting.stands(shuffling=self.table.now.memory.shuffling)
+        return starting.problem_now(shuffling=self.table.now.memory.shuffling)
 
     @property
     def by_hand(self) -> bool:
@@ -190,7 +190,7 @@ class RunningTable:
 
     def supervisor(self, serial: str) -> Supervisor:
         """The supervisor of a device. Raises LookupError."""
-        return self.fittings.served[serial].supervisor
+        return self.devices.supervised[serial].supervisor
 
     # --- start and stop -------------------------------------------------------------------
 
@@ -254,27 +254,27 @@ class RunningTable:
             applier, self.book.append, start, show=self._show, told=self._on_result
         )
         self._store_retry = StoreRetry(self.table)
-        self.fittings = Fittings(
-            parts, self._world, self.table, found, unkept=self._store_retry.failed
+        self.devices = TableDevices(
+            parts, self._world, self.table, found, on_store_failed=self._store_retry.failed
         )
-        self._store_retry.watch(self.fittings.supervisors)
+        self._store_retry.watch(self.devices.supervisors)
 
     def _begin(self, group: asyncio.TaskGroup, found: RestoredTable) -> Tasks:
         def begin(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
             return group.create_task(work, name=f"{self.parts.name}: {name}")
 
-        fittings = self.fittings
+        devices = self.devices
         loop = begin(self.table.run(), "its loop")
         others = [
             begin(self._first(found), "its first word"),
             begin(self._store_retry.run(), "retries of the record store"),
             begin(self._reread_cards(found), "cards face down"),
         ]
-        outlets = begin(fittings.outlets.run(), "outlets")
-        if fittings.starting is not None:
-            others.append(begin(fittings.starting.run(), "shuffles"))
-        devices = [begin(work, name) for name, work in fittings.work()]
-        return Tasks(loop, outlets, tuple(devices), tuple(others))
+        outlets = begin(devices.outputs.run(), "outlets")
+        if devices.shuffle_starter is not None:
+            others.append(begin(devices.shuffle_starter.run(), "shuffles"))
+        works = [begin(work, name) for name, work in devices.work()]
+        return Tasks(loop, outlets, tuple(works), tuple(others))
 
     async def _first(self, found: RestoredTable) -> None:
         """Record the restart before all acts, if a round or shoe was open. Events that the devices
@@ -283,8 +283,8 @@ class RunningTable:
             return
         restarted = TableInput((found.restarted,))
         with suppress(TimeoutError):
-            async with asyncio.timeout(START_WAIT):
-                await self.fittings.caught_up()
+            async with asyncio.timeout(CATCH_UP_TIMEOUT):
+                await self.devices.caught_up()
                 await self._reread.wait()
         while True:
             try:
@@ -299,10 +299,10 @@ class RunningTable:
         if not found.hidden:
             self._reread.set()
             return
-        serial = self.fittings.shoe_serial
+        serial = self.devices.shoe_serial
         rereader = CardRereader(
             self.context.vault,
-            self.fittings.shoe,
+            self.devices.shoe,
             serial,
             found.hidden,
             lies=lambda commitment: commitment in face_down(self.table.state),
@@ -324,7 +324,7 @@ class RunningTable:
         for told in self._display_watchers:
             told()
         if not self._ending:
-            self.fittings.outlets.want(shown)
+            self.devices.outputs.show(shown)
         if shown.stopped:
             self._store_retry.failed()
 
@@ -332,7 +332,7 @@ class RunningTable:
         self.deals = dealer_after(self.deals, done.entries)
         if done.appended:
             self._cases = self._cases.after(done.state.holds, done.appended[-1].seq)
-        starting = self.fittings.starting
+        starting = self.devices.shuffle_starter
         if starting is not None:
             for one in done.answered:
                 if not isinstance(one.answer, Decision):
@@ -356,9 +356,9 @@ class RunningTable:
     async def _end(self, tasks: Tasks) -> None:
         """Make the devices safe, record the waiting requests, and end all tasks."""
         self._ending = True
-        outlets = self.fittings.outlets
-        outlets.safe()
-        safe = asyncio.create_task(outlets.settled(self.fittings.here))
+        outlets = self.devices.outputs
+        outlets.make_safe()
+        safe = asyncio.create_task(outlets.settled(self.devices.reachable))
         await asyncio.wait((safe, tasks.outlets), timeout=SAFE_WAIT, return_when=FIRST_COMPLETED)
         await _ended(safe, *tasks.devices)
         await self.table.close()

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from drivers.ports import (
     Address,
-    Place,
     Port,
     PortLost,
     PortRefused,
+    UsbPlace,
     ask,
     open_port,
     usb_places,
@@ -122,7 +122,7 @@ class PortWire:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._others: set[Place] | None = None
+        self._others: set[UsbPlace] | None = None
         """Places of other devices with its serial number, if the address has a place."""
         self._port: Port | None = None
         self._pieces: deque[ReceivedBytes] = deque()

@@ -25,7 +25,7 @@ from controller.audit.keys import Role, create_key, key_file, public_file, read_
 from controller.errors import UsageProblem
 from controller.people import HouseRole, People, PeopleFile
 from controller.people import Person as Listed
-from drivers.keys import HOST, KeyProblem, KeyStore, Paired, path_exists, write_private
+from drivers.keys import HOST, KeyProblem, KeyStore, PairedDevice, path_exists, write_private
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device import identity
 from firmware_protocol.device.storage import FolderProblem
@@ -91,7 +91,7 @@ class House:
     ) -> None:
         self.folder = folder
         self.listed = people
-        self.fitted = fitted
+        self.config = fitted
         self.keys = folder / "keys"
         self.people = folder / "people.json"
         self.bus = folder / "usb"
@@ -127,7 +127,7 @@ class House:
         self._make_people()
         self.bus.mkdir(exist_ok=True)
         store = KeyStore(self.keys)
-        for device in self.fitted:
+        for device in self.config:
             self._pair(device, store)
 
     def _make_keys(self) -> None:
@@ -158,7 +158,7 @@ class House:
         one = identity.load(place) if made else identity.create(place, kind, device.serial)
         if store.find(device.serial) is None:
             identity.pair_directly(place, store.own().public_key().public_bytes_raw())
-            store.add(Paired(kind, one.serial, one.maker, one.model, one.public, _now(), _BY))
+            store.add(PairedDevice(kind, one.serial, one.maker, one.model, one.public, _now(), _BY))
 
 
 def _as_is(listed: Listed, people: People) -> Listed:

@@ -48,7 +48,7 @@ class Stage:
         self.control = control
         self.name = name
         self._lives = lives
-        self._of = {device.profile: lives[device.serial] for device in house.fitted}
+        self._of = {device.profile: lives[device.serial] for device in house.config}
         self._table: TableConfig | None = None
 
     # --- what is before whoever plays -----------------------------------------------------
@@ -72,7 +72,7 @@ class Stage:
         return self._of["shuffler"]
 
     def station_of(self, seat: int) -> LiveDevice | None:
-        for device in self.house.fitted:
+        for device in self.house.config:
             if seat in device.seats:
                 return self._lives[device.serial]
         return None
@@ -80,7 +80,7 @@ class Stage:
     @property
     def devices(self) -> tuple[tuple[Fitted, LiveDevice], ...]:
         """All of them, each with what stands there."""
-        return tuple((device, self._lives[device.serial]) for device in self.house.fitted)
+        return tuple((device, self._lives[device.serial]) for device in self.house.config)
 
     # --- who serves it --------------------------------------------------------------------
 

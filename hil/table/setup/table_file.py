@@ -58,7 +58,7 @@ def _lines(house: House, deals: Deals, name: str, control: Path) -> Iterator[str
     yield from _table("table", {"name": name, **deals.head})
     yield from _table("currency", deals.currency)
     yield from _table("options", deals.options)
-    for device in house.fitted:
+    for device in house.config:
         fields: dict[str, object] = {"serial": device.serial, "port": house.address(device)}
         if device.profile == "station":
             yield from _table("[devices.stations]", {**fields, "seats": device.seats})

@@ -23,13 +23,8 @@ from controller.table.running import RunningTable, parts_of
 from drivers.devices import State
 from drivers.ports import monotonic_us
 from drivers.session import Supervisor
-from drivers.session.supervisor import (
-    ANSWER_TIMEOUT,
-    CLOSE_TIMEOUT,
-    OPEN_TIMEOUT,
-    RETRY_MAX,
-    RETRY_REFUSED,
-)
+from drivers.session.lookup import CLOSE_TIMEOUT, OPEN_TIMEOUT
+from drivers.session.supervisor import ANSWER_TIMEOUT, RETRY_MAX, RETRY_REFUSED
 from tests.support.daemon.rig import furnished, until
 
 WELL = Vitals(0.001, 0.0, 0.002, (LinkVitals("SH-1", State.READY, 0.4),))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from controller.doctor.processes import locking, opening
 from drivers.keys import KeyStore
 from drivers.ports import Address, PortRefused, Transport, usb_discovery
-from drivers.ports import Found as Plugged
+from drivers.ports import FoundPort as Plugged
 from firmware_protocol.device.control import ServiceSwitch
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.fingerprints import fingerprint_text

@@ -15,15 +15,17 @@ from serial.tools import list_ports
 
 from controller import terminal
 from controller.cli import main
-from drivers.keys import KeyStore, Paired, keys_directory
+from drivers.keys import KeyStore, PairedDevice, keys_directory
 from firmware_protocol.messages.enums import DeviceClass
 
 AT = "2026-07-29T17:30:00Z"
 TWO = ["--by", "Ann", "--and", "Bo"]
 
 
-def paired(serial: str) -> Paired:
-    return Paired(DeviceClass.SHOE, serial, "Maker", "Shoe", bytes(range(32)), AT, ("Cid", "Dee"))
+def paired(serial: str) -> PairedDevice:
+    return PairedDevice(
+        DeviceClass.SHOE, serial, "Maker", "Shoe", bytes(range(32)), AT, ("Cid", "Dee")
+    )
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from rich.pretty import pretty_repr
 from drivers.devices import RereadProblem, Sealed, SealedCard
 from drivers.devices.events import Origin
 from drivers.devices.sealed import SealBroken
-from drivers.devices.shoe import EVENTS, ShoeCardRead, _record
+from drivers.devices.shoe import EVENTS, ShoeCardRead, reread_record
 from drivers.session.acknowledge import StoredRecord
 from firmware_protocol.host.events import RecordReceived, ReplyReceived
 from firmware_protocol.messages.enums import CardFlags
@@ -189,13 +189,13 @@ def test_queues_and_tasks_do_not_hold_it() -> None:
 
 def test_a_bad_reread_says_nothing_of_what_came() -> None:
     whole = bytearray(RECORD.encode())
-    assert _record(RereadReply(bytes(whole)), 5, 9).open() == RECORD
+    assert reread_record(RereadReply(bytes(whole)), 5, 9).open() == RECORD
     with pytest.raises(RereadProblem) as problem:
-        _record(RereadReply(bytes(whole)), 5, 8)
+        reread_record(RereadReply(bytes(whole)), 5, 8)
     assert not shows(str(problem.value).replace("8 of 5", ""))
     whole[30] = 60  # the card's byte: no card of 52
     with pytest.raises(RereadProblem) as problem:
-        _record(RereadReply(bytes(whole)), 5, 9)
+        reread_record(RereadReply(bytes(whole)), 5, 9)
     assert "60" not in str(problem.value)
     assert problem.value.__cause__ is None
     assert problem.value.__suppress_context__

@@ -10,7 +10,7 @@ import pytest
 from transitions import MachineError
 
 from drivers.devices import PORT_OPEN, State, StateMachine, Trigger
-from drivers.devices.state import ROWS, WITHOUT_PORT, Row
+from drivers.devices.state import ROWS, WITHOUT_PORT, StateRow
 from drivers.session import supervisor, triggers
 from firmware_protocol.host.events import (
     AlertReceived,
@@ -74,7 +74,7 @@ CHANGES_NOTHING: Final = frozenset(
 """The link's events that are told and change no state."""
 
 
-def rows_at(state: State) -> Iterator[Row]:
+def rows_at(state: State) -> Iterator[StateRow]:
     """What can happen to a device that stands here."""
     return (row for row in ROWS if state in row.at)
 

@@ -184,7 +184,7 @@ def test_whoever_watches_for_presses_sees_them() -> None:
         line = FakeLine(DeviceClass.STATION)
         station: Station = line.driver
         await station.arm(1, ALL, 1, 1000)
-        with station._watching(ButtonPressed) as watch:
+        with station.watching(ButtonPressed) as watch:
             assert not stale(line, 1)
             async with asyncio.timeout(1):
                 seen = await watch.first(lambda event: event.token == 1)

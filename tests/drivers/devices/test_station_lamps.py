@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from drivers.devices import CommandRefused, CommandUnanswered, State, Station
-from drivers.devices.station import DARK, LEASE_MS, OFF, Wish
+from drivers.devices.station import DARK, LAMPS_OFF, LEASE_MS, LampSetting
 from firmware_protocol.device.control import CutPower, Describe, Plug
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.enums import DeviceClass, LampPattern, Refusal
@@ -34,12 +34,12 @@ def test_lamps_stay_lit_while_they_are_wanted(tmp_path: Path) -> None:
                 for _ in range(100):
                     await asyncio.sleep(0.1)
                     assert lit(device)
-                assert station.wishes == {1: BLUE}
-                await station.dark(1)
+                assert station.settings == {1: BLUE}
+                await station.lamps_off(1)
                 assert not lit(device)
                 await asyncio.sleep(5)
                 assert not lit(device)
-                assert station.wishes == {}
+                assert station.settings == {}
 
     simulate(main())
 
@@ -95,9 +95,9 @@ def test_leases_are_taken_anew_at_half_time() -> None:
             return await call(command)
 
         line.call = noted  # type: ignore[method-assign]
-        await station.lamps(1, Wish(b"abc", LampPattern.STEADY, 0, 600))
+        await station.lamps(1, LampSetting(b"abc", LampPattern.STEADY, 0, 600))
         await asyncio.sleep(1.25)
-        await station.lamps(1, Wish(b"xyz", LampPattern.STEADY, 0, 1000))
+        await station.lamps(1, LampSetting(b"xyz", LampPattern.STEADY, 0, 1000))
         await asyncio.sleep(1.1)
         assert times == pytest.approx([0, 300, 600, 900, 1200, 1250, 1750, 2250], abs=0.1)
         lamps = [one for one in line.called if isinstance(one, Lamps)]
@@ -120,7 +120,7 @@ def test_what_a_station_cannot_do_is_not_asked_for_ever(why: Refusal) -> None:
         ]
         await asyncio.sleep(10)
         assert len(line.called) == 3
-        assert station.wishes == {}
+        assert station.settings == {}
         await stopped(task)
 
     simulate(main())
@@ -139,14 +139,14 @@ def test_what_a_station_does_not_do_now_is_asked_again(why: Refusal) -> None:
         await asyncio.sleep(4.5)
         assert len(line.called) == 5
         assert line.answers == []
-        assert station.wishes == {1: BLUE}
+        assert station.settings == {1: BLUE}
         await stopped(task)
 
     simulate(main())
 
 
-@pytest.mark.parametrize("wanted", [None, Wish(b"xyz", LampPattern.STEADY, 0, 60_000)])
-def test_the_table_may_change_its_mind_while_leases_are_taken(wanted: Wish | None) -> None:
+@pytest.mark.parametrize("wanted", [None, LampSetting(b"xyz", LampPattern.STEADY, 0, 60_000)])
+def test_the_table_may_change_its_mind_while_leases_are_taken(wanted: LampSetting | None) -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
         station: Station = line.driver
@@ -159,7 +159,7 @@ def test_the_table_may_change_its_mind_while_leases_are_taken(wanted: Wish | Non
             if command == BLUE.command(1):
                 await asyncio.sleep(0.1)
                 if wanted is None:
-                    await station.dark(2)
+                    await station.lamps_off(2)
                 else:
                     await station.lamps(2, wanted)
             return await call(command)
@@ -168,8 +168,8 @@ def test_the_table_may_change_its_mind_while_leases_are_taken(wanted: Wish | Non
         await asyncio.sleep(1.5)
         assert not task.done(), task.exception()
         second = [one for one in line.called[len(asked) :] if one.seat == 2]  # type: ignore[attr-defined]
-        assert second == [(wanted or OFF).command(2)]
-        assert {1, 3} <= set(station.wishes)
+        assert second == [(wanted or LAMPS_OFF).command(2)]
+        assert {1, 3} <= set(station.settings)
         await stopped(task)
 
     simulate(main())
@@ -179,10 +179,15 @@ def test_a_wish_that_is_no_command_is_not_kept() -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
         station: Station = line.driver
-        for where, wish in ((0, BLUE), (16, BLUE), (1, Wish(b"ab")), (1, Wish(DARK, period_ms=-1))):
+        for where, wish in (
+            (0, BLUE),
+            (16, BLUE),
+            (1, LampSetting(b"ab")),
+            (1, LampSetting(DARK, period_ms=-1)),
+        ):
             with pytest.raises(errors.ProtocolError):
                 await station.lamps(where, wish)
-        assert station.wishes == {}
+        assert station.settings == {}
         assert line.called == []
 
     simulate(main())

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from drivers.keys import KeyStore, Paired, formats
+from drivers.keys import KeyStore, PairedDevice, formats
 from drivers.keys import store as key_store
 from drivers.keys.store import KeyProblem
 from firmware_protocol.messages.enums import DeviceClass
@@ -19,8 +19,8 @@ from firmware_protocol.messages.enums import DeviceClass
 AT = "2026-07-29T17:30:00Z"
 
 
-def paired(serial: str = "SH-1", key: bytes = bytes(range(32))) -> Paired:
-    return Paired(DeviceClass.SHOE, serial, "Maker", "Model", key, AT, ("Ann", "Bob"))
+def paired(serial: str = "SH-1", key: bytes = bytes(range(32))) -> PairedDevice:
+    return PairedDevice(DeviceClass.SHOE, serial, "Maker", "Model", key, AT, ("Ann", "Bob"))
 
 
 @pytest.fixture

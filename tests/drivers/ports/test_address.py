@@ -12,9 +12,9 @@ from serial.tools import list_ports
 from drivers.ports import (
     Address,
     AddressProblem,
-    Place,
     PortRefused,
     Transport,
+    UsbPlace,
     discovery,
     open_port,
     parse,
@@ -47,8 +47,8 @@ def test_addresses(text: str, address: Address) -> None:
 
 
 @pytest.mark.parametrize("backend", ["libusb1", "sim=/a b:c"])
-@pytest.mark.parametrize("place", [Place(1, 2), Place(0, 0), Place(127, 127)])
-def test_one_of_several_is_read_as_it_is_listed(backend: str, place: Place) -> None:
+@pytest.mark.parametrize("place", [UsbPlace(1, 2), UsbPlace(0, 0), UsbPlace(127, 127)])
+def test_one_of_several_is_read_as_it_is_listed(backend: str, place: UsbPlace) -> None:
     address = Address(Transport.USB, "SH-7", backend, place)
     assert parse_placed(str(address)) == address
     with pytest.raises(AddressProblem):

@@ -15,7 +15,7 @@ from serial.tools import list_ports, list_ports_linux
 
 from drivers.ports import (
     Address,
-    Found,
+    FoundPort,
     PortRefused,
     Transport,
     address,
@@ -25,13 +25,13 @@ from drivers.ports import (
 )
 from drivers.ports import serial as serial_port
 from drivers.ports.usb_discovery import Unit
-from drivers.session import Search, Wanted, lookup
+from drivers.session import PortSearch, WantedDevice, lookup
 from firmware_protocol.messages.enums import DeviceClass
 from tests.support.drivers.fake_usb import FakeDevice, failure, plugged
 from tests.support.drivers.listening import Listener
 
 NAME = "fake=bus"
-WANTED = Wanted(DeviceClass.SHOE, "SH-1", bytes(32), backend=NAME)
+WANTED = WantedDevice(DeviceClass.SHOE, "SH-1", bytes(32), backend=NAME)
 
 
 def port(path: str, number: str | None, *, maker: str = "FTDI", model: str = "Cable") -> Any:
@@ -168,7 +168,7 @@ def test_what_devices_say_of_themselves_is_shown_plain(
     for one in found:
         for text in (str(one.address), one.serial, one.maker, one.model):
             assert text is None or (text.isprintable() and len(text) <= 200), one
-        assert len(one.maker or "") <= discovery.MOST_TEXT
+        assert len(one.maker or "") <= discovery.MAX_TEXT
     assert [str(one.address) for one in found] == [
         "serial:/dev/ttyUSB0",
         "serial:/dev/ttyUSB1",
@@ -182,7 +182,7 @@ def test_what_devices_say_of_themselves_is_shown_plain(
 # --- which of several -----------------------------------------------------------------------------
 
 
-def visits(search: Search, wanted: Wanted, count: int) -> list[str]:
+def visits(search: PortSearch, wanted: WantedDevice, count: int) -> list[str]:
     async def run() -> list[str]:
         return [str(await search(wanted)) for _ in range(count)]
 
@@ -197,7 +197,7 @@ def test_all_that_have_the_number_are_tried_in_turn(
         list_ports, "comports", lambda: [port("/dev/ttyACM0", "SH-1"), port("/dev/ttyACM1", "X")]
     )
     bus.append(FakeDevice("SH-1"))
-    assert visits(Search(), WANTED, 4) == [
+    assert visits(PortSearch(), WANTED, 4) == [
         "adapter:SH-1",
         "usb+fake=bus:SH-1 (bus 1 address 2)",
         "usb+fake=bus:SH-1 (bus 1 address 3)",
@@ -206,7 +206,7 @@ def test_all_that_have_the_number_are_tried_in_turn(
     monkeypatch.setattr(
         list_ports, "comports", lambda: [port("/dev/ttyACM0", "SH-1"), port("/dev/ttyACM1", "SH-1")]
     )
-    assert visits(Search(), WANTED, 3) == [
+    assert visits(PortSearch(), WANTED, 3) == [
         "serial:/dev/ttyACM0",
         "serial:/dev/ttyACM1",
         "usb+fake=bus:SH-1 (bus 1 address 2)",
@@ -215,16 +215,18 @@ def test_all_that_have_the_number_are_tried_in_turn(
 
 def test_a_written_usb_address_does_not_say_which_of_two_either(bus: list[FakeDevice]) -> None:
     where = Address(Transport.USB, "SH-1", NAME)
-    named = Wanted(DeviceClass.SHOE, "SH-1", bytes(32), where)
-    assert visits(Search(), named, 2) == ["usb+fake=bus:SH-1"] * 2
+    named = WantedDevice(DeviceClass.SHOE, "SH-1", bytes(32), where)
+    assert visits(PortSearch(), named, 2) == ["usb+fake=bus:SH-1"] * 2
     bus.append(FakeDevice("SH-1"))
-    assert visits(Search(), named, 3) == [
+    assert visits(PortSearch(), named, 3) == [
         "usb+fake=bus:SH-1 (bus 1 address 2)",
         "usb+fake=bus:SH-1 (bus 1 address 3)",
         "usb+fake=bus:SH-1 (bus 1 address 2)",
     ]
     bus.clear()
-    assert visits(Search(), named, 1) == ["usb+fake=bus:SH-1"]  # opening it says that it is absent
+    assert visits(PortSearch(), named, 1) == [
+        "usb+fake=bus:SH-1"
+    ]  # opening it says that it is absent
 
 
 def test_the_very_one_of_two_is_opened(bus: list[FakeDevice]) -> None:
@@ -232,7 +234,7 @@ def test_the_very_one_of_two_is_opened(bus: list[FakeDevice]) -> None:
     bus.append(second)
 
     async def run() -> None:
-        search = Search()
+        search = PortSearch()
         for at, device in ((2, bus[1]), (3, second)):
             opened = await open_port(await search(WANTED), Listener())
             assert opened.name == f"SH-1 (bus 1 address {at})"
@@ -245,15 +247,15 @@ def test_the_very_one_of_two_is_opened(bus: list[FakeDevice]) -> None:
 def test_without_a_usb_library_serial_ports_are_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def none(_: str) -> list[Found]:
+    def none(_: str) -> list[FoundPort]:
         raise PortRefused("no library")
 
     monkeypatch.setattr(lookup, "usb_devices", none)
     monkeypatch.setattr(list_ports, "comports", lambda: [port("/dev/ttyACM0", "SH-1")])
-    assert visits(Search(), WANTED, 1) == ["adapter:SH-1"]
+    assert visits(PortSearch(), WANTED, 1) == ["adapter:SH-1"]
     monkeypatch.setattr(list_ports, "comports", list)
     with pytest.raises(PortRefused, match="no library"):
-        visits(Search(), WANTED, 1)
+        visits(PortSearch(), WANTED, 1)
 
 
 def test_the_machine_is_not_asked_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,15 @@ import threading
 import pytest
 import usb.backend.libusb1
 
-from drivers.ports import Address, Place, Port, PortRefused, Transport, usb_devices, usb_discovery
+from drivers.ports import (
+    Address,
+    Port,
+    PortRefused,
+    Transport,
+    UsbPlace,
+    usb_devices,
+    usb_discovery,
+)
 from drivers.ports.usb import open_usb
 from tests.support.drivers.fake_usb import FakeDevice, failure, plugged
 from tests.support.drivers.listening import PATIENCE, Listener
@@ -26,7 +34,9 @@ def usb_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("usb")]
 
 
-def refusal(serial: str = "SH-1", backend: str = NAME, place: Place | None = None) -> PortRefused:
+def refusal(
+    serial: str = "SH-1", backend: str = NAME, place: UsbPlace | None = None
+) -> PortRefused:
     async def run() -> PortRefused:
         with pytest.raises(PortRefused) as caught:
             await open_usb(serial, Listener(), backend=backend, place=place)
@@ -67,13 +77,13 @@ def test_none_of_several_is_taken_for_the_first() -> None:
 @pytest.mark.parametrize(
     ("place", "number", "words"),
     [
-        (Place(1, 9), errno.EBUSY, "no such device is plugged in"),
-        (Place(1, 2), errno.EBUSY, "it is in use by another program"),
+        (UsbPlace(1, 9), errno.EBUSY, "no such device is plugged in"),
+        (UsbPlace(1, 2), errno.EBUSY, "it is in use by another program"),
         (None, errno.EBUSY, "it is in use by another program"),
     ],
 )
 def test_a_refusal_names_the_port_as_it_was_asked_for(
-    device: FakeDevice, place: Place | None, number: int, words: str
+    device: FakeDevice, place: UsbPlace | None, number: int, words: str
 ) -> None:
     device.fails["claim_interface"] = failure(number)
     address = Address(Transport.USB, "SH-1", NAME, place)

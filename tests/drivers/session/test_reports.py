@@ -8,8 +8,8 @@ from pathlib import Path
 
 from drivers import events as told
 from drivers.devices import State
-from drivers.session import Search, Wanted
-from drivers.session.reports import MOST_KNOWN, Reports
+from drivers.session import PortSearch, WantedDevice
+from drivers.session.reports import MAX_KNOWN, Reports
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Freeze, Plug
 from firmware_protocol.host import events as said
@@ -29,7 +29,7 @@ def follows(changes: list[told.StateChanged]) -> None:
 
 def reports() -> tuple[Reports, list[told.AnyHappening]]:
     out: list[told.AnyHappening] = []
-    return Reports(Wanted(DeviceClass.SHOE, "SH-1", bytes(32)), out.append), out
+    return Reports(WantedDevice(DeviceClass.SHOE, "SH-1", bytes(32)), out.append), out
 
 
 # --- in the life of a device ----------------------------------------------------------------------
@@ -67,7 +67,9 @@ def test_a_wrong_device_in_the_port(tmp_path: Path) -> None:
         wanted = identity.create(tmp_path / "wanted", DeviceClass.SHOE, "SH-0001")
         device = desk.plug(Plugged(tmp_path / "device", DeviceClass.SHOE, "SH-0002"))
         watched = Watched(
-            desk, Wanted(DeviceClass.SHOE, "SH-0001", wanted.public, device.address), find=Search()
+            desk,
+            WantedDevice(DeviceClass.SHOE, "SH-0001", wanted.public, device.address),
+            find=PortSearch(),
         )
         async with running(watched):
             await asyncio.sleep(HOUR)
@@ -120,16 +122,16 @@ def test_flags_that_go_back_and_forth_are_told_once_a_second() -> None:
 
 def test_what_is_known_is_bounded_and_a_new_reason_is_news() -> None:
     made, out = reports()
-    for number in range(10 * MOST_KNOWN):
+    for number in range(10 * MAX_KNOWN):
         made.changed(number, S.OPENING, S.LOST, f"reason {number}")
         made.changed(number, S.LOST, S.OPENING, "looked for")
     reasons = [one.why for one in out if isinstance(one, told.StateChanged)]
-    assert len({why for why in reasons if why.startswith("reason")}) == 10 * MOST_KNOWN
-    assert len(made._known) <= MOST_KNOWN
+    assert len({why for why in reasons if why.startswith("reason")}) == 10 * MAX_KNOWN
+    assert len(made._known) <= MAX_KNOWN
     follows([one for one in out if isinstance(one, told.StateChanged)])
     count = len(out)
     for number in range(10):
-        made.changed(number, S.OPENING, S.LOST, f"reason {10 * MOST_KNOWN - 1}")
+        made.changed(number, S.OPENING, S.LOST, f"reason {10 * MAX_KNOWN - 1}")
         made.changed(number, S.LOST, S.OPENING, "looked for")
     assert len(out) == count
 

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from drivers.devices import NotReady, State
-from drivers.session import Wanted
+from drivers.session import WantedDevice
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Load, Plug
 from firmware_protocol.messages.enums import DeviceClass
@@ -32,7 +32,7 @@ def test_a_new_device_is_adopted_and_nothing_is_said_on_stdout(
             usb=bus,
             sync=False,
         )
-        wanted = Wanted(DeviceClass.SHOE, "SH-1", own.public, backend=f"sim={bus}")
+        wanted = WantedDevice(DeviceClass.SHOE, "SH-1", own.public, backend=f"sim={bus}")
         async with running_device(setup) as live:
             async with hosted(wanted) as host:
                 await host.ready()

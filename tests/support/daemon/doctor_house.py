@@ -29,7 +29,7 @@ from controller.people.person import key_bytes, people_bytes
 from controller.procedure.engine import Procedure
 from controller.table.restart import open_record
 from controller.table.running import parts_of
-from drivers.keys import KeyStore, Paired
+from drivers.keys import KeyStore, PairedDevice
 from firmware_protocol.messages.enums import DeviceClass
 from tests.support.paths import ROOT
 from tests.support.table.simulated.house import KEY, everybody, history_of, put
@@ -245,7 +245,7 @@ def fill_keys(keys: Path, elsewhere: Path) -> None:
 def pair(store: KeyStore, serial: str, kind: DeviceClass) -> None:
     key = X25519PrivateKey.generate().public_key().public_bytes_raw()
     at = "2027-01-15T08:00:00Z"
-    store.add(Paired(kind, serial, "EW", "One", key, at, ("Ann Lee", "Bo Chan")))
+    store.add(PairedDevice(kind, serial, "EW", "One", key, at, ("Ann Lee", "Bo Chan")))
 
 
 @contextmanager

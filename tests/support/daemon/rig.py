@@ -26,7 +26,7 @@ from controller.daemon.serve import ReadyNotice, ServeCallbacks, serve
 from controller.people import People
 from controller.people.person import key_bytes, people_bytes
 from controller.table.loop import REAL_ENVIRONMENT, TableEnvironment
-from drivers.keys import KeyStore, Paired
+from drivers.keys import KeyStore, PairedDevice
 from firmware_protocol.device import identity
 from firmware_protocol.messages.enums import DeviceClass
 from tests.support.paths import ROOT
@@ -81,7 +81,7 @@ def furnished(folder: Path, *more: str) -> Path:
     for name, kind, serial in DEVICES:
         made = identity.create(folder / name, kind, serial)
         identity.pair_directly(folder / name, own)
-        store.add(Paired(kind, serial, "maker", "model", made.public, AT, ("Flo", "Bob")))
+        store.add(PairedDevice(kind, serial, "maker", "model", made.public, AT, ("Flo", "Bob")))
     put(folder / "keys" / "people.key", key_bytes(KEY))
     put(folder / "people.json", people_bytes(People(KEY, everybody())))
     file = folder / "table.toml"

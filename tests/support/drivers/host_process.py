@@ -15,7 +15,7 @@ from drivers import logging as log_lines
 from drivers.events import AnyHappening, Held
 from drivers.keys import KeyStore
 from drivers.ports import parse
-from drivers.session import Supervisor, Wanted
+from drivers.session import Supervisor, WantedDevice
 from tests.support.drivers.file_store import FileStore
 
 READY_WAIT = 20.0
@@ -32,7 +32,7 @@ async def main(keys: Path, serial: str, port: str, path: Path) -> None:
             held.set()
 
     supervisor = Supervisor(
-        Wanted(paired.device_class, serial, paired.key, parse(port)),
+        WantedDevice(paired.device_class, serial, paired.key, parse(port)),
         FileStore(path),
         own=store.standing_own,
         on_happening=on_happening,

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from drivers import events
 from drivers.devices import CommandUnanswered, Shoe, State
-from drivers.keys import KeyStore, Paired
+from drivers.keys import KeyStore, PairedDevice
 from drivers.ports import Address
-from drivers.session import Supervisor, Wanted
+from drivers.session import Supervisor, WantedDevice
 from firmware_protocol.device import identity
 from firmware_protocol.messages.enums import DeviceClass
 from hil.simulator import DeviceSetup, LiveDevice
@@ -33,7 +33,7 @@ class House:
         identity.pair_directly(self.place, self.store.own().public_key().public_bytes_raw())
         one = self.device
         self.store.add(
-            Paired(
+            PairedDevice(
                 one.device_class,
                 SERIAL,
                 one.maker,
@@ -62,7 +62,7 @@ class Host:
         self.told: list[events.AnyHappening] = []
         self.store = MemoryStore()
         self.supervisor = Supervisor(
-            Wanted(paired.device_class, SERIAL, paired.key, address, backend),
+            WantedDevice(paired.device_class, SERIAL, paired.key, address, backend),
             self.store,
             own=house.store.standing_own,
             on_happening=self.told.append,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from drivers.devices.station import Wish
+from drivers.devices.station import LampSetting
 from firmware_protocol.device.control import Describe
 from firmware_protocol.messages.enums import ButtonMask, DeviceClass, LampPattern
 from tests.support.drivers.simulated import Plugged, table
 
-BLUE = Wish(bytes((0, 0, 255)), LampPattern.BLINK, 1000)
+BLUE = LampSetting(bytes((0, 0, 255)), LampPattern.BLINK, 1000)
 ALL = ButtonMask.HIT | ButtonMask.STAND
 
 

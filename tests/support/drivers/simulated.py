@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from drivers import events as happenings
 from drivers.devices import DeviceEvent, State
 from drivers.ports import Address, PortListener, PortLost, PortRefused, Transport
-from drivers.session import AdoptedRing, Supervisor, Wanted
+from drivers.session import AdoptedRing, Supervisor, WantedDevice
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import ControlRequest, Plug
 from firmware_protocol.device.interfaces import Answer, Mechanism
@@ -127,9 +127,9 @@ class Plugged:
         return Address(Transport.SERIAL, f"/dev/sim{self.stand.port_number}")
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedDevice:
         one = self.identity
-        return Wanted(one.device_class, one.serial, one.public)
+        return WantedDevice(one.device_class, one.serial, one.public)
 
     def hand(self, hand: ControlRequest) -> Answer:
         answer = self.stand.hand(hand, now_us())
@@ -200,7 +200,7 @@ class Desk:
         self.devices.append(device)
         return device
 
-    async def find(self, wanted: Wanted) -> Address:
+    async def find(self, wanted: WantedDevice) -> Address:
         for device in self.devices:
             if device.stand.plugged and device.identity.serial == wanted.serial:
                 return device.address
@@ -292,10 +292,10 @@ class Watched:
     def __init__(
         self,
         desk: Desk,
-        wanted: Wanted,
+        wanted: WantedDevice,
         store: MemoryStore | None = None,
         *,
-        find: Callable[[Wanted], Awaitable[Address]] | None = None,
+        find: Callable[[WantedDevice], Awaitable[Address]] | None = None,
     ) -> None:
         self.store = store or MemoryStore()
         self.told: list[happenings.AnyHappening] = []

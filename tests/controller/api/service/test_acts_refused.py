@@ -230,7 +230,7 @@ def test_a_shuffle_that_ends_before_somebody_has_looked_is_not_begun_again(
             screen = await at.dealing()
             await at.to_step(screen, Step.SHUFFLING)
             loop, done = asyncio.get_running_loop(), TableInput((events.ShuffleDone(DEALER),))
-            starting = at.table.fittings.starting
+            starting = at.table.devices.shuffle_starter
             assert starting is not None
             begun: list[int] = []
             monkeypatch.setattr(starting, "want", begun.append)

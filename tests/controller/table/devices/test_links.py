@@ -10,7 +10,7 @@ import pytest
 from controller.audit.errors import RetryLater
 from controller.procedure.model.events import DeviceLost
 from controller.procedure.model.state import Step
-from controller.table.devices.links import GRACE, Link
+from controller.table.devices.links import LOST_AFTER, DeviceLink
 from controller.table.loop import TableStopped
 from drivers.devices import State
 from tests.support.drivers.simulated import until
@@ -21,7 +21,7 @@ from tests.support.table.simulated.simulated_table import DEALER, SHOE
 class Stands:
     """A device that stands as it is told to."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: DeviceLink) -> None:
         self.state = State.READY
         self.why = ""
         self._link = link
@@ -35,7 +35,7 @@ class Stands:
 
 
 def shoe(one: Served) -> Stands:
-    return Stands(one.table.fittings.served[SHOE].link)
+    return Stands(one.table.devices.supervised[SHOE].link)
 
 
 def lost(one: Served) -> list[str]:
@@ -49,7 +49,7 @@ def test_a_device_that_is_mended_has_its_moment_to_come_back(tmp_path: Path) -> 
         async with serving(tmp_path) as one:
             await one.to_step(Step.TURN)
             stands = shoe(one)
-            await stands.is_(State.LOST, GRACE - 0.5)
+            await stands.is_(State.LOST, LOST_AFTER - 0.5)
             one.room.book.refusing = RetryLater("record", "no room", "make room")
             with pytest.raises(TableStopped):
                 await one.table.act({"type": "CheckHole"}, DEALER)
@@ -57,10 +57,10 @@ def test_a_device_that_is_mended_has_its_moment_to_come_back(tmp_path: Path) -> 
             assert one.table.shown.stopped
             one.room.book.refusing = None
             await until(lambda: not one.table.shown.stopped, 40)
-            await stands.is_(State.LOST, GRACE - 0.5)
+            await stands.is_(State.LOST, LOST_AFTER - 0.5)
             await stands.is_(State.READY, 60)
             assert lost(one) == []
-            await stands.is_(State.LOST, GRACE + 0.5)
+            await stands.is_(State.LOST, LOST_AFTER + 0.5)
             assert lost(one) == ["lost: so it is told"]
 
     run(main())
@@ -73,8 +73,8 @@ def test_people_are_told_of_a_device_that_nothing_is_kept_of(tmp_path: Path) -> 
         async with serving(tmp_path) as one:
             await one.to_step(Step.TURN)
             stands = shoe(one)
-            await stands.is_(State.UNKEPT, GRACE - 0.5)
-            await stands.is_(State.LOST, GRACE - 0.5)  # tried again
+            await stands.is_(State.UNKEPT, LOST_AFTER - 0.5)
+            await stands.is_(State.LOST, LOST_AFTER - 0.5)  # tried again
             assert lost(one) == []
             await stands.is_(State.UNKEPT, 1)
             assert lost(one) == ["unkept: so it is told"]

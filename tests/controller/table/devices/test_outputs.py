@@ -11,13 +11,14 @@ import pytest
 from controller.audit.format.records import RecordEntry
 from controller.procedure.model.effects import ShoeLock, Stations
 from controller.procedure.model.state import State
-from controller.table.devices.outputs import LAMPS, REARM, RETRY, Outlets
-from controller.table.devices.shuffle_start import NONE_RUNS, Starting
+from controller.table.devices.lamps import LAMPS
+from controller.table.devices.outputs import REARM_INTERVAL, RETRY_DELAY, DeviceOutputs
+from controller.table.devices.shuffle_start import NONE_RUNS, ShuffleStarter
 from controller.table.memory import ButtonTokens, TableDisplay
 from controller.table.memory.display import SeatButtons
 from drivers.devices import CommandRefused, CommandUnanswered, InDoubt, NotReady, ResultMissing
 from drivers.devices import State as LinkState
-from drivers.devices.station import Wish
+from drivers.devices.station import LampSetting
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.enums import ButtonMask, LockState, Refusal
@@ -59,7 +60,7 @@ class Device:
     async def disarm(self, seat: int) -> None:
         await self._do("disarm", seat)
 
-    async def lamps(self, seat: int, wish: Wish) -> None:
+    async def lamps(self, seat: int, wish: LampSetting) -> None:
         await self._do("lamps", seat, wish)
 
     async def start(self, decks: int, profile: int = 0) -> None:
@@ -70,9 +71,9 @@ class Device:
 
 
 @asynccontextmanager
-async def fitted(shoe: Device, station: Device | None = None) -> AsyncIterator[Outlets]:
+async def fitted(shoe: Device, station: Device | None = None) -> AsyncIterator[DeviceOutputs]:
     stations = {} if station is None else dict.fromkeys((1, 2), ("ST-1", station))
-    outlets = Outlets(("SH-1", shoe), stations)
+    outlets = DeviceOutputs(("SH-1", shoe), stations)
     task = asyncio.create_task(outlets.run())
     try:
         yield outlets
@@ -94,9 +95,9 @@ def test_the_last_wish_is_what_is_done() -> None:
         async with fitted(shoe) as outlets:
             await asyncio.sleep(0.01)
             for one in (OPEN, LOCKED, OPEN):
-                outlets.want(one)
+                outlets.show(one)
             await asyncio.sleep(0.01)
-            outlets.want(OPEN)  # absolute: it is so already
+            outlets.show(OPEN)  # absolute: it is so already
             await asyncio.sleep(10)
             assert shoe.done == [("lock",), ("open",)]
 
@@ -108,10 +109,10 @@ def test_what_was_not_taken_is_wanted_again(problem: Exception) -> None:
     async def main() -> None:
         shoe = Device(problem, problem)
         async with fitted(shoe) as outlets:
-            outlets.want(OPEN)
-            await asyncio.sleep(1.5 * RETRY)
+            outlets.show(OPEN)
+            await asyncio.sleep(1.5 * RETRY_DELAY)
             assert (shoe.tried, shoe.done) == (2, [])
-            await asyncio.sleep(RETRY)
+            await asyncio.sleep(RETRY_DELAY)
             assert shoe.done == [("open",)]
             await asyncio.sleep(10)
             assert shoe.tried == 3
@@ -123,7 +124,7 @@ def test_a_device_that_is_away_is_asked_when_it_is_back() -> None:
     async def main() -> None:
         shoe = Device(AWAY, AWAY)
         async with fitted(shoe) as outlets:
-            outlets.want(OPEN)
+            outlets.show(OPEN)
             await asyncio.sleep(30)
             assert shoe.tried == 1  # nobody knocks at a door where nobody is
             outlets.back("ST-1")
@@ -144,7 +145,7 @@ def test_what_a_device_cannot_do_is_not_asked_again() -> None:
         async with fitted(shoe) as outlets:
             await asyncio.sleep(30)
             assert shoe.tried == 1
-            outlets.want(OPEN)
+            outlets.show(OPEN)
             await asyncio.sleep(1)
             assert shoe.done == [("open",)]
 
@@ -156,7 +157,7 @@ def test_a_wish_that_changes_while_it_is_carried_out_is_carried_out_anew() -> No
         shoe = Device()
         async with fitted(shoe) as outlets:
             await asyncio.sleep(0.001)
-            outlets.want(OPEN)  # the lock of the beginning is on its way
+            outlets.show(OPEN)  # the lock of the beginning is on its way
             await asyncio.sleep(1)
             assert shoe.done == [("lock",), ("open",)]
             async with asyncio.timeout(1):
@@ -178,10 +179,10 @@ def test_seats_are_armed_lit_and_disarmed() -> None:
             ]
             station.done.clear()
             arms = ButtonTokens(7, (SeatButtons(1, HIT, 8, ()),))
-            outlets.want(shown(Stations((), ((1, "turn"),)), ShoeLock(True), arms=arms))
+            outlets.show(shown(Stations((), ((1, "turn"),)), ShoeLock(True), arms=arms))
             await asyncio.sleep(0.1)
             assert station.done == [("arm", 1, HIT, 8), ("lamps", 1, LAMPS["turn"])]
-            await asyncio.sleep(REARM)
+            await asyncio.sleep(REARM_INTERVAL)
             assert ("arm", 1, HIT, 8) in station.done[2:]  # anew, before it runs out
 
     simulate(main())
@@ -192,11 +193,11 @@ def test_when_nothing_can_be_recorded_all_is_safe() -> None:
         shoe, station = Device(), Device()
         async with fitted(shoe, station) as outlets:
             arms = ButtonTokens(7, (SeatButtons(1, HIT, 8, ()),))
-            outlets.want(shown(ShoeLock(False), Stations(), arms=arms))
+            outlets.show(shown(ShoeLock(False), Stations(), arms=arms))
             await asyncio.sleep(1)
             shoe.done.clear()
             station.done.clear()
-            outlets.want(shown(ShoeLock(False), Stations(), arms=arms, stopped="no room"))
+            outlets.show(shown(ShoeLock(False), Stations(), arms=arms, stopped="no room"))
             await asyncio.sleep(1)
             assert shoe.done == [("lock",)]
             assert sorted(map(str, station.done)) == sorted(
@@ -216,9 +217,9 @@ def test_when_nothing_can_be_recorded_all_is_safe() -> None:
 
 
 @asynccontextmanager
-async def starting(shuffler: Device) -> AsyncIterator[tuple[Starting, list[RecordEntry]]]:
+async def starting(shuffler: Device) -> AsyncIterator[tuple[ShuffleStarter, list[RecordEntry]]]:
     recorded: list[RecordEntry] = []
-    made = Starting(shuffler, recorded.append)
+    made = ShuffleStarter(shuffler, recorded.append)
     task = asyncio.create_task(made.run())
     try:
         yield made, recorded
@@ -280,10 +281,10 @@ def test_a_start_that_fails_when_it_is_over_is_in_nobody_s_way() -> None:
             made.over()
             await asyncio.sleep(60)
             assert (shuffler.tried, [one.kind for one in recorded]) == (1, ["fault"])
-            assert (made.problem, made.stands(shuffling=True)) == ("", "")
-            assert made.stands(shuffling=False) == NONE_RUNS
+            assert (made.problem, made.problem_now(shuffling=True)) == ("", "")
+            assert made.problem_now(shuffling=False) == NONE_RUNS
             made.want(6)
-            assert made.stands(shuffling=False) == ""
+            assert made.problem_now(shuffling=False) == ""
 
     simulate(main())
 

@@ -10,7 +10,7 @@ from controller.procedure.model.effects import DecksOut, RoundVoid
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from controller.table.devices.links import GRACE
+from controller.table.devices.links import LOST_AFTER
 from controller.table.intake import DeviceSettings
 from controller.table.loop import BadAct
 from firmware_protocol.device.control import Load, Plug, Put, ShufflePace
@@ -212,7 +212,7 @@ async def test_a_count_that_comes_when_the_cards_are_in_play(t: Told, way: Way) 
     """The shuffler was gone, and people have shuffled by hand what it had counted."""
     shuffler = await a_short_shuffle(t)
     shuffler.hand(Plug(connected=False))
-    await until(lambda: bool(t.state.lost), GRACE + 1)
+    await until(lambda: bool(t.state.lost), LOST_AFTER + 1)
     await t.ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK)
     assert await t.refuses("ShuffleDone") == "no_shuffle_to_end"
     await t.does("CountersAccepted", FLOOR, SECOND)

@@ -14,7 +14,7 @@ from controller.procedure.model.effects import Told as Informed
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from controller.table.devices.links import GRACE
+from controller.table.devices.links import LOST_AFTER
 from firmware_protocol.device.control import (
     CoverHand,
     CutPower,
@@ -81,7 +81,7 @@ async def test_a_round_that_is_void_without_its_shoe(t: Told, way: Way) -> None:
     """Wagers go back without it; the next round waits for it."""
     await t.to_step(Step.TURN)
     t.room.shoe.hand(Plug(connected=False))
-    await until(lambda: t.at(Step.HELD), GRACE + 1)
+    await until(lambda: t.at(Step.HELD), LOST_AFTER + 1)
     assert t.words.endswith(f"wait for the device, or void the round{TWO}")
     await t.ruled(Odd.DEVICE_LOST, way)
     await t.to_step(Step.HELD)
@@ -113,7 +113,7 @@ async def test_a_shoe_that_is_back_before_the_floor_has_ruled(t: Told, way: Way)
 async def test_a_shoe_that_two_people_take_as_it_is(t: Told, way: Way) -> None:
     await t.to_step(Step.TURN)
     t.room.shoe.hand(Plug(connected=False))
-    await until(lambda: bool(t.state.lost), GRACE + 1)
+    await until(lambda: bool(t.state.lost), LOST_AFTER + 1)
     await t.ruled(Odd.DEVICE_LOST, way)
     assert t.at(Step.DEVICE)
     assert await t.refuses("CountersAccepted", FLOOR) == "accept_counters"
@@ -132,7 +132,7 @@ async def test_a_shoe_that_is_gone_when_it_is_to_be_loaded(t: Told, way: Way) ->
     """It has no part before that; the dealer counts the cards into it all the same."""
     await t.to_step(Step.SHUFFLE_NEEDED)
     t.room.shoe.hand(Plug(connected=False))
-    await until(lambda: t.state.lost == ("shoe",), GRACE + 1)
+    await until(lambda: t.state.lost == ("shoe",), LOST_AFTER + 1)
     assert t.at(Step.SHUFFLE_NEEDED)
     await t.to_step(Step.LOADING)
     await t.does("ShoeLoaded", count=312)
@@ -154,7 +154,7 @@ async def lost_before(t: Told) -> Plugged:
     shuffler = t.room.shuffler
     assert shuffler is not None
     shuffler.hand(Plug(connected=False))
-    await until(lambda: t.state.lost == ("shuffler",), GRACE + 1)
+    await until(lambda: t.state.lost == ("shuffler",), LOST_AFTER + 1)
     await t.to_end()
     assert t.nets() == WON
     await t.does("ShuffleCalled")
@@ -231,7 +231,7 @@ async def test_a_station_where_players_decide_by_buttons(t: Told, way: Way) -> N
     assert await t.refuses("Stand", seat=1, hand=0) == "buttons_only"
     assert t.room.station is not None
     t.room.station.hand(Plug(connected=False))
-    await until(lambda: t.state.lost == ("station",), GRACE + 1)
+    await until(lambda: t.state.lost == ("station",), LOST_AFTER + 1)
     assert t.prompt.tell is (Tell.AWAIT_DEVICE if t.house == "default" else Tell.RULE)
     await t.ruled(Odd.DEVICE_LOST, way)
     t.room.station.hand(Plug(connected=True))
@@ -245,7 +245,7 @@ async def test_devices_that_have_no_part_in_what_happens(t: Told, way: Way) -> N
     await t.to_step(Step.TURN)
     assert t.room.shuffler is not None
     t.room.shuffler.hand(Plug(connected=False))
-    await until(lambda: t.state.lost == ("shuffler",), GRACE + 1)
+    await until(lambda: t.state.lost == ("shuffler",), LOST_AFTER + 1)
     assert t.at(Step.TURN)
     told = t.facts(Informed)[-1]
     assert (told.who, told.what) == ("floor", "device_lost")
@@ -277,10 +277,10 @@ async def test_two_devices_that_come_back_one_by_one(t: Told, way: Way) -> None:
     assert station is not None
     for first_back in (shoe, station):
         station.hand(Plug(connected=False))
-        await until(lambda: "station" in t.state.lost, GRACE + 1)
+        await until(lambda: "station" in t.state.lost, LOST_AFTER + 1)
         await t.ruled(Odd.DEVICE_LOST, way)
         shoe.hand(Plug(connected=False))
-        await until(lambda: "shoe" in t.state.lost, GRACE + 1)
+        await until(lambda: "shoe" in t.state.lost, LOST_AFTER + 1)
         await t.ruled(Odd.DEVICE_LOST, way)
         first_back.hand(Plug(connected=True))
         await until(lambda: len(t.state.lost) == 1, 10)

@@ -11,7 +11,7 @@ import pytest
 from controller.audit.errors import DiskFull
 from controller.procedure.model import events
 from controller.procedure.model.state import Step
-from controller.table.devices.links import GRACE
+from controller.table.devices.links import LOST_AFTER
 from drivers.devices import State as LinkState
 from firmware_protocol.device.control import (
     CoverHand,
@@ -40,7 +40,7 @@ def test_a_shoe_that_is_unplugged_in_a_round(tmp_path: Path) -> None:
         async with serving(tmp_path) as one:
             await one.to_step(Step.TURN)
             one.room.shoe.hand(Plug(connected=False))
-            await until(lambda: one.at(Step.DEVICE), GRACE + 1)
+            await until(lambda: one.at(Step.DEVICE), LOST_AFTER + 1)
             assert one.state.lost == ("shoe",)
             await asyncio.sleep(60)
             assert one.at(Step.DEVICE)
@@ -60,7 +60,7 @@ def test_a_cable_that_is_touched_holds_nobody_up(tmp_path: Path) -> None:
             one.room.shoe.hand(Plug(connected=False))
             await asyncio.sleep(0.3)
             one.room.shoe.hand(Plug(connected=True))
-            await until(lambda: _ready(one, SHOE), GRACE)
+            await until(lambda: _ready(one, SHOE), LOST_AFTER)
             await one.to_end()
         assert not [event for event in one.events() if isinstance(event, events.DeviceLost)]
         assert one.whats("link").count("PortGone") == 1
@@ -113,7 +113,7 @@ def test_a_station_that_is_away_is_told_and_stops_nobody(tmp_path: Path) -> None
             await one.to_step(Step.TURN)
             assert one.room.station is not None
             one.room.station.hand(Plug(connected=False))
-            await until(lambda: one.state.lost == ("station",), GRACE + 1)
+            await until(lambda: one.state.lost == ("station",), LOST_AFTER + 1)
             assert one.at(Step.TURN)
             await one.to_end()
             one.room.station.hand(Plug(connected=True))
@@ -129,7 +129,7 @@ def test_a_lost_shoe_that_two_people_accept_lets_the_floor_void(tmp_path: Path) 
         async with serving(tmp_path) as one:
             await one.to_step(Step.TURN)
             one.room.shoe.hand(Plug(connected=False))
-            await until(lambda: one.at(Step.DEVICE), GRACE + 1)
+            await until(lambda: one.at(Step.DEVICE), LOST_AFTER + 1)
             await one.robot.act("CountersAccepted", "two")
             assert one.at(Step.FELT)
             await one.robot.act("FeltConfirmed")

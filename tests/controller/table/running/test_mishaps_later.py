@@ -13,7 +13,7 @@ from controller.audit.errors import LogFailed
 from controller.procedure.model import events
 from controller.procedure.model.effects import Prompt
 from controller.procedure.model.state import Step
-from controller.table.devices.links import GRACE
+from controller.table.devices.links import LOST_AFTER
 from controller.table.devices.shuffle_start import NONE_RUNS
 from controller.table.loop import BadAct, TableStopped
 from controller.table.loop.loop import SLOW_AFTER
@@ -264,7 +264,7 @@ def test_a_disk_that_stalls(seconds: float, tmp_path: Path) -> None:
             await until(lambda: one.state.dealt == 3, 60)
             await until(lambda: not one.table.shown.stopped, 60)
             assert one.table.table.waits == 0
-            await until(lambda: _ready(one, SHOE), GRACE)
+            await until(lambda: _ready(one, SHOE), LOST_AFTER)
             await one.to_end()
             assert one.state.lost == ()
         right(one.room)

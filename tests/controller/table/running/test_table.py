@@ -22,7 +22,7 @@ from controller.procedure.model.state import Step
 from controller.table.devices import StoreRetry
 from controller.table.loop import TableParts
 from controller.table.running import RunningTable, parts_of
-from drivers.keys import KeyStore, Paired
+from drivers.keys import KeyStore, PairedDevice
 from drivers.ports import Transport
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Plug, ShufflePace
@@ -97,7 +97,7 @@ def furnished(folder: Path) -> Path:
         made = identity.create(folder / name, kind, serial)
         identity.pair_directly(folder / name, own)
         at = "2026-01-01T00:00:00Z"
-        store.add(Paired(kind, serial, "maker", "model", made.public, at, ("Flo", "Bob")))
+        store.add(PairedDevice(kind, serial, "maker", "model", made.public, at, ("Flo", "Bob")))
     file = folder / "table.toml"
     file.write_text(FILE.format(folder=folder))
     return file

@@ -21,7 +21,7 @@ from drivers.devices import (
     Shuffler,
     State,
 )
-from drivers.devices.driver import RESULT_WAIT
+from drivers.devices.driver import RESULT_TIMEOUT
 from drivers.session import StoreFailed
 from firmware_protocol.device.control import CutPower, Draw, Freeze, LineNoise, Load, Plug
 from firmware_protocol.host import SessionEnding
@@ -210,7 +210,7 @@ def test_a_command_whose_end_was_not_told_any_more_has_an_end(tmp_path: Path, ki
                 watched.unable = kind
             # It was sent, so nobody knows; and nobody waits for ever.
             with pytest.raises(ResultMissing):
-                await asyncio.wait_for(starting, RESULT_WAIT + 1)
+                await asyncio.wait_for(starting, RESULT_TIMEOUT + 1)
             assert shuffler.in_doubt
 
     simulate(main())

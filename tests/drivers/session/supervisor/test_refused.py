@@ -12,7 +12,7 @@ from drivers import events
 from drivers.devices import State
 from drivers.events import Identity
 from drivers.keys import KeyProblem
-from drivers.session import Search, Wanted
+from drivers.session import PortSearch, WantedDevice
 from drivers.session.supervisor import RETRY_REFUSED
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Break, Plug
@@ -63,7 +63,9 @@ def test_another_device_on_the_port_is_refused(
         wanted = identity.create(tmp_path / "wanted", DeviceClass.SHOE, "SH-0001")
         device = desk.plug(Plugged(tmp_path / "device", device_class, serial))
         watched = Watched(
-            desk, Wanted(DeviceClass.SHOE, "SH-0001", wanted.public, device.address), find=Search()
+            desk,
+            WantedDevice(DeviceClass.SHOE, "SH-0001", wanted.public, device.address),
+            find=PortSearch(),
         )
         async with running(watched):
             await watched.until(S.REFUSED)

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from drivers import events as told
 from drivers.devices import Shoe, State
 from drivers.devices.shoe import ShoeCardRead
-from drivers.session.rate_limit import EVERY_US, MOST_KEYS, OTHERS, Tally
+from drivers.session.rate_limit import MAX_KEYS, OTHERS, REPORT_INTERVAL_US, ReportLimiter
 from drivers.session.reports import _REPORTS
 from firmware_protocol.device.control import (
     CardName,
@@ -196,7 +196,7 @@ def test_two_orders_of_cards_look_the_same(tmp_path: Path) -> None:
 
 
 def test_the_first_is_told_at_once_and_the_rest_once_a_second() -> None:
-    tally = Tally()
+    tally = ReportLimiter()
     assert tally.due() is None
     assert tally.take(5_000_000) == ()
     tally.add("crc")
@@ -206,18 +206,18 @@ def test_the_first_is_told_at_once_and_the_rest_once_a_second() -> None:
     for _ in range(7):
         tally.add("crc")
         tally.add("cobs")
-        assert tally.due() == 5_000_000 + EVERY_US
-        assert tally.take(5_000_000 + EVERY_US - 1) == ()
-    assert tally.take(5_000_000 + EVERY_US) == (("cobs", 7), ("crc", 7))
+        assert tally.due() == 5_000_000 + REPORT_INTERVAL_US
+        assert tally.take(5_000_000 + REPORT_INTERVAL_US - 1) == ()
+    assert tally.take(5_000_000 + REPORT_INTERVAL_US) == (("cobs", 7), ("crc", 7))
     tally.add("crc")
-    assert tally.rest(5_000_000 + EVERY_US + 1) == (("crc", 1),)
+    assert tally.rest(5_000_000 + REPORT_INTERVAL_US + 1) == (("crc", 1),)
     assert tally.rest(9_000_000) == ()
 
 
 def test_what_is_counted_apart_is_bounded() -> None:
-    tally = Tally()
+    tally = ReportLimiter()
     for number in range(10_000):
         tally.add(f"name {number}")
     counts = dict(tally.take(1))
-    assert len(counts) == MOST_KEYS + 1
-    assert counts[OTHERS] == 10_000 - MOST_KEYS
+    assert len(counts) == MAX_KEYS + 1
+    assert counts[OTHERS] == 10_000 - MAX_KEYS

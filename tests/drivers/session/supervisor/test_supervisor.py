@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from drivers import events
 from drivers.devices import Shoe, State
 from drivers.ports import Address, PortLost, Transport
-from drivers.session import Search, Wanted, supervisor
-from drivers.session.supervisor import ANSWER_TIMEOUT, CLOSE_TIMEOUT
+from drivers.session import PortSearch, WantedDevice, supervisor
+from drivers.session.lookup import CLOSE_TIMEOUT
+from drivers.session.supervisor import ANSWER_TIMEOUT
 from firmware_protocol.device.commands import CommandHandler
 from firmware_protocol.device.control import Break, CutPower, Draw, Firmware, Freeze, Load, Plug
 from firmware_protocol.device.interfaces import CommandRefusal
@@ -103,7 +104,7 @@ def test_the_port_of_a_named_address_comes_back(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (desk, device, _):
             wanted = replace(device.wanted, address=Address(Transport.SERIAL, "/dev/sim1"))
-            named = Watched(desk, wanted, find=Search())
+            named = Watched(desk, wanted, find=PortSearch())
             async with running(named):
                 await named.ready()
                 device.hand(Plug(connected=False))
@@ -121,7 +122,7 @@ def test_tries_are_fast_at_first_and_never_faster_than_once_a_second_later(tmp_p
             device.hand(Plug(connected=False))
             times: list[int] = []
 
-            async def noted(wanted: Wanted) -> Address:
+            async def noted(wanted: WantedDevice) -> Address:
                 times.append(now_us() // 1000)
                 where: Address = await desk.find(wanted)
                 return where

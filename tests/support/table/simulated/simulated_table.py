@@ -246,7 +246,7 @@ class AtTable:
 
 async def ready(table: RunningTable, within: float = 30.0) -> None:
     """Every device is; a log that the record does not know is adopted by two people."""
-    for one in table.fittings.served.values():
+    for one in table.devices.supervised.values():
         await _ready(one.supervisor, within)
 
 
