@@ -68,18 +68,15 @@ from firmware_protocol.messages.codec import Command, Reply
 from firmware_protocol.messages.enums import DeviceClass
 
 ANSWER_TIMEOUT: Final = 10.0
-"""Seconds until a session has to be established, and then RESUME answered; after them the port is
-opened again."""
+"""Seconds for a session to start, and then for RESUME; after them the port is opened again."""
 RETRY_FIRST: Final = 0.1
 RETRY_MAX: Final = 1.0
 RETRY_REFUSED: Final = 5.0
-"""Seconds between retries if a different device is there: the right one may be plugged in at any
-time, but not ten times a second."""
+"""Seconds between retries if a different device is there."""
 STEADY_US: Final = 1_000_000
 """A device that was ready for this long is searched for at once when it is lost."""
 TIMER_DELAY: Final = 0.005
-"""Seconds from any activity until the timer is set: once for a batch of activity, and not between
-a record and what it leads to. Nothing is due earlier."""
+"""Seconds until the timer is set: once for a batch of activity. Nothing is due earlier."""
 
 _P = ParamSpec("_P")
 
@@ -395,10 +392,14 @@ class Supervisor:
             last.callback(self._notify_state)
             last.callback(self.connection.abandon)
             last.callback(self._cancel_timers)
-            last.callback(lambda: self._cause or self._reports.rest(self._clock()))
+            last.callback(self._report_rest)
             last.callback(self._reset_link)
             last.callback(lambda: self._on(Trigger.STOP, self.why if self._cause else why))
             last.callback(self._disconnect)
+
+    def _report_rest(self) -> None:
+        if self._cause is None:
+            self._reports.rest(self._clock())
 
     # --- bytes and time -------------------------------------------------------------------
 
