@@ -160,11 +160,9 @@ class Supervisor:
         return self._machine.state
 
     async def ready(self) -> None:
-        """Return when the device is ready, at once if it is.
-
-        Waits for run() to start, and through every obstacle: a device that is absent, refused,
-        held for two people or not stored can become ready later. The caller sets the timeout.
-        Raises NotReady if run() has ended, or ends."""
+        """Return when the device is ready. Waits also for run() to start, and while the device is
+        absent, refused, held or unkept: the caller sets the timeout. Raises NotReady if run() has
+        ended, or ends."""
         while self.state is not State.READY:
             if self._ended:
                 raise NotReady(self.state, self.why)

@@ -100,7 +100,7 @@ COMMANDS: dict[type[Command], str] = {
     registry.Eject: "eject",
     registry.Abort: "abort",
     registry.Arm: "arm disarm",
-    registry.Lamps: "lamps dark",
+    registry.Lamps: "lamps lamps_off",
     registry.Buzz: "buzz",
 }
 """By which methods of its driver a command is given."""
