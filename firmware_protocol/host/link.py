@@ -13,6 +13,7 @@ that cannot be encoded. Limits: WINDOW records, MAX_COMMANDS commands, MAX_OUT b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -40,7 +41,7 @@ from firmware_protocol.messages.enums import DeviceClass, FrameKind
 from firmware_protocol.messages.errors import HandshakeError, ProtocolError, WrongSession
 from firmware_protocol.messages.frames import Alert
 from firmware_protocol.messages.limits import DEAD_MS, REKEY_FRAMES, SESSION_LIFE_S, WINDOW
-from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
+from firmware_protocol.tablelink.framing import Cause, Deframer, Frame, FrameDamage
 
 _FORMER: Final = 4
 """Ended sessions whose ids are cached."""
@@ -290,16 +291,15 @@ class HostLink:
     # --- frames -----------------------------------------------------------------------------
 
     def _feed(self, data: bytes, now: int) -> None:
-        counts = self.deframer.counts
-        damaged, before = counts.damaged, counts.causes.copy()
+        damaged: Counter[Cause] = Counter()
         for frame in self.deframer.feed(data):
-            if not isinstance(frame, FrameDamage):
+            if isinstance(frame, FrameDamage):
+                damaged[frame.cause] += 1
+            else:
                 self._frames.get(frame.kind, self._ignore)(frame, now)
-        if counts.damaged != damaged:
-            # One event per cause: a device that sends only noise sends a lot of it.
-            for cause, count in counts.causes.items():
-                if count != before[cause]:
-                    self.output.report(FramesDamaged(cause, count - before[cause]))
+        # One event per cause: a device that sends only noise sends a lot of it.
+        for cause in filter(damaged.__contains__, Cause):
+            self.output.report(FramesDamaged(cause, damaged[cause]))
 
     def _ignore(self, _: Frame, __: int) -> None:
         self.ignored += 1

@@ -19,7 +19,7 @@ from functools import cache
 from typing import Final, TypeAlias
 
 import google_crc32c
-from msgspec import Struct, field
+from msgspec import Struct
 
 from firmware_protocol.messages.enums import FrameKind
 from firmware_protocol.messages.errors import BadFrame
@@ -172,23 +172,10 @@ def _is_cobs(data: bytes) -> bool:
     return at == end and 0 not in data
 
 
-class Counts(Struct):
-    """Statistics of a Deframer."""
-
-    bytes: int = 0
-    frames: int = 0
-    damaged: int = 0
-    damaged_bytes: int = 0
-    empty: int = 0
-    """Consecutive 0x00, which are allowed and ignored."""
-    causes: dict[Cause, int] = field(default_factory=lambda: dict.fromkeys(Cause, 0))
-
-
 class Deframer:
     """Splits a stream of bytes into frames. The result does not depend on the chunks of feed()."""
 
     def __init__(self, versions: range = VERSIONS) -> None:
-        self.counts = Counts()
         self._versions = versions
         self._buffer = bytearray()
         self._oversize = False  # too many bytes without a 0x00: skip to the next one
@@ -207,7 +194,6 @@ class Deframer:
         """Decode these bytes. Returns complete frames and damage in the order of the wire."""
         out: list[Heard] = []
         size = len(data)
-        self.counts.bytes += size
         at = 0
         while at < size:
             zero = data.find(0, at)
@@ -221,52 +207,32 @@ class Deframer:
                 self._close(out)
             at = zero + 1
             if at < size and not data[at]:
-                at = self._skip(data, at)
+                # Skip further zeros quickly: a port that sends only zeros must cost nothing.
+                zeros = _ZEROS.match(data, at)
+                at = at if zeros is None else zeros.end()
         return out
-
-    def _skip(self, data: bytes, at: int) -> int:
-        """Skip further zeros quickly: a port that sends only zeros must cost nothing."""
-        zeros = _ZEROS.match(data, at)
-        end = at if zeros is None else zeros.end()
-        self.counts.empty += end - at
-        return end
 
     def _append(self, data: bytes, start: int, end: int, out: list[Heard]) -> None:
         if self._oversize:
-            self.counts.damaged_bytes += end - start
-        elif len(self._buffer) + end - start <= MAX_ENCODED:
+            return
+        if len(self._buffer) + end - start <= MAX_ENCODED:
             self._buffer += data[start:end]
         else:
             # Reported at the first byte too many, because a 0x00 may never arrive.
             self._oversize = True
-            self._damage(Cause.OVERSIZE, MAX_ENCODED + 1, out)
-            self.counts.damaged_bytes += len(self._buffer) + end - start - (MAX_ENCODED + 1)
+            out.append(FrameDamage(Cause.OVERSIZE, MAX_ENCODED + 1))
             self._buffer.clear()
 
     def _close(self, out: list[Heard]) -> None:
-        if self._oversize:
-            self._oversize = False
-            return
-        if not self._buffer:
-            self.counts.empty += 1
-            return
         encoded = bytes(self._buffer)
+        self._oversize = False
         self._buffer.clear()
-        self._read(encoded, out)
+        if encoded:
+            self._read(encoded, out)
 
     def _read(self, encoded: bytes, out: list[Heard]) -> None:
         found = read_frame(encoded, self._versions)
-        if isinstance(found, Cause):
-            self._damage(found, len(encoded), out)
-        else:
-            self.counts.frames += 1
-            out.append(found)
-
-    def _damage(self, cause: Cause, size: int, out: list[Heard]) -> None:
-        self.counts.damaged += 1
-        self.counts.damaged_bytes += size
-        self.counts.causes[cause] += 1
-        out.append(FrameDamage(cause, size))
+        out.append(FrameDamage(found, len(encoded)) if isinstance(found, Cause) else found)
 
 
 def read_frame(encoded: bytes, versions: range = VERSIONS) -> Frame | Cause:

@@ -99,7 +99,7 @@ def test_malformed_goes_before_not_resumed(tmp_path: Path) -> None:
     assert replies(bench, raw(0x60, b"\6\0")) == [Refused(0x60, Refusal.NOT_RESUMED, 0)]
 
 
-def test_a_command_that_cannot_be_now_tells_the_state(bench: Bench) -> None:
+def test_a_command_that_cannot_be_now_returns_the_state(bench: Bench) -> None:
     bench.device.hand(RingMemory("fill"), bench.now)
     assert bench.device.full()
     state = DeviceState.PAIRED | DeviceState.LOCKED | DeviceState.FULL
@@ -113,7 +113,7 @@ def test_a_command_that_cannot_be_now_tells_the_state(bench: Bench) -> None:
 # --- what is remembered ---------------------------------------------------------------------
 
 
-def test_a_repeat_in_a_session_before_resume_is_remembered_first(bench: Bench) -> None:
+def test_a_repeat_in_a_session_before_resume_is_cached_first(bench: Bench) -> None:
     reply = ask(bench, Start(6, 0))
     ident = bench.host.command_id
     bench.connect()
@@ -122,7 +122,7 @@ def test_a_repeat_in_a_session_before_resume_is_remembered_first(bench: Bench) -
     assert ask(bench, Start(6, 0)) == Refused(0x60, Refusal.NOT_RESUMED, 0)
 
 
-def test_refusals_are_remembered_but_for_four(bench: Bench) -> None:
+def test_refusals_are_cached_but_for_four(bench: Bench) -> None:
     assert ask(bench, Eject()) == Refused(0x61, Refusal.FAILED, 2)
     ident = bench.host.command_id
     assert ask(bench, Eject(), ident) == Refused(0x61, Refusal.FAILED, 2)
@@ -135,7 +135,7 @@ def test_refusals_are_remembered_but_for_four(bench: Bench) -> None:
     assert ask(bench, Start(6, 0), ident) == StartReply(1)
 
 
-def test_eight_are_remembered_and_older_ones_are_stale(bench: Bench) -> None:
+def test_eight_are_cached_and_older_ones_are_stale(bench: Bench) -> None:
     first = bench.host.command_id + 1
     assert [ask(bench, Start(6, 0)) for _ in range(9)] == [StartReply(n) for n in range(1, 10)]
     assert ask(bench, Start(6, 0), first) == Refused(0x60, Refusal.STALE, 0)
@@ -165,7 +165,7 @@ def test_an_id_that_skips_is_a_new_command(bench: Bench) -> None:
 # --- the self-test --------------------------------------------------------------------------
 
 
-def test_a_selftest_takes_its_time_and_others_go_on_beside_it(bench: Bench) -> None:
+def test_a_selftest_takes_its_time_and_others_continue_beside_it(bench: Bench) -> None:
     began = bench.now
     assert ask(bench, Selftest()) is None
     ident = bench.host.command_id
@@ -217,7 +217,7 @@ def test_a_selftest_outlives_its_session_but_not_its_host(bench: Bench) -> None:
     assert ask(bench, Selftest(), ident) == SelftestReply(FaultCode.NONE, 0)
 
 
-def test_a_defect_is_recorded_when_it_begins(bench: Bench) -> None:
+def test_a_defect_is_recorded_when_it_starts(bench: Bench) -> None:
     hand = bench.device.hand
     assert hand(InjectDefect("temperature", arg=350), bench.now) == {"recorded": True}
     assert hand(InjectDefect("temperature", arg=351), bench.now) == {"recorded": False}
@@ -243,7 +243,7 @@ def test_faulty_lasts_until_a_selftest_finds_nothing_or_a_start(bench: Bench) ->
     assert DeviceState.FAULTY not in bench.device.state()
 
 
-def test_a_fault_that_stands_at_a_start_is_told_by_a_selftest_only(bench: Bench) -> None:
+def test_a_fault_at_a_start_is_reported_by_a_selftest_only(bench: Bench) -> None:
     bench.device.hand(InjectDefect("motor", arg=3), bench.now)
     bench.power_on()
     assert isinstance(bench.events()[-1], Power)

@@ -50,7 +50,7 @@ def test_a_malformed_hello_is_not_answered_even_so(bench: Bench) -> None:
     assert not bench.host.came
 
 
-def test_a_handshake_that_had_begun_comes_to_nothing(bench: Bench) -> None:
+def test_a_handshake_that_had_started_fails(bench: Bench) -> None:
     bench.say(bench.host.hello())
     bench.device.hand(DAMAGED, bench.now)
     bench.say(bench.host.hs1(bench.host.kk()))
@@ -58,7 +58,7 @@ def test_a_handshake_that_had_begun_comes_to_nothing(bench: Bench) -> None:
     assert bench.host.last(Alert).code is AlertCode.DEFECT
 
 
-def test_nobody_is_paired(bench: Bench) -> None:
+def test_no_host_is_paired(bench: Bench) -> None:
     bench.device.hand(ServiceSwitch(True), bench.now)
     hello = bench.host.hello()
     bench.say(hello)
@@ -81,7 +81,7 @@ def test_alerts_keep_their_gap_and_the_keys_stay_what_they_were(bench: Bench) ->
     assert (after.public, after.label) == (before.public, before.label)
 
 
-def test_it_outlasts_a_start_and_ends_when_it_is_mended(bench: Bench) -> None:
+def test_it_outlasts_a_start_and_ends_when_it_is_repaired(bench: Bench) -> None:
     bench.device.hand(DAMAGED, bench.now)
     bench.power_on()
     bench.say(bench.host.hello())
@@ -91,7 +91,7 @@ def test_it_outlasts_a_start_and_ends_when_it_is_mended(bench: Bench) -> None:
     bench.host.last(InfoReply)
 
 
-def test_what_runs_goes_on_and_a_self_test_finds_it(bench: Bench) -> None:
+def test_a_running_session_continues_and_a_self_test_finds_it(bench: Bench) -> None:
     bench.flowing()
     bench.device.hand(DAMAGED, bench.now)
     answered = len(bench.host.frames(FrameKind.HELLO_RSP))

@@ -32,7 +32,7 @@ def test_versions_in_the_wrong_order_are_none_in_common(bench: Bench) -> None:
     assert bench.host.last(Alert).code is AlertCode.NO_VERSION
 
 
-def test_a_device_begins_with_a_zero_byte(bench: Bench) -> None:
+def test_a_device_starts_with_a_zero_byte(bench: Bench) -> None:
     assert bench.device.take() == b"\0"
     bench.device.receive(bench.host.hello().encode(), bench.now)
     bench.device.start(bench.now, PowerCause.WATCHDOG)
@@ -50,7 +50,7 @@ def test_a_host_that_speaks_more_gets_the_version_that_both_speak(bench: Bench) 
 # --- handshake ------------------------------------------------------------------------------
 
 
-def test_without_a_paired_host_nobody_gets_an_answer(tmp_path: Path) -> None:
+def test_without_a_paired_host_hs1_is_not_answered(tmp_path: Path) -> None:
     bench = Bench(tmp_path, paired=False)
     assert not bench.shake()
     assert bench.host.last(Alert).code is AlertCode.NOT_PAIRED

@@ -13,7 +13,7 @@ from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink import fingerprints
 
 
-def test_a_device_is_made_once_and_is_the_same_ever_after(tmp_path: Path) -> None:
+def test_a_device_is_created_once_and_loaded_unchanged(tmp_path: Path) -> None:
     place = tmp_path / "shoe"
     made = identity.create(
         place, DeviceClass.SHOE, "SH-0001", maker='A "maker"', model="Back\\slash", capacity=200
@@ -80,7 +80,7 @@ def test_what_cannot_be_a_device_is_refused(
         ("maker", "= maker", "line 2"),
     ],
 )
-def test_a_spoilt_identity_is_named(tmp_path: Path, old: str, new: str, what: str) -> None:
+def test_a_corrupt_identity_is_named(tmp_path: Path, old: str, new: str, what: str) -> None:
     identity.create(tmp_path, DeviceClass.SHOE, "S")
     path = tmp_path / "identity.toml"
     path.write_text(path.read_text().replace(old, new, 1))

@@ -303,7 +303,7 @@ def test_a_damaged_record_is_a_fault(bench: Bench) -> None:
     assert bench.resume(5, b"whatever") is Verdict.GAP
 
 
-def test_a_spoilt_place_is_named_at_the_start(bench: Bench) -> None:
+def test_a_corrupt_place_is_named_at_the_start(bench: Bench) -> None:
     bench.device.ring.path.write_bytes(b"nothing of ours")
     with pytest.raises(FolderProblem, match="is not a ring"):
         bench.power_on()

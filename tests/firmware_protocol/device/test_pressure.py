@@ -71,7 +71,7 @@ def test_full_ends_when_twice_as_many_are_free(bench: Bench) -> None:
     assert DeviceState.FULL not in bench.device.state()
 
 
-def test_pressure_comes_again_only_after_calm(bench: Bench) -> None:
+def test_pressure_is_recorded_again_only_below_half(bench: Bench) -> None:
     bench.flowing()
     fill(bench)
     assert pressures(bench) == 2
@@ -104,7 +104,7 @@ def test_pressure_is_not_recorded_again_at_each_start(bench: Bench) -> None:
     assert bench.resume() is Verdict.OK
 
 
-def test_a_new_ring_has_said_nothing(bench: Bench) -> None:
+def test_a_new_ring_has_reported_nothing(bench: Bench) -> None:
     fill(bench)
     bench.device.hand(RingMemory("replace"), bench.now)
     assert not bench.device.full()
@@ -127,7 +127,7 @@ def test_full_lasts_over_a_start_until_twice_as_many_are_free(bench: Bench) -> N
     assert not bench.device.full()
 
 
-def test_a_full_ring_drains_and_goes_on(bench: Bench) -> None:
+def test_a_full_ring_drains_and_continues(bench: Bench) -> None:
     fill(bench)
     bench.connect()
     assert bench.resume() is Verdict.OK

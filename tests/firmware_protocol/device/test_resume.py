@@ -118,7 +118,7 @@ def test_a_replaced_ring_is_a_new_epoch(bench: Bench) -> None:
     assert bench.host.records()[-1].boot == 2
 
 
-def test_what_was_acknowledged_of_another_ring_means_nothing(bench: Bench) -> None:
+def test_what_was_acknowledged_of_another_ring_is_ignored(bench: Bench) -> None:
     bench.flowing()
     bench.happen(40)
     bench.ack()

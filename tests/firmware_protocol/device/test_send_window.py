@@ -22,7 +22,7 @@ def bench(tmp_path: Path) -> Bench:
 # --- window and acknowledgements ------------------------------------------------------------
 
 
-def test_window_0_stops_and_a_later_one_goes_on(bench: Bench) -> None:
+def test_window_0_stops_and_a_later_one_continues(bench: Bench) -> None:
     bench.flowing()
     bench.happen(3)
     bench.ack(2, window=0)
@@ -67,7 +67,7 @@ def test_an_acknowledgement_that_cannot_be_is_ignored(bench: Bench) -> None:
     assert bench.host.seqs()[-1] == 13
 
 
-def test_an_older_acknowledgement_takes_nothing_back(bench: Bench) -> None:
+def test_an_older_acknowledgement_has_no_effect(bench: Bench) -> None:
     bench.flowing()
     bench.happen(5)
     bench.ack(4)
@@ -80,7 +80,7 @@ def test_an_older_acknowledgement_takes_nothing_back(bench: Bench) -> None:
 # --- sending again --------------------------------------------------------------------------
 
 
-def test_records_come_again_at_exactly_these_moments(bench: Bench) -> None:
+def test_records_are_sent_again_at_exactly_these_moments(bench: Bench) -> None:
     start = flowing(bench)
     bench.happen(2)
     bench.run(5_000)
@@ -92,7 +92,7 @@ def test_records_come_again_at_exactly_these_moments(bench: Bench) -> None:
     assert len(set(counters)) == len(counters)
 
 
-def test_the_wait_begins_anew_when_the_position_moves_on(bench: Bench) -> None:
+def test_the_wait_restarts_when_the_position_moves_on(bench: Bench) -> None:
     start = flowing(bench)
     bench.happen(3)
     bench.run(1_100)  # sent at 0, 150, 450, 1050
@@ -125,7 +125,7 @@ def test_an_acknowledgement_that_does_not_move_on_changes_no_wait(bench: Bench) 
     assert sent(bench, start) == [(0, 2), (150, 2), (450, 2), (1050, 2)]
 
 
-def test_nak_brings_them_again_at_once(bench: Bench) -> None:
+def test_nak_sends_them_again_at_once(bench: Bench) -> None:
     bench.flowing()
     bench.happen(6)
     bench.now += 10 * MS
@@ -156,7 +156,7 @@ def test_when_the_window_opens_what_is_overdue_goes_out_at_once(bench: Bench) ->
     assert bench.host.seqs(bench.now) == [3]
 
 
-def test_nak_beyond_the_window_brings_nothing(bench: Bench) -> None:
+def test_nak_beyond_the_window_sends_nothing(bench: Bench) -> None:
     bench.flowing()
     bench.happen(20)
     start = bench.now

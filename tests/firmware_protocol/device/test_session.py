@@ -28,7 +28,7 @@ def bench(tmp_path: Path) -> Bench:
 # --- the session ----------------------------------------------------------------------------
 
 
-def test_the_first_valid_data_takes_over_and_changes_nothing_else(bench: Bench) -> None:
+def test_the_first_valid_data_replaces_the_session_and_changes_nothing_else(bench: Bench) -> None:
     bench.flowing()
     bench.say(bench.host.call(Start(6, 0)))
     former, theirs = bench.host.current, bench.device.sessions.running
@@ -78,7 +78,7 @@ def test_a_heartbeat_goes_first(bench: Bench) -> None:
     assert kinds == ["DeviceBeat", "CommandReply", "EventRecord"]
 
 
-def test_a_beat_that_was_missed_is_not_made_up_for(bench: Bench) -> None:
+def test_a_beat_that_was_missed_is_not_sent_later(bench: Bench) -> None:
     bench.flowing()
     began = bench.now
     bench.now += 700 * MS

@@ -106,11 +106,11 @@ def test_damage(ask: Ask) -> None:
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(streams=st.lists(st.lists(PIECES, max_size=6).map(b"".join), min_size=1, max_size=10))
-def test_c_and_python_hear_the_same(ask: Ask, streams: list[bytes]) -> None:
+def test_c_and_python_decode_the_same(ask: Ask, streams: list[bytes]) -> None:
     assert ask([f"feed {h(stream)}" for stream in streams]) == [heard(one) for one in streams]
 
 
-def test_wrong_headers_are_heard_alike(ask: Ask) -> None:
+def test_wrong_headers_are_decoded_alike(ask: Ask) -> None:
     """Every first byte and a few lengths, with a right CRC."""
     streams = []
     for first in range(256):
@@ -130,7 +130,7 @@ def laid_out(name: str, fields: tuple[Field, ...], data: bytes) -> tuple[str, st
     return f"fields {name} {h(data)}", " ".join([*words, "."])
 
 
-def test_structs_lie_over_the_golden_bytes(ask: Ask) -> None:
+def test_structs_match_the_golden_bytes(ask: Ask) -> None:
     kinds = {one.name: one for one in catalogue().messages}
     layouts = {one.name.lower(): one for one in catalogue().layouts}
     pairs: list[tuple[str, str]] = []

@@ -42,7 +42,7 @@ def asked(wired: Wired) -> list[EvtNak]:
     return naks
 
 
-def test_what_does_not_come_is_asked_for_and_then_the_session_ends() -> None:
+def test_what_does_not_arrive_is_asked_for_and_then_the_session_ends() -> None:
     wired = Wired.running(3)
     wired.forget()
     wired.pass_ms(ASK_MS)
@@ -65,7 +65,7 @@ def test_what_does_not_come_is_asked_for_and_then_the_session_ends() -> None:
     assert endings(wired) == [SessionEnding.BEHIND]
 
 
-def test_what_comes_when_it_is_asked_for_ends_nothing() -> None:
+def test_what_arrives_when_it_is_asked_for_ends_nothing() -> None:
     wired = Wired.running(3)
     wired.forget()
     for seq in (1, 2, 3):
@@ -78,7 +78,7 @@ def test_what_comes_when_it_is_asked_for_ends_nothing() -> None:
     assert wired.link.running
 
 
-def test_what_comes_at_the_last_moment_counts() -> None:
+def test_what_arrives_at_the_last_moment_counts() -> None:
     """Heartbeat and record come in one piece, the heartbeat first."""
     wired = Wired.running(1)
     wired.pass_ms(END_MS)
@@ -92,7 +92,7 @@ def test_what_comes_at_the_last_moment_counts() -> None:
     assert wired.link.running
 
 
-def test_each_record_that_comes_gives_the_next_one_its_time() -> None:
+def test_each_record_that_arrives_gives_the_next_one_its_time() -> None:
     wired = Wired.running(8)
     for seq in range(1, 9):
         wired.pass_ms(END_MS - 2 * BEAT_MS)
@@ -120,7 +120,7 @@ RIGHT: list[Callable[[Wired], None]] = [waits_for_the_host, is_paused, is_held]
 
 
 @pytest.mark.parametrize("how", RIGHT, ids=lambda one: one.__name__)
-def test_where_nothing_can_come_nothing_is_missed(how: Callable[[Wired], None]) -> None:
+def test_where_nothing_can_arrive_nothing_is_missed(how: Callable[[Wired], None]) -> None:
     wired = Wired.running(WINDOW + 4)
     how(wired)
     wired.forget()
@@ -139,7 +139,7 @@ def test_a_pause_gives_all_their_time_again() -> None:
     assert endings(wired) == []
 
 
-def test_what_the_host_lets_go_of_and_does_not_get_again_is_missed() -> None:
+def test_what_the_host_discards_and_does_not_get_again_is_missed() -> None:
     """again() is lost on the line, and so is all that it would bring."""
     wired = Wired.running(2)
     wired.send(1, 2)
@@ -296,7 +296,7 @@ def test_new_keys_and_records_on_their_way_end_nothing() -> None:
     assert endings(wired) == []
 
 
-def test_a_device_that_starts_anew_goes_on_with_its_ring() -> None:
+def test_a_device_that_restarts_continues_with_its_ring() -> None:
     wired = Wired.running(3)
     wired.send(1, 2, 3)
     wired.stored(3)

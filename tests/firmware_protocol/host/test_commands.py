@@ -82,7 +82,7 @@ def test_a_refusal_is_an_answer() -> None:
     assert [one.reply for one in wired.of(ReplyReceived)] == [refused]
 
 
-def test_one_waits_for_the_other() -> None:
+def test_commands_are_sent_serially() -> None:
     wired = Wired.running()
     wired.device.mute = {Lock}
     first, second = wired.call(lock()), wired.call(lock(LOCKED))
@@ -94,7 +94,7 @@ def test_one_waits_for_the_other() -> None:
     assert [one.command_id for one in wired.of(ReplyReceived)] == [first, second]
 
 
-def test_an_idempotent_one_is_repeated_until_its_deadline() -> None:
+def test_an_idempotent_command_is_retried_until_its_deadline() -> None:
     wired = Wired.running()
     wired.device.mute = {Lock}
     ident = wired.call(lock())
@@ -107,7 +107,7 @@ def test_an_idempotent_one_is_repeated_until_its_deadline() -> None:
     assert ids(wired, Lock) == [ident] * 3
 
 
-def test_one_that_is_not_is_never_repeated() -> None:
+def test_a_command_that_is_not_idempotent_is_never_retried() -> None:
     wired = shuffler()
     ident = wired.call(Start(6, 0))
     wired.pass_ms(600)
@@ -117,14 +117,14 @@ def test_one_that_is_not_is_never_repeated() -> None:
     assert not wired.of(ReplyReceived)
 
 
-def test_a_second_reply_to_a_repeated_command_means_nothing() -> None:
+def test_a_second_reply_to_a_repeated_command_is_ignored() -> None:
     wired = Wired.running()
     ident = wired.call(lock())
     wired.forget()
     assert wired.say(CommandReply(ident, BOOT, LockReply(LockState.OPEN))) == []
 
 
-def test_a_reply_to_another_host_boot_means_nothing() -> None:
+def test_a_reply_to_another_host_boot_is_ignored() -> None:
     wired = Wired.running()
     wired.device.mute = {Lock}
     ident = wired.call(lock())
@@ -146,7 +146,7 @@ def test_a_reply_of_another_kind_is_a_defect_and_no_answer() -> None:
     assert isinstance(wired.say(CommandReply(ident, BOOT, LockReply(LOCKED)))[0], ReplyReceived)
 
 
-def test_a_selftest_goes_on_beside_the_others() -> None:
+def test_a_selftest_continues_beside_the_others() -> None:
     wired = Wired.running()
     test = wired.call(Selftest())
     ident = wired.call(lock())
@@ -179,7 +179,7 @@ def test_only_so_many_wait() -> None:
 # --- without a session, and across sessions -------------------------------------------------
 
 
-def test_what_cannot_be_sent_in_time_is_given_up() -> None:
+def test_what_cannot_be_sent_in_time_is_dropped() -> None:
     wired = Wired.running()
     wired.link.lost(wired.now)
     ident = wired.call(lock())
@@ -201,7 +201,7 @@ def test_what_waits_is_sent_as_soon_as_it_may() -> None:
     assert wired.of(ReplyReceived) == [ReplyReceived(ident, lock(), LockReply(LockState.OPEN))]
 
 
-def test_an_idempotent_one_goes_on_in_the_next_session() -> None:
+def test_an_idempotent_command_continues_in_the_next_session() -> None:
     wired = Wired.running()
     wired.device.mute = {Lock}
     ident = wired.call(lock())
@@ -213,7 +213,7 @@ def test_an_idempotent_one_goes_on_in_the_next_session() -> None:
     assert [one.command_id for one in wired.of(ReplyReceived)] == [ident]
 
 
-def test_one_that_is_not_is_given_up_when_its_session_dies() -> None:
+def test_a_command_that_is_not_idempotent_fails_when_its_session_ends() -> None:
     wired = shuffler()
     ident = wired.call(Start(6, 0))
     wired.take(wired.link.lost(wired.now))
@@ -223,7 +223,7 @@ def test_one_that_is_not_is_given_up_when_its_session_dies() -> None:
     assert not wired.device.heard(Start)
 
 
-def test_one_that_is_not_is_answered_across_new_keys() -> None:
+def test_a_command_that_is_not_idempotent_is_answered_across_a_rekey() -> None:
     wired = Wired.running(rekey_frames=12)
     ident = wired.call(Selftest())
     while len(wired.of(LinkSessionStarted)) < 2:
@@ -233,7 +233,7 @@ def test_one_that_is_not_is_answered_across_new_keys() -> None:
     assert wired.of(ReplyReceived)[-1].command_id == ident
 
 
-def test_none_that_is_not_begins_while_keys_change() -> None:
+def test_no_command_that_is_not_idempotent_starts_during_a_rekey() -> None:
     wired = shuffler(rekey_frames=12)
     wired.device.mute = {Info}
     while len(wired.device.sealers) == 1:
@@ -294,7 +294,7 @@ def test_resume_waits_for_a_command_that_waits_for_its_reply() -> None:
     assert wired.link.resumed
 
 
-def test_a_refused_info_is_told_and_asked_anew() -> None:
+def test_a_refused_info_is_reported_and_retried() -> None:
     device = Scripted()
     info = device.replies[Info]
     device.replies[Info] = lambda _: Refused(Info.ID, Refusal.BUSY, 0)

@@ -57,7 +57,7 @@ def test_nothing_is_said_in_a_session_that_is_over() -> None:
     assert wired.link.take() == b""
 
 
-def test_a_port_that_goes_ends_the_session_and_wipes_its_keys() -> None:
+def test_a_port_that_disconnects_ends_the_session_and_wipes_its_keys() -> None:
     wired = Wired.running()
     old = wired.device.session
     assert wired.link.lost(wired.now) == [LinkSessionEnded(SessionEnding.CLOSED)]
@@ -91,7 +91,7 @@ def test_keys_are_wiped_at_every_end(end: str) -> None:
         session.opener.open(frame)
 
 
-def test_the_keys_of_a_session_that_never_spoke_are_wiped() -> None:
+def test_the_keys_of_a_session_that_had_no_data_are_wiped() -> None:
     wired = Wired()
     wired.device.mute = {Info}
     wired.open()
@@ -103,7 +103,7 @@ def test_the_keys_of_a_session_that_never_spoke_are_wiped() -> None:
         pending.sealer.seal(bytes(56))
 
 
-def test_opened_anew_without_a_word_the_old_session_is_over() -> None:
+def test_opening_the_port_again_ends_the_old_session() -> None:
     wired = Wired.running()
     wired.device.out += b"\x05half"
     wired.settle()
@@ -113,7 +113,7 @@ def test_opened_anew_without_a_word_the_old_session_is_over() -> None:
     assert wired.link.running
 
 
-def test_after_close_nothing_goes_on() -> None:
+def test_after_close_nothing_continues() -> None:
     wired = Wired.running()
     wired.device.replies.clear()
     ident = wired.call(lock())
@@ -150,7 +150,7 @@ def test_a_session_whose_counters_are_used_up_is_spent() -> None:
 # --- new keys -------------------------------------------------------------------------------
 
 
-def test_after_so_many_frames_a_new_session_takes_over_with_its_first_data() -> None:
+def test_after_so_many_frames_a_new_session_starts_with_its_first_data() -> None:
     wired = Wired.running(rekey_frames=12)
     first = wired.link.session
     wired.forget()
@@ -211,7 +211,7 @@ def test_a_session_that_is_too_old_is_replaced() -> None:
     assert len(wired.of(LinkSessionStarted)) == 2
 
 
-def test_the_old_session_stays_in_use_until_the_new_one_has_spoken() -> None:
+def test_the_old_session_stays_in_use_until_data_of_the_new_one() -> None:
     wired = Wired.running(1, rekey_frames=14)
     old = wired.device.sealers[-1]
     wired.device.mute = {Info}
@@ -250,7 +250,7 @@ def test_the_old_session_stays_in_use_until_the_new_one_has_spoken() -> None:
     assert type(odd.error) is errors.WrongSession
 
 
-def test_new_keys_that_do_not_come_about_leave_the_old_session_alone() -> None:
+def test_a_failed_rekey_keeps_the_old_session() -> None:
     wired = Wired.running(rekey_frames=12)
     first = wired.link.session
     old = wired.device.sealers[-1]

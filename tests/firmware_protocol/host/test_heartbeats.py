@@ -16,7 +16,7 @@ from tests.long.fuzz.scripted import Scripted, lock
 from tests.long.fuzz.wired import MS, START, Wired
 
 
-def test_beats_come_at_each_multiple_of_the_heartbeat_whatever_else_is_sent() -> None:
+def test_beats_are_sent_at_each_multiple_of_the_heartbeat() -> None:
     wired = Wired.running()
     times = []
     for _ in range(300):
@@ -38,7 +38,7 @@ def test_the_beat_goes_before_what_is_due_at_once() -> None:
     assert [type(one).__name__ for one in wired.device.said] == ["HostBeat", "CommandCall"]
 
 
-def test_beats_that_were_missed_are_not_made_up_for() -> None:
+def test_beats_that_were_missed_are_not_sent_later() -> None:
     wired = Wired.running()
     wired.device.said.clear()
     wired.now = START + 630 * MS

@@ -27,7 +27,7 @@ from tests.long.fuzz.scripted import BOOT, DEVICE, DEVICE_KEY, OWN, Scripted
 from tests.long.fuzz.wired import START, Wired
 
 
-def test_a_session_begins_with_info_and_resume() -> None:
+def test_a_session_starts_with_info_and_resume() -> None:
     wired = Wired.running()
     kinds = [type(event) for event in wired.events]
     assert kinds == [
@@ -70,7 +70,7 @@ def test_the_first_bytes_are_a_zero_and_hello() -> None:
         ({"version_min": 2, "version_max": 3}, errors.NoCommonVersion),
     ],
 )
-def test_a_wrong_answer_to_hello_is_turned_away_before_any_key(
+def test_a_wrong_answer_to_hello_is_rejected_before_any_key(
     answer: dict[str, object], error: type[errors.ProtocolError]
 ) -> None:
     wired = Wired()
@@ -121,7 +121,7 @@ def test_a_key_of_low_order_is_an_error_and_no_crash() -> None:
     assert type(away.error) is errors.WeakKey
 
 
-def test_without_an_answer_hello_comes_again_under_another_id() -> None:
+def test_without_an_answer_hello_is_sent_again_under_another_id() -> None:
     wired = Wired()
     wired.device.mute = {FrameKind.HELLO}
     wired.open()
@@ -146,7 +146,7 @@ def test_an_id_is_never_zero_that_of_the_session_or_that_of_the_attempt_before()
     assert ids == [6, 7]
 
 
-def test_a_malformed_answer_is_ignored_and_told_when_no_better_one_comes() -> None:
+def test_a_malformed_answer_is_ignored_and_reported_when_no_better_one_comes() -> None:
     wired = Wired()
     wired.device.mute = {FrameKind.HELLO}
     wired.open()
@@ -211,7 +211,7 @@ def test_no_data_under_the_new_keys_is_an_error() -> None:
     assert not wired.of(CommandUnanswered)
 
 
-def test_an_unanswered_info_is_told_and_asked_anew() -> None:
+def test_an_unanswered_info_is_reported_and_retried() -> None:
     wired = Wired()
     wired.device.mute = {Info}
     wired.open()

@@ -19,7 +19,7 @@ from firmware_protocol.tablelink.session_cipher import Sealer
 from tests.long.fuzz.wired import START, Wired
 
 
-def test_noise_is_told_with_its_cause() -> None:
+def test_noise_is_reported_with_its_cause() -> None:
     wired = Wired.running()
     wired.forget()
     wired.device.out += b"\x04abc\x00" + b"\x09a\x00" + b"z" * 300 + b"\x00"
@@ -57,7 +57,7 @@ def test_old_counters_and_wrong_tags_are_suspicious_and_change_nothing() -> None
     assert wired.link.running
 
 
-def test_data_without_a_session_means_nothing() -> None:
+def test_data_without_a_session_is_ignored() -> None:
     wired = Wired()
     wired.device.mute = {FrameKind.HELLO}
     wired.open()
@@ -78,14 +78,14 @@ def test_an_alert_is_shown_and_nothing_follows() -> None:
     assert wired.device.frames == []
 
 
-def test_an_echo_of_what_the_host_sent_means_nothing() -> None:
+def test_an_echo_of_what_the_host_sent_is_ignored() -> None:
     wired = Wired()
     wired.link.open(START)
     assert wired.link.receive(wired.link.take(), START) == []
     assert wired.link.ignored == 1
 
 
-def test_hello_and_hs2_in_between_do_not_touch_a_session() -> None:
+def test_hello_and_hs2_in_between_do_not_affect_a_session() -> None:
     wired = Wired.running()
     wired.forget()
     answer = wired.device.hello_rsp().encode()
@@ -103,7 +103,7 @@ def test_a_pairing_message_in_a_session_is_a_defect() -> None:
     assert type(defect.error) is errors.UnknownMessage
 
 
-def test_a_beat_is_handed_on() -> None:
+def test_a_beat_is_reported() -> None:
     wired = Wired.running()
     wired.forget()
     wired.device.beat()

@@ -74,7 +74,7 @@ def spoiled(kind: FrameKind, at: int) -> Callable[[Frame], Frame]:
     return spoil
 
 
-def test_pairing_hands_out_the_key_after_pair_done() -> None:
+def test_pairing_returns_the_key_after_pair_done() -> None:
     host, device = pairing(device_class=DeviceClass.SHOE, serial="EW-1"), Device()
     introduced, done = carry(host, device)
     assert isinstance(introduced, DeviceIntroduced)
@@ -129,7 +129,7 @@ def test_an_introduction_ends_with_the_answer() -> None:
     assert Hello.decode(device.heard[0].payload).fingerprint == OWN_PRINT
 
 
-def test_silence_is_asked_again_under_new_session_ids_and_ends() -> None:
+def test_silence_is_retried_under_new_session_ids_and_ends() -> None:
     picked: list[tuple[int, ...]] = []
 
     def pick(taken: tuple[int, ...]) -> int:
@@ -178,7 +178,7 @@ def test_a_late_answer_to_the_hello_before_is_ignored() -> None:
         ({}, {"fingerprint": bytes(16)}, errors.WrongDevice),
     ],
 )
-def test_a_device_that_is_not_meant_hears_nothing(
+def test_an_unexpected_device_gets_no_pair1(
     answer: dict[str, Any], options: dict[str, Any], error: type[errors.ProtocolError]
 ) -> None:
     host, device = pairing(**options), Device(**answer)
@@ -188,7 +188,7 @@ def test_a_device_that_is_not_meant_hears_nothing(
     assert [frame.kind for frame in device.heard] == [FrameKind.HELLO]
 
 
-def test_a_malformed_answer_is_turned_away() -> None:
+def test_a_malformed_answer_is_rejected() -> None:
     host, device = pairing(), Device()
     device.spoil = spoiled(FrameKind.HELLO_RSP, 95)  # a reserved byte
     end = failed(carry(host, device))
@@ -313,7 +313,7 @@ def test_frames_out_of_turn_are_ignored() -> None:
     assert isinstance(events[-1], PairingDone)
 
 
-def test_the_port_goes_and_people_go() -> None:
+def test_the_port_disconnects_and_the_caller_closes() -> None:
     for end, why in (
         (HostPairing.lost, PairingFailure.LOST),
         (HostPairing.close, PairingFailure.CLOSED),

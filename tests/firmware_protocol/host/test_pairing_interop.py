@@ -117,7 +117,7 @@ def test_wrong_codes_and_the_lock_after_five(bench: Bench) -> None:
     assert isinstance(bench.run(HostPairing(OWN, bench.psk))[-1], PairingDone)
 
 
-def test_another_host_takes_over_and_the_former_can_come_back(bench: Bench) -> None:
+def test_another_host_replaces_the_first_and_can_be_replaced_by_it(bench: Bench) -> None:
     bench.switch(True)
     other = X25519PrivateKey.generate()
     for number, own in enumerate((OWN, other, OWN), 1):

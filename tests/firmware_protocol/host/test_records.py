@@ -33,7 +33,7 @@ def numbers(wired: Wired) -> list[int]:
 # --- the table of PROTOCOL.md, row by row ---------------------------------------------------
 
 
-def test_what_fits_arrives_once_and_is_acknowledged_when_it_is_kept() -> None:
+def test_what_fits_arrives_once_and_is_acknowledged_when_it_is_stored() -> None:
     wired = Wired.running(3)
     wired.forget()
     wired.send(1, 2)
@@ -64,7 +64,7 @@ def test_what_does_not_fit_is_a_fork_and_nothing_more_is_taken() -> None:
     assert wired.device.heard(HostBeat) == [HostBeat(0, 0, 0)]
 
 
-def test_another_record_under_a_kept_seq_is_a_fork() -> None:
+def test_another_record_under_a_stored_seq_is_a_fork() -> None:
     wired = Wired.running(3)
     wired.send(1, 2)
     wired.stored(2)
@@ -75,7 +75,7 @@ def test_another_record_under_a_kept_seq_is_a_fork() -> None:
     assert not wired.device.heard(EvtAck)
 
 
-def test_another_record_under_a_seq_that_has_come_is_a_fork_too() -> None:
+def test_another_record_under_a_seq_that_was_received_is_a_fork_too() -> None:
     wired = Wired.running(3)
     wired.send(1, 2)
     (held,) = wired.say(replace(wired.device.records[1], chain=b"another!"))
@@ -122,7 +122,7 @@ def test_a_record_before_resume_is_dropped() -> None:
     assert numbers(wired) == [1, 2]
 
 
-def test_what_was_kept_while_no_session_ran_is_told_by_resume() -> None:
+def test_what_was_stored_while_no_session_ran_is_reported_by_resume() -> None:
     wired = Wired.running(4)
     wired.send(1, 2)
     wired.link.lost(wired.now)
@@ -134,7 +134,7 @@ def test_what_was_kept_while_no_session_ran_is_told_by_resume() -> None:
     assert resume == Resume(EPOCH, 3, wired.device.records[1].chain, ResumeMode.CHECK)
 
 
-def test_kept_takes_only_what_has_come() -> None:
+def test_stored_takes_only_what_was_received() -> None:
     wired = Wired.running(4)
     wired.send(1, 2)
     wired.stored(1)
@@ -147,7 +147,7 @@ def test_kept_takes_only_what_has_come() -> None:
             wired.link.stored(seq, wired.now)
 
 
-def test_what_could_not_be_kept_comes_once_more() -> None:
+def test_what_could_not_be_stored_is_sent_again() -> None:
     wired = Wired.running(4)
     wired.send(1, 2, 3)
     wired.stored(1)
@@ -162,7 +162,7 @@ def test_what_could_not_be_kept_comes_once_more() -> None:
 # --- windows --------------------------------------------------------------------------------
 
 
-def test_pause_and_go_on_set_the_window() -> None:
+def test_pause_and_continue_set_the_window() -> None:
     wired = Wired.running(4)
     wired.forget()
     wired.link.pause(wired.now)

@@ -66,7 +66,7 @@ def test_the_worse_verdict_counts(worse: str) -> None:
     assert not wired.of(RingResumed)
 
 
-def test_a_ring_that_ends_before_what_has_come_is_a_fork() -> None:
+def test_a_ring_that_ends_before_what_was_received_is_a_fork() -> None:
     wired = Wired.running(5)
     wired.send(1, 2, 3)
     wired.stored(1)
@@ -76,7 +76,7 @@ def test_a_ring_that_ends_before_what_has_come_is_a_fork() -> None:
     assert held.verdict is Verdict.FORK
 
 
-def test_a_ring_that_ends_in_another_record_than_was_kept_is_a_fork() -> None:
+def test_a_ring_that_ends_in_another_record_than_was_stored_is_a_fork() -> None:
     wired = Wired.running(5)
     wired.send(1, 2, 3)
     wired.stored(1)
@@ -87,7 +87,7 @@ def test_a_ring_that_ends_in_another_record_than_was_kept_is_a_fork() -> None:
     assert held.verdict is Verdict.FORK
 
 
-def test_recent_chains_tell_a_repeat_from_a_fork_after_a_restart() -> None:
+def test_recent_chains_distinguish_a_repeat_from_a_fork_after_a_restart() -> None:
     device = Scripted(5)
     chains = {record.seq: record.chain for record in device.records[:3]}
     wired = resumed(device, RecordCursor(EPOCH, 3, chains[3]), chains)
@@ -98,7 +98,7 @@ def test_recent_chains_tell_a_repeat_from_a_fork_after_a_restart() -> None:
     assert blind.say(replace(device.records[1], chain=b"another!")) == []
 
 
-def test_an_unanswered_resume_is_told_and_asked_anew() -> None:
+def test_an_unanswered_resume_is_reported_and_retried() -> None:
     device = Scripted(2)
     device.mute = {Resume}
     wired = resumed(device, RecordCursor(EPOCH, 0, NO_CHAIN))
@@ -139,7 +139,7 @@ def test_after_a_gap_what_is_left_is_adopted_from_the_oldest() -> None:
     assert isinstance(held, RingHeld)
 
 
-def test_what_is_adopted_and_not_kept_is_adopted_again_in_the_next_session() -> None:
+def test_what_is_adopted_and_not_stored_is_adopted_again_in_the_next_session() -> None:
     device = Scripted(9)
     device.oldest = 5
     wired = resumed(device, RecordCursor(EPOCH, 2, device.records[1].chain))
@@ -157,7 +157,7 @@ def test_what_is_adopted_and_not_kept_is_adopted_again_in_the_next_session() -> 
     assert device.heard(Resume)[0].mode is ResumeMode.CHECK
 
 
-def test_a_ring_that_moved_on_meanwhile_is_adopted_all_the_same() -> None:
+def test_a_ring_that_moved_on_in_between_is_adopted_too() -> None:
     device = Scripted(9)
     device.oldest = 5
     wired = resumed(device, RecordCursor(EPOCH, 2, device.records[1].chain))
@@ -169,7 +169,7 @@ def test_a_ring_that_moved_on_meanwhile_is_adopted_all_the_same() -> None:
     assert wired.of(RingResumed) == [RingResumed(EPOCH, 7, 9)]
 
 
-def test_another_ring_than_the_one_accepted_is_held_anew() -> None:
+def test_another_ring_than_the_one_accepted_is_held_again() -> None:
     device = Scripted(2)
     wired = resumed(device, NO_CURSOR)
     device.epoch, device.records = 55, records(3, epoch=55)
@@ -184,7 +184,7 @@ def test_another_ring_than_the_one_accepted_is_held_anew() -> None:
 
 
 @pytest.mark.parametrize("how", ["rolled back", "another"])
-def test_a_ring_that_is_not_the_one_they_saw_is_held_anew(how: str) -> None:
+def test_a_ring_that_is_not_the_one_they_saw_is_held_again(how: str) -> None:
     wired = resumed(Scripted(6), NO_CURSOR)
     wired.link.lost(wired.now)
     wired.link.adopt(wired.now)
@@ -250,7 +250,7 @@ def test_adopted_while_a_resume_is_on_its_way_it_is_asked_once_more() -> None:
     assert not wired.of(RingHeld)
 
 
-def test_what_has_arrived_is_kept_or_given_up_before_anything_is_adopted() -> None:
+def test_what_has_arrived_is_stored_or_dropped_before_anything_is_adopted() -> None:
     wired = Wired.running(3)
     wired.send(1)
     wired.say(replace(wired.device.records[1], chain=b"another!"))
@@ -262,7 +262,7 @@ def test_what_has_arrived_is_kept_or_given_up_before_anything_is_adopted() -> No
     assert wired.link.resumed
 
 
-def test_a_device_that_claims_the_last_seq_of_all_is_borne() -> None:
+def test_a_device_that_claims_the_last_seq_of_all_is_tolerated() -> None:
     last = 0xFFFFFFFF
     device = Scripted()
     record = replace(records(1)[0], seq=last)

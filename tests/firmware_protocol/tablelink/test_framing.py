@@ -127,7 +127,7 @@ def plain_read(encoded: bytes, spoken: tuple[int, ...]) -> Frame | Cause:  # noq
 
 
 @given(st.binary(max_size=MAX_DECODED) | st.lists(st.sampled_from([0, 1])).map(bytes))
-def test_cobs_there_and_back(data: bytes) -> None:
+def test_cobs_round_trip(data: bytes) -> None:
     data = data[:MAX_DECODED]
     encoded = cobs_encode(data)
     assert encoded == plain_cobs(data)
@@ -144,7 +144,7 @@ def test_what_decodes_from_cobs_was_encoded_so(data: bytes) -> None:
 
 
 @given(frames())
-def test_a_frame_survives_the_wire(frame: Frame) -> None:
+def test_frame_round_trip(frame: Frame) -> None:
     wire = frame.encode()
     assert wire.index(0) == len(wire) - 1
     assert len(wire) == len(frame.payload) + 14
@@ -195,11 +195,6 @@ def test_how_a_stream_is_cut_changes_nothing(stream: bytes, sizes: list[int]) ->
         assert cut.buffered <= MAX_ENCODED
     assert heard == expected
     assert [one for byte in stream for one in single.feed(bytes([byte]))] == expected
-    assert whole.counts == cut.counts == single.counts
-    assert whole.counts.bytes == len(stream)
-    assert whole.counts.frames == sum(isinstance(one, Frame) for one in expected)
-    assert whole.counts.damaged == sum(whole.counts.causes.values())
-    assert whole.counts.damaged == sum(isinstance(one, FrameDamage) for one in expected)
 
 
 @given(st.lists(PIECES, max_size=8).map(b"".join), frames())
@@ -244,8 +239,6 @@ def test_damage_has_a_cause(encoded: bytes, cause: Cause) -> None:
     deframer = Deframer()
     size = min(len(encoded), MAX_ENCODED + 1)
     assert deframer.feed(encoded + b"\0" + GOOD.encode()) == [FrameDamage(cause, size), GOOD]
-    assert deframer.counts.causes[cause] == 1
-    assert deframer.counts.damaged_bytes == len(encoded)
 
 
 @st.composite
@@ -297,13 +290,12 @@ def test_a_later_version_is_read_where_it_is_spoken() -> None:
     assert Deframer(range(1, 3)).feed(later.encode()) == [later]
 
 
-def test_oversize_is_told_before_its_end_comes() -> None:
+def test_oversize_is_reported_before_its_end_comes() -> None:
     deframer = Deframer()
     assert deframer.feed(b"\x01" * MAX_ENCODED) == []
     assert deframer.feed(b"\x01") == [FrameDamage(Cause.OVERSIZE, 256)]
     assert deframer.feed(b"\x01" * 1000) == []
     assert deframer.buffered == 0
-    assert deframer.counts.damaged_bytes == 1256
     assert deframer.feed(b"\0" + GOOD.encode()) == [GOOD]
 
 
@@ -329,7 +321,6 @@ def test_memory_is_bounded() -> None:
     finally:
         tracemalloc.stop()
     assert after - before < 20_000
-    assert deframer.counts.bytes == 200_000
 
 
 FLOODS = {

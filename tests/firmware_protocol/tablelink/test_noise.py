@@ -165,12 +165,12 @@ def theirs(role: Role, pattern: str, prologue: bytes) -> Any:
 STRANGER = X25519PrivateKey.generate()
 
 
-def test_another_host_is_turned_away() -> None:
+def test_another_host_is_rejected() -> None:
     with pytest.raises(errors.HandshakeNotAuthentic):
         talk(kk("host", own=STRANGER), kk("device"))
 
 
-def test_another_device_is_turned_away() -> None:
+def test_another_device_is_rejected() -> None:
     """It has the serial number, and even the fingerprint: but not the key."""
     with pytest.raises(errors.HandshakeNotAuthentic):
         talk(kk("host"), kk("device", own=STRANGER))
@@ -232,7 +232,7 @@ def test_a_message_of_another_length_is_refused(make: Callable[..., Handshake], 
         make("device").read(bytes(size))
 
 
-def test_a_key_that_leads_nowhere_is_refused() -> None:
+def test_a_weak_key_is_rejected() -> None:
     """Points of low order: the result of X25519 is zero, whatever the other key."""
     for weak in (bytes(32), b"\x01" + bytes(31)):
         with pytest.raises(errors.WeakKey):
@@ -275,7 +275,7 @@ def test_keys_are_given_once_and_shown_never() -> None:
         device.split()
 
 
-def test_each_handshake_has_keys_of_its_own() -> None:
+def test_each_handshake_has_other_keys() -> None:
     seen = set()
     for _ in range(3):
         host, device = kk("host"), kk("device")

@@ -116,7 +116,7 @@ def test_a_label_is_read_as_it_is_printed(code: bytes) -> None:
 
 
 @given(st.binary(min_size=16, max_size=16), st.integers(0, 43), st.sampled_from("0123456789ABCDEF"))
-def test_a_slip_of_the_hand_is_caught(code: bytes, at: int, digit: str) -> None:
+def test_a_typing_error_is_detected(code: bytes, at: int, digit: str) -> None:
     printed = fingerprints.label_text(code)
     if printed[at] in ("-", digit):
         return
@@ -197,7 +197,7 @@ def test_every_changed_byte_is_noticed(at: int) -> None:
     assert opener.open(frame) == PLAIN
 
 
-def test_a_frame_of_elsewhere_is_refused() -> None:
+def test_a_frame_of_another_session_is_refused() -> None:
     frame = Sealer(KEY, 5).seal(PLAIN)
     with pytest.raises(errors.WrongSession):
         Opener(KEY, 6).open(frame)
