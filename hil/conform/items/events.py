@@ -25,7 +25,7 @@ _STILL_MS: Final = 8_000
 
 
 async def none_before_resume(bench: ConformBench) -> None:
-    """No event comes before RESUME was answered with OK."""
+    """No event is sent before RESUME was answered with OK."""
     session = await bench.session()
     await unacknowledged(bench, session, 1)
     cursor = session.cursor
@@ -68,7 +68,7 @@ async def in_order(bench: ConformBench) -> None:
 
 
 async def repeats(bench: ConformBench) -> None:
-    """A record without acknowledgement comes again after RESEND_FIRST, doubling to RESEND_MOST,
+    """A record without acknowledgement is sent again after RESEND_FIRST, doubling to RESEND_MOST,
     with the same plaintext under new counters."""
     session = await bench.session()
     records = await unacknowledged(bench, session, 1)
@@ -207,9 +207,9 @@ def _seqs(records: list[ReceivedRecord]) -> str:
 
 
 async def asked_again(bench: ConformBench) -> None:
-    """EVT_NAK brings records again from `next` on, and its wait begins anew; one of another epoch
-    or beyond what was sent brings nothing; an acknowledged record never comes again in the
-    session."""
+    """EVT_NAK makes the device send records again from `next` on, and restarts the timeout; one of
+    another epoch or beyond what was sent is ignored; an acknowledged record is never sent again in
+    the session."""
     session = await bench.session()
     records = await unacknowledged(bench, session, 4)
     first = records[0].record
@@ -327,7 +327,7 @@ async def _kept_alive(bench: ConformBench, session: TesterSession) -> TesterSess
 
 
 async def host_killed(bench: ConformBench) -> None:
-    """When the host is killed before it acknowledged, the record comes again in the next session,
+    """When the host is killed before it acknowledged, the record is sent again in the next session,
     unchanged."""
     for gone in (False, True):
         session = await bench.session()

@@ -25,7 +25,7 @@ _OUT_OF_RANGE: Final = (
 
 
 async def hello_answered(bench: ConformBench) -> None:
-    """HELLO is answered within HELLO_WAIT by a whole HELLO_RSP under its session id and counter
+    """HELLO is answered within HELLO_WAIT by a valid HELLO_RSP under its session id and counter
     0."""
     for session in (bench.pick(), 1, 0xFFFF):
         hello = bench.hello_frame()
@@ -34,7 +34,7 @@ async def hello_answered(bench: ConformBench) -> None:
 
 
 async def flips(bench: ConformBench) -> None:
-    """A HELLO with any one bit flipped is not answered; the next whole one is."""
+    """A HELLO with any one bit flipped is not answered; the next valid one is."""
     hello = bench.hello_frame().encode()
     for at in range(len(hello)):
         for bit in range(8):
@@ -57,7 +57,7 @@ async def _require_ignored(bench: ConformBench, data: bytes, text: str) -> None:
 
 
 async def flood(bench: ConformBench) -> None:
-    """After 10,000 bytes without a 0x00, and after random bytes, the next whole frame is
+    """After 10,000 bytes without a 0x00, and after random bytes, the next valid frame is
     answered."""
     without = bytes(bench.rng.randrange(1, 256) for _ in range(10_000))
     for data, text in ((without, "10,000 bytes without 0x00"), (None, "4,000 random bytes")):

@@ -56,8 +56,8 @@ _MOVING: Final[dict[Profile, tuple[control.ControlRequest, ...]]] = {
 
 
 async def power_cuts(bench: ConformBench) -> None:
-    """When power is cut at any moment, no record is lost or changed, POWER comes first, boot grows
-    and seq goes on."""
+    """When power is cut at any moment, no record is lost or changed, POWER is sent first, boot
+    grows and seq continues."""
     for moment in _MOMENTS if bench.operator.exact else ("now",):
         for holding in (False, True):
             await _one_cut(bench, moment, holding=holding)
@@ -124,7 +124,7 @@ def _cause_moment(session: TesterSession, moment: Moment) -> None:
 
 async def verdicts(bench: ConformBench) -> None:
     """RESUME is answered NEW_EPOCH for another epoch, FORK for a chain that does not fit and for
-    `next` beyond head + 1; after these no event comes, also when one before was OK."""
+    `next` beyond head + 1; after these no event is sent, also when one before was OK."""
     session = await bench.session(resume=False)
     ring = await session.learn()
     bench.require(ring.verdict is Verdict.NEW_EPOCH, "NEW_EPOCH for epoch 0", ring.verdict.name)
@@ -235,7 +235,7 @@ async def adopts(bench: ConformBench) -> None:
 
 
 async def fills_up(bench: ConformBench) -> None:
-    """Without acknowledgements LOG_PRESSURE comes at PRESSURE_PERCENT, a full ring locks the
+    """Without acknowledgements LOG_PRESSURE is recorded at PRESSURE_PERCENT, a full ring locks the
     device, no record is overwritten, and what happens then is recorded later."""
     session = await bench.session()
     await ready(bench, session)

@@ -49,8 +49,8 @@ async def sent_twice(bench: ConformBench) -> None:
 
 
 async def changed(bench: ConformBench) -> None:
-    """DATA with a changed header, ciphertext or tag and a right CRC is ignored, and the session
-    goes on."""
+    """DATA with a changed header, ciphertext or tag and a correct CRC is ignored, and the session
+    continues."""
     session = await bench.session()
     # Far ahead, so that heartbeats do not overtake its counter.
     before, session.sealer.counter = session.sealer.counter, _AHEAD
@@ -100,7 +100,7 @@ async def counters_taken(bench: ConformBench) -> None:
 
 
 async def counters_sent(bench: ConformBench) -> None:
-    """The device's counters begin at 0 and grow by one."""
+    """The device's counters start at 0 and grow by one."""
     session = await bench.session()
     for _ in range(5):
         await session.check_alive()
@@ -279,7 +279,7 @@ _SPAN_MS: Final = 10_000
 
 
 async def beats(bench: ConformBench) -> None:
-    """DEVICE_BEAT comes each HEARTBEAT, on its schedule, whatever else is sent."""
+    """DEVICE_BEAT is sent each HEARTBEAT, on its schedule, independent of other frames."""
     session = await bench.session()
     mark = len(session.got)
     number = 0

@@ -66,7 +66,7 @@ async def salts(bench: ConformBench) -> None:
 
 
 async def positions(bench: ConformBench) -> None:
-    """Each card that leaves takes the next position, read or not; LOADED begins anew."""
+    """Each card that leaves takes the next position, read or not; LOADED starts again."""
     session = await bench.session()
     first = await load(bench, session, Load(decks=6))
     await _count(bench, session, first.shoe)

@@ -171,7 +171,7 @@ async def aborts(bench: ConformBench) -> None:
 
 
 async def goes_on_alone(bench: ConformBench) -> None:
-    """A shuffle goes on while the host is away, and its events arrive afterwards."""
+    """A shuffle continues while the host is away, and its events arrive afterwards."""
     session = await _prepared(bench)
     number = await _start(bench, session)
     cursor = session.cursor

@@ -108,7 +108,7 @@ def _sizes(run: _Run) -> list[int]:
 
 
 async def nothing_in_clear(bench: ConformBench) -> None:
-    """No plaintext is on the wire: nothing that came is found in it, and no ciphertext comes
+    """No plaintext is on the wire: no received plaintext is found in it, and no ciphertext occurs
     twice."""
     session = await bench.session()
     await ready(bench, session)
