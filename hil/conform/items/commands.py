@@ -109,8 +109,11 @@ async def repeated(bench: ConformBench) -> str | None:
             again == first, f"{words.of_message(first)}, as before", words.of_message(again)
         )
     await bench.pause(300)
-    if _faults(session, mark):
-        raise bench.finding("no further FAULT for a repeat", f"{_faults(session, mark)} more")
+    bench.require(
+        not _faults(session, mark),
+        "no further FAULT for a repeat",
+        f"{_faults(session, mark)} more",
+    )
     other = await bench.session()  # the memory outlives a session
     again = await other.ask(Selftest(), ident=50, boot=session.boot)
     bench.require(
@@ -119,8 +122,10 @@ async def repeated(bench: ConformBench) -> str | None:
         words.of_message(again),
     )
     remark = await _buzzes_once(bench, other)
-    if defect and not faults and isinstance(first, SelftestReply) and first.code:
-        raise bench.finding("a FAULT event too for what SELFTEST found")
+    bench.require(
+        not (defect and not faults and isinstance(first, SelftestReply) and first.code),
+        "a FAULT event too for what SELFTEST found",
+    )
     return remark
 
 
@@ -179,10 +184,11 @@ async def stale(bench: ConformBench) -> None:
     await _done(bench, session, 101)
     for ident, command in enumerate((Info(), _SURE[bench.profile]), 1):
         reply = await session.ask(command, ident=ident)
-        if isinstance(reply, Refused) and reply.why is Refusal.STALE:
-            raise bench.finding(
-                "an idempotent command carried out, whatever its id", words.of_message(reply)
-            )
+        bench.require(
+            not (isinstance(reply, Refused) and reply.why is Refusal.STALE),
+            "an idempotent command carried out, whatever its id",
+            words.of_message(reply),
+        )
     await session.check_alive()
 
 
@@ -276,8 +282,9 @@ async def not_resumed(bench: ConformBench) -> None:
         await session.demand(Reread(ring.epoch, ring.head), RereadReply)
     await session.catch_up()
     reply = await session.ask(Selftest())
-    if not isinstance(reply, SelftestReply):
-        raise bench.finding("SELFTEST_REPLY after RESUME", words.of_message(reply))
+    bench.require(
+        isinstance(reply, SelftestReply), "SELFTEST_REPLY after RESUME", words.of_message(reply)
+    )
     fork = Resume(ring.epoch, 0xFFFFFFFF, ring.chain, ResumeMode.CHECK)
     bench.require(
         (await session.demand(fork, ResumeReply)).verdict is not Verdict.OK,
@@ -330,11 +337,11 @@ async def other_boot(bench: ConformBench) -> None:
     await _done(bench, session, 90)
     for boot, ident in ((session.boot ^ 0xFFFF0, 90), (session.boot ^ 0xFF00, 3)):
         reply = await session.ask(Selftest(), ident=ident, boot=boot)
-        if not isinstance(reply, SelftestReply):
-            raise bench.finding(
-                f"SELFTEST_REPLY for command {ident} of another host boot",
-                words.of_message(reply),
-            )
+        bench.require(
+            isinstance(reply, SelftestReply),
+            f"SELFTEST_REPLY for command {ident} of another host boot",
+            words.of_message(reply),
+        )
     await _changed_result(bench, session)
 
 

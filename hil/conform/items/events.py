@@ -145,8 +145,9 @@ async def window(bench: ConformBench) -> None:
     await bench.pause(bench.late_ms)
     mark = len(session.records)
     await bench.pause(2500)
-    if session.records[mark:]:
-        raise bench.finding("no record while the window is 0", _seqs(session.records[mark:]))
+    bench.require(
+        not session.records[mark:], "no record while the window is 0", _seqs(session.records[mark:])
+    )
     session.holding = False
     session.ack(window=8, loud=True)
     await session.until_kept(
@@ -198,8 +199,7 @@ async def _most(bench: ConformBench, session: TesterSession) -> None:
 
 def _beyond(bench: ConformBench, session: TesterSession, mark: int, last: int, why: str) -> None:
     late = [one for one in session.records[mark:] if one.record.seq > last]
-    if late:
-        raise bench.finding(f"no record beyond {last}: {why}", _seqs(late))
+    bench.require(not late, f"no record beyond {last}: {why}", _seqs(late))
 
 
 def _seqs(records: list[ReceivedRecord]) -> str:
@@ -253,8 +253,11 @@ async def _ignored_naks(
     session.say(EvtNak((first.epoch ^ 1) or 2, first.seq, NakWhy.AGAIN))
     session.say(EvtNak(first.epoch, beyond + 7, NakWhy.AGAIN))
     await bench.pause(RESEND_MOST_MS // 4 + bench.late_ms)
-    if session.records[mark:]:
-        raise bench.finding("no record for an EVT_NAK to be ignored", _seqs(session.records[mark:]))
+    bench.require(
+        not session.records[mark:],
+        "no record for an EVT_NAK to be ignored",
+        _seqs(session.records[mark:]),
+    )
 
 
 async def _wait_restarts(bench: ConformBench, session: TesterSession, seq: int, asked: int) -> None:
@@ -347,8 +350,7 @@ async def _comes_again(bench: ConformBench, session: TesterSession, was: Receive
         2000,
         f"record {seq} in the next session, for it was not acknowledged",
     )
-    if now.encode() != was.data:
-        raise bench.finding(f"record {seq} unchanged", now.encode().hex())
+    bench.require(now.encode() == was.data, f"record {seq} unchanged", now.encode().hex())
 
 
 TRIALS: Final[dict[str, Trial]] = {

@@ -26,8 +26,12 @@ async def paired_host(bench: ConformBench) -> None:
     for _ in range(3):
         await session.check_alive("INFO each time it comes")
     again = await bench.session(resume=False)
-    if again.info is None or session.info is None or again.info.boot != session.info.boot:
-        raise bench.finding("the same boot as in the session before")
+    bench.require(
+        again.info is not None
+        and session.info is not None
+        and again.info.boot == session.info.boot,
+        "the same boot as in the session before",
+    )
 
 
 async def strange_host(bench: ConformBench) -> None:

@@ -184,8 +184,9 @@ async def verdict_of(
     bench: ConformBench, session: TesterSession, resume: Resume, *verdicts: Verdict
 ) -> None:
     reply = await session.demand(resume, ResumeReply)
-    if reply.verdict not in verdicts:
-        raise bench.finding(" or ".join(one.name for one in verdicts), reply.verdict.name)
+    bench.require(
+        reply.verdict in verdicts, " or ".join(one.name for one in verdicts), reply.verdict.name
+    )
 
 
 async def rolled_back(bench: ConformBench) -> None:

@@ -108,8 +108,9 @@ async def counters_sent(bench: ConformBench) -> None:
     counters = [one.frame.counter for one in bench.frames(FrameKind.DATA, session=session.ident)]
     if bench.damage and not bench.wire.simulated:
         raise ItemSkipped("a clean line: frames came damaged")
-    if counters != list(range(len(counters))):
-        raise bench.finding("counters 0, 1, 2 ...", f"{counters[:12]} ...")
+    bench.require(
+        counters == list(range(len(counters))), "counters 0, 1, 2 ...", f"{counters[:12]} ..."
+    )
 
 
 async def falls_silent(bench: ConformBench) -> None:
@@ -186,11 +187,11 @@ async def _padded_ack(bench: ConformBench, session: TesterSession) -> None:
     ack = encode(EvtAck(last.epoch, last.seq, 8))
     mark = len(session.records)
     session.say_bytes(flipped(ack, 30), "EVT_ACK with padding that is not zero")
-    again = await bench.until(
-        lambda: session.records[mark:] or None, 2 * RESEND_MOST_MS + bench.late_ms
+    await bench.wait_for(
+        lambda: session.records[mark:] or None,
+        2 * RESEND_MOST_MS + bench.late_ms,
+        f"record {last.seq} again, for it was not acknowledged",
     )
-    if again is None:
-        raise bench.finding(f"record {last.seq} again, for it was not acknowledged")
 
 
 async def counts(bench: ConformBench) -> None:

@@ -53,10 +53,11 @@ async def _start(bench: ConformBench, session: TesterSession) -> int:
     started = await session.until_kept(
         lambda one: isinstance(one.event, Started), _BEGIN_MS, "STARTED", _mark(session)
     )
-    if started.event != Started(reply.shuffle, _DECKS):
-        raise bench.finding(
-            text.of_message(Started(reply.shuffle, _DECKS)), text.of_message(started.event)
-        )
+    bench.require(
+        started.event == Started(reply.shuffle, _DECKS),
+        text.of_message(Started(reply.shuffle, _DECKS)),
+        text.of_message(started.event),
+    )
     return reply.shuffle
 
 
@@ -79,11 +80,11 @@ async def _end(
     end = await session.until_kept(_ends, _SHUFFLE_MS, "DONE, COUNT_ERROR or FAULT ABORTED", since)
     await bench.pause(_AFTER_MS)
     ends = [one for one in session.kept[since:] if _ends(one)]
-    if len(ends) > 1:
-        raise bench.finding(
-            "one of DONE, COUNT_ERROR and FAULT ABORTED, once",
-            ", ".join(text.of_message(one.event) for one in ends),
-        )
+    bench.require(
+        len(ends) <= 1,
+        "one of DONE, COUNT_ERROR and FAULT ABORTED, once",
+        ", ".join(text.of_message(one.event) for one in ends),
+    )
     if isinstance(end.event, Done) and end.event.shuffle != number:
         raise bench.finding(f"DONE of shuffle {number}", text.of_message(end.event))
     if isinstance(end.event, Fault) and end.event.arg != number:
@@ -121,12 +122,14 @@ async def one_at_a_time(bench: ConformBench) -> None:
     first = session.next_id
     number = await _start(bench, session)
     again = await session.ask(Start(_DECKS, 0), ident=first)
-    if again != StartReply(number):
-        raise bench.finding(text.of_message(StartReply(number)), text.of_message(again))
+    bench.require(
+        again == StartReply(number), text.of_message(StartReply(number)), text.of_message(again)
+    )
     await session.refused(Start(_DECKS, 0), Refusal.NOT_NOW)
     again = await session.ask(Start(_DECKS, 0), ident=first)
-    if again != StartReply(number):
-        raise bench.finding(text.of_message(StartReply(number)), text.of_message(again))
+    bench.require(
+        again == StartReply(number), text.of_message(StartReply(number)), text.of_message(again)
+    )
     await bench.pause(500)
     await session.demand(Abort(), AbortReply)
     await _end(bench, session, number, mark)
@@ -134,11 +137,12 @@ async def one_at_a_time(bench: ConformBench) -> None:
     bench.require(len(began) == 1, "STARTED once", f"{len(began)} times")
     again = await session.ask(Start(_DECKS, 0), ident=first)
     await bench.pause(_AFTER_MS)
-    if (
-        again != StartReply(number)
-        or len([one for one in session.kept[mark:] if isinstance(one.event, Started)]) != 1
-    ):
-        raise bench.finding("the reply from memory, and no second shuffle", text.of_message(again))
+    bench.require(
+        again == StartReply(number)
+        and len([one for one in session.kept[mark:] if isinstance(one.event, Started)]) == 1,
+        "the reply from memory, and no second shuffle",
+        text.of_message(again),
+    )
 
 
 async def aborts(bench: ConformBench) -> None:

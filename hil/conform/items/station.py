@@ -151,8 +151,7 @@ async def stuck(bench: ConformBench) -> None:
     await bench.pause(_SETTLE_MS)
     found = _events(session, mark)
     kinds = [one.edge.name if isinstance(one, Button) else "STUCK" for one in found]
-    if kinds != ["DOWN", "STUCK", "UP"]:
-        raise bench.finding("DOWN, STUCK once, and UP", ", ".join(kinds))
+    bench.require(kinds == ["DOWN", "STUCK", "UP"], "DOWN, STUCK once, and UP", ", ".join(kinds))
     await _counts(bench, session, 77, "it has come up, so it counts again")
 
 

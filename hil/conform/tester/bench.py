@@ -204,6 +204,15 @@ class ConformBench:
                 return found
             await self.pump(deadline)
 
+    async def wait_for(
+        self, check: Callable[[], _T | None], ms: float, expected: str, came: str | None = None
+    ) -> _T:
+        """The first truthy result of `check`; it is a finding if there is none within `ms`."""
+        found = await self.until(check, ms)
+        if not found:
+            raise self.finding(expected, came)
+        return found
+
     def frames(
         self, *kinds: FrameKind, since: int = 0, session: int | None = None
     ) -> list[ReceivedFrame]:

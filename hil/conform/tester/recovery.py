@@ -185,7 +185,4 @@ async def wait_for_records(
             found.setdefault(one.record.seq, one)
         return list(found.values()) if len(found) >= count else None
 
-    got = await bench.until(first, settle_ms(count))
-    if got is None:
-        raise bench.finding(f"{count} records")
-    return got
+    return await bench.wait_for(first, settle_ms(count), f"{count} records")

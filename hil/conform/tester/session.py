@@ -67,6 +67,10 @@ class SessionBench(Protocol):
 
     async def until(self, check: Callable[[], _Found | None], ms: float) -> _Found | None: ...
 
+    async def wait_for(
+        self, check: Callable[[], _Found | None], ms: float, expected: str, came: str | None = None
+    ) -> _Found: ...
+
 
 class TesterSession:
     def __init__(
@@ -335,10 +339,9 @@ class TesterSession:
                     return got.what
             return None
 
-        found = await self._bench.until(beat, HEARTBEAT_MS * 2 + self._bench.late_ms)
-        if found is None:
-            raise self._bench.finding("DEVICE_BEAT each 250 ms")
-        return found
+        return await self._bench.wait_for(
+            beat, HEARTBEAT_MS * 2 + self._bench.late_ms, "DEVICE_BEAT each 250 ms"
+        )
 
     async def until_head(self, head: int, ms: int = 5000) -> None:
         """Wait until all records up to `head` are accepted."""
@@ -371,7 +374,4 @@ class TesterSession:
         def found() -> EventRecord | None:
             return next((one for one in self.kept[since:] if fits(one)), None)
 
-        record = await self._bench.until(found, ms)
-        if record is None:
-            raise self._bench.finding(expected)
-        return record
+        return await self._bench.wait_for(found, ms, expected)

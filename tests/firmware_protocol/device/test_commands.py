@@ -107,9 +107,6 @@ def test_a_command_that_cannot_be_now_returns_the_state(bench: Bench) -> None:
     assert ask(bench, Eject()) == Refused(0x61, Refusal.FAILED, 2)
 
 
-# --- REREAD ---------------------------------------------------------------------------------
-
-
 # --- what is remembered ---------------------------------------------------------------------
 
 

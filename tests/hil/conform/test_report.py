@@ -18,7 +18,7 @@ from hil.conform.runs.report import RunSettings
 from hil.conform.runs.runner import INTERRUPTED, ItemOutcome, Result, RunResult, untried
 from hil.conform.tester.findings import ItemSkipped
 from hil.conform.tester.operators import NoOperator, TerminalOperator
-from tests.support.hil.conform.conform_rig import ITEMS, Rig, of
+from tests.support.hil.conform.conform_rig import ITEMS
 
 SETTING = RunSettings(
     profile="shoe",
@@ -125,13 +125,6 @@ def test_junit_is_well_formed() -> None:
     error = cases["HS-1"].find("error")
     assert error is not None
     assert error.attrib["message"] == "not tried: not paired"
-
-
-def test_a_whole_run_in_memory_as_junit(tmp_path: Path) -> None:
-    outcomes = Rig(tmp_path, "station").run([item.id for item in of("station")])
-    root = ElementTree.fromstring(report.as_junit(SETTING, RunResult(outcomes)))
-    assert len(list(root.iter("testcase"))) == len(of("station"))
-    assert not list(root.iter("failure"))
 
 
 # --- who stands at the device -----------------------------------------------------------------

@@ -9,16 +9,14 @@ from typing import Any
 import pytest
 
 from firmware_protocol.device import identity
-from firmware_protocol.device.control import Describe, Draw, Load, Moment, Put, RingMemory
+from firmware_protocol.device.control import Describe, Draw, Load, Moment, RingMemory
 from firmware_protocol.device.core import PowerCut
 from firmware_protocol.device.interfaces import Mechanism
 from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.common import Fault
-from firmware_protocol.messages.enums import DeviceState, FaultCode, LockState
-from firmware_protocol.messages.shoe import CardRead, Loaded, Lock, ReadFail
-from firmware_protocol.messages.shuffler import CountError, Done, Start, Started
+from firmware_protocol.messages.enums import DeviceState, LockState
+from firmware_protocol.messages.shoe import CardRead, Lock, ReadFail
 from firmware_protocol.tablelink.plaintext import EventRecord, decode
-from hil.devices import SimulatedShoe, SimulatedShuffler
+from hil.devices import SimulatedShoe
 from hil.faults import faulty_device
 from tests.support.hil.conform.tapped import Table
 
@@ -96,51 +94,6 @@ def test_a_card_is_told_once_though_its_commit_is_cut(
     assert told == sorted(set(told))
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_a_loading_is_told_once_though_its_commit_is_cut(tmp_path: Path, moment: Moment) -> None:
-    alone = Alone(tmp_path, SimulatedShoe)
-    for _ in range(2):
-        alone.device.cut_at(moment)
-        alone.hand(Load(decks=1))
-    loaded = [event.shoe for event in alone.events(Loaded)]  # type: ignore[attr-defined]
-    assert (alone.cuts, loaded) == (2, [1, 2])
-
-
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_a_shuffle_ends_once_though_a_commit_is_cut(tmp_path: Path, moment: Moment) -> None:
-    alone = Alone(tmp_path, lambda: SimulatedShuffler(shuffle_ms=1000))
-    alone.hand(Put(decks=1))
-    for number in (1, 2):
-        if number == 1:
-            alone.device.cut_at(moment)  # in STARTED's commit
-        alone.do(lambda: alone.device.mechanism.command(Start(1, 0), alone.now))
-        while alone.look()["percent"] < 95 and alone.look()["running"]:
-            alone.now = alone.device.due() or 0
-            alone.device.wake(alone.now)
-        if number == 2:
-            alone.device.cut_at(moment)  # in DONE's
-        alone.run()
-    assert alone.cuts == 2
-    assert alone.events(Started, Done, CountError, Fault) == [
-        Started(1, 1),
-        Fault(FaultCode.ABORTED, 1),
-        Started(2, 1),
-        Done(2, 52, 0, 0, True),
-    ]
-
-
-def test_gate_early_lets_a_card_go_that_no_record_tells(tmp_path: Path) -> None:
-    alone = Alone(tmp_path, SimulatedShoe)
-    alone.breaks.add("gate-early")
-    alone.hand(Load(decks=1))
-    alone.device.cut_at("before_commit")
-    alone.hand(Draw(force=True))
-    alone.run()
-    assert alone.cuts == 1
-    assert len(alone.look()["out"]) == 1
-    assert alone.events(CardRead) == []
-
-
 def test_a_full_ring_locks_and_the_gate_holds_until_the_host_has_caught_up(
     tmp_path: Path,
 ) -> None:
@@ -150,15 +103,15 @@ def test_a_full_ring_locks_and_the_gate_holds_until_the_host_has_caught_up(
     table.hand(RingMemory("fill"))
     table.run(500)
     full = DeviceState.FULL | DeviceState.LOCKED
-    assert table.device.state() & full == full
+    assert table.stand.firmware.state() & full == full
     table.hand(Draw(force=True))
     table.run(1000)
-    look = table.device.hand(Describe(), table.now)["mechanism"]
+    look = table.hand(Describe())["mechanism"]
     assert (look["held"], look["out"]) == (["Ac"], [])
     table.keeps = True
     table.keep_up()
     table.run(10_000)
-    look = table.device.hand(Describe(), table.now)["mechanism"]
+    look = table.hand(Describe())["mechanism"]
     assert (look["held"], look["out"], look["lock"]) == ([], ["Ac"], "locked")
     assert [one.event.card for one in table.records if isinstance(one.event, CardRead)] == [0]
-    assert table.device.state() & full == DeviceState.LOCKED
+    assert table.stand.firmware.state() & full == DeviceState.LOCKED

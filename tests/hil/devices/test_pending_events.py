@@ -91,16 +91,6 @@ def test_another_ring_has_none_of_them() -> None:
     assert books.recorded() == [Cover(True)]
 
 
-def test_break_full_forgets() -> None:
-    books = Books()
-    books.desk.breaks.add("full-forgets")
-    books.desk.room = 1
-    books.owe([Cover(True), Cover(False)])
-    books.desk.room = 9
-    books.settle()
-    assert books.recorded() == [Cover(True)]
-
-
 def test_there_is_a_bound() -> None:
     owed, desk = PendingEvents(), SmallDesk()
     owed.add(desk, *[Cover(True)] * (MAX_PENDING - 1))

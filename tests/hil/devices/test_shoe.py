@@ -172,12 +172,6 @@ def test_no_more_come_out_than_are_inside() -> None:
     cannot(scene, Draw(), "not enough cards left")
 
 
-def test_salts_differ() -> None:
-    scene = table()
-    draw(scene, count=52)
-    assert len({read.salt for read in scene.those(CardRead)}) == 52
-
-
 @given(st.integers(0, 65_535))
 def test_the_dwell_is_the_hands(dwell_ms: int) -> None:
     scene = table(load=Load(cards=("Ac",)))

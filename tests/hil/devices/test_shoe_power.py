@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from firmware_protocol.device import control
 from firmware_protocol.device.control import CoverHand, Draw, JamHand, Load, Retract
-from firmware_protocol.device.interfaces import CannotDo, CommandRefusal
 from firmware_protocol.messages.enums import CardFlags, DeviceState
 from firmware_protocol.messages.shoe import (
     CardRead,
@@ -18,12 +17,11 @@ from firmware_protocol.messages.shoe import (
     Cover,
     CutCard,
     Loaded,
-    Lock,
     ReadFail,
 )
 from hil.devices import SimulatedShoe, card_names
 from hil.devices.pending_events import MAX_PENDING
-from tests.support.hil.devices.desk import PowerGone, Scene
+from tests.support.hil.devices.desk import PowerGone, Scene, act
 from tests.support.hil.devices.shoe_table import OPEN, SHUT, cannot, draw, names, table
 
 # --- gate, full ring, power -----------------------------------------------------------------
@@ -181,26 +179,6 @@ ACTIONS = st.lists(
     ),
     max_size=40,
 )
-
-
-def act(scene: Scene, action: Any) -> None:
-    try:
-        if isinstance(action, int):
-            scene.run(ms=action)
-        elif isinstance(action, Lock):
-            scene.call(action)
-        elif action == "restart":
-            scene.restart()
-        elif action in ("fill", "empty"):
-            scene.desk.room = 0 if action == "fill" else 1 << 30
-        elif action == "cut":
-            scene.desk.cut_at = "after_commit"
-        else:
-            scene.do(action)
-    except PowerGone:
-        scene.restart()
-    except (CannotDo, CommandRefusal):
-        pass
 
 
 @given(ACTIONS, st.booleans())

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from firmware_protocol.device.control import Draw, InjectDefect, Load, Retract
+from firmware_protocol.device.control import Draw, InjectDefect, Load
 from firmware_protocol.device.interfaces import CommandRefusal
-from firmware_protocol.messages.enums import Capabilities, CardFlags, DeviceState, ReadWhy, Refusal
+from firmware_protocol.messages.enums import Capabilities, CardFlags, ReadWhy, Refusal
 from firmware_protocol.messages.limits import CARD_UNREAD
 from firmware_protocol.messages.shoe import CardRead, CutCard, ReadFail, Reread, RereadReply
-from firmware_protocol.tablelink import plaintext
-from hil.devices import SimulatedShoe, card_names, shoe, shoe_reader
+from hil.devices import SimulatedShoe, card_names
 from tests.support.hil.devices.desk import EPOCH, Scene
 from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, cannot, draw, names, table
 
@@ -184,52 +183,3 @@ def test_reread_gives_the_record_as_it_stands() -> None:
     with pytest.raises(CommandRefusal) as refusal:
         scene.call(Reread(EPOCH, 99))
     assert refusal.value.why is Refusal.NOT_KEPT
-
-
-# --- breaks ---------------------------------------------------------------------------------
-
-
-def test_break_salt_fixed() -> None:
-    scene = table("salt-fixed")
-    draw(scene, count=3)
-    assert {read.salt for read in scene.those(CardRead)} == {shoe_reader.FIXED_SALT}
-
-
-def test_break_unread_uncounted() -> None:
-    scene = table("unread-uncounted")
-    draw(scene, read="no_index")
-    (read,) = draw(scene)
-    assert isinstance(read, CardRead)
-    assert read.pos == 1
-    assert scene.do(Retract()) == {"pos": 1}
-
-
-def test_break_reread_rebuilt() -> None:
-    scene = table("reread-rebuilt")
-    draw(scene)
-    for record in scene.desk.records:
-        scene.now += 1
-        reply = scene.call(Reread(EPOCH, record.seq))
-        assert isinstance(reply, RereadReply)
-        rebuilt = plaintext.decode(reply.record, sender="device")
-        assert isinstance(rebuilt, plaintext.EventRecord)
-        assert rebuilt.event == record.event
-        assert reply.record != record.encode()
-
-
-def test_break_open_without_host() -> None:
-    scene = table("open-without-host")
-    scene.mechanism.safe(scene.now)
-    assert scene.mechanism.state() == DeviceState(0)
-    scene.desk.room = 0
-    scene.mechanism.safe(scene.now)
-    assert scene.mechanism.state() == DeviceState.LOCKED
-
-
-def test_break_pictures_slow() -> None:
-    for card in card_names.NAMES:
-        scene = table("pictures-slow", load=Load(cards=(card,)))
-        start = scene.now
-        draw(scene)
-        late = shoe.SLOW_PICTURE_MS if card[0] in "JQK" else 0
-        assert scene.at(CardRead) == [start + (ONE_MS + late) * 1000]

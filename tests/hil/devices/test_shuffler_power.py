@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from firmware_protocol.device import control
 from firmware_protocol.device.control import DoorHand, JamHand, Put
-from firmware_protocol.device.interfaces import CannotDo, CommandRefusal
 from firmware_protocol.messages.common import Fault
 from firmware_protocol.messages.enums import DeviceState, FaultCode, Refusal
 from firmware_protocol.messages.shuffler import (
@@ -22,10 +21,9 @@ from firmware_protocol.messages.shuffler import (
     ShufflerJam,
     Start,
     Started,
-    StartReply,
 )
 from hil.devices.pending_events import MAX_PENDING
-from tests.support.hil.devices.desk import PowerGone, Scene
+from tests.support.hil.devices.desk import PowerGone, Scene, act
 from tests.support.hil.devices.shoe_table import cannot
 from tests.support.hil.devices.shuffler_table import ENDS, ends, machine, seeded, shuffle
 
@@ -129,28 +127,6 @@ ACTIONS = st.lists(
 )
 
 
-def act(scene: Scene, action: Any) -> None:
-    try:
-        if isinstance(action, int):
-            scene.run(ms=action)
-        elif isinstance(action, Start | Abort | Eject):
-            scene.call(action)
-        elif action == "restart":
-            scene.restart()
-        elif action == "safe":
-            scene.mechanism.safe(scene.now)
-        elif action in ("fill", "empty"):
-            scene.desk.room = 0 if action == "fill" else 1 << 30
-        elif action == "cut":
-            scene.desk.cut_at = "after_commit"
-        else:
-            scene.do(action)
-    except PowerGone:
-        scene.restart()
-    except (CannotDo, CommandRefusal):
-        pass
-
-
 @given(ACTIONS)
 def test_each_shuffle_ends_exactly_once_whatever_happens(actions: list[Any]) -> None:
     scene = Scene(seeded)
@@ -171,36 +147,3 @@ def test_each_shuffle_ends_exactly_once_whatever_happens(actions: list[Any]) -> 
             running = 0 if isinstance(event, CountError) else running
     assert not running
     assert not scene.look()["owed"]
-
-
-# --- breaks ---------------------------------------------------------------------------------
-
-
-def test_break_done_twice() -> None:
-    scene = machine("done-twice")
-    assert shuffle(scene)[-2:] == [Done(1, 52, 0, 0, True)] * 2
-
-
-def test_break_starts_twice() -> None:
-    scene = machine("starts-twice")
-    scene.call(Start(1, 0))
-    scene.run(ms=100)
-    assert scene.call(Start(1, 0)) == StartReply(2)
-    assert scene.those(Started) == [Started(1, 1), Started(2, 1)]
-
-
-def test_break_abort_silent() -> None:
-    scene = machine("abort-silent")
-    scene.call(Start(1, 0))
-    scene.call(Abort())
-    scene.run()
-    assert not ends(scene)
-    assert scene.look()["running"] == 0
-
-
-def test_break_stops_without_host() -> None:
-    scene = machine("stops-without-host")
-    scene.call(Start(1, 0))
-    scene.mechanism.safe(scene.now)
-    scene.run()
-    assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]

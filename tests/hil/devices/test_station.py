@@ -334,36 +334,3 @@ def test_a_finger_that_stays_through_a_firmwares_start_counts_as_unarmed() -> No
     scene.do(Press(1, "hit"))
     scene.run(ms=200)
     assert scene.those(Button)[1:] == pair(WhichButton.HIT, 1, 80, token=5)
-
-
-# --- breaks ---------------------------------------------------------------------------------
-
-
-def test_break_unarmed_counts() -> None:
-    scene = seat("unarmed-counts", mask=ButtonMask(0))
-    scene.do(Press(1, "hit"))
-    scene.run(ms=200)
-    assert scene.events == pair(WhichButton.HIT, 1, 80, token=0)
-
-
-def test_break_bounces() -> None:
-    scene = seat("bounces")
-    scene.do(Press(1, "hit", bounces=2))
-    scene.run(ms=200)
-    assert [event.press for event in scene.those(Button)] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
-
-
-def test_break_ttl_ignored() -> None:
-    scene = seat("ttl-ignored", ttl=100)
-    scene.run(ms=60_000)
-    scene.do(Press(1, "hit"))
-    scene.run(ms=200)
-    assert scene.look()["seats"]["1"]["ttl_ms"] is None
-    assert len(scene.events) == 2
-
-
-def test_break_stuck_counts() -> None:
-    scene = seat("stuck-counts")
-    scene.do(Press(1, "hit", held_ms=None))
-    scene.run(ms=60_000)
-    assert not scene.those(Stuck)

@@ -141,13 +141,6 @@ def test_each_seat_has_its_own_lamps() -> None:
     assert scene.refused(Lamps(3, RED, LampPattern.STEADY, 0, 1)) == Refusal.UNSUPPORTED
 
 
-def test_break_lease_ignored() -> None:
-    scene = lit(LampPattern.STEADY, "lease-ignored", lease=100)
-    scene.run(ms=600_000)
-    assert lamps(scene)["lit"]
-    assert lamps(scene)["lease_ms"] is None
-
-
 # --- broken lamps ---------------------------------------------------------------------------
 
 

@@ -122,19 +122,6 @@ def test_pulling_the_cable_is_a_real_hang_up(tmp_path: Path) -> None:
     asyncio.run(scene())
 
 
-def test_pyserial_notices_the_hang_up(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with a_port(tmp_path / "shoe") as (port, _):
-            with serial.Serial(str(port.name), 115200, timeout=0) as host:
-                port.unplug()
-                with pytest.raises(OSError, match="Input/output error"):
-                    _ = host.in_waiting
-                with pytest.raises(serial.SerialException):
-                    host.read(1)
-
-    asyncio.run(scene())
-
-
 def test_the_link_leads_to_the_same_device_whatever_number_its_pty_has(tmp_path: Path) -> None:
     async def scene() -> None:
         async with a_port(tmp_path / "shoe") as (port, ear):

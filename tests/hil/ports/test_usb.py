@@ -14,7 +14,7 @@ import usb.core
 import usb.util
 
 from hil.ports import UsbStatus, usb_bus
-from hil.ports.usb_backend import SimBackend, backend
+from hil.ports.usb_backend import backend
 from hil.ports.usb_messages import END_IN, END_OUT
 from tests.support.hil.conform.usb_rig import LONG, NAMES, SHORT, Rig, a_rig, find, scene
 
@@ -261,7 +261,3 @@ def test_nonsense_on_the_socket_ends_that_connection_only(bus: Path) -> None:
         assert find(bus) is not None
 
     scene(bus, host)
-
-
-def test_what_backend_it_is() -> None:
-    assert isinstance(SimBackend(Path()), usb.backend.IBackend)

@@ -84,6 +84,30 @@ BAD: list[tuple[tuple[str, ...], str]] = [
         ("shoe", "--dir", "{}/" + "x" * 300, "--create"),
         "xxx: File name too long; allowed: a folder",
     ),
+    (("shoe", "--dir", "{}/none"), "--dir .*: has no device; allowed: --create makes one"),
+    (("shoe", "--dir", "{}/a-station"), "has a station; allowed: holecard sim station"),
+    (("shoe", "--dir", "{}/n", "--create", "--break", "x"), "--break: a shoe has no break 'x'"),
+    (("shoe", "--dir", "{}/n", "--create", "--break", "bounces"), "a shoe has no break 'bounces'"),
+    (("station", "--dir", "{}/n", "--create", "--seat", "0"), "0 is no seat; allowed: 1 to 15"),
+    (("station", "--dir", "{}/n", "--create", "--seat", "2", "--seat", "2"), "named twice"),
+    (("shoe", "--dir", "{}/n", "--create", "--paired-with", "ab"), "--paired-with: no public key"),
+    (("shoe", "--dir", "{}/n", "--create", "--paired-with", "zz"), "64 hexadecimal digits"),
+    (("shoe", "--dir", "{}/n", "--create", "--usb", "{}/u", "--port", "{}/p"), "has one cable"),
+    (("shoe", "--dir", "{}/n", "--create", "--serial", "a b"), "'a b' is no serial number"),
+    (("station", "--dir", "{}/a-station", "--serial", "other"), "--serial: the device has ST-1"),
+    (("station", "--dir", "{}/a-station", "--port", "{}/mine"), "--port: .* is no symlink"),
+    (("station", "--dir", "{}/a-station", "--port", "{}/x/y/p"), "--port: there is no folder"),
+    (("station", "--dir", "{}/a-station", "--control", "{}/mine"), "exists and is no socket"),
+    (("station", "--dir", "{}/a-station", "--usb", "{}/mine"), "--usb: .*mine is no folder"),
+    (("shoe", "--dir", "{}/mine", "--create"), "--dir: .*mine is no folder"),
+    (("shoe", "--dir", "{}/mine/in", "--create"), "/mine/in: Not a directory"),
+    (("do", "{}/none", "describe"), "none: .*No such file"),
+    (("do", "{}/none", "dance"), "do: 'dance' cannot be done here; allowed: describe, service"),
+    (("do", "{}/none", "draw", "count"), "'count': no field=value; allowed: draw field=value"),
+    (("do", "{}/none", "draw", "count=0"), "count: .*; allowed: a whole number from 1 to 10000"),
+    (("do", "{}/none", "draw", "number=1"), "number: draw has no such field; allowed: count"),
+    (("do", "{}/none", '{"do": "draw"}', "count=1"), "count=1: the request is JSON already"),
+    (("do", "{}/none", '{"do": "draw"'), "line: no JSON"),
     (("do", "", "describe"), "SOCKET: is empty; allowed: the control socket of a device that runs"),
     (("do", "{}", "describe"), "SOCKET: [^:]*: is a folder; allowed: the control socket"),
     (("do", "{}/mine", "describe"), "SOCKET: [^:]*: is no socket; allowed: the control socket"),
@@ -113,6 +137,8 @@ def test_what_is_typed_wrong_is_told_and_nothing_is_made(
     (tmp_path / "a-link").symlink_to(tmp_path / "mine")
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     identity.create(tmp_path / "a-shoe", DeviceClass.SHOE, "SH-1")
+    identity.create(tmp_path / "a-station", DeviceClass.STATION, "ST-1")
+    (tmp_path / "a-station" / "in-use").touch()
     before = sorted(tmp_path.rglob("*"))
     filled = [argument.replace("{}", str(tmp_path)) for argument in arguments]
     with pytest.raises(UsageProblem, match=what) as caught:

@@ -14,7 +14,6 @@ import pytest
 import usb.core
 import usb.util
 
-from controller.errors import UsageProblem
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import (
     CutPower,
@@ -261,47 +260,6 @@ def test_words_for_people_and_ctrl_c(tmp_path: Path) -> None:
 
 
 # --- the command line -----------------------------------------------------------------------------
-
-
-BAD: list[tuple[tuple[str, ...], str]] = [
-    (("shoe", "--dir", "{}/none"), "--dir .*: has no device; allowed: --create makes one"),
-    (("shoe", "--dir", "{}/a-station"), "has a station; allowed: holecard sim station"),
-    (("shoe", "--dir", "{}/n", "--create", "--break", "x"), "--break: a shoe has no break 'x'"),
-    (("shoe", "--dir", "{}/n", "--create", "--break", "bounces"), "a shoe has no break 'bounces'"),
-    (("station", "--dir", "{}/n", "--create", "--seat", "0"), "0 is no seat; allowed: 1 to 15"),
-    (("station", "--dir", "{}/n", "--create", "--seat", "2", "--seat", "2"), "named twice"),
-    (("shoe", "--dir", "{}/n", "--create", "--paired-with", "ab"), "--paired-with: no public key"),
-    (("shoe", "--dir", "{}/n", "--create", "--paired-with", "zz"), "64 hexadecimal digits"),
-    (("shoe", "--dir", "{}/n", "--create", "--usb", "{}/u", "--port", "{}/p"), "has one cable"),
-    (("shoe", "--dir", "{}/n", "--create", "--serial", "a b"), "'a b' is no serial number"),
-    (("station", "--dir", "{}/a-station", "--serial", "other"), "--serial: the device has ST-1"),
-    (("station", "--dir", "{}/a-station", "--port", "{}/file"), "--port: .* is no symlink"),
-    (("station", "--dir", "{}/a-station", "--port", "{}/x/y/p"), "--port: there is no folder"),
-    (("station", "--dir", "{}/a-station", "--control", "{}/file"), "exists and is no socket"),
-    (("station", "--dir", "{}/a-station", "--usb", "{}/file"), "--usb: .*file is no folder"),
-    (("shoe", "--dir", "{}/file", "--create"), "--dir: .*file is no folder"),
-    (("shoe", "--dir", "{}/file/in", "--create"), "/file/in: Not a directory"),
-    (("do", "{}/none", "describe"), "none: .*No such file"),
-    (("do", "{}/none", "dance"), "do: 'dance' cannot be done here; allowed: describe, service"),
-    (("do", "{}/none", "draw", "count"), "'count': no field=value; allowed: draw field=value"),
-    (("do", "{}/none", "draw", "count=0"), "count: .*; allowed: a whole number from 1 to 10000"),
-    (("do", "{}/none", "draw", "number=1"), "number: draw has no such field; allowed: count"),
-    (("do", "{}/none", '{"do": "draw"}', "count=1"), "count=1: the request is JSON already"),
-    (("do", "{}/none", '{"do": "draw"'), "line: no JSON"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "what"), BAD)
-def test_wrong_arguments_are_told_and_nothing_is_left_open(
-    tmp_path: Path, arguments: tuple[str, ...], what: str
-) -> None:
-    (tmp_path / "file").write_text("mine")
-    identity.create(tmp_path / "a-station", DeviceClass.STATION, "ST-1")
-    filled = [argument.replace("{}", str(tmp_path)) for argument in arguments]
-    with pytest.raises(UsageProblem, match=what):
-        run(*filled)
-    assert (tmp_path / "file").read_text() == "mine"
-    assert left_in(tmp_path / "a-station") <= {"in-use"}
 
 
 def test_hands_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from firmware_protocol.device.control import ControlRequest, Describe, Moment
-from firmware_protocol.device.interfaces import Answer, CommandRefusal, Mechanism, RingPosition
+from firmware_protocol.device.interfaces import (
+    Answer,
+    CannotDo,
+    CommandRefusal,
+    Mechanism,
+    RingPosition,
+)
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.common import Fault, Power
 from firmware_protocol.messages.enums import PowerCause, Refusal
@@ -163,3 +169,28 @@ class Scene:
 
     def look(self) -> dict[str, Any]:
         return self.do(Describe())
+
+
+def act(scene: Scene, action: Any) -> None:
+    """One step of a random history: time passes, a command, a request, a restart, or a change of
+    the ring. What is refused changes nothing."""
+    try:
+        match action:
+            case int():
+                scene.run(ms=action)
+            case "restart":
+                scene.restart()
+            case "safe":
+                scene.mechanism.safe(scene.now)
+            case "fill" | "empty":
+                scene.desk.room = 0 if action == "fill" else 1 << 30
+            case "cut":
+                scene.desk.cut_at = "after_commit"
+            case Command():
+                scene.call(action)
+            case _:
+                scene.do(action)
+    except PowerGone:
+        scene.restart()
+    except (CannotDo, CommandRefusal):
+        pass

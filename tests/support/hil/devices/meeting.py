@@ -1,8 +1,8 @@
-"""A host's link and a device on its stand, in simulated time."""
+"""A host's link and a simulated device, in simulated time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 from typing import TypeVar
@@ -19,6 +19,7 @@ from firmware_protocol.host import (
     RecordReceived,
     RingHeld,
 )
+from firmware_protocol.messages.codec import Side
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.devices import SimulatedStation
@@ -29,28 +30,48 @@ T = TypeVar("T")
 
 
 class Meeting:
-    """A paired station unless told otherwise. The host keeps what arrives at once."""
+    """A paired device, a station by default, and its host, which stores what arrives at once."""
 
-    def __init__(self, folder: Path, mechanism: Callable[[], Mechanism] = SimulatedStation) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        mechanism: Callable[[], Mechanism] = SimulatedStation,
+        *,
+        breaks: Iterable[str] = (),
+        seed: int = 1,
+        keeps: bool = True,
+    ) -> None:
+        """`keeps`: whether the host acknowledges at once."""
         self.now = 1_000_000
         self.place = folder / "device"
-        random = Random(1).randbytes
-        own = identity.create(self.place, mechanism().device_class, "XX-0001", rng=random)
+        own = identity.create(
+            self.place, mechanism().device_class, "XX-0001", rng=Random(1).randbytes
+        )
         identity.pair_directly(self.place, HOST.public_key().public_bytes_raw())
-        self.stand = SimulatedDevice(self.place, mechanism, now=self.now, sync=False, random=random)
+        self.stand = SimulatedDevice(
+            self.place,
+            mechanism,
+            now=self.now,
+            sync=False,
+            breaks=set(breaks),
+            random=Random(f"device {seed}").randbytes,
+        )
         self.link = HostLink(
             HOST,
             own.public,
             device_class=DeviceClass.ANY,
             serial=None,
             host_boot=1,
-            random=Random(2).randbytes,
+            random=Random(f"host {seed}").randbytes,
         )
+        self.keeps = keeps
         self.told: list[LinkEvent] = []
         self.records: list[EventRecord] = []
+        self.arrivals: list[int] = []
+        """The time of each record."""
         self.held: list[RingHeld] = []
-        self.wire: list[tuple[int, str, bytes]] = []
-        """All that went over the cable: when, whence, what."""
+        self.wire: list[tuple[int, Side, bytes]] = []
+        """All bytes on the cable: time, sender, data."""
 
     def open(self) -> None:
         self._hear(self.link.open(self.now))
@@ -104,7 +125,9 @@ class Meeting:
         for event in events:
             if isinstance(event, RecordReceived):
                 self.records.append(event.record)
-                self.link.stored(event.record.seq, self.now)
+                self.arrivals.append(self.now)
+                if self.keeps:
+                    self.link.stored(event.record.seq, self.now)
             elif isinstance(event, RingHeld) and self.link.cursor == NO_CURSOR:
                 self.link.adopt(self.now)  # the first time that it sees this ring
             elif isinstance(event, RingHeld):
