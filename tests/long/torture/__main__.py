@@ -47,7 +47,7 @@ def calls(scratch: Path, share: int, seed: int) -> Counted:
 
 
 def stalls(scratch: Path, share: int, seed: int) -> Counted:
-    """A disk that stands still for 3 s and for 30 s while entries wait: none is lost."""
+    """A disk that stalls for 3 s and for 30 s while entries are queued: none is lost."""
     counted = [stalled(scratch / str(seconds), seconds) for seconds in (3, 30)]
     return {"stalls": len(counted), "records acknowledged": sum(counted)}
 

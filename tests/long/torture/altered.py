@@ -1,4 +1,4 @@
-"""Records altered by chance: every bit of a small one, and rewritings of one with rounds in it."""
+"""Random alterations of records: every bit of a small one, and rewritten records with rounds."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from tests.support.audit.tools.outside import WITNESS
 from tests.support.audit.tools.signers import SECONDS
 
 ZEROS: Final = 4_000
-"""Bits behind the last record that are tried."""
+"""Number of bits behind the last record that are tried."""
 REWRITINGS: Final = 600
 
 
 class Unnoticed(AssertionError):
-    """A record that is not what was written passes for right."""
+    """An altered record passed verification."""
 
 
 # --- every bit --------------------------------------------------------------------------------
 
 
 def small(place: Path) -> Path:
-    """A closed record in one segment of 16 KiB; gives its file."""
+    """A closed record in one segment of 16 KiB; returns its file."""
     log = begun(place)
     for number in range(3):
         log.write([note(f"{number}", 30), told("SH-1", number + 1)])
@@ -43,7 +43,7 @@ def small(place: Path) -> Path:
 
 
 def flips(place: Path, share: int, seed: int) -> Iterator[tuple[str, str]]:
-    """Flips bits one by one; of each where it lies, and how it shows."""
+    """Flip bits one by one; yields the position of each and how it is detected."""
     file = small(place)
     whole = file.read_bytes()
     end = len(whole.rstrip(b"\0"))
@@ -59,8 +59,8 @@ def flips(place: Path, share: int, seed: int) -> Iterator[tuple[str, str]]:
 
 
 def _shown(place: Path, where: str, bit: int) -> str:
-    """`found`; or `explained`, where a write that was cut off would leave just that. It is told
-    all the same, and it can be so in what nobody has written only."""
+    """`found`; or `explained` if an incomplete write could leave the same bytes. Only
+    unacknowledged bytes may be explained, and they are reported."""
     mine, remarks = _ours(place)
     theirs = verify_record.verify(verify_record.Reading(place, None, None), None, lambda _: None)
     if mine == INVALID == theirs["exit"]:
@@ -81,8 +81,8 @@ def _ours(place: Path, witness: SeenCheckpoint | None = None) -> tuple[int, tupl
 
 
 def rewritings(scratch: Path, share: int, seed: int) -> Iterator[tuple[str, bool]]:
-    """Rewrites a record by chance, with the keys and without: what was done, and whether the
-    record itself shows it although all is signed again."""
+    """Rewrite a record at random, with and without keys; yields what was done, and whether the
+    record itself shows it even with new signatures."""
     first = original(scratch)
     random = Random(seed)
     note_of, witness = _seen(first)
@@ -102,12 +102,12 @@ def rewritings(scratch: Path, share: int, seed: int) -> Iterator[tuple[str, bool
         try:
             forged(first.place, place / "signed", change, first.keys)
         except NoteProblem:
-            continue  # no certificate can say that
+            continue  # not a valid certificate
         if read(place / "bare") == read(first.place):
-            continue  # two of the same, swapped
+            continue  # two equal records were swapped
         _must_be_wrong(name, place / "bare", None, None)
         if read(place / "signed") == read(first.place):
-            continue  # what was changed is what signing anew puts right: a note, a key
+            continue  # signing again restores it: a note, a key
         alone, _ = _ours(place / "signed")
         _must_be_wrong(name, place / "signed", witness, file)
         yield name, alone == INVALID
@@ -132,7 +132,7 @@ def _must_be_wrong(
 
 
 def _place(records: list[Json], random: Random) -> int:
-    """Of a record behind the first: the last has no signature over it, so it is left alone."""
+    """The position of a record between the first and the last: the last is not signed."""
     return random.randrange(1, len(records) - 1)
 
 
@@ -156,7 +156,7 @@ def _move(records: list[Json], random: Random) -> None:
 
 
 def _alter(records: list[Json], random: Random) -> None:
-    """One number or word somewhere, another one in its place."""
+    """Replace one number or word."""
     found = [leaf for record in records[1:-1] for leaf in _leaves(record)]
     holder, key = random.choice(found)
     was = holder[key]

@@ -1,4 +1,4 @@
-"""kill -9 at any instant, and at each system call; errors at each system call."""
+"""kill -9 at random moments and at each system call; errors at each system call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.paths import ROOT
 
 FOREVER: Final = 1_000_000
 SPAN: Final = 0.25
-"""Seconds after it is ready within which a writer is killed."""
+"""Seconds after its start within which a writer is killed."""
 PATIENCE: Final = 60.0
 
 Acknowledged = dict[int, str]
@@ -39,7 +39,7 @@ FAULTS: Final = {
     "rename": (KILL, "error=EIO", "error=ENOSPC", "error=EROFS"),
     "preadv2": (KILL, "error=EIO", "retval=0"),
 }
-"""By system call. A retval is a call that was not made and says so many bytes were."""
+"""By system call. `retval` skips the call and returns this many bytes."""
 ON_THE_RECORD: Final = {
     "openat": (KILL, "error=EIO", "error=EMFILE", "error=EROFS"),
     "close": (KILL, "error=EIO"),
@@ -49,23 +49,23 @@ ON_THE_RECORD: Final = {
     "flock": (KILL, "error=EIO"),
     "newfstatat": ("error=EIO",),
 }
-"""Those that any process makes by the hundred: counted on the record's own paths only, where it
-begins and where it is opened again."""
+"""Frequent calls of any process: counted only on the record's paths."""
 ENTRIES: Final = 40
-"""Enough to fill a segment and begin the next."""
+"""Enough to fill a segment and start the next."""
 FEW: Final = 3
 MOST_SEGMENTS: Final = 9
-"""More than so many entries fill."""
+"""Upper limit of segments for these entries."""
 _ENDED: Final = re.compile("closed|failed [A-Z][A-Za-z]+: .+")
-"""The last words of a writer that nobody killed: it names what was wrong with the record."""
+"""The last line of a writer that ended by itself: it names the error."""
 
 
 class Lost(AssertionError):
-    """Something acknowledged is not there, or something is there that nobody wrote."""
+    """An acknowledged entry is missing, or an unknown one exists."""
 
 
 def killed_under_load(record: Path, times: int, seed: int) -> Iterator[int]:
-    """The same record, killed and opened again so many times; how much each was promised."""
+    """Kill and reopen the same record this many times; yields the number of acknowledged
+    entries."""
     random = Random(seed)
     promised: Acknowledged = {}
     for _ in range(times):
@@ -73,7 +73,7 @@ def killed_under_load(record: Path, times: int, seed: int) -> Iterator[int]:
         child = _writer(record, FOREVER, words)
         try:
             _until_ready(child)
-            time.sleep(random.random() * SPAN)  # the instant is chance; nothing waits for it
+            time.sleep(random.random() * SPAN)  # a random moment; nothing waits for it
         finally:
             child.send_signal(signal.SIGKILL)
         said = child.communicate(timeout=PATIENCE)[0]
@@ -84,8 +84,8 @@ def killed_under_load(record: Path, times: int, seed: int) -> Iterator[int]:
 
 
 def all_injected(scratch: Path, every: int) -> Iterator[tuple[str, str, int]]:
-    """Each fault at every so many-th call, until a run meets none any more; how much each such
-    writer was promised."""
+    """Inject each fault at every nth call until a run has no such call; yields the number of
+    acknowledged entries."""
     ways = [(call, fault, False) for call, faults in FAULTS.items() for fault in faults]
     for call, faults in ON_THE_RECORD.items():
         ways += [(call, fault, again) for fault in faults for again in (False, True)]
@@ -104,9 +104,9 @@ def all_injected(scratch: Path, every: int) -> Iterator[tuple[str, str, int]]:
 def injected(
     record: Path, call: str, nth: int, fault: str, promised: Acknowledged
 ) -> tuple[int, bool]:
-    """A writer that meets `fault` at the nth `call` of one of its threads: how much it was
-    promised, and whether it met it. It ends with a word that says how, unless it is killed; and
-    the record must open again with all of that, and with what was promised before."""
+    """Run a writer that meets `fault` at the nth `call` of one of its threads; returns the
+    number of acknowledged entries, and whether the fault occurred. Unless killed, it prints the
+    cause; the record must open again with all acknowledged entries."""
     trace = record.with_name(f"{record.name}.trace")
     wrapped = [
         "strace",
@@ -126,12 +126,12 @@ def injected(
 
 
 def _begun(record: Path) -> Acknowledged:
-    """A record with something in it."""
+    """A record with some entries."""
     return _acknowledged(_writer(record, FEW, []).communicate(timeout=PATIENCE)[0])
 
 
 def _paths(record: Path) -> Iterator[str]:
-    """For strace: calls on these only."""
+    """Arguments for strace: only calls on these paths."""
     segments = record / DIRECTORY
     files = [segment_file(record, number) for number in range(1, MOST_SEGMENTS + 1)]
     for path in (record, record / LOCK, record / COSIGNED, segments, spare_file(record), *files):
@@ -139,7 +139,7 @@ def _paths(record: Path) -> Iterator[str]:
 
 
 def check(record: Path, promised: Acknowledged) -> None:
-    """It opens, and all that was promised is there, in its place."""
+    """Check that it opens and contains all acknowledged entries, in place."""
     RecordOpening.at(record, table=TABLE).close()
     found = {}
     for _, one in records(record):

@@ -29,14 +29,14 @@ from tests.support.audit.record.table import FakeClock, begun
 
 TOGETHER: Final = 1_000
 SIGNED: Final = 100_000
-"""Records between checkpoints: those are measured by themselves."""
+"""Records between checkpoints, which are measured separately."""
 TURNS: Final = 5
 OPENED: Final = 3
 _SHOE: Final = RecordActor("device", "shoe")
 
 
 class Ran(NamedTuple):
-    """A command: how long it took, on the clock and of the processors, and its memory."""
+    """A command's run time, processor time and memory."""
 
     seconds: float
     processor: float
@@ -60,7 +60,7 @@ def card(number: int) -> RecordEntry:
 
 
 def make(place: Path, count: int) -> None:
-    """A closed record of about so many, in segments of the usual size."""
+    """A closed record of about this many records, in segments of the usual size."""
     log = begun(place, size=SIZE, clock=FakeClock())
     for first in range(0, count, TOGETHER):
         log.write([card(number) for number in range(first, min(count, first + TOGETHER))])
@@ -70,7 +70,7 @@ def make(place: Path, count: int) -> None:
 
 
 def opened(place: Path) -> float:
-    """Seconds until a boot has begun, the best of a few times. Each leaves a few records more."""
+    """Seconds until a boot has begun, the best of some. Each adds a few records."""
     best = float("inf")
     for _ in range(OPENED):
         began = time.perf_counter()
@@ -81,7 +81,7 @@ def opened(place: Path) -> float:
 
 
 def verified(place: Path, jobs: int) -> Ran:
-    """In a process of its own."""
+    """In a separate process."""
     words = ["audit", "verify", str(place), "--no-replay", "--jobs", str(jobs)]
     command = [sys.executable, "-m", "controller.cli", *words]
     begun_at = time.perf_counter()
@@ -97,7 +97,8 @@ _QUIET: Final = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
 
 
 def pace(place: Path) -> tuple[int, float, float]:
-    """Of one whole segment, by turns: its records, seconds of SHA-256, seconds of verifying."""
+    """For one whole segment, alternating: number of records, seconds of SHA-256, seconds of
+    verifying."""
     number = numbers(place)[1]
     data = [frame.data for frame in read_segment(place, number).frames]
 

@@ -1,4 +1,4 @@
-"""A disk that stands still for a while."""
+"""A stalled disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Stalling(RealDisk):
 
 
 def stalled(record: Path, seconds: float) -> int:
-    """How many were acknowledged of those that waited; each must be there."""
+    """The number of acknowledged entries of those queued; all must be recorded."""
     disk = _Stalling()
     book = LogWriter(begun(record, disk=disk, size=1024 * 1024))
     disk.seconds = seconds

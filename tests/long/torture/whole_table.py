@@ -1,4 +1,4 @@
-"""The whole daemon killed, over ptys and USB, after each event of a shoe and at any instant."""
+"""The whole daemon killed, over ptys and USB, after each event of a shoe and at random moments."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from tests.support.system.killed import (
 )
 
 CHANCE: Final = 25
-"""Deaths at any instant, in each game."""
+"""Kills at random moments, in each game."""
 _MOST: Final = 3
 
 
 class Otherwise(AssertionError):
-    """The shoe came to another end than without the deaths."""
+    """The result of the shoe differs from a run without kills."""
 
 
 class Counts(NamedTuple):
     kills: int
     repeats: int
-    """Payments that were said to be repeats."""
+    """Payments that were reported as repeated."""
 
 
 def killed(scratch: Path, share: int, seed: int) -> Iterator[Counts]:
-    """Each game: killed after every `share`th event, by chance, and while a payment is shown."""
+    """Each game: killed after every `share`th event, at random, and while a payment is shown."""
     random = Random(seed)
     for game in TABLES:
         whole = asyncio.run(dealt(scratch / f"{game}-whole", game))
@@ -52,7 +52,7 @@ def killed(scratch: Path, share: int, seed: int) -> Iterator[Counts]:
 
 
 def check(found: Ended, whole: Ended, where: str) -> None:
-    """Otherwise."""
+    """Raises Otherwise."""
     wrong = {
         "the state": found.state != whole.state,
         "what was played": found.played != whole.played,

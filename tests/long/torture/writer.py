@@ -52,7 +52,7 @@ def _one_by_one(log: Log, begin: int, count: int) -> None:
 
 
 def _all_at_once(log: Log, begin: int, count: int) -> None:
-    """Under load: always some that wait."""
+    """Under load: several entries are always queued."""
     book = LogWriter(log)
     flying: dict[Future[Together], RecordEntry] = {}
     try:
@@ -79,7 +79,7 @@ def _acknowledge(seq: int, entry: RecordEntry) -> None:
 
 
 def _say(line: str) -> None:
-    """In one call, so that a kill leaves no half of it."""
+    """With a single write, so that a kill leaves no partial line."""
     os.write(sys.stdout.fileno(), f"{line}\n".encode())
 
 

@@ -1,4 +1,4 @@
-"""Commands that change the same thing take turns, and none waits for ever."""
+"""Commands that lock the same file wait for each other, with a timeout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.audit.witnessing import seen_by
 
 @contextmanager
 def held(place: Path) -> Iterator[int]:
-    """Another command is at work there."""
+    """Another process holds the lock."""
     fd = os.open(place, os.O_RDONLY)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -30,7 +30,7 @@ def held(place: Path) -> Iterator[int]:
         os.close(fd)
 
 
-def test_nobody_waits_for_ever_to_bring_a_note(
+def test_storing_a_note_times_out_on_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = played(tmp_path / "record")
@@ -50,7 +50,7 @@ def test_nobody_waits_for_ever_to_bring_a_note(
     assert store_notes(record, [("a", note)], WITNESS.cosigner)[0].new
 
 
-def test_nobody_looks_while_a_look_cannot_be_written(
+def test_an_access_that_cannot_be_logged_is_denied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = tmp_path / "record"
@@ -62,7 +62,7 @@ def test_nobody_looks_while_a_look_cannot_be_written(
     assert access_log_file(record).read_bytes() == before
 
 
-def test_who_waits_has_its_turn_when_the_other_one_ends(
+def test_the_lock_is_acquired_after_its_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = tmp_path / "record"

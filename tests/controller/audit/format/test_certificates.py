@@ -1,4 +1,4 @@
-"""A certificate says which key a boot has, and nothing else that looks like one does."""
+"""Certificates of boot keys: encoding, parsing, rejection of anything else."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ LINES = NOTE.splitlines()[:5]
 
 
 def with_line(at: int, *lines: str) -> str:
-    """A note signed by the table's key, with other lines in the place of one."""
+    """A note signed by the table's key in which a line is replaced."""
     text = "".join(f"{line}\n" for line in (*LINES[:at], *lines, *LINES[at + 1 :]))
     return format_note(text, TABLE_KEY.sign(text))
 
 
-def test_a_certificate_is_read_back() -> None:
+def test_a_certificate_round_trips() -> None:
     found = read_certificate(NOTE, TABLE_KEY.verifier)
     assert found == Certificate(ORIGIN, BOOT, KEY, 7)
     assert verify_note(parse_note(SIGNED), [found.verifier]) == (
@@ -49,7 +49,7 @@ def test_a_certificate_is_read_back() -> None:
     )
 
 
-def test_it_is_written_as_the_format_says() -> None:
+def test_the_encoding_is_that_of_the_format() -> None:
     encoded = str(BOOT_KEY.verifier).rpartition("+")[2]
     assert NOTE.split("\n")[:6] == ["holecard boot key 1", ORIGIN, BOOT, LINES[3], "7", ""]
     assert len(LINES[3]) == 44
@@ -58,7 +58,7 @@ def test_it_is_written_as_the_format_says() -> None:
     assert name == f"{ORIGIN}/table"
 
 
-def test_every_flipped_bit_is_found() -> None:
+def test_every_flipped_bit_is_detected() -> None:
     data = NOTE.encode()
     for at in range(8 * len(data)):
         flipped = bytearray(data)
@@ -89,7 +89,7 @@ def test_every_flipped_bit_is_found() -> None:
         ("", "a note without an empty line between its text and its signatures"),
     ],
 )
-def test_what_is_no_certificate_is_said_why(note: str, what: str) -> None:
+def test_an_invalid_certificate_is_rejected_with_a_reason(note: str, what: str) -> None:
     with pytest.raises(NoteProblem) as problem:
         read_certificate(note, TABLE_KEY.verifier)
     assert problem.value.what.startswith(what)
@@ -105,7 +105,7 @@ def test_what_is_no_certificate_is_said_why(note: str, what: str) -> None:
         signing_key("holecard/bj-4/00112233445566ff/table"),
     ],
 )
-def test_only_the_tables_key_certifies(table: SigningKey) -> None:
+def test_only_the_tables_key_is_accepted(table: SigningKey) -> None:
     with pytest.raises(NoteProblem, match=r"^a note that none of the known keys has signed$"):
         read_certificate(NOTE, table.verifier)
     if table.name != TABLE_KEY.name:
@@ -116,7 +116,7 @@ def test_only_the_tables_key_certifies(table: SigningKey) -> None:
             read_certificate(format_note(text, table.sign(text)), table.verifier)
 
 
-def test_a_cosignature_certifies_nothing() -> None:
+def test_a_cosignature_is_not_accepted_as_a_certificate() -> None:
     with pytest.raises(NoteProblem, match=r"^a note that none of the known keys has signed$"):
         read_certificate(NOTE, TABLE_KEY.cosigner)
     key = Ed25519PrivateKey.generate()
@@ -129,7 +129,7 @@ def test_a_cosignature_certifies_nothing() -> None:
         read_certificate(note, table)
 
 
-def test_signatures_of_others_say_nothing() -> None:
+def test_unknown_signatures_are_ignored() -> None:
     text = parse_note(NOTE).text
     both = format_note(text, WITNESS.sign(text), TABLE_KEY.sign(text))
     assert read_certificate(both, TABLE_KEY.verifier) == read_certificate(NOTE, TABLE_KEY.verifier)
@@ -148,7 +148,9 @@ def test_signatures_of_others_say_nothing() -> None:
         (ORIGIN, BOOT, KEY, -1),
     ],
 )
-def test_what_would_be_none_is_not_written(origin: str, boot: str, key: bytes, seq: int) -> None:
+def test_an_invalid_certificate_is_not_created(
+    origin: str, boot: str, key: bytes, seq: int
+) -> None:
     with pytest.raises(NoteProblem):
         certificate(origin, boot, key, seq, signing_key(f"{origin}/table".replace("\n", "")))
 
@@ -159,14 +161,16 @@ def test_what_would_be_none_is_not_written(origin: str, boot: str, key: bytes, s
     st.binary(min_size=32, max_size=32),
     st.integers(1, (1 << 63) - 1),
 )
-def test_any_boot_has_one(origin: str, boot: str, key: bytes, seq: int) -> None:
+def test_certificates_of_random_boots_round_trip(
+    origin: str, boot: str, key: bytes, seq: int
+) -> None:
     table = signing_key(f"{origin}/table")
     note = certificate(origin, boot, key, seq, table)
     assert read_certificate(note, table.verifier) == Certificate(origin, boot, key, seq)
 
 
 @given(st.text() | st.lists(st.text(max_size=20), max_size=6).map("\n".join))
-def test_whatever_is_read_is_a_certificate_or_a_problem(text: str) -> None:
+def test_any_input_is_a_certificate_or_a_note_problem(text: str) -> None:
     with pytest.raises(NoteProblem):
         read_certificate(text, TABLE_KEY.verifier)
     try:

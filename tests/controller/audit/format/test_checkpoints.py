@@ -1,4 +1,4 @@
-"""Checkpoints and their cosignatures: read strictly, and a witness says when."""
+"""Checkpoints and cosignatures: strict parsing, and the time of a cosignature."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ ROOT = TEXT.splitlines()[2]
 
 
 @given(names, st.integers(0, (1 << 63) - 1), st.binary(min_size=32, max_size=32))
-def test_a_checkpoint_is_read_back(origin: str, size: int, root: bytes) -> None:
+def test_a_checkpoint_round_trips(origin: str, size: int, root: bytes) -> None:
     checkpoint = Checkpoint(origin, size, root)
     assert parse_checkpoint(checkpoint.text()) == checkpoint
 
 
 @given(st.text() | close | st.builds("{}\n{}\n{}\n".format, st.text(), st.text(), st.text()))
-def test_whatever_is_read_is_a_checkpoint_or_a_problem(text: str) -> None:
+def test_any_input_is_a_checkpoint_or_a_note_problem(text: str) -> None:
     try:
         checkpoint = parse_checkpoint(text)
     except NoteProblem:
@@ -71,7 +71,7 @@ def test_whatever_is_read_is_a_checkpoint_or_a_problem(text: str) -> None:
         ("", "a text that does not end with a newline"),
     ],
 )
-def test_what_is_no_checkpoint_is_said_why(text: str, what: str) -> None:
+def test_an_invalid_checkpoint_is_rejected_with_a_reason(text: str, what: str) -> None:
     with pytest.raises(NoteProblem) as problem:
         parse_checkpoint(text)
     assert problem.value.what.startswith(what)
@@ -87,12 +87,12 @@ def test_what_is_no_checkpoint_is_said_why(text: str, what: str) -> None:
         Checkpoint(ORIGIN, 1, CHECKPOINT.root[:31]),
     ],
 )
-def test_what_is_no_checkpoint_has_no_text(checkpoint: Checkpoint) -> None:
+def test_an_invalid_checkpoint_has_no_text(checkpoint: Checkpoint) -> None:
     with pytest.raises(NoteProblem):
         checkpoint.text()
 
 
-def test_a_witness_says_when() -> None:
+def test_a_cosignature_has_a_time() -> None:
     note = parse_note(WITNESSED)
     both = verify_note(note, [WITNESS.cosigner, BOOT_KEY.verifier])
     assert both == (
@@ -106,13 +106,13 @@ def test_a_witness_says_when() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, 1, (1 << 63) - 1])
-def test_every_second_can_be_said(seconds: int) -> None:
+def test_every_valid_time_round_trips(seconds: int) -> None:
     note = parse_note(format_note(TEXT, WITNESS.cosign(TEXT, seconds)))
     assert verify_note(note, [WITNESS.cosigner]) == (VerifiedSignature(WITNESS.cosigner, seconds),)
 
 
 @pytest.mark.parametrize("seconds", [-1, 1 << 63, 1 << 64])
-def test_no_other_second_can(seconds: int) -> None:
+def test_an_invalid_time_is_rejected(seconds: int) -> None:
     with pytest.raises(NoteProblem, match=rf"^a cosignature at second {seconds}; allowed: 0 to "):
         WITNESS.cosign(TEXT, seconds)
     if 0 < seconds < 1 << 64:
@@ -121,7 +121,7 @@ def test_no_other_second_can(seconds: int) -> None:
             verify_note(SignedNote(TEXT, (late,)), [WITNESS.cosigner])
 
 
-def test_a_signature_is_of_one_kind() -> None:
+def test_signatures_and_cosignatures_are_distinguished() -> None:
     plain, cosigned = WITNESS.sign(TEXT), WITNESS.cosign(TEXT, SECONDS)
     assert plain.key_id != cosigned.key_id
     crossed = (
@@ -135,7 +135,7 @@ def test_a_signature_is_of_one_kind() -> None:
             verify_note(SignedNote(TEXT, (signature,)), [key])
 
 
-def test_nobody_gets_a_cosignature_by_asking_for_a_signature() -> None:
+def test_sign_refuses_the_text_of_a_cosignature() -> None:
     with pytest.raises(NoteProblem, match=r"^a text to be signed that begins with 'cosignature/v1"):
         WITNESS.sign(f"cosignature/v1\ntime {SECONDS}\n{TEXT}")
 
@@ -146,7 +146,7 @@ def test_only_checkpoints_are_cosigned(text: str) -> None:
         WITNESS.cosign(text, SECONDS)
 
 
-def test_every_flipped_bit_of_a_witnessed_note_costs_a_signature() -> None:
+def test_every_flipped_bit_of_a_cosigned_note_is_detected() -> None:
     data = WITNESSED.encode()
     known = [BOOT_KEY.verifier, WITNESS.cosigner]
     assert len(verify_note(parse_note(data), known)) == 2

@@ -1,4 +1,4 @@
-"""Hole cards in the record: bound, sealed, opened again, and told by nothing before."""
+"""Commitments and sealed openings of hole cards, compared with FORMAT.md and RFC 9180."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ CURSORS = st.builds(
 # --- as the page of the format has it ---------------------------------------------------------
 
 
-def test_the_bytes_are_those_of_the_page() -> None:
+def test_the_bytes_are_those_of_the_format() -> None:
     place = struct.pack("<II", 5, 9)
     made = hmac.new(bytes(range(32)), b"holecard-nonce-v1\0SH-0001\0" + place + SALT, "sha256")
     assert nonce(HOLE_KEY, "SH-0001", 5, 9, Sealed(SALT)) == made.digest()
@@ -110,7 +110,7 @@ VECTOR = {
 RFC = {name: bytes.fromhex(text) for name, text in VECTOR.items()}
 
 
-def test_the_second_hand_is_that_of_rfc_9180() -> None:
+def test_the_reference_implementation_passes_rfc_9180() -> None:
     ephemeral = X25519PrivateKey.from_private_bytes(RFC["skEm"])
     dh = ephemeral.exchange(X25519PublicKey.from_public_bytes(RFC["pkRm"]))
     assert rfc9180.shared_secret(dh, RFC["enc"] + RFC["pkRm"]) == RFC["shared_secret"]
@@ -121,10 +121,10 @@ def test_the_second_hand_is_that_of_rfc_9180() -> None:
     assert rfc9180.open_with(private, RFC["info"], RFC["aad"], sealed) == RFC["pt"]
 
 
-def test_the_suite_in_use_opens_the_vector_of_rfc_9180() -> None:
+def test_the_product_opens_the_vector_of_rfc_9180() -> None:
     suite = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
     private = X25519PrivateKey.from_private_bytes(RFC["skRm"])
-    # The vector has associated data, for which the library has a way in for tests only.
+    # The vector has associated data, which the library supports only internally.
     opened = openssl.hpke._decrypt_with_aad(
         suite, RFC["enc"] + RFC["ct"], private, info=RFC["info"], aad=RFC["aad"]
     )
@@ -132,7 +132,7 @@ def test_the_suite_in_use_opens_the_vector_of_rfc_9180() -> None:
 
 
 @given(BODIES, st.binary(min_size=32, max_size=32), st.binary(min_size=32, max_size=32))
-def test_what_others_seal_by_the_page_is_opened_and_the_reverse(
+def test_product_and_reference_open_each_others_seals(
     body: CardRead, ephemeral: bytes, secret: bytes
 ) -> None:
     private = X25519PrivateKey.from_private_bytes(secret)
@@ -155,7 +155,7 @@ def test_what_others_seal_by_the_page_is_opened_and_the_reverse(
 
 
 @given(NAMES, CURSORS, BODIES, st.binary(min_size=32, max_size=32))
-def test_what_is_committed_is_opened_again(
+def test_a_commitment_opens_to_its_card(
     table: str, cursor: At, body: CardRead, raw_key: bytes
 ) -> None:
     hole_key = HoleKey(raw_key)
@@ -170,7 +170,7 @@ def test_what_is_committed_is_opened_again(
 
 
 @given(BODIES, CURSORS, BODIES, CURSORS)
-def test_other_records_have_other_nonces(
+def test_each_device_record_has_its_own_nonce(
     body: CardRead, cursor: At, other: CardRead, elsewhere: At
 ) -> None:
     one = nonce(HOLE_KEY, cursor.device, cursor.epoch, cursor.seq, Sealed(body.salt))
@@ -179,7 +179,7 @@ def test_other_records_have_other_nonces(
     assert one != nonce(HoleKey(bytes(32)), cursor.device, cursor.epoch, cursor.seq, Sealed(SALT))
 
 
-def test_every_card_looks_the_same() -> None:
+def test_results_have_the_same_length_for_every_card() -> None:
     every = [
         commit(TABLE, CURSOR, Sealed(replace(BODY, card=card)), HOLE_KEY, PUBLIC)
         for card in range(52)
@@ -188,7 +188,7 @@ def test_every_card_looks_the_same() -> None:
     assert len({one.commitment_hex for one in every}) == 52
 
 
-def test_the_same_card_is_sealed_anew_each_time() -> None:
+def test_sealing_twice_gives_different_bytes() -> None:
     again = commit(TABLE, CURSOR, READ, HOLE_KEY, PUBLIC)
     assert again.commitment_hex == COMMITTED.commitment_hex
     assert again.sealed_b64 != COMMITTED.sealed_b64
@@ -208,7 +208,7 @@ def test_the_same_card_is_sealed_anew_each_time() -> None:
         (TABLE, At(epoch=9, seq=5)),
     ],
 )
-def test_a_commitment_is_of_its_place_only(table: str, cursor: At) -> None:
+def test_a_commitment_binds_table_device_and_record(table: str, cursor: At) -> None:
     check(OPENED, TABLE, CURSOR, COMMITTED.commitment_hex)
     with pytest.raises(NotCommitted, match="does not give the commitment"):
         check(OPENED, table, cursor, COMMITTED.commitment_hex)
@@ -217,14 +217,14 @@ def test_a_commitment_is_of_its_place_only(table: str, cursor: At) -> None:
 
 
 @given(st.integers(0, 56 * 8 - 1))
-def test_no_bit_of_an_opening_can_be_changed(bit: int) -> None:
+def test_every_flipped_bit_of_an_opening_is_detected(bit: int) -> None:
     raw = bytearray(OPENED.open())
     raw[bit // 8] ^= 1 << bit % 8
     with pytest.raises((NotCommitted, WrongForm)):
         check(CardOpening.of_bytes(bytes(raw)), TABLE, CURSOR, COMMITTED.commitment_hex)
 
 
-def test_a_card_that_is_not_the_one_of_the_opening() -> None:
+def test_a_different_card_is_rejected() -> None:
     for card in range(52):
         if card == CARD:
             check(OPENED, TABLE, CURSOR, COMMITTED.commitment_hex, card)
@@ -235,7 +235,7 @@ def test_a_card_that_is_not_the_one_of_the_opening() -> None:
 
 
 @given(st.integers(0, 104 * 8 - 1))
-def test_no_bit_of_what_is_sealed_can_be_changed(bit: int) -> None:
+def test_every_flipped_bit_of_a_seal_is_detected(bit: int) -> None:
     raw = bytearray(base64.b64decode(COMMITTED.sealed_b64))
     raw[bit // 8] ^= 1 << bit % 8
     sealed = base64.b64encode(raw).decode()
@@ -243,7 +243,7 @@ def test_no_bit_of_what_is_sealed_can_be_changed(bit: int) -> None:
         opened_card(CURSOR, TABLE, COMMITTED.commitment_hex, sealed, SURVEILLANCE)
 
 
-def test_another_key_and_another_commitment_do_not_open_it() -> None:
+def test_a_wrong_key_or_commitment_does_not_decrypt() -> None:
     other = X25519PrivateKey.generate()
     with pytest.raises(NotOpened):
         opened_card(CURSOR, TABLE, COMMITTED.commitment_hex, COMMITTED.sealed_b64, other)
@@ -252,8 +252,8 @@ def test_another_key_and_another_commitment_do_not_open_it() -> None:
         opened_card(CURSOR, TABLE, moved.commitment_hex, COMMITTED.sealed_b64, SURVEILLANCE)
 
 
-def test_an_opening_that_was_never_committed_to() -> None:
-    """Who seals may lie: the sealed copy is worth no more than its commitment."""
+def test_a_seal_of_another_opening_is_rejected() -> None:
+    """A dishonest table: the sealed opening must match its commitment."""
     lie = CardOpening(bytes(32), replace(BODY, card=0).encode())
     committed = bytes.fromhex(COMMITTED.commitment_hex)
     sealed = base64.b64encode(seal(PUBLIC, committed, lie)).decode()
@@ -261,7 +261,7 @@ def test_an_opening_that_was_never_committed_to() -> None:
         opened_card(CURSOR, TABLE, COMMITTED.commitment_hex, sealed, SURVEILLANCE)
 
 
-def test_a_sealed_body_with_no_card_in_it() -> None:
+def test_a_sealed_invalid_card_is_rejected() -> None:
     raw = bytearray(OPENED.open())
     raw[32 + 6] = 52
     committed = bytes.fromhex(COMMITTED.commitment_hex)
@@ -271,7 +271,7 @@ def test_a_sealed_body_with_no_card_in_it() -> None:
         open_sealed(SURVEILLANCE, committed, sealed)
 
 
-def test_a_key_that_seals_nothing() -> None:
+def test_a_weak_public_key_is_rejected() -> None:
     for weak in (bytes(32), b"\x01" + bytes(31)):
         with pytest.raises(WrongKey, match="surveillance's public key"):
             commit(TABLE, CURSOR, READ, HOLE_KEY, X25519PublicKey.from_public_bytes(weak))
@@ -309,7 +309,7 @@ FORMS: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_not_as_it_must_be(form: str) -> None:
+def test_malformed_values_are_rejected(form: str) -> None:
     with pytest.raises(WrongForm) as caught:
         FORMS[form]()
     assert str(caught.value)
@@ -317,7 +317,7 @@ def test_what_is_not_as_it_must_be(form: str) -> None:
 
 
 @given(st.text(), st.text(), st.text(), st.integers(), st.integers())
-def test_whatever_a_record_says_the_answer_is_a_problem(
+def test_any_recorded_text_raises_seal_problem(
     table: str, committed: str, sealed: str, epoch: int, seq: int
 ) -> None:
     with pytest.raises(SealProblem):

@@ -1,4 +1,4 @@
-"""What holds a hole card or the hole key shows it nowhere."""
+"""Values that contain a hole card or the hole key never print it."""
 
 from __future__ import annotations
 
@@ -59,21 +59,21 @@ WAYS: dict[str, Callable[[Any], str]] = {
 
 
 def shows(text: str) -> list[str]:
-    """What of it can be read. Addresses of objects are no cards."""
+    """Everything readable of a value, without object addresses."""
     text = re.sub("0x[0-9a-f]+", "", text)
     return [sign for sign in TELLTALE if sign in text]
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("secret", SECRETS, ids=lambda one: type(one).__name__)
-def test_nothing_that_holds_a_card_or_the_key_shows_it(secret: Sealed[object], way: str) -> None:
+def test_no_secret_value_is_printed(secret: Sealed[object], way: str) -> None:
     text = WAYS[way](secret)
     assert text
     assert not shows(text), text
 
 
 @pytest.mark.parametrize("secret", SECRETS, ids=lambda one: type(one).__name__)
-def test_nothing_that_holds_a_card_or_the_key_is_carried_away(secret: Sealed[object]) -> None:
+def test_no_secret_value_is_pickled_or_copied(secret: Sealed[object]) -> None:
     ways: list[Callable[[object], object]] = [pickle.dumps, msgspec.json.encode, vars]
     for way in ways:
         with pytest.raises(TypeError) as caught:
@@ -82,13 +82,13 @@ def test_nothing_that_holds_a_card_or_the_key_is_carried_away(secret: Sealed[obj
     assert copy.deepcopy(secret) is secret
 
 
-def test_a_card_is_taken_out_on_purpose() -> None:
+def test_a_card_is_opened_explicitly() -> None:
     assert isinstance(OPENED.card, SealedCard)
     assert OPENED.card.open() == CARD
     assert CardOpening(OPENED.open()[:32], BODY.encode()).card.open() == CARD
 
 
-def test_what_is_recorded_shows_what_is_recorded() -> None:
+def test_recorded_values_are_printed() -> None:
     assert msgspec.json.decode(msgspec.json.encode(COMMITTED), type=CardCommitment) == COMMITTED
 
 
@@ -104,7 +104,7 @@ BROKEN: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_no_traceback_shows_a_card_even_with_its_variables(broken: str) -> None:
+def test_no_traceback_with_variables_shows_a_card(broken: str) -> None:
     try:
         BROKEN[broken]()
     except SealProblem as problem:

@@ -1,4 +1,4 @@
-"""The tree grows leaf by leaf, or in parts that are put together, to the root of RFC 6962."""
+"""Merkle trees, grown leaf by leaf or merged from spans, have the roots of RFC 6962."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_every_size_has_the_root_that_the_rfc_defines() -> None:
 
 
 @given(st.integers(0, 130), st.lists(st.integers(0, 40), max_size=4))
-def test_many_at_once_are_as_one_by_one(size: int, steps: list[int]) -> None:
+def test_grow_is_equivalent_to_add(size: int, steps: list[int]) -> None:
     made = tree(size)
     for step in steps:
         made.grow(LEAVES[size : size + step])
@@ -57,7 +57,7 @@ def test_many_at_once_are_as_one_by_one(size: int, steps: list[int]) -> None:
         assert (made.size, made.hashes) == (size, tree(size).hashes)
 
 
-def test_a_wrong_leaf_among_many_changes_nothing() -> None:
+def test_an_invalid_leaf_leaves_the_tree_unchanged() -> None:
     made = tree(5)
     with pytest.raises(ValueError, match="a hash of 31 bytes"):
         made.grow([*LEAVES[5:9], bytes(31)])
@@ -79,14 +79,14 @@ def test_pymerkle_has_the_same_roots(records: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 8, 63, 64, 130])
-def test_a_tree_goes_on_from_its_hashes(size: int) -> None:
+def test_a_tree_is_restored_from_its_hashes(size: int) -> None:
     again = Frontier.of(size, tree(size).hashes)
     for leaf in LEAVES[size:140]:
         again.add(leaf)
     assert (again.size, again.hashes, again.root()) == (140, tree(140).hashes, tree(140).root())
 
 
-def test_a_copy_grows_by_itself() -> None:
+def test_a_copy_is_independent() -> None:
     one = tree(7)
     other = one.copy()
     other.add(LEAVES[7])
@@ -98,7 +98,7 @@ def test_a_copy_grows_by_itself() -> None:
     assert from_list.root() == one.root()
 
 
-def test_the_largest_subtree_stands_first() -> None:
+def test_the_largest_subtree_is_first() -> None:
     assert tree(5).hashes == (growing.root(growing.records(4)), LEAVES[4])
 
 
@@ -111,13 +111,13 @@ def test_the_largest_subtree_stands_first() -> None:
         (6, 3, "a tree of 6 leaves: 3 hashes; allowed: 2"),
     ],
 )
-def test_a_tree_of_the_wrong_number_of_hashes_is_refused(size: int, hashes: int, what: str) -> None:
+def test_a_wrong_number_of_hashes_is_rejected(size: int, hashes: int, what: str) -> None:
     with pytest.raises(ValueError, match=f"^{what}$"):
         Frontier.of(size, LEAVES[:hashes])
 
 
 @pytest.mark.parametrize("leaf", [b"", LEAVES[0][:31], LEAVES[0] + b"\0"])
-def test_what_is_no_hash_is_refused_and_changes_nothing(leaf: bytes) -> None:
+def test_an_invalid_hash_is_rejected_without_side_effects(leaf: bytes) -> None:
     made = tree(3)
     part = span(1, 3)
     what = f"a hash of {len(leaf)} bytes; allowed: 32"
@@ -150,7 +150,7 @@ def test_spans_are_merged_at_every_split() -> None:
 
 
 @given(st.lists(st.integers(0, 300), max_size=8), st.randoms())
-def test_parts_are_put_together_in_any_order(cuts: list[int], order: Random) -> None:
+def test_spans_are_merged_in_any_order(cuts: list[int], order: Random) -> None:
     edges = [0, *sorted(cuts), 300]
     parts = [span(begin, end) for begin, end in pairwise(edges)]
     while len(parts) > 1:
@@ -166,7 +166,7 @@ def test_a_span_takes_leaves_after_a_merge() -> None:
     assert merged(span(0, 3), both).frontier().root() == tree(50).root()
 
 
-def test_a_span_goes_to_another_process_and_back() -> None:
+def test_a_span_is_pickled() -> None:
     for begin, end in ((0, 0), (5, 5), (5, 6), (3, 100), (0, 77)):
         sent = pickle.loads(pickle.dumps(span(begin, end)))
         again = Span.of(begin, end, span(begin, end).hashes)
@@ -176,7 +176,7 @@ def test_a_span_goes_to_another_process_and_back() -> None:
             assert one.hashes == span(begin, end + 1).hashes
 
 
-def test_a_frontier_and_what_was_hashed_elsewhere() -> None:
+def test_a_frontier_is_merged_with_a_span() -> None:
     before = tree(37)
     whole = merged(Span.of(0, before.size, before.hashes), span(37, 211))
     assert whole.frontier().hashes == tree(211).hashes
@@ -191,13 +191,13 @@ def test_the_hash_of_a_subtree() -> None:
 @pytest.mark.parametrize(
     ("begin", "end", "allowed"), [(1, 3, 2), (4, 9, 8), (6, 9, 8), (96, 129, 128)]
 )
-def test_leaves_that_are_no_subtree_have_no_hash(begin: int, end: int, allowed: int) -> None:
+def test_only_subtrees_have_a_hash(begin: int, end: int, allowed: int) -> None:
     what = f"the leaves from {begin} up to {end} are no subtree; allowed: up to {allowed}"
     with pytest.raises(ValueError, match=f"^{what}$"):
         span(begin, end).root()
 
 
-def test_spans_that_do_not_fit_are_refused() -> None:
+def test_spans_that_are_not_adjacent_are_rejected() -> None:
     for left, right in (
         (span(0, 3), span(4, 5)),
         (span(0, 3), span(2, 5)),

@@ -1,4 +1,4 @@
-"""Proofs are those of RFC 6962, and what was not proved is refused."""
+"""Inclusion and consistency proofs of RFC 6962, and rejection of wrong ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def hashes(text: str) -> Proof:
 
 
 def tampered(proof: Proof) -> Iterator[Proof]:
-    """The proof with one thing wrong."""
+    """Copies of the proof with one error each."""
     yield (*proof, OTHER)
     yield (OTHER, *proof)
     for at, one in enumerate(proof):
@@ -62,7 +62,7 @@ def flipped(one: bytes, bit: int) -> bytes:
 
 @cache
 def alike(width: int) -> bytes:
-    """The hash of so many leaves that are all the same."""
+    """The root of a tree with identical leaves."""
     if width == 1:
         return OTHER
     left = 1 << (width - 1).bit_length() - 1
@@ -104,7 +104,7 @@ def test_each_size_is_proved_to_grow_into_each(new: int) -> None:
         proof = LEAVES.consistency(old, new)
         assert check_consistency(old, new, proof, ROOTS[old], ROOTS[new])
         assert not check_consistency(old, new, proof, OTHER, ROOTS[new])
-        # To the empty tree anything may have been added.
+        # Every tree extends the empty tree.
         assert check_consistency(old, new, proof, ROOTS[old], OTHER) == (old == 0 < new)
         if 0 < old < new:
             assert not check_consistency(old, new, (), ROOTS[old], ROOTS[new])
@@ -119,7 +119,7 @@ def test_proofs_are_as_the_rfc_defines_them(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 21, 64, 130])
-def test_tampered_proofs_are_refused(size: int) -> None:
+def test_tampered_proofs_are_rejected(size: int) -> None:
     tried = 0
     for at in range(size):
         for proof in tampered(LEAVES.inclusion(at, size)):
@@ -134,8 +134,8 @@ def test_tampered_proofs_are_refused(size: int) -> None:
 
 
 @pytest.mark.parametrize(("less", "more"), [(1, 2), (1, 3), (2, 4), (4, 8), (8, 13), (64, 130)])
-def test_a_proof_of_another_size_is_refused(less: int, more: int) -> None:
-    """Too short for the size that is said, or too long, though it leads to the root given."""
+def test_a_proof_of_another_size_is_rejected(less: int, more: int) -> None:
+    """A proof that is too short or too long for its size, but leads to the given root."""
     for said, size in ((more, less), (less, more)):
         proof = LEAVES.inclusion(0, size)
         assert check_inclusion(LEAF[0], 0, size, proof, ROOTS[size])
@@ -146,8 +146,8 @@ def test_a_proof_of_another_size_is_refused(less: int, more: int) -> None:
 
 
 @pytest.mark.parametrize("half", [1, 2, 4, 8, 64])
-def test_a_proof_goes_no_further_than_the_root_of_its_size(half: int) -> None:
-    """In the right half of a tree all stands as it does in a tree of its own, one level higher."""
+def test_a_proof_of_a_subtree_is_rejected(half: int) -> None:
+    """The right half of a tree looks like a tree of its own, one level higher."""
     both = 2 * half
     proof = LEAVES.inclusion(half, both)
     assert check_inclusion(LEAF[half], half, both, proof, ROOTS[both])
@@ -158,10 +158,10 @@ def test_a_proof_goes_no_further_than_the_root_of_its_size(half: int) -> None:
 
 
 @given(st.integers(1, MOST), st.integers(1, MOST), st.integers(0, MOST - 1), st.data())
-def test_a_record_altered_later_is_found(
+def test_an_altered_record_is_detected(
     one: int, other: int, altered: int, data: st.DataObject
 ) -> None:
-    """No proof that can be made of the altered leaves leads from the old root to the new one."""
+    """No proof from the altered leaves leads from the old root to the new one."""
     old, new = sorted((one, other))
     altered %= old
     others = Leaves([*LEAF[:altered], OTHER, *LEAF[altered + 1 :]])
@@ -217,7 +217,7 @@ def test_ranges_can_be_gathered_in_one_reading() -> None:
 
 
 @given(st.lists(st.binary(max_size=20), min_size=1, max_size=150), st.data())
-def test_pymerkle_says_the_same(records: list[bytes], data: st.DataObject) -> None:
+def test_pymerkle_makes_the_same_proofs(records: list[bytes], data: st.DataObject) -> None:
     theirs = InmemoryTree(algorithm="sha256")
     theirs.append_entries(records)
     ours = Leaves(leaf_hash(record) for record in records)
@@ -235,7 +235,7 @@ def test_pymerkle_says_the_same(records: list[bytes], data: st.DataObject) -> No
 
 
 @pytest.mark.parametrize(("index", "size"), [(-1, 1), (0, 0), (1, 1), (8, 8), (9, 8), (0, -1)])
-def test_there_is_no_proof_of_a_leaf_that_is_not_there(index: int, size: int) -> None:
+def test_a_missing_leaf_has_no_inclusion_proof(index: int, size: int) -> None:
     with pytest.raises(ValueError, match=rf"^leaf {index} of {size}; allowed: "):
         LEAVES.inclusion(index, size)
     assert not check_inclusion(LEAF[0], index, size, (), LEAF[0])
@@ -243,7 +243,7 @@ def test_there_is_no_proof_of_a_leaf_that_is_not_there(index: int, size: int) ->
 
 
 @pytest.mark.parametrize(("old", "new"), [(-1, 1), (2, 1), (1, 0), (-1, -1), (0, -1)])
-def test_there_is_no_proof_that_a_tree_shrank(old: int, new: int) -> None:
+def test_a_smaller_tree_has_no_consistency_proof(old: int, new: int) -> None:
     with pytest.raises(ValueError, match=rf"^a tree of {old} leaves grown to {new}; allowed: "):
         LEAVES.consistency(old, new)
     assert not check_consistency(old, new, (), ROOTS[1], ROOTS[1])
@@ -257,8 +257,8 @@ def test_the_empty_tree_has_one_root_only() -> None:
 
 
 @pytest.mark.parametrize("wrong", [b"", LEAF[0][:31], LEAF[0] + b"\0", LEAF[0].hex(), None, 7])
-def test_what_is_no_hash_proves_nothing(wrong: Any) -> None:
-    """As it may come out of a file that somebody else wrote."""
+def test_malformed_hashes_are_rejected(wrong: Any) -> None:
+    """As a malformed file could contain it."""
     good = LEAVES.inclusion(2, 5)
     for leaf, root, first in ((wrong, ROOTS[5], good[0]), (LEAF[2], wrong, good[0])):
         assert not check_inclusion(leaf, 2, 5, (first, *good[1:]), root)

@@ -1,4 +1,4 @@
-"""Keys of notes: what others published, how they are written, and that private ones stay so."""
+"""Verifier and signing keys: published examples, parsing, secrecy of private keys."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_example_of_tlog_cosignature() -> None:
     assert int.from_bytes(note.signatures[1].bytes[:8]) == 1679315147
 
 
-def test_keys_of_witnesses_that_others_published() -> None:
+def test_published_witness_keys_are_parsed() -> None:
     for text in (
         "remora.n621.de+da77ade7+BOvN63jn/bLvkieywe8R6UYAtVtNbZpXh34x7onlmtw2",
         "Wit1+4dd489c8+BDd/u4KCwMnyfkbOqopYZJIGSuMxMnjGav6Pjb9W8Y3c",
@@ -92,7 +92,7 @@ def test_keys_of_witnesses_that_others_published() -> None:
 
 
 @given(st.text() | close | st.builds("{}+{}+{}".format, st.text(), st.text(), st.text()))
-def test_whatever_is_read_is_a_key_or_a_problem(text: str) -> None:
+def test_any_input_is_a_key_or_a_note_problem(text: str) -> None:
     try:
         key = VerifierKey.parse(text)
     except NoteProblem:
@@ -101,7 +101,7 @@ def test_whatever_is_read_is_a_key_or_a_problem(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "two words", "plus+", "tab\t", "a\u2028b", "\ud800", "nul\0"])
-def test_a_key_needs_a_name_that_a_note_can_hold(name: str) -> None:
+def test_an_invalid_key_name_is_rejected(name: str) -> None:
     with pytest.raises(NoteProblem):
         VerifierKey(name, bytes(32))
     with pytest.raises(NoteProblem):
@@ -127,13 +127,13 @@ def test_a_key_needs_a_name_that_a_note_can_hold(name: str) -> None:
         (SPEC_KEY[11:].replace("/foo", ""), "no name of a key: ''"),
     ],
 )
-def test_what_is_no_verifier_key_is_said_why(text: str, what: str) -> None:
+def test_an_invalid_verifier_key_is_rejected_with_a_reason(text: str, what: str) -> None:
     with pytest.raises(NoteProblem) as problem:
         VerifierKey.parse(text)
     assert problem.value.what.startswith(what)
 
 
-def test_a_private_key_is_shown_to_nobody() -> None:
+def test_a_private_key_is_never_printed() -> None:
     secret = bytes(range(32))
     key = SigningKey("bj-3", Ed25519PrivateKey.from_private_bytes(secret))
     assert repr(key) == str(key) == f"{key}" == "SigningKey(bj-3)"

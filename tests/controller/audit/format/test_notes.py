@@ -1,4 +1,4 @@
-"""Signed notes: what is written is read back, and what was changed is no note or not signed."""
+"""Signed notes: encoding, verification, rejection of altered notes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def line(signature: Signature) -> str:
     return format_note("x\n", signature).removeprefix("x\n\n")
 
 
-def test_a_note_is_written_as_the_format_says() -> None:
+def test_the_encoding_is_that_of_the_format() -> None:
     head, dash, rest = SIGNED.partition("\n— ")
     assert head == f"{ORIGIN}\n20852\n{TEXT.splitlines()[2]}\n"
     name, _, encoded = rest.partition(" ")
@@ -50,13 +50,13 @@ def test_a_note_is_written_as_the_format_says() -> None:
 
 
 @given(texts, st.lists(signatures, min_size=1, max_size=4))
-def test_what_is_written_is_read_back(text: str, some: list[Signature]) -> None:
+def test_a_note_round_trips(text: str, some: list[Signature]) -> None:
     note = format_note(text, *some)
     assert parse_note(note) == parse_note(note.encode()) == SignedNote(text, tuple(some))
 
 
 @given(texts, names)
-def test_what_is_signed_is_verified(text: str, name: str) -> None:
+def test_a_signed_note_is_verified(text: str, name: str) -> None:
     key = signing_key(name)
     note = parse_note(format_note(text, STRANGER.sign(text), key.sign(text)))
     assert verify_note(note, [WITNESS.cosigner, key.verifier]) == (VerifiedSignature(key.verifier),)
@@ -66,7 +66,7 @@ def test_what_is_signed_is_verified(text: str, name: str) -> None:
         verify_note(SignedNote(f"x{text}", note.signatures), [key.verifier])
 
 
-def test_unknown_keys_say_nothing() -> None:
+def test_unknown_keys_are_ignored() -> None:
     note = parse_note(SIGNED)
     same_name = signing_key(ORIGIN, "another").verifier
     same_key = VerifierKey("another-name", BOOT_KEY.verifier.key)
@@ -77,7 +77,7 @@ def test_unknown_keys_say_nothing() -> None:
         assert found == (VerifiedSignature(BOOT_KEY.verifier),)
 
 
-def test_one_wrong_signature_of_a_known_key_is_enough() -> None:
+def test_one_wrong_signature_of_a_known_key_is_an_error() -> None:
     right = BOOT_KEY.sign(TEXT)
     wrong = Signature(right.name, right.key_id, right.bytes[::-1])
     for some in ((wrong,), (right, wrong), (wrong, right), (right, WITNESS.sign(TEXT), wrong)):
@@ -89,27 +89,27 @@ def test_one_wrong_signature_of_a_known_key_is_enough() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 63, 65, 71, 73, 200])
-def test_a_signature_of_another_length_is_wrong(size: int) -> None:
+def test_a_signature_of_wrong_length_is_rejected(size: int) -> None:
     for key in (BOOT_KEY.verifier, BOOT_KEY.cosigner):
         note = SignedNote(TEXT, (Signature(ORIGIN, key.key_id, bytes(size)),))
         with pytest.raises(NoteProblem, match=r" is not one of this text$"):
             verify_note(note, [key])
 
 
-def test_a_key_counts_once() -> None:
+def test_a_key_is_returned_once() -> None:
     two = format_note(TEXT, WITNESS.cosign(TEXT, SECONDS), WITNESS.cosign(TEXT, SECONDS + 9))
     known = [WITNESS.cosigner, VerifierKey.parse(str(WITNESS.cosigner))]
     assert verify_note(parse_note(two), known) == (VerifiedSignature(WITNESS.cosigner, SECONDS),)
 
 
-def test_two_keys_with_one_name_and_id_are_refused() -> None:
+def test_two_keys_with_the_same_name_and_id_are_rejected() -> None:
     one, other = (VerifierKey("witness.example", n.to_bytes(32)) for n in (30424, 42834))
     assert one.key_id == other.key_id
     with pytest.raises(NoteProblem, match=r"^two keys with the name and id of VerifierKey\(wit"):
         verify_note(parse_note(SIGNED), [BOOT_KEY.verifier, one, other])
 
 
-def test_every_flipped_bit_of_a_note_is_found() -> None:
+def test_every_flipped_bit_of_a_note_is_detected() -> None:
     data = SIGNED.encode()
     for at in range(8 * len(data)):
         flipped = bytearray(data)
@@ -118,7 +118,7 @@ def test_every_flipped_bit_of_a_note_is_found() -> None:
             verify_note(parse_note(bytes(flipped)), [BOOT_KEY.verifier])
 
 
-def test_every_cut_is_found() -> None:
+def test_every_truncation_is_detected() -> None:
     data = SIGNED.encode()
     for at in range(len(data)):
         for rest in (data[:at], data[at:] if at else b"", data[:at] + data[at + 1 :]):
@@ -127,7 +127,7 @@ def test_every_cut_is_found() -> None:
 
 
 @given(st.text() | close | st.binary())
-def test_whatever_is_read_is_a_note_or_a_problem(data: str | bytes) -> None:
+def test_any_input_is_a_note_or_a_note_problem(data: str | bytes) -> None:
     try:
         note = parse_note(data)
     except NoteProblem:
@@ -137,7 +137,7 @@ def test_whatever_is_read_is_a_note_or_a_problem(data: str | bytes) -> None:
 
 
 @given(st.integers(0, len(WITNESSED)), st.integers(0, 40), close | st.text(max_size=3))
-def test_whatever_was_changed_is_a_note_or_a_problem(at: int, cut: int, put: str) -> None:
+def test_any_altered_note_is_a_note_or_a_note_problem(at: int, cut: int, put: str) -> None:
     data = WITNESSED[:at] + put + WITNESSED[at + cut :]
     try:
         note = parse_note(data)
@@ -184,14 +184,14 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("data", "what"), WRONG)
-def test_what_is_no_note_is_said_why(data: str | bytes, what: str) -> None:
+def test_an_invalid_note_is_rejected_with_a_reason(data: str | bytes, what: str) -> None:
     with pytest.raises(NoteProblem) as problem:
         parse_note(data)
     assert problem.value.what == str(problem.value) == what
 
 
 @pytest.mark.parametrize("code", [code for code in range(32) if code != 10])
-def test_no_control_character_is_taken(code: int) -> None:
+def test_control_characters_are_rejected(code: int) -> None:
     right = BOOT_KEY.sign("words\n")
     for text in (f"wo{code:c}rds\n", f"{code:c}words\n", f"words\n{code:c}\n"):
         with pytest.raises(NoteProblem, match=r"^a note with the character "):
@@ -211,7 +211,7 @@ def test_the_text_ends_at_the_last_empty_line() -> None:
         assert parse_note(format_note(text, BOOT_KEY.sign(text))).text == text
 
 
-def test_notes_have_bounds() -> None:
+def test_notes_have_size_limits() -> None:
     one = Signature("k", b"abcd", b"e")
     most = format_note("x\n", *[one] * MAX_SIGNATURES)
     assert len(parse_note(most).signatures) == MAX_SIGNATURES
@@ -231,13 +231,13 @@ def test_notes_have_bounds() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no newline", "a\rb\n", "\ud800\n", "tab\t\n"])
-def test_a_text_that_a_note_cannot_hold_is_not_signed(text: str) -> None:
+def test_an_invalid_text_is_not_signed(text: str) -> None:
     for attempt in (BOOT_KEY.sign, lambda text: format_note(text, BOOT_KEY.sign(TEXT))):
         with pytest.raises(NoteProblem):
             attempt(text)
 
 
-def test_signatures_that_a_note_cannot_hold_are_not_written() -> None:
+def test_invalid_signatures_are_not_encoded() -> None:
     with pytest.raises(NoteProblem, match=r"^a note that does not end with a line of signature$"):
         format_note(TEXT)
     for wrong in (

@@ -1,4 +1,4 @@
-"""What explains the bytes past the last good frame, and what does not."""
+"""Classification of the bytes after the last good frame."""
 
 import io
 import struct
@@ -38,7 +38,7 @@ def segment(at: int, data: bytes) -> bytes:
 
 
 def by_the_verifier(buffer: bytes, at: int, last: int) -> TailVerdict:
-    """What the one file that shares no code says of it."""
+    """The verdict of verify_record.py, which shares no code."""
     segment = verify_record.Segment(1, io.BytesIO(buffer), len(buffer))
     used = segment.used(at)
     words = "" if used == at else segment.tail(at, used, last)
@@ -54,7 +54,7 @@ def test_zeros_are_clean() -> None:
 
 
 @pytest.mark.parametrize("at", [100, 440, 500, 511, 512, 513, 1000])
-def test_a_write_cut_at_every_byte_is_torn(at: int) -> None:
+def test_a_write_truncated_at_any_byte_is_torn(at: int) -> None:
     data = b"".join(frames(10, 9, "a" * 200, "b" * 400, "c" * 10))
     for cut in range(1, len(data)):
         left = data[:cut].rstrip(b"\0")
@@ -62,13 +62,13 @@ def test_a_write_cut_at_every_byte_is_torn(at: int) -> None:
         ends = [len(frames(10, 9, "a" * 200)[0])]
         ends.append(ends[0] + len(frames(11, 9, "b" * 400)[0]))
         if cut in ends or not left:
-            continue  # whole frames: a reader takes them for what they are
+            continue  # complete frames, which a reader accepts
         if cut < ends[0]:
             assert tail == Tail(TailVerdict.TORN, at, len(left))
 
 
 @given(at=st.integers(0, 1500), kept=st.lists(st.booleans(), min_size=12, max_size=12))
-def test_sectors_that_were_not_written_are_torn(at: int, kept: list[bool]) -> None:
+def test_lost_sectors_are_torn(at: int, kept: list[bool]) -> None:
     data = b"".join(frames(10, 9, "a" * 200, "b" * 900, "c" * 2000, "d" * 30))
     buffer = bytearray(segment(at, data))
     for sector, stays in enumerate(kept):
@@ -82,7 +82,7 @@ def test_sectors_that_were_not_written_are_torn(at: int, kept: list[bool]) -> No
         assert classify(bytes(buffer), at, 9).verdict is TailVerdict.TORN
 
 
-def test_a_later_frame_that_knew_of_more_says_what_is_missing() -> None:
+def test_a_later_frame_shows_which_records_are_missing() -> None:
     first, second = frames(10, 9, "a" * 600)[0], frames(11, 10, "b" * 50)[0]
     hole = bytes(len(first)) + second
     tail = classify(segment(100, hole), 100, 9)
@@ -96,20 +96,20 @@ def test_a_later_frame_that_knew_of_more_says_what_is_missing() -> None:
     [
         b"garbage",
         bytes(3000) + b"\x80",
-        frames(10, 9, "a" * 30)[0],  # whole, with a chain that is not this record's
-        frames(11, 9, "a" * 30)[0],  # whole, and not the next one
+        frames(10, 9, "a" * 30)[0],  # complete, but its chain is of another record
+        frames(11, 9, "a" * 30)[0],  # complete, but not the next one
         frames(10, 9, "a" * 30)[0].replace(b"aaa", b"aab", 1),
         frames(10, 9, "a" * 900)[0].replace(b"aaa", b"aab", 1),
     ],
     ids=["garbage", "far off", "chain", "seq", "bit", "bit in several sectors"],
 )
-def test_what_is_neither_is_unexplained(data: bytes) -> None:
+def test_other_bytes_are_unexplained(data: bytes) -> None:
     tail = classify(segment(3 * 512 - 60, data), 3 * 512 - 60, 9)
     assert tail.verdict is TailVerdict.UNEXPLAINED
 
 
-def test_every_flipped_bit_of_the_last_frame_is_found(tmp_path: Path) -> None:
-    """None of them makes it look like a write that was cut off, or like nothing."""
+def test_every_flipped_bit_of_the_last_frame_is_detected(tmp_path: Path) -> None:
+    """A flipped bit never looks like an incomplete write or an empty tail."""
     place = tmp_path / "record"
     log = begun(place)
     log.write([note("the last one")])
@@ -130,11 +130,11 @@ def test_every_flipped_bit_of_the_last_frame_is_found(tmp_path: Path) -> None:
 
 
 ENDS = st.sampled_from([0, 100, 448, 449, 455, 456, 457, 460, 464, 500, 508, 511, 512, 513])
-"""Where a record ends: before, at and behind a sector's border."""
+"""Ends of a record: before, at and behind a sector boundary."""
 
 
 def cut_off(dice: Random, at: int) -> bytes:
-    """A write behind `at`, of which a disk has some; then anything may have been done to it."""
+    """An incomplete write at `at`, optionally altered."""
     texts = ["a" * dice.randrange(1, dice.choice([20, 600, 1500])) for _ in range(4)]
     before = dice.choice([9, 9, 9, 9, 8, 10])
     made = frames(10, 9, *texts[:2]) + frames(12, before, *texts[2:])
@@ -159,13 +159,13 @@ def cut_off(dice: Random, at: int) -> bytes:
 
 @settings(max_examples=500)
 @given(dice=st.randoms(use_true_random=False), at=ENDS)
-def test_both_verifiers_say_the_same_of_a_tail(dice: Random, at: int) -> None:
+def test_both_verifiers_classify_a_tail_alike(dice: Random, at: int) -> None:
     buffer = cut_off(dice, at)
     assert classify(buffer, at, 9).verdict is by_the_verifier(buffer, at, 9)
 
 
 def knew_of(buffer: bytes, at: int, stop: int, last: int) -> int:
-    """The page's words for it: whatever whole frame stands there, wherever it begins."""
+    """The reference: any complete frame, at any offset."""
     needed, most = 0, last + 1 + (stop - at) // HEAD_SIZE
     while at < stop:
         frame = unpack(buffer, at)
@@ -192,9 +192,7 @@ def knew_of(buffer: bytes, at: int, stop: int, last: int) -> int:
     ),
     at=st.integers(0, 600),
 )
-def test_what_a_later_frame_knew_of_is_found_wherever_it_begins(
-    pieces: list[bytes], at: int
-) -> None:
+def test_a_later_frame_is_found_at_any_offset(pieces: list[bytes], at: int) -> None:
     data = b"x" * at + b"".join(pieces)
     buffer = data.ljust(-(-len(data) // 512) * 512, b"\0")
     stop = len(buffer.rstrip(b"\0"))
@@ -205,12 +203,12 @@ def test_what_a_later_frame_knew_of_is_found_wherever_it_begins(
 
 
 def slope(size: int) -> bytes:
-    """A head of a long frame every eight bytes."""
+    """The header of a long frame every eight bytes."""
     most = 9 + size // HEAD_SIZE
     return (struct.pack(f"<{most - 9}Q", *range(most, 9, -1)) * 8)[:size]
 
 
-def test_bytes_that_are_made_to_be_slow_are_unexplained_before_they_are(
+def test_adversarial_bytes_are_unexplained_in_bounded_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tried: list[int] = []
@@ -227,10 +225,10 @@ def test_bytes_that_are_made_to_be_slow_are_unexplained_before_they_are(
     assert by_the_verifier(buffer, 512, 9) is TailVerdict.UNEXPLAINED
 
 
-def test_a_frame_that_is_cut_again_and_again_is_looked_at_once(
+def test_each_incomplete_frame_is_read_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every other sector is lost: no frame's body is read up to the end of all."""
+    """Every other sector is lost: no body is read to the end of the buffer."""
     read: list[int] = []
     begins = tails.begins_with_object
 
@@ -248,15 +246,15 @@ def test_a_frame_that_is_cut_again_and_again_is_looked_at_once(
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 4, 8, 12, 16, 30, 55])
-def test_the_beginning_of_a_frame_that_the_segment_has_no_room_for_is_no_write(cut: int) -> None:
+def test_a_frame_beyond_the_segments_end_is_unexplained(cut: int) -> None:
     at = SIZE - 150
     head = struct.pack("<IIQQ", 100, 0x11223344, 10, 9).ljust(HEAD_SIZE, b"c")
     assert classify(segment(at, b"\x50" + head[1:cut]), at, 9).verdict is TailVerdict.TORN
     assert classify(segment(at, b"\x5f" + head[1:cut]), at, 9).verdict is TailVerdict.UNEXPLAINED
 
 
-def test_half_a_frame_that_knew_of_more_is_no_write_that_was_cut_off() -> None:
-    """What it knew of has been acknowledged, and is not there."""
+def test_an_incomplete_frame_with_a_later_durable_seq_is_unexplained() -> None:
+    """The records that it states to be durable were acknowledged and are missing."""
     lost, half = bytes(912), frames(11, 10, "b" * 3000)[0][:1000]
     first = frames(10, 9, "a" * 900)[0]
     assert (
@@ -266,7 +264,7 @@ def test_half_a_frame_that_knew_of_more_is_no_write_that_was_cut_off() -> None:
     torn = first[:512] + bytes(len(first) - 512) + knew_no_more
     assert (
         classify(segment(0, torn), 0, 9).verdict is TailVerdict.UNEXPLAINED
-    )  # no sector ends there
+    )  # no sector boundary there
     at = 1024 - len(first)
     torn = (first[: 512 - at] + bytes(512)) + knew_no_more
     assert classify(segment(at, torn), at, 9).verdict is TailVerdict.TORN
@@ -281,7 +279,7 @@ def broken(place: Path, change: bytes, to: bytes) -> None:
     file.write_bytes(data.replace(change, to))
 
 
-def test_damage_before_a_signature_is_missing_records(tmp_path: Path) -> None:
+def test_corruption_before_a_checkpoint_is_missing_records(tmp_path: Path) -> None:
     place = tmp_path / "record"
     log = begun(place)
     log.write([note("paid 500")])
@@ -294,7 +292,7 @@ def test_damage_before_a_signature_is_missing_records(tmp_path: Path) -> None:
         RecordOpening.at(place, table=TABLE)
 
 
-def test_two_people_accept_what_nothing_explains(tmp_path: Path) -> None:
+def test_two_people_approve_an_unexplained_tail(tmp_path: Path) -> None:
     place = tmp_path / "record"
     begun(place).close()
     file = segment_file(place, 1)

@@ -1,4 +1,4 @@
-"""What Go's transparent logs make of our trees, proofs and notes, and we of theirs."""
+"""Go's transparency log packages accept our trees, proofs and notes, and the reverse."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Ask = Callable[[str, dict[str, Any]], Any]
 
 @pytest.fixture(scope="module")
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
-    """A word and what goes with it in, the answer out, as transparency.go has them."""
+    """A request to transparency.go, and its response."""
     reason = "go and golang-golang-x-mod-dev, to ask Go's logs"
     require(shutil.which("go") and MODULES.is_dir(), reason)
     folder = tmp_path_factory.mktemp("go")
@@ -102,7 +102,7 @@ def open_all(ask: Ask, keys: Iterable[VerifierKey], notes: Iterable[bytes]) -> l
 
 
 def changed(data: bytes, chance: random.Random) -> bytes:
-    """The note with something wrong, in one or a few places."""
+    """The note with one or a few errors."""
     for _ in range(chance.choice((1, 1, 1, 2, 5))):
         at = chance.randrange(len(data))
         end = min(len(data), at + chance.choice((0, 1, 1, 4, 60)))
@@ -140,8 +140,8 @@ def test_all_roots_and_proofs_are_those_of_go(ask: Ask) -> None:
     assert answer["Inclusion"] == answer["Consistency"] == [""] * len(places)
 
 
-def test_go_refuses_what_we_refuse(ask: Ask) -> None:
-    """So that the test before has asked something."""
+def test_go_rejects_what_we_reject(ask: Ask) -> None:
+    """So that the test before is not vacuous."""
     records = growing.records(20)
     leaves = Leaves(leaf_hash(record) for record in records)
     others = Leaves(leaf_hash(record) for record in [b"altered", *records[1:]])
@@ -163,7 +163,7 @@ def test_go_refuses_what_we_refuse(ask: Ask) -> None:
     assert answer["Inclusion"] == answer["Consistency"] == ["", wrong, wrong]
 
 
-def test_go_opens_our_notes(ask: Ask) -> None:
+def test_go_verifies_our_notes(ask: Ask) -> None:
     keys = [BOOT_KEY.verifier, TABLE_KEY.verifier, WITNESS.cosigner]
     odd = "\n\nwords — é\n\n"
     foreign = format_note(odd, STRANGER.sign(odd), TABLE_KEY.sign(odd))
@@ -177,7 +177,7 @@ def test_go_opens_our_notes(ask: Ask) -> None:
     ]
 
 
-def test_we_open_gos_notes(ask: Ask) -> None:
+def test_we_verify_gos_notes(ask: Ask) -> None:
     for seconds in (0, SECONDS, (1 << 63) - 1):
         question = {"Text": TEXT, "Name": ORIGIN, "Witness": "witness.example", "Time": seconds}
         answer = ask("sign", question)
@@ -191,8 +191,8 @@ def test_we_open_gos_notes(ask: Ask) -> None:
         assert format_note(note.text, *note.signatures) == answer["Note"]
 
 
-def test_go_opens_every_note_that_we_do(ask: Ask) -> None:
-    """We are stricter than Go in how a note is written, and never take one that it does not."""
+def test_go_parses_every_note_that_we_parse(ask: Ask) -> None:
+    """Our parser is stricter than Go's and accepts nothing that Go rejects."""
     chance = random.Random("notes that were changed")
     keys = [BOOT_KEY.verifier, WITNESS.cosigner]
     notes = [changed(WITNESSED.encode(), chance) for _ in range(4000)]

@@ -1,4 +1,4 @@
-"""A record that is read from outside while its table writes it."""
+"""Reading a record from outside while its table writes it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.support.audit.witnessing import seen_by
 
 TIMES = 12
 MOST = 1500
-"""Turns of the writer, of six records or so each."""
+"""Batches of about six records each."""
 
 
 @contextmanager
 def being_written(place: Path) -> Iterator[Log]:
-    """One note after the other, into many small segments, until somebody has read enough."""
+    """Append notes to small segments until the readers are done."""
     log, enough = begun(place, size=32 * 1024), Event()
 
     def write() -> None:
@@ -47,7 +47,7 @@ def being_written(place: Path) -> Iterator[Log]:
         log.close()
 
 
-def test_a_witness_sees_it_grow(tmp_path: Path) -> None:
+def test_a_witness_cosigns_a_growing_record(tmp_path: Path) -> None:
     record, archive = tmp_path / "record", tmp_path / "archive"
     seen: list[CosignedNote] = []
     with being_written(record):
@@ -59,7 +59,7 @@ def test_a_witness_sees_it_grow(tmp_path: Path) -> None:
     assert seen[-1].size > seen[0].size
 
 
-def test_proofs_are_made_of_it(tmp_path: Path) -> None:
+def test_proofs_are_made_of_a_growing_record(tmp_path: Path) -> None:
     record = tmp_path / "record"
     with being_written(record):
         for _ in range(TIMES):
@@ -69,7 +69,7 @@ def test_proofs_are_made_of_it(tmp_path: Path) -> None:
             assert found.checkpoint == signed.checkpoint
 
 
-def test_cases_are_made_of_it(tmp_path: Path) -> None:
+def test_cases_are_exported_from_a_growing_record(tmp_path: Path) -> None:
     record = tmp_path / "record"
     with being_written(record):
         cases = [export_case(record, tmp_path / f"case-{at}", Selection()) for at in range(TIMES)]

@@ -1,4 +1,4 @@
-"""`holecard keys`: what it makes, shows and refuses."""
+"""`holecard keys`: output and errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the keys lie that a command finds without --dir."""
+    """The default directory of the command."""
     monkeypatch.setenv("HOLECARD_KEYS", str(tmp_path / "keys"))
     return shutil.copytree(made, tmp_path / "keys")
 
@@ -52,7 +52,7 @@ def new(role: str) -> list[str]:
 
 
 @pytest.mark.parametrize("role", NAMES)
-def test_new_says_what_it_made(
+def test_new_prints_what_it_created(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], role: str
 ) -> None:
     place = tmp_path / "keys"
@@ -90,7 +90,7 @@ def test_new_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert str(load_witness_public(place)) == told["public"]
 
 
-def test_where_the_keys_lie(
+def test_the_directory_of_the_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOLECARD_KEYS", str(tmp_path / "named"))
@@ -134,7 +134,7 @@ def test_show_as_json(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not [secret for secret in secrets_of(place) if secret in out]
 
 
-def test_show_of_a_table_that_surveillance_brought_its_key_to(
+def test_show_with_the_public_key_of_surveillance(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("surveillance.key", "witness.key"):
@@ -146,7 +146,7 @@ def test_show_of_a_table_that_surveillance_brought_its_key_to(
     assert isinstance(load_surveillance_public(place), X25519PublicKey)
 
 
-def test_show_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_without_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "keys").mkdir(mode=0o700)
     assert keys("show", "--dir", str(tmp_path / "keys")) == 0
     assert capsys.readouterr().out.splitlines()[1] == "no key of the record is there"
@@ -170,7 +170,9 @@ def _one_line(capsys: pytest.CaptureFixture[str], place: Path) -> str:
 
 
 @pytest.mark.parametrize("role", NAMES)
-def test_a_key_that_is_there(place: Path, capsys: pytest.CaptureFixture[str], role: str) -> None:
+def test_an_existing_key_is_not_replaced(
+    place: Path, capsys: pytest.CaptureFixture[str], role: str
+) -> None:
     before = contents(place)
     assert keys(*new(role)) == 2
     assert f"{place}/{role}.key: is there already" in _one_line(capsys, place)
@@ -201,7 +203,7 @@ def test_wrong_arguments(
 
 
 @pytest.mark.parametrize("arguments", [[], ["new"], ["shew"], ["show", "more"], ["new", "a", "b"]])
-def test_what_is_no_command(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+def test_an_unknown_command(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     assert keys(*arguments) == 2
     assert "usage: holecard keys" in capsys.readouterr().err
 
@@ -220,9 +222,7 @@ def test_a_foreign_file(place: Path, capsys: pytest.CaptureFixture[str], foreign
 
 
 @pytest.mark.parametrize("change", CHANGED)
-def test_a_file_that_was_changed(
-    place: Path, capsys: pytest.CaptureFixture[str], change: str
-) -> None:
+def test_a_corrupt_file(place: Path, capsys: pytest.CaptureFixture[str], change: str) -> None:
     name, changed, what = CHANGED[change]
     hidden = secrets_of(place)
     (place / name).write_bytes(changed(contents(place)))
@@ -235,7 +235,9 @@ def test_a_file_that_was_changed(
     assert not [secret for secret in hidden if secret in out + err]
 
 
-def test_a_place_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_that_cannot_be_created(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("")
     for place, what in (
         ("/proc/holecard/keys", "/proc/holecard: cannot be made: "),
@@ -248,7 +250,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_a_directory_without_write_permission(tmp_path: Path) -> None:
-    """Root may write everywhere, so as somebody who is not."""
+    """Runs as an unprivileged user: root may write anywhere."""
     place = tmp_path / "keys"
     place.mkdir()
     code = (
@@ -306,8 +308,8 @@ def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
         assert "Exit codes: 0 done; 2 wrong arguments" in out
 
 
-def test_surveillances_key_opens_what_the_table_sealed(tmp_path: Path) -> None:
-    """From one machine to the other with nothing but the .pub in hand."""
+def test_surveillances_key_decrypts_what_the_table_encrypted(tmp_path: Path) -> None:
+    """Only the .pub file is copied between the machines."""
     theirs, ours = tmp_path / "surveillance", tmp_path / "table"
     assert keys("new", "surveillance", "--dir", str(theirs)) == 0
     assert keys("new", "hole", "--dir", str(ours)) == 0

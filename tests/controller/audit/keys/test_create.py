@@ -1,4 +1,4 @@
-"""Keys of the record are made once, whole, and are there before anybody is told."""
+"""Creation of keys is atomic and durable, and never replaces a key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FILES: dict[Role, list[str]] = {
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_all_that_is_made_is_ours_alone(tmp_path: Path, role: Role) -> None:
+def test_created_files_are_private(tmp_path: Path, role: Role) -> None:
     place = tmp_path / "deep/keys"
     before = os.umask(0)
     try:
@@ -43,7 +43,7 @@ def test_all_that_is_made_is_ours_alone(tmp_path: Path, role: Role) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_every_key_is_another(tmp_path: Path, role: Role) -> None:
+def test_each_key_is_different(tmp_path: Path, role: Role) -> None:
     every = [create_key(tmp_path / str(number), role, NAMES[role]) for number in range(3)]
     assert len({found.shown.fingerprint for found in every if found.shown}) == 3
 
@@ -62,7 +62,7 @@ def test_a_key_is_never_replaced(tmp_path: Path, role: Role) -> None:
 
 
 @pytest.mark.parametrize("role", ["table", "surveillance", "witness"])
-def test_half_a_key_is_not_made_whole(tmp_path: Path, role: Role) -> None:
+def test_an_incomplete_key_is_not_completed(tmp_path: Path, role: Role) -> None:
     place = filled(tmp_path / "keys")
     for name, what in (
         (f"{role}.pub", f"{role}.key: is there already, without its {role}.pub; allowed: "),
@@ -79,7 +79,7 @@ def test_half_a_key_is_not_made_whole(tmp_path: Path, role: Role) -> None:
 
 
 @pytest.mark.parametrize("what", ["dangling", "directory", "empty"])
-def test_whatever_has_the_name_stays(tmp_path: Path, what: str) -> None:
+def test_an_existing_file_of_any_type_is_kept(tmp_path: Path, what: str) -> None:
     place = tmp_path / "keys"
     place.mkdir(mode=0o700)
     file = place / "hole.key"
@@ -95,7 +95,7 @@ def test_whatever_has_the_name_stays(tmp_path: Path, what: str) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_witness_has_a_name_and_nobody_else(tmp_path: Path) -> None:
+def test_only_a_witness_has_a_name(tmp_path: Path) -> None:
     place = tmp_path / "keys"
     with pytest.raises(KeyProblem, match="--name: is missing: a witness signs with its name"):
         create_key(place, "witness")
@@ -121,7 +121,7 @@ def test_a_witness_has_a_name_and_nobody_else(tmp_path: Path) -> None:
     assert shown.name == "Aufsicht/Süd"
 
 
-def test_a_directory_that_others_may_touch_gets_no_key(tmp_path: Path) -> None:
+def test_a_directory_open_to_others_is_rejected(tmp_path: Path) -> None:
     place = tmp_path / "keys"
     place.mkdir()
     place.chmod(0o711)
@@ -135,7 +135,7 @@ def test_a_directory_that_others_may_touch_gets_no_key(tmp_path: Path) -> None:
         create_key(tmp_path / "file/below/keys", "hole")
 
 
-def test_the_devices_keys_may_lie_in_the_same_place(tmp_path: Path) -> None:
+def test_device_keys_may_share_the_directory(tmp_path: Path) -> None:
     place = tmp_path / "keys"
     create_key(place, "hole")
     own = KeyStore.create(place).own().private_bytes_raw()
@@ -147,7 +147,7 @@ def test_the_devices_keys_may_lie_in_the_same_place(tmp_path: Path) -> None:
 # --- crashes, failing disks, others -----------------------------------------------------------
 
 
-def test_a_place_that_another_program_holds(tmp_path: Path) -> None:
+def test_a_locked_directory_is_rejected(tmp_path: Path) -> None:
     place = tmp_path / "keys"
     place.mkdir(mode=0o700)
     lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -161,7 +161,7 @@ def test_a_place_that_another_program_holds(tmp_path: Path) -> None:
     create_key(place, "hole")
 
 
-def test_a_lock_that_was_removed_while_it_was_opened(
+def test_a_lock_file_removed_meanwhile_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "keys"
@@ -193,7 +193,7 @@ def test_a_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_disk_that_fails_at_any_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: Role, function: str
 ) -> None:
-    """Fails at the first such call, at the second ... until one goes through."""
+    """Fails at the first call, then at the second, until a run succeeds."""
     real: Callable[..., Any] = getattr(os, function)
     for nth in range(20):
         place = tmp_path / str(nth)
@@ -222,7 +222,7 @@ def test_a_disk_that_fails_at_any_call(
 
 
 def _killed_at(place: Path, role: Role, nth: int) -> None:
-    """Make a key and die before the nth call that changes anything."""
+    """Create a key and exit before the nth call that changes a file."""
     left = [nth]
 
     def dying(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -241,7 +241,7 @@ def _killed_at(place: Path, role: Role, nth: int) -> None:
 
 
 def _killed_in_turn(place: str, role: Role) -> list[int]:
-    """How each maker ended, of which each dies a call later; the last one lives."""
+    """The exit codes of processes that each exit one call later; the last one succeeds."""
     ends: list[int] = []
     while 0 not in ends and len(ends) < 99:
         child = os.fork()
@@ -253,9 +253,9 @@ def _killed_in_turn(place: str, role: Role) -> list[int]:
 
 @pytest.mark.parametrize("role", ["surveillance", "hole"])
 def test_killed_before_any_call(tmp_path: Path, role: Role) -> None:
-    """A .pub is never there without its secret part, no part is ever half written, and what was
-    left behind is in nobody's way."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:  # which has no threads, and may fork
+    """A .pub never exists without its secret part, no file is partial, and leftovers do no harm."""
+    # a single-threaded process that may fork
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
         ends = pool.apply(_killed_in_turn, (str(tmp_path), role))
         pool.close()
         pool.join()
@@ -285,7 +285,7 @@ def _try(place: str) -> str:
     return "made"
 
 
-def test_several_at_once_make_one_key(tmp_path: Path) -> None:
+def test_concurrent_creation_makes_one_key(tmp_path: Path) -> None:
     place = tmp_path / "keys"
     context = multiprocessing.get_context("spawn")
     with context.Pool(3) as pool:
@@ -299,7 +299,7 @@ def test_several_at_once_make_one_key(tmp_path: Path) -> None:
     assert find_key(place, "table").problem is None
 
 
-def test_everything_is_synced_before_it_counts(
+def test_files_are_synced_before_they_are_renamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = []
@@ -322,10 +322,10 @@ def test_everything_is_synced_before_it_counts(
     assert steps[private:] == ["-> surveillance.key", "keys", "-> surveillance.pub", "keys"]
 
 
-def test_what_another_put_there_meanwhile_is_told(
+def test_a_file_created_meanwhile_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By somebody who takes no lock. The key that is there stays."""
+    """By a process that ignores the lock. The existing key is kept."""
     place = tmp_path / "keys"
     theirs = filled(tmp_path / "theirs")
     link = os.link
@@ -344,7 +344,7 @@ def test_what_another_put_there_meanwhile_is_told(
 # --- what may be known ------------------------------------------------------------------------
 
 
-def test_what_is_shown_holds_no_secret(tmp_path: Path) -> None:
+def test_the_listing_contains_no_secret(tmp_path: Path) -> None:
     place = filled(tmp_path / "keys")
     found = list_keys(place)
     assert [one.role for one in found] == list(ROLES)
@@ -352,7 +352,7 @@ def test_what_is_shown_holds_no_secret(tmp_path: Path) -> None:
     assert not [secret for secret in secrets_of(place) if secret in repr(found)]
 
 
-def test_secret_parts_that_should_not_lie_together(tmp_path: Path) -> None:
+def test_misplaced_secret_keys_are_reported(tmp_path: Path) -> None:
     place = filled(tmp_path / "keys")
     assert [words.partition(";")[0] for words in misplaced_keys(list_keys(place))] == [
         "surveillance.key lies beside table.key",
@@ -364,7 +364,7 @@ def test_secret_parts_that_should_not_lie_together(tmp_path: Path) -> None:
     assert misplaced_keys(list_keys(place)) == ()
 
 
-def test_a_file_whose_mode_cannot_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_file_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = filled(tmp_path / "keys")
     lstat = Path.lstat
 

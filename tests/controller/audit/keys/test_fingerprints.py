@@ -1,4 +1,4 @@
-"""Another hole key, or another key of surveillance, than before is told aloud and in the record."""
+"""A changed hole key or surveillance key is reported and recorded."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def shown(keys: Path, role: Role) -> str:
 
 
 def other(keys: Path, role: Role, elsewhere: Path) -> None:
-    """Somebody has put another one there."""
+    """Replace a key."""
     create.create_key(elsewhere, role)
     for suffix in ("key", "pub"):
         file = elsewhere / f"{role}.{suffix}"
@@ -51,7 +51,7 @@ def other(keys: Path, role: Role, elsewhere: Path) -> None:
 
 
 def right(record: Path) -> None:
-    """Both verifiers find nothing."""
+    """Both verifiers accept the record."""
     report = verify(record)
     assert [one.what for one in report.findings] == []
     page = str(files("controller.audit").joinpath("verify_record.py"))
@@ -68,7 +68,7 @@ def right(record: Path) -> None:
         ("hole", "hole", "the hole key is another one than before"),
     ],
 )
-def test_scripts_with_another_key_say_so(
+def test_a_script_run_reports_a_changed_key(
     role: Role, field: str, told: str, tmp_path: Path, capsys: Out
 ) -> None:
     runs = Runs(tmp_path, capsys)
@@ -92,7 +92,7 @@ def test_scripts_with_another_key_say_so(
     assert f"sealed to surveillance's key {shown(runs.keys, 'surveillance')}" in ran.out
 
 
-def test_a_served_table_with_another_key_says_so(tmp_path: Path, capsys: Out) -> None:
+def test_a_served_table_reports_a_changed_key(tmp_path: Path, capsys: Out) -> None:
     file = furnished(tmp_path)
     keys = tmp_path / "keys"
 
@@ -113,8 +113,8 @@ def test_a_served_table_with_another_key_says_so(tmp_path: Path, capsys: Out) ->
     right(tmp_path / "record")
 
 
-def test_a_record_of_before_tells_of_no_key(tmp_path: Path) -> None:
-    """It is gone on with, and whoever goes on without any leaves it so."""
+def test_a_record_without_fingerprints_is_continued(tmp_path: Path) -> None:
+    """Records without fingerprints are continued; a boot without keys adds none."""
     begun(tmp_path / "record").close()
     (found,) = opened(tmp_path / "record")
     assert (found.hole, found.sealed_to) == (msgspec.UNSET, msgspec.UNSET)
@@ -132,7 +132,7 @@ def _made(place: Path) -> Path:
     return place
 
 
-def test_who_accepts_an_end_goes_on_with_the_keys_of_before(tmp_path: Path, capsys: Out) -> None:
+def test_approving_a_tail_keeps_the_previous_fingerprints(tmp_path: Path, capsys: Out) -> None:
     runs = Runs(tmp_path, capsys)
     runs.make(*rounds(1))
     (found,) = opened(runs.record)

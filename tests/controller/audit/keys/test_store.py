@@ -1,4 +1,4 @@
-"""The keys of the record: as they lie on a disk, and whose are refused."""
+"""Loading of key files, and rejection of invalid ones."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ LOADS: dict[str, tuple[Callable[[Path], object], ...]] = {
     "witness.key": (load_witness_key,),
     "witness.pub": (load_witness_key, load_witness_public),
 }
-"""By file: what reads it."""
+"""By file: the functions that read it."""
 CASES = [(name, load) for name, loads in LOADS.items() for load in loads]
 
 
@@ -85,7 +85,7 @@ def test_the_tables_key_signs_with_the_records_name(place: Path) -> None:
     assert len(verify_note(note, [known])) == 1
 
 
-def test_the_witnesss_key_countersigns_with_its_name(place: Path) -> None:
+def test_the_witnesss_key_cosigns_with_its_name(place: Path) -> None:
     key = load_witness_key(place)
     assert key.name == WITNESS
     note = parse_note(format_note(CHECKPOINT, key.cosign(CHECKPOINT, 1_700_000_000)))
@@ -94,7 +94,7 @@ def test_the_witnesss_key_countersigns_with_its_name(place: Path) -> None:
     assert [one.seconds for one in verify_note(note, [known])] == [1_700_000_000]
 
 
-def test_a_verifier_key_is_a_line_that_others_read(place: Path) -> None:
+def test_a_verifier_key_is_one_standard_line(place: Path) -> None:
     line = (place / "witness.pub").read_text()
     name, key_id, encoded = line.removesuffix("\n").split("+", 2)
     public = base64.b64decode(encoded)
@@ -102,26 +102,26 @@ def test_a_verifier_key_is_a_line_that_others_read(place: Path) -> None:
     assert hashlib.sha256(name.encode() + b"\n" + public).hexdigest()[:8] == key_id
 
 
-def test_surveillance_has_the_other_half(place: Path) -> None:
+def test_surveillances_private_key_matches_its_public_key(place: Path) -> None:
     private = load_surveillance_private(place)
     assert private.public_key() == load_surveillance_public(place)
 
 
-def test_the_table_needs_no_more_of_surveillance_and_the_witness(place: Path) -> None:
+def test_the_table_needs_only_public_keys_of_others(place: Path) -> None:
     for name in ("surveillance.key", "witness.key"):
         (place / name).unlink()
     assert isinstance(load_surveillance_public(place), X25519PublicKey)
     assert load_witness_public(place).name == WITNESS
 
 
-def test_the_hole_key_is_32_bytes_and_shows_none(place: Path) -> None:
+def test_the_hole_key_is_32_bytes_and_never_printed(place: Path) -> None:
     key = load_hole_key(place)
     assert key.open().hex() in (place / "hole.key").read_text()
     assert len(key.open()) == 32
     assert repr(key) == "HoleKey(...)"
 
 
-def test_a_fingerprint_is_half_a_sha_256_that_people_can_take_themselves(place: Path) -> None:
+def test_a_fingerprint_is_half_a_sha_256(place: Path) -> None:
     comment, line = (place / "surveillance.pub").read_text().splitlines()
     digits = hashlib.sha256(base64.b64decode(line)).hexdigest()[:32].upper()
     groups = "-".join(digits[at : at + 4] for at in range(0, 32, 4))
@@ -153,7 +153,7 @@ def test_openssl_reads_the_same_key(place: Path, role: str) -> None:
 
 @pytest.mark.parametrize(("name", "load"), CASES)
 @pytest.mark.parametrize("bits", [0o640, 0o604, 0o666, 0o700 | 0o010])
-def test_a_file_that_others_may_touch(
+def test_a_file_open_to_others_is_rejected(
     place: Path, name: str, load: Callable[[Path], object], bits: int
 ) -> None:
     file = place / name
@@ -166,7 +166,7 @@ def test_a_file_that_others_may_touch(
 
 
 @pytest.mark.parametrize(("name", "load"), CASES)
-def test_a_directory_that_others_may_touch(
+def test_a_directory_open_to_others_is_rejected(
     place: Path, name: str, load: Callable[[Path], object]
 ) -> None:
     place.chmod(0o750)
@@ -185,7 +185,7 @@ def test_a_directory_that_others_may_touch(
 
 
 @pytest.mark.parametrize(("name", "load"), CASES)
-def test_a_file_that_is_missing_or_none(
+def test_a_missing_or_irregular_file_is_rejected(
     place: Path, name: str, load: Callable[[Path], object]
 ) -> None:
     file = place / name
@@ -203,7 +203,7 @@ def test_a_file_that_is_missing_or_none(
 
 
 @pytest.mark.parametrize(("name", "load"), CASES)
-def test_a_file_of_somebody_else(
+def test_a_file_of_another_user_is_rejected(
     place: Path, name: str, load: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     us = os.geteuid()
@@ -214,7 +214,7 @@ def test_a_file_of_somebody_else(
 
 @pytest.mark.parametrize("foreign", FOREIGN)
 @pytest.mark.parametrize("name", ["table.key", "surveillance.key", "witness.key"])
-def test_what_is_no_private_key_of_ours(place: Path, name: str, foreign: str) -> None:
+def test_an_invalid_private_key_is_rejected(place: Path, name: str, foreign: str) -> None:
     data, what = FOREIGN[foreign]
     (place / name).write_bytes(data)
     for load in LOADS[name]:
@@ -224,14 +224,14 @@ def test_what_is_no_private_key_of_ours(place: Path, name: str, foreign: str) ->
         assert caught.value.__context__ is None
 
 
-def test_a_key_of_the_right_kind_from_elsewhere_does_not_belong(place: Path) -> None:
+def test_a_private_key_without_its_public_key_is_rejected(place: Path) -> None:
     (place / "table.key").write_bytes(ED.private_bytes(*PKCS8, NoEncryption()))
     with pytest.raises(KeyProblem, match=r"does not belong to table\.pub"):
         load_table_private(place)
 
 
 @pytest.mark.parametrize("change", CHANGED)
-def test_what_was_changed_or_put_in_the_wrong_place(place: Path, change: str) -> None:
+def test_a_changed_or_misplaced_file_is_rejected(place: Path, change: str) -> None:
     name, changed, what = CHANGED[change]
     hidden = secrets_of(place)
     altered = changed(contents(place))
@@ -248,8 +248,8 @@ def test_what_was_changed_or_put_in_the_wrong_place(place: Path, change: str) ->
 
 
 @pytest.mark.parametrize("bit", range(0, 256, 5))
-def test_no_bit_of_a_public_key_is_turned_over_unnoticed(place: Path, bit: int) -> None:
-    """One that nobody has the other half of would seal hole cards for good."""
+def test_every_flipped_bit_of_a_public_key_is_detected(place: Path, bit: int) -> None:
+    """Hole cards encrypted to a corrupt key would be lost."""
     comment, line = (place / "surveillance.pub").read_text().splitlines()
     raw = bytearray(base64.b64decode(line))
     raw[bit // 8] ^= 1 << bit % 8
@@ -258,21 +258,21 @@ def test_no_bit_of_a_public_key_is_turned_over_unnoticed(place: Path, bit: int) 
         load_surveillance_public(place)
 
 
-def test_a_public_key_that_nothing_can_be_sealed_to(place: Path) -> None:
+def test_a_weak_public_key_is_rejected(place: Path) -> None:
     for weak in (bytes(32), b"\x01" + bytes(31)):
         (place / "surveillance.pub").write_bytes(files.surveillance_text(weak))
         with pytest.raises(KeyProblem, match="holds a key that nothing can be sealed to"):
             load_surveillance_public(place)
 
 
-def test_a_witness_that_signs_notes_only(place: Path) -> None:
+def test_a_witness_key_of_the_wrong_kind_is_rejected(place: Path) -> None:
     key = SigningKey(WITNESS, ED)
     (place / "witness.pub").write_bytes(files.witness_text(key.verifier))
     with pytest.raises(KeyProblem, match="signs notes and countersigns nothing"):
         load_witness_public(place)
 
 
-def test_a_witness_whose_name_commands_terminals(place: Path) -> None:
+def test_a_witness_name_with_control_characters_is_rejected(place: Path) -> None:
     key = SigningKey("floor\x9b2J", ED)
     (place / "witness.pub").write_bytes(files.witness_text(key.cosigner))
     with pytest.raises(KeyProblem, match="holds no verifier key, or a damaged one") as caught:
@@ -282,7 +282,7 @@ def test_a_witness_whose_name_commands_terminals(place: Path) -> None:
 
 @pytest.mark.parametrize(("name", "load"), CASES)
 @pytest.mark.parametrize("function", ["read", "open", "fstat", "lstat"])
-def test_a_disk_that_fails(
+def test_a_disk_error_is_reported(
     place: Path,
     monkeypatch: pytest.MonkeyPatch,
     name: str,

@@ -1,4 +1,4 @@
-"""Descriptors that cannot be closed in good order: each is closed once and used no more."""
+"""Descriptors whose close fails are closed exactly once."""
 
 import errno
 import os
@@ -30,8 +30,7 @@ def file_of(fd: int) -> Path:
 
 
 class Reusing(RealDisk):
-    """Closes a segment, as Linux does, and then says that it could not. Its number is another
-    file's at once."""
+    """Closes a segment as Linux does and reports an error; the number is reused at once."""
 
     def __init__(self, foreign: Path) -> None:
         self.foreign = foreign
@@ -58,7 +57,7 @@ def disk(tmp_path: Path) -> Iterator[Reusing]:
         os.close(fd)
 
 
-def test_a_segment_that_cannot_be_closed_is_written_no_more(place: Path, disk: Reusing) -> None:
+def test_a_segment_whose_close_fails_is_not_written_again(place: Path, disk: Reusing) -> None:
     log = begun(place, disk=disk)
     texts = [f"{at}".ljust(3000, ".") for at in range(12)]
     made = [log.write([note(text)])[0].seq for text in texts]
@@ -72,7 +71,7 @@ def test_a_segment_that_cannot_be_closed_is_written_no_more(place: Path, disk: R
     begun(place).close()
 
 
-def test_the_first_cause_stays_where_the_next_segment_cannot_be_closed_either(place: Path) -> None:
+def test_the_first_error_is_kept_if_a_close_fails_too(place: Path) -> None:
     class Interrupted(RealDisk):
         def sync_directory(self, directory: Path) -> None:
             super().sync_directory(directory)
@@ -93,7 +92,7 @@ def test_the_first_cause_stays_where_the_next_segment_cannot_be_closed_either(pl
 
 
 class Closed:
-    """os.close(), which closes what `fails` names and then raises. Notes what is closed twice."""
+    """os.close() that closes the files in `fails` and raises; records double closes."""
 
     def __init__(self, fails: Callable[[Path], bool]) -> None:
         self.fails = fails
@@ -113,7 +112,7 @@ class Closed:
             raise OSError(errno.EIO, "it could not be closed")
 
 
-def test_a_log_lets_go_of_everything_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_closes_each_descriptor_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = begun(place)
     log.write([note("kept")])
     closed = Closed(lambda file: place in file.parents)
@@ -123,13 +122,15 @@ def test_a_log_lets_go_of_everything_once(place: Path, monkeypatch: pytest.Monke
     monkeypatch.undo()
     ours = {file.relative_to(place).as_posix() for file in closed.failed}
     assert {"lock", "segments/00000001.seg"} <= ours
-    assert closed.failed.count(segment_file(place, 1)) == 2  # one to write, one to read back
+    assert closed.failed.count(segment_file(place, 1)) == 2  # one for writing, one for reading back
     assert not closed.twice
     begun(place).close()
 
 
-def test_what_was_read_back_is_closed_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the next segment begins."""
+def test_the_read_back_descriptor_is_closed_once(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the next segment starts."""
     log = begun(place)
     log.write([note("kept", 8000)])
     closed = Closed(lambda file: bool(NAME.fullmatch(file.name)))
@@ -143,7 +144,7 @@ def test_what_was_read_back_is_closed_once(place: Path, monkeypatch: pytest.Monk
     assert len(list(segments(place))) == 2
 
 
-def test_a_lock_that_cannot_be_closed_is_let_go_of_once(
+def test_a_lock_whose_close_fails_is_closed_once(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun(place).close()
@@ -156,7 +157,7 @@ def test_a_lock_that_cannot_be_closed_is_let_go_of_once(
     assert (closed.failed, closed.twice) == ([place / LOCK], [])
 
 
-def test_the_lock_is_held_while_the_next_segment_is_in_the_making(place: Path) -> None:
+def test_the_lock_is_held_during_preallocation(place: Path) -> None:
     class Slow(RealDisk):
         def __init__(self) -> None:
             self.goes_on = Event()
@@ -207,7 +208,7 @@ def refusing(name: str, asked: Callable[..., object]) -> Callable[..., object]:
         ("scandir", "cosigned"),
     ],
 )
-def test_what_cannot_be_looked_at_is_named(
+def test_an_unreadable_path_is_named(
     place: Path, monkeypatch: pytest.MonkeyPatch, call: str, name: str
 ) -> None:
     begun(place).close()
@@ -219,9 +220,7 @@ def test_what_cannot_be_looked_at_is_named(
     RecordOpening.at(place, table=TABLE).close()
 
 
-def test_a_start_that_cannot_be_looked_at_leaves_nothing(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_start_that_fails_leaves_no_files(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(os, "lstat", refusing(LOCK, os.lstat))
         with pytest.raises(CannotWrite):
@@ -231,11 +230,11 @@ def test_a_start_that_cannot_be_looked_at_leaves_nothing(
     begun(place).close()
 
 
-def test_a_boot_that_cannot_begin_leaves_the_lock(place: Path) -> None:
-    """The last segment has its snapshot only, and the one before it is no segment any more."""
+def test_a_boot_that_fails_releases_the_lock(place: Path) -> None:
+    """The last segment contains only its snapshot, and the one before is corrupt."""
     log = begun(place)
     log.write([note("kept", 8000)])
-    with pytest.raises(EntryTooLarge, match="are free"):  # beside the snapshot of a new segment
+    with pytest.raises(EntryTooLarge, match="are free"):  # with the snapshot of a new segment
         log.write([note("large", SMALL - 700)])
     log.let_go()
     file = segment_file(place, 1)

@@ -1,4 +1,4 @@
-"""What a log writes, and what it does when something is wrong."""
+"""Appending, rotation, checkpoints and disk errors of a log."""
 
 import errno
 import os
@@ -54,7 +54,7 @@ def log(place: Path) -> Iterator[Log]:
     log.close()
 
 
-def test_a_new_record_begins_with_a_snapshot_a_start_and_a_signature(place: Path) -> None:
+def test_a_new_record_begins_with_snapshot_opened_and_checkpoint(place: Path) -> None:
     begun(place).close()
     found = everything(place)
     assert kinds(found) == [
@@ -72,7 +72,7 @@ def test_a_new_record_begins_with_a_snapshot_a_start_and_a_signature(place: Path
     assert {one.boot for one in found} == {found[0].boot}
 
 
-def test_entries_come_back_as_they_were_handed_in(place: Path, log: Log) -> None:
+def test_entries_are_read_back_unchanged(place: Path, log: Log) -> None:
     made = log.write([note("one", round=4), told("SH-1", 9)])
     first, second = everything(place)[-2:]
     assert [one.seq for one in made] == [first.seq, second.seq] == [5, 6]
@@ -84,7 +84,7 @@ def test_entries_come_back_as_they_were_handed_in(place: Path, log: Log) -> None
     assert (first.sw, first.conf, first.proc) == ("5a" * 8, "c0" * 8, IDENTITY.proc[:16])
 
 
-def test_a_second_boot_goes_on_where_the_first_ended(place: Path) -> None:
+def test_a_second_boot_continues_the_record(place: Path) -> None:
     begun(place).close()
     log = begun(place)
     log.write([note("more")])
@@ -97,7 +97,7 @@ def test_a_second_boot_goes_on_where_the_first_ended(place: Path) -> None:
     assert opened.origin == json.decode(found[1].data, type=OpenedData).origin
 
 
-def test_every_checkpoint_is_of_its_boot_and_of_the_tree(place: Path) -> None:
+def test_every_checkpoint_is_signed_by_its_boot_over_the_tree(place: Path) -> None:
     for text in ("one", "two"):
         log = begun(place)
         log.write([note(text)])
@@ -145,7 +145,7 @@ def test_segments_follow_each_other(place: Path) -> None:
     assert len(handed_in(place)) == 120
 
 
-def test_a_snapshot_holds_the_last_state(place: Path) -> None:
+def test_a_snapshot_contains_the_last_state(place: Path) -> None:
     log = begun(place)
     for at in range(60):
         log.write([RecordEntry("note", ANN, {"text": "." * 400}, state=State(Step.WAGERING, at))])
@@ -157,7 +157,7 @@ def test_a_snapshot_holds_the_last_state(place: Path) -> None:
     assert opening.state == bytes(snapshot.state)
 
 
-def test_a_batch_never_lies_in_two_segments(place: Path, log: Log) -> None:
+def test_a_batch_is_never_split_over_segments(place: Path, log: Log) -> None:
     log.write([note("a", 9000)])
     log.write([note("b", 3000), note("c", 3000)])
     where = {one.seq: at.segment for at, one in records(place)}
@@ -166,7 +166,7 @@ def test_a_batch_never_lies_in_two_segments(place: Path, log: Log) -> None:
     assert where[seqs[1]] == where[seqs[2]] == 2
 
 
-def test_what_is_too_large_changes_nothing(place: Path, log: Log) -> None:
+def test_an_entry_too_large_has_no_side_effects(place: Path, log: Log) -> None:
     before = log.where
     with pytest.raises(EntryTooLarge, match="a note of 300290 bytes"):
         log.write([note("first"), note("x", 300_000)])
@@ -177,7 +177,7 @@ def test_what_is_too_large_changes_nothing(place: Path, log: Log) -> None:
     assert log.where.seq > before.seq
 
 
-def test_a_clock_that_is_set_is_told_first(place: Path) -> None:
+def test_a_clock_change_is_recorded_first(place: Path) -> None:
     clock = FakeClock()
     log = begun(place, clock=clock)
     for seconds in (3600, -7200, 0.4):
@@ -191,7 +191,7 @@ def test_a_clock_that_is_set_is_told_first(place: Path) -> None:
     assert abs(found[set_at[0]].utc - first.utc_was - 3_600_000_000) < 1000
 
 
-def test_a_boot_with_an_earlier_clock_says_so(place: Path) -> None:
+def test_a_boot_with_an_earlier_clock_records_it(place: Path) -> None:
     begun(place, clock=FakeClock()).close()
     begun(place, clock=FakeClock(utc=FakeClock().utc - 10**9, mono=5)).close()
     assert kinds(everything(place))[6:9] == ["clock", "opened", "certificate"]
@@ -207,7 +207,7 @@ def test_the_first_snapshot_is_of_a_new_record(place: Path, log: Log) -> None:
 
 
 class Failing(RealDisk):
-    """Fails at one of its calls, once or from then on."""
+    """Fails at one of its calls, once or permanently."""
 
     def __init__(self) -> None:
         self.fail_at = ""
@@ -238,7 +238,7 @@ class Failing(RealDisk):
 
 
 @pytest.mark.parametrize("what", ["write", "sync"])
-def test_after_an_error_of_the_disk_nothing_is_written(place: Path, what: str) -> None:
+def test_nothing_is_written_after_a_disk_error(place: Path, what: str) -> None:
     disk = Failing()
     log = begun(place, disk=disk)
     log.write([note("kept")])
@@ -252,10 +252,10 @@ def test_after_an_error_of_the_disk_nothing_is_written(place: Path, what: str) -
         log.sign()
     log.close()
     assert handed_in(place)[0] == (5, b'{"text":"kept"}')
-    begun(place).close()  # it is not in the way of the next boot
+    begun(place).close()  # it does not block the next boot
 
 
-def test_a_short_write_is_an_error_and_set_aside_by_the_next_boot(place: Path) -> None:
+def test_a_short_write_is_quarantined_by_the_next_boot(place: Path) -> None:
     disk = Failing()
     log = begun(place, disk=disk)
     log.write([note("kept")])
@@ -278,11 +278,11 @@ def test_a_short_write_is_an_error_and_set_aside_by_the_next_boot(place: Path) -
     assert [one.kind for one in everything(place)].count("tail") == 1
 
 
-def test_a_full_disk_is_told_and_waited_for(place: Path) -> None:
+def test_a_full_disk_is_reported_and_retried(place: Path) -> None:
     disk = Failing()
     log = begun(place, disk=disk)
     log.write([note("a", 2000)])
-    log.spares.take()  # the one that was made while there was room
+    log.spares.take()  # the one that was preallocated
     disk.fail_at, disk.number = "create", errno.ENOSPC
     for at in range(3):
         log.write([note(f"{at}", 2000)])
@@ -299,7 +299,7 @@ def test_a_full_disk_is_told_and_waited_for(place: Path) -> None:
     assert list(segments(place))[-1].number == 2
 
 
-def test_a_disk_that_gives_back_other_bytes_is_not_signed_for(place: Path) -> None:
+def test_altered_bytes_are_not_signed(place: Path) -> None:
     log = begun(place)
     log.write([note("as it was")])
     file = segment_file(place, 1)
@@ -315,7 +315,7 @@ def test_a_disk_that_gives_back_other_bytes_is_not_signed_for(place: Path) -> No
     log.close()
 
 
-def test_a_failed_rotation_is_final_and_loses_nothing(place: Path) -> None:
+def test_a_failed_rotation_ends_the_log_and_loses_nothing(place: Path) -> None:
     disk = Failing()
     log = begun(place, disk=disk)
     log.write([note("a", 12000)])
@@ -330,14 +330,14 @@ def test_a_failed_rotation_is_final_and_loses_nothing(place: Path) -> None:
     assert len(handed_in(place)) == 2
 
 
-def test_a_closed_log_takes_nothing(place: Path) -> None:
+def test_a_closed_log_rejects_entries(place: Path) -> None:
     log = begun(place)
     log.close()
     with pytest.raises(LogFailed, match="it is closed"):
         log.write([note("late")])
 
 
-def test_the_clock_of_a_rotation_is_that_of_what_caused_it(place: Path) -> None:
+def test_a_rotation_uses_the_time_of_its_batch(place: Path) -> None:
     log = begun(place)
     for at in range(60):
         log.write([note(f"{at}", 400)])
@@ -347,8 +347,8 @@ def test_the_clock_of_a_rotation_is_that_of_what_caused_it(place: Path) -> None:
     assert [one.mono for one in found] == sorted(one.mono for one in found)
 
 
-def test_a_segment_that_begins_before_the_certificate_knows_the_last_one(place: Path) -> None:
-    """Wherever a boot's first records lie, each snapshot says what stood before it."""
+def test_a_segment_started_before_the_certificate_names_the_previous_one(place: Path) -> None:
+    """Each snapshot describes what came before it, wherever a boot's first records are."""
     for at in range(40):
         log = begun(place, size=4096)
         log.write([note(f"{at}", 37 * at % 500)])
@@ -362,7 +362,7 @@ def test_a_segment_that_begins_before_the_certificate_knows_the_last_one(place: 
             last = json.decode(record.data, type=NoteData).note
 
 
-def test_a_boot_goes_on_with_the_round_that_was_reached(place: Path) -> None:
+def test_a_boot_continues_the_round_number(place: Path) -> None:
     log = begun(place)
     log.write([note("dealt", round=7), note("about nothing in particular")])
     log.close()

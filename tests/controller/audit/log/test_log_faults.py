@@ -1,4 +1,4 @@
-"""Clocks set far off; disks that stand still, are full or read-only; no descriptors left."""
+"""Clock changes; stalled, full and read-only disks; exhausted descriptors."""
 
 import errno
 import threading
@@ -35,8 +35,8 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("seconds", [-HOUR, YEAR, -FakeClock().utc / 1e6, -0.6, 0.6, -0.3])
-def test_a_clock_that_is_set_far_off_is_told_and_loses_nothing(place: Path, seconds: float) -> None:
-    """Back an hour, forward a year, to 1970, and just more than the pace allows."""
+def test_large_clock_changes_are_recorded(place: Path, seconds: float) -> None:
+    """One hour back, one year forward, to 1970, and slightly beyond the tolerance."""
     clock = FakeClock()
     log = begun(place, clock=clock)
     log.write([note("before")])
@@ -58,7 +58,7 @@ def test_a_clock_that_is_set_far_off_is_told_and_loses_nothing(place: Path, seco
 
 
 class Scripted(RealDisk):
-    """Fails as it is told to, once or until further notice."""
+    """Fails as configured, once or until reconfigured."""
 
     def __init__(self) -> None:
         self.fails: dict[str, int] = {}
@@ -78,16 +78,16 @@ class Scripted(RealDisk):
 
     def sync(self, fd: int) -> None:
         if self.stalls:
-            time.sleep(self.stalls)  # what a disk does that stands still
+            time.sleep(self.stalls)  # a stalled disk
             self.stalls = 0.0
         super().sync(fd)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE])
-def test_what_can_be_had_later_is_waited_for(place: Path, number: int) -> None:
+def test_temporary_errors_are_retried(place: Path, number: int) -> None:
     disk = Scripted()
     log = begun(place, disk=disk)
-    log.spares.take()  # the one that was made while all was well
+    log.spares.take()  # the one that was preallocated
     disk.fails = {"create": number}
     log.write([note("a", 9000)])
     for _ in range(3):
@@ -103,7 +103,7 @@ def test_what_can_be_had_later_is_waited_for(place: Path, number: int) -> None:
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EIO])
 @pytest.mark.parametrize("what", ["create", "write"])
-def test_a_disk_that_is_read_only_or_broken_ends_it(place: Path, what: str, number: int) -> None:
+def test_a_read_only_or_broken_disk_ends_the_log(place: Path, what: str, number: int) -> None:
     disk = Scripted()
     log = begun(place, disk=disk)
     log.spares.take()
@@ -120,7 +120,7 @@ def test_a_disk_that_is_read_only_or_broken_ends_it(place: Path, what: str, numb
     begun(place).close()
 
 
-def test_a_disk_that_stands_still_delays_and_loses_nothing(place: Path) -> None:
+def test_a_stalled_disk_delays_and_loses_nothing(place: Path) -> None:
     disk = Scripted()
     book = LogWriter(begun(place, disk=disk, size=256 * 1024))
     disk.stalls = 3.0
@@ -131,7 +131,7 @@ def test_a_disk_that_stands_still_delays_and_loses_nothing(place: Path) -> None:
     assert len(handed_in(place)) == 50
 
 
-def test_two_writers_of_one_process_are_kept_apart(place: Path) -> None:
+def test_two_writers_in_one_process_exclude_each_other(place: Path) -> None:
     log = begun(place)
     found: list[str] = []
 
@@ -149,7 +149,7 @@ def test_two_writers_of_one_process_are_kept_apart(place: Path) -> None:
 
 
 class Interrupted(RealDisk):
-    """Ctrl-C falls into one of its calls."""
+    """KeyboardInterrupt in one of its calls."""
 
     def __init__(self) -> None:
         self.at = ""
@@ -166,7 +166,7 @@ class Interrupted(RealDisk):
 
 
 @pytest.mark.parametrize(("at", "size"), [("sync", 10), ("rename", 9000)])
-def test_what_is_interrupted_half_way_writes_nothing_more(place: Path, at: str, size: int) -> None:
+def test_an_interrupted_log_writes_nothing_more(place: Path, at: str, size: int) -> None:
     disk = Interrupted()
     log = begun(place, disk=disk)
     log.write([note("kept", 8000)])
@@ -174,7 +174,7 @@ def test_what_is_interrupted_half_way_writes_nothing_more(place: Path, at: str, 
     with pytest.raises(KeyboardInterrupt):
         log.write([note("half-way", size)])
     disk.at = ""
-    log.close()  # as whoever is interrupted does
+    log.close()  # as the interrupted caller does
     found = kinds(everything(place))
     assert "closed" not in found
     assert handed_in(place)[0] == (5, b'{"text":"%s"}' % b"kept".ljust(8000, b"."))
@@ -182,8 +182,8 @@ def test_what_is_interrupted_half_way_writes_nothing_more(place: Path, at: str, 
     assert kinds(everything(place))[-2:] == ["closed", "checkpoint"]
 
 
-def test_what_was_set_aside_is_told_also_after_a_rotation_that_was_cut_short(place: Path) -> None:
-    """Torn, set aside, and the next segment began before a boot could tell of it."""
+def test_a_quarantined_tail_is_recorded_after_an_interrupted_rotation(place: Path) -> None:
+    """A quarantined tail, and a new segment before a boot has recorded it."""
     disk = Interrupted()
     log = begun(place, disk=disk)
     log.write([note("nearly full", 12_900)])

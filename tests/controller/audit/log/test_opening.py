@@ -1,4 +1,4 @@
-"""What is found at a place where a record is to be opened, and what is said of it."""
+"""Opening a record for writing: what is found, and why it is rejected."""
 
 import fcntl
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "record"
 
 
-def test_a_link_that_leads_nowhere_is_named(place: Path) -> None:
+def test_a_dangling_link_is_reported(place: Path) -> None:
     place.symlink_to(place.parent / "disk")
     with pytest.raises(NoRecord) as caught:
         opened(place)
@@ -68,7 +68,7 @@ def listing(place: Path) -> dict[str, bytes]:
     return {str(file): file.read_bytes() for file in place.rglob("*") if file.is_file()}
 
 
-def test_nothing_there_is_a_new_record(place: Path) -> None:
+def test_an_empty_place_is_a_new_record(place: Path) -> None:
     opening = opened(place)
     assert opening.segment is None
     assert opening.last is None
@@ -77,7 +77,7 @@ def test_nothing_there_is_a_new_record(place: Path) -> None:
     assert not opening.closed()
 
 
-def test_what_the_last_segment_says(place: Path) -> None:
+def test_the_last_segment_is_read(place: Path) -> None:
     written(place)
     opening = opened(place)
     assert opening.closed()
@@ -94,14 +94,14 @@ def test_what_the_last_segment_says(place: Path) -> None:
     assert opening.certificate() is not None
 
 
-def test_a_record_that_was_not_closed_says_so(place: Path) -> None:
+def test_an_unclosed_record_is_detected(place: Path) -> None:
     log = begun(place)
     log.write([note("in the middle")])
     log.let_go()
     assert not opened(place).closed()
 
 
-def test_one_writer(place: Path) -> None:
+def test_a_second_writer_is_rejected(place: Path) -> None:
     log = begun(place)
     with pytest.raises(InUse, match="another process writes it"):
         RecordOpening.at(place, table=TABLE)
@@ -109,7 +109,7 @@ def test_one_writer(place: Path) -> None:
     opened(place)
 
 
-def test_the_record_of_another_table(place: Path) -> None:
+def test_a_record_of_another_table_is_rejected(place: Path) -> None:
     written(place, 1)
     before = listing(place)
     with pytest.raises(OtherTable) as caught:
@@ -145,15 +145,15 @@ def test_a_place_with_something_else_is_rejected_unchanged(
     assert everything_in(place.parent) == before
 
 
-def test_a_start_that_was_cut_short_begins_again(place: Path) -> None:
+def test_an_interrupted_start_is_repeated(place: Path) -> None:
     (place / "segments").mkdir(parents=True)
     (place / "segments" / SPARE).write_bytes(b"half")
     begun(place).close()
     assert opened(place).closed()
 
 
-def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
-    """A link in the lock's place stands for any refusal, which root would not get."""
+def test_a_place_that_cannot_be_written_is_rejected(tmp_path: Path) -> None:
+    """A link instead of the lock file: an error that root gets too."""
     place = tmp_path / "record"
     place.mkdir()
     (place / "lock").symlink_to(tmp_path / "elsewhere")
@@ -161,14 +161,14 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
         RecordOpening.at(place, table=TABLE)
 
 
-def test_a_missing_segment_is_named(place: Path) -> None:
+def test_a_missing_segment_is_reported(place: Path) -> None:
     written(place)
     segment_file(place, 2).unlink()
     with pytest.raises(RecordDamaged, match=r"00000002\.seg: is missing; put it back"):
         RecordOpening.at(place, table=TABLE)
 
 
-def test_a_segment_in_the_place_of_another(place: Path) -> None:
+def test_a_misplaced_segment_is_rejected(place: Path) -> None:
     written(place)
     last = max(place.glob("segments/0*.seg"))
     last.write_bytes(segment_file(place, 1).read_bytes())
@@ -188,7 +188,7 @@ def test_a_segment_in_the_place_of_another(place: Path) -> None:
     ],
     ids=["short", "long", "empty", "foreign", "damaged", "zeroed"],
 )
-def test_a_last_segment_that_is_not_whole(
+def test_a_corrupt_last_segment_is_rejected(
     place: Path, change: Callable[[bytes], bytes], said: str
 ) -> None:
     written(place)
@@ -201,8 +201,8 @@ def test_a_last_segment_that_is_not_whole(
     assert listing(place) == before
 
 
-def test_every_cut_off_end_of_a_signed_record_is_missing_records(place: Path) -> None:
-    """Zeroes in the middle of what stands before a checkpoint: nothing else explains them."""
+def test_zeros_before_a_checkpoint_are_missing_records(place: Path) -> None:
+    """Zeros before a checkpoint: only lost records explain them."""
     written(place, 8)
     file = segment_file(place, 1)
     whole = file.read_bytes()
@@ -222,16 +222,14 @@ def everything_in(folder: Path) -> dict[str, bytes | None]:
 
 
 def refused(place: Path, problem: type[Exception]) -> None:
-    """A start that is refused, and leaves everything as it was."""
+    """Opening raises `problem` and changes nothing."""
     before = everything_in(place.parent)
     with pytest.raises(problem):
         begun(place)
     assert everything_in(place.parent) == before
 
 
-def test_a_start_that_is_refused_leaves_nothing_behind(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rejected_start_changes_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = everything_in(place.parent)
     opened(place)
     assert everything_in(place.parent) == before
@@ -241,7 +239,7 @@ def test_a_start_that_is_refused_leaves_nothing_behind(
     place.rmdir()
 
     written(place, 3)
-    (place / "lock").unlink()  # a copy that was made without it
+    (place / "lock").unlink()  # a copy without the lock file
     opened(place)
     assert not (place / "lock").exists()
     with monkeypatch.context() as patched:
@@ -262,11 +260,11 @@ def test_a_start_that_is_refused_leaves_nothing_behind(
     assert (place / "lock").exists()
 
 
-def test_a_lock_that_was_taken_away_keeps_others_out_no_more(
+def test_a_removed_lock_file_excludes_no_writer(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between opening the file and locking it, whoever had made it goes and takes it away; then
-    somebody else begins."""
+    """The lock file is removed between opening and locking it, then another process locks a new
+    one."""
     first = RecordOpening.at(place, table=TABLE)
     real = fcntl.flock
     others: list[RecordOpening] = []
@@ -287,9 +285,8 @@ def test_a_lock_that_was_taken_away_keeps_others_out_no_more(
     opened(place)
 
 
-def test_a_bare_directory_begins_a_record_only_where_none_has_begun(place: Path) -> None:
-    """What a start leaves that was cut short before its first segment, and what is left of a record
-    when its segments are taken away, are told apart by the lock."""
+def test_a_record_that_lost_its_segments_is_not_begun_again(place: Path) -> None:
+    """The lock file distinguishes an interrupted start from a record that lost its segments."""
     (place / "segments").mkdir(parents=True)
     (place / "segments" / SPARE).write_bytes(bytes(SMALL))
     (place / "lock").touch()
@@ -312,12 +309,12 @@ def test_a_bare_directory_begins_a_record_only_where_none_has_begun(place: Path)
     (place / "segments").mkdir()
     for name, data in first.items():
         (place / "segments" / name).write_bytes(data)
-    (place / "lock").write_bytes(b"")  # a record that was begun before locks told of it
+    (place / "lock").write_bytes(b"")  # as older versions left it
     begun(place).close()
     assert (place / "lock").read_text() == log.origin
 
 
-def test_an_old_image_is_not_gone_on_with(place: Path) -> None:
+def test_an_older_copy_than_a_cosignature_is_rejected(place: Path) -> None:
     written(place, 1)
     (place / "cosigned").mkdir()
     (place / "cosigned" / "21.note").write_text("as a witness wrote it")
@@ -325,8 +322,8 @@ def test_an_old_image_is_not_gone_on_with(place: Path) -> None:
         RecordOpening.at(place, table=TABLE)
 
 
-def test_who_has_no_key_writes_nothing_that_a_boot_would_sign(place: Path) -> None:
-    """The last segment written anew with right hashes, its signatures left out."""
+def test_unsigned_records_are_not_signed_by_the_next_boot(place: Path) -> None:
+    """The last segment is rewritten with valid hashes, but without signatures."""
     written(place, 3)
     found = read_segment(place, 1)
     kept = [one for one in found.frames if record_of(found.file, one).kind not in _SIGNED]

@@ -1,4 +1,4 @@
-"""Losses of power: some hundred of the states that `make torture` tries by the ten thousand."""
+"""A sample of the power losses that `make torture` simulates."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.support.audit.record.power_runs import states
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_was_acknowledged_outlives_a_loss_of_power(
+def test_acknowledged_entries_survive_a_power_loss(
     tmp_path: Path, record_property: Callable[[str, object], None], seed: int
 ) -> None:
     lengths = list(states(tmp_path, seed, 200))

@@ -1,4 +1,4 @@
-"""A record with a thread of its own: what waits, what is told, how it ends."""
+"""The log writer: queue, group commit, timeouts, errors, shutdown."""
 
 import asyncio
 import errno
@@ -28,7 +28,7 @@ from tests.support.audit.record.table import (
 
 
 class Gate(RealDisk):
-    """A disk whose syncs wait while it is shut, or fail."""
+    """A disk whose syncs block while the gate is shut, or fail."""
 
     def __init__(self) -> None:
         self.open_again = threading.Event()
@@ -71,7 +71,9 @@ def book(log: Log, gate: Gate) -> Iterator[LogWriter]:
         book.close_now()
 
 
-def test_what_is_handed_in_is_on_the_disk_when_it_is_told(place: Path, book: LogWriter) -> None:
+def test_a_submitted_entry_is_durable_when_its_future_resolves(
+    place: Path, book: LogWriter
+) -> None:
     made = book.submit(note("one"), note("two")).result(10)
     assert seqs(made) == [5, 6]
     assert handed_in(place) == [(5, b'{"text":"one"}'), (6, b'{"text":"two"}')]
@@ -82,14 +84,12 @@ async def waited_for(book: LogWriter) -> list[int]:
     return [one[0].seq for one in made]
 
 
-def test_a_loop_waits_for_it(place: Path, book: LogWriter) -> None:
+def test_append_waits_in_an_event_loop(place: Path, book: LogWriter) -> None:
     assert asyncio.run(waited_for(book)) == list(range(5, 35))
     assert [data for _, data in handed_in(place)] == [b'{"text":"%d"}' % at for at in range(30)]
 
 
-def test_what_waits_at_the_same_time_shares_a_sync(
-    place: Path, gate: Gate, book: LogWriter
-) -> None:
+def test_queued_entries_share_a_sync(place: Path, gate: Gate, book: LogWriter) -> None:
     gate.open_again.clear()
     first = book.submit(note("first"))
     assert gate.waits.wait(10)
@@ -102,7 +102,7 @@ def test_what_waits_at_the_same_time_shares_a_sync(
     assert gate.syncs - before == 1
 
 
-def test_what_asks_for_a_signature_gets_one_at_once(place: Path, log: Log) -> None:
+def test_an_entry_may_request_a_checkpoint(place: Path, log: Log) -> None:
     book = LogWriter(log)
     book.submit(note("quiet")).result(10)
     book.submit(note("end of round", sign=True)).result(10)
@@ -123,7 +123,7 @@ def test_everything_is_signed_within_a_second(place: Path) -> None:
     book.close_now()
 
 
-def test_what_cannot_be_written_down_is_nobody_elses_trouble(place: Path, book: LogWriter) -> None:
+def test_bad_entries_fail_only_their_submitter(place: Path, book: LogWriter) -> None:
     with pytest.raises(TypeError):
         book.submit(RecordEntry("note", ANN, SealedCard(17)))
     with pytest.raises(ValueError, match="a closed is written by the record itself"):
@@ -138,9 +138,7 @@ def test_what_cannot_be_written_down_is_nobody_elses_trouble(place: Path, book: 
     assert [data for _, data in handed_in(place)] == [b'{"text":"fits"}']
 
 
-def test_a_disk_that_stands_still_bounds_what_waits(
-    gate: Gate, book: LogWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_queue_is_bounded(gate: Gate, book: LogWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "MAX_QUEUED", 3)
     gate.open_again.clear()
     first = book.submit(note("first"))
@@ -152,7 +150,7 @@ def test_a_disk_that_stands_still_bounds_what_waits(
     assert [one.result(10)[0].seq for one in (first, *waiting)] == [5, 6, 7, 8]
 
 
-def test_the_first_failure_ends_it_and_is_told_once(place: Path, gate: Gate, log: Log) -> None:
+def test_the_first_failure_is_reported_once(place: Path, gate: Gate, log: Log) -> None:
     told: list[LogFailed] = []
     book = LogWriter(log, told.append)
     book.submit(note("kept")).result(10)
@@ -169,7 +167,7 @@ def test_the_first_failure_ends_it_and_is_told_once(place: Path, gate: Gate, log
     assert handed_in(place)[0] == (5, b'{"text":"kept"}')
 
 
-def test_all_that_waits_when_it_fails_is_told(gate: Gate, log: Log) -> None:
+def test_all_queued_entries_fail_together(gate: Gate, log: Log) -> None:
     book = LogWriter(log)
     gate.open_again.clear()
     waiting = [book.submit(note("first"))]
@@ -184,7 +182,7 @@ def test_all_that_waits_when_it_fails_is_told(gate: Gate, log: Log) -> None:
         book.close_now()
 
 
-def test_no_room_is_told_to_who_asked_and_goes_by(
+def test_a_full_disk_rejects_an_append_and_recovers(
     place: Path, log: Log, book: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(entries: object) -> None:
@@ -198,7 +196,9 @@ def test_no_room_is_told_to_who_asked_and_goes_by(
     assert len(book.submit(note("now")).result(10)) == 1
 
 
-def test_giving_up_waiting_does_not_take_it_back(place: Path, gate: Gate, book: LogWriter) -> None:
+def test_cancelling_the_wait_does_not_cancel_the_append(
+    place: Path, gate: Gate, book: LogWriter
+) -> None:
     async def impatient() -> None:
         gate.open_again.clear()
         with pytest.raises(TimeoutError):
@@ -214,7 +214,7 @@ def test_giving_up_waiting_does_not_take_it_back(place: Path, gate: Gate, book: 
     ]
 
 
-def test_who_has_waited_too_long_is_told_and_nothing_is_recorded_behind_it(
+def test_an_append_timeout_fails_all_later_appends(
     place: Path, gate: Gate, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "APPEND_TIMEOUT", 0.2)
@@ -243,7 +243,7 @@ def test_who_has_waited_too_long_is_told_and_nothing_is_recorded_behind_it(
     gate.open_again.set()
     with pytest.raises(AppendTimeout):
         book.close_now()
-    # As a kill would leave it: what the disk had begun with, and not a word more.
+    # As a crash would leave it: only what was being written.
     assert [data for _, data in handed_in(place)] == [
         b'{"text":"in time"}',
         b'{"text":"it came late"}',
@@ -252,7 +252,7 @@ def test_who_has_waited_too_long_is_told_and_nothing_is_recorded_behind_it(
     begun(place).close()
 
 
-def test_no_timer_stays_behind_where_nobody_waits(book: LogWriter, gate: Gate) -> None:
+def test_no_timer_is_left_after_an_append(book: LogWriter, gate: Gate) -> None:
     def running() -> int:
         scheduled: list[asyncio.TimerHandle] = vars(asyncio.get_running_loop())["_scheduled"]
         return sum(not timer.cancelled() for timer in scheduled)
@@ -270,10 +270,10 @@ def test_no_timer_stays_behind_where_nobody_waits(book: LogWriter, gate: Gate) -
     asyncio.run(story())
 
 
-def test_what_comes_back_too_late_is_nobodys_any_more(
+def test_a_batch_that_completes_after_a_timeout_fails(
     gate: Gate, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thread that shares the write with who was told that nobody knows is told the same."""
+    """A thread that shares a batch with a timed-out append gets the same error."""
     monkeypatch.setattr(writer, "APPEND_TIMEOUT", 0.1)
     book = LogWriter(log)
 
@@ -294,7 +294,7 @@ def test_what_comes_back_too_late_is_nobodys_any_more(
         book.close_now()
 
 
-def test_closing_records_what_waits(place: Path, gate: Gate, book: LogWriter) -> None:
+def test_closing_writes_the_queue(place: Path, gate: Gate, book: LogWriter) -> None:
     gate.open_again.clear()
     waiting = [book.submit(note(f"{at}")) for at in range(5)]
     closing = threading.Thread(target=book.close_now)
@@ -308,7 +308,7 @@ def test_closing_records_what_waits(place: Path, gate: Gate, book: LogWriter) ->
     asyncio.run(book.close())
 
 
-def test_a_fault_of_ours_leaves_nobody_waiting(
+def test_a_bug_in_the_thread_fails_all_futures(
     place: Path, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
@@ -329,7 +329,7 @@ def test_a_fault_of_ours_leaves_nobody_waiting(
     assert "closed" not in kinds(everything(place))
 
 
-def test_what_is_no_text_or_no_number_is_refused_at_once(book: LogWriter) -> None:
+def test_invalid_text_and_numbers_are_rejected_at_once(book: LogWriter) -> None:
     with pytest.raises(UnicodeEncodeError):
         book.submit(RecordEntry("note", RecordActor("dealer", "\ud800"), {}))
     with pytest.raises(ValueError, match="allowed: 0 to"):
@@ -337,7 +337,7 @@ def test_what_is_no_text_or_no_number_is_refused_at_once(book: LogWriter) -> Non
     assert len(book.submit(note("all is well")).result(10)) == 1
 
 
-def test_nothing_is_recorded_before_what_came_first(
+def test_the_order_is_kept_when_the_disk_is_full(
     place: Path, gate: Gate, log: Log, book: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate.open_again.clear()

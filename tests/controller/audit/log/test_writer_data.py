@@ -1,4 +1,4 @@
-"""What may stand in the `data` of a record, and what is refused before anything is written."""
+"""Validation of `data` before anything is written."""
 
 import asyncio
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ AROUND.append(AROUND)
         (1.5, "data is a float"),
     ],
 )
-def test_what_a_record_cannot_hold_is_refused_before_anything_is_written(
+def test_invalid_values_are_rejected_before_a_write(
     data: object, words: str, place: Path, book: LogWriter
 ) -> None:
     before = read_segment(place, 1).buffer
@@ -110,14 +110,14 @@ async def appended(book: LogWriter, entry: RecordEntry) -> None:
         ("person", ["what"], "Expected `object`"),
     ],
 )
-def test_what_is_no_data_of_its_kind_is_refused(
+def test_data_of_the_wrong_kind_is_rejected(
     kind: Kind, data: object, words: str, book: LogWriter
 ) -> None:
     with pytest.raises(BadData, match=f"data is none of a {kind}: .*{words}"):
         book.submit(RecordEntry(kind, ANN, data))
 
 
-def test_what_a_record_can_hold_comes_back_as_it_was(place: Path, book: LogWriter) -> None:
+def test_valid_data_is_read_back_unchanged(place: Path, book: LogWriter) -> None:
     data = {
         "what": "all",
         "least": -(2**63),

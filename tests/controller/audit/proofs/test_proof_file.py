@@ -1,4 +1,4 @@
-"""Proof files: what was altered proves nothing, and what is right can be checked by hand."""
+"""Proof files: verification, and rejection of altered ones."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def claims_a_checkpoint(found: Json) -> None:
         (claims_a_checkpoint, "for a tree of 17"),
     ],
 )
-def test_a_proof_that_was_altered_proves_nothing(
+def test_an_altered_proof_is_rejected(
     harm: Callable[[Json], None], words: str, proof: Proof, whole: Path
 ) -> None:
     found: Json = json.loads(encode_proof(proof))
@@ -130,7 +130,7 @@ def test_a_proof_that_was_altered_proves_nothing(
 
 
 def by_strangers(records_: list[str], origin: str = ORIGIN) -> Proof:
-    """Rightly signed by the keys of another table."""
+    """Correctly signed by another table's keys."""
     leaves, size = Leaves(leaf_hash(one.encode()) for one in records_), len(records_)
     text = Checkpoint(origin, size, leaves.root(size)).text()
     boot, table = signing_key(origin), signing_key(f"{origin}/table")
@@ -148,7 +148,7 @@ def by_strangers(records_: list[str], origin: str = ORIGIN) -> Proof:
     )
 
 
-def test_a_record_that_says_that_it_is_another_is_told(whole: Path) -> None:
+def test_a_record_with_a_wrong_seq_is_rejected(whole: Path) -> None:
     first, second, *_ = (data.decode() for data in bytes_of(whole))
     assert len(verify_proof("p", by_strangers([first, second]), TABLE_KEY.verifier).records) == 2
     with pytest.raises(ProofProblem, match="record 1 says that it is 2"):
@@ -157,7 +157,7 @@ def test_a_record_that_says_that_it_is_another_is_told(whole: Path) -> None:
         verify_proof("p", by_strangers(["{}"]), TABLE_KEY.verifier)
 
 
-def test_another_table_proves_nothing_of_ours(whole: Path) -> None:
+def test_another_tables_proof_is_rejected(whole: Path) -> None:
     (first, *_) = (data.decode() for data in bytes_of(whole))
     theirs = by_strangers([first])
     ours = msgspec.structs.replace(theirs, origin=origin_of(whole))
@@ -169,20 +169,20 @@ def test_another_table_proves_nothing_of_ours(whole: Path) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"{}", b"[]", b"null", b"\xff", b'{"format":"holecard proof 2"}', b"[" * 9000]
 )
-def test_what_is_no_proof_is_told(data: bytes) -> None:
+def test_a_malformed_proof_is_rejected(data: bytes) -> None:
     with pytest.raises(ProofProblem, match="is no proof"):
         decode_proof("p", data)
 
 
-def test_a_proof_has_nothing_more_in_it(proof: Proof) -> None:
+def test_a_proof_has_no_other_fields(proof: Proof) -> None:
     found: Json = json.loads(encode_proof(proof))
     found["note"] = "trust me"
     with pytest.raises(ProofProblem, match="is no proof"):
         decode_proof("p", json.dumps(found).encode())
 
 
-def test_a_proof_is_checked_by_hand_from_the_page(proof: Proof, whole: Path) -> None:
-    """With hashes and Ed25519 only: as somebody would who has nothing of ours."""
+def test_a_proof_is_verified_from_the_format_alone(proof: Proof, whole: Path) -> None:
+    """With hashes and Ed25519 only, without this software."""
     found: Json = json.loads(encode_proof(proof))
     public = base64.b64decode(str(table_key(whole)).split("+", 2)[2])[1:]
     boot_key = base64.b64decode(by_hand(found["certificate"], public)[3])
@@ -211,7 +211,7 @@ def by_hand(note_: str, public: bytes) -> list[str]:
     return text.split("\n")
 
 
-def test_the_notes_are_those_of_the_record(proof: Proof, whole: Path) -> None:
+def test_a_proof_contains_the_records_own_notes(proof: Proof, whole: Path) -> None:
     notes = {
         msgspec.json.decode(one.data)["note"]
         for _, one in records(whole)

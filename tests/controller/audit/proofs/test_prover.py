@@ -1,4 +1,4 @@
-"""Proofs made of a record, and checked by who has nothing but the table's key."""
+"""Proofs made of a record verify with the table's key alone."""
 
 from __future__ import annotations
 
@@ -71,15 +71,15 @@ def test_every_record_is_proved_as_the_rfc_defines_it(whole: Path) -> None:
 
 
 @pytest.mark.parametrize("seq", [1, 2, 7, 25, 40, 63, 64, 65, 80])
-def test_a_proof_of_one_record_is_the_same(seq: int, whole: Path) -> None:
-    """It is read from its own segment on, which begins with what the others come to."""
+def test_a_proof_of_a_single_record_is_the_same(seq: int, whole: Path) -> None:
+    """It reads only the record's own segment, whose snapshot contains the tree before."""
     size = last_signed(whole).checkpoint.size
     (one,) = proof_of(whole, seq).records
     path = growing.inclusion(seq - 1, bytes_of(whole)[:size])
     assert [bytes.fromhex(text) for text in one.hashes] == list(path)
 
 
-def test_only_the_segments_from_there_on_are_read(whole: Path) -> None:
+def test_only_the_needed_segments_are_read(whole: Path) -> None:
     read: list[int] = []
     last = list(segments(whole))[-1]
     make_proof(whole, [last.before.seq + 2], last_signed(whole), (), read.append)
@@ -100,7 +100,7 @@ def test_every_older_tree_is_proved(whole: Path) -> None:
 
 
 @given(data=st.data())
-def test_whatever_is_asked_for_checks(data: st.DataObject, whole: Path) -> None:
+def test_random_proofs_verify(data: st.DataObject, whole: Path) -> None:
     size = last_signed(whole).checkpoint.size
     some = st.sets(st.integers(1, size), max_size=6)
     seqs, sizes = data.draw(some), data.draw(some)
@@ -121,7 +121,7 @@ def test_a_round_is_proved_with_all_its_records(whole: Path) -> None:
     assert {one.round for one in found.records} == {5}
 
 
-def test_a_round_at_hand_is_proved_as_far_as_it_is_signed(tmp_path: Path) -> None:
+def test_the_current_round_is_proved_up_to_the_checkpoint(tmp_path: Path) -> None:
     record = tmp_path / "record"
     log = begun(record)
     play(log, 1, 2)
@@ -140,12 +140,12 @@ def test_a_round_at_hand_is_proved_as_far_as_it_is_signed(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("seqs", "sizes"), [([0], []), ([-3], []), ([1], [0]), ([], [9999])])
-def test_what_is_not_there_is_not_proved(seqs: list[int], sizes: list[int], whole: Path) -> None:
+def test_missing_records_are_not_proved(seqs: list[int], sizes: list[int], whole: Path) -> None:
     with pytest.raises(CannotProve, match="allowed: 1 to "):
         make_proof(whole, seqs, last_signed(whole), [OlderSize(size) for size in sizes])
 
 
-def test_the_last_checkpoint_may_stand_in_the_segment_before(tmp_path: Path) -> None:
+def test_the_last_checkpoint_may_be_in_an_earlier_segment(tmp_path: Path) -> None:
     record = tmp_path / "record"
     log = begun(record, size=8192)
     play(log, 1, 1)
@@ -156,7 +156,7 @@ def test_the_last_checkpoint_may_stand_in_the_segment_before(tmp_path: Path) -> 
     log.close()
 
 
-def test_an_older_checkpoint_will_do(tmp_path: Path) -> None:
+def test_an_older_checkpoint_is_accepted(tmp_path: Path) -> None:
     record = played(tmp_path / "record", 3)
     old = last_signed(record)
     made = seen_by(record, tmp_path / "archive")
@@ -177,7 +177,7 @@ def test_an_older_checkpoint_will_do(tmp_path: Path) -> None:
         verify_proof("p", proof, table_key(record), STRANGER.cosigner)
 
 
-def test_a_checkpoint_that_is_not_of_the_record_is_refused(whole: Path, tmp_path: Path) -> None:
+def test_a_foreign_checkpoint_is_rejected(whole: Path, tmp_path: Path) -> None:
     said = last_signed(whole).checkpoint
     boot = SigningKey(said.origin, TABLE_KEY)
 
@@ -197,7 +197,7 @@ def test_a_checkpoint_that_is_not_of_the_record_is_refused(whole: Path, tmp_path
         signed_as(whole, "f", b"nothing")
 
 
-def test_a_damaged_record_proves_nothing(whole: Path, tmp_path: Path) -> None:
+def test_a_damaged_record_is_not_proved(whole: Path, tmp_path: Path) -> None:
     said = last_signed(whole)
     copy = shutil.copytree(whole, tmp_path / "copy")
     for number in [one.number for one in segments(copy)][1:]:
@@ -212,9 +212,7 @@ def test_a_damaged_record_proves_nothing(whole: Path, tmp_path: Path) -> None:
         file.write_bytes(before)
 
 
-def test_a_snapshot_that_lies_of_what_is_before_it_proves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_forged_snapshot_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = played(tmp_path / "record")
     last = list(segments(record))[-1]
     lie = ("00" * 32, *last.snapshot.frontier[1:])
@@ -226,14 +224,14 @@ def test_a_snapshot_that_lies_of_what_is_before_it_proves_nothing(
         make_proof(record, [last.before.seq + 1], last_signed(record))
 
 
-def test_a_stranger_signs_nothing(whole: Path) -> None:
+def test_an_unknown_signature_is_rejected(whole: Path) -> None:
     stranger = signing_key(f"{origin_of(whole)}/table", "stranger").verifier
     with pytest.raises(BadSignature, match="as the table's key, not"):
         last_signed(whole, stranger)
     assert last_signed(whole, table_key(whole)) == last_signed(whole)
 
 
-def test_a_long_record_is_proved_in_little_memory(tmp_path: Path) -> None:
+def test_a_long_record_is_proved_in_constant_memory(tmp_path: Path) -> None:
     record = tmp_path / "record"
     log = begun(record, size=256 * 1024)
     for turn in range(60):

@@ -1,4 +1,4 @@
-"""Looks at a record, in a file beside it."""
+"""The access log beside a record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def lines(record: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
-def test_each_look_is_a_line(tmp_path: Path) -> None:
+def test_each_access_is_a_line(tmp_path: Path) -> None:
     record = tmp_path / "mega-1"
     record.mkdir()
     first = log_access(record, "show", "round 3", who="Eve", reason='a "complaint"\n')
@@ -33,7 +33,7 @@ def test_each_look_is_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["mega-1", "mega-1/", "./mega-1", "mega-1/../mega-1", "link"])
-def test_it_lies_beside_the_record_whatever_that_is_called_by(
+def test_the_log_is_beside_the_records_real_directory(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mega-1").mkdir()
@@ -47,7 +47,7 @@ def test_it_lies_beside_the_record_whatever_that_is_called_by(
     assert len(lines(tmp_path / "mega-1")) == 2
 
 
-def test_a_line_that_power_has_cut_short_is_ended(tmp_path: Path) -> None:
+def test_an_incomplete_line_is_terminated(tmp_path: Path) -> None:
     log_access(tmp_path / "r", "show", "all")
     file = access_log_file(tmp_path / "r")
     file.write_bytes(file.read_bytes()[:-9])
@@ -58,7 +58,7 @@ def test_a_line_that_power_has_cut_short_is_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_where_there_is_no_room_that_is_what_to_make(
+def test_a_full_disk_is_reported(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(fd: int, data: bytes) -> int:
@@ -73,7 +73,7 @@ def test_where_there_is_no_room_that_is_what_to_make(
     assert access_log_file(tmp_path / "r").read_bytes() == b""
 
 
-def test_the_group_writes_it_too_and_nobody_else_reads_it(tmp_path: Path) -> None:
+def test_the_log_is_group_writable_and_private(tmp_path: Path) -> None:
     before = os.umask(0o007)
     try:
         log_access(tmp_path / "r", "show", "all")
@@ -82,7 +82,7 @@ def test_the_group_writes_it_too_and_nobody_else_reads_it(tmp_path: Path) -> Non
     assert stat.S_IMODE(access_log_file(tmp_path / "r").stat().st_mode) == 0o660
 
 
-def test_where_it_cannot_be_written_nobody_looks(tmp_path: Path) -> None:
+def test_an_unwritable_log_denies_access(tmp_path: Path) -> None:
     with pytest.raises(CannotWrite, match="cannot be written: no such file"):
         log_access(tmp_path / "nowhere" / "r", "show", "all")
     access_log_file(tmp_path / "r").mkdir()
@@ -96,7 +96,7 @@ def test_where_it_cannot_be_written_nobody_looks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("short", [True, False])
-def test_a_line_that_did_not_find_room_is_taken_back(
+def test_a_failed_append_is_rolled_back(
     short: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log_access(tmp_path / "r", "show", "all")

@@ -1,4 +1,4 @@
-"""A record whose first segment is gone: whoever looks for something in it is told that."""
+"""Without the first segment, commands report that records may be missing."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ GONE = "segments before 2 are not here"
 
 @pytest.fixture
 def cut(record: Path) -> Path:
-    """Without its first segment, in which its first rounds are."""
+    """Remove the first segment, which contains the first rounds."""
     segment_file(record, 1).unlink()
     assert not of_round(record, 1)
     return record
 
 
-def test_a_whole_record_is_not_said_to_be_short(record: Path, capsys: Out, tmp_path: Path) -> None:
+def test_a_complete_record_has_no_warning(record: Path, capsys: Out, tmp_path: Path) -> None:
     assert gone_before(record) == ""
     for words in (
         ("show", record, "--round", "1"),
@@ -53,7 +53,7 @@ def test_a_whole_record_is_not_said_to_be_short(record: Path, capsys: Out, tmp_p
     ],
     ids=lambda one: one[0] if isinstance(one, tuple) else "",
 )
-def test_what_may_have_stood_there_is_not_said_never_to_have_been(
+def test_a_search_reports_missing_segments(
     words: tuple[str, ...], what: str, cut: Path, capsys: Out, tmp_path: Path
 ) -> None:
     name, *rest = (str(tmp_path / "case.zip") if one == "CASE" else one for one in words)
@@ -61,7 +61,7 @@ def test_what_may_have_stood_there_is_not_said_never_to_have_been(
     assert what in capsys.readouterr().err
 
 
-def test_what_is_here_is_shown_and_the_rest_is_told(cut: Path, capsys: Out) -> None:
+def test_existing_records_are_shown_with_a_warning(cut: Path, capsys: Out) -> None:
     for words in (("show", "--round", "5"), ("show", "--kind", "note"), ("prove", "--round", "5")):
         assert audit(words[0], cut, *words[1:]) == 0
         told = capsys.readouterr()
@@ -73,7 +73,7 @@ def test_what_is_here_is_shown_and_the_rest_is_told(cut: Path, capsys: Out) -> N
     assert GONE in told.err
 
 
-def test_a_case_of_what_is_here_says_so(cut: Path, capsys: Out, tmp_path: Path) -> None:
+def test_a_case_names_missing_segments(cut: Path, capsys: Out, tmp_path: Path) -> None:
     case = tmp_path / "case"
     assert audit("export", cut, "--all", "--out", case) == 0
     told = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""What is recorded of an event, and how that is read back."""
+"""Encoding and decoding of events as record entries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ROUNDS: Final = 40
 # --- what an entry has ------------------------------------------------------------------------
 
 
-def test_a_decision_has_event_rows_and_effects_and_the_state_for_the_next_snapshot() -> None:
+def test_a_decision_has_event_rows_effects_and_state() -> None:
     made = decision_entry(DEALT, TAKEN, cursor=CURSOR, sealed=SEALED, cause=12)
     assert made == RecordEntry(
         "decision",
@@ -66,7 +66,7 @@ def test_a_decision_has_event_rows_and_effects_and_the_state_for_the_next_snapsh
     }
 
 
-def test_a_refusal_has_why_and_changes_no_state() -> None:
+def test_a_refusal_has_a_reason_and_no_state() -> None:
     event = events.Hit(player(3), 3, 0)
     answer = Refused("not_in_turn", "seat 3 is not in turn")
     made = event_entry(event, answer, State(round=9), cursor=CURSOR)
@@ -98,7 +98,7 @@ def answer_of(answer: Refused) -> tuple[str, str]:
         (SHOE, RecordActor("device", "shoe")),
     ],
 )
-def test_whoever_brings_the_event_did_it(actor: Actor, who: RecordActor) -> None:
+def test_the_entry_names_the_events_actor(actor: Actor, who: RecordActor) -> None:
     event = events.FloorCalled(actor)
     assert decision_entry(event, TAKEN).by == who
     assert refusal_entry(event, Refused("no", "no"), State()).by == who
@@ -118,9 +118,7 @@ def test_whoever_brings_the_event_did_it(actor: Actor, who: RecordActor) -> None
         (effects.Prompt(effects.Tell.DEAL), False),
     ],
 )
-def test_a_checkpoint_is_wanted_where_the_page_says_so(
-    effect: effects.Effect, wanted: bool
-) -> None:
+def test_a_checkpoint_is_requested_as_the_format_says(effect: effects.Effect, wanted: bool) -> None:
     assert signs((effects.ShoeLock(True), effect)) is wanted
     answer = replace(TAKEN, effects=(effects.ShoeLock(True), effect))
     assert decision_entry(events.Cleared(DEALER), answer).sign is wanted
@@ -131,7 +129,7 @@ def test_a_checkpoint_is_wanted_where_the_page_says_so(
 
 
 def _as_refused(event: Event, before: State) -> Event:
-    """What is told of a hole card before its time is not recorded, whatever it was."""
+    """A hole card that is reported too early is not recorded."""
     if isinstance(event, HoleRevealed) and before.step is not Step.REVEAL:
         return replace(event, card=-1, opening="")
     if isinstance(event, events.HoleChecked) and before.step is not Step.CHECK:
@@ -139,7 +137,7 @@ def _as_refused(event: Event, before: State) -> Event:
     return event
 
 
-def test_all_that_is_recorded_is_read_back_as_it_was() -> None:
+def test_all_entries_are_read_back_unchanged() -> None:
     said: set[str] = set()
     for number, name in enumerate(GAMES * 12):
         game, what = some_game(Random(f"entries {name} {number}"), name)
@@ -177,7 +175,7 @@ def test_all_that_is_recorded_is_read_back_as_it_was() -> None:
         (b"[]", "object"),
     ],
 )
-def test_what_is_no_decision_is_not_read_as_one(data: bytes, why: str) -> None:
+def test_an_invalid_decision_is_rejected(data: bytes, why: str) -> None:
     record = replace(as_read(decision_entry(events.Cleared(DEALER), TAKEN)), data=msgspec.Raw(data))
     with pytest.raises(msgspec.DecodeError, match=why):
         read_decision(record)

@@ -1,4 +1,4 @@
-"""A record that another procedure has written: taken over between rounds, and never within one."""
+"""Taking over a record of another procedure: between rounds only."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def other(game: Game, *, code: str = OTHER_CODE) -> BootIdentity:
-    """A boot of other code, for all that the record says."""
+    """The identity of a boot with other code."""
     return replace(identity_of(TABLE, game), code=code, software="holecard 0.0.1")
 
 
@@ -72,7 +72,7 @@ IN_THE_MIDDLE: Final[dict[str, Callable[[State], bool]]] = {
 
 
 @pytest.mark.parametrize("what", IN_THE_MIDDLE)
-def test_under_other_code_an_open_round_is_not_taken_over(place: Path, what: str) -> None:
+def test_other_code_does_not_take_over_an_open_round(place: Path, what: str) -> None:
     game = game_as_it_is("classic")
     table = played_to(game, IN_THE_MIDDLE[what])
     log = boot_of(place, other(game))
@@ -89,7 +89,7 @@ def test_under_other_code_an_open_round_is_not_taken_over(place: Path, what: str
 
 
 @pytest.mark.parametrize("what", IN_THE_MIDDLE)
-def test_another_game_does_not_take_over_an_open_round_either(place: Path, what: str) -> None:
+def test_another_game_does_not_take_over_an_open_round(place: Path, what: str) -> None:
     game = game_as_it_is("classic")
     table = played_to(game, IN_THE_MIDDLE[what])
     log = boot(place, game)
@@ -108,7 +108,7 @@ AT_REST: Final[dict[str, Callable[[State], bool]]] = {
 
 
 @pytest.mark.parametrize("what", AT_REST)
-def test_between_rounds_other_code_leaves_a_closed_table(place: Path, what: str) -> None:
+def test_other_code_between_rounds_leaves_a_closed_table(place: Path, what: str) -> None:
     game = game_as_it_is("mega")
     table = played_to(game, AT_REST[what], f"rests {what}")
     if table.state.step is Step.SHUFFLE_NEEDED:
@@ -122,14 +122,14 @@ def test_between_rounds_other_code_leaves_a_closed_table(place: Path, what: str)
     )
     assert found.again == 0
     assert found.taken > 0
-    # And so it stays when a boot of ours has taken it over.
+    # The same after a boot of this code has taken over.
     log = boot(place, game, found.state)
     log.close()
     assert folded(place, game).now == found.now
 
 
 @pytest.mark.parametrize("what", AT_REST)
-def test_between_rounds_another_game_begins_with_a_closed_table(place: Path, what: str) -> None:
+def test_another_game_between_rounds_starts_closed(place: Path, what: str) -> None:
     game = game_as_it_is("mega")
     table = played_to(game, AT_REST[what], f"rests {what}")
     log = boot(place, game)
@@ -140,7 +140,7 @@ def test_between_rounds_another_game_begins_with_a_closed_table(place: Path, wha
     assert found.now.step is Step.CLOSED
     assert found.now.round == table.state.round
     assert found.again > 0
-    # The new boot's decisions are made again by the new game, those before it by the old one.
+    # The new game replays its own decisions, the old game those before.
     log = boot(place, next_game, found.state)
     after = Procedure(next_game).step(found.now, events.TableOpened(FLOOR, 0, SECOND))
     assert isinstance(after, Decision)
@@ -154,11 +154,11 @@ def test_between_rounds_another_game_begins_with_a_closed_table(place: Path, wha
     )
     log.close()
     assert folded(place, next_game).now == after.state
-    # Back to the first game: it is closed once more.
+    # Back to the first game: the table is closed again.
     assert folded(place, game).now.step is Step.CLOSED
 
 
-def test_decks_that_are_out_stay_out_under_other_code(place: Path) -> None:
+def test_removed_decks_stay_removed_under_other_code(place: Path) -> None:
     game = game_as_it_is("classic")
     table = played_to(game, lambda s: s.shoe.decks_out and s.step is Step.SHUFFLE_NEEDED, "decks")
     table.hand_in(events.TableClosed(FLOOR, 0, SECOND))
@@ -169,8 +169,8 @@ def test_decks_that_are_out_stay_out_under_other_code(place: Path) -> None:
     assert folded(place, game).now.shoe.decks_out
 
 
-def test_other_code_may_say_what_we_have_no_word_for(place: Path) -> None:
-    """Then nobody knows whether a round is open."""
+def test_unknown_values_of_other_code_count_as_an_open_round(place: Path) -> None:
+    """Whether a round is open is unknown then."""
     game = game_as_it_is("classic")
     log = boot_of(place, other(game))
     data = {"event": {"type": "Moonlit"}, "rows": ["moon"], "effects": [{"type": "Howl", "at": 3}]}
@@ -206,10 +206,10 @@ def _last(place: Path) -> int:
         (b"[4]", False),
     ],
 )
-def test_a_snapshot_of_other_code_tells_where_the_table_rests(
+def test_a_snapshot_of_other_code_shows_whether_a_round_is_open(
     place: Path, state: bytes, rests: bool
 ) -> None:
-    """The record goes on in a segment whose snapshot is all that there is to read."""
+    """The state comes from the snapshot of a later segment only."""
     game = game_as_it_is("classic")
     log = boot_of(place, other(game))
     told = RecordEntry("note", ANN, {"text": "x" * 1000}, 4, state=Raw(state))  # type: ignore[arg-type]
@@ -224,8 +224,8 @@ def test_a_snapshot_of_other_code_tells_where_the_table_rests(
         assert folded(place, game).now == (expected or State())
 
 
-def test_procedures_are_told_by_their_code_and_game(place: Path) -> None:
-    """Software and configuration may change: the same procedure goes on with an open round."""
+def test_a_procedure_is_identified_by_code_and_game(place: Path) -> None:
+    """Software and configuration may change without ending a round."""
     game = game_as_it_is("classic")
     table = played_to(game, IN_THE_MIDDLE["a round"])
     mine = identity_of(TABLE, game)
@@ -240,7 +240,7 @@ def test_procedures_are_told_by_their_code_and_game(place: Path) -> None:
     assert folded(place, game).now == table.state
 
 
-def test_a_table_rests_between_rounds_only() -> None:
+def test_a_table_is_at_rest_between_rounds_only() -> None:
     assert {step for step in Step if at_rest(State(step=step))} == {
         Step.CLOSED,
         Step.SHUFFLE_NEEDED,

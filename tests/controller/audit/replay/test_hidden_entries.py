@@ -1,4 +1,4 @@
-"""No card is told by an entry before its time: bound and sealed it stands there, or not at all."""
+"""No entry reveals a face-down card: it contains a commitment and a sealed opening."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _TWINS: Final = 120
         (HoleRevealed(SHOE, 17, "00"), CURSOR, SEALED),
     ],
 )
-def test_a_hidden_card_is_recorded_bound_and_sealed_or_not_at_all(
+def test_a_face_down_card_needs_commitment_and_seal(
     event: Event, cursor: DeviceCursor | None, sealed: str
 ) -> None:
     with pytest.raises(ValueError, match=r"without|nothing of a"):
@@ -77,7 +77,7 @@ def test_a_hidden_card_is_recorded_bound_and_sealed_or_not_at_all(
     sealed=st.one_of(st.just(SEALED), st.from_regex(r"[A-Za-z0-9+/]{136,142}={0,2}"), st.text()),
     kind=st.sampled_from([HoleDealt, events.ErrorCardDrawn]),
 )
-def test_whatever_stands_there_of_a_hidden_card_has_one_form_and_one_length(
+def test_commitment_and_seal_have_a_fixed_form(
     commitment: str, sealed: str, kind: type[HoleDealt | events.ErrorCardDrawn]
 ) -> None:
     try:
@@ -93,7 +93,7 @@ def test_whatever_stands_there_of_a_hidden_card_has_one_form_and_one_length(
 
 
 def _unbase64(text: str) -> bytes:
-    """Nothing where it isn't the one way to write these bytes: spare bits at the end must be 0."""
+    """Nothing unless the base64 is canonical."""
     try:
         data = base64.b64decode(text.encode(), validate=True)
     except (ValueError, UnicodeEncodeError):
@@ -101,19 +101,19 @@ def _unbase64(text: str) -> bytes:
     return data if base64.b64encode(data).decode() == text else b""
 
 
-def test_a_card_from_beside_the_shoe_was_bound_and_sealed_when_it_was_drawn() -> None:
+def test_a_spare_card_was_sealed_when_it_was_drawn() -> None:
     made = decision_entry(HoleDealt(SHOE, COMMITMENT, True), TAKEN)
     assert b"sealed" not in encode(made.data)
 
 
-def test_what_was_refused_has_nothing_sealed() -> None:
+def test_a_refusal_has_no_seal() -> None:
     with pytest.raises(ValueError, match="nothing sealed"):
         event_entry(DEALT, Refused("no", "no"), State(), sealed=SEALED)
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_a_reveal_before_its_time_is_recorded_without_its_card(name: str) -> None:
-    """And is refused in the same words when it is brought again."""
+def test_an_early_reveal_is_recorded_without_its_card(name: str) -> None:
+    """And a repeated one is refused with the same text."""
     asked = 0
     game, what = some_game(Random(f"early {name}"), name)
     procedure = Procedure(game)
@@ -135,14 +135,14 @@ def test_a_reveal_before_its_time_is_recorded_without_its_card(name: str) -> Non
         asked += 1
 
 
-def test_a_reveal_that_was_refused_in_its_time_keeps_its_card() -> None:
+def test_a_refused_reveal_in_time_keeps_its_card() -> None:
     lying = State(step=Step.REVEAL, hole=COMMITMENT)
     event = HoleRevealed(SHOE, 17, "00" * 56)
     assert event_entry(event, Refused("no", "no"), lying).data.event == event
 
 
-def test_nothing_that_would_open_a_hidden_card_stands_before_its_reveal(tmp_path: Path) -> None:
-    """Bytes of nonce and body, in any form in which they could be read, are searched for."""
+def test_no_opening_is_recorded_before_the_reveal(tmp_path: Path) -> None:
+    """Searches for nonce and body bytes in every readable form."""
     rounds = 0
     for number, name in enumerate(GAMES * 2):
         game, what = some_game(Random(f"hidden {name} {number}"), name)
@@ -163,8 +163,8 @@ def test_nothing_that_would_open_a_hidden_card_stands_before_its_reveal(tmp_path
 
 
 def _remember(vault: RecordingVault) -> dict[str, tuple[bytes, ...]]:
-    """Of each hidden card what must not be told: the salt that the shoe drew for it, which makes
-    its chain tell the card, and the nonce and body that its commitment is opened with."""
+    """The secrets of each face-down card: the shoe's salt, which would make its chain reveal the
+    card, and the nonce and body of the opening."""
     kept: dict[str, tuple[bytes, ...]] = {}
     hide = vault.hidden
 
@@ -181,7 +181,7 @@ def _remember(vault: RecordingVault) -> dict[str, tuple[bytes, ...]]:
 
 
 def _forms(secret: bytes) -> tuple[bytes, ...]:
-    """How it could stand in a text."""
+    """Its encodings in a text."""
     return (
         secret,
         secret.hex().encode(),
@@ -195,7 +195,8 @@ def _forms(secret: bytes) -> tuple[bytes, ...]:
 
 
 class Twin(Dealing):
-    """A table whose hole card can be another one, as good as it; all else follows from the seed."""
+    """A table whose hole card can be exchanged for an equivalent one; all else depends on the
+    seed."""
 
     def __init__(self, engine: Engine, seed: str, *, second: bool) -> None:
         super().__init__(engine, seed)
@@ -238,7 +239,7 @@ _RANDOM: Final = re.compile(
     rb'(?<="commitment":")[0-9a-f]{64}|(?<="sealed":")[^"]{140}|(?<="chain":")[0-9a-f]{16}'
     rb'|(?<="hole":")[0-9a-f]{64}'
 )
-"""What may differ: a commitment, a sealed opening, the salted chain of the shoe."""
+"""Random parts: commitment, sealed opening, salted chain."""
 
 
 def _twins(name: str, number: int) -> tuple[Twin, Twin, str] | None:
@@ -258,8 +259,8 @@ def _twins(name: str, number: int) -> tuple[Twin, Twin, str] | None:
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_up_to_the_reveal_the_records_are_the_same_whatever_the_hole_card_is(name: str) -> None:
-    """The same bytes but for what is random, and the same lengths with it."""
+def test_records_do_not_depend_on_the_hole_card(name: str) -> None:
+    """Equal bytes except for the random parts, which have equal lengths."""
     pairs = number = 0
     while pairs < _TWINS:
         number += 1
@@ -275,7 +276,7 @@ def test_up_to_the_reveal_the_records_are_the_same_whatever_the_hole_card_is(nam
         pairs += 1
 
 
-def test_the_frames_of_two_such_records_have_the_same_lengths(tmp_path: Path) -> None:
+def test_frame_lengths_do_not_depend_on_the_hole_card(tmp_path: Path) -> None:
     pairs = number = 0
     while pairs < 10:
         number += 1
@@ -296,7 +297,7 @@ def test_the_frames_of_two_such_records_have_the_same_lengths(tmp_path: Path) ->
 # --- the vault --------------------------------------------------------------------------------
 
 
-def test_a_vault_shows_its_card_to_nobody_before_the_reveal() -> None:
+def test_a_vault_never_prints_its_card() -> None:
     shown = set()
     for card in DECK:
         vault = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance, salt=same_salt())
@@ -307,7 +308,7 @@ def test_a_vault_shows_its_card_to_nobody_before_the_reveal() -> None:
     assert len(shown) == 1
 
 
-def test_what_a_vault_opens_is_what_it_committed_to() -> None:
+def test_a_vaults_opening_matches_its_commitment() -> None:
     vault = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance)
     vault.loaded()
     for card in DECK:
@@ -327,7 +328,7 @@ def test_what_a_vault_opens_is_what_it_committed_to() -> None:
         )
 
 
-def test_a_shoe_goes_on_where_its_record_ends() -> None:
+def test_a_simulated_shoe_continues_its_chain() -> None:
     first = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance)
     for card in range(3):
         first.drawn(card)
@@ -338,7 +339,7 @@ def test_a_shoe_goes_on_where_its_record_ends() -> None:
     cursor = again.told().cursor
     assert cursor is not None
     assert (cursor.epoch, cursor.seq, cursor.boot) == (last.epoch, last.seq + 1, last.boot + 1)
-    assert again.told().cursor is None  # told once
+    assert again.told().cursor is None  # cleared after one call
 
 
 def test_a_vault_without_a_hole_card_reveals_none() -> None:

@@ -1,4 +1,4 @@
-"""What runs a table is told by its record, and the game in it is the very same game again."""
+"""A boot's identity, and building the game from a record."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _VARIED = 25
 
 
 def again(game: Game) -> Procedure:
-    """The procedure as a record gives it back."""
+    """The procedure built from the record."""
     found = procedure_of(opened(identity_of("a-table", game)))
     assert found is not None
     return found
 
 
 def opened(me: BootIdentity) -> OpenedData:
-    """What a boot with this identity records."""
+    """The `opened` data of a boot with this identity."""
     return OpenedData(
         f"holecard/{me.table}/00112233445566ff",
         me.software,
@@ -72,7 +72,7 @@ JURISDICTIONS = ("default", "strict")
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_the_game_comes_back_with_the_same_rows_and_the_same_decisions(name: str) -> None:
+def test_a_decoded_game_has_the_same_rows_and_decisions(name: str) -> None:
     for game, what in games(name):
         same = again(game)
         assert terms_of(same.game) == terms_of(game), what
@@ -80,12 +80,12 @@ def test_the_game_comes_back_with_the_same_rows_and_the_same_decisions(name: str
         ours = Procedure(game)
         assert [row.id for row in same.rows] == [row.id for row in ours.rows], what
         table = RandomTable(Both(ours, same), f"identity {what}")
-        table.play(12)  # whatever the two answer differently is a failure
+        table.play(12)  # fails if the two answers differ
         assert table.events > 100
 
 
 @pytest.mark.parametrize("name", installed("table"))
-def test_a_tables_game_says_its_refusals_in_the_same_words(name: str) -> None:
+def test_a_decoded_game_has_the_same_refusal_texts(name: str) -> None:
     game = game_of_table(load_table(name))
     same = again(game)
     wager = WagerPlaced(player(1), 1, "main", 1)
@@ -96,7 +96,7 @@ def test_a_tables_game_says_its_refusals_in_the_same_words(name: str) -> None:
     RandomTable(Both(Procedure(game), same), name).play(10)
 
 
-def test_equal_games_have_equal_bytes_in_whatever_order_they_were_written() -> None:
+def test_equal_games_have_equal_bytes_in_any_order() -> None:
     game = game_as_it_is("mega")
     house = game.jurisdiction
     turned = replace(house, ways=dict(reversed(house.ways.items())))
@@ -120,7 +120,7 @@ def _leaves(value: object) -> list[object]:
     return [value]
 
 
-def test_a_game_that_writes_amounts_in_a_way_of_its_own_cannot_be_kept() -> None:
+def test_a_custom_amount_format_is_rejected() -> None:
     game = game_as_it_is("classic")
     odd = Game("classic", game.options, game.jurisdiction, say_amount=lambda amount: f"{amount}!")
     with pytest.raises(TypeError, match="writes amounts"):
@@ -130,7 +130,7 @@ def test_a_game_that_writes_amounts_in_a_way_of_its_own_cannot_be_kept() -> None
 # Which procedure it was
 
 
-def test_under_other_code_nothing_is_computed_again() -> None:
+def test_other_code_has_no_procedure() -> None:
     me = replace(identity_of("bj", game_as_it_is("classic")), code="ab" * 32)
     assert procedure_of(opened(me)) is None
 
@@ -150,7 +150,7 @@ def test_another_option_or_another_ruling_is_another_procedure() -> None:
     assert len({proc_of(game), *map(proc_of, others)}) == 6
 
 
-def test_what_opened_says_of_its_game_must_fit_together() -> None:
+def test_the_hashes_of_opened_must_match_its_game() -> None:
     right = opened(identity_of("bj", game_as_it_is("classic")))
     bad_game = identity_of("bj", game_as_it_is("classic"))
     bad_game = replace(bad_game, game=bad_game.game.replace(b'"seats":7', b'"seats":"x"'))
@@ -166,7 +166,7 @@ def test_what_opened_says_of_its_game_must_fit_together() -> None:
 # The configuration
 
 
-def test_the_configuration_is_told_by_what_it_says_and_not_by_where_it_lies(
+def test_the_configuration_hash_is_independent_of_the_path(
     tmp_path: Path,
 ) -> None:
     text = (ROOT / "configs/tables/mega-1.toml").read_text()
@@ -179,14 +179,14 @@ def test_the_configuration_is_told_by_what_it_says_and_not_by_where_it_lies(
     there.write_text(text.replace('title = "', 'title = "The other '))
     retitled = identity_of("mega-1", load_table(there))
     assert retitled.conf != one.conf
-    assert retitled.proc == one.proc  # a table's title has no part in what is decided
+    assert retitled.proc == one.proc  # the title does not affect decisions
 
 
 # The software
 
 
-def test_the_hash_is_over_the_names_and_bytes_of_all_source_in_order() -> None:
-    """Said once more, from the words above the code."""
+def test_the_source_hash_covers_names_and_bytes_in_order() -> None:
+    """Computed again from the module's docstring."""
     found = {}
     for package in SOFTWARE:
         for folder, _, files in os.walk(ROOT / package):
@@ -202,7 +202,7 @@ def test_the_hash_is_over_the_names_and_bytes_of_all_source_in_order() -> None:
     assert source_hash.__wrapped__(*SOFTWARE) == sha256(whole).hexdigest()
 
 
-def test_any_change_of_source_is_another_hash(
+def test_any_source_change_changes_the_hash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "some_source"
@@ -231,7 +231,7 @@ def test_any_change_of_source_is_another_hash(
     assert len(hashes) == 5
 
 
-def test_the_procedures_hash_covers_all_that_it_imports_of_ours() -> None:
+def test_the_procedure_hash_covers_all_imports() -> None:
     hashed = [ROOT / name.replace(".", "/") for name in PROCEDURE]
     sources = [file for place in hashed for file in place.rglob("*.py")]
     sources += [file for place in hashed if (file := place.with_suffix(".py")).is_file()]
@@ -247,7 +247,7 @@ def test_the_procedures_hash_covers_all_that_it_imports_of_ours() -> None:
     assert identity_of("bj", game_as_it_is("classic")).code == source_hash(*PROCEDURE)
 
 
-def test_the_hash_of_a_module_is_over_its_file() -> None:
+def test_a_modules_hash_covers_its_file() -> None:
     content = (ROOT / "controller/errors.py").read_bytes()
     name = b"controller.errors.py"
     whole = b"".join(len(part).to_bytes(8, "little") + part for part in (name, content))

@@ -1,4 +1,4 @@
-"""The state from the record: every decision made again, bit for bit."""
+"""Replay gives the recorded state, bit for bit."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def place(tmp_path: Path) -> Path:
 # --- the same state, bit for bit --------------------------------------------------------------
 
 
-def test_a_new_record_comes_to_a_closed_table_without_a_decision(place: Path) -> None:
+def test_a_new_record_replays_to_a_closed_table(place: Path) -> None:
     found = folded(place, game_as_it_is("mega"))
     assert found == ReplayedState(None)
     assert found.now == State()
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_the_record_comes_to_the_state_that_the_table_had(place: Path, name: str) -> None:
-    """Of every boot's end, in the middle of whatever was going on, and in small segments."""
+def test_replay_gives_the_tables_state(place: Path, name: str) -> None:
+    """At each boot's end, at any point of a round, and with small segments."""
     table = dealt(name, "ends", events=0)
     state: State | None = None
     written = 0
@@ -52,7 +52,7 @@ def test_the_record_comes_to_the_state_that_the_table_had(place: Path, name: str
     assert len(list(segments(place))) > 3
 
 
-def test_from_each_snapshot_on_the_record_comes_to_the_same(place: Path) -> None:
+def test_replay_from_each_snapshot_gives_the_same_state(place: Path) -> None:
     table = dealt("classic", "snapshots")
     log = boot(place, table.game)
     write(log, table.entries)
@@ -63,7 +63,7 @@ def test_from_each_snapshot_on_the_record_comes_to_the_same(place: Path) -> None
         assert replayed(place, number).known == encode(table.state)
 
 
-def test_each_snapshot_holds_the_state_that_all_before_it_comes_to(place: Path) -> None:
+def test_each_snapshot_contains_the_replayed_state(place: Path) -> None:
     table = dealt("mega", "snapshots")
     log = boot(place, table.game)
     write(log, table.entries)
@@ -82,7 +82,7 @@ def test_each_snapshot_holds_the_state_that_all_before_it_comes_to(place: Path) 
     assert replay.counted == (len(kept), 0)
 
 
-def test_what_is_counted_is_what_was_made_again(place: Path) -> None:
+def test_replayed_decisions_are_counted(place: Path) -> None:
     table = dealt("sf21x", "counted", events=60)
     log = boot(place, table.game, size=1024 * 1024)
     write(log, [RecordEntry("note", ANN, {"text": "before it all"}), *table.entries])

@@ -1,4 +1,4 @@
-"""What the rules would not have made is found in a record, whoever has signed it."""
+"""Replay detects forged decisions, even if they are correctly signed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def place(tmp_path: Path) -> Path:
 
 
 class Forger:
-    """Somebody with the table's key and its software, who writes what they like."""
+    """Has the table's key and software, and writes forged records."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -114,7 +114,7 @@ FORGERIES: Final[dict[str, tuple[Callable[[DecisionData], Any], str]]] = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_what_was_forged_is_named(forger: Forger, name: str) -> None:
+def test_a_forged_decision_is_named(forger: Forger, name: str) -> None:
     forge, words = FORGERIES[name]
     made = forger.made(events.Paid(DEALER, forger.table.state.due[0].moves))
     forger.write(replace(made, data=forge(made.data)))
@@ -130,14 +130,14 @@ def test_the_same_without_forgery_is_accepted(forger: Forger) -> None:
     assert folded(forger.place, forger.game).now.round == forger.table.state.round
 
 
-def test_a_refusal_that_the_rules_do_not_make_is_named(forger: Forger) -> None:
+def test_a_forged_refusal_is_named(forger: Forger) -> None:
     event = events.Paid(DEALER, forger.table.state.due[0].moves)
     data = RefusalData(event, "declared_wrong", "count again")
     forger.write(RecordEntry("refusal", ANN, data, forger.table.state.round))
     assert "was refused (declared_wrong); the rules take it (pay" in refused(forger)
 
 
-def test_a_refusal_for_another_reason_is_named(forger: Forger) -> None:
+def test_a_refusal_with_another_reason_is_named(forger: Forger) -> None:
     data = RefusalData(events.Cleared(DEALER), "not_to_clear", "because I say so")
     forger.write(RecordEntry("refusal", ANN, data, forger.table.state.round))
     words = refused(forger)
@@ -145,7 +145,7 @@ def test_a_refusal_for_another_reason_is_named(forger: Forger) -> None:
     assert "the cards stay on the felt" in words
 
 
-def test_a_decision_under_the_name_of_a_refusal_is_named(forger: Forger) -> None:
+def test_a_decision_recorded_as_a_refusal_is_named(forger: Forger) -> None:
     made = forger.made(events.Paid(DEALER, forger.table.state.due[0].moves))
     forger.write(replace(made, kind="refusal", state=None))
     with pytest.raises(RecordDamaged, match="a refusal that cannot be read"):
@@ -153,7 +153,7 @@ def test_a_decision_under_the_name_of_a_refusal_is_named(forger: Forger) -> None
 
 
 @pytest.mark.parametrize("card", [-1, 52, 10**9])
-def test_what_is_no_card_is_named(forger: Forger, card: int) -> None:
+def test_an_invalid_card_is_named(forger: Forger, card: int) -> None:
     for event in (events.CardDrawn(DEALER, card), events.HoleRevealed(DEALER, card, "")):
         data = DecisionData(event, (), ())
         forger.write(RecordEntry("decision", ANN, data, 1))
@@ -161,8 +161,8 @@ def test_what_is_no_card_is_named(forger: Forger, card: int) -> None:
         forger.place = forger.place.with_name(f"{forger.place.name}+")
 
 
-def test_what_no_table_can_bring_is_named_and_breaks_nothing(place: Path) -> None:
-    """A decision of a seat that cannot be, or a hand: rows may fail over it, and that is told."""
+def test_an_impossible_event_is_named(place: Path) -> None:
+    """A decision for an impossible seat or hand: an exception of a row is reported."""
     game = game_as_it_is("mega")
     rng = Random("what cannot be")
     tried = 0
@@ -185,7 +185,7 @@ def test_what_no_table_can_bring_is_named_and_breaks_nothing(place: Path) -> Non
 
 
 _MANY: Final = 200
-"""Records to alter; each is altered in several places."""
+"""Records to alter, each at several places."""
 
 
 @pytest.fixture(scope="module")
@@ -202,12 +202,12 @@ def played() -> list[tuple[Record, State]]:
     which=st.integers(0, _MANY - 1),
     cuts=st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=3), st.integers(0, 3)), max_size=4),
 )
-def test_whatever_a_decision_was_altered_to_is_told_as_a_problem_of_the_record(
+def test_any_altered_decision_is_a_record_problem(
     played: list[tuple[Record, State]],
     which: int,
     cuts: list[tuple[float, bytes, int]],
 ) -> None:
-    """Or it is what the rules make of what it says now. Nothing else is raised."""
+    """Or the altered decision is the one that the rules make. No other exception is raised."""
     record, before = played[which]
     data = bytearray(bytes(record.data))
     for at, put, away in cuts:
@@ -240,7 +240,7 @@ def _opened(game: Game) -> OpenedData:
     return OpenedData(origin, me.software, *hashes, Raw(me.game), "", 0, 0, "direct")
 
 
-def test_a_snapshot_with_another_state_than_its_decisions_make_is_named(place: Path) -> None:
+def test_a_snapshot_with_a_wrong_state_is_named(place: Path) -> None:
     table = dealt("maxtime", "lies", events=300)
     log = boot(place, table.game)
     richer = 0

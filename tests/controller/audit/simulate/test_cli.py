@@ -1,4 +1,4 @@
-"""`holecard script run --record`: what it leaves on the disk."""
+"""`holecard script run --record`: the resulting record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Runs:
 # --- what it does -----------------------------------------------------------------------------
 
 
-def test_what_is_printed_is_the_same_with_a_record(run: Runs) -> None:
+def test_the_output_is_the_same_with_a_record(run: Runs) -> None:
     rounds = (ROUND, changed(id="bad", expect={"seat_net": {"1": 5}}))
     for form in ((), ("--json",)):
         plain = run(*(form or ("--over", "engine")), rounds=rounds)
@@ -37,7 +37,7 @@ def test_what_is_printed_is_the_same_with_a_record(run: Runs) -> None:
         assert (kept.code, kept.out) == (plain.code, plain.out) == (1, plain.out)
 
 
-def test_demo_keys_are_made_once_and_called_what_they_are(run: Runs) -> None:
+def test_demo_keys_are_created_once_with_a_warning(run: Runs) -> None:
     first = run()
     assert first.code == 0
     demo, last = first.err.splitlines()
@@ -54,7 +54,7 @@ def test_demo_keys_are_made_once_and_called_what_they_are(run: Runs) -> None:
     assert kinds(run.place).count("opened") == 2
 
 
-def test_verbose_shows_the_script_and_not_what_leads_to_it(run: Runs) -> None:
+def test_verbose_shows_only_the_scripts_events(run: Runs) -> None:
     rounds = (changed(first_round_of_shuffle=False),)
     plain = run("--verbose", rounds=rounds)
     kept = run("--record", str(run.place), "--verbose", rounds=rounds)
@@ -62,7 +62,7 @@ def test_verbose_shows_the_script_and_not_what_leads_to_it(run: Runs) -> None:
     assert "shuffle" not in kept.out.lower()
 
 
-def test_keys_of_a_table_are_used_where_they_are_named(run: Runs, tmp_path: Path) -> None:
+def test_given_keys_are_used(run: Runs, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     for role in ROLES[:3]:
         create_key(keys, role)
@@ -79,7 +79,7 @@ def test_keys_of_a_table_are_used_where_they_are_named(run: Runs, tmp_path: Path
     assert run("--record", str(run.place), "--keys", str(keys)).code == 0
 
 
-def test_the_private_key_of_surveillance_is_not_wanted(run: Runs, tmp_path: Path) -> None:
+def test_surveillances_private_key_is_not_needed(run: Runs, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     for role in ROLES[:3]:
         create_key(keys, role)
@@ -105,7 +105,7 @@ def test_a_file_that_cannot_be_used_leaves_no_record(run: Runs) -> None:
         assert not run.place.exists()
 
 
-def test_help_tells_of_records(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_explains_records(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["script", "run", "--help"]) == 0
     out = capsys.readouterr().out
     assert "--record DIR" in out
@@ -126,8 +126,8 @@ def holecard(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def test_a_run_that_is_killed_is_gone_on_with_by_the_next(tmp_path: Path) -> None:
-    """Whatever it had come to: nothing that it had said is missing, and no round stays open."""
+def test_the_next_run_continues_after_a_kill(tmp_path: Path) -> None:
+    """After a kill at any moment no acknowledged record is missing, and no round stays open."""
     place = tmp_path / "record"
     first = holecard("script", "run", str(EXAMPLES), "--verbose", "--record", str(place))
     assert first.stdout is not None
@@ -148,7 +148,7 @@ def test_a_run_that_is_killed_is_gone_on_with_by_the_next(tmp_path: Path) -> Non
 
 
 def over(place: Path) -> list[int]:
-    """The rounds that are over, as the record says."""
+    """The finished rounds according to the record."""
     return [
         effect.round
         for _, record in records(place)

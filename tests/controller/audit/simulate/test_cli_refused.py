@@ -1,4 +1,4 @@
-"""What `holecard script run --record` says when it cannot, in one line, and with which code."""
+"""Errors of `holecard script run --record`: one line and an exit code each."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Runs:
 # --- what it cannot do ------------------------------------------------------------------------
 
 
-def test_keys_without_a_record_are_a_mistake(run: Runs, tmp_path: Path) -> None:
+def test_keys_without_a_record_are_rejected(run: Runs, tmp_path: Path) -> None:
     ran = run("--keys", str(tmp_path))
     assert (ran.code, ran.err) == (
         2,
@@ -61,7 +61,7 @@ def test_keys_without_a_record_are_a_mistake(run: Runs, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--record", "--keys"])
 @pytest.mark.parametrize("name", ["", "a\0b"])
-def test_a_name_that_is_none(run: Runs, option: str, name: str) -> None:
+def test_an_invalid_name_is_rejected(run: Runs, option: str, name: str) -> None:
     ran = run("--record", str(run.place), option, name)
     assert (ran.code, ran.err) == (
         2,
@@ -70,7 +70,7 @@ def test_a_name_that_is_none(run: Runs, option: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("broken", ["table.pub", "hole.key", "surveillance.pub"])
-def test_damaged_keys_are_named_and_nothing_is_begun(
+def test_damaged_keys_are_reported_before_a_record_is_begun(
     run: Runs, tmp_path: Path, broken: str
 ) -> None:
     keys = tmp_path / "keys"
@@ -83,7 +83,7 @@ def test_damaged_keys_are_named_and_nothing_is_begun(
     assert not (run.place / "segments").exists()
 
 
-def test_a_directory_without_keys_says_how_to_make_them(run: Runs, tmp_path: Path) -> None:
+def test_missing_keys_are_reported_with_the_command(run: Runs, tmp_path: Path) -> None:
     ran = run("--record", str(run.place), "--keys", str(tmp_path / "none"))
     assert ran.code == 2
     assert "`holecard keys new` makes one" in ran.line
@@ -98,7 +98,7 @@ def test_a_directory_without_keys_says_how_to_make_them(run: Runs, tmp_path: Pat
         (errno.EROFS, "write", "nothing is recorded any more since"),
     ],
 )
-def test_a_disk_that_fails_or_is_full_is_exit_74(
+def test_a_disk_error_is_exit_74(
     run: Runs, monkeypatch: pytest.MonkeyPatch, code: int, call: str, words: str
 ) -> None:
     def fails(*_: Any) -> int:
@@ -115,7 +115,7 @@ def test_a_disk_that_fails_or_is_full_is_exit_74(
 
 
 @pytest.mark.parametrize("room", [1, 2, 3])
-def test_a_disk_that_fills_up_ends_it_and_the_next_run_goes_on(
+def test_the_next_run_continues_after_a_full_disk(
     run: Runs, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("controller.audit.simulate.command.SCRIPTS_SIZE", 64 * 1024)
@@ -144,7 +144,7 @@ def test_a_disk_that_fills_up_ends_it_and_the_next_run_goes_on(
     assert 0 < len(shown) < 30
     assert sum(b'"type":"RoundOver"' in bytes(one.data) for one in there) in (
         len(shown),
-        len(shown) + 1,  # it was over, and had not been told yet
+        len(shown) + 1,  # finished, but not printed yet
     )
     assert len(kinds(run.place)) == there[-1].seq
     right(run.place)
@@ -156,7 +156,7 @@ def test_a_disk_that_fills_up_ends_it_and_the_next_run_goes_on(
 
 
 def right(place: Path) -> None:
-    """As both verifiers see it."""
+    """According to both verifiers."""
     assert verify(place).findings == ()
     assert read(place)["exit"] == 0
 
@@ -173,7 +173,7 @@ def test_a_damaged_record_is_exit_1(run: Runs) -> None:
     assert file.read_bytes() == bytes(data)
 
 
-def test_a_name_with_a_line_in_it_stays_one_line(run: Runs, tmp_path: Path) -> None:
+def test_a_name_with_a_newline_is_printed_on_one_line(run: Runs, tmp_path: Path) -> None:
     odd = tmp_path / "two\nlines"
     odd.write_text("")
     ran = run("--record", str(odd))
@@ -205,7 +205,7 @@ PROBLEMS: dict[RecordProblem, int] = {
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: type(problem).__name__)
-def test_every_problem_of_a_record_is_a_line_and_a_code(
+def test_every_record_error_is_one_line_and_an_exit_code(
     problem: RecordProblem, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails(args: argparse.Namespace) -> int:

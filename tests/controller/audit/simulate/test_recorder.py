@@ -1,4 +1,4 @@
-"""Scripted rounds in a record: the same rounds, and a record that can be played again."""
+"""Recorded scripted rounds have the same results, and a record that replays."""
 
 from __future__ import annotations
 
@@ -51,9 +51,7 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: str(path.name))
-def test_all_our_rounds_come_out_the_same_and_their_record_folds_back(
-    place: Path, file: Path
-) -> None:
+def test_all_scripts_have_the_same_results_and_replay(place: Path, file: Path) -> None:
     rounds = read_scripts(file)
     assert record_all(place, rounds) == [play_script(scripted) for scripted in rounds]
     replay = replayed(place)
@@ -68,10 +66,10 @@ def test_all_our_rounds_come_out_the_same_and_their_record_folds_back(
     assert kinds[-2:] == ["closed", "checkpoint"]
 
 
-def test_small_segments_hold_the_state_that_the_fold_gives(place: Path) -> None:
+def test_snapshots_of_small_segments_contain_the_replayed_state(place: Path) -> None:
     rounds = read_scripts(FILES[0])[:30]
     record_all(place, rounds, size=SMALL)
-    whole = replayed(place)  # holds each snapshot against the fold up to there
+    whole = replayed(place)  # compares each snapshot with the replayed state
     numbers = [segment.number for segment in segments(place)]
     assert len(numbers) > 5
     for number in numbers[1:]:
@@ -81,7 +79,7 @@ def test_small_segments_hold_the_state_that_the_fold_gives(place: Path) -> None:
         assert replay.known == whole.known
 
 
-def test_events_and_refusals_stand_there_as_they_came(place: Path) -> None:
+def test_events_and_refusals_are_recorded_in_order(place: Path) -> None:
     heard: list[tuple[Event, Decision | Refused]] = []
     acts = [action("hit", hand=3, expect="rejected"), action("stand")]
     rounds = read_rounds(place.parent, changed(actions=acts))
@@ -101,7 +99,7 @@ def test_events_and_refusals_stand_there_as_they_came(place: Path) -> None:
     assert [record.kind for record in told if record.kind == "refusal"] == ["refusal"]
 
 
-def test_an_event_is_on_the_disk_before_anybody_sees_what_came_of_it(place: Path) -> None:
+def test_an_event_is_durable_before_its_result_is_visible(place: Path) -> None:
     seen = 0
 
     def watch(event: Event, answer: Decision | Refused) -> None:
@@ -114,7 +112,7 @@ def test_an_event_is_on_the_disk_before_anybody_sees_what_came_of_it(place: Path
     assert seen > 8
 
 
-def test_a_checkpoint_follows_the_lock_of_wagers_and_the_rounds_end(place: Path) -> None:
+def test_locked_wagers_and_finished_rounds_are_signed(place: Path) -> None:
     record_all(place, read_rounds(place.parent, ROUND, changed(id="R-2")))
     wanted = 0
     for (_, record), (_, after) in pairwise(records(place)):
@@ -126,7 +124,7 @@ def test_a_checkpoint_follows_the_lock_of_wagers_and_the_rounds_end(place: Path)
     assert wanted == 4
 
 
-def test_every_hole_card_opens_to_what_was_committed_and_to_what_was_sealed(place: Path) -> None:
+def test_every_hole_card_matches_commitment_and_seal(place: Path) -> None:
     record_all(place, read_scripts(FILES[1]))
     dealt: Record | None = None
     opened = 0
@@ -150,7 +148,7 @@ def test_every_hole_card_opens_to_what_was_committed_and_to_what_was_sealed(plac
     assert opened > 10
 
 
-def test_cards_stand_in_the_log_of_their_shoe_one_after_the_other_over_all_boots(
+def test_the_shoes_chain_continues_over_all_boots(
     place: Path,
 ) -> None:
     rounds = read_scripts(FILES[1])
@@ -172,7 +170,7 @@ def test_cards_stand_in_the_log_of_their_shoe_one_after_the_other_over_all_boots
     opening.close()
 
 
-def test_a_round_that_is_not_the_first_of_its_shuffle_has_a_plain_one_before_it(
+def test_a_later_round_of_a_shuffle_has_a_plain_round_before_it(
     place: Path,
 ) -> None:
     later = changed(id="later", first_round_of_shuffle=False)
@@ -188,8 +186,8 @@ def test_a_round_that_is_not_the_first_of_its_shuffle_has_a_plain_one_before_it(
     assert len(shuffles) == 2
 
 
-def test_a_plain_round_leaves_the_scripts_cards_in_the_shoe(tmp_path: Path) -> None:
-    """Of one deck, most of which the script deals itself."""
+def test_a_plain_round_uses_none_of_the_scripts_cards(tmp_path: Path) -> None:
+    """With one deck, most of which the script deals itself."""
     deck = [f"{rank}{suit}" for rank in "23456A" for suit in "CDHS"]
     script = changed(game="maxtime", shoe=deck, config={}, first_round_of_shuffle=False, expect={})
     (scripted,) = read_rounds(tmp_path, script)
@@ -213,7 +211,7 @@ def test_a_plain_round_leaves_the_scripts_cards_in_the_shoe(tmp_path: Path) -> N
         ),
     ],
 )
-def test_a_later_round_that_nothing_can_stand_before_is_refused_beforehand(
+def test_an_impossible_plain_round_is_rejected_beforehand(
     tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
     (scripted,) = read_rounds(tmp_path, changed(first_round_of_shuffle=False, expect={}, **change))
@@ -237,9 +235,7 @@ STOPS: Final[dict[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("what", STOPS)
-def test_a_round_that_the_script_leaves_open_is_ended_before_the_next(
-    place: Path, what: str
-) -> None:
+def test_an_open_round_is_ended_before_the_next(place: Path, what: str) -> None:
     rounds = read_rounds(
         place.parent, changed(id="open", expect={}, **STOPS[what]), changed(id="next")
     )

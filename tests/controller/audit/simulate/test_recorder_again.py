@@ -1,4 +1,4 @@
-"""A record that is gone on with: after a good end, after a bad one, and where it must not be."""
+"""Continuing a record: after a clean end, after a crash, and when it must be rejected."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def test_a_record_is_continued(place: Path) -> None:
 
 
 class _Pulled(Exception):
-    """The plug."""
+    """A simulated crash."""
 
 
 def pull_the_plug(place: Path, rounds: list[ScriptRound], at: type[Event]) -> State:
-    """What stands on the disk when the process is gone at this event."""
+    """Crash at this event; returns the last recorded state."""
     recorder = Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE)
 
     def watch(event: Event, answer: Decision | Refused) -> None:
@@ -76,7 +76,7 @@ def pull_the_plug(place: Path, rounds: list[ScriptRound], at: type[Event]) -> St
 
 
 @pytest.mark.parametrize("at", [e.WagerPlaced, e.HoleDealt, e.HoleRevealed, e.Paid])
-def test_a_run_that_was_cut_off_is_ended_by_the_next_one(place: Path, at: type[Event]) -> None:
+def test_the_next_run_ends_an_open_round(place: Path, at: type[Event]) -> None:
     rounds = read_rounds(place.parent, ROUND)
     left = pull_the_plug(place, rounds, at)
     opening = RecordOpening.at(place, table=SCRIPTS)
@@ -89,7 +89,7 @@ def test_a_run_that_was_cut_off_is_ended_by_the_next_one(place: Path, at: type[E
     assert replayed(place).state is not None
 
 
-def test_and_by_one_of_another_game_too(place: Path) -> None:
+def test_a_run_of_another_game_ends_an_open_round(place: Path) -> None:
     pull_the_plug(place, read_rounds(place.parent, ROUND), e.HoleDealt)
     (other,) = read_rounds(place.parent, changed(id="R-2", config={"decks": 8}))
     opening = RecordOpening.at(place, table=SCRIPTS)
@@ -109,20 +109,20 @@ def _is_opened(record: Record) -> bool:
     return record.kind == "opened"
 
 
-def test_other_keys_do_not_continue_it(place: Path) -> None:
+def test_another_table_key_does_not_continue_a_record(place: Path) -> None:
     record_all(place, read_rounds(place.parent, ROUND))
     before = kinds_of(place)
     others = KEYS._replace(table=Ed25519PrivateKey.generate())
     with pytest.raises(OtherTable, match="another table's key"):
         record_all(place, read_rounds(place.parent, ROUND), keys=lambda opening: others)
     assert kinds_of(place) == before
-    record_all(place, read_rounds(place.parent, ROUND))  # and nothing is locked
+    record_all(place, read_rounds(place.parent, ROUND))  # and the lock was released
 
 
 def test_a_record_that_was_tampered_with_is_not_continued(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody had the key, and another payout table."""
+    """Forged with the table's key and a different payout table."""
     (scripted,) = read_rounds(place.parent, ROUND)
     procedure = procedure_for(scripted)
     real = procedure.step
@@ -147,7 +147,7 @@ def test_a_record_that_was_tampered_with_is_not_continued(
 
 
 class Failing(RealDisk):
-    """Writes no more after so many calls, those of a thread that fills with zeros not counted."""
+    """Fails after a number of calls, not counting preallocation."""
 
     def __init__(self, writes: int, code: int) -> None:
         self.left = writes
@@ -161,9 +161,7 @@ class Failing(RealDisk):
 
 
 @pytest.mark.parametrize("writes", range(9, 21))
-def test_a_disk_that_fails_ends_the_run_and_leaves_what_was_acknowledged(
-    place: Path, writes: int
-) -> None:
+def test_acknowledged_events_survive_a_disk_error(place: Path, writes: int) -> None:
     (scripted,) = read_rounds(place.parent, ROUND)
     acknowledged: list[str] = []
 
@@ -176,12 +174,12 @@ def test_a_disk_that_fails_ends_the_run_and_leaves_what_was_acknowledged(
     told = [type(event).__name__ for event in events(place)]
     told = told[told.index("ShoeLoaded") + 1 :]
     assert told[: len(acknowledged)] == acknowledged
-    assert len(told) <= len(acknowledged) + 1  # the one that the signature failed for
+    assert len(told) <= len(acknowledged) + 1  # the one whose checkpoint failed
     assert recorder.state in states(place)
-    assert record_all(place, [scripted])[0].ok  # and it can be gone on with
+    assert record_all(place, [scripted])[0].ok  # and it can be continued
 
 
-def test_a_disk_without_room_for_a_record_says_so(place: Path) -> None:
+def test_a_full_disk_at_the_start_is_reported(place: Path) -> None:
     (scripted,) = read_rounds(place.parent, ROUND)
     full = Failing(0, errno.ENOSPC)
     recorder = Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE, disk=full)
@@ -191,7 +189,7 @@ def test_a_disk_without_room_for_a_record_says_so(place: Path) -> None:
 
 
 class Room(RealDisk):
-    """A disk with room for so many more files."""
+    """A disk with space for a number of files."""
 
     left = 1
 
@@ -203,7 +201,7 @@ class Room(RealDisk):
 
 
 class Patient(Recorder):
-    """Makes room for one more segment when there is none, and takes the same step again."""
+    """Frees space for one more segment when the disk is full, and repeats the step."""
 
     def __init__(self, place: Path, disk: Room, together: int) -> None:
         super().__init__(place, SCRIPTS, keyring, size=24 * 1024, disk=disk, together=together)
@@ -222,8 +220,8 @@ class Patient(Recorder):
 
 
 @pytest.mark.parametrize("together", [0, 3_000, 9_000])
-def test_a_step_for_which_there_was_no_room_is_taken_again(place: Path, together: int) -> None:
-    """Nothing stands there twice, nothing is left out, no hole card without what is sealed."""
+def test_a_step_is_retried_after_a_full_disk(place: Path, together: int) -> None:
+    """Nothing is duplicated or missing, and every hole card is sealed."""
     scripted = read_rounds(place.parent, *(changed(id=f"R-{number}") for number in range(25)))
     with Patient(place, Room(), together) as recorder:
         for one in scripted:
@@ -241,7 +239,7 @@ def test_a_step_for_which_there_was_no_room_is_taken_again(place: Path, together
 # --- what the recorder is asked for -----------------------------------------------------------
 
 
-def test_the_record_goes_on_from_where_it_stands(place: Path) -> None:
+def test_a_step_must_continue_the_current_state(place: Path) -> None:
     (scripted,) = read_rounds(place.parent, ROUND)
     with Recorder(place, SCRIPTS, keyring) as recorder:
         recorder.begin(procedure_for(scripted))

@@ -1,4 +1,4 @@
-"""Simulated rounds, many of them, in a record."""
+"""Recorded simulated rounds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["maxtime", "sf21x", "classic", "mega"])
-def test_simulated_rounds_fold_back(place: Path, name: str) -> None:
+def test_simulated_rounds_replay(place: Path, name: str) -> None:
     game = unburned_game(name, {}, "a test")
     strategy = basic(name)
     last = record_par(place, game, 120, keyring, seed=5, strategy=strategy, size=256 * 1024)

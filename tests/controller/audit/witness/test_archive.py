@@ -1,4 +1,4 @@
-"""What a witness keeps: first on the disk, then signed; and what is refused when it was harmed."""
+"""A witness's archive is written before a cosignature, and rejected when it is corrupt."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["whole"]
 
 
 @pytest.mark.parametrize("inside", ["", "archive", "segments/archive"])
-def test_an_archive_in_the_record_is_refused(inside: str, tmp_path: Path) -> None:
+def test_an_archive_in_the_record_is_rejected(inside: str, tmp_path: Path) -> None:
     record = played(tmp_path / "record", 1)
     before = files_in(record)
     with pytest.raises(WitnessProblem, match="in the record's own directory"):
@@ -57,7 +57,7 @@ def test_a_witness_whose_clock_is_behind_signs_nothing(tmp_path: Path) -> None:
     assert files_in(archive) == before
 
 
-def test_two_at_once_do_not_go(whole: Path, tmp_path: Path) -> None:
+def test_concurrent_cosigning_is_rejected(whole: Path, tmp_path: Path) -> None:
     archive = tmp_path / "archive"
     with (
         open_archive(archive, origin_of(whole), RealDisk()),
@@ -85,7 +85,7 @@ def shorten(file: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "words"), [(lose, "it is gone"), (flip, "damaged"), (shorten, "it is damaged")]
 )
-def test_an_archive_that_lost_what_it_saw_trusts_nobody_anew(
+def test_an_archive_without_its_state_is_rejected(
     harm: Callable[[Path], None], words: str, whole: Path, tmp_path: Path
 ) -> None:
     archive = tmp_path / "archive"
@@ -95,7 +95,7 @@ def test_an_archive_that_lost_what_it_saw_trusts_nobody_anew(
     refused(whole, archive, ArchiveProblem, words)
 
 
-def test_an_older_archive_put_back_is_told(tmp_path: Path) -> None:
+def test_an_older_archive_is_rejected(tmp_path: Path) -> None:
     record, archive = played(tmp_path / "record"), tmp_path / "archive"
     seen_by(record, archive)
     (file,) = archive.glob("*/seen.json")
@@ -106,8 +106,8 @@ def test_an_older_archive_put_back_is_told(tmp_path: Path) -> None:
     refused(record, archive, ArchiveProblem, f"it is an old one.*{made.size} were countersigned")
 
 
-def test_two_trees_of_one_size_are_never_countersigned(tmp_path: Path) -> None:
-    """Even where somebody has put what another witness saw in the place of what was seen."""
+def test_two_trees_of_one_size_are_never_cosigned(tmp_path: Path) -> None:
+    """Even if another witness's state replaced its own."""
     record, archive, theirs = tmp_path / "record", tmp_path / "archive", tmp_path / "theirs"
     begun(record).close()
     other = copied(record, tmp_path / "other")
@@ -121,7 +121,7 @@ def test_two_trees_of_one_size_are_never_countersigned(tmp_path: Path) -> None:
 
 
 class Stopping(RealDisk):
-    """Power goes at the call of this number."""
+    """Power loss at the call of this number."""
 
     def __init__(self, at: int) -> None:
         self.left = at
@@ -155,7 +155,7 @@ class Stopping(RealDisk):
 
 
 class Watching(SigningKey):
-    """Looks at what is kept when it is asked to sign."""
+    """Checks the archive when it is asked to sign."""
 
     __slots__ = ("archive", "kept")
 
@@ -169,7 +169,7 @@ class Watching(SigningKey):
         return super().cosign(text, seconds)
 
 
-def test_what_it_saw_is_kept_before_anything_is_signed(whole: Path, tmp_path: Path) -> None:
+def test_the_state_is_stored_before_cosigning(whole: Path, tmp_path: Path) -> None:
     archive, disk = tmp_path / "archive", Stopping(1000)
     key = Watching(archive)
     cosign_record(whole, archive, key, now=lambda: NOW, disk=disk)
@@ -181,7 +181,7 @@ def test_what_it_saw_is_kept_before_anything_is_signed(whole: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("at", range(10))
-def test_wherever_power_goes_nothing_is_lost_and_it_goes_on(at: int, tmp_path: Path) -> None:
+def test_a_power_loss_at_any_call_is_recovered(at: int, tmp_path: Path) -> None:
     record, archive = played(tmp_path / "record", 2), tmp_path / "archive"
     seen_by(record, archive)
     grow(record)
@@ -190,14 +190,14 @@ def test_wherever_power_goes_nothing_is_lost_and_it_goes_on(at: int, tmp_path: P
         cosign_record(record, archive, key, now=lambda: NOW + 1, disk=disk)
     assert disk.left == 0
     assert not list(archive.rglob("*.new"))
-    assert bool(key.kept) == (at >= 5)  # the calls that put what was seen on the disk
+    assert bool(key.kept) == (at >= 5)  # the calls that store seen.json
     assert all(parse_note(seen.checkpoint).text == text for text, seen in key.kept)
     again = seen_by(record, archive, NOW + 2)
     assert again.root == root_of(record, again.size)
     assert not list(archive.rglob("*.new"))
 
 
-def test_an_archive_that_cannot_be_written_signs_nothing(whole: Path, tmp_path: Path) -> None:
+def test_an_unwritable_archive_prevents_cosigning(whole: Path, tmp_path: Path) -> None:
     (tmp_path / "archive").write_text("a file")
     with pytest.raises(CannotWrite, match=r"cannot be written: (not a directory|file exists)"):
         seen_by(whole, tmp_path / "archive")

@@ -1,4 +1,4 @@
-"""Countersigned checkpoints that are brought back to the record."""
+"""Storing cosigned checkpoints with the record."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def by_another(note: bytes, key: SigningKey, seconds: int = NOW) -> bytes:
     return format_note(found.text, found.signatures[0], key.cosign(found.text, seconds)).encode()
 
 
-def test_a_note_is_brought_once(record: Path, tmp_path: Path) -> None:
+def test_a_note_is_stored_once(record: Path, tmp_path: Path) -> None:
     size, note = cosigned(record, tmp_path / "archive")
     (brought,) = store_notes(record, [("a", note)], WITNESS.cosigner)
     assert (brought.size, brought.new) == (size, True)
@@ -48,7 +48,7 @@ def test_a_note_is_brought_once(record: Path, tmp_path: Path) -> None:
     assert brought.file.read_bytes() == note
 
 
-def test_a_second_witness_stands_beside_the_first(record: Path, tmp_path: Path) -> None:
+def test_a_second_witness_is_added_to_the_first(record: Path, tmp_path: Path) -> None:
     _, note = cosigned(record, tmp_path / "archive")
     store_notes(record, [("a", note)], WITNESS.cosigner)
     (brought,) = store_notes(record, [("b", by_another(note, SECOND))], SECOND.cosigner)
@@ -58,8 +58,8 @@ def test_a_second_witness_stands_beside_the_first(record: Path, tmp_path: Path) 
     assert len(verify_note(both, (WITNESS.cosigner, SECOND.cosigner))) == 2
 
 
-def test_only_what_was_asked_for_is_brought(record: Path, tmp_path: Path) -> None:
-    """Whatever else somebody has signed below it stays away."""
+def test_only_the_given_witness_is_stored(record: Path, tmp_path: Path) -> None:
+    """Signatures of others are removed."""
     _, note = cosigned(record, tmp_path / "archive")
     found = parse_note(note)
     more = format_note(found.text, *found.signatures, STRANGER.sign(found.text)).encode()
@@ -67,7 +67,7 @@ def test_only_what_was_asked_for_is_brought(record: Path, tmp_path: Path) -> Non
     assert brought.file.read_bytes() == note
 
 
-def test_all_of_them_or_none(record: Path, tmp_path: Path) -> None:
+def test_one_invalid_note_rejects_all(record: Path, tmp_path: Path) -> None:
     _, note = cosigned(record, tmp_path / "archive")
     before = files_in(record)
     with pytest.raises(NotCosigned, match=r"^second: "):
@@ -75,7 +75,7 @@ def test_all_of_them_or_none(record: Path, tmp_path: Path) -> None:
     assert files_in(record) == before
 
 
-def test_a_note_that_no_witness_has_signed_is_refused(record: Path, tmp_path: Path) -> None:
+def test_a_note_without_a_cosignature_is_rejected(record: Path, tmp_path: Path) -> None:
     _, note = cosigned(record, tmp_path / "archive")
     found = parse_note(note)
     table, mine = found.signatures
@@ -93,7 +93,7 @@ def test_a_note_that_no_witness_has_signed_is_refused(record: Path, tmp_path: Pa
     assert not (record / "cosigned").exists()
 
 
-def test_a_note_of_another_record_is_refused(record: Path, tmp_path: Path) -> None:
+def test_a_note_of_another_record_is_rejected(record: Path, tmp_path: Path) -> None:
     _, note = cosigned(played(tmp_path / "other", 1), tmp_path / "archive")
     with pytest.raises(NotCosigned, match="bring it to its own record"):
         store_notes(record, [("a", note)], WITNESS.cosigner)
@@ -101,7 +101,7 @@ def test_a_note_of_another_record_is_refused(record: Path, tmp_path: Path) -> No
         store_notes(tmp_path / "nothing", [("a", note)], WITNESS.cosigner)
 
 
-def test_two_roots_of_one_size_are_told_and_both_stay(record: Path, tmp_path: Path) -> None:
+def test_two_roots_of_one_size_are_reported_and_kept(record: Path, tmp_path: Path) -> None:
     size, note = cosigned(record, tmp_path / "archive")
     other = parse_note(note).text.splitlines()
     other[2] = "A" * 43 + "="
@@ -113,7 +113,7 @@ def test_two_roots_of_one_size_are_told_and_both_stay(record: Path, tmp_path: Pa
     assert (record / "cosigned" / f"{size}.note").read_bytes() == forged
 
 
-def test_a_damaged_note_that_is_there_is_told(record: Path, tmp_path: Path) -> None:
+def test_a_damaged_stored_note_is_reported(record: Path, tmp_path: Path) -> None:
     size, note = cosigned(record, tmp_path / "archive")
     store_notes(record, [("a", note)], WITNESS.cosigner)
     file = record / "cosigned" / f"{size}.note"

@@ -1,5 +1,5 @@
-"""Histories at random: whatever is done to a record, also with the table's key in hand, a witness
-countersigns no two trees of which neither is the other, grown; and all that only grew it does."""
+"""Random histories: a witness cosigns only trees that extend each other, whatever is done to a
+record with the table's key; and it always cosigns a record that only grew."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class World:
             shutil.copytree(self.saved[step.number], self.live)
 
     def cut(self, step: Done) -> None:
-        """The last records are zeroed, so that nothing tells that they ever were."""
+        """Zero the last records, without a trace."""
         last = list(segments(self.live))[-1]
         first = max(1, len(last.frames) - step.number)
         if first == len(last.frames):
@@ -115,7 +115,7 @@ class World:
         self.signed[made.size] = made.root
 
     def continues(self) -> bool:
-        """By the definitions: all that was countersigned stands in the record, and is signed."""
+        """By definition: every cosigned tree is a prefix of the record, and signed."""
         leaves = leaves_of(self.live)
         checkpoints = [one.seq - 1 for _, one in records(self.live) if one.kind == "checkpoint"]
         last = max(self.signed, default=0)
@@ -126,7 +126,7 @@ class World:
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, min_size=2, max_size=14))
-def test_two_trees_that_a_witness_has_signed_are_one_that_grew(
+def test_cosigned_trees_extend_each_other(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Done]
 ) -> None:
     place = tmp_path_factory.mktemp("history")
@@ -138,7 +138,7 @@ def test_two_trees_that_a_witness_has_signed_are_one_that_grew(
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(honest, min_size=1, max_size=10))
-def test_a_record_that_only_grows_is_always_countersigned(
+def test_a_growing_record_is_always_cosigned(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Done]
 ) -> None:
     place = tmp_path_factory.mktemp("history")
@@ -149,8 +149,8 @@ def test_a_record_that_only_grows_is_always_countersigned(
     shutil.rmtree(place)
 
 
-def test_a_history_with_everything_in_it(tmp_path: Path) -> None:
-    """So that no kind of step is left to chance."""
+def test_a_history_with_every_kind_of_step(tmp_path: Path) -> None:
+    """Contains every kind of step."""
     world = World(tmp_path)
     steps = (
         Done("cosign"),

@@ -1,4 +1,4 @@
-"""What a running table finds of its witnesses: in the record, and in the notes beside it."""
+"""Monitoring of cosignatures by a running table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.audit.witnessing import NOW, seen_by
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[Log]:
-    """One with a round, signed."""
+    """A log with one signed round."""
     made = begun(tmp_path / "record")
     play(made, 1, 1)
     yield made
@@ -32,7 +32,7 @@ def log(tmp_path: Path) -> Iterator[Log]:
 
 
 def brought(log: Log) -> int:
-    """A witness has seen it as it is now. Over how many records."""
+    """Cosign and store a note; returns its size."""
     made = seen_by(log.record, log.record.parent / "archive")
     store_notes(log.record, [("n", made.note.encode())], WITNESS.cosigner)
     return made.size
@@ -45,21 +45,21 @@ def put(log: Log, size: int, text: str) -> None:
 
 
 def told(log: Log, size: int) -> None:
-    """The table has recorded it."""
+    """Record the report."""
     text = (log.record / "cosigned" / f"{size}.note").read_text()
     log.write([RecordEntry("witnessed", CONTROLLER, NoteData(text))])
     log.sign()
 
 
-def test_nobody_has_ever_seen_it(log: Log) -> None:
-    """Not since the controller was first started."""
+def test_a_record_without_cosignatures(log: Log) -> None:
+    """The time counts from the first start of the controller."""
     first = next(one for one in everything(log.record) if one.kind == "opened")
     found = check_witnesses(log.record, 0)
     assert (found.seen, found.size, found.since, found.wrong) == ((), 0, first.utc, ())
     assert recorded_state(log.record) == WitnessState()
 
 
-def test_a_note_that_is_brought_is_news_once(log: Log) -> None:
+def test_a_stored_note_is_reported_once(log: Log) -> None:
     size = brought(log)
     found = check_witnesses(log.record, 0)
     assert [(one.size, one.note) for one in found.seen] == [
@@ -71,7 +71,7 @@ def test_a_note_that_is_brought_is_news_once(log: Log) -> None:
     assert check_witnesses(log.record, size) == WitnessReport((), size, 0, ())
 
 
-def test_what_came_behind_it_is_what_nobody_has_seen(log: Log) -> None:
+def test_records_after_a_cosignature_are_uncovered(log: Log) -> None:
     size = brought(log)
     log.write([note("later")])
     later = everything(log.record)[-1]
@@ -80,8 +80,8 @@ def test_what_came_behind_it_is_what_nobody_has_seen(log: Log) -> None:
     assert check_witnesses(log.record, size).since == later.utc
 
 
-def test_what_a_table_says_of_its_witnesses_is_no_news_for_them(log: Log) -> None:
-    """Or else each word would make the next one, for ever."""
+def test_witness_records_need_no_cosignature(log: Log) -> None:
+    """Otherwise each recorded cosignature would require the next one."""
     size = brought(log)
     for _ in range(3):
         told(log, size)
@@ -96,7 +96,7 @@ def test_what_a_table_says_of_its_witnesses_is_no_news_for_them(log: Log) -> Non
     assert [one.size for one in check_witnesses(log.record, size).seen] == [newest]
 
 
-def test_each_note_that_is_over_something_is_told(log: Log) -> None:
+def test_each_note_that_covers_more_is_reported(log: Log) -> None:
     sizes = []
     for turn in range(2, 5):
         play(log, turn, turn)
@@ -104,7 +104,7 @@ def test_each_note_that_is_over_something_is_told(log: Log) -> None:
     assert [one.size for one in check_witnesses(log.record, 0).seen] == sizes
 
 
-def test_of_very_many_the_newest_are_told(log: Log) -> None:
+def test_only_the_newest_notes_are_reported(log: Log) -> None:
     sizes = []
     for _ in range(MOST_NOTES + 3):
         log.write([note("more")])
@@ -113,8 +113,8 @@ def test_of_very_many_the_newest_are_told(log: Log) -> None:
     assert [one.size for one in check_witnesses(log.record, 0).seen] == sizes[3:]
 
 
-def test_a_note_that_shows_nothing_counts_for_nothing(log: Log) -> None:
-    """Else it would stand in the record, which could never be verified again."""
+def test_an_invalid_note_is_rejected(log: Log) -> None:
+    """Recording it would make the record fail verification forever."""
     checkpoint = next(one for one in reversed(everything(log.record)) if one.kind == "checkpoint")
     ours = parse_note(msgspec.json.decode(checkpoint.data, type=NoteData).note)
     size = int(ours.text.splitlines()[1])
@@ -138,7 +138,7 @@ def test_a_note_that_shows_nothing_counts_for_nothing(log: Log) -> None:
     ]
 
 
-def test_what_is_said_is_found_many_segments_back(log: Log) -> None:
+def test_the_recorded_state_is_found_in_older_segments(log: Log) -> None:
     size = brought(log)
     told(log, size)
     log.write([RecordEntry("unwitnessed", CONTROLLER, {"since": 7})])
@@ -149,7 +149,7 @@ def test_what_is_said_is_found_many_segments_back(log: Log) -> None:
     assert check_witnesses(log.record, size).since == first.utc
 
 
-def test_where_its_first_segments_are_elsewhere(log: Log) -> None:
+def test_a_record_without_its_first_segments(log: Log) -> None:
     size = brought(log)
     play(log, 2, 30)
     segment_file(log.record, 1).unlink()

@@ -1,5 +1,5 @@
-"""A witness before records that were written by the page alone, and against it, with all the keys
-of the table."""
+"""A witness reads records that were written from FORMAT.md alone, valid and invalid, with the
+table's keys."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def seen(pen: Pen, place: Path) -> Any:
     return seen_by(pen.save(place / "record"), place / "archive")
 
 
-def test_a_record_by_the_page_alone_is_countersigned(tmp_path: Path) -> None:
+def test_a_record_written_from_the_format_is_cosigned(tmp_path: Path) -> None:
     pen = begun(8192)
     pen.play(6)
     pen.close()
@@ -38,7 +38,7 @@ def test_a_record_by_the_page_alone_is_countersigned(tmp_path: Path) -> None:
     assert made.table_key == pen.table_key.vkey()
 
 
-def test_it_goes_on_with_it(tmp_path: Path) -> None:
+def test_a_continued_record_is_cosigned_again(tmp_path: Path) -> None:
     pen = begun(8192)
     before = seen(pen, tmp_path).size
     pen.play(5)
@@ -46,7 +46,7 @@ def test_it_goes_on_with_it(tmp_path: Path) -> None:
     assert (made.before, made.root) == (before, tree_hash(pen.leaves[: made.size]))
 
 
-def test_a_snapshot_with_another_tree_is_told(tmp_path: Path) -> None:
+def test_a_snapshot_with_another_tree_is_rejected(tmp_path: Path) -> None:
     pen = begun(8192)
 
     def lies(data: Json) -> None:
@@ -58,7 +58,7 @@ def test_a_snapshot_with_another_tree_is_told(tmp_path: Path) -> None:
         seen(pen, tmp_path)
 
 
-def test_a_snapshot_of_another_record_is_told(tmp_path: Path) -> None:
+def test_a_snapshot_of_another_record_is_rejected(tmp_path: Path) -> None:
     pen = begun(8192)
 
     def lies(data: Json) -> None:
@@ -70,7 +70,7 @@ def test_a_snapshot_of_another_record_is_told(tmp_path: Path) -> None:
         seen(pen, tmp_path)
 
 
-def test_a_checkpoint_over_other_records_is_told(tmp_path: Path) -> None:
+def test_a_checkpoint_over_other_records_is_rejected(tmp_path: Path) -> None:
     pen = begun()
     pen.leaves, right = [*pen.leaves[:-1], b"\0" * 32], pen.leaves
     note = pen.note()
@@ -80,7 +80,7 @@ def test_a_checkpoint_over_other_records_is_told(tmp_path: Path) -> None:
         seen(pen, tmp_path)
 
 
-def test_a_checkpoint_over_what_is_not_there_yet_is_told(tmp_path: Path) -> None:
+def test_a_checkpoint_over_later_records_is_rejected(tmp_path: Path) -> None:
     pen = begun()
     note = pen.note().replace(f"\n{pen.seq}\n", f"\n{pen.seq + 1}\n")
     pen.checkpoint(pen.key.sign(note.rpartition("\n\n")[0] + "\n"))
@@ -88,7 +88,7 @@ def test_a_checkpoint_over_what_is_not_there_yet_is_told(tmp_path: Path) -> None
         seen(pen, tmp_path)
 
 
-def test_a_checkpoint_over_few_records_comes_too_late(tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_too_late_is_rejected(tmp_path: Path) -> None:
     pen = begun()
     pen.play(3)
     pen.checkpoint(pen.note(5))
@@ -96,7 +96,7 @@ def test_a_checkpoint_over_few_records_comes_too_late(tmp_path: Path) -> None:
         seen(pen, tmp_path)
 
 
-def test_a_key_of_another_boot_signs_nothing(tmp_path: Path) -> None:
+def test_a_key_of_another_boot_is_rejected(tmp_path: Path) -> None:
     pen = Pen()
     pen.start()
     pen.certify(2, boot="00" * 8)
@@ -105,7 +105,7 @@ def test_a_key_of_another_boot_signs_nothing(tmp_path: Path) -> None:
         seen(pen, tmp_path)
 
 
-def test_a_key_that_a_stranger_certified_signs_nothing(tmp_path: Path) -> None:
+def test_a_key_with_a_foreign_certificate_is_rejected(tmp_path: Path) -> None:
     pen = Pen()
     pen.start()
     pen.certify(2, by=Signer(f"{ORIGIN}/table", "a stranger"))
@@ -113,8 +113,8 @@ def test_a_key_that_a_stranger_certified_signs_nothing(tmp_path: Path) -> None:
         seen(pen, tmp_path)
 
 
-def test_a_boot_before_its_certificate_signs_nothing(tmp_path: Path) -> None:
-    """The key of the boot before is no good any more."""
+def test_a_checkpoint_before_the_certificate_is_rejected(tmp_path: Path) -> None:
+    """The key of the previous boot is not accepted."""
     pen = begun()
     pen.open()
     pen.checkpoint()

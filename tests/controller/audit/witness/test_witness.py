@@ -1,4 +1,4 @@
-"""What a witness countersigns, and what it refuses by name."""
+"""What a witness cosigns, and the errors that it reports."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ __all__ = ["whole"]
 # --- what is countersigned --------------------------------------------------------------------
 
 
-def test_the_first_time_all_is_read_and_trusted(whole: Path, tmp_path: Path) -> None:
+def test_the_first_time_the_whole_record_is_read(whole: Path, tmp_path: Path) -> None:
     read: list[int] = []
     made = seen_by(whole, tmp_path / "archive", tell=read.append)
     assert (made.first, made.before, made.proven) == (True, 0, False)
@@ -67,7 +67,7 @@ def test_the_first_time_all_is_read_and_trusted(whole: Path, tmp_path: Path) -> 
     assert [one.name for one in note_.signatures] == [made.origin, WITNESS.name]
 
 
-def test_what_it_keeps_is_what_it_signed(whole: Path, tmp_path: Path) -> None:
+def test_the_archive_contains_what_was_cosigned(whole: Path, tmp_path: Path) -> None:
     made = seen_by(whole, tmp_path / "archive")
     name = made.origin.removeprefix("holecard/").replace("/", "-")
     kept = tmp_path / "archive" / name
@@ -78,7 +78,7 @@ def test_what_it_keeps_is_what_it_signed(whole: Path, tmp_path: Path) -> None:
     assert WITNESS.name not in seen.checkpoint
 
 
-def test_after_that_only_what_is_new_is_read(tmp_path: Path) -> None:
+def test_later_only_new_segments_are_read(tmp_path: Path) -> None:
     record, archive = played(tmp_path / "record"), tmp_path / "archive"
     first = seen_by(record, archive)
     grow(record, count=80)
@@ -95,7 +95,7 @@ def seen_before_in(record: Path, seq: int) -> int:
     return next(one.number for one in segments(record) if one.after.seq >= seq)
 
 
-def test_segments_before_are_not_needed_any_more(tmp_path: Path) -> None:
+def test_earlier_segments_are_not_needed(tmp_path: Path) -> None:
     record, archive = played(tmp_path / "record"), tmp_path / "archive"
     first = seen_by(record, archive)
     start = seen_before_in(record, first.size)
@@ -109,8 +109,8 @@ def test_segments_before_are_not_needed_any_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", range(1, 40, 3))
-def test_wherever_it_was_left_it_goes_on(count: int, tmp_path: Path) -> None:
-    """Also at the edges of segments, with a checkpoint behind a segment's first record."""
+def test_it_continues_from_any_position(count: int, tmp_path: Path) -> None:
+    """Also at segment boundaries, with a checkpoint behind a segment's first record."""
     record, archive = tmp_path / "record", tmp_path / "archive"
     log = begun(record, size=8192)
     before = 0
@@ -125,9 +125,7 @@ def test_wherever_it_was_left_it_goes_on(count: int, tmp_path: Path) -> None:
     log.close()
 
 
-def test_the_same_again_is_countersigned_again_and_the_first_note_stays(
-    whole: Path, tmp_path: Path
-) -> None:
+def test_cosigning_again_keeps_the_first_note(whole: Path, tmp_path: Path) -> None:
     archive = tmp_path / "archive"
     first = seen_by(whole, archive)
     second = seen_by(whole, archive, NOW + 60)
@@ -138,22 +136,22 @@ def test_the_same_again_is_countersigned_again_and_the_first_note_stays(
     assert file.read_text("utf-8") == first.note
 
 
-def test_a_record_that_is_being_written_is_seen_up_to_its_last_checkpoint(tmp_path: Path) -> None:
+def test_a_growing_record_is_cosigned_up_to_its_last_checkpoint(tmp_path: Path) -> None:
     record, archive = tmp_path / "record", tmp_path / "archive"
     log = begun(record)
     play(log, 1, 3)
     log.write([note("not signed yet")])
     made = seen_by(record, archive)
     assert made.size == log.where.seq - 2
-    with segment_file(record, 1).open("r+b") as file:  # half of a write that goes on
+    with segment_file(record, 1).open("r+b") as file:  # half of a write in progress
         file.seek(next(segments(record)).end)
         file.write(b"\x80\0\0\0half")
     assert seen_by(record, archive).size == made.size
     log.close()
 
 
-def test_a_clock_that_is_set_before_a_checkpoint_does_not_matter(tmp_path: Path) -> None:
-    """Then a record stands between those that it is over and itself."""
+def test_a_clock_change_before_a_checkpoint_is_accepted(tmp_path: Path) -> None:
+    """Another record is then between the checkpoint and the records that it covers."""
     record, clock = tmp_path / "record", FakeClock()
     log = begun(record, clock=clock)
     log.write([note("a")])
@@ -164,7 +162,7 @@ def test_a_clock_that_is_set_before_a_checkpoint_does_not_matter(tmp_path: Path)
     log.close()
 
 
-def test_a_copy_that_nobody_may_write_will_do(whole: Path, tmp_path: Path) -> None:
+def test_a_read_only_copy_is_accepted(whole: Path, tmp_path: Path) -> None:
     copy = copied(whole, tmp_path / "copy")
     for place in (*copy.rglob("*"), copy):
         place.chmod(0o555 if place.is_dir() else 0o444)
@@ -178,7 +176,7 @@ def test_a_copy_that_nobody_may_write_will_do(whole: Path, tmp_path: Path) -> No
 # --- what is refused --------------------------------------------------------------------------
 
 
-def test_a_record_that_was_cut_off_is_told(tmp_path: Path) -> None:
+def test_a_truncated_record_is_rejected(tmp_path: Path) -> None:
     record, archive = played(tmp_path / "record"), tmp_path / "archive"
     made = seen_by(record, archive)
     last = max(one.number for one in segments(record))
@@ -188,15 +186,15 @@ def test_a_record_that_was_cut_off_is_told(tmp_path: Path) -> None:
     refused(record, archive, RecordTruncated, "was cut off, or is an older copy")
 
 
-def test_only_its_last_checkpoint_cut_off_is_told(tmp_path: Path) -> None:
-    """All that was seen is there; that it was signed is not."""
+def test_a_missing_last_checkpoint_is_rejected(tmp_path: Path) -> None:
+    """All records that were seen exist, but no longer signed."""
     record, archive = played(tmp_path / "record"), tmp_path / "archive"
     made = seen_by(record, archive)
     cut(record, max(one.number for one in segments(record)), 1)
     refused(record, archive, RecordTruncated, f"here are {made.size}, signed up to")
 
 
-def test_an_older_copy_is_told(tmp_path: Path) -> None:
+def test_an_older_copy_is_rejected(tmp_path: Path) -> None:
     record, archive = played(tmp_path / "record"), tmp_path / "archive"
     old = copied(record, tmp_path / "old")
     grow(record, count=90)
@@ -204,8 +202,8 @@ def test_an_older_copy_is_told(tmp_path: Path) -> None:
     refused(old, archive, RecordTruncated, "was cut off, or is an older copy")
 
 
-def test_a_fork_is_told_and_its_signature_kept(tmp_path: Path) -> None:
-    """Who holds the table's key has gone on from an old copy."""
+def test_a_fork_is_rejected_and_its_signature_stored(tmp_path: Path) -> None:
+    """The holder of the table's key continued an old copy."""
     record, archive = played(tmp_path / "record"), tmp_path / "archive"
     other = copied(record, tmp_path / "other")
     grow(record, "as it was", 3)
@@ -220,7 +218,7 @@ def test_a_fork_is_told_and_its_signature_kept(tmp_path: Path) -> None:
     assert seen_by(record, archive).size == made.size
 
 
-def test_a_shorter_fork_is_told(tmp_path: Path) -> None:
+def test_a_shorter_fork_is_rejected(tmp_path: Path) -> None:
     record, archive = played(tmp_path / "record"), tmp_path / "archive"
     other = copied(record, tmp_path / "other")
     grow(record, "as it was", 9)
@@ -229,8 +227,8 @@ def test_a_shorter_fork_is_told(tmp_path: Path) -> None:
     refused(other, archive, RecordTruncated, "was cut off, or is an older copy")
 
 
-def test_records_written_anew_without_a_signature_are_told(tmp_path: Path) -> None:
-    """Frames, chain and CRC are right; the last checkpoint is before what was seen."""
+def test_rewritten_unsigned_records_are_rejected(tmp_path: Path) -> None:
+    """Frames, chain and CRC are valid; the last checkpoint is before what was seen."""
     record, archive = tmp_path / "record", tmp_path / "archive"
     log = begun(record)
     play(log, 1, 1)
@@ -248,7 +246,7 @@ def test_records_written_anew_without_a_signature_are_told(tmp_path: Path) -> No
     log.close()
 
 
-def test_another_record_of_the_table_is_told(tmp_path: Path) -> None:
+def test_another_record_of_the_table_is_rejected(tmp_path: Path) -> None:
     record, archive = played(tmp_path / "record"), tmp_path / "archive"
     seen_by(record, archive)
     fresh = played(tmp_path / "fresh", 2)
@@ -258,7 +256,7 @@ def test_another_record_of_the_table_is_told(tmp_path: Path) -> None:
     assert seen_by(record, archive).before
 
 
-def test_another_record_in_its_place_is_told(tmp_path: Path) -> None:
+def test_another_record_at_the_same_path_is_rejected(tmp_path: Path) -> None:
     record, archive = played(tmp_path / "record"), tmp_path / "archive"
     elsewhere = tmp_path / "elsewhere"
     seen_by(record, archive)
@@ -274,17 +272,17 @@ def test_another_record_in_its_place_is_told(tmp_path: Path) -> None:
     assert seen_by(record, archive).before
 
 
-def test_another_table_key_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_table_key_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record, archive = played(tmp_path / "record"), tmp_path / "archive"
     seen_by(record, archive)
     monkeypatch.setattr(table, "TABLE_KEY", Ed25519PrivateKey.generate())
     with pytest.raises(OtherKey, match="as the table's key, not"):
         table.begun(record)
-    table.begun(record, accept=("Ann", "Bo")).close()  # a key that two people have changed
+    table.begun(record, accept=("Ann", "Bo")).close()  # two people approved the key change
     refused(record, archive, OtherTableKey, "as the table's key, not")
 
 
-def test_a_table_key_that_is_given_is_kept(tmp_path: Path) -> None:
+def test_a_given_table_key_is_stored(tmp_path: Path) -> None:
     record, archive = played(tmp_path / "record"), tmp_path / "archive"
     right = table_key(record)
     wrong = SigningKey(right.name, Ed25519PrivateKey.generate()).verifier
@@ -299,15 +297,15 @@ def test_a_table_key_that_is_given_is_kept(tmp_path: Path) -> None:
         seen_by(record, archive, table_key=wrong)
 
 
-def test_a_record_without_a_checkpoint_is_told(tmp_path: Path) -> None:
+def test_a_record_without_a_checkpoint_is_rejected(tmp_path: Path) -> None:
     record = played(tmp_path / "record", 1)
     cut(record, 1, len(next(segments(record)).frames) - 3)
     with pytest.raises(NothingSigned, match="no checkpoint yet"):
         seen_by(record, tmp_path / "archive")
 
 
-def test_a_false_checkpoint_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stranger's signature, as a copy with another boot key would have it."""
+def test_a_forged_checkpoint_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signed by an unknown key, as in a copy with a different boot key."""
     record = tmp_path / "record"
     log = begun(record)
     play(log, 1, 1)
@@ -323,7 +321,7 @@ def test_a_false_checkpoint_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         seen_by(record, tmp_path / "archive")
 
 
-def test_a_part_of_a_record_is_not_begun_with(whole: Path, tmp_path: Path) -> None:
+def test_a_record_without_its_first_segment_is_rejected(whole: Path, tmp_path: Path) -> None:
     copy = copied(whole, tmp_path / "copy")
     segment_file(copy, 1).unlink()
     with pytest.raises(WitnessProblem, match="segment 1 is needed, the first that is here is 2"):
@@ -331,9 +329,7 @@ def test_a_part_of_a_record_is_not_begun_with(whole: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_flipped_bit_before_the_last_checkpoint_is_never_signed(
-    number: int, whole: Path, tmp_path: Path
-) -> None:
+def test_a_flipped_bit_is_never_cosigned(number: int, whole: Path, tmp_path: Path) -> None:
     copy, archive = copied(whole, tmp_path / "copy"), tmp_path / "archive"
     file = segment_file(copy, number)
     data = bytearray(file.read_bytes())
@@ -344,7 +340,7 @@ def test_a_flipped_bit_before_the_last_checkpoint_is_never_signed(
     assert not list(archive.glob("*/cosigned/*"))
 
 
-def test_no_record_at_all_is_told(tmp_path: Path) -> None:
+def test_a_missing_record_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NoRecord, match="there is no record here"):
         seen_by(tmp_path / "nothing", tmp_path / "archive")
     (tmp_path / "empty" / "segments").mkdir(parents=True)

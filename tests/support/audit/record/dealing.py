@@ -1,5 +1,4 @@
-"""Rounds at random, with all that goes wrong, as a table records them: cards that lie face down are
-bound and sealed, and those that come face up have their place in the shoe's own log."""
+"""Random rounds with irregularities, recorded as a table records them."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ def keyring(opening: RecordOpening) -> RecorderKeys:
 
 
 def same_salt() -> Callable[[int], bytes]:
-    """Salt that looks random and is the same each time."""
+    """Deterministic salt that looks random."""
     number = 0
 
     def salt(size: int) -> bytes:
@@ -58,7 +57,7 @@ def same_salt() -> Callable[[int], bytes]:
 
 
 class Dealing(RandomTable):
-    """Everything that it does is in `entries`."""
+    """All that it does is appended to `entries`."""
 
     def __init__(self, engine: Engine, seed: str) -> None:
         super().__init__(engine, seed)
@@ -88,7 +87,7 @@ class Dealing(RandomTable):
         return answer
 
     def _bound(self, event: Event) -> Event:
-        """A card that somebody made up is a card all the same: the shoe has told it."""
+        """A made-up card is a card of the shoe too."""
         made_up = (
             isinstance(event, HoleDealt | ErrorCardDrawn)
             and not getattr(event, "spare", False)
@@ -106,7 +105,7 @@ class Dealing(RandomTable):
 
 
 def _can_be_written(made: RecordEntry) -> bool:
-    """JSON has numbers of 64 bits here; nothing else comes to a table."""
+    """Record integers have 64 bits."""
     try:
         encode(made.data)
     except OverflowError:
@@ -124,7 +123,7 @@ def boot(place: Path, game: Game, state: State | None = None, *, size: int = SMA
 
 
 def recorded(place: Path, game: Game, entries: Sequence[RecordEntry]) -> None:
-    """A record of these, beginning with a closed table."""
+    """A record of these entries, starting with a closed table."""
     log = boot(place, game)
     for made in entries:
         log.write([made])
@@ -132,7 +131,7 @@ def recorded(place: Path, game: Game, entries: Sequence[RecordEntry]) -> None:
 
 
 def as_read(made: RecordEntry) -> Record:
-    """The entry as a record has it; only its data and kind count here."""
+    """The decoded entry; only data and kind matter."""
     return Record(
         1,
         TABLE,

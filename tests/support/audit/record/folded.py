@@ -1,4 +1,4 @@
-"""Records folded: what the tests of it share."""
+"""Helpers for tests of replay."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def folded(place: Path, game: Game) -> ReplayedState:
 
 
 def dealt(name: str, seed: str, events: int = 400) -> Dealing:
-    """A table after so many events, wherever that is in a round."""
+    """A table after this many events, at any point of a round."""
     game, what = some_game(Random(f"folding {name} {seed}"), name)
     table = Dealing(Procedure(game), f"folding {what} {seed}")
     while len(table.entries) < events:
@@ -40,7 +40,7 @@ def dealt(name: str, seed: str, events: int = 400) -> Dealing:
 
 
 def replayed(place: Path, start: int | None = None) -> RecordReplay:
-    """All of the record, from segment `start` on."""
+    """Replay the record from segment `start` on."""
     replay = RecordReplay(place)
     for at, record in records(place, start):
         replay.take(at, record)

@@ -1,7 +1,6 @@
-"""Records rewritten by somebody: every CRC, chain and tree is right again, and with the keys of the
-boot and of the table in hand every signature too.
+"""Forges records with valid CRCs, chains and trees, and, with the keys, valid signatures.
 
-The segment is written anew frame by frame; what is not changed stays as it was, to the byte.
+The segment is rewritten frame by frame; unchanged records keep their bytes.
 """
 
 from __future__ import annotations
@@ -32,28 +31,28 @@ from tests.support.sim.a_round import ROUND, action, changed
 
 Json = dict[str, Any]
 Change = Callable[[list[Json]], None]
-"""What a forger does to the records, in place."""
+"""Changes the records in place."""
 
 SIZE: Final = 256 * 1024
-"""Bytes of the one segment that all of it fits in."""
+"""Size of the single segment."""
 
 
 class Keys(NamedTuple):
-    """What somebody has who has taken the controller over."""
+    """The keys of an attacker who controls the table's computer."""
 
     boot: Ed25519PrivateKey
     table: Ed25519PrivateKey
 
 
 class Original(NamedTuple):
-    """A record in good order, and the keys that it was signed with."""
+    """A valid record and its keys."""
 
     place: Path
     keys: Keys
 
 
 def original(folder: Path) -> Original:
-    """Three rounds: a loss, a double that wins, and a loss once more."""
+    """Three rounds: a loss, a double that wins, a loss."""
     rounds = read_rounds(
         folder,
         ROUND,
@@ -85,13 +84,13 @@ def original(folder: Path) -> Original:
 
 
 def read(place: Path) -> list[bytes]:
-    """All records of the one segment."""
+    """All records of the single segment."""
     (only,) = segments(place)
     return [frame.data for frame in only.frames]
 
 
 def forged(from_: Path, to: Path, change: Change, keys: Keys | None) -> Path:
-    """A copy in which something was changed. Without keys, all that was signed stays as it was."""
+    """A changed copy. Without keys, signed notes stay unchanged."""
     before = [json.loads(data) for data in read(from_)]
     records = [dict(record) for record in json.loads(json.dumps(before))]
     change(records)

@@ -1,4 +1,4 @@
-"""Trees for tests: the definitions of RFC 6962, section 2.1, as they stand there."""
+"""Reference implementation of RFC 6962, section 2.1, word by word."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECORDS = tuple(
         "606162636465666768696a6b6c6d6e6f",
     )
 )
-"""The example that implementations of RFC 6962 share, with its roots and proofs below."""
+"""The shared example of RFC 6962 implementations, with roots and proofs below."""
 ROOTS = tuple(
     bytes.fromhex(text)
     for text in (
@@ -63,7 +63,7 @@ CONSISTENCY = {
 
 
 def records(count: int) -> list[bytes]:
-    """So many, all different."""
+    """This many different records."""
     return [b'{"seq":%d}' % seq for seq in range(1, count + 1)]
 
 

@@ -1,9 +1,8 @@
-"""A disk that loses its power: what was not synced is there in part, or not at all.
+"""A disk that simulates power losses: unsynced data is lost in part or completely.
 
-`PowerDisk` does everything to real files, without waiting for the real disk, and remembers beside
-it what of that a disk would be bound to hold. `left(...)` is one of the many states in which a
-loss of power could leave it: of what was written and not synced any sectors, of the names that were
-not synced the first few.
+`PowerDisk` works on real files without waiting for the real disk, and tracks what a disk must
+have after a power loss. `left(...)` builds one of the possible states: any subset of unsynced
+sectors, and the first few of the unsynced names.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ SECTOR: Final = 512
 
 
 class PowerLost(Exception):
-    """Everything ends here."""
+    """Power loss."""
 
 
 class _File:
-    """What a disk is bound to hold of a file, and what it may hold."""
+    """What a disk must have of a file, and what it may have."""
 
     def __init__(self) -> None:
         self.safe = bytearray()
         self.loose: list[tuple[int, bytes]] = []
-        """Written and not synced, cut into sectors, in order."""
+        """Unsynced sectors, in order."""
 
 
 class PowerDisk(RealDisk):
@@ -38,19 +37,19 @@ class PowerDisk(RealDisk):
         self.off_at = off_at
         self._files: dict[int, _File] = {}
         self._names: dict[str, _File] = {}
-        """As a loss of power would find them at best: all that was done."""
+        """All names, as if everything had been synced."""
         self._safe_names: dict[str, _File] = {}
         self._loose_names: dict[str, list[dict[str, _File]]] = {}
-        """By directory: the names after each change that was not synced."""
+        """By directory: the names after each unsynced change."""
 
     def _count(self) -> None:
-        """One more call; at `off_at` the power goes, before anything of it is done."""
+        """Count a call; the power loss is before call `off_at`."""
         self.calls += 1
         if self.off_at is not None and self.calls > self.off_at:
             raise PowerLost
 
     def know(self) -> None:
-        """What lies there now is on the disk: the record of an earlier run."""
+        """Treat the current files as durable: the record of an earlier run."""
         for file in sorted(self.root.rglob("*")):
             if file.is_file():
                 known = _File()
@@ -59,8 +58,8 @@ class PowerDisk(RealDisk):
         self._safe_names = dict(self._names)
 
     def killed(self, off_at: int | None) -> PowerDisk:
-        """The process was killed, the power stayed on: the next one finds all that was written, and
-        of that is on the disk what was."""
+        """The process is killed without power loss: the next one sees all writes, durable or
+        not."""
         other = PowerDisk(self.root, off_at)
         other._names = dict(self._names)
         other._safe_names = dict(self._safe_names)
@@ -136,7 +135,7 @@ class PowerDisk(RealDisk):
                     del self._safe_names[file]
 
     def left(self, place: Path, random: Random) -> None:
-        """One of the states in which the power could have left it, as files below `place`."""
+        """Build a possible state after the power loss below `place`."""
         names = dict(self._safe_names)
         for directory, changes in self._loose_names.items():
             happened = random.randint(0, len(changes))
@@ -173,7 +172,7 @@ def _put(content: bytearray, pieces: list[tuple[int, bytes]]) -> None:
 
 
 def discard(place: Path) -> None:
-    """Everything below it."""
+    """Delete everything below it."""
     for file in sorted(place.rglob("*"), reverse=True):
         if file.is_dir():
             file.rmdir()

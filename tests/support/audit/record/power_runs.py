@@ -1,4 +1,4 @@
-"""Runs of a record whose power is lost at any of its calls, and what must be left of it."""
+"""Runs of a record with a power loss at any call, and what must remain."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ MOST_BOOTS: Final = 3
 
 
 class Kept(Struct):
-    """What a run has been promised so far."""
+    """What a run was promised."""
 
     acknowledged: list[tuple[int, bytes]]
-    """Seq and data of every entry whose write returned."""
+    """Seq and data of every acknowledged entry."""
     in_flight: list[bytes]
-    """Data of those whose write did not; they may be there or not, in this order."""
+    """Data of unacknowledged entries, which may exist, in this order."""
 
 
 def entries(random: Random, step: int) -> list[RecordEntry]:
-    """What is written at once."""
+    """A batch."""
     count = random.choice((1, 1, 1, 2, 5))
     size = random.choice((0, 0, 40, 300, 600, 2500))
     made = [note(f"{step}.{one}", random.randint(0, size), round=step) for one in range(count)]
@@ -39,7 +39,7 @@ def entries(random: Random, step: int) -> list[RecordEntry]:
 
 
 def play(place: Path, disk: PowerDisk, random: Random, kept: Kept) -> None:
-    """Boots, writes, signs, closes, until all is done or the power is lost."""
+    """Boot, write, sign and close, until all is done or power is lost."""
     log = begun(place, disk=disk, size=SMALL, clock=FakeClock())
     try:
         for step in range(STEPS):
@@ -58,7 +58,7 @@ def play(place: Path, disk: PowerDisk, random: Random, kept: Kept) -> None:
 
 
 def check(place: Path, kept: Kept) -> list[tuple[int, bytes]]:
-    """The record opens, holds all that was acknowledged, and nothing that was never handed in."""
+    """The record opens, contains all acknowledged entries and no others."""
     opening = RecordOpening.at(place, table=TABLE)
     opening.close()
     found = [(one.seq, bytes(one.data)) for _, one in records(place) if one.kind not in OWN]
@@ -69,7 +69,7 @@ def check(place: Path, kept: Kept) -> list[tuple[int, bytes]]:
 
 
 def states(scratch: Path, seed: int, count: int) -> Iterator[int]:
-    """So many states of loss, one number for each that held: how many records it had."""
+    """Check this many possible states; returns the number of records of each."""
     random = Random(seed)
     tried = 0
     while tried < count:
@@ -81,8 +81,8 @@ def states(scratch: Path, seed: int, count: int) -> Iterator[int]:
 
 
 def _killed(place: Path, disk: PowerDisk, random: Random, kept: Kept) -> PowerDisk:
-    """Killed first, and the power goes in the next boot. What was not acknowledged by then may be
-    lost yet, until that boot has acknowledged something after it."""
+    """A kill, then a power loss in the next boot. Unacknowledged entries may be lost until that
+    boot has acknowledged a later one."""
     found = check(place, kept)
     later = Kept(list(found), [])
     disk = disk.killed(random.randint(0, 12))
@@ -97,7 +97,7 @@ def _killed(place: Path, disk: PowerDisk, random: Random, kept: Kept) -> PowerDi
 
 
 def _history(scratch: Path, random: Random) -> Iterator[int]:
-    """One record through several losses of power, each tried in some of its states."""
+    """One record through several power losses, each with some of its states."""
     place = scratch / "record"
     kept = Kept([], [])
     place.mkdir()
@@ -119,7 +119,7 @@ def _history(scratch: Path, random: Random) -> Iterator[int]:
             discard(state) if state.exists() else None
         else:
             break
-        # The next boot begins with what this loss has left.
+        # The next boot starts from the state of this power loss.
         discard(place)
         state.mkdir(exist_ok=True)
         state.rename(place)

@@ -1,4 +1,4 @@
-"""Records of several gaming days, and what both verifiers say of what is left of them."""
+"""Records of several gaming days, and the verdict of both verifiers after retirements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOW: Final = NOON // 10**6 + 30 * 86_400
 
 
 class Aged(NamedTuple):
-    """A record, and what a witness saw of it at the end of each day."""
+    """A record, and its cosigned checkpoint at the end of each day."""
 
     record: Path
     archive: Path
@@ -56,13 +56,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Aged:
 
 @pytest.fixture
 def old(made: Aged, tmp_path: Path) -> Aged:
-    """A copy, to be changed."""
+    """A copy to change."""
     record = shutil.copytree(made.record, tmp_path / "mega-1")
     return Aged(record, shutil.copytree(made.archive, tmp_path / "archive"), made.notes)
 
 
 def ends_of(record: Path) -> dict[str, int]:
-    """By day, the last segment that holds nothing later."""
+    """By day, the last segment without later records."""
     found: dict[str, int] = {}
     for segment in segments(record):
         days = {json.loads(frame.data)["day"] for frame in segment.frames}
@@ -79,7 +79,7 @@ def report_of(record: Path, **more: Any) -> VerifyReport:
 
 
 def by_others(record: Path, *more: str) -> dict[str, Any]:
-    """The verifier that goes along with a case."""
+    """The verifier that is exported with a case."""
     command = [sys.executable, "-I", verify_record.__file__, str(record), "--json", *more]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert ran.stderr == ""
@@ -94,7 +94,7 @@ def quickly(record: Path) -> dict[str, Any]:
 
 
 def right(record: Path) -> tuple[str, ...]:
-    """Both say that all of it is; and what was retired, in words."""
+    """Both verifiers accept it; returns the retirements as text."""
     report, other = report_of(record), quickly(record)
     assert (report.findings, report.unchecked, report.code) == ((), (), 0)
     assert (other["wrong"], other["not_checked"], other["exit"]) == (None, {}, 0)
@@ -103,7 +103,7 @@ def right(record: Path) -> tuple[str, ...]:
 
 
 def wrong(record: Path) -> str:
-    """Both say that something is; what the first says."""
+    """Both verifiers reject it; returns the product's findings."""
     report, other = report_of(record), quickly(record)
     assert (report.code, other["exit"]) == (1, 1), (report.unchecked, other)
     return report.findings[0].what

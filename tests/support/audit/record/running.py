@@ -1,4 +1,4 @@
-"""`holecard script run` with a record: what the tests of it share."""
+"""Helpers to run `holecard script run` with a record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Ran(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The one line that it complains with, after the words about demo keys."""
+        """The single error line, after the warning about demo keys."""
         *before, last = self.err.splitlines()
         usual = ("demo keys", ": recorded, the last record is ")
         assert all(any(words in line for words in usual) for line in before), self.err

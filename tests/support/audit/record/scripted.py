@@ -1,4 +1,4 @@
-"""Scripted rounds recorded: what the tests of it share."""
+"""Helpers to record scripted rounds."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def record_all(
 
 
 def replayed(place: Path) -> RecordReplay:
-    """All of it played again; whatever does not come out the same is a problem."""
+    """Replay the whole record; raises on any difference."""
     replay = RecordReplay(place)
     for at, record in records(place):
         if record.kind == "snapshot" and at.segment > 1:
@@ -59,7 +59,7 @@ def replayed(place: Path) -> RecordReplay:
 
 
 def states(place: Path) -> list[State | None]:
-    """Every state that the record comes to, one after the other."""
+    """Every state of the record, in order."""
     replay = RecordReplay(place)
     found = []
     for at, record in records(place):
@@ -81,5 +81,5 @@ def events(place: Path) -> list[Event]:
 
 
 def ends(record: Record) -> bool:
-    """A round is over with this decision."""
+    """Whether a round ends with this decision."""
     return any(isinstance(effect, RoundOver) for effect in read_decision(record).effects)

@@ -1,4 +1,4 @@
-"""A hole card, where it was dealt, and the keys that it is sealed with."""
+"""A hole card, its device record, and the keys that protect it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firmware_protocol.messages.shoe import CardRead
 
 
 class At(Struct, frozen=True):
-    """A cursor, as records have one."""
+    """A cursor."""
 
     device: str = "SH-0001"
     epoch: int = 5

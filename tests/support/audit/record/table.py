@@ -1,4 +1,4 @@
-"""A table whose record the tests write: its identity, keys, clock and entries."""
+"""A table with identity, keys, clock and entries, for tests that write records."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ IDENTITY: Final = BootIdentity(
 TABLE_KEY: Final = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 ANN: Final = RecordActor("dealer", "Ann")
 SMALL: Final = 16 * 1024
-"""Bytes of a segment in which there is room for some dozens of records."""
+"""A segment size for some dozens of records."""
 NOON: Final = 1_800_000_000_000_000
 _HOURS: Final = count()
 """Each boot is later than those before it."""
 
 
 class FakeClock:
-    """A clock that goes on by a millisecond at each look, and can be set."""
+    """A clock that advances by a millisecond per reading, and can be set."""
 
     def __init__(self, utc: int = NOON, mono: int = 10**9) -> None:
         self.utc = utc
@@ -52,7 +52,7 @@ class FakeClock:
         self.mono += round(seconds * 1e9)
 
     def set(self, seconds: float) -> None:
-        """Somebody sets it forward, or back."""
+        """Set it forward or back."""
         self.utc += round(seconds * 1e6)
 
 
@@ -61,7 +61,7 @@ def note(text: str, size: int = 0, *, sign: bool = False, round: int = 0) -> Rec
 
 
 def told(device: str, seq: int, epoch: int = 7) -> RecordEntry:
-    """Something that a device told, with its cursor."""
+    """A device report with its cursor."""
     cursor = DeviceCursor(device, epoch, seq, f"{seq:016x}")
     return RecordEntry(
         "device", RecordActor("device", device), {"what": "cover", "open": True}, cursor=cursor
@@ -87,7 +87,7 @@ def everything(place: Path) -> list[Record]:
 
 
 def handed_in(place: Path) -> list[tuple[int, bytes]]:
-    """Seq and data of all that the record does not write by itself."""
+    """Seq and data of all records that the log did not write itself."""
     return [(one.seq, bytes(one.data)) for one in everything(place) if one.kind not in OWN]
 
 

@@ -1,7 +1,6 @@
-"""What somebody may do to a record afterwards, and whether the rules speak against it.
+"""Ways to tamper with a record, and whether the rules detect them.
 
-Where they do not, what was made of it is a record that could have come about: only somebody who has
-seen the other one can tell.
+An undetected one is a possible record: only a comparison with the original shows it.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from tests.support.audit.record.forging import Json, at_effect, at_event, at_kin
 
 HOUR_US: Final = 3_600_000_000
 _CARD: Final = NONCE_SIZE + 6
-"""Where the card is in an opening."""
+"""Position of the card in an opening."""
 
 
 class Tampering(NamedTuple):
     change: Callable[[list[Json]], Any]
     tells: bool
-    """It shows in the record itself, even if all signatures are right."""
+    """Detected in the record itself, even with valid signatures."""
 
 
 def _payout(records: list[Json]) -> None:
@@ -44,7 +43,7 @@ def _deleted(records: list[Json]) -> None:
 
 
 def _forgotten(records: list[Json]) -> None:
-    """A whole round, from its wager to the last card picked up, with its checkpoints."""
+    """Remove a whole round with its checkpoints."""
     first, last = at_event(records, "WagerPlaced", 1), at_event(records, "Cleared", 1)
     del records[first : last + 1]
 
@@ -57,7 +56,7 @@ def _inserted(records: list[Json]) -> None:
 
 
 def _made_up(records: list[Json]) -> None:
-    """Somebody who never signed in."""
+    """A person who never signed in."""
     index = at_event(records, "Cleared")
     person = deepcopy(records[index])
     del person["data"]
@@ -74,7 +73,7 @@ def _swapped(records: list[Json]) -> None:
 
 
 def _cards_swapped(records: list[Json]) -> None:
-    """With their places in the shoe's log."""
+    """With their positions in the shoe's log."""
     one, other = at_event(records, "CardDrawn", 4), at_event(records, "CardDrawn", 5)
     for name in ("data", "cursor"):
         mine = records[one][name]
@@ -87,14 +86,14 @@ def _duplicated(records: list[Json]) -> None:
 
 
 def _truncated(records: list[Json]) -> None:
-    """The last round is gone, and the record closed in good order."""
+    """Remove the last round, and close the record."""
     end = at_event(records, "ShuffleCalled", 1)
     close = at_event(records, "TableClosed")
     records[end:] = records[close:]
 
 
 def _spliced(records: list[Json]) -> None:
-    """As it stood in the record of another table."""
+    """A round from another table's record."""
     index = at_event(records, "Cleared")
     other = deepcopy(records[index])
     other |= {"table": "mega-1", "kind": "note", "data": {"text": "nothing happened"}}
@@ -102,7 +101,7 @@ def _spliced(records: list[Json]) -> None:
 
 
 def _fitted_in(records: list[Json]) -> None:
-    """Made to look as if it were of this one."""
+    """Altered to fit into this record."""
     index = at_event(records, "Cleared")
     other = deepcopy(records[index])
     other |= {"kind": "note", "data": {"text": "nothing happened"}}
@@ -123,7 +122,7 @@ def _renamed_once(records: list[Json]) -> None:
 
 
 def _later(records: list[Json]) -> None:
-    """All of it an hour later."""
+    """All records one hour later."""
     for record in records:
         record["utc"] += HOUR_US
 
@@ -133,13 +132,13 @@ def _later_once(records: list[Json]) -> None:
 
 
 def _turned(records: list[Json]) -> None:
-    """Another card was turned over than lay there."""
+    """Another card is turned over than was dealt."""
     event = records[at_event(records, "HoleRevealed")]["data"]["event"]
     event["card"] = _other_suit(event["card"])
 
 
 def _hidden(records: list[Json]) -> None:
-    """Another card lay there from the beginning, of the same rank: nobody is paid otherwise."""
+    """Another card of the same rank was dealt, so payouts are equal."""
     dealt = records[at_event(records, "HoleDealt")]
     revealed = records[at_event(records, "HoleRevealed")]["data"]["event"]
     opening = bytearray.fromhex(revealed["opening"])
@@ -165,7 +164,7 @@ def _unsigned(records: list[Json]) -> None:
 
 
 def _other_amount(records: list[Json]) -> None:
-    """A wager that the rules take as well, and nothing that follows from it."""
+    """A different valid wager, without its consequences."""
     records[at_event(records, "WagerPlaced")]["data"]["event"]["amount"] *= 2
 
 
