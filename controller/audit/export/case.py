@@ -110,9 +110,8 @@ class _CaseBuilder:
         self, record: Path, pick: Selection, folder: CaseFolder, on_segment: Callable[[int], None]
     ) -> None:
         self._record, self._pick, self._folder, self._on_segment = record, pick, folder, on_segment
-        self._cosigned = _cosigned(
-            record
-        )  # first: the records read later are at least those that they cover
+        # Listed first: the records that are read later include those that these notes cover.
+        self._cosigned = cosigned_sizes(record)
         self._there = numbers(record)
         self._origin = first_head(record).snapshot.origin
         self._signatures = SignatureReader(self._origin)
@@ -366,7 +365,7 @@ class _CaseBuilder:
             yield from read_segment(self._folder.place / "record", number).frames
 
 
-def _cosigned(record: Path) -> list[int]:
+def cosigned_sizes(record: Path) -> list[int]:
     """Sizes of the checkpoints that a witness countersigned, sorted."""
     place = record / COSIGNED
     names = [one.name for one in place.iterdir() if one.is_file()] if place.is_dir() else []

@@ -18,6 +18,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller.audit.files import DIRECTORY_MODE, MODE
+from controller.commands import reason
 from controller.errors import UsageProblem
 
 ZIP: Final = ".zip"
@@ -50,9 +51,6 @@ class CaseFolder:
         file.write_bytes(data)
         self.files.append(CaseFile(path, len(data), sha256(data).hexdigest()))
 
-    def read(self, path: str) -> bytes:
-        return (self.place / path).read_bytes()
-
 
 @contextmanager
 def case_folder(out: Path) -> Iterator[CaseFolder]:
@@ -64,7 +62,8 @@ def case_folder(out: Path) -> Iterator[CaseFolder]:
     try:
         place = Path(tempfile.mkdtemp(prefix=f".{out.name[:100]}.", dir=out.parent))
     except OSError as problem:
-        raise refused(out, problem) from None
+        what = f"{str(out)!a} cannot be made: {reason(problem)}"
+        raise UsageProblem("--out", what, "another place") from None
     try:
         made = place / "case"
         made.mkdir(DIRECTORY_MODE)
@@ -86,11 +85,6 @@ def check_free(out: Path) -> None:
         raise UsageProblem("--out", f"{str(out)!a} is there already", "another name")
     if not out.parent.is_dir():
         raise UsageProblem("--out", f"there is no directory {str(out.parent)!a}", "one that is")
-
-
-def refused(out: Path, problem: OSError) -> UsageProblem:
-    reason = (problem.strerror or str(problem)).lower()
-    return UsageProblem("--out", f"{str(out)!a} cannot be made: {reason}", "another place")
 
 
 def _zipped(folder: Path, file: Path) -> Path:

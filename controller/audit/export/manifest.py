@@ -6,11 +6,11 @@ import stat
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, Protocol
+from typing import BinaryIO, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -110,7 +110,7 @@ def check_case(case: Path) -> CaseCheck:
     manifest cannot be read.
     """
     with _opened(case) as files:
-        names = files.names()
+        names = files.names
         if MANIFEST not in names:
             raise NoCase(case, f"it has no {MANIFEST}", "name a whole case")
         wrong = [f"{name}: is there twice" for name, n in Counter(names).items() if n > 1]
@@ -177,39 +177,23 @@ _BROKEN: Final = (
 _ZIP: Final = b"PK\x03\x04"
 
 
-class _Files(Protocol):
-    def names(self) -> list[str]: ...
+class _Files(NamedTuple):
+    """The files of a folder or of a zip."""
 
-    def open(self, name: str) -> BinaryIO: ...
+    names: list[str]
+    """All paths but folders. A symbolic link is listed, and is not a valid file."""
+    open: Callable[[str], BinaryIO]
 
 
-class _InFolder:
-    def __init__(self, place: Path) -> None:
-        self._place = place
-
-    def names(self) -> list[str]:
-        """All paths but folders. A symbolic link is listed, and is not a valid file."""
-        found = [one for one in self._place.rglob("*") if one.is_symlink() or not one.is_dir()]
-        return sorted(one.relative_to(self._place).as_posix() for one in found)
-
-    def open(self, name: str) -> BinaryIO:
-        file = self._place / name
+def _files_in_folder(place: Path) -> _Files:
+    def open_file(name: str) -> BinaryIO:
+        file = place / name
         if not stat.S_ISREG(file.lstat().st_mode):
             raise OSError("it is no file")
         return file.open("rb")
 
-
-class _InZip:
-    def __init__(self, packed: zipfile.ZipFile) -> None:
-        self._packed = packed
-
-    def names(self) -> list[str]:
-        return [one.filename for one in self._packed.infolist()]
-
-    def open(self, name: str) -> BinaryIO:
-        # typeshed returns IO[bytes] here, which is a BinaryIO in all but name.
-        opened: BinaryIO = self._packed.open(name)  # type: ignore[assignment]
-        return opened
+    found = [one for one in place.rglob("*") if one.is_symlink() or not one.is_dir()]
+    return _Files(sorted(one.relative_to(place).as_posix() for one in found), open_file)
 
 
 def _begins_as_zip(case: Path) -> bool:
@@ -221,7 +205,7 @@ def _begins_as_zip(case: Path) -> bool:
 @contextmanager
 def _opened(case: Path) -> Iterator[_Files]:
     if case.is_dir():
-        yield _InFolder(case)
+        yield _files_in_folder(case)
         return
     if case.exists() and not case.is_file():
         raise NoCase(case, "is neither a file nor a directory", "name a case")
@@ -237,4 +221,6 @@ def _opened(case: Path) -> Iterator[_Files]:
             raise NoCase(case, what, "name a case") from None
         raise CaseProblem(case, what, "ask for the case again") from None
     with packed:
-        yield _InZip(packed)
+        # typeshed returns IO[bytes] here, which is a BinaryIO in all but name.
+        opened: Callable[[str], BinaryIO] = packed.open  # type: ignore[assignment]
+        yield _Files([one.filename for one in packed.infolist()], opened)

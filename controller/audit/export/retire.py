@@ -10,7 +10,6 @@ rest is a valid record, and the same command completes the retirement.
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from controller.audit.errors import OtherTable, RecordProblem
-from controller.audit.export.case import SealedCase, export_case
+from controller.audit.export.case import SealedCase, cosigned_sizes, export_case
 from controller.audit.export.case_folder import check_free
 from controller.audit.export.manifest import check_case
 from controller.audit.files import (
@@ -76,10 +75,7 @@ from controller.audit.verify import (
     event_type,
     verify,
 )
-from controller.audit.witness import COSIGNED
 from controller.errors import UsageProblem
-
-_NOTE: Final = re.compile(r"([1-9][0-9]{0,17})\.note")
 
 
 class NotSigned(RecordProblem):
@@ -91,7 +87,7 @@ def sum_segments(
 ) -> SegmentSummary:
     """Summarise all segments up to `last`. Raises NotSigned, RecordDamaged and BadSignature."""
     work = _SegmentSums(record, origin, last, table)
-    wanted = cosigned_sizes(record)
+    wanted = _all_cosigned_sizes(record)
     for segment in segments(record):
         on_segment(segment.number)
         work.take(segment, wanted)
@@ -101,11 +97,9 @@ def sum_segments(
     raise NotSigned(record, f"segment {last} has no checkpoint over all of it yet", todo)
 
 
-def cosigned_sizes(record: Path) -> set[int]:
+def _all_cosigned_sizes(record: Path) -> set[int]:
     """Sizes of all countersigned checkpoints, from the record and from `cosigned/`."""
-    place = record / COSIGNED
-    names = [one.name for one in place.iterdir()] if place.is_dir() else []
-    sizes = {int(found[1]) for name in names if (found := _NOTE.fullmatch(name))}
+    sizes = set(cosigned_sizes(record))
     for segment in segments(record):
         if b'"kind":"witnessed"' in segment.buffer:
             sizes.update(_sizes(segment))

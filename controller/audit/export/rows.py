@@ -72,7 +72,7 @@ def record_rows(
             one = record_of(segment.file, frame)
             if pick.takes(one):
                 if form == "csv" and not found:
-                    yield _cells(COLUMNS)
+                    yield _csv_row(COLUMNS)
                 found = True
                 yield line(frame, one)
         if number != there[-1]:
@@ -87,7 +87,7 @@ def _json_line(frame: RecordFrame, record: Record) -> bytes:
 
 def _csv_line(frame: RecordFrame, record: Record) -> bytes:
     by, cursor = record.by, record.cursor
-    return _cells(
+    return _csv_row(
         (
             record.seq,
             record.day,
@@ -110,13 +110,13 @@ def _csv_line(frame: RecordFrame, record: Record) -> bytes:
     )
 
 
-def _cells(values: tuple[object, ...]) -> bytes:
+def _csv_row(values: tuple[object, ...]) -> bytes:
     line = io.StringIO()
-    csv.writer(line, quoting=csv.QUOTE_NONNUMERIC).writerow([_cell(value) for value in values])
+    csv.writer(line, quoting=csv.QUOTE_NONNUMERIC).writerow([csv_cell(value) for value in values])
     return line.getvalue().encode()
 
 
-def _cell(value: object) -> object:
+def csv_cell(value: object) -> object:
     if isinstance(value, int):
         return value
     text = str(value)

@@ -143,7 +143,7 @@ def test_it_takes_two_people_who_say_so(runs: Runs, options: tuple[str, ...], wo
 def test_it_takes_the_tables_key(runs: Runs, tmp_path: Path) -> None:
     spoil(runs.record)
     before = files_in(runs.record)
-    other = Runs(tmp_path / "other", runs._capsys)
+    other = Runs(tmp_path / "other", runs.capsys)
     other.folder.mkdir()
     other.make(*rounds(1))
     for keys, code, words in (
@@ -228,7 +228,7 @@ def test_another_key_opens_nothing_and_the_look_is_written_all_the_same(
     runs: Runs, tmp_path: Path
 ) -> None:
     runs.make(LEFT_OPEN)
-    other = Runs(tmp_path / "other", runs._capsys)
+    other = Runs(tmp_path / "other", runs.capsys)
     other.folder.mkdir()
     other.make(*rounds(1))
     ran = runs("open", "--round", "2", "--keys", str(other.keys))

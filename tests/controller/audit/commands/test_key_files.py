@@ -10,12 +10,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from controller.audit.keys import create_key, table_text
 from tests.support.audit.record.table import TABLE_KEY
 from tests.support.audit.tools.cases import record
-from tests.support.audit.tools.outside import audit, audited, table_key, whole
+from tests.support.audit.tools.outside import audit, table_key, whole
 from tests.support.audit.verifying import told
 
-__all__ = ["audited", "record", "whole"]
+__all__ = ["record", "whole"]
 
-pytestmark = pytest.mark.usefixtures("audited")
 Out = pytest.CaptureFixture[str]
 PUBLIC = TABLE_KEY.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 

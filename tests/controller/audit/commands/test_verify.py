@@ -70,7 +70,7 @@ def table_of(runs: Runs) -> str:
 
 
 def test_another_tables_key_is_found(runs: Runs, tmp_path: Path) -> None:
-    other = Runs(tmp_path / "other", runs._capsys)
+    other = Runs(tmp_path / "other", runs.capsys)
     other.folder.mkdir()
     other.make(*rounds(1))
     ran = runs("verify", "--table-key", str(other.keys / "table.pub"))

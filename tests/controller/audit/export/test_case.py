@@ -27,6 +27,7 @@ from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.cases import (
     VERIFIER,
     dealt,
+    end_after,
     record,
     unpack,
     verified_by_others,
@@ -241,17 +242,6 @@ def test_no_card_that_lies_face_down_is_in_it(dealt: Path, tmp_path: Path) -> No
         for form in (raw, opening.encode(), base64.b64encode(raw).rstrip(b"="), raw[:32]):
             assert form not in every
             assert form[:24] not in every
-
-
-def end_after(record: Path, seq: int) -> None:
-    for segment in list(segments(record)):
-        if segment.before.seq >= seq:
-            segment.file.unlink()
-            continue
-        end = max(frame.end for frame in segment.frames if frame.seq <= seq)
-        with segment.file.open("r+b") as file:
-            file.seek(end)
-            file.write(bytes(segment.end - end))
 
 
 # --- always the same --------------------------------------------------------------------------

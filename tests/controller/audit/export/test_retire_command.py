@@ -17,11 +17,10 @@ from controller.audit.keys import create_key, private_text, table_text
 from controller.audit.read.heads import first_head
 from controller.audit.read.reader import records
 from controller.audit.replay import RecordReplay, at_rest
-from tests.controller.audit.export.test_case import end_after
 from tests.support.audit.record.retiring import DAYS, aged, ends_of, retired, right
 from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun, note
 from tests.support.audit.tools.audit_command import Ran, Runs
-from tests.support.audit.tools.cases import dealt
+from tests.support.audit.tools.cases import dealt, end_after
 from tests.support.audit.tools.outside import files_in, play
 
 __all__ = ["dealt"]
@@ -152,7 +151,7 @@ def test_a_record_that_is_served_stays_as_it_is(runs: Runs) -> None:
 def test_another_tables_key_retires_nothing(runs: Runs) -> None:
     shutil.rmtree(runs.keys)
     refused(runs, 2, "there is no such directory", *BY)
-    other = Runs(runs.folder, runs._capsys)
+    other = Runs(runs.folder, runs.capsys)
     for role in ("table", "hole", "surveillance"):
         create_key(other.keys, role)
     refused(runs, 2, "another table's key than the one that is given", *BY)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.audit.export import time_text
-from controller.audit.export.rows import COLUMNS, _cell, record_rows, write_rows
+from controller.audit.export.rows import COLUMNS, csv_cell, record_rows, write_rows
 from controller.audit.format.records import DeviceCursor, RecordActor, RecordEntry
 from controller.audit.read.reader import records
 from controller.audit.read.selection import NoMatch, Selection
@@ -78,7 +78,7 @@ def test_what_people_typed_is_never_a_formula(text: str, tmp_path: Path) -> None
 
 @given(st.text(max_size=30))
 def test_no_cell_begins_as_a_formula_does(text: str) -> None:
-    cell = str(_cell(text))
+    cell = str(csv_cell(text))
     assert cell in (text, f"'{text}")
     assert not cell.strip().startswith(("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"))
     assert not cell.startswith(("\t", "\r", "\n"))

@@ -12,11 +12,10 @@ import pytest
 from controller.audit.format.segments import segment_file
 from controller.audit.read.heads import gone_before
 from tests.support.audit.tools.cases import record
-from tests.support.audit.tools.outside import audit, audited, of_round, whole
+from tests.support.audit.tools.outside import audit, of_round, whole
 
-__all__ = ["audited", "record", "whole"]
+__all__ = ["record", "whole"]
 
-pytestmark = pytest.mark.usefixtures("audited")
 Out = pytest.CaptureFixture[str]
 GONE = "segments before 2 are not here"
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.audit.verify import INVALID, VALID, segment, verify
-from tests.controller.audit.verify.test_rules import CASES, ONLY_READ_FOR_THE_RULES, spoilt
 from tests.support.audit.tools.asked import whats
 from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, Signer, b64, closed, sha
 from tests.support.audit.verifying import read as read_independently
+from tests.support.audit.wrong_records import CASES, ONLY_WITH_REPLAY, broken
 
 Write = Callable[[Pen], object]
 
@@ -238,7 +238,7 @@ def test_a_boot_that_begins_with_a_segment_is_right(tmp_path: Path) -> None:
 def test_however_many_are_looked_at_together_the_same_is_found(
     group: str, name: str, together: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pen = spoilt(group, name)
+    pen = broken(group, name)
     pen.write("note", {"text": "something after it"})
     pen.sync()
     pen.write("note", {"text": "and that is on the disk"})
@@ -249,7 +249,7 @@ def test_however_many_are_looked_at_together_the_same_is_found(
             patch.setattr(segment, "BATCH_SIZE", together)
             report = verify(place, replay=replay)
         assert report == wanted
-        assert report.findings or (group, name) in ONLY_READ_FOR_THE_RULES
+        assert report.findings or (group, name) in ONLY_WITH_REPLAY
 
 
 @given(st.data())

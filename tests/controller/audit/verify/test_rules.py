@@ -1,54 +1,50 @@
-"""Each rule of the page: what breaks it is found at its place by our verifier too, and by both the
-same."""
+"""Each rule of FORMAT.md: both verifiers find what breaks it, at the same place."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from controller.audit.format.notes import VerifierKey
 from controller.audit.verify import INCOMPLETE, INVALID, VALID, verify
-from tests.controller.audit.verify.test_tails import SECTOR, aside
-from tests.controller.audit.verify_record.test_written import GROUPS
 from tests.support.audit.tools.asked import whats
-from tests.support.audit.tools.by_page import GAME, ORIGIN, WITNESS, Json, Pen, Signer, closed
+from tests.support.audit.tools.by_page import GAME, ORIGIN, WITNESS, Pen, Signer, closed, opening
 from tests.support.audit.verifying import read as read_independently
-
-CASES = [(group, name) for group, cases in GROUPS.items() for name in cases]
-ONLY_READ_FOR_THE_RULES = {("fields", "an untyped event"), ("fields", "untold rows")} | {
-    ("hole", "another card sealed")
-}
-"""What decisions say is left aside where they are not to be made again."""
-
-
-def spoilt(group: str, name: str) -> Pen:
-    write, _ = GROUPS[group][name]
-    pen = Pen(65536)
-    pen.start()
-    pen.play()
-    while pen.seq < 13:
-        pen.write("note", {"text": "more"})
-    write(pen)
-    return pen
+from tests.support.audit.wrong_records import (
+    CASES,
+    GROUPS,
+    ONLY_WITH_REPLAY,
+    boot,
+    broken,
+    clock,
+    cursors,
+    dealt,
+    filled,
+    kind,
+    note,
+    segment,
+    turned,
+)
 
 
 @pytest.mark.parametrize(("group", "name"), CASES)
-def test_what_is_not_as_the_page_says_is_found_at_its_place(
+def test_a_broken_rule_is_found_at_its_place_by_both_verifiers(
     group: str, name: str, tmp_path: Path
 ) -> None:
-    pen = spoilt(group, name)
+    pen = broken(group, name)
     seq, (number, offset, _) = pen.seq, pen.frames[-1]
     pen.write("note", {"text": "something after it"})
     pen.sync()
     pen.write("note", {"text": "and that is on the disk"})
     place = pen.save(tmp_path)
+    theirs = read_independently(place)["wrong"]
+    assert GROUPS[group][name][1] in theirs["what"]
+    assert (theirs["seq"], theirs["last_good_seq"]) == (seq, seq - 1)
+    assert (theirs["segment"], theirs["offset"]) == (f"{number:08}.seg", offset)
     for replay in (True, False):
-        if not replay and (group, name) in ONLY_READ_FOR_THE_RULES:
+        if not replay and (group, name) in ONLY_WITH_REPLAY:
             continue
         first, *_ = verify(place, replay=replay).findings
         assert (first.segment, first.offset, first.seq) == (number, offset, seq)
@@ -119,11 +115,7 @@ BOOTS: dict[str, tuple[Callable[[Pen], object], str]] = {
 @pytest.mark.parametrize("name", BOOTS)
 def test_what_is_wrong_with_a_boot_is_said(name: str, tmp_path: Path) -> None:
     write, words = BOOTS[name]
-    pen = Pen(65536)
-    pen.start()
-    pen.play()
-    while pen.seq < 13:
-        pen.write("note", {"text": "more"})
+    pen = filled()
     write(pen)
     pen.sync()
     pen.write("note", {"text": "and more"})
@@ -169,57 +161,6 @@ def test_a_checkpoint_over_another_tree_segments_back_is_found(tmp_path: Path) -
     assert read_independently(tmp_path)["wrong"]["seq"] == right + 1
 
 
-def cut_off(after: int, seed: int, texts: int) -> Pen:
-    """One write of so many frames, of which some sectors never came to the disk."""
-    dice = random.Random(seed)
-    pen = Pen(65536)
-    pen.start()
-    pen.sync()
-    durable = pen.frames[-1][2]
-    for _ in range(after):
-        pen.write("note", {"text": "x" * dice.randrange(texts)})
-    for sector in range(durable // SECTOR * SECTOR, pen.frames[-1][2], SECTOR):
-        if dice.random() < 0.5:
-            start = max(sector, durable)
-            pen.files[1][start : sector + SECTOR] = bytes(sector + SECTOR - start)
-    return pen
-
-
-@given(after=st.integers(1, 9), seed=st.integers(0, 2**32), texts=st.sampled_from([1, 300, 2000]))
-def test_a_write_that_was_cut_off_is_a_remark(
-    after: int, seed: int, texts: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    pen = cut_off(after, seed, texts)
-    place = pen.save(tmp_path_factory.mktemp("record"))
-    report, theirs = verify(place), read_independently(place)
-    assert (report.code, report.last) == (VALID, theirs["last_seq"]), report.findings
-    torn = any("a write after seq" in words for words in report.remarks)
-    assert torn == (len(bytes(pen.files[1]).rstrip(b"\0")) > pen.frames[report.last - 1][2])
-
-
-@pytest.mark.parametrize("more", [{}, {"verdict": "accepted", "two": ["Ann", "Bo"]}])
-def test_what_was_set_aside_is_held_against_its_record(more: Json, tmp_path: Path) -> None:
-    pen = aside(tmp_path, **{"file": "tails/1.json", **more})
-    pen.save(tmp_path)
-    assert whats(verify(tmp_path)) == []
-    file = tmp_path / "tails" / "1.json"
-    whole = file.read_text()
-    for spoilt, words in (
-        (whole.replace('"torn"', '"accepted"').replace("Ann", "Zoe"), "says something else than"),
-        (whole.replace("dG9ybiBieXRlc", "dG9ybiBieXRld"), "does not hold what was set aside"),
-        ("[]", "cannot be read as what was set aside"),
-        ("[" * 100_000, "cannot be read as what was set aside"),
-    ):
-        assert spoilt != whole
-        file.write_text(spoilt)
-        (what,) = whats(verify(tmp_path))
-        assert what == f"tails/1.json: {words}" or what.startswith(f"tails/1.json: {words}")
-    file.unlink()
-    assert whats(verify(tmp_path)) == ["tails/1.json: what was set aside is gone"]
-    (tmp_path / "tails" / "2.json").write_text(whole)
-    assert "tails/2.json: was set aside, and no record tells of it" in verify(tmp_path).remarks
-
-
 def test_a_segment_that_cannot_be_read_spoils_nothing_else(tmp_path: Path) -> None:
     pen = closed(8192, rounds=6, boots=2)
     place = pen.save(tmp_path)
@@ -253,7 +194,13 @@ def test_a_segment_that_cannot_be_read_spoils_nothing_else(tmp_path: Path) -> No
 def test_later_segments_alone_are_checked_as_far_as_they_can_be(tmp_path: Path) -> None:
     pen = closed(8192, rounds=6, boots=2)
     for first in range(2, len(pen.files) + 1):
-        report = verify(pen.save(tmp_path / str(first), first))
+        place = pen.save(tmp_path / str(first), first)
+        theirs = read_independently(place)
+        assert (theirs["exit"], theirs["wrong"], theirs["last_seq"]) == (INCOMPLETE, None, pen.seq)
+        assert f"from segment {first}: what came before is not here" in theirs["not_checked"]
+        starts = (seq for seq, frame in enumerate(pen.frames, 1) if frame[0] == first)
+        assert theirs["first_seq"] == next(starts)
+        report = verify(place)
         assert (report.code, report.findings) == (INCOMPLETE, ())
         assert f"what stands before segment {first} is not here" in report.unchecked
         assert (report.last, report.segments) == (pen.seq, (first, len(pen.files)))
@@ -270,7 +217,9 @@ def test_a_signature_that_comes_too_late_is_remarked(tmp_path: Path) -> None:
         pen.write("note", {"text": "waits too"})
         pen.checkpoint()
     pen.close()
-    late = [one for one in verify(pen.save(tmp_path)).remarks if "without a signature" in one]
+    place = pen.save(tmp_path)
+    assert any("more than a second" in one for one in read_independently(place)["remarks"])
+    late = [one for one in verify(place).remarks if "without a signature" in one]
     assert late == [
         "2 times something stood without a signature for more than a second, the longest for 2.5 s"
     ]
@@ -312,12 +261,14 @@ def test_notes_beside_the_record_are_held_against_it(tmp_path: Path) -> None:
     assert whats(verify(place)) == []
     (beside / "7.note").write_text(WITNESS.cosign(pen.note(6)), encoding="utf-8")
     assert whats(verify(place)) == ["cosigned/7.note: is of 6 records"]
+    assert read_independently(place)["wrong"]["what"] == "cosigned/7.note is of 6 records"
     (beside / "7.note").write_text("x")
     assert whats(verify(place))[0].startswith("cosigned/7.note: a note without an empty line")
     (beside / "7.note").unlink()
     (beside / f"{pen.seq + 1}.note").write_text(
         WITNESS.cosign(pen.key.sign(f"{ORIGIN}\n{pen.seq + 1}\n{'A' * 43}=\n")), encoding="utf-8"
     )
+    assert "cut off: cosigned/" in read_independently(place)["wrong"]["what"]
     (what,) = whats(verify(place))
     assert what == (
         f"cut off: cosigned/{pen.seq + 1}.note has seen {pen.seq + 1} records, {pen.seq} are here"
@@ -349,3 +300,31 @@ def test_a_card_that_was_drawn_in_error_may_become_the_hole_card_rounds_later(
     pen.close()
     report = verify(pen.save(tmp_path))
     assert (report.findings, report.opened) == ((), 2)
+    assert read_independently(tmp_path)["exit"] == VALID
+
+
+def test_the_writers_of_broken_records_can_write_valid_ones(tmp_path: Path) -> None:
+    pen = Pen(65536)
+    pen.start()
+    pen.play()
+    for write in (
+        note(cause=3),
+        clock(400_000, 0),
+        clock(0, 400_000_000),
+        kind("refusal", event={"type": "HoleDealt", "commitment": "ab" * 32}, id="a", why="b"),
+        turned(12, opening(12)),
+        segment(lambda data: None),
+        dealt(spare=False),
+        cursors(80, 81),
+        boot(),
+        lambda pen: pen.certify(pen.seq),
+        lambda pen: pen.write("witnessed", {"note": WITNESS.cosign(pen.note())}),
+        kind("link", what="lost", device="SHOE-1"),
+        kind("person", what="signed in", who={"name": "Al"}),
+        kind("fault", what="disk", detail="slow"),
+        kind("unwitnessed", since=5),
+        kind("closed"),
+    ):
+        write(pen)
+    found = read_independently(pen.save(tmp_path))
+    assert (found["exit"], found["wrong"]) == (VALID, None)

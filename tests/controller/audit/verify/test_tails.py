@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller import cli
 from controller.audit.format.segments import SIZE
 from controller.audit.read.reader import segments
-from controller.audit.verify import verify
+from controller.audit.verify import VALID, verify
 from tests.support.audit.record.table import begun, everything
+from tests.support.audit.tools.asked import whats
 from tests.support.audit.tools.by_page import Json, Pen, b64, closed, sha
 from tests.support.audit.verifying import read, told
 
@@ -47,11 +47,13 @@ def test_whatever_sectors_a_write_that_was_cut_off_left_it_is_explained(
 ) -> None:
     pen = cut_off(after, seed, texts)
     folder = pen.save(tmp_path_factory.mktemp("record"))
-    found = read(folder)
+    found, report = read(folder), verify(folder)
     assert (found["exit"], found["wrong"]) == (0, None)
     whole = found["last_seq"]
+    assert (report.code, report.last) == (VALID, whole), report.findings
     assert pen.seq - after <= whole <= pen.seq
     torn = any("cut off at offset" in words for words in found["remarks"])
+    assert torn == any("a write after seq" in words for words in report.remarks)
     assert torn == (len(bytes(pen.files[1]).rstrip(b"\0")) > pen.frames[whole - 1][2])
 
 
@@ -128,29 +130,34 @@ def aside(folder: Path, **wrong: Any) -> Pen:
 
 
 @pytest.mark.parametrize("more", [{}, {"verdict": "accepted", "two": ["Ann", "Bo"]}])
-def test_a_tail_that_was_set_aside_is_held_against_its_record(
-    more: Json, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_quarantine_file_must_match_its_record(more: Json, tmp_path: Path) -> None:
     aside(tmp_path, **more)
-    assert told(capsys, tmp_path)["exit"] == 0
+    assert (read(tmp_path)["exit"], verify(tmp_path).findings) == (0, ())
     path = tmp_path / "tails" / "1.json"
-    kept = json.loads(path.read_text())
-    for spoilt, words in (
-        ({**kept, "bytes": b64(b"something else")}, "does not hold what was set aside"),
-        ({**kept, "offset": 1}, "says something else than the tail record"),
-        ({**kept, "bytes": 1}, "bytes is not of the type string"),
-        ([], "is no object"),
+    whole = path.read_text()
+    kept = json.loads(whole)
+    unreadable = "cannot be read as what was set aside"
+    other = "says something else than"
+    for spoilt, theirs, ours in (
+        ({**kept, "bytes": b64(b"something else")}, *2 * ("does not hold what was set aside",)),
+        ({**kept, "offset": 1}, f"{other} the tail record", f"{other} its record"),
+        ({**kept, "verdict": "accepted", "two": ["Zoe", "Bo"]}, other, other),
+        ({**kept, "bytes": 1}, "bytes is not of the type string", unreadable),
+        ([], "is no object", unreadable),
+        ("{", "is not JSON", unreadable),
+        ("[" * 100_000, "", unreadable),
     ):
-        path.write_text(json.dumps(spoilt))
-        assert words in told(capsys, tmp_path)["wrong"]["what"]
-    path.write_text("{")
-    assert "is not JSON" in told(capsys, tmp_path)["wrong"]["what"]
+        path.write_text(spoilt if isinstance(spoilt, str) else json.dumps(spoilt))
+        assert theirs in read(tmp_path)["wrong"]["what"]
+        (what,) = whats(verify(tmp_path))
+        assert what.startswith(f"tails/1.json: {ours}")
     path.unlink()
-    found = told(capsys, tmp_path)
+    found = read(tmp_path)
     assert (found["exit"], found["not_checked"]) == (1, {})
     assert "tails/1.json is gone" in found["wrong"]["what"]
-    assert cli.main(["audit", "verify", str(tmp_path), "--no-replay"]) == 1
-    assert "what was set aside is gone" in capsys.readouterr().out
+    assert whats(verify(tmp_path, replay=False)) == ["tails/1.json: what was set aside is gone"]
+    (tmp_path / "tails" / "2.json").write_text(whole)
+    assert "tails/2.json: was set aside, and no record tells of it" in verify(tmp_path).remarks
 
 
 def test_all_that_stood_behind_the_last_record_may_be_set_aside(tmp_path: Path) -> None:

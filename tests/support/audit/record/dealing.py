@@ -113,11 +113,18 @@ def _can_be_written(made: RecordEntry) -> bool:
     return True
 
 
-def boot(place: Path, game: Game, state: State | None = None, *, size: int = SMALL) -> Log:
+def boot(
+    place: Path,
+    game: Game,
+    state: State | None = None,
+    *,
+    size: int = SMALL,
+    clock: FakeClock | None = None,
+) -> Log:
     """A boot that deals this game."""
     opening = RecordOpening.at(place, table=TABLE)
     last = opening.last
-    clock = FakeClock() if last is None else FakeClock(last.utc + 10**9)
+    clock = clock or (FakeClock() if last is None else FakeClock(last.utc + 10**9))
     identity = identity_of(TABLE, game)
     return Log.begin(opening, identity, TABLE_KEY, state=state, clock=clock, size=size)
 

@@ -47,7 +47,7 @@ class Runs:
         self.folder = folder
         self.record = folder / "record"
         self.keys = folder / "keys"
-        self._capsys = capsys
+        self.capsys = capsys
 
     def make(self, *rounds: dict[str, Any]) -> None:
         if not self.keys.exists():
@@ -56,14 +56,14 @@ class Runs:
         read_rounds(self.folder, *rounds)
         file = str(self.folder / "rounds.json")
         cli.main(["script", "run", file, "--record", str(self.record), "--keys", str(self.keys)])
-        self._capsys.readouterr()
+        self.capsys.readouterr()
 
     def __call__(self, name: str, *options: str, record: Path | None = None) -> Ran:
         try:
             code = cli.main(["audit", name, str(record or self.record), *options])
         except SystemExit as stop:
             code = int(stop.code or 0)
-        out, err = self._capsys.readouterr()
+        out, err = self.capsys.readouterr()
         return Ran(code, out, err)
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from controller.audit.export import SealedCase
+from controller.audit.read.reader import segments
 from controller.audit.simulate import record_par
 from controller.games import unburned_game
 from tests.support.audit.record.dealing import keyring
@@ -53,3 +54,15 @@ def verified_by_others(case: Path, *more: str) -> tuple[int, Json]:
 
 def wanted(case: SealedCase) -> list[str]:
     return [one.path for one in case.manifest.files]
+
+
+def end_after(record: Path, seq: int) -> None:
+    """Remove all records after `seq`."""
+    for segment in list(segments(record)):
+        if segment.before.seq >= seq:
+            segment.file.unlink()
+            continue
+        end = max(frame.end for frame in segment.frames if frame.seq <= seq)
+        with segment.file.open("r+b") as file:
+            file.seek(end)
+            file.write(bytes(segment.end - end))

@@ -81,9 +81,8 @@ def rebuilt(record: Path, file: Path) -> Dump:
 def with_its_clock_set(place: Path) -> Iterator[Index]:
     """The index of rounds during which the clock was set, back and forth."""
     table = dealt("query", 60)
-    log = boot(place, table.game)
-    clock = log._clock
-    assert isinstance(clock, FakeClock)
+    clock = FakeClock()
+    log = boot(place, table.game, clock=clock)
     for at in range(0, len(table.entries), 150):
         write_all(log, table.entries[at : at + 150])
         clock.set((-3600, 5400, 2)[at // 150 % 3])

@@ -88,13 +88,5 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return played(tmp_path_factory.mktemp("whole") / "mega-1")
 
 
-@pytest.fixture
-def audited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`holecard audit`, also where it is not announced yet."""
-    if not any(command.name == "audit" for command in cli.COMMANDS):
-        ours = cli.Subcommand("audit", "controller.audit.cli:register", "the record")
-        monkeypatch.setattr(cli, "COMMANDS", (*cli.COMMANDS, ours))
-
-
 def audit(*arguments: object) -> int:
     return cli.main(["audit", *map(str, arguments)])
