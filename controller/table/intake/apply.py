@@ -35,8 +35,8 @@ from controller.table.memory import (
     ButtonTokens,
     Suspicion,
     assign_tokens,
+    count_loading,
     deck_suspicions,
-    inventory,
     inventory_entry,
     next_report,
 )
@@ -171,7 +171,7 @@ class _Application:
         """Count the cards that were seen of the closed shoe."""
         if not self.memory.last:
             return
-        found = inventory(self.memory, self._decks, ran_out=ran_out)
+        found = count_loading(self.memory, self._decks, ran_out=ran_out)
         self.note(inventory_entry(found, self.state.round))
         self._suspected += [why for why in deck_suspicions(found) if why not in self.memory.alarmed]
 

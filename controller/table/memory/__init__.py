@@ -22,8 +22,8 @@ from controller.table.memory.display import (
     without_holds,
 )
 from controller.table.memory.inventory import (
+    count_loading,
     deck_suspicions,
-    inventory,
     inventory_entry,
 )
 from controller.table.memory.memory import (
@@ -53,8 +53,8 @@ __all__ = [
     "TableMemory",
     "WitnessStatus",
     "assign_tokens",
+    "count_loading",
     "deck_suspicions",
-    "inventory",
     "inventory_entry",
     "memory_from",
     "next_report",

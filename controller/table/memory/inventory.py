@@ -43,7 +43,7 @@ class Inventory(Struct, frozen=True):
         return self.out - self.seen
 
 
-def inventory(known: TableMemory, decks: int, *, ran_out: bool) -> Inventory:
+def count_loading(known: TableMemory, decks: int, *, ran_out: bool) -> Inventory:
     """The inventory of the loading that has ended."""
     faces = {face.pos: face for face in known.faces}
     counts = Counter(face.card for face in faces.values())

@@ -1,1 +1,5 @@
-"""Table."""
+"""Helpers for tests of the table; their assertions are explained as those of tests are."""
+
+import pytest
+
+pytest.register_assert_rewrite("tests.support.table.stories")

@@ -6,7 +6,7 @@ stories themselves, each of which is held against its record.
 
 from __future__ import annotations
 
-import importlib
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,13 +32,9 @@ from controller.rules.hands import Hand
 from controller.rules.irregularities import FIXED, WAYS, Irregularity, Way
 from tests.support.paths import ROOT
 from tests.support.procedure.random_games import game_with
-from tests.support.table.simulated.irregular import CASES, OTHERWISE, family
+from tests.support.table.simulated.irregular import OTHERWISE, Case, family
 from tests.support.table.simulated.telling import HOUSES
-
-HERE: Final = Path(__file__).parent
-MODULES: Final = tuple(sorted(set(HERE.glob("test_*.py")) - {Path(__file__)}))
-for _module in MODULES:
-    importlib.import_module(f"{__package__}.{_module.stem}")
+from tests.support.table.stories import CASES
 
 PARTS: Final = (wrong_card, misread, stops, devices, rulings, release)
 """Where the rows stand that find irregularities, rule on them, and lift what was held."""
@@ -50,6 +46,11 @@ NOT_OVER_THE_WIRE: Final = {
     "device_disagrees": "a device that does not agree is held by its supervisor and not back",
 }
 """Rows for events that a running table does not bring, and why."""
+
+
+def rows_of(case: Case) -> set[str]:
+    """All rows that a story shows, in any way."""
+    return {*case.rows, *(row for more in case.also.values() for row in more)}
 
 
 def reached() -> dict[tuple[Irregularity, str], set[Way]]:
@@ -66,7 +67,7 @@ def reached() -> dict[tuple[Irregularity, str], set[Way]]:
 
 def found_at(what: Irregularity) -> set[Step]:
     """Where stories find it: the steps of the rows that do."""
-    named = {row for case in CASES if case.what is what for row in case.rows}
+    named = {row for case in CASES if case.what is what for row in rows_of(case)}
     return {step for row in ROWS if family(row.id) in named for step in row.at if step in WAITING}
 
 
@@ -147,7 +148,7 @@ def irregular_rows() -> dict[str, Row]:
 
 def told_rows() -> set[str]:
     """What stories have shown of their records."""
-    told = {row for case in CASES for row in case.rows}
+    told = {row for case in CASES for row in rows_of(case)}
     for case in CASES:
         for ways in case.ways.values():
             told |= {row for way in ways for row in OTHERWISE.get((case.what, way), ())}
@@ -196,89 +197,94 @@ def test_each_house_rules_something_that_the_other_does_not() -> None:
     assert set(fewer) < set(asked)
 
 
-def test_every_module_of_stories_tells_some() -> None:
-    told = {case.test.split(".")[-2] for case in CASES}
-    assert {module.stem for module in MODULES} == told
-
-
 # --- what a house says beside it ----------------------------------------------------------------
 
+ORDER: Final = "running/test_order_of_cards.py"
+BUTTONS: Final = "devices/test_buttons.py"
+CLOSING: Final = "devices/test_closing_the_shoe.py"
+LOCK: Final = "devices/test_shoe_lock.py"
 BESIDE: Final = {
-    "a fault of the shoe blocks dealing": ("irregular.test_devices.test_a_shoe_that_is_jammed",),
+    "a fault of the shoe blocks dealing": ("devices.a_shoe_that_is_jammed",),
     "a fault of the shuffler blocks dealing": (
-        "irregular.test_devices.test_a_shuffler_that_loses_its_power",
-        "irregular.test_devices.test_a_shuffler_that_is_gone_when_it_is_to_shuffle",
-        "irregular.test_decks.test_a_shuffle_that_people_call_done_before_it_is",
-        "irregular.test_decks.test_a_count_that_comes_when_the_cards_are_in_play",
+        "devices.a_shuffler_that_loses_its_power",
+        "devices.a_shuffler_that_is_gone_when_it_is_to_shuffle",
+        "decks.a_shuffle_that_people_call_done_before_it_is",
+        "decks.a_count_that_comes_when_the_cards_are_in_play",
     ),
     "cut card: the next round is the last": (
-        "running.test_order_of_cards.test_the_cut_card_comes_in_a_round",
-        "running.test_order_of_cards.test_the_cut_card_comes_before_a_round",
+        f"{ORDER}: test_the_cut_card_comes_in_a_round",
+        f"{ORDER}: test_the_cut_card_comes_before_a_round",
     ),
-    "burn of each batch": ("irregular.test_people.test_a_table_that_is_closed_and_opened",),
+    "burn of each batch": ("people.a_table_that_is_closed_and_opened",),
     "burn for each dealer": (
-        "irregular.test_people.test_a_dealer_who_is_relieved",
-        "irregular.test_people.test_a_dealer_who_is_relieved_over_wagers",
-        "irregular.test_people.test_a_dealer_who_is_relieved_in_a_round",
+        "people.a_dealer_who_is_relieved",
+        "people.a_dealer_who_is_relieved_over_wagers",
+        "people.a_dealer_who_is_relieved_in_a_round",
     ),
     "two batches of different backs alternate": (
-        "running.test_order_of_cards.test_batches_of_two_backs_take_turns",
-        "running.test_order_of_cards.test_a_batch_that_is_not_the_other_one",
-        "running.test_order_of_cards.test_the_batch_before_is_known_over_a_start_of_the_controller",
-        "running.test_order_of_cards.test_a_batch_that_goes_back_in_is_known_over_a_start_of_the_controller",
+        f"{ORDER}: test_batches_of_two_backs_take_turns",
+        f"{ORDER}: test_a_batch_that_is_not_the_other_one",
+        f"{ORDER}: test_the_batch_before_is_known_over_a_start_of_the_controller",
+        f"{ORDER}: test_a_batch_that_goes_back_in_is_known_over_a_start_of_the_controller",
     ),
-    "limits of each seat and bet": ("irregular.test_money.test_limits_of_each_seat_and_bet",),
+    "limits of each seat and bet": ("money.limits_of_each_seat_and_bet",),
     "from an amount on a payment waits for the floor": (
-        "irregular.test_money.test_a_payment_that_waits_for_the_floor",
+        "money.a_payment_that_waits_for_the_floor",
     ),
-    "the cap is shown before wagers lock and cuts no payment": (
-        "irregular.test_money.test_the_cap_of_a_round",
-    ),
-    "payments are declared, then compared": (
-        "irregular.test_money.test_a_payment_that_is_declared_wrongly",
-    ),
-    "one main wager a seat, and no back bets": ("irregular.test_money.test_back_bets_are_refused",),
-    "several seats of one player, each in turn": (
-        "irregular.test_money.test_a_player_with_several_seats",
-    ),
+    "the cap is shown before wagers lock and cuts no payment": ("money.the_cap_of_a_round",),
+    "payments are declared, then compared": ("money.a_payment_that_is_declared_wrongly",),
+    "one main wager a seat, and no back bets": ("money.back_bets_are_refused",),
+    "several seats of one player, each in turn": ("money.a_player_with_several_seats",),
     "the shoe's cards are counted when it closes: missing, too many, twice, foreign": (
-        "devices.test_closing_the_shoe.test_a_shoe_is_counted_when_it_is_taken_out",
-        "devices.test_closing_the_shoe.test_a_shoe_that_runs_out_too_early",
-        "devices.test_closing_the_shoe.test_a_duplicate_that_the_floor_let_pass_is_counted",
-        "devices.test_closing_the_shoe.test_a_foreign_back_that_the_floor_let_pass_is_counted",
+        f"{CLOSING}: test_a_shoe_is_counted_when_it_is_taken_out",
+        f"{CLOSING}: test_a_shoe_that_runs_out_too_early",
+        f"{CLOSING}: test_a_duplicate_that_the_floor_let_pass_is_counted",
+        f"{CLOSING}: test_a_foreign_back_that_the_floor_let_pass_is_counted",
     ),
     "an order alarm, of cards that lie face up": (
-        "irregular.test_decks.test_cards_in_factory_order",
-        "running.test_order_of_cards.test_a_card_that_lies_face_down_rings_no_alarm",
+        "decks.cards_in_factory_order",
+        f"{ORDER}: test_a_card_that_lies_face_down_rings_no_alarm",
     ),
     "the deck check is that of the sheet's decks": (
-        "running.test_order_of_cards.test_the_shuffler_is_told_the_decks_of_the_sheet",
-        "running.test_order_of_cards.test_a_batch_that_is_not_the_decks_of_the_sheet",
+        f"{ORDER}: test_the_shuffler_is_told_the_decks_of_the_sheet",
+        f"{ORDER}: test_a_batch_that_is_not_the_decks_of_the_sheet",
     ),
     "the bet button places the standing wager": (
-        "devices.test_buttons.test_the_bet_button_places_the_standing_wager",
+        f"{BUTTONS}: test_the_bet_button_places_the_standing_wager",
     ),
     "buttons are armed for exactly the legal choices": (
-        "devices.test_buttons.test_exactly_the_legal_choices_are_armed",
+        f"{BUTTONS}: test_exactly_the_legal_choices_are_armed",
     ),
     "a late, repeated or chorded press changes nothing and is recorded": (
-        "devices.test_buttons.test_a_press_that_comes_too_late",
-        "devices.test_buttons.test_a_button_that_is_pressed_again_and_again",
-        "devices.test_buttons.test_several_buttons_at_once",
+        f"{BUTTONS}: test_a_press_that_comes_too_late",
+        f"{BUTTONS}: test_a_button_that_is_pressed_again_and_again",
+        f"{BUTTONS}: test_several_buttons_at_once",
     ),
     "lamps are leased and expire": (
-        "devices.test_buttons.test_lamps_are_leased_and_the_lease_is_taken_anew",
-        "devices.test_buttons.test_lamps_and_buttons_without_a_controller_are_safe_by_themselves",
+        f"{BUTTONS}: test_lamps_are_leased_and_the_lease_is_taken_anew",
+        f"{BUTTONS}: test_lamps_and_buttons_without_a_controller_are_safe_by_themselves",
     ),
-    "the shoe is locked when no card may come": (
-        "devices.test_shoe_lock.test_no_card_comes_where_none_is_due",
-    ),
+    "the shoe is locked when no card may come": (f"{LOCK}: test_no_card_comes_where_none_is_due",),
 }
 """Sentences that have no irregularity of their own, and the stories that show them."""
 
 
+TESTS: Final = Path(__file__).parent.parent
+
+
+def exists(story: str) -> bool:
+    """Whether it is a registered story, or the "FILE: FUNCTION" of a test."""
+    file, separator, name = story.partition(": ")
+    if not separator:
+        return story in {case.name for case in CASES}
+    body = ast.parse((TESTS / file).read_text()).body
+    return name in {one.name for one in body if isinstance(one, ast.FunctionDef)}
+
+
 @pytest.mark.parametrize("sentence", BESIDE)
 def test_each_sentence_has_its_story(sentence: str) -> None:
-    for story in BESIDE[sentence]:
-        module, _, name = story.rpartition(".")
-        assert callable(getattr(importlib.import_module(f"tests.controller.table.{module}"), name))
+    assert [story for story in BESIDE[sentence] if not exists(story)] == []
+
+
+def test_a_case_without_a_story_has_a_test_of_its_own() -> None:
+    assert all(exists(case.name) for case in CASES)

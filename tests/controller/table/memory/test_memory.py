@@ -35,8 +35,8 @@ from controller.table.memory import (
     SeenCard,
     TableMemory,
     assign_tokens,
+    count_loading,
     deck_suspicions,
-    inventory,
     memory_from,
     next_report,
 )
@@ -321,14 +321,14 @@ def of(*cards: int, count: int = 104, **known: Any) -> TableMemory:
     ],
 )
 def test_the_inventory(known: TableMemory, ran_out: bool, found: Inventory, why: list[str]) -> None:
-    assert inventory(known, 2, ran_out=ran_out) == found
+    assert count_loading(known, 2, ran_out=ran_out) == found
     assert list(deck_suspicions(found)) == why
     assert found.unseen == found.out - found.seen
 
 
 def test_foreign_backs_are_counted() -> None:
     known = replace(of(3), faces=(SeenCard(1, 3, 1), SeenCard(2, 4, 2), SeenCard(3, 5, 0)), last=3)
-    found = inventory(known, 2, ran_out=False)
+    found = count_loading(known, 2, ran_out=False)
     assert found.foreign == 1
     assert list(deck_suspicions(found)) == ["foreign_back"]
 

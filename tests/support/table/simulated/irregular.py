@@ -2,7 +2,7 @@
 what is shown, and a record that says it all.
 
     @irregular(Odd.SEAT_MISSED, "seat_missed", default=(Way.DEAD_HAND,), strict=(...))
-    async def test_a_seat_that_got_no_cards(t: Told, way: Way) -> None: ...
+    async def a_seat_that_got_no_cards(t: Told, way: Way) -> None: ...
 
 A story is told in each house, once for each way that the house leaves open. When it is over the
 round is over, and its record verifies and holds what found it, the ruling and who ruled.
@@ -17,7 +17,6 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
-import pytest
 
 from controller.audit.replay import DecisionData, decode_decision
 from controller.procedure.model.effects import Ruled
@@ -26,7 +25,7 @@ from controller.procedure.model.state import Step
 from controller.rules.irregularities import FIXED, Irregularity, Way
 from tests.support.table.simulated.serving import run
 from tests.support.table.simulated.simulated_table import FLOOR, SECOND, Room
-from tests.support.table.simulated.telling import HOUSES, OVER, Setting, Told, opened
+from tests.support.table.simulated.telling import OVER, Setting, Told, opened
 
 OTHERWISE: Final = {
     (Irregularity.DEALER_RELIEVED, Way.BURN): {"way_relief_burn"},
@@ -43,17 +42,24 @@ Story: TypeAlias = Callable[[Told, Way], Awaitable[None]]
 class Case(NamedTuple):
     """What a story shows."""
 
-    test: str
+    name: str
     what: Irregularity
     rows: tuple[str, ...]
-    """Rows and refusals that are shown, without the step that they are for."""
+    """Rows and refusals that it shows in every way, without the step."""
     ways: Mapping[str, tuple[Way, ...]]
     """By house."""
+    also: Mapping[Way, tuple[str, ...]] = MappingProxyType({})
+    """Rows that it shows in one way only."""
+    setting: Setting = Setting()
+    story: Story | None = None
+    """None: a test of its own."""
 
 
 CASES: Final[list[Case]] = []
-
-Test: TypeAlias = Callable[[str, Way, Path], None]
+WON: Final = {1: 1000, 2: 0}
+VOID: Final = {1: 0, 2: 0}
+"""The nets of the two seats when the round is played, and when it is void."""
+TWO: Final = " - bring a second person"
 
 
 def irregular(
@@ -64,33 +70,31 @@ def irregular(
     strict: tuple[Way, ...] = (),
     also: Mapping[Way, tuple[str, ...]] = MappingProxyType({}),
     **setting: Any,
-) -> Callable[[Story], Test]:
-    """`ways`: those that are told in each house; `default` and `strict`: in that one only. `also`:
-    rows that are shown on a way only. The rest is the table's: see Setting."""
-    told = {"default": ways or default, "strict": ways or strict}
-    at = Setting(**setting)
+) -> Callable[[Story], Story]:
+    """Register a story. `ways`: those of each house; `default` and `strict`: those of that house
+    only. The other arguments are those of Setting."""
 
-    def test_of(story: Story) -> Test:
-        name = getattr(story, "__name__", "")
-        every = (*rows, *(row for more in also.values() for row in more))
-        CASES.append(Case(f"{story.__module__}.{name}", what, every, told))
+    def register(story: Story) -> Story:
+        name = f"{story.__module__.rpartition('.')[2]}.{getattr(story, '__name__', '')}"
+        by_house = {"default": ways or default, "strict": ways or strict}
+        CASES.append(Case(name, what, rows, by_house, also, Setting(**setting), story))
+        return story
 
-        async def main(house: str, way: Way, folder: Path) -> None:
-            async with opened(folder, at, house) as t:
-                await story(t, way)
-                await t.robot.play(lambda s: s.state.step in OVER and not s.state.seats)
-            holds(t.room, what, (*rows, *also.get(way, ())), way)
+    return register
 
-        def test(house: str, way: Way, tmp_path: Path) -> None:
-            run(main(house, way, tmp_path))
 
-        test.__name__, test.__doc__ = name, story.__doc__
-        values = [(house, way) for house in HOUSES for way in told[house]]
-        ids = [f"{house}-{way.value}" for house, way in values]
-        parametrized: Test = pytest.mark.parametrize(("house", "way"), values, ids=ids)(test)
-        return parametrized
+def tell(case: Case, house: str, way: Way, folder: Path) -> None:
+    """Play a story to the end of its round, and verify its record."""
+    assert case.story is not None
+    story = case.story
 
-    return test_of
+    async def main() -> None:
+        async with opened(folder, case.setting, house) as t:
+            await story(t, way)
+            await t.robot.play(lambda s: s.state.step in OVER and not s.state.seats)
+        holds(t.room, case.what, (*case.rows, *case.also.get(way, ())), way)
+
+    run(main())
 
 
 _AT_STEP: Final = re.compile(rf"_at_({'|'.join(step.value for step in Step)})\Z")

@@ -13,12 +13,9 @@ from controller.rules.irregularities import Way
 from controller.table.loop import BadAct
 from hil.table.robots.robot import card_of
 from tests.support.drivers.simulated import until
-from tests.support.table.simulated.irregular import irregular
+from tests.support.table.simulated.irregular import VOID, WON, irregular
 from tests.support.table.simulated.simulated_table import DEALER
 from tests.support.table.simulated.telling import DEAL, Told
-
-WON = {1: 1000, 2: 0}
-VOID = {1: 0, 2: 0}
 
 # --- card drawn in error, not exposed: the next card ------------------------------------------
 
@@ -38,7 +35,7 @@ ERROR = {
     strict=(Way.USE_NEXT, Way.BURN, Way.VOID),
     cards=(*DEAL, "9d", "9h"),
 )
-async def test_a_card_drawn_in_error(t: Told, way: Way) -> None:
+async def a_card_drawn_in_error(t: Told, way: Way) -> None:
     await t.to_step(Step.TURN)
     await t.forces()
     t.shows(**ERROR)
@@ -61,7 +58,7 @@ async def test_a_card_drawn_in_error(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.ERROR_CARD, "error_card", ways=(Way.BURN, Way.VOID), cards=(*DEAL, "9d", "4d"))
-async def test_a_second_card_drawn_in_error(t: Told, way: Way) -> None:
+async def a_second_card_drawn_in_error(t: Told, way: Way) -> None:
     """One is the next card already: the other one cannot be it too."""
     await t.to_step(Step.TURN)
     await t.forces()
@@ -104,7 +101,7 @@ async def exposed(t: Told) -> None:
     strict=(Way.DEAL_ON, Way.BURN, Way.VOID),
     cards=(*DEAL, "9d", "9h"),
 )
-async def test_a_card_drawn_in_error_and_seen(t: Told, way: Way) -> None:
+async def a_card_drawn_in_error_and_seen(t: Told, way: Way) -> None:
     await exposed(t)
     t.shows(
         default="Seat 1 - hard 11 - hit, stand, double or refuse the exposed card",
@@ -127,7 +124,7 @@ async def test_a_card_drawn_in_error_and_seen(t: Told, way: Way) -> None:
     "refuse_spare",
     ways=(Way.DEAL_ON,),
 )
-async def test_a_seen_card_that_nobody_wants_is_burned(t: Told, way: Way) -> None:
+async def a_seen_card_that_nobody_wants_is_burned(t: Told, way: Way) -> None:
     await exposed(t)
     await t.ruled(Odd.ERROR_CARD_EXPOSED, way)
     assert await t.refuses("SpareRefused", seat=2, hand=0) == "refuse_spare"
@@ -146,7 +143,7 @@ async def test_a_seen_card_that_nobody_wants_is_burned(t: Told, way: Way) -> Non
     ways=(Way.BURN, Way.VOID),
     cards=(*DEAL, "9d", "4d"),
 )
-async def test_a_new_card_though_one_beside_the_shoe_waits(t: Told, way: Way) -> None:
+async def a_new_card_though_one_beside_the_shoe_waits(t: Told, way: Way) -> None:
     await t.to_step(Step.TURN)
     await t.forces()
     await t.ruled(Odd.ERROR_CARD, Way.USE_NEXT)
@@ -168,7 +165,7 @@ async def test_a_new_card_though_one_beside_the_shoe_waits(t: Told, way: Way) ->
 
 
 @irregular(Odd.DEALER_OVERDREW, "error_card", ways=(Way.BURN,))
-async def test_the_dealer_draws_on_a_standing_total(t: Told, way: Way) -> None:
+async def the_dealer_draws_on_a_standing_total(t: Told, way: Way) -> None:
     await t.to(lambda s: s.step is Step.PAYING and s.after is Step.CLEARING)
     dealer, due, words = t.state.dealer, t.state.due, t.words
     await t.forces()

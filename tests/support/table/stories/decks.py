@@ -16,14 +16,10 @@ from controller.table.loop import BadAct
 from firmware_protocol.device.control import Load, Plug, Put, ShufflePace
 from hil.table.robots.robot import card_of
 from tests.support.drivers.simulated import Plugged, until
-from tests.support.table.simulated.irregular import irregular
+from tests.support.table.simulated.irregular import TWO, VOID, WON, irregular
 from tests.support.table.simulated.serving import whole
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.simulated.telling import BURNED, DEAL, Told, entered, told_of
-
-WON = {1: 1000, 2: 0}
-VOID = {1: 0, 2: 0}
-TWO = " - bring a second person"
 
 # --- duplicate, foreign back, cards missing or too many, factory order: decks out of play -----
 
@@ -58,7 +54,7 @@ def with_twin(t: Told, *top: str) -> None:
 
 
 @irregular(Odd.DECK_SUSPECT, "duplicate_card", "change_decks", ways=(Way.DECKS_OUT,), options=ONE)
-async def test_a_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> None:
+async def a_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> None:
     with_twin(t, "9c", "8c", "8s", "9c")
     await t.to_deal(3)
     await t.draws()
@@ -69,7 +65,7 @@ async def test_a_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> Non
 
 
 @irregular(Odd.DECK_SUSPECT, "duplicate_card", ways=(Way.RESUME,), options=ONE)
-async def test_a_card_too_many_that_the_floor_lets_lie(t: Told, way: Way) -> None:
+async def a_card_too_many_that_the_floor_lets_lie(t: Told, way: Way) -> None:
     with_twin(t, "9c", "8c", "8s", "9c", "Kc", "Td")
     await t.to_deal(3)
     await t.draws()
@@ -82,7 +78,7 @@ async def test_a_card_too_many_that_the_floor_lets_lie(t: Told, way: Way) -> Non
 
 
 @irregular(Odd.DECK_SUSPECT, "hole_duplicate", ways=BOTH_WAYS, options=ONE)
-async def test_a_hole_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> None:
+async def a_hole_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> None:
     """Nobody is told before it is turned over."""
     with_twin(t, "9c", "8c", "8s", "2h", "Kc", "9c", "9d")
     await t.to_step(Step.REVEAL)
@@ -96,7 +92,7 @@ async def test_a_hole_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -
 
 
 @irregular(Odd.DECK_SUSPECT, "face_up_card", ways=BOTH_WAYS, options=ONE)
-async def test_a_face_up_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> None:
+async def a_face_up_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> None:
     with_twin(t, *DEAL, "9c", "9d")
     await t.to_card(1)
     await t.does("FaceUpCardFound", card=card_of("9c"))
@@ -114,7 +110,7 @@ THREE = tuple((seat, "main", 1000) for seat in (1, 2, 3))
 
 
 @irregular(Odd.DECK_SUSPECT, "deck_suspect", ways=BOTH_WAYS, cards=IN_ORDER, wagers=THREE, plan={})
-async def test_cards_in_factory_order(t: Told, way: Way) -> None:
+async def cards_in_factory_order(t: Told, way: Way) -> None:
     """Seven clubs, one after the other: the alarm goes with the card that makes it too many."""
     await t.to_deal(6)
     assert "DeckSuspect" not in t.names()
@@ -133,7 +129,7 @@ async def test_cards_in_factory_order(t: Told, way: Way) -> None:
     ways=BOTH_WAYS,
     house=DeviceSettings(backs=(7, 8)),
 )
-async def test_a_foreign_back(t: Told, way: Way) -> None:
+async def a_foreign_back(t: Told, way: Way) -> None:
     """The batches of this table have other backs than the card that comes."""
     await t.to(lambda s: len(s.seats) == 2)
     await t.draws()
@@ -148,7 +144,7 @@ async def test_a_foreign_back(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.DECK_SUSPECT, "deck_suspect", ways=(Way.RESUME,))
-async def test_a_card_whose_foreign_back_the_shoe_sees(t: Told, way: Way) -> None:
+async def a_card_whose_foreign_back_the_shoe_sees(t: Told, way: Way) -> None:
     """It is not read; it is entered from the felt when the floor has let the decks go on."""
     await t.to_card(1)
     await t.draws(read="foreign")
@@ -161,7 +157,7 @@ async def test_a_card_whose_foreign_back_the_shoe_sees(t: Told, way: Way) -> Non
 
 
 @irregular(Odd.DECK_SUSPECT, "shuffle_short_or_long", ways=BOTH_WAYS)
-async def test_a_batch_that_is_short(t: Told, way: Way) -> None:
+async def a_batch_that_is_short(t: Told, way: Way) -> None:
     await t.to_step(Step.SHUFFLE_NEEDED)
     assert t.room.shuffler is not None
     t.room.shuffler.hand(Put(decks=6, remove=("Ac", "Kd")))
@@ -190,7 +186,7 @@ async def a_short_shuffle(t: Told) -> Plugged:
 
 
 @irregular(Odd.DECK_SUSPECT, "shuffle_short_or_long", ways=BOTH_WAYS)
-async def test_a_shuffle_that_people_call_done_before_it_is(t: Told, way: Way) -> None:
+async def a_shuffle_that_people_call_done_before_it_is(t: Told, way: Way) -> None:
     """Nobody goes on without the shuffler's count."""
     shuffler = await a_short_shuffle(t)
     for actor in (DEALER, FLOOR):
@@ -208,7 +204,7 @@ async def test_a_shuffle_that_people_call_done_before_it_is(t: Told, way: Way) -
 
 
 @irregular(Odd.DECK_SUSPECT, "deck_suspect", ways=BOTH_WAYS)
-async def test_a_count_that_comes_when_the_cards_are_in_play(t: Told, way: Way) -> None:
+async def a_count_that_comes_when_the_cards_are_in_play(t: Told, way: Way) -> None:
     """The shuffler was gone, and people have shuffled by hand what it had counted."""
     shuffler = await a_short_shuffle(t)
     shuffler.hand(Plug(connected=False))
@@ -231,7 +227,7 @@ async def test_a_count_that_comes_when_the_cards_are_in_play(t: Told, way: Way) 
 
 
 @irregular(Odd.DECK_SUSPECT, "shoe_short_or_long", ways=BOTH_WAYS, options=ONE)
-async def test_a_shoe_with_fifty_three_cards(t: Told, way: Way) -> None:
+async def a_shoe_with_fifty_three_cards(t: Told, way: Way) -> None:
     await t.to_step(Step.LOADING)
     t.room.shoe.hand(Load(decks=1, seed=4, add=("Ac",)))
     await until(lambda: t.at(Step.HELD))
@@ -244,7 +240,7 @@ async def test_a_shoe_with_fifty_three_cards(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.DECK_SUSPECT, "deck_suspect", ways=BOTH_WAYS)
-async def test_decks_that_somebody_doubts(t: Told, way: Way) -> None:
+async def decks_that_somebody_doubts(t: Told, way: Way) -> None:
     await t.to_step(Step.TURN)
     await t.does("DeckSuspect", FLOOR, why="short")
     await ruled_on_decks(t, way, "short", "cards missing")

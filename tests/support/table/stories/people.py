@@ -11,13 +11,10 @@ from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from controller.table.intake import DeviceSettings
 from firmware_protocol.device.control import Press
-from tests.support.table.simulated.irregular import irregular
+from tests.support.table.simulated.irregular import TWO, VOID, WON, irregular
 from tests.support.table.simulated.simulated_table import FLOOR, SECOND
 from tests.support.table.simulated.telling import DEAL, Told
 
-WON = {1: 1000, 2: 0}
-VOID = {1: 0, 2: 0}
-TWO = " - bring a second person"
 EITHER = (Way.RESUME, Way.VOID)
 ACE_UP = ("9c", "8c", "As", "2h", "Kc", "9d", "9h")
 
@@ -25,7 +22,7 @@ ACE_UP = ("9c", "8c", "As", "2h", "Kc", "9d", "9h")
 
 
 @irregular(Odd.OUT_OF_TURN, "out_of_turn", ways=EITHER)
-async def test_a_hand_that_was_played_out_of_turn(t: Told, way: Way) -> None:
+async def a_hand_that_was_played_out_of_turn(t: Told, way: Way) -> None:
     await t.to_step(Step.TURN)
     assert await t.refuses("Hit", seat=2, hand=0) == "not_in_turn"
     await t.does("PlayedOutOfTurn", seat=2)
@@ -36,7 +33,7 @@ async def test_a_hand_that_was_played_out_of_turn(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.FLOOR_CALLED, "floor_called", ways=EITHER, game="mega", stations=True)
-async def test_a_player_who_calls_the_floor(t: Told, way: Way) -> None:
+async def a_player_who_calls_the_floor(t: Told, way: Way) -> None:
     """By the button of the seat."""
     await t.to_step(Step.TURN)
     await t.presses(2, "call")
@@ -50,7 +47,7 @@ async def test_a_player_who_calls_the_floor(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.FLOOR_CALLED, "floor_called", ways=(Way.RESUME,))
-async def test_the_floor_called_between_rounds(t: Told, way: Way) -> None:
+async def the_floor_called_between_rounds(t: Told, way: Way) -> None:
     """No round is on that could be voided."""
     await t.to_step(Step.WAGERING)
     await t.does("FloorCalled")
@@ -71,7 +68,7 @@ async def test_the_floor_called_between_rounds(t: Told, way: Way) -> None:
     cards=ACE_UP,
     plan={1: "insure hit"},
 )
-async def test_an_insurance_that_is_disputed(t: Told, way: Way) -> None:
+async def an_insurance_that_is_disputed(t: Told, way: Way) -> None:
     await t.to_step(Step.CHECK)
     await t.does("InsuranceDisputed", seat=1)
     t.shows(
@@ -94,7 +91,7 @@ async def test_an_insurance_that_is_disputed(t: Told, way: Way) -> None:
 @irregular(
     Odd.INSURANCE_DISPUTE, "insurance_dispute", ways=EITHER, cards=ACE_UP, plan={1: "decline hit"}
 )
-async def test_an_insurance_that_is_disputed_too_late(t: Told, way: Way) -> None:
+async def an_insurance_that_is_disputed_too_late(t: Told, way: Way) -> None:
     """After the check nobody is asked again."""
     await t.to_step(Step.TURN)
     await t.does("InsuranceDisputed", seat=1)
@@ -108,7 +105,7 @@ async def test_an_insurance_that_is_disputed_too_late(t: Told, way: Way) -> None
 
 
 @irregular(Odd.PLAYER_ABSENT, "player_absent", ways=(Way.STAND_HAND,), cards=DEAL)
-async def test_a_player_who_leaves_in_turn(t: Told, way: Way) -> None:
+async def a_player_who_leaves_in_turn(t: Told, way: Way) -> None:
     await t.to_step(Step.TURN)
     await t.does("PlayerAbsent", seat=1)
     t.shows(
@@ -124,7 +121,7 @@ async def test_a_player_who_leaves_in_turn(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.PLAYER_ABSENT, "player_absent", ways=(Way.STAND_HAND,), cards=ACE_UP)
-async def test_a_player_who_does_not_answer(t: Told, way: Way) -> None:
+async def a_player_who_does_not_answer(t: Told, way: Way) -> None:
     """Asked for insurance."""
     await t.to_step(Step.INSURANCE)
     t.shows("Ask seat 1: insurance up to $5, pays 2 to 1")
@@ -141,7 +138,7 @@ PAIR = ("8c", "9c", "8s", "8h", "Kc", "Td", "3h", "Th")
 
 
 @irregular(Odd.CANNOT_COVER, "withdrawn", ways=(Way.WITHDRAW,), plan={1: "double hit"})
-async def test_a_double_that_is_not_covered(t: Told, way: Way) -> None:
+async def a_double_that_is_not_covered(t: Told, way: Way) -> None:
     await t.to_step(Step.DOUBLE_CONFIRM)
     t.shows("Seat 1 doubles - $10 beside $10 - confirm when it lies there")
     assert t.locked
@@ -161,7 +158,7 @@ async def test_a_double_that_is_not_covered(t: Told, way: Way) -> None:
     cards=PAIR,
     plan={1: "split stand"},
 )
-async def test_a_split_that_is_taken_back_with_the_button(t: Told, way: Way) -> None:
+async def a_split_that_is_taken_back_with_the_button(t: Told, way: Way) -> None:
     """By the player of the seat, until the dealer confirms it; then by nobody."""
     await t.to_step(Step.SPLIT_CONFIRM)
     t.shows("Seat 1 splits - $10 beside $10 - confirm when it lies there")
@@ -190,7 +187,7 @@ async def test_a_split_that_is_taken_back_with_the_button(t: Told, way: Way) -> 
     ways=(Way.REFUSE,),
     game="mega",
 )
-async def test_late_wagers_and_wagers_alone(t: Told, way: Way) -> None:
+async def late_wagers_and_wagers_alone(t: Told, way: Way) -> None:
     await t.to_step(Step.WAGERING)
     assert await t.refuses("WagerPlaced", seat=3, bet="buster", amount=500) == "without_main"
     await t.to_deal(1)
@@ -212,7 +209,7 @@ async def test_late_wagers_and_wagers_alone(t: Told, way: Way) -> None:
     stations=True,
     house=DeviceSettings(standing={3: (("main", 2500),)}),
 )
-async def test_a_bet_button_that_is_pressed_too_late(t: Told, way: Way) -> None:
+async def a_bet_button_that_is_pressed_too_late(t: Told, way: Way) -> None:
     """It lights up no more, and a press that was on its way is recorded and counts for nothing."""
     await t.to(lambda s: len(s.seats) == 2)
     assert await t.lit(3, "bet")
@@ -226,7 +223,7 @@ async def test_a_bet_button_that_is_pressed_too_late(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.LATE_WAGER, "first_card_is_out", ways=(Way.REFUSE,), cards=(*DEAL, "9d", "3d"))
-async def test_a_wager_when_the_first_card_is_known(t: Told, way: Way) -> None:
+async def a_wager_when_the_first_card_is_known(t: Told, way: Way) -> None:
     """It was entered from the felt: nobody bets on a card that everybody has seen."""
     await t.to(lambda s: len(s.seats) == 2)
     await t.draws(read="unreadable")
@@ -249,7 +246,7 @@ async def test_a_wager_when_the_first_card_is_known(t: Told, way: Way) -> None:
     ways=(Way.BURN,),
     cards=("5c", "5d", *DEAL, "9d"),
 )
-async def test_a_dealer_who_is_relieved(t: Told, way: Way) -> None:
+async def a_dealer_who_is_relieved(t: Told, way: Way) -> None:
     await t.to_step(Step.WAGERING)
     before = len(t.facts(Burned))
     await t.does("DealerRelieved", SECOND)
@@ -271,7 +268,7 @@ async def test_a_dealer_who_is_relieved(t: Told, way: Way) -> None:
     strict=(Way.BURN,),
     cards=("5c", "5d", *DEAL, "9d"),
 )
-async def test_a_dealer_who_is_relieved_over_wagers(t: Told, way: Way) -> None:
+async def a_dealer_who_is_relieved_over_wagers(t: Told, way: Way) -> None:
     """Wagers that lie on the felt stay there while cards are burned."""
     await t.to(lambda s: len(s.seats) == 2)
     await t.does("DealerRelieved", SECOND)
@@ -286,7 +283,7 @@ async def test_a_dealer_who_is_relieved_over_wagers(t: Told, way: Way) -> None:
     ways=(Way.BURN,),
     cards=(*DEAL, "9d", "5c", "5d"),
 )
-async def test_a_dealer_who_is_relieved_in_a_round(t: Told, way: Way) -> None:
+async def a_dealer_who_is_relieved_in_a_round(t: Told, way: Way) -> None:
     """No card is burned in the middle of a round."""
     await t.to_step(Step.TURN)
     before, words = t.state, t.words
@@ -304,7 +301,7 @@ async def test_a_dealer_who_is_relieved_in_a_round(t: Told, way: Way) -> None:
 @irregular(
     Odd.DEALER_RELIEVED, "dealer_relieved_and_burn", "close_table", "open_table", ways=(Way.BURN,)
 )
-async def test_a_table_that_is_closed_and_opened(t: Told, way: Way) -> None:
+async def a_table_that_is_closed_and_opened(t: Told, way: Way) -> None:
     """Counted, and counted again; every card is shuffled, and burned anew."""
     await t.to_step(Step.WAGERING)
     await t.does("DealerRelieved", SECOND)
@@ -329,7 +326,7 @@ async def test_a_table_that_is_closed_and_opened(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.FLOOR_CALLED, "floor_called", "close_when_lifted", ways=(Way.RESUME,))
-async def test_a_table_that_closes_when_the_floor_has_ruled(t: Told, way: Way) -> None:
+async def a_table_that_closes_when_the_floor_has_ruled(t: Told, way: Way) -> None:
     """Asked for while it is held between rounds."""
     await t.to_step(Step.WAGERING)
     await t.does("FloorCalled")

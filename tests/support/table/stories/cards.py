@@ -10,14 +10,9 @@ from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from hil.table.robots.robot import card_of
 from tests.support.drivers.simulated import until
-from tests.support.table.simulated.irregular import irregular
+from tests.support.table.simulated.irregular import TWO, VOID, WON, irregular
 from tests.support.table.simulated.simulated_table import FLOOR
 from tests.support.table.simulated.telling import DEAL, Told, entered, told_of
-
-WON = {1: 1000, 2: 0}
-VOID = {1: 0, 2: 0}
-TWO = " - bring a second person"
-
 
 # --- misread, unreadable or low-confidence: the dealer enters it, the floor confirms ----------
 
@@ -30,7 +25,7 @@ TWO = " - bring a second person"
     "confirm_card",
     ways=(Way.ENTER_CARD,),
 )
-async def test_a_card_that_is_not_read(t: Told, way: Way) -> None:
+async def a_card_that_is_not_read(t: Told, way: Way) -> None:
     await t.to_card(1)
     await t.draws(read="unreadable")
     t.shows("Enter the card that lies on the felt - card not read, not read: unreadable")
@@ -45,7 +40,7 @@ async def test_a_card_that_is_not_read(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.CARD_UNREADABLE, "card_unreadable", ways=(Way.ENTER_CARD,))
-async def test_a_card_that_is_not_read_surely(t: Told, way: Way) -> None:
+async def a_card_that_is_not_read_surely(t: Told, way: Way) -> None:
     """The shoe takes the nine for a ten, and says that it is not sure."""
     await t.to_card(1)
     await t.draws(read="wrong", confidence=55)
@@ -62,7 +57,7 @@ async def test_a_card_that_is_not_read_surely(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.CARD_UNREADABLE, "card_unreadable", ways=(Way.ENTER_CARD,))
-async def test_the_first_card_of_a_round_is_not_read(t: Told, way: Way) -> None:
+async def the_first_card_of_a_round_is_not_read(t: Told, way: Way) -> None:
     await t.to(lambda s: len(s.seats) == 2)
     await t.draws(read="no_index")
     t.shows("Enter the card that lies on the felt - card not read, not read: no index")
@@ -79,7 +74,7 @@ async def test_the_first_card_of_a_round_is_not_read(t: Told, way: Way) -> None:
     ways=(Way.BURN, Way.VOID),
     cards=("9c", "8c", "8s", "2h", "Kc", "5h", "Td", "9d"),
 )
-async def test_a_hole_card_that_is_not_read(t: Told, way: Way) -> None:
+async def a_hole_card_that_is_not_read(t: Told, way: Way) -> None:
     """It lies face down: nobody reads it from the felt."""
     await t.to_deal(5)
     await t.draws(read="unreadable")
@@ -91,7 +86,7 @@ async def test_a_hole_card_that_is_not_read(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.CARD_UNREADABLE, "card_unreadable", ways=(Way.ENTER_CARD,))
-async def test_a_hole_card_that_was_read_as_another_one(t: Told, way: Way) -> None:
+async def a_hole_card_that_was_read_as_another_one(t: Told, way: Way) -> None:
     """What is odd about it waits until it is turned over; what lies on the felt counts."""
     await t.to_deal(5)
     await t.draws(read="wrong", confidence=55)
@@ -113,7 +108,7 @@ MISREAD = "Enter the card that lies on the felt - card not read, seat {}, read a
 
 
 @irregular(Odd.CARD_UNREADABLE, "card_misread", ways=(Way.ENTER_CARD,))
-async def test_cards_that_were_misread_without_a_doubt(t: Told, way: Way) -> None:
+async def cards_that_were_misread_without_a_doubt(t: Told, way: Way) -> None:
     """The screen shows others than the felt: in the deal, and for a hand."""
     await t.to_deal(1)
     await t.draws(read="wrong")
@@ -138,7 +133,7 @@ async def test_cards_that_were_misread_without_a_doubt(t: Told, way: Way) -> Non
 
 
 @irregular(Odd.MISDEAL, "misdeal", "card_misread", ways=(Way.VOID,))
-async def test_a_misread_card_that_something_has_followed_from(t: Told, way: Way) -> None:
+async def a_misread_card_that_something_has_followed_from(t: Told, way: Way) -> None:
     """Seat 1 has asked for another one: the dealer calls a misdeal."""
     await t.to_deal(4)
     await t.draws(read="wrong")
@@ -165,7 +160,7 @@ async def ruled_on_unknown(t: Told, way: Way, seat: str = "") -> None:
 
 
 @irregular(Odd.UNKNOWN_CARD, "unknown_card", ways=THREE_WAYS, cards=(*DEAL, "3d", "9d"))
-async def test_an_unknown_card_that_slips_out(t: Told, way: Way) -> None:
+async def an_unknown_card_that_slips_out(t: Told, way: Way) -> None:
     """Nothing binds a card that was not read, so it cannot be the next one."""
     await t.to_step(Step.TURN)
     await t.forces(read="unreadable")
@@ -180,7 +175,7 @@ async def test_an_unknown_card_that_slips_out(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.UNKNOWN_CARD, "entered_card_unknown", ways=THREE_WAYS, cards=(*DEAL, "3d", "9d"))
-async def test_a_joker_in_a_hand(t: Told, way: Way) -> None:
+async def a_joker_in_a_hand(t: Told, way: Way) -> None:
     """The shoe cannot read it, and the dealer sees why."""
     await t.to_card(1)
     await t.draws(read="no_index")
@@ -197,7 +192,7 @@ async def test_a_joker_in_a_hand(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.UNKNOWN_CARD, "another_card_unknown", ways=(Way.DISCARD, Way.DECKS_OUT))
-async def test_a_card_under_another_one(t: Told, way: Way) -> None:
+async def a_card_under_another_one(t: Told, way: Way) -> None:
     """Two come out together: the upper one is entered from the felt, the other one ruled on."""
     await t.to_card(1)
     await t.draws(double=True)

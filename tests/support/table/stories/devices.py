@@ -4,9 +4,6 @@ and in each house."""
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-
-import pytest
 
 from controller.procedure.model import events
 from controller.procedure.model.effects import Ruled, Tell
@@ -18,23 +15,18 @@ from controller.table.devices.links import LOST_AFTER
 from firmware_protocol.device.control import (
     CoverHand,
     CutPower,
-    Draw,
     JamHand,
     Plug,
     Put,
     ShufflePace,
 )
 from tests.support.drivers.simulated import Plugged, until
-from tests.support.procedure.random_games import game_with
-from tests.support.table.simulated.irregular import CASES, Case, holds, irregular
-from tests.support.table.simulated.serving import right, run
-from tests.support.table.simulated.simulated_table import FLOOR, SECOND, room
-from tests.support.table.simulated.telling import BOTH, CARDS, HOUSES, WAY_ON, Told, telling
+from tests.support.table.simulated.irregular import CASES, TWO, VOID, WON, Case, irregular
+from tests.support.table.simulated.simulated_table import FLOOR, SECOND
+from tests.support.table.simulated.telling import HOUSES, WAY_ON, Told
 
-WON = {1: 1000, 2: 0}
-VOID = {1: 0, 2: 0}
-TWO = " - bring a second person"
 CHECK = (Way.DEVICE_CHECK,)
+RESTART_TEST = "irregular/test_restart.py: test_a_controller_that_restarts"
 
 
 async def gone(t: Told, way: Way, why: str) -> None:
@@ -58,7 +50,7 @@ async def gone(t: Told, way: Way, why: str) -> None:
     default=CHECK,
     strict=(Way.DEVICE_CHECK, Way.VOID),
 )
-async def test_a_shoe_that_is_jammed(t: Told, way: Way) -> None:
+async def a_shoe_that_is_jammed(t: Told, way: Way) -> None:
     await t.to_card(1)
     t.room.shoe.hand(JamHand(code="stuck"))
     await until(lambda: bool(t.state.lost))
@@ -77,7 +69,7 @@ async def test_a_shoe_that_is_jammed(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.DEVICE_LOST, "device_lost", "shoe_still_lost", strict=(Way.VOID,))
-async def test_a_round_that_is_void_without_its_shoe(t: Told, way: Way) -> None:
+async def a_round_that_is_void_without_its_shoe(t: Told, way: Way) -> None:
     """Wagers go back without it; the next round waits for it."""
     await t.to_step(Step.TURN)
     t.room.shoe.hand(Plug(connected=False))
@@ -95,7 +87,7 @@ async def test_a_round_that_is_void_without_its_shoe(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.DEVICE_LOST, "device_lost", "device_back", "way_device_there", strict=CHECK)
-async def test_a_shoe_that_is_back_before_the_floor_has_ruled(t: Told, way: Way) -> None:
+async def a_shoe_that_is_back_before_the_floor_has_ruled(t: Told, way: Way) -> None:
     """Nobody waits for a device that is there."""
     await t.to_step(Step.TURN)
     t.room.shoe.hand(CoverHand(open=True))
@@ -110,7 +102,7 @@ async def test_a_shoe_that_is_back_before_the_floor_has_ruled(t: Told, way: Way)
 
 
 @irregular(Odd.DEVICE_LOST, "device_lost", "accept_counters", ways=CHECK)
-async def test_a_shoe_that_two_people_take_as_it_is(t: Told, way: Way) -> None:
+async def a_shoe_that_two_people_take_as_it_is(t: Told, way: Way) -> None:
     await t.to_step(Step.TURN)
     t.room.shoe.hand(Plug(connected=False))
     await until(lambda: bool(t.state.lost), LOST_AFTER + 1)
@@ -128,7 +120,7 @@ async def test_a_shoe_that_two_people_take_as_it_is(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.DEVICE_LOST, "shoe_gone_at_load", ways=CHECK)
-async def test_a_shoe_that_is_gone_when_it_is_to_be_loaded(t: Told, way: Way) -> None:
+async def a_shoe_that_is_gone_when_it_is_to_be_loaded(t: Told, way: Way) -> None:
     """It has no part before that; the dealer counts the cards into it all the same."""
     await t.to_step(Step.SHUFFLE_NEEDED)
     t.room.shoe.hand(Plug(connected=False))
@@ -171,7 +163,7 @@ async def lost_before(t: Told) -> Plugged:
 @irregular(
     Odd.DEVICE_LOST, "device_lost_aside", "shuffler_gone_at_shuffle", "device_agrees", ways=CHECK
 )
-async def test_a_shuffler_that_is_gone_when_it_is_to_shuffle(t: Told, way: Way) -> None:
+async def a_shuffler_that_is_gone_when_it_is_to_shuffle(t: Told, way: Way) -> None:
     shuffler = await lost_before(t)
     shuffler.hand(Plug(connected=True))
     await until(lambda: t.at(Step.FELT), 10)
@@ -182,7 +174,7 @@ async def test_a_shuffler_that_is_gone_when_it_is_to_shuffle(t: Told, way: Way) 
 
 
 @irregular(Odd.DEVICE_LOST, "shuffler_gone_at_shuffle", "accept_counters", ways=CHECK)
-async def test_a_shuffle_by_hand_where_the_shuffler_stays_away(t: Told, way: Way) -> None:
+async def a_shuffle_by_hand_where_the_shuffler_stays_away(t: Told, way: Way) -> None:
     await lost_before(t)
     await t.does("CountersAccepted", FLOOR, SECOND)
     await t.does("FeltConfirmed")
@@ -193,7 +185,7 @@ async def test_a_shuffle_by_hand_where_the_shuffler_stays_away(t: Told, way: Way
 
 
 @irregular(Odd.DEVICE_LOST, "device_lost", ways=CHECK)
-async def test_a_shuffler_that_loses_its_power(t: Told, way: Way) -> None:
+async def a_shuffler_that_loses_its_power(t: Told, way: Way) -> None:
     """The order of the cards is known to nobody: people look, and it shuffles anew."""
     await t.to_step(Step.SHUFFLE_NEEDED)
     shuffler = t.room.shuffler
@@ -226,7 +218,7 @@ async def test_a_shuffler_that_loses_its_power(t: Told, way: Way) -> None:
     options={"decisions.by": "buttons"},
     stations=True,
 )
-async def test_a_station_where_players_decide_by_buttons(t: Told, way: Way) -> None:
+async def a_station_where_players_decide_by_buttons(t: Told, way: Way) -> None:
     await t.to_step(Step.TURN)
     assert await t.refuses("Stand", seat=1, hand=0) == "buttons_only"
     assert t.room.station is not None
@@ -240,7 +232,7 @@ async def test_a_station_where_players_decide_by_buttons(t: Told, way: Way) -> N
 
 
 @irregular(Odd.DEVICE_LOST, "device_lost", "device_lost_aside", "device_back", ways=CHECK)
-async def test_devices_that_have_no_part_in_what_happens(t: Told, way: Way) -> None:
+async def devices_that_have_no_part_in_what_happens(t: Told, way: Way) -> None:
     """A shuffler in a round: the floor is told, and the round goes on. The shoe stops it."""
     await t.to_step(Step.TURN)
     assert t.room.shuffler is not None
@@ -270,7 +262,7 @@ async def test_devices_that_have_no_part_in_what_happens(t: Told, way: Way) -> N
     options={"decisions.by": "buttons"},
     stations=True,
 )
-async def test_two_devices_that_come_back_one_by_one(t: Told, way: Way) -> None:
+async def two_devices_that_come_back_one_by_one(t: Told, way: Way) -> None:
     """The one that was lost last first, and then the other way round."""
     await t.to_step(Step.TURN)
     station, shoe = t.room.station, t.room.shoe
@@ -299,46 +291,9 @@ async def test_two_devices_that_come_back_one_by_one(t: Told, way: Way) -> None:
 
 CASES.append(
     Case(
-        f"{__name__}.test_a_controller_that_starts_anew",
+        RESTART_TEST,
         Odd.RESTARTED,
         ("controller_restarted", "confirm_felt"),
         dict.fromkeys(HOUSES, (Way.FELT_CHECK,)),
     )
 )
-
-
-@pytest.mark.parametrize("step", [Step.WAGERING, Step.TURN, Step.PAYING], ids=lambda s: s.value)
-@pytest.mark.parametrize("house", HOUSES)
-def test_a_controller_that_starts_anew(house: str, step: Step, tmp_path: Path) -> None:
-    """A card that came while it was away is heard of at the step at which it came."""
-
-    async def main() -> None:
-        async with room(tmp_path, game_with("classic", {}, house), stations=False) as made:
-            async with telling(made, CARDS, BOTH, {1: "hit"}) as t:
-                await t.to(lambda s: s.step is step and len(s.seats) == 2)
-                stood, words = t.state, t.words
-            if step is Step.TURN:
-                made.shoe.hand(Draw(force=True))
-            async with telling(made, CARDS, BOTH, {1: "hit"}) as t:
-                t.robot.waiting = []
-                await until(lambda: t.at(Step.FELT), 20)
-                t.shows(
-                    "Compare the felt with the screen, confirm when they agree - controller "
-                    "restarted"
-                )
-                await until(lambda: t.locked)
-                assert await t.refuses("FeltConfirmed", FLOOR) == "not_theirs"
-                await t.does("FeltConfirmed")
-                if step is Step.TURN:
-                    await t.ruled(Odd.ERROR_CARD, Way.USE_NEXT)
-                    assert t.state.spare is not None
-                else:
-                    assert t.state == stood
-                    t.shows(words)
-                await t.to_end()
-                assert t.nets() == WON
-                assert t.shown.again is False
-            right(made)
-            holds(made, Odd.RESTARTED, ("controller_restarted", "confirm_felt"), Way.FELT_CHECK)
-
-    run(main())

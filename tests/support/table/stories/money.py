@@ -12,11 +12,9 @@ from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from controller.table.intake import TableInput
-from tests.support.table.simulated.irregular import irregular
+from tests.support.table.simulated.irregular import WON, irregular
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.simulated.telling import DEAL, Told
-
-WON = {1: 1000, 2: 0}
 
 # --- wrong payment found later, hand settled wrongly ------------------------------------------
 
@@ -27,7 +25,7 @@ def correction(**more: Any) -> dict[str, Any]:
 
 
 @irregular(Odd.WRONG_PAYMENT, "correct_payment", ways=(Way.CORRECT,))
-async def test_a_wrong_payment_that_is_found_later(t: Told, way: Way) -> None:
+async def a_wrong_payment_that_is_found_later(t: Told, way: Way) -> None:
     """A new record that points at the old one; nothing else moves."""
     await t.to_step(Step.TURN)
     await t.to_end()
@@ -52,7 +50,7 @@ async def test_a_wrong_payment_that_is_found_later(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.WRONG_PAYMENT, "correct_payment", ways=(Way.CORRECT,))
-async def test_a_hand_that_was_settled_wrongly(t: Told, way: Way) -> None:
+async def a_hand_that_was_settled_wrongly(t: Told, way: Way) -> None:
     """Found in the next round, and while the table is held."""
     await t.to_step(Step.TURN)
     await t.to_end()
@@ -66,7 +64,7 @@ async def test_a_hand_that_was_settled_wrongly(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.WRONG_PAYMENT, "declared_wrong", "correct_payment", strict=(Way.CORRECT,))
-async def test_a_payment_that_is_declared_wrongly(t: Told, way: Way) -> None:
+async def a_payment_that_is_declared_wrongly(t: Told, way: Way) -> None:
     """The dealer declares it, then the controller compares."""
     await t.to(lambda s: s.step is Step.PAYING and s.due[0].seat == 1)
     t.shows("Seat 1 - 20 beats the dealer - pays 1 to 1 - $10 on $10")
@@ -94,7 +92,7 @@ async def test_a_payment_that_is_declared_wrongly(t: Told, way: Way) -> None:
     cards=("Kc", "Qc", "8s", "Kh", "Qh", "Td"),
     plan={},
 )
-async def test_a_payment_that_waits_for_the_floor(t: Told, way: Way) -> None:
+async def a_payment_that_waits_for_the_floor(t: Told, way: Way) -> None:
     await t.to(lambda s: s.step is Step.PAYING and s.due[0].seat == 2)
     assert t.prompt.tell is Tell.PAY
     await t.to(lambda s: s.step is Step.PAYING and s.due[0].seat == 1)
@@ -119,7 +117,7 @@ async def test_a_payment_that_waits_for_the_floor(t: Told, way: Way) -> None:
     cards=("Kc", "Qc", "8s", "Kh", "Qh", "Td"),
     plan={},
 )
-async def test_the_cap_of_a_round(t: Told, way: Way) -> None:
+async def the_cap_of_a_round(t: Told, way: Way) -> None:
     """Shown before wagers lock; it cuts no payment, the floor sees what goes beyond it."""
     await t.to_step(Step.WAGERING)
     t.shows("Take wagers: main - a round pays $15 at most without the floor")
@@ -157,7 +155,7 @@ LIMITS = {
     game="mega",
     options=LIMITS,
 )
-async def test_limits_of_each_seat_and_bet(t: Told, way: Way) -> None:
+async def limits_of_each_seat_and_bet(t: Told, way: Way) -> None:
     await t.to_step(Step.WAGERING)
     for seat, bet, amount, refused, why in (
         (1, "main", 500, "below_minimum", "seat 1: main bets start at 1000"),
@@ -180,7 +178,7 @@ async def test_limits_of_each_seat_and_bet(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.LATE_WAGER, "other_seat", "late_wager", ways=(Way.REFUSE,), game="mega")
-async def test_back_bets_are_refused(t: Told, way: Way) -> None:
+async def back_bets_are_refused(t: Told, way: Way) -> None:
     """One main wager a seat: another amount takes the place of the one that lies there, and from
     the station of another seat nothing is placed."""
     await t.to(lambda s: len(s.seats) == 2)
@@ -214,7 +212,7 @@ async def said(t: Told, event: events.Event) -> None:
     cards=(*DEAL, "9d", "3d"),
     plan={1: "hit stand", 3: "stand"},
 )
-async def test_a_player_with_several_seats(t: Told, way: Way) -> None:
+async def a_player_with_several_seats(t: Told, way: Way) -> None:
     """Each is decided in turn, with its own buttons, whoever sits there."""
     await t.to_step(Step.TURN)
     assert await t.lit(1, "hit")

@@ -11,18 +11,15 @@ from controller.rules.irregularities import Way
 from controller.table.intake import DeviceSettings
 from hil.table.robots.robot import card_of, mechanism
 from tests.support.drivers.simulated import until
-from tests.support.table.simulated.irregular import irregular
+from tests.support.table.simulated.irregular import VOID, WON, irregular
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.simulated.telling import DEAL, Told
-
-WON = {1: 1000, 2: 0}
-VOID = {1: 0, 2: 0}
 
 # --- face-up card in the shoe: not used, to the discard rack ----------------------------------
 
 
 @irregular(Odd.FACE_UP_CARD, "face_up_card", ways=(Way.DISCARD,), cards=(*DEAL, "3d", "9d"))
-async def test_a_face_up_card_in_the_shoe(t: Told, way: Way) -> None:
+async def a_face_up_card_in_the_shoe(t: Told, way: Way) -> None:
     await t.to_card(1)
     await t.does("FaceUpCardFound", card=card_of("3d"))
     await t.ruled(Odd.FACE_UP_CARD, way)
@@ -41,7 +38,7 @@ async def test_a_face_up_card_in_the_shoe(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.FACE_UP_CARD, "face_up_card", ways=(Way.DISCARD,), cards=("3d", *DEAL, "9d"))
-async def test_a_face_up_card_before_the_first_card(t: Told, way: Way) -> None:
+async def a_face_up_card_before_the_first_card(t: Told, way: Way) -> None:
     """Found before wagers lie on the felt: it is pulled out when the shoe opens."""
     await t.to_step(Step.WAGERING)
     await t.does("FaceUpCardFound", card=card_of("3d"))
@@ -65,7 +62,7 @@ async def test_a_face_up_card_before_the_first_card(t: Told, way: Way) -> None:
     strict=(Way.DEALER_LAST, Way.VOID),
     cards=("9c", "8c", "2h", "Kc", "9d", "8s", "Td"),
 )
-async def test_the_dealer_missed_the_first_card(t: Told, way: Way) -> None:
+async def the_dealer_missed_the_first_card(t: Told, way: Way) -> None:
     """The deuce was seat 1's second card, and lies where the dealer's up card should."""
     await t.to_deal(3)
     await t.does("DealerCardMissed", which=1)
@@ -90,7 +87,7 @@ async def test_the_dealer_missed_the_first_card(t: Told, way: Way) -> None:
     strict=(Way.DEALER_LAST, Way.VOID),
     cards=("9c", "8c", "8s", "2h", "Kc", "9d", "Td"),
 )
-async def test_the_dealer_missed_the_second_card(t: Told, way: Way) -> None:
+async def the_dealer_missed_the_second_card(t: Told, way: Way) -> None:
     """Seen before the hole card is drawn: it comes last, and face up."""
     await t.to_deal(5)
     t.shows("Deal the hole card, face down")
@@ -117,7 +114,7 @@ async def test_the_dealer_missed_the_second_card(t: Told, way: Way) -> None:
     strict=(Way.DEAD_HAND, Way.VOID),
     wagers=((1, "main", 1000), (2, "main", 500), (3, "main", 1000)),
 )
-async def test_a_player_who_got_no_cards(t: Told, way: Way) -> None:
+async def a_player_who_got_no_cards(t: Told, way: Way) -> None:
     """The second card went to seat 3."""
     await t.to_deal(2)
     await t.does("SeatMissed", seat=2)
@@ -150,7 +147,7 @@ async def test_a_player_who_got_no_cards(t: Told, way: Way) -> None:
     strict=(Way.SECOND_CARD_LAST, Way.VOID),
     cards=("9c", "8c", "8s", "Kc", "Td", "2h", "9d"),
 )
-async def test_a_player_who_got_one_card(t: Told, way: Way) -> None:
+async def a_player_who_got_one_card(t: Told, way: Way) -> None:
     """The king went to seat 2."""
     await t.to_deal(4)
     await t.does("SeatShorted", seat=1)
@@ -171,7 +168,7 @@ async def test_a_player_who_got_one_card(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.MISDEAL, "misdeal", ways=(Way.RESUME, Way.VOID))
-async def test_a_misdeal(t: Told, way: Way) -> None:
+async def a_misdeal(t: Told, way: Way) -> None:
     await t.to_deal(3)
     before = t.state
     await t.does("MisdealCalled")
@@ -185,7 +182,7 @@ async def test_a_misdeal(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.MISDEAL, "misdeal", "void_round", ways=(Way.RESUME,))
-async def test_a_round_that_the_floor_voids(t: Told, way: Way) -> None:
+async def a_round_that_the_floor_voids(t: Told, way: Way) -> None:
     """With a reason and a second person, whatever was ruled before."""
     await t.to_step(Step.TURN)
     await t.does("MisdealCalled")
@@ -202,7 +199,7 @@ async def test_a_round_that_the_floor_voids(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.MISDEAL, "misdeal", "void_round_nothing_due", ways=(Way.RESUME,))
-async def test_a_round_that_is_voided_when_all_is_settled(t: Told, way: Way) -> None:
+async def a_round_that_is_voided_when_all_is_settled(t: Told, way: Way) -> None:
     """What was paid stays paid."""
     await t.to_step(Step.CLEARING)
     await t.does("MisdealCalled")
@@ -229,7 +226,7 @@ SEVEN = tuple((seat, "main", 1000) for seat in range(1, 8))
     wagers=SEVEN,
     house=DeviceSettings(backs=(1, 2)),
 )
-async def test_the_shoe_runs_out_in_a_round(t: Told, way: Way) -> None:
+async def the_shoe_runs_out_in_a_round(t: Told, way: Way) -> None:
     """Nobody has put a cut card in: all fifty-two cards come out, and the same ones go back in."""
     await t.to(lambda s: s.round > 1 and not mechanism(t.room.shoe)["left"] and awaited(s.step))
     await t.does("ShoeRanOut")
@@ -275,7 +272,7 @@ def awaited(step: Step) -> bool:
     ways=(Way.DISCARD,),
     cards=("9c", "3d", "8c", "8s", "2h", "Kc", "Td", "9d"),
 )
-async def test_a_face_up_card_and_a_card_that_slips_out(t: Told, way: Way) -> None:
+async def a_face_up_card_and_a_card_that_slips_out(t: Told, way: Way) -> None:
     """What is pulled out first is the card that was found, whatever else comes."""
     await t.to_deal(1)
     await t.does("FaceUpCardFound", card=card_of("3d"))

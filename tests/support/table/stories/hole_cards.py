@@ -6,12 +6,8 @@ from __future__ import annotations
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from tests.support.table.simulated.irregular import irregular
+from tests.support.table.simulated.irregular import TWO, VOID, WON, irregular
 from tests.support.table.simulated.telling import Told, entered, told_of
-
-WON = {1: 1000, 2: 0}
-VOID = {1: 0, 2: 0}
-TWO = " - bring a second person"
 
 # --- hole card and check disagree: held, floor and surveillance told --------------------------
 
@@ -20,7 +16,7 @@ ACE_UP = ("9c", "8c", "As", "2h", "Kc", "Kd", "9d")
 
 
 @irregular(Odd.HOLE_MISMATCH, "hole_mismatch", ways=MISMATCH_WAYS, cards=ACE_UP)
-async def test_a_blackjack_that_the_check_has_missed(t: Told, way: Way) -> None:
+async def a_blackjack_that_the_check_has_missed(t: Told, way: Way) -> None:
     """The shoe takes the king for an ace, and is not sure."""
     await t.to_deal(5)
     await t.draws(read="wrong", confidence=60)
@@ -45,7 +41,7 @@ async def test_a_blackjack_that_the_check_has_missed(t: Told, way: Way) -> None:
     ways=MISMATCH_WAYS,
     cards=("9c", "8c", "As", "2h", "Kc", "9h", "9d"),
 )
-async def test_a_blackjack_that_is_none(t: Told, way: Way) -> None:
+async def a_blackjack_that_is_none(t: Told, way: Way) -> None:
     """The shoe takes the nine for a ten: nobody has played yet, and play begins."""
     await t.to_deal(5)
     await t.draws(read="wrong", confidence=60)
@@ -66,7 +62,7 @@ async def test_a_blackjack_that_is_none(t: Told, way: Way) -> None:
 
 
 @irregular(Odd.HOLE_EXPOSED, "hole_exposed", ways=(Way.RESUME, Way.VOID))
-async def test_a_hole_card_that_was_seen_early(t: Told, way: Way) -> None:
+async def a_hole_card_that_was_seen_early(t: Told, way: Way) -> None:
     await t.to_step(Step.TURN)
     await t.does("HoleExposed")
     t.shows(f"Floor: rule on hole card seen early - play on, or void the round{TWO}")
@@ -81,7 +77,7 @@ async def test_a_hole_card_that_was_seen_early(t: Told, way: Way) -> None:
     ways=(Way.RESUME, Way.VOID),
     cards=(*ACE_UP[:5], "5d", "9d", "4c", "9h"),
 )
-async def test_a_hole_card_that_was_not_checked(t: Told, way: Way) -> None:
+async def a_hole_card_that_was_not_checked(t: Told, way: Way) -> None:
     """The dealer has given seat 1 a card; the check itself cannot be passed over."""
     await t.to_step(Step.CHECK)
     t.shows("Check hole card")

@@ -1,0 +1,31 @@
+"""Stories of irregularities at a served table; importing this package registers all of them."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Final
+
+from tests.support.table.simulated.irregular import CASES
+from tests.support.table.stories import (
+    cards,
+    dealing,
+    decks,
+    devices,
+    error_cards,
+    hole_cards,
+    money,
+    people,
+)
+
+MODULES: Final[tuple[ModuleType, ...]] = (
+    cards,
+    dealing,
+    decks,
+    devices,
+    error_cards,
+    hole_cards,
+    money,
+    people,
+)
+
+__all__ = ["CASES", "MODULES"]
