@@ -141,7 +141,7 @@ def _named(name: str, commands: Iterable[Subcommand]) -> list[Subcommand]:
 
 
 def _added() -> list[Subcommand]:
-    """The commands that installed packages announce, except those with a name of ours."""
+    """Returns the commands of installed packages, except those with a built-in name."""
     from importlib.metadata import entry_points  # slow to import
 
     announced = {(point.name, point.value) for point in entry_points(group=GROUP)}

@@ -65,7 +65,7 @@ def add_group(
     metavar: str = "COMMAND",
     required: bool = True,
 ) -> Subparsers:
-    """Declare a command that has commands of its own, and return where they are added."""
+    """Declare a command with subcommands. Returns the action to which they are added."""
     parser = _parser(subparsers, name, does, description, epilog)
     return parser.add_subparsers(metavar=metavar, required=required)
 
@@ -127,7 +127,7 @@ def run(argv: Sequence[str], register: Register) -> int:
 def dispatch(
     argv: Sequence[str], register: Register, before: Callable[[], None] | None = None
 ) -> int:
-    """Parse `argv`, call `before` and the handler. Raises what `exit_code_of` turns into a code."""
+    """Parse `argv`, call `before` and the handler. Raises the exceptions of `exit_code_of`."""
     parsed = parse(argv, register)
     handler = load_handler(parsed)
     if before is not None:
@@ -138,7 +138,7 @@ def dispatch(
 
 
 def parse(argv: Sequence[str], register: Register) -> argparse.Namespace:
-    """The arguments of the command `argv[0]`. Raises BrokenCommand, and SystemExit as argparse."""
+    """Parse the arguments of the command `argv[0]`. Raises BrokenCommand, and SystemExit."""
     name = argv[0]
     parser = argparse.ArgumentParser(prog=PROGRAM, allow_abbrev=False)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -155,13 +155,13 @@ def parse(argv: Sequence[str], register: Register) -> argparse.Namespace:
 
 
 def load_handler(parsed: argparse.Namespace) -> Callable[[argparse.Namespace], int]:
-    """The function that runs the parsed command. Raises BrokenCommand."""
+    """Returns the function that runs the parsed command. Raises BrokenCommand."""
     handler: Handler = parsed.func
     return load(handler.partition(":")[0], handler) if isinstance(handler, str) else handler
 
 
 def load(name: str, target: str) -> Callable[..., Any]:
-    """The function that "module:function" names. Raises BrokenCommand if it cannot be imported."""
+    """Import the function "module:function". Raises BrokenCommand if that fails."""
     module, _, function = target.partition(":")
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), function)
@@ -177,7 +177,7 @@ def _name_of(register: Register) -> str:
 
 
 def exit_code_of(call: Callable[[], int]) -> int:
-    """Call `call` and return its exit code; errors of users and of output become one message."""
+    """Call `call` and return its exit code. Errors of users and of output become one message."""
     try:
         try:
             code = call()
@@ -223,7 +223,7 @@ def print_json(found: object, *, ascii_only: bool = True) -> None:
 
 
 def print_bytes(data: bytes) -> None:
-    """Write bytes to stdout, whatever its encoding is; nowhere if stdout is closed."""
+    """Write bytes to stdout, independent of its encoding; nothing if stdout is closed."""
     if sys.stdout is None:
         return
     sys.stdout.flush()
@@ -239,7 +239,7 @@ def say(text: str) -> None:
 
 
 def path_of(option: str, value: str, allowed: str = "a name") -> Path:
-    """A path. Raises UsageProblem if it is empty or has a NUL character."""
+    """Returns a path. Raises UsageProblem if it is empty or has a NUL character."""
     if not value:
         raise UsageProblem(option, "is empty", allowed)
     if "\0" in value:
@@ -248,7 +248,7 @@ def path_of(option: str, value: str, allowed: str = "a name") -> Path:
 
 
 def text_of(option: str, text: str | None) -> str:
-    """A line of text, empty if it is not given. Raises UsageProblem if it is no such line."""
+    """Returns one line of text, empty if not given. Raises UsageProblem if it is none."""
     if text is None:
         return ""
     if not text.strip() or not text.isprintable() or len(text) > _MAX_TEXT:
@@ -257,7 +257,7 @@ def text_of(option: str, text: str | None) -> str:
 
 
 def unicode_of(option: str, text: str) -> str:
-    """Text of any length. Raises UsageProblem if it cannot be encoded as UTF-8."""
+    """Returns text of any length. Raises UsageProblem if it cannot be encoded as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -266,7 +266,7 @@ def unicode_of(option: str, text: str) -> str:
 
 
 def whole_number(low: int, high: int) -> Callable[[str], int]:
-    """An argparse type: a whole number from `low` to `high`."""
+    """Returns an argparse type: a whole number from `low` to `high`."""
 
     def parse(text: str) -> int:
         digits = text.isascii() and text.isdigit()
@@ -279,7 +279,7 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
 
 
 def reason(problem: OSError) -> str:
-    """What the operating system says, in lower case."""
+    """Returns the operating system's error text, in lower case."""
     return (problem.strerror or str(problem)).lower()
 
 

@@ -26,7 +26,7 @@ class CommandError(Exception):
 
     @property
     def message(self) -> str:
-        """What is printed."""
+        """The text that is printed."""
         return str(self)
 
 
@@ -52,12 +52,12 @@ class UsageProblem(CommandError):
 
     @property
     def what(self) -> str:
-        """What is wrong with it."""
+        """The error."""
         return self._what
 
     @property
     def allowed(self) -> str | None:
-        """What would be right, where that can be said."""
+        """The allowed values, or None."""
         return self._allowed
 
     def __str__(self) -> str:
@@ -69,13 +69,13 @@ MAX_SHOWN = 40
 
 
 class UsageProblems(UsageProblem):
-    """All mistakes found in one file or layering, one line each."""
+    """All errors of one file or of merged layers, one line each."""
 
     def __init__(self, problems: Iterable[UsageProblem]) -> None:
         self.problems = tuple(problems)
         first = self.problems[0]
         super().__init__(first.where, first.what, first.allowed)
-        self.args = (self.problems,)  # what a worker process hands over
+        self.args = (self.problems,)  # for pickling, when a worker process raises it
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.problems))
@@ -86,7 +86,7 @@ def each(problem: UsageProblem) -> tuple[UsageProblem, ...]:
 
 
 def refuse(problems: list[UsageProblem]) -> None:
-    """Raise what was found, if anything was."""
+    """Raise the problems, if there are any."""
     if len(problems) == 1:
         raise problems[0]
     if problems:
@@ -94,7 +94,7 @@ def refuse(problems: list[UsageProblem]) -> None:
 
 
 def printable(text: object) -> str:
-    """A name or key in one line, whatever bytes it is made of."""
+    """Returns a name or key in one printable line, escaped if necessary."""
     line = str(text)
     if line.isprintable():
         return line
@@ -102,7 +102,7 @@ def printable(text: object) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as a message quotes it: short, and never more digits than people read."""
+    """Returns a value for an error message: short, without very long numbers."""
     match value:
         case None:
             return "null"

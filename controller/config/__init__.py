@@ -1,4 +1,4 @@
-"""Game sheets, table files and jurisdictions: load, validate, explain."""
+"""Game sheets, table files and jurisdictions: loaded, validated and explained."""
 
 from __future__ import annotations
 

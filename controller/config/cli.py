@@ -1,4 +1,4 @@
-"""`holecard config`: check configuration files, and show every option with where it came from."""
+"""`holecard config`: validates configuration files, and shows every option with its source."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def check_files(args: argparse.Namespace) -> int:
-    """Load each file; 2 when one of them cannot be used."""
+    """Load and validate each file. Returns 2 if one of them cannot be used."""
     findings = [(file, *_check(file)) for file in args.files]
     if args.json:
         print_json({"files": [_finding(*finding) for finding in findings]})
@@ -164,7 +164,7 @@ def _option_lines(sheet: GameSheet, *, explaining: bool) -> Iterator[str]:
 
 
 def _clauses(sheet: GameSheet, path: str, origin: OptionOrigin) -> tuple[str, ...]:
-    """The sentences that give the value; none where another layer outranks the sheet."""
+    """Returns the clauses that give the value; none if another layer outranks the sheet."""
     return sheet.because.get(path, ()) if origin.layer == "sheet" else ()
 
 

@@ -1,7 +1,7 @@
-"""A table file's devices, record, keys, people, control ports and screens: which there are and
-where, by name only.
-Whether a port's address can be one, and whether a device was paired, those know who open it. A
-table without them can be checked, explained and simulated; it cannot be served.
+"""A table file's devices, record, keys, people, control ports and screens: parsed, not opened.
+
+Addresses of ports and pairing are validated when they are opened. A table without equipment can be
+checked, explained and simulated; it cannot be served.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class ScreensPlace(Struct, frozen=True):
     """The file's [screens]."""
 
     port: int
-    """0: any free one, which is said once it is taken."""
+    """0: any free port, reported once it is bound."""
     listen: str = LOOPBACK
     certificate: Path | None = None
     key: Path | None = None
     texts: Path | None = None
-    """The pages' words in another language; None: as they come."""
+    """A translation of the pages' texts; None: English."""
 
 
 class _Screens(Struct, frozen=True):
@@ -69,8 +69,8 @@ _SCREENS_KEYS: Final = {
 def read_screens(
     raw: Mapping[str, Any], beside: Path, where: str, problems: list[UsageProblem]
 ) -> ScreensPlace | None:
-    """Files start from the folder `beside`. Whether they go together, and whether the address can
-    be listened at, those know who listen."""
+    """Parse [screens]; paths are relative to `beside`. The server validates the address and whether
+    certificate and key match."""
     found = read_table(raw, _Screens, _SCREENS_KEYS, where, problems)
     if found is None:
         return None
@@ -82,7 +82,7 @@ def read_screens(
 
 
 def line_of(place: ScreensPlace) -> str:
-    """In words."""
+    """Returns the place as text."""
     host = f"[{place.listen}]" if ":" in place.listen else place.listen
     at = f"{host}:{place.port}" if place.port else f"any free port of {host}"
     return f"screens at {at}{'' if place.certificate is None else ', behind a certificate'}"
@@ -90,17 +90,17 @@ def line_of(place: ScreensPlace) -> str:
 
 _SERIAL: Final = "serial:"
 _PATH: Final = re.compile(rf"({_SERIAL}|(?!usb\+))([^:/][^:/]*/(?:.*[^/]))")
-"""One that starts at no root, as drivers read it."""
+"""A relative path of a serial port, as drivers parse it."""
 
 
 def absolute_port(folder: Path, port: str) -> str:
-    """A serial port's path starts from the folder too, whichever folder the daemon runs in."""
+    """Returns the port with its path relative to `folder`, not to the working directory."""
     found = _PATH.fullmatch(port)
     return port if found is None else f"{found[1]}{folder.absolute() / found[2]}"
 
 
 def normalized_port(port: str) -> str:
-    """The same for each way to write the path of a serial port."""
+    """Returns one spelling for all spellings of a serial port's path."""
     path = port.removeprefix(_SERIAL)
     return os.path.normpath(path) if path.startswith("/") else port
 
@@ -116,18 +116,18 @@ class DevicePlace(Struct, frozen=True):
 
     serial: str
     port: str = ""
-    """Where it is plugged in; empty: it is found by its serial number."""
+    """Its address; empty: it is found by its serial number."""
     seats: tuple[int, ...] = ()
-    """Of a station."""
+    """The seats of a station."""
 
 
 class CardBatch(Struct, frozen=True):
-    """What is to be seen of this table's cards."""
+    """How the shoe must read this table's cards."""
 
     min_confidence: int = 80
-    """Percent. A card that is read less surely is entered by the dealer."""
+    """Percent. A card read with less confidence is entered by the dealer."""
     backs: tuple[int, ...] = ()
-    """The makers' numbers of the backs of the batches, which alternate; empty: any one."""
+    """The makers' numbers of the backs of alternating batches; empty: any back."""
 
 
 class DevicePlaces(Struct, frozen=True):
@@ -138,7 +138,7 @@ class DevicePlaces(Struct, frozen=True):
     stations: tuple[DevicePlace, ...]
     batch: CardBatch
     standing: dict[int, dict[str, int]]
-    """What a seat's bet button places, bet by bet."""
+    """The amounts that a seat's bet button places, by bet."""
 
 
 class RecordPlace(Struct, frozen=True):
@@ -149,21 +149,21 @@ class RecordPlace(Struct, frozen=True):
     """Minutes after midnight, by UTC, at which the gaming day begins."""
     segment_mib: int = 8
     unwitnessed_hours: int = 24
-    """After so many without a witness the table says so."""
+    """After so many hours without a witness the table shows a warning."""
 
 
 class ControlPlace(Struct, frozen=True):
-    """The file's [control]: where a served table is spoken to, on this machine only."""
+    """The file's [control]: the endpoints of a served table's API, on this machine only."""
 
     socket: Path
     port: int | None = None
-    """Of the same on 127.0.0.1; None: the socket only."""
+    """The API's port on 127.0.0.1; None: the socket only."""
     metrics_port: int | None = None
-    """Where figures are read on 127.0.0.1; None: nowhere."""
+    """The port of the metrics on 127.0.0.1; None: no metrics."""
 
 
 class Equipment(Struct, frozen=True):
-    """All of it; what the file leaves out is None."""
+    """All equipment; parts that the file leaves out are None."""
 
     devices: DevicePlaces | None = None
     record: RecordPlace | None = None
@@ -252,10 +252,9 @@ class _Control(Struct, frozen=True):
 def read_equipment(
     content: Mapping[str, Any], file: str, folder: Path | None, seats: int
 ) -> tuple[Equipment, list[UsageProblem]]:
-    """What the file says of all of them, and what is wrong with it. Places start from the folder
-    that the file lies in."""
+    """Parse all equipment. Returns it and the errors. Paths are relative to the file's folder."""
     problems: list[UsageProblem] = []
-    # What is no table was refused when the document was opened.
+    # A value that is no table was rejected when the document was opened.
     content = {name: raw for name, raw in content.items() if isinstance(raw, Mapping)}
     beside = folder or Path()
     devices = record = keys = people = control = screens = None
@@ -300,7 +299,7 @@ def _check_port(port: int, control: ControlPlace, where: str, problems: list[Usa
 
 
 class _Reading:
-    """The reading of one [devices]."""
+    """A parser of one [devices]."""
 
     def __init__(self, where: str, folder: Path, seats: int, problems: list[UsageProblem]) -> None:
         self._where = where
@@ -383,7 +382,7 @@ class _Reading:
         return dict(sorted(found.items()))
 
     def _bets(self, part: str, raw: Any) -> Iterator[tuple[str, int]]:
-        """Those that the procedure takes, in its order."""
+        """Returns the valid bets, in the order of the procedure."""
         if not isinstance(raw, Mapping):
             self._say(part, f"{shown(raw)} stands where a table does", "{ main = 1000 }")
             return
@@ -402,7 +401,7 @@ class _Reading:
 
 
 def check_standing(equipment: Equipment, options: Options, file: str) -> None:
-    """UsageProblem for a standing wager that the table's limits do not take."""
+    """Raises UsageProblem if the table's limits do not allow a standing wager."""
     if equipment.devices is None:
         return
     refuse(
@@ -416,7 +415,7 @@ def check_standing(equipment: Equipment, options: Options, file: str) -> None:
 
 
 def _beyond(options: Options, bet: str, amount: int) -> str:
-    """Which limit the wager breaks, as what is allowed; empty where none."""
+    """Returns the limit that the wager breaks, as allowed value; empty if none."""
     limit: Limit = getattr(options.limits, bet)
     unit = options.money.unit
     if amount % unit:
@@ -430,11 +429,11 @@ def _beyond(options: Options, bet: str, amount: int) -> str:
     return ""
 
 
-# --- in words ---------------------------------------------------------------------------------
+# --- as text and JSON -------------------------------------------------------------------------
 
 
 def lines(equipment: Equipment) -> Iterator[str]:
-    """What there is, one thing a line."""
+    """Yields the equipment as text, one part a line."""
     devices, record = equipment.devices, equipment.record
     if devices is not None:
         named = (("shoe", devices.shoe), ("shuffler", devices.shuffler))
@@ -468,7 +467,7 @@ def lines(equipment: Equipment) -> Iterator[str]:
 
 
 def as_json(equipment: Equipment) -> dict[str, object]:
-    """The same as data: what is not there is null."""
+    """Returns the equipment for JSON output; missing parts are null."""
     found: dict[str, object] = msgspec.to_builtins(
         equipment, enc_hook=str, builtin_types=(), str_keys=True
     )

@@ -1,6 +1,6 @@
-"""Finding and reading configuration files: our own by name, a house's by path.
+"""Finds and parses configuration files: installed ones by name, a house's by path.
 
-Whatever a file holds, the worst that comes of it is a UsageProblem.
+Every error of a file raises UsageProblem.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _AT_LINE: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\
 
 
 class Document(NamedTuple):
-    """A file's content, what to call it, and the folder that its own paths start from."""
+    """A parsed file, its name for messages, and the folder that its paths are relative to."""
 
     source: str
     content: dict[str, object]
@@ -41,7 +41,7 @@ class Document(NamedTuple):
 
 @cache
 def installed(kind: Kind) -> dict[str, Traversable]:
-    """Our own files of this kind, by name."""
+    """Returns the installed files of this kind, by name."""
     folder = resources.files("configs").joinpath(FOLDERS[kind])
     found = folder.iterdir() if folder.is_dir() else ()
     files = {file.name.removesuffix(".toml"): file for file in found if file.name.endswith(".toml")}
@@ -49,7 +49,7 @@ def installed(kind: Kind) -> dict[str, Traversable]:
 
 
 def read_named(kind: Kind, name: str | Path, where: str, beside: Path | None = None) -> Document:
-    """The installed file of this name, else the file at this path."""
+    """Parse the installed file of this name, or the file at this path."""
     text = str(name)
     if isinstance(name, str) and name in installed(kind):
         return read_installed(kind, name)
@@ -71,7 +71,7 @@ def read_installed(kind: Kind, name: str) -> Document:
 
 @contextmanager
 def named_by(where: str) -> Iterator[None]:
-    """What is wrong with a file that another one names is told with the place that names it."""
+    """Errors of a file that another file names are raised with the place that names it."""
     try:
         yield
     except UsageProblem as problem:
@@ -90,7 +90,7 @@ def read_path(path: Path) -> Document:
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise UsageProblem(source, f"cannot be read: {reason}", "a TOML file") from None
-    except ValueError:  # a path with a null in it
+    except ValueError:  # a path with a NUL character
         raise UsageProblem(source, "is no path", "a TOML file") from None
     return Document(source, _parse(source, data), path.parent)
 
@@ -114,7 +114,7 @@ def _parse(source: str, data: bytes) -> dict[str, object]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _syntax(source, text, str(error)) from None
-    except (ValueError, RecursionError):  # a number or a nesting beyond what Python reads
+    except (ValueError, RecursionError):  # a number or a nesting beyond Python's limits
         raise UsageProblem(source, "has a value that is too long or too deep", "TOML") from None
 
 
@@ -128,7 +128,7 @@ def _syntax(source: str, text: str, message: str) -> UsageProblem:
 
 
 def kind_of(document: Document) -> Kind:
-    """What a file is, by the table that heads it."""
+    """Returns the kind of a file, by its first table. Raises UsageProblem."""
     kinds: list[Kind] = [kind for kind in FOLDERS if kind in document.content]
     if len(kinds) == 1:
         return kinds[0]
@@ -140,7 +140,7 @@ def kind_of(document: Document) -> Kind:
 
 
 def expect(document: Document, kind: Kind) -> None:
-    """Refuse a file of another kind."""
+    """Raises UsageProblem if the file is of another kind."""
     found = kind_of(document)
     if found != kind:
         raise UsageProblem(document.source, f"is the file of a {found}", f"the file of a {kind}")

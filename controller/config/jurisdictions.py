@@ -1,4 +1,4 @@
-"""Jurisdiction files: the way on after each irregularity, and what the house burns."""
+"""Jurisdiction files: the ruling on each irregularity, and the cards that the house burns."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from controller.rules.option_constraints import Range
 
 DEFAULT: Final = "default"
 ACTS: Final = tuple(dict.fromkeys((*TWO_PEOPLE, *(way.value for way in Way))))
-"""What a house may ask two different people for; the first of them it must."""
+"""Acts for which a house may require two people; the first ones always do."""
 OPTIONS: Final = tuple(
     path
     for path in LEAVES
     if path.startswith(("shuffle.", "burn.", "money.", "settle.", "payout."))
 )
-"""The options that are a jurisdiction's to set: how a house deals, not what a game is."""
+"""The options that a jurisdiction sets: how a house deals, not what the game is."""
 
 
 class JurisdictionHead(Struct, frozen=True):
@@ -66,7 +66,7 @@ class JurisdictionFile(Struct, frozen=True):
 
 
 def load_jurisdiction(jurisdiction: str | Path) -> Jurisdiction:
-    """The rulings of the jurisdiction of this name or file."""
+    """Load the jurisdiction of this name or file. Raises UsageProblem."""
     return read_jurisdiction(jurisdiction).rulings
 
 
@@ -117,7 +117,7 @@ def _read_ways(
         if what.value in raw:
             ruling = _read_ruling(what, raw[what.value], where, problems)
         else:
-            # The file is silent: the floor decides, unless there is but one way.
+            # Not in the file: the floor decides, unless there is only one way.
             ruling = Ruling(WAYS[what][0] if what in FIXED else Way.FLOOR_DECIDES)
         if ruling is None:
             continue

@@ -1,4 +1,4 @@
-"""The config room's door: games, tables and jurisdictions, by name or by file."""
+"""Loads a file of any kind: a game, a table or a jurisdiction, by name or by path."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def load(
     *,
     overrides_from: str = OVERRIDES,
 ) -> Anything:
-    """A game by name, or whatever file this is: game, table or jurisdiction."""
+    """Load a game by name, or a file of any kind. Raises UsageProblem."""
     document = files.read_named("game", name, printable(name))
     match files.kind_of(document):
         case "game":

@@ -1,7 +1,8 @@
-"""Options in layers: the sheet, the jurisdiction, the table, what was set beside them.
+"""Options in layers: the sheet, the jurisdiction, the table, and --set.
 
-A later layer outranks an earlier one, option by option. What hangs on a feature that a later layer
-turns off goes with it; what clashes inside a layer, or against an earlier one, is refused.
+A later layer outranks an earlier one, option by option. If a later layer turns a feature off, the
+options that depend on it are removed; a contradiction within a layer, or with an earlier one, is an
+error.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def read_layer(
     problems: list[UsageProblem],
     decks: tuple[int, ...] = SHOES,
 ) -> Layer:
-    """The options in `raw`, nested or by dotted path; what cannot be read goes to `problems`."""
+    """Parse the options in `raw`, nested or by dotted path; errors are appended to `problems`."""
     values: dict[str, object] = {}
     for path, value in flat(raw):
         try:
@@ -76,7 +77,7 @@ def read_layer(
 
 
 def flat(raw: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Each option in nested tables with its dotted path; unknown keys come as they stand."""
+    """Yields the options of nested tables by dotted path; unknown keys are not changed."""
     for key, value in raw.items():
         path = f"{prefix}{key}"
         if path in GROUPS and isinstance(value, Mapping):
@@ -106,14 +107,14 @@ def _entry(count: str, raw: object) -> int | None:
 
 
 class _Stack:
-    """The values of all layers laid over one another, with the rank of the layer that won."""
+    """The merged values of all layers, each with the rank of its layer."""
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         self.layers = layers
         self.values: dict[str, object] = {}
         self.rank: dict[str, int] = {}
         for rank, layer in enumerate(layers):
-            # Whole tables before single entries, whatever their order in the file.
+            # Whole tables before single entries, in any order of the file.
             for path in sorted(layer.values):
                 self._lay(path, layer.values[path], rank)
 
@@ -134,12 +135,12 @@ class _Stack:
         return self.rank.get(path, _UNSET)
 
     def outranks(self, feature: Feature, path: str) -> bool:
-        """The feature was turned off by a later layer than the one that set `path`."""
+        """Whether a later layer than the one that set `path` turned the feature off."""
         return max(map(self.ranked, feature.paths)) > self.ranked(path)
 
 
 def merge(layers: Sequence[Layer], decks_allowed: tuple[int, ...]) -> Merged:
-    """The options of all layers together, or every reason why they cannot be used."""
+    """Merge and validate all layers. Raises UsageProblem with all errors."""
     stack = _Stack(layers)
     refuse(
         [
@@ -177,7 +178,7 @@ def merge(layers: Sequence[Layer], decks_allowed: tuple[int, ...]) -> Merged:
 
 
 def _left_out(stack: _Stack, options: Options) -> Iterator[tuple[str, Feature]]:
-    """Options that go with a feature which a later layer turned off."""
+    """Yields the options to remove because a later layer turned their feature off."""
     for path in FEATURES:
         if stack.values.get(path) is None:
             continue
@@ -187,5 +188,5 @@ def _left_out(stack: _Stack, options: Options) -> Iterator[tuple[str, Feature]]:
 
 
 def _blame(stack: _Stack, path: str, others: tuple[str, ...]) -> str:
-    """The file to mend: the last that set any of the options that clash."""
+    """Returns the file to correct: the last that set one of the options that clash."""
     return stack.layers[max(0, *map(stack.ranked, (path, *others)))].source

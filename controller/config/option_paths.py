@@ -1,6 +1,6 @@
-"""The options by their dotted paths, read off the shapes of controller.rules.options.
+"""The options by dotted path, derived from the structs of controller.rules.options.
 
-Nothing here names a path: a new field there is a new option here.
+No path is written here: a new field there is a new option.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from controller.rules.options import Options
 
 _NONE: Final = type(None)
 TAKEN_AWAY: Final = "none"
-"""TOML has no null; this word does its work."""
+"""Represents null, which TOML does not have."""
 
 
 class Leaf(Struct, frozen=True):
@@ -38,7 +38,7 @@ class Leaf(Struct, frozen=True):
         return f"{self.check.allowed}, or none" if self.optional else self.check.allowed
 
     def read(self, raw: object) -> object:
-        """The value of this option; raises Wrong."""
+        """Parse a value of this option. Raises InvalidValue."""
         if raw is None or raw == TAKEN_AWAY:
             if self.optional:
                 return None
@@ -68,7 +68,7 @@ def _check(path: str, hint: object) -> ValueCheck[Any]:
 
 
 def _some_of(known: tuple[str, ...]) -> ValueCheck[tuple[str, ...]]:
-    """Any of the known words, always in the order in which the option names them."""
+    """Checks a list of known words; returns them in the order of the option."""
     listed = checks.list_of(checks.choice(known))
 
     def read(value: object) -> tuple[str, ...]:
@@ -111,14 +111,14 @@ def _tables(paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 LEAVES: Final[dict[str, Leaf]] = {leaf.path: leaf for leaf in _walk(Options, "")}
 GROUPS: Final[dict[str, tuple[str, ...]]] = _tables(LEAVES)
-"""Each table of options and the keys in it; "" is the uppermost."""
+"""Each table of options and its keys; "" is the root."""
 
 COUNTED: Final = "bonus.buster.pays"
-"""The one option whose entries can be set one by one: `bonus.buster.pays.4`."""
+"""The only option whose entries can be set singly: `bonus.buster.pays.4`."""
 
 
 def count_of(path: str) -> str | None:
-    """The count in `bonus.buster.pays.4`; None for any other path."""
+    """Returns the count in `bonus.buster.pays.4`, or None for any other path."""
     group, _, count = path.rpartition(".")
     return count if group == COUNTED else None
 
@@ -129,7 +129,7 @@ def keys_of(table: str) -> str:
 
 
 def keys_near(path: str) -> str:
-    """What could have been meant by an unknown path, and what its table holds."""
+    """Returns the path nearest to an unknown one, and the keys of its table."""
     table = path.rpartition(".")[0]
     while table not in GROUPS:
         table = table.rpartition(".")[0]
@@ -138,7 +138,7 @@ def keys_near(path: str) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A guess at what was meant, to go before the list of what is known; often empty."""
+    """Returns the nearest known word, as a prefix for the list of known words; may be empty."""
     near = difflib.get_close_matches(word[:100], list(known), n=1)
     return f"{near[0]}? " if near else ""
 
@@ -147,7 +147,7 @@ S = TypeVar("S", bound=Struct)
 
 
 def build(values: Mapping[str, object]) -> Options:
-    """Options of these values; what is not among them has its default."""
+    """Returns options with these values, and defaults for all others."""
     return _build(Options, "", values)
 
 

@@ -1,4 +1,4 @@
-"""Options as text: a sentence for each, values as people write them, and the option --set."""
+"""Options as text: a sentence for each, formatted values, and the parser of --set."""
 
 from __future__ import annotations
 
@@ -120,12 +120,12 @@ OPTION_TEXT: Final[dict[str, str]] = {
 
 
 def allowed(path: str, decks: tuple[int, ...] = SHOES) -> str:
-    """What the option may be, where the game is dealt from these numbers of decks."""
+    """Returns the allowed values of the option, for a game with these numbers of decks."""
     return either(decks) if path == "decks" else LEAVES[path].allowed
 
 
 def hint(path: str, decks: tuple[int, ...] = SHOES) -> str:
-    """What a message about this option ends with."""
+    """Returns allowed values and sentence, for the end of an error message."""
     return f"{allowed(path, decks)} ({OPTION_TEXT[path].rstrip('.')})"
 
 
@@ -133,7 +133,7 @@ def hint(path: str, decks: tuple[int, ...] = SHOES) -> str:
 
 
 def written(value: object) -> str:
-    """An option's value as people read it."""
+    """Returns an option's value as text."""
     match value:
         case None:
             return "none"
@@ -150,7 +150,7 @@ def written(value: object) -> str:
 
 
 def plain(value: object) -> object:
-    """An option's value as a file or script writes it."""
+    """Returns an option's value as a file or script has it."""
     match value:
         case Odds():
             return str(value)
@@ -180,7 +180,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def read_settings(settings: Iterable[str]) -> dict[str, object]:
-    """PATH=VALUE arguments as options by dotted path."""
+    """Parse PATH=VALUE arguments. Returns options by dotted path; raises UsageProblem."""
     values: dict[str, object] = {}
     for setting in settings:
         path, equals, text = setting.partition("=")

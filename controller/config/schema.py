@@ -1,4 +1,4 @@
-"""The tables of a file beside its options: which keys they have, and what each may be."""
+"""Schemas of the tables of a file that are not options: their keys and allowed values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_table(
     where: str,
     problems: list[UsageProblem],
 ) -> T | None:
-    """`raw` as `shape`, whose defaults hold for what is absent; None when something is wrong."""
+    """Parse `raw` into `shape`, with its defaults. Returns None if there are errors."""
     if not isinstance(raw, Mapping):
         problems.append(
             UsageProblem(where, f"{shown(raw)} stands where a table does", ", ".join(keys))
@@ -72,7 +72,7 @@ def refuse_unknown(
 def open_document(
     document: Document, tables: tuple[str, ...], problems: list[UsageProblem]
 ) -> dict[str, Mapping[str, object]]:
-    """The file's tables, empty where absent, after a look at its schema and uppermost keys."""
+    """Validate schema and top-level keys. Returns the file's tables; missing ones are empty."""
     prefix = f"{document.source}: "
     content = document.content
     refuse_unknown(content, ("schema", *tables), prefix, problems)

@@ -1,4 +1,4 @@
-"""Game sheets: a game's options, the sentences of its rule sheet, and which gives which."""
+"""Game sheets: a game's options, the clauses of its rule sheet, and which clause sets which."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SheetHead(Struct, frozen=True):
     decks_allowed: tuple[int, ...]
     source: str = ""
     blackjack_pays: tuple[Odds, ...] = ()
-    """The odds that the sheet lets a house choose from; empty: any."""
+    """The odds that a house may choose from; empty: any."""
 
 
 _HEAD: Final = {
@@ -46,7 +46,7 @@ _CLAUSES: Final = values.list_of(values.text(60), least=1)
 
 
 class SheetFile(Struct, frozen=True):
-    """A sheet as its file has it, before any other layer."""
+    """A parsed sheet, before other layers."""
 
     file: str
     head: SheetHead
@@ -56,7 +56,7 @@ class SheetFile(Struct, frozen=True):
 
 
 class GameSheet(Struct, frozen=True):
-    """A game with everything that is laid over its sheet."""
+    """A game with all layers applied to its sheet."""
 
     name: str
     title: str
@@ -65,7 +65,7 @@ class GameSheet(Struct, frozen=True):
     clauses: dict[str, str]
     """The sentences of the rule sheet, by id."""
     because: dict[str, tuple[str, ...]]
-    """Which of them give an option the value that it has in the sheet."""
+    """The clauses that set the value of an option in the sheet."""
     decks_allowed: tuple[int, ...]
     source: str
     """The rule sheet."""
@@ -79,10 +79,10 @@ def load_game(
     *,
     overrides_from: str = OVERRIDES,
 ) -> GameSheet:
-    """The game of this name or file, with options by dotted path laid over it.
+    """Load the game of this name or file, with overrides by dotted path. Raises UsageProblem.
 
-    Without a table's file nobody has laid out chips or limits, and unless a jurisdiction is
-    named nothing is burned.
+    Without a table file there are no chips or limits, and without a jurisdiction no card is
+    burned.
     """
     document = files.read_named("game", game, "game")
     return parse_game(document, overrides, jurisdiction, overrides_from)

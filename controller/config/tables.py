@@ -1,5 +1,4 @@
-"""Table files: which game a table deals, under which jurisdiction, with which chips and limits, and
-with which devices."""
+"""Table files: the game of a table, its jurisdiction, chips, limits and devices."""
 
 from __future__ import annotations
 
@@ -88,7 +87,7 @@ def load_table(
     *,
     overrides_from: str = OVERRIDES,
 ) -> TableConfig:
-    """The table of this name or file. Paths in it start from the folder that it lies in."""
+    """Load the table of this name or file. Its paths are relative to its folder."""
     document = files.read_named("table", table, "table")
     return parse_table(document, overrides, overrides_from)
 
@@ -119,7 +118,7 @@ def parse_table(
     equipment, wrong = read_equipment(document.content, file, document.folder, seats)
     problems += wrong
     refuse(problems)
-    # Whatever could not be read has been refused.
+    # Errors have been raised above.
     assert head is not None
     assert sheet is not None
     assert house is not None

@@ -1,4 +1,4 @@
-"""What a value in a file may be: each check reads one kind of value and says what is allowed."""
+"""Validation of values: each check parses one kind of value and describes what is allowed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _COUNT: Final = re.compile(r"[1-9][0-9]?")
 
 
 class InvalidValue(Exception):
-    """What is wrong with a value; the caller knows where it stands and what is allowed."""
+    """A value is invalid; the caller adds where it is and what is allowed."""
 
 
 class ValueCheck(NamedTuple, Generic[T]):
     allowed: str
     read: Callable[[object], T]
-    """Gives the value as the house uses it, or raises Wrong."""
+    """Returns the parsed value. Raises InvalidValue."""
 
 
 def invalid(value: object) -> InvalidValue:
@@ -40,7 +40,7 @@ def either(words: tuple[object, ...]) -> str:
 
 def whole_number(range_: Range) -> ValueCheck[int]:
     def read(value: object) -> int:
-        # TOML's true is a number to Python, not to a house.
+        # TOML's true is an int in Python.
         if isinstance(value, bool) or not isinstance(value, int) or value not in range_:
             raise invalid(value)
         return value
@@ -74,7 +74,7 @@ def text(most: int = MAX_TEXT) -> ValueCheck[str]:
 def list_of(
     item: ValueCheck[T], *, least: int = 0, most: int = 1000, always: tuple[T, ...] = ()
 ) -> ValueCheck[tuple[T, ...]]:
-    """`always`: what must stand in it."""
+    """Checks a list; `always`: items that it must have."""
 
     def read(value: object) -> tuple[T, ...]:
         if not isinstance(value, list | tuple):
@@ -116,7 +116,7 @@ def _read_name(value: object) -> str:
 
 
 def read_count(key: object) -> int:
-    """A number of cards, as the key of a pay table."""
+    """Parse a number of cards, the key of a pay table."""
     if not _COUNT.fullmatch(str(key)):
         raise invalid(key)
     return int(str(key))

@@ -1,4 +1,4 @@
-"""Parser of `holecard procedure`: a game's dealing procedure in words."""
+"""Parser of `holecard procedure`: a game's dealing procedure as text."""
 
 from __future__ import annotations
 

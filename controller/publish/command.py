@@ -49,18 +49,18 @@ def _games() -> str:
 
 
 def fresh(game: str) -> str:
-    """The page of a game of ours as it should be."""
+    """Returns the current page of an installed game."""
     published = rows.load(game)
     return pages.markdown(rows.page(published), diagram(published.game))
 
 
 def folder() -> Traversable:
-    """Where the published pages lie."""
+    """Returns the folder of the published pages."""
     return resources.files("configs").joinpath(FOLDER)
 
 
 def stale() -> Iterator[tuple[str, str]]:
-    """Each page that is not what it should be, and what is wrong with it."""
+    """Yields each page that is missing or stale, and its error."""
     for game in installed("game"):
         lies = folder().joinpath(f"{game}.md")
         if not lies.is_file():

@@ -1,4 +1,4 @@
-"""A game's rows as a Mermaid state diagram, drawn by `transitions` from the same table."""
+"""A game's rows as a Mermaid state diagram, made by `transitions` from the row table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOGETHER: Final = "A box that names several steps stands for each of them."
 
 _NOT_OF_PLAY: Final = (Part.IRREGULAR, Part.RULINGS)
 _MOST_APART: Final = 4
-"""In the whole table a row that fires at more steps is drawn once, from a box for all of them."""
+"""In the whole table, a row that fires at more steps is drawn once, from one box for them."""
 _STOPPED: Final = "stopped"
 _STYLES: Final[dict[str, str | dict[str, str | dict[str, Any]]]] = {
     "node": {
@@ -33,7 +33,7 @@ _STYLES: Final[dict[str, str | dict[str, str | dict[str, Any]]]] = {
 
 
 class _Box(State):
-    """A step, or several of them, under the words that the diagram shows."""
+    """One or several steps, and the label in the diagram."""
 
     def __init__(self, name: str, label: str) -> None:
         super().__init__(name)
@@ -41,7 +41,7 @@ class _Box(State):
 
 
 class _DiagramModel:
-    """Thrown away with the drawing: get_graph() needs a model to hang on."""
+    """A temporary model: get_graph() requires one."""
 
 
 class _Edge(NamedTuple):
@@ -51,7 +51,7 @@ class _Edge(NamedTuple):
 
 
 class _Boxes:
-    """The boxes that edges need, by name, in the order in which they are first needed."""
+    """The boxes of the edges, by name, in the order of first use."""
 
     def __init__(self, known: frozenset[Step], most_apart: int) -> None:
         self.known = known
@@ -101,12 +101,12 @@ def _is_of_play(family: RowFamily) -> bool:
 
 
 def diagram(game: Game, *, whole: bool = False) -> str:
-    """The rows of play; or the whole table of them."""
+    """Returns the diagram of the rows of play, or of the whole table."""
     rows = rows_of(game)
     drawn = [family for family in families(rows) if whole or _is_of_play(family)]
     boxes = _Boxes(reachable_steps(rows), _MOST_APART if whole else len(Step))
     edges = [edge for family in drawn for edge in _edges(family, boxes)]
-    # Everything goes in at once: a machine with models draws itself anew at each addition.
+    # Added together: a machine with models redraws itself at each addition.
     model = _DiagramModel()
     machine = GraphMachine(
         model=model,

@@ -1,4 +1,4 @@
-"""The guards of the rows in words. Ids and families of ids are those of the published pages."""
+"""Conditions of the rows as text, by the ids of rows and families in the published pages."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ CONDITIONS: Final[dict[str, str]] = {
     "paid_up_to_dealing": "it was a dead hand's wagers that went back",
     "paid_up_to_insurance": "it was an insurance to be asked again that went back",
     "paid_up_to_next_round": "it was wagers on decks out of play that went back",
-    # when things go wrong
+    # irregularities
     "duplicate_card": (
         "the card was seen as often as the decks hold it, and the hole card is not the next one"
     ),
@@ -206,7 +206,7 @@ CONDITIONS: Final[dict[str, str]] = {
     "misdeal": _NOT_TWICE,
     "floor_called": _NOT_TWICE,
     "player_absent": "the player has a hand, and was not known to be gone",
-    # rulings and ways on
+    # rulings
     "floor_decides": "the jurisdiction leaves it to the floor, or its way cannot be gone from here",
     "floor_rules": (
         "the way is one of those that are open, and another person stands in as second where the "
@@ -234,7 +234,7 @@ CONDITIONS: Final[dict[str, str]] = {
 
 
 def condition_of(row_id: str, family: str) -> str | None:
-    """The condition of a row; families that mean different things go by their first row's id."""
+    """Returns the condition of a row; families with different conditions use the first row's id."""
     known = CONDITIONS.get(row_id) or CONDITIONS.get(family)
     if known is None and family.startswith("way_"):
         return f"the way on is {family.removeprefix('way_').replace('_', ' ')}"

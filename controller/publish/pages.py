@@ -36,7 +36,7 @@ MAY_BE_USED: Final = (
 
 
 def plain(page: ProcedurePage) -> str:
-    """The rows in the order of play."""
+    """Returns the rows as plain text, in the order of play."""
     return "\n".join([*_plain_lines(page), ""])
 
 
@@ -87,7 +87,7 @@ def _wrapped(first: str, text: str) -> list[str]:
 
 
 def markdown(page: ProcedurePage, diagram: str) -> str:
-    """The whole page, for people who are to approve the game."""
+    """Returns the whole page as Markdown, for the approval of a game."""
     return "\n".join(_markdown_lines(page, diagram))
 
 
@@ -249,7 +249,7 @@ def _quote(clause: Clause) -> str:
 
 
 def _why(why: str) -> str:
-    # Between the fields stands text, in them a name: only the text is escaped.
+    # Fields are names; only the text between them is escaped.
     parts = _FIELD.split(why)
     parts[::2] = map(_esc, parts[::2])
     parts[1::2] = (f"*{name.replace('_', ' ')}*" for name in parts[1::2])
@@ -261,5 +261,5 @@ def _in_brackets(text: str) -> str:
 
 
 def _esc(text: str) -> str:
-    """Text of other people's making, with nothing in it that Markdown takes for its own."""
+    """Escapes text of sheets and files for Markdown."""
     return _SPECIAL.sub(r"\\\1", text)

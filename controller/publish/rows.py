@@ -1,4 +1,4 @@
-"""A game's procedure in words, read off the rows that run it."""
+"""A game's published procedure, derived from its rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from controller.publish.terms import STEPS, Part, event_words, in_order, part_of
 from controller.rules.irregularities import Irregularity, Jurisdiction, Way
 
 ANY: Final = "*"
-"""Stands for the step in the id of a family of rows."""
+"""Replaces the step in the id of a family of rows."""
 
 
 class Clause(Struct, frozen=True):
@@ -41,13 +41,13 @@ class Clause(Struct, frozen=True):
 
 
 class PublishedRow(Struct, frozen=True):
-    """A row, or a family of rows that say the same at many steps."""
+    """A row, or a family of equal rows at several steps."""
 
     id: str
     at: str
     on: str
     by: tuple[str, ...]
-    """Who may bring it; nobody where it follows by itself."""
+    """The roles that may bring the event; empty if the row fires automatically."""
     to: str
     text: str
     condition: str
@@ -61,7 +61,7 @@ class Chapter(Struct, frozen=True):
 
 
 class PublishedRefusal(Struct, frozen=True):
-    """A refusal: when it is said, and why."""
+    """A refusal: the event, the steps and the reason."""
 
     id: str
     at: str
@@ -71,7 +71,7 @@ class PublishedRefusal(Struct, frozen=True):
 
 
 class PublishedOption(Struct, frozen=True):
-    """An option's value, what it is, the file it comes from, the clauses that give it."""
+    """An option: its value, its sentence, the file that sets it, and the clauses behind it."""
 
     path: str
     value: str
@@ -81,13 +81,13 @@ class PublishedOption(Struct, frozen=True):
 
 
 class PublishedRuling(Struct, frozen=True):
-    """What the jurisdiction says of an irregularity."""
+    """The jurisdiction's ruling on an irregularity."""
 
     what: str
     way: str
     choices: tuple[str, ...]
     two_people: tuple[str, ...]
-    """The ways that take a second person when the floor rules them."""
+    """The ways that need two-person approval when the floor rules them."""
     text: str
 
 
@@ -99,21 +99,21 @@ class ClauseUse(Struct, frozen=True):
 
 
 class ProcedurePage(Struct, frozen=True):
-    """Everything that is published of a game."""
+    """All that is published about a game."""
 
     name: str
     title: str
     source: str
     file: str
     command: str
-    """What prints this page."""
+    """The command that prints this page."""
     jurisdiction: str
     jurisdiction_source: str
     settings: tuple[PublishedOption, ...]
     absent: tuple[str, ...]
     """Options that the game does not have."""
     unset: tuple[str, ...]
-    """Options that are a table's to set, and were not."""
+    """Options that a table sets and that are not set."""
     chapters: tuple[Chapter, ...]
     refusals: tuple[PublishedRefusal, ...]
     ways: tuple[PublishedRuling, ...]
@@ -121,7 +121,7 @@ class ProcedurePage(Struct, frozen=True):
 
 
 class PublishedGame(Struct, frozen=True):
-    """A game made ready to be published."""
+    """A loaded game with its sheet and jurisdiction."""
 
     sheet: GameSheet
     game: Game
@@ -132,7 +132,7 @@ class PublishedGame(Struct, frozen=True):
 def load(
     name: str, overrides: Mapping[str, object] = NOTHING, source: str = "--set"
 ) -> PublishedGame:
-    """The game of this name or file under the default jurisdiction, or the one a table deals."""
+    """Load a game under the default jurisdiction, or the game of a table. Raises UsageProblem."""
     document = read_named("game", name, "game")
     command = f"holecard procedure {name}"
     match kind_of(document):
@@ -152,12 +152,12 @@ def load(
 
 
 class RowFamily(Struct, frozen=True):
-    """Rows that are one to the reader."""
+    """Rows that are published as one."""
 
     id: str
     rows: tuple[Row, ...]
     steps: tuple[Step, ...]
-    """Where they fire."""
+    """The steps at which they fire."""
 
     @property
     def one(self) -> Row:
@@ -165,7 +165,7 @@ class RowFamily(Struct, frozen=True):
 
 
 def reachable_steps(rows: Iterable[Row]) -> frozenset[Step]:
-    """The steps that a round of this game can come to. A stop only goes back to such a step."""
+    """Returns the steps that a round of this game can reach. A stop returns only to such a step."""
     forward = [row for row in rows if Step.RESUMING not in row.at]
     found = {Step.CLOSED}
     while more := {row.to for row in forward if not found.isdisjoint(row.at)} - found:
@@ -174,7 +174,7 @@ def reachable_steps(rows: Iterable[Row]) -> frozenset[Step]:
 
 
 def families(rows: Iterable[Row]) -> Iterator[RowFamily]:
-    """The rows that can fire, in the table's order, those that differ only by their step as one."""
+    """Yields the rows that can fire, in table order; those that differ only by step as one."""
     every = tuple(rows)
     known = reachable_steps(every)
     same: dict[object, list[Row]] = {}
@@ -197,7 +197,7 @@ def _likeness(row: Row) -> object:
 
 
 def _stem(row: Row) -> str:
-    """The id without the one step that a generated row is for."""
+    """Returns the id without the step of a generated row."""
     for step in (*row.at, row.to) if len(row.at) == 1 else ():
         if row.id.endswith(f"_{step.value}"):
             return row.id.removesuffix(step.value)
@@ -232,7 +232,7 @@ def _entry(
 
 
 def _quoted(rule: Iterable[str], clauses: Mapping[str, str]) -> tuple[Clause, ...]:
-    """Those of the clauses that are this sheet's, with their sentences."""
+    """Returns the clauses of `rule` that are in this sheet, with their sentences."""
     return tuple(Clause(name, clauses[name]) for name in rule if name in clauses)
 
 
@@ -243,7 +243,7 @@ def _chapters(game: Game, clauses: Mapping[str, str]) -> tuple[Chapter, ...]:
     for family in families(rows):
         parts[part_of(family.one)].append(family)
     for part, found in parts.items():
-        if part is not Part.IRREGULAR:  # those are grouped by what went wrong, not by where
+        if part is not Part.IRREGULAR:  # grouped by irregularity, not by step
             found.sort(key=lambda family: in_order(STEPS).index(family.steps[0]))
     return tuple(
         Chapter(part.value, tuple(_entry(family, game, known, clauses) for family in found))
@@ -281,7 +281,7 @@ def _answer(
 
 
 def _because(sheet: GameSheet, path: str) -> tuple[str, ...]:
-    """The sentences that give the option its value; none where another layer outranks the sheet."""
+    """Returns the clauses that set the option; none if another layer outranks the sheet."""
     return sheet.because.get(path, ()) if sheet.origin[path].layer == "sheet" else ()
 
 
@@ -308,7 +308,7 @@ def _is_none(origin: OptionOrigin) -> bool:
 
 
 def _without(sheet: GameSheet, *, of_tables: bool) -> tuple[str, ...]:
-    """Options without a value; a whole group of them as one."""
+    """Returns the options without a value; a group without any value is one entry."""
     none = frozenset(path for path, origin in sheet.origin.items() if _is_none(origin))
     return tuple(
         dict.fromkeys(
@@ -322,7 +322,7 @@ def _without(sheet: GameSheet, *, of_tables: bool) -> tuple[str, ...]:
 
 
 def _widest(path: str, none: frozenset[str], every: Iterable[str]) -> str:
-    """The uppermost group of the option in which nothing has a value, or the option."""
+    """Returns the largest group of the option that has no value, or the option."""
     names = path.split(".")
     for depth in range(1, len(names)):
         group = ".".join(names[:depth]) + "."

@@ -1,4 +1,4 @@
-"""The words of the published procedure: its parts, the table's steps, what happens at them."""
+"""Texts of the published procedure: its parts, steps and events."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ _PART_OF_EVENT: Final = {
     "RoundVoided": Part.IRREGULAR,
     "PaymentCorrected": Part.IRREGULAR,
 }
-"""Events that mean the same wherever they come."""
+"""Events that belong to one part at every step."""
 
 AFTER_RULINGS: Final = frozenset(
     {
@@ -164,7 +164,7 @@ AFTER_RULINGS: Final = frozenset(
         "late_last_card",
     }
 )
-"""Rows of play that only a ruling or a player who left leads to."""
+"""Rows of play that follow only from a ruling or a player who left."""
 
 
 def event_words(event: type[Event]) -> str:
@@ -204,7 +204,7 @@ _MOST_LISTED: Final = 4
 
 
 def steps_words(steps: Iterable[Step], known: frozenset[Step]) -> str:
-    """Steps as people say them, in the order of play; `known` are those that the game has."""
+    """Returns steps as text, in the order of play; `known`: the steps of the game."""
     here = frozenset(steps) & known
     listed = _listed(here)
     if len(here) <= _MOST_LISTED:
@@ -226,5 +226,5 @@ def _listed(steps: frozenset[Step]) -> str:
 
 
 def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """Each step once, in the order of play."""
+    """Returns the distinct steps, in the order of play."""
     return tuple(sorted(frozenset(steps), key=_ORDER.__getitem__))

@@ -1,4 +1,4 @@
-"""What else plays scripted rounds: the entry points for `holecard script run --over NAME`."""
+"""Entry points that play scripted rounds: `holecard script run --over NAME`."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ GROUP: Final = "holecard.overs"
 
 
 def overs() -> dict[str, EntryPoint]:
-    """The entry points that installed packages announce, by name."""
+    """Returns the entry points of installed packages, by name."""
     return {point.name: point for point in entry_points(group=GROUP)}

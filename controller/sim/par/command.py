@@ -1,4 +1,4 @@
-"""`holecard par`: play many rounds of a game by a strategy, and report what came of them."""
+"""`holecard par`: plays many rounds of a game by a strategy, and reports the figures."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def par(args: argparse.Namespace) -> int:
         rounds = 0
     else:
         plan = _plan(args, game, strategy)
-        with _progress(plan.rounds) as told:
-            tally = run(plan, args.jobs, told)
+        with _progress(plan.rounds) as on_progress:
+            tally = run(plan, args.jobs, on_progress)
         found = report.of_rounds(game, setup, tally)
         rounds = plan.rounds
     if args.json:
@@ -126,7 +126,7 @@ def _plan(args: argparse.Namespace, game: Game, strategy: Strategy) -> ParPlan:
 
 @contextmanager
 def _progress(rounds: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, where that is a terminal."""
+    """A progress bar on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda played: None
         return

@@ -1,4 +1,4 @@
-"""What is counted in simulated rounds: whole numbers only, so that any order of adding is exact."""
+"""Counters of simulated rounds: integers only, so that sums are exact in any order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from controller.sim.play import ALL_PAID, RoundRecord
 
 
 class Sum(Struct):
-    """How many values, their sum, and the sum of their squares."""
+    """The number of values, their sum, and the sum of their squares."""
 
     count: int = 0
     total: int = 0
@@ -35,11 +35,11 @@ class Sum(Struct):
         self.squares += other.squares
 
     def mean(self, unit: int) -> float:
-        """The mean value in units."""
+        """Returns the mean value in units."""
         return float(Fraction(self.total, self.count * unit)) if self.count else 0.0
 
     def error(self, unit: int) -> float | None:
-        """The mean's standard error in units; one round alone tells none."""
+        """Returns the mean's standard error in units; None for fewer than two rounds."""
         n = self.count
         if n < 2:
             return None
@@ -48,7 +48,7 @@ class Sum(Struct):
 
 
 class Share(Struct):
-    """How often something happened, of the times when it could."""
+    """How often something happened, and how often it could."""
 
     of: int = 0
     found: int = 0
@@ -71,7 +71,7 @@ class Share(Struct):
 
 
 class ParTally(Struct):
-    """Many rounds. A sum's values are a round's, over all seats."""
+    """The counters of many rounds. A value of a sum is that of one round, over all seats."""
 
     main: Sum
     sides: dict[str, Sum]
@@ -80,9 +80,9 @@ class ParTally(Struct):
     blackjacks: Share
     diamonds: Share
     insurance: Share
-    """Of the times when the dealer showed an ace: a ten-valued card lay under it."""
+    """Of the rounds with an ace up: a ten-valued hole card."""
     busts: Counter[int]
-    """Rounds in which the dealer, who always completed the hand, went bust, by cards."""
+    """Busts of the dealer by number of cards, if every hand was completed."""
     total_22: int = 0
 
     def add(self, other: ParTally) -> None:
@@ -102,16 +102,16 @@ def empty_tally() -> ParTally:
 
 
 class RoundCounter:
-    """Counts what the record of each round says, and what its last state shows."""
+    """Counts the record and the last state of each round."""
 
     def __init__(self, game: Game, *, completes: bool) -> None:
         self.tally = empty_tally()
         self._insures = game.insures
         self._completes = completes
-        """The dealer always completes the hand: a Buster wager lies there in every round."""
+        """The dealer completes every hand, because every round has a Buster wager."""
 
     def note(self, s: State, record: RoundRecord, hole: Card) -> None:
-        """A round: its state before the felt is cleared, its record, and the hole card."""
+        """Count a round: its state before the felt is cleared, its record, and the hole card."""
         tally = self.tally
         net = 0
         sides: dict[str, int] = {}

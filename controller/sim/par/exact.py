@@ -1,12 +1,12 @@
-"""The `stand` policy's exact figures: every way the cards can fall, through the rows.
+"""Exact figures of the `stand` policy: every sequence of cards, enumerated through the rows.
 
-Cards that make no difference are one: of each value, and of the diamonds where they pay, one card
-is dealt for all that are left, and the round weighs as many times as much. Rounds that have come
-to the same point by another order of the same cards go on as one. Weights are whole numbers, the
-number of ways to deal so far; nothing is rounded.
+Equal cards are enumerated once: for each value, and for diamonds if they pay, one card represents
+all that are left, and the weight of the round is multiplied by their number. Rounds that reach the
+same state with the same cards in a different order are merged. Weights are integers, the number of
+ways to deal so far; nothing is rounded.
 
-The hole card is drawn when it is turned over. Before that it is any card that is left, or any
-that agrees with the answer of the check.
+The hole card is drawn when it is revealed. Until then it is any card that is left, or any that
+agrees with the result of the check.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from controller.sim.play import RoundStuck, Stepper, pay, stakes_for, voice
 SEAT: Final = 1
 
 _Deck: TypeAlias = tuple[tuple[Card, ...], ...]
-"""The cards that are left, in piles of those between which nothing tells."""
+"""The cards that are left, in piles of equivalent cards."""
 
 
 class Exact(Struct, frozen=True):
@@ -53,7 +53,7 @@ class Exact(Struct, frozen=True):
 
 
 class _Point(Struct):
-    """A state that waits for a card, the cards that are left, and in how many ways it came up."""
+    """A state that waits for a card, the cards left, and the number of ways to reach it."""
 
     state: State
     deck: _Deck
@@ -61,16 +61,16 @@ class _Point(Struct):
 
 
 class _Leaf(Struct, frozen=True):
-    """A settled wager. `share`: of the hole cards that are left, those that agree with it."""
+    """A settled wager. `share`: the fraction of the remaining hole cards that lead to it."""
 
     outcome: str
     net: int
     share: Fraction | None
-    """None: any of them does."""
+    """None: all of them."""
 
 
 class _Rounds:
-    """All rounds of one seat that always stands."""
+    """Enumerates all rounds of one seat that always stands."""
 
     def __init__(self, table: Stepper) -> None:
         self._table = table
@@ -79,7 +79,7 @@ class _Rounds:
         self._voice = voice(table.game, SEAT)
         self._likely: dict[tuple[str, int], Fraction] = defaultdict(Fraction)
         self._settled: dict[tuple[str, int], int] = defaultdict(int)
-        """Ways of this level to settle the wager, by outcome and net."""
+        """The number of ways of this level to settle the wager, by outcome and net."""
 
     def enumerate(self) -> Exact:
         wager = WagerPlaced(player(SEAT), SEAT, "main", self._stake)
@@ -108,7 +108,7 @@ class _Rounds:
         return Exact(net / self._stake, dict(outcomes))
 
     def _deal(self, point: _Point, ways: int, deeper: dict[object, _Point]) -> None:
-        """Every next card, and what follows from it until another card is needed."""
+        """Deal every possible next card and continue until another card is needed."""
         for card, cards, left in _draws(point.state, point.deck):
             weight = point.ways * cards
             for end in self._onward(
@@ -125,12 +125,12 @@ class _Rounds:
                 if known is not None:
                     known.ways += weight
                     continue
-                # From here on cards come to the dealer only, and their suits are nothing to him.
+                # The remaining cards go to the dealer only, and their suits do not matter.
                 deck = _piles(left, suited=False) if end.step is Step.REVEAL else left
                 deeper[key] = _Point(end, deck, weight)
 
     def _onward(self, s: State, deck: _Deck) -> Iterator[State | _Leaf]:
-        """The state that needs a card, or each that the check can lead to, or the settled wager."""
+        """Yields the next state that needs a card, one for each result of a check, or a leaf."""
         while not _awaits_card(s):
             if s.step is Step.CHECK:
                 for found in (False, True):
@@ -155,7 +155,7 @@ class _Rounds:
         return answer
 
     def _next(self, s: State) -> Event:
-        """What happens without a card that matters."""
+        """Returns the event that follows without a relevant card."""
         match s.step:
             case Step.DEALING:
                 return HoleDealt(SHOE, "enumerated")
@@ -173,7 +173,7 @@ class _Rounds:
                 raise RoundStuck(f"nobody knows how to go on from {s.step.value}")
 
     def _key(self, s: State) -> object:
-        """All that tells this state from others, but for the order of the cards."""
+        """Returns the state's key for merging: everything but the order of the cards."""
         hand = s.hands[0]
         cards = tuple(sorted(_pile_of(card, suited=self._suited) for card in hand.cards))
         suited = self._suited and s.step is Step.DEALING
@@ -184,7 +184,7 @@ class _Rounds:
 
 
 def _pile_of(card: Card, *, suited: bool) -> int:
-    """The pile of all cards that are as good as this one."""
+    """Returns the pile of the cards that are equivalent to this one."""
     value = VALUE[card]
     apart = suited and SUIT[card] == DIAMONDS and value in (ACE, 10)
     return value + 10 if apart else value
@@ -210,7 +210,7 @@ def _arrival(s: State, card: Card) -> Event:
 
 
 def _draws(s: State, deck: _Deck) -> Iterator[tuple[Card, int, _Deck]]:
-    """One card of each pile that may come, how many it stands for, and what is left."""
+    """Yields one card of each possible pile, the number that it represents, and the cards left."""
     for index, pile in enumerate(deck):
         if pile and _may_come(s, pile[-1]):
             yield pile[-1], len(pile), (*deck[:index], pile[:-1], *deck[index + 1 :])
@@ -223,7 +223,7 @@ def _may_come(s: State, card: Card) -> bool:
 
 
 def _share(up: int, deck: _Deck, found: bool) -> Fraction:
-    """How likely the hole card makes a blackjack with the up card, or makes none."""
+    """Returns the fraction of hole cards that agree with the result of the check."""
     left = sum(map(len, deck))
     other = {ACE: 10, 10: ACE}.get(up)
     making = sum(len(pile) for pile in deck if pile and VALUE[pile[0]] == other)
@@ -231,5 +231,5 @@ def _share(up: int, deck: _Deck, found: bool) -> Fraction:
 
 
 def enumerate_stand(table: Stepper) -> Exact:
-    """What one wager comes to when its player always stands and never insures."""
+    """Returns the exact figures of a wager whose player always stands and never insures."""
     return _Rounds(table).enumerate()

@@ -1,4 +1,4 @@
-"""Figures that need no rounds: exact, as fractions, for cards from a freshly shuffled shoe."""
+"""Exact figures that need no rounds: fractions, for cards from a freshly shuffled shoe."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from controller.rules.options import Options
 from controller.rules.payouts import dealer_draws
 
 Ends: TypeAlias = dict[tuple[int, int], Fraction]
-"""How likely the dealer ends with a total and a number of cards."""
+"""Total and number of cards of the dealer's hand -> probability."""
 
 _Drawing: TypeAlias = tuple[int, bool, tuple[int, ...]]
-"""A hand that still draws: its total, whether that is soft, and the cards left, by value."""
+"""A hand that still draws: its total, whether that is soft, and the cards left by value."""
 
 
 def blackjack_dealt(decks: int) -> Fraction:
-    """A blackjack in two cards."""
+    """Returns the probability of a blackjack."""
     return Fraction(2 * 4 * decks * 16 * decks, 52 * decks * (52 * decks - 1))
 
 
 def diamonds_dealt(decks: int) -> Fraction:
-    """A blackjack in two diamonds."""
+    """Returns the probability of a blackjack in diamonds."""
     return Fraction(2 * decks * 4 * decks, 52 * decks * (52 * decks - 1))
 
 
 def diamond_return(decks: int, pays: int) -> Fraction:
-    """What a diamond bet of one earns."""
+    """Returns the expected result of a diamond bet of one."""
     return (pays + 1) * diamonds_dealt(decks) - 1
 
 
 def insurance_return(decks: int, pays: Odds) -> Fraction:
-    """What an insurance of one earns when only the dealer's ace is known."""
+    """Returns the expected result of an insurance of one if only the dealer's ace is known."""
     ten = Fraction(16 * decks, 52 * decks - 1)
     return ten * Fraction(pays.pays, pays.on) - (1 - ten)
 
 
 def dealer_ends(decks: int, options: Options) -> Ends:
-    """The dealer's hands, when every one is completed.
+    """Returns the distribution of the dealer's completed hands.
 
-    Card by card: each level holds the hands that still draw, weighed by the number of ways in
-    which they are drawn.
+    Computed card by card: each level has the hands that still draw, weighted by the number of
+    ways to draw them.
     """
     ends: Ends = defaultdict(Fraction)
     level: dict[_Drawing, int] = {(0, False, (4 * decks,) * 9 + (16 * decks,)): 1}
@@ -64,7 +64,7 @@ def dealer_ends(decks: int, options: Options) -> Ends:
 
 
 def dealer_busts(ends: Ends) -> dict[int, Fraction]:
-    """The dealer goes bust, by the number of cards."""
+    """Returns the probability that the dealer busts, by number of cards."""
     busts: dict[int, Fraction] = defaultdict(Fraction)
     for (total, count), likely in ends.items():
         if total > 21 and likely:
@@ -73,12 +73,12 @@ def dealer_busts(ends: Ends) -> dict[int, Fraction]:
 
 
 def dealer_total(ends: Ends, wanted: int) -> Fraction:
-    """The dealer ends with this total."""
+    """Returns the probability of this total of the dealer."""
     return sum((likely for (total, _), likely in ends.items() if total == wanted), Fraction())
 
 
 def buster_return(ends: Ends, pays: dict[int, int]) -> Fraction:
-    """What a Buster bet of one earns."""
+    """Returns the expected result of a Buster bet of one."""
     won = Fraction(-1)
     for count, likely in dealer_busts(ends).items():
         to_one = pays.get(min(count, max(pays)))

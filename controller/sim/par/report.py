@@ -1,4 +1,4 @@
-"""What came of simulated rounds, for people and for programs."""
+"""Reports of simulated rounds, as text and JSON."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ OUTCOMES: Final = (
     "surrender",
 )
 _MANY: Final = 8
-"""Dealer's busts with so many cards or more are told together."""
+"""Dealer's busts with so many cards or more are one figure."""
 
 
 class Figure(Struct, frozen=True):
-    """A figure as it was simulated, as it is by enumeration, or both."""
+    """A simulated figure, an exact figure, or both."""
 
     text: str
     value: float | None = None
     error: float | None = None
     of: int = 0
-    """In how many rounds or hands it was looked for."""
+    """The number of rounds or hands that were counted."""
     exact: Fraction | None = None
     earns: bool = False
-    """What a bet earns a unit, and not how often something happens."""
+    """A result of a bet per unit, not a frequency."""
 
 
 Side: TypeAlias = dict[str, Figure | dict[str, Figure]]
@@ -75,11 +75,11 @@ def of_enumeration(game: Game, exact: Exact, setup: PlaySetup) -> ParReport:
 
 
 def _ends(tally: ParTally) -> tuple[str, ...]:
-    """The outcomes that every game is told in, and any other that came up."""
+    """Returns the outcomes that are always reported, and any other that occurred."""
     return (*OUTCOMES, *sorted(set(tally.outcomes) - set(OUTCOMES)))
 
 
-# Beside the main wager
+# Side figures
 
 
 def _side(game: Game, setup: PlaySetup, tally: ParTally | None) -> Side:
@@ -120,7 +120,7 @@ def _side_figures(
 
 
 def _without_exact(figure: Figure) -> Figure:
-    """Exact figures are those of a fresh shuffle; a shoe dealt to the cut card is near them."""
+    """Returns figures without exact values, which are those of a fresh shuffle only."""
     return Figure(figure.text, figure.value, figure.error, figure.of, earns=figure.earns)
 
 
@@ -139,7 +139,7 @@ def _bet(text: str, bet: Bet, setup: PlaySetup, tally: ParTally | None, exact: F
 
 
 def _insured(figure: Figure, game: Game, tally: ParTally | None) -> Figure:
-    """What each insurance would have earned, whether or not anybody took it."""
+    """Returns the result of every possible insurance, taken or not."""
     pays = game.options.insurance.pays
     if tally is None or not tally.insurance.of or pays is None:
         return figure
@@ -153,7 +153,7 @@ def _insured(figure: Figure, game: Game, tally: ParTally | None) -> Figure:
 def _bust_figures(
     game: Game, setup: PlaySetup, tally: ParTally | None
 ) -> Iterator[tuple[str, Figure]]:
-    """The dealer who always completes the hand; simulated where a Buster bet makes him."""
+    """Yields figures of a dealer who completes every hand; simulated with Buster bets only."""
     seen = tally if tally is not None and setup.stakes.of("buster") else None
     ends = odds.dealer_ends(game.decks, game.options)
     busts = odds.dealer_busts(ends)
@@ -168,11 +168,11 @@ def _bust_figures(
     yield "total_22", _share("a total of 22", share, odds.dealer_total(ends, 22))
 
 
-# For programs
+# JSON
 
 
 def as_json(report: ParReport) -> tuple[dict[str, object], dict[str, object]]:
-    """What stands under "main" and under "side"."""
+    """Returns the values of "main" and "side"."""
     ev = report.main.value or 0.0
     main: dict[str, object] = {
         "ev": ev,
@@ -195,7 +195,7 @@ def _figure_json(figure: Figure) -> dict[str, object]:
     return {name: figure.value, "se": figure.error, "of": figure.of, "exact": exact}
 
 
-# For people
+# Text
 
 _HEAD: Final = f"{'':<28}{'simulated':>12}{'std. error':>12}{'exact':>12}"
 

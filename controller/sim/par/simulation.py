@@ -1,7 +1,7 @@
-"""Many rounds of a game, on one core or more: the same plan gives the same tally on any number.
+"""Many rounds of a game in one or more processes; the tally does not depend on their number.
 
-The rounds are cut into blocks, and each block draws its cards from a seed of its own. Blocks are
-counted in whole numbers and added up in their order.
+The rounds are divided into blocks with separate seeds. Tallies are integers and are added in the
+order of the blocks.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from controller.sim.par.counters import ParTally, RoundCounter, empty_tally
 from controller.sim.play import Play, PlaySetup, Strategy, stakes_for
 
 BLOCK: Final = 10_000
-"""Rounds in a block. Part of what a seed means: another size would give other cards."""
+"""Rounds in a block. Changing it changes the cards of every seed."""
 _WAITING_PER_JOB: Final = 2
-"""Blocks handed out ahead, so that no job waits for the next one."""
+"""Blocks queued for each process, so that none is idle."""
 
 
 class ParPlan(Struct, frozen=True):
-    """What is to be played. It travels to other processes as it is."""
+    """The rounds to play; pickled for worker processes."""
 
     game: str
     settings: dict[str, object]
     options: Options
-    """What became of them; every process must arrive at the same."""
+    """The resulting options; every process checks that it gets the same."""
     strategy: Strategy
     seats: int
     rounds: int
@@ -63,7 +63,7 @@ def game_for(name: str, settings: Mapping[str, object]) -> Game:
 
 
 class BlockPlayer:
-    """A plan with its game laid out, ready to play any of its blocks."""
+    """Plays any block of a plan."""
 
     def __init__(self, plan: ParPlan) -> None:
         game = game_for(plan.game, plan.settings)
@@ -74,7 +74,7 @@ class BlockPlayer:
         self._setup = PlaySetup(plan.seats, stakes_for(game, side=plan.side), plan.cut)
 
     def play(self, block: int) -> ParTally:
-        """One block, whichever process plays it, and whichever others it plays."""
+        """Play one block. The result is independent of the process and of other blocks."""
         plan = self.plan
         random = Random(seed_of(plan.seed, block)).random
         play = Play(self._table, plan.strategy, self._setup, random)
@@ -88,19 +88,21 @@ def seed_of(seed: int, block: int) -> int:
     return int.from_bytes(sha256(f"holecard par {seed} {block}".encode()).digest(), "big")
 
 
-def run(plan: ParPlan, jobs: int, told: Callable[[int], None] = lambda rounds: None) -> ParTally:
-    """Plays the plan. `told` hears of the rounds played, block by block."""
+def run(
+    plan: ParPlan, jobs: int, on_progress: Callable[[int], None] = lambda rounds: None
+) -> ParTally:
+    """Play the plan; the callback `on_progress` gets the number of rounds of each block."""
     whole = empty_tally()
     with played(plan, min(jobs, plan.blocks)) as blocks:
         for tally in blocks:
             whole.add(tally)
-            told(tally.main.count)
+            on_progress(tally.main.count)
     return whole
 
 
 @contextmanager
 def played(plan: ParPlan, jobs: int) -> Iterator[Iterator[ParTally]]:
-    """The plan's blocks in their order."""
+    """Yields the tallies of the plan's blocks, in order."""
     if jobs == 1:
         yield map(BlockPlayer(plan).play, range(plan.blocks))
         return
@@ -110,7 +112,7 @@ def played(plan: ParPlan, jobs: int) -> Iterator[Iterator[ParTally]]:
 
 @contextmanager
 def workers(plan: ParPlan, jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes that play blocks of the plan; whatever happens, none of them stays behind."""
+    """A pool of processes that play blocks of the plan; all have ended on exit."""
     pool = ProcessPoolExecutor(
         jobs, mp_context=get_context("spawn"), initializer=_begin, initargs=(plan,)
     )
@@ -124,7 +126,7 @@ def workers(plan: ParPlan, jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def ordered_tallies(pool: ProcessPoolExecutor, blocks: range, jobs: int) -> Iterator[ParTally]:
-    """The blocks' tallies in order; only a few blocks are out at a time."""
+    """Yields the tallies in order; the queue of submitted blocks is limited."""
     out: deque[Future[ParTally]] = deque()
     for block in blocks:
         out.append(pool.submit(play_block, block))
@@ -136,8 +138,8 @@ def ordered_tallies(pool: ProcessPoolExecutor, blocks: range, jobs: int) -> Iter
 
 @contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Processes started in here never see the terminal's interrupt: it is for their parent, which
-    takes it when it leaves, and tells them to stop."""
+    """Blocks SIGINT, also in processes started meanwhile. The parent handles it on exit and stops
+    the workers."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -158,7 +160,7 @@ def _begin(plan: ParPlan) -> None:
 
 
 def _end_with_parent() -> None:
-    """A parent that is killed tells its workers nothing: they would wait for blocks for ever."""
+    """Exit if the parent process is killed, since a worker would wait for blocks forever."""
     parent = parent_process()
     assert parent is not None
     wait([parent.sentinel])
@@ -166,12 +168,12 @@ def _end_with_parent() -> None:
 
 
 def _ready() -> None:
-    """Nothing to do: handing it out starts a process."""
+    """Does nothing: submitting it starts a process."""
 
 
 @cache
 def _player() -> BlockPlayer:
-    # Laid out with the first block, whose result can carry what is wrong with it.
+    # Created with the first block, whose future can carry its exception.
     assert _plan is not None
     return BlockPlayer(_plan)
 

@@ -1,4 +1,4 @@
-"""Rounds without a table: a dealer by the book, players by a strategy."""
+"""Simulated rounds: a dealer who follows the procedure, players with a strategy."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rounds without a table: the dealer goes by the book, the players by a strategy.
+"""Simulated rounds: the dealer follows the procedure, the players a strategy.
 
-Every event goes through step(), every effect is made, and the round's record is kept until the
-next one. The hole card lies in a vault, outside of the procedure.
+Every event goes through step(), all effects are made, and the record of a round is stored until the
+next one. The hole card is in a vault, outside the procedure.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from controller.sim.play.vault import HoleVault, SimulatedVault
 from controller.sim.play.wagers import Stakes
 
 RoundRecord: TypeAlias = list[tuple[Event, tuple[str, ...], tuple[Effect, ...]]]
-"""A round as the table would keep it: event, rows, effects."""
+"""A round as a table records it: event, rows, effects."""
 
 CLEARED: Final = Cleared(DEALER)
 ALL_PAID: Final = AllPaid(DEALER)
@@ -70,7 +70,7 @@ _MOST_EVENTS: Final = 1_000
 
 
 class Stepper(Protocol):
-    """What carries the rows out: `Procedure`, or the live table's machine."""
+    """An engine: `Procedure`, or the live table's machine."""
 
     @property
     def game(self) -> Game: ...
@@ -79,23 +79,23 @@ class Stepper(Protocol):
 
 
 class RoundStuck(Exception):
-    """The procedure does not take what the book says, or the round does not end."""
+    """The procedure refuses an expected event, or the round does not end."""
 
 
 class PlaySetup(Struct, frozen=True):
-    """Who plays for what, and from which cards."""
+    """The seats, their stakes, and how the shoe is dealt."""
 
     seats: int
     stakes: Stakes
     cut: bool = False
-    """A shoe is dealt to the cut card; otherwise every round has a fresh shuffle."""
+    """A shoe is dealt to the cut card; else every round has a fresh shuffle."""
 
 
 _Act: TypeAlias = Callable[[State], Event]
 
 
 class Play:
-    """Plays rounds one after the other."""
+    """Plays rounds sequentially."""
 
     def __init__(
         self,
@@ -107,9 +107,9 @@ class Play:
         vault: HoleVault | None = None,
         start: State | None = None,
     ) -> None:
-        """`start`: a table without a loaded shoe, which goes on from there by its own rows. Without
-        one the first round meets a loaded shoe, and each one does where none is dealt to the cut
-        card."""
+        """`start`: the state of a table without a loaded shoe, which is then loaded by its rows.
+        Without it the first round starts with a loaded shoe, and so does every round if the shoe
+        is not dealt to the cut card."""
         if start is not None and (start.shoe.loaded or not setup.cut):
             raise ValueError("a table goes on by its rows from an empty shoe, to the cut card")
         game = table.game
@@ -167,7 +167,7 @@ class Play:
         return self._vault.hole
 
     def round(self) -> State:
-        """Plays a round, and gives the state just before the felt is cleared."""
+        """Play a round. Returns the state before the felt is cleared; raises RoundStuck."""
         acts, step, record = self._acts, self._step, self.record
         record.clear()
         keep = record.append
@@ -224,7 +224,7 @@ class Play:
         return ShoeLoaded(DEALER, self._cards)
 
     def _refill(self, s: State) -> Event:
-        """The shoe ran out within the round, which is finished with the discards."""
+        """The shoe ran out in the round, which is finished with the discards."""
         refill(self._shoe, s, self._vault.hole)
         return ShoeLoaded(DEALER, self._shoe.left)
 
@@ -258,12 +258,12 @@ class Play:
 
 
 def voice(game: Game, seat: int) -> Actor:
-    """Who brings a player's decisions: with hand signals the dealer, who sees them."""
+    """Returns the actor of a player's decisions: the dealer, if they are hand signals."""
     return DEALER if game.options.decisions.by == "signals" else player(seat)
 
 
 def pay(s: State) -> Event:
-    """All that is due at once, unless something of it waits for the floor."""
+    """Returns the event that pays everything due, or the next step if the floor must approve."""
     for due in s.due:
         if due.floor:
             return _PAID if s.approved or not s.due[0].floor else _APPROVED
@@ -281,7 +281,7 @@ def _wagers(stakes: tuple[tuple[Bet, int], ...], seats: range) -> tuple[WagerPla
 
 
 def _decisions(actor: Actor, seat: int, hand: int) -> dict[int, Event]:
-    """A hand's decisions by the bit that the strategy chooses."""
+    """Returns a hand's decisions by the bit that the strategy chooses."""
     return {
         HIT: Hit(actor, seat, hand),
         STAND: Stand(actor, seat, hand),

@@ -1,4 +1,4 @@
-"""Cards for simulated rounds, drawn one at a time from a shoe that was well shuffled."""
+"""A random shoe for simulated rounds."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from controller.rules.cards import DECK, Card
 
 
 class RandomShoe:
-    """No card has a place before it is drawn: each draw takes any of those that are left.
+    """Draws a random card of those that are left.
 
-    That is as good as a shuffle and costs a swap a card, whether a round uses five cards of 52
-    or of 416.
+    Equivalent to a shuffle, at the cost of one swap per card drawn, independent of the number of
+    cards.
     """
 
     __slots__ = ("_cards", "_random", "left")
@@ -24,21 +24,21 @@ class RandomShoe:
         self._cards: list[Card] = list(DECK) * decks
         self._random = random
         self.left = len(self._cards)
-        """How many cards have not been drawn; they are the first ones in the list."""
+        """The number of cards not drawn; they are the first ones in the list."""
 
     def shuffle(self) -> None:
-        """Every card is in the shoe again."""
+        """Put all cards back."""
         self.left = len(self._cards)
 
     def refill(self, on_felt: Iterable[Card]) -> None:
-        """Every card but those on the felt is in the shoe again."""
+        """Put all cards back except those on the felt."""
         felt = Counter(on_felt)
         discards = list((Counter(self._cards) - felt).elements())
         self._cards = [*discards, *felt.elements()]
         self.left = len(discards)
 
     def draw(self) -> Card:
-        """One of the cards that are left; there must be one."""
+        """Returns a random card; at least one must be left."""
         self.left = last = self.left - 1
         cards = self._cards
         index = int(self._random() * (last + 1))
@@ -49,7 +49,7 @@ class RandomShoe:
 
 
 def refill(shoe: RandomShoe, s: State, hole: Card) -> None:
-    """The discards are in the shoe again: all cards but those in play."""
+    """Put all cards back except those in play. Raises UsageProblem if none is left."""
     in_play = list(on_felt(s))
     if s.hole:
         in_play.append(hole)

@@ -1,10 +1,10 @@
-"""Playing strategies: a readable chart in, one decision out.
+"""Playing strategies: parsed from charts, compiled to tables, one decision per lookup.
 
 A strategy file is TOML: `name`, `note`, `insurance` and `even_money` ("never" or "always"), and
 charts. A row of a chart is a string of ten cells, one for each card the dealer may show, in the
-order 2 3 4 5 6 7 8 9 T A. A cell is what to do in order of preference, the first letter large,
-the others small: `H` hit, `S` stand, `P` split, `Dh` double if that is allowed, else hit, `Rs`
-surrender, else stand. When nothing of a cell is allowed, the hand stands.
+order 2 3 4 5 6 7 8 9 T A. A cell lists decisions in order of preference, the first letter in upper
+case, the others in lower case: `H` hit, `S` stand, `P` split, `Dh` double if that is allowed, else
+hit, `Rs` surrender, else stand. If no decision of a cell is allowed, the hand stands.
 
     [hard] [soft]        hands by their best total: every row from 4 to 21 and from 12 to 21
     [pairs]              two cards of equal value: every row of 2 to 9, T, A. After the cell's own
@@ -14,7 +14,7 @@ surrender, else stand. When nothing of a cell is allowed, the hand stands.
     [doubled-hard]       hands that were doubled; rows left out stand; [doubled-soft] likewise
     [doubled-hard-2]     doubled exactly so often; rows left out are as in [doubled-hard]
 
-A row may speak for several totals: `17-21 = "S S S S S S S S S S"`.
+A row may cover several totals: `17-21 = "S S S S S S S S S S"`.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ _SECTIONS: Final = (
 )
 _STRATEGIES: Final = Path(__file__).with_name("strategies")
 
-Cell = tuple[int, ...]  # what to do, the most wanted first
+Cell = tuple[int, ...]  # preferences, in order
 Rows = Mapping[int, Mapping[int, Cell]]  # by total (or a pair's value) and up card
-Line = tuple[int, ...]  # what is done, by mask of what is legal
+Line = tuple[int, ...]  # the decision, by mask of legal choices
 Chart = tuple[tuple[Line, ...], ...]  # by total (or a pair's value) and up card
 
 
 class Strategy(Struct, frozen=True):
-    """What a player decides, whatever the hand: made by `parse`, `load`, `basic`, or in POLICIES.
+    """The decisions for all hands; made by `parse`, `load`, `basic`, or in POLICIES.
 
-    The tables know hands of up to 31 cards, totals up to 31 and up to 7 doubles.
+    The tables cover hands of up to 31 cards, totals up to 31 and up to 7 doubles.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Strategy(Struct, frozen=True):
     doubled: tuple[tuple[Chart, ...], ...]  # [soft][doubles]
     pairs: tuple[Chart, ...]  # [split]
 
-    def choose(  # noqa: PLR0913, PLR0917 - all that a decision may hang on, and no time for a record
+    def choose(  # noqa: PLR0913, PLR0917 - all inputs of a decision; a struct would be too slow
         self,
         total: int,
         soft: bool,
@@ -76,7 +76,7 @@ class Strategy(Struct, frozen=True):
         up: int,
         legal: int,
     ) -> int:
-        """The one bit of `legal` that is played; 0 only where nothing is legal.
+        """Returns the bit of `legal` that is played; 0 only if nothing is legal.
 
         `total` is the best total, `soft` whether an ace counts 11 in it, `count` the number of
         cards, `pair` the value 1 to 10 of two cards of equal value, else 0, `doubles` how often
@@ -118,7 +118,7 @@ def _doubled(charts: Mapping[str, Rows], kind: str, times: int) -> Rows:
 
 
 def _paired(charts: Mapping[str, Rows], split: bool) -> Rows:
-    """The pairs' own cells, and after them what the total says."""
+    """Returns the cells of pairs, each followed by those of the total."""
     hard = _plain(charts, split, "hard", 2)
     soft = _plain(charts, split, "soft", 2)
     return {
@@ -160,7 +160,7 @@ def _compile(
 
 
 def _cell(where: str, section: str, text: str) -> Cell:
-    """The preferences of one cell; a pair's `-` has none of its own."""
+    """Parse one cell. Returns its preferences; none for a pair's `-`."""
     if section == "pairs" and text == "-":
         return ()
     letters = {"pairs": "HSDPR"}.get(section, "SDR" if section.startswith("doubled") else "HSDR")
@@ -189,7 +189,7 @@ def _row(where: str, section: str, row: object) -> Mapping[int, Cell]:
 
 
 def _meant(where: str, section: str, key: str) -> Iterator[int]:
-    """The totals, or the pair's value, that a row's key speaks for."""
+    """Returns the totals, or the pair's value, that a row's key covers."""
     if section == "pairs":
         if key not in _PAIRS:
             raise UsageProblem(where, "unknown row", ", ".join(_PAIRS))
@@ -230,7 +230,7 @@ def _complete(where: str, charts: Mapping[str, Rows]) -> None:
 
 
 def parse(text: str, where: str) -> Strategy:
-    """The strategy that a file's text describes; `where` names the file in what is refused."""
+    """Parse the text of a strategy file. `where` names the file in errors. Raises UsageProblem."""
     try:
         file = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -260,7 +260,7 @@ def parse(text: str, where: str) -> Strategy:
 
 
 def load(path: Path) -> Strategy:
-    """The strategy in a file."""
+    """Load a strategy file. Raises UsageProblem."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -269,7 +269,7 @@ def load(path: Path) -> Strategy:
 
 
 def basic(game: str) -> Strategy:
-    """The strategy that comes with a game's sheet; none is proven optimal."""
+    """Load the strategy that is installed with a game; not proven optimal."""
     return load(_STRATEGIES / f"{game}.toml")
 
 
@@ -277,7 +277,7 @@ def basic(game: str) -> Strategy:
 
 
 def _draws_to(name: str, note: str, **last: int) -> Strategy:
-    """Hits up to these totals, stands above, and does nothing else."""
+    """Returns a strategy that hits up to these totals and stands above them."""
     charts: dict[str, Rows] = {
         kind: {row: dict.fromkeys(_UPS, (HIT if row <= last[kind] else STAND,)) for row in totals}
         for kind, totals in _TOTALS.items()

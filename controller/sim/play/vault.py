@@ -1,6 +1,6 @@
-"""Where the value of a hole card lies while nobody may know it: outside of the procedure.
+"""Vaults: store the value of the hole card outside the procedure, until the reveal.
 
-The vault speaks for the shoe: it says of each card what the procedure may hear of it.
+A vault represents the shoe: it makes the event of each card, with what the procedure may know.
 """
 
 from __future__ import annotations
@@ -22,38 +22,37 @@ from controller.rules.hands import is_blackjack
 
 
 class HoleVault(Protocol):
-    """What becomes of the cards of a shoe."""
+    """Makes the events of a shoe's cards."""
 
     @property
     def hole(self) -> Card:
-        """The dealer's hole card: the one that lies face down, or lay there last. For the shoe of
-        a simulation, which must not deal it again."""
+        """The current or last hole card, for a simulated shoe, which must not deal it again."""
 
     def drawn(self, card: Card, /) -> Event:
-        """It comes face up."""
+        """The event of a face-up card."""
 
     def dealt(self, card: Card, /) -> Event:
-        """It is the hole card, and comes face down."""
+        """The event of the hole card, face down."""
 
     def burned(self, card: Card, /) -> Event:
-        """It goes to the discard rack, unseen."""
+        """The event of a burned card."""
 
     def checked(self, up: Card, /) -> Event:
-        """Whether the hole card makes a blackjack of this one."""
+        """The event of the check: whether hole card and up card are a blackjack."""
 
     def revealed(self) -> Event:
-        """The hole card is turned over."""
+        """The event of the reveal."""
 
 
 _DRAWN: Final[dict[Card, Event]] = {card: CardDrawn(SHOE, card) for card in DECK}
-# Nobody checks the commitment of a simulated hole card. It only has to tell nothing of the card.
+# The commitment of a simulated hole card is never verified. It must only not reveal the card.
 _REVEALED: Final = tuple(HoleRevealed(SHOE, card, "simulated") for card in DECK)
 _CHECKED: Final = {found: HoleChecked(SHOE, found) for found in (False, True)}
 _BURNED: Final = CardBurned(SHOE)
 
 
 class SimulatedVault:
-    """For rounds that nobody records: every event was made beforehand."""
+    """For rounds that are not recorded: events are precomputed."""
 
     __slots__ = ("_dealt", "hole")
 
@@ -79,7 +78,7 @@ class SimulatedVault:
 
 
 class ScriptVault:
-    """A script's cards are no secret: what binds its hole card needs no nonce."""
+    """For scripts, whose cards are no secret: the commitment needs no nonce."""
 
     def __init__(self) -> None:
         self.hole: Card = -1
@@ -102,5 +101,5 @@ class ScriptVault:
 
 
 def commitment_of(card: Card) -> str:
-    """What binds a scripted hole card where nothing is recorded."""
+    """Returns the commitment of a scripted hole card that is not recorded."""
     return sha256(b"script" + bytes([card])).hexdigest()

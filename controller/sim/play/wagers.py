@@ -1,4 +1,4 @@
-"""What is wagered in simulated rounds: amounts on which every payment comes out even."""
+"""Stakes of simulated rounds: amounts that every payout divides without rounding."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Stakes(Struct, frozen=True):
 
 
 def stakes_for(game: Game, *, side: bool) -> Stakes:
-    """The smallest even stakes within the limits; the side bets that are offered if `side`."""
+    """Returns the smallest such stakes within the limits, with side bets if `side`."""
     options = game.options
     bets: tuple[Bet, ...] = tuple(bet for bet in SIDE_BETS if side and bet in game.offered)
     even = _even(options)
@@ -42,8 +42,7 @@ def stakes_for(game: Game, *, side: bool) -> Stakes:
 
 
 def _even(o: Options) -> int:
-    """A main wager that every payment divides: by its odds, and halved for a surrender or by
-    insurance, which itself is paid by odds."""
+    """Returns a wager that all odds divide, also if it is halved for surrender or insurance."""
     odds = (
         o.blackjack.pays,
         o.blackjack.pays_diamonds,
@@ -56,7 +55,7 @@ def _even(o: Options) -> int:
 
 
 def _within(even: int, limit: Limit, bet: Bet, wanted: int = 1) -> int:
-    """The smallest multiple of `even` that the limits allow, from `wanted` on if there is one."""
+    """Returns the smallest multiple of `even` within the limits, at least `wanted` if possible."""
     step = lcm(even, limit.step or 1)
     least = limit.min or 1
     most = limit.max

@@ -1,4 +1,4 @@
-"""Scripted rounds: file format, player, expected results."""
+"""Scripted rounds: file format, runner, expected results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`holecard script`: scripted rounds, played and judged."""
+"""Runs `holecard script`: plays scripted rounds and compares the results."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from controller.sim.scripts.runner import RoundWatcher, play_script, procedure_f
 
 ENGINE: Final = "engine"
 _CENTS: Final = MoneyFormat()
-"""Scripts count in cents."""
+"""Amounts of scripts are cents."""
 
 PlaysScript: TypeAlias = Callable[[ScriptRound, RoundWatcher | None, Procedure], RoundResult]
-"""What plays a scripted round."""
+"""Plays one scripted round."""
 Over: TypeAlias = Callable[
     [Sequence[tuple[ScriptRound, Procedure]]], AbstractContextManager[PlaysScript]
 ]
-"""What makes ready to play these rounds, all of them. UsageProblem, OverFailed."""
+"""Prepares to play all these rounds. Raises UsageProblem and OverFailed."""
 
 
 class OverFailed(Exception):
-    """What was to play the rounds has failed: they are neither right nor wrong."""
+    """The rounds could not be played; there are no results."""
 
 
 def run_scripts(args: argparse.Namespace) -> int:
-    """Play every round of the files; nothing is played when one of them cannot be used."""
+    """Play every round of the files; none if a file cannot be used."""
     rounds = usable(args.files)
     if args.over == ENGINE:
         return run_rounds(args, rounds, play_script)
@@ -68,7 +68,7 @@ def _over(name: str) -> Over:
 def run_rounds(
     args: argparse.Namespace, rounds: list[tuple[ScriptRound, Procedure]], play: PlaysScript
 ) -> int:
-    """Play these rounds and print what came of them."""
+    """Play rounds and print their results. Returns the exit code."""
     results = []
     for number, (scripted, procedure) in enumerate(rounds):
         if args.verbose:
@@ -86,7 +86,7 @@ def run_rounds(
 
 
 def usable(files: list[str]) -> list[tuple[ScriptRound, Procedure]]:
-    """The rounds of all files, each with what plays it; UsageProblem if one cannot be used."""
+    """Parse and validate the files. Returns rounds with procedures; raises UsageProblem."""
     known: dict[bytes, Procedure] = {}
     scripts = [scripted for file in files for scripted in read_scripts(Path(file))]
     return [(scripted, procedure_for(scripted, known)) for scripted in scripts]
@@ -97,7 +97,7 @@ def _name(scripted: ScriptRound) -> str:
 
 
 def _lines(scripted: ScriptRound, result: RoundResult, *, several: bool) -> list[str]:
-    """One line for the round, one for each failure; where files are several, the failure's file."""
+    """Returns a line for the round and one for each failure, with the file if there are several."""
     if result.ok:
         return [f"ok    {_name(scripted)}"]
     file = f"  ({scripted.where.removesuffix(f': round {printable(scripted.script.id)}')})"
@@ -114,7 +114,7 @@ def _count(results: list[RoundResult]) -> str:
 
 
 def _watcher() -> RoundWatcher:
-    """Prints what was handed in, and what came of it."""
+    """Returns a callback that prints each event and its answer."""
 
     def watch(event: Event, answer: Decision | Refused) -> None:
         _print(f"  > {event_words(type(event))}{_event_detail(event)}")
@@ -131,14 +131,14 @@ def _watcher() -> RoundWatcher:
 
 
 def _event_detail(event: Event) -> str:
-    """What the event says more: seat, hand, amounts, and a card that is face up."""
+    """Returns the fields of an event as text: seat, hand, amounts, a face-up card."""
     said = []
     for name in event.__struct_fields__:
         value = getattr(event, name)
         if name == "actor" or value is None or value is False:
             continue
         if isinstance(event, HoleDealt | HoleRevealed) and name != "card":
-            continue  # commitments are for the record
+            continue  # commitments are not printed
         if value is True:
             said.append(name)
         elif name == "card":
@@ -153,6 +153,6 @@ def _event_detail(event: Event) -> str:
 
 
 def _print(text: str) -> None:
-    """Prints what the terminal's encoding has, and the rest by its number."""
+    """Print text; characters that the terminal cannot encode are escaped."""
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding))

@@ -1,4 +1,4 @@
-"""Script files: the form of a scripted round, read strictly."""
+"""Script files: strict decoding and validation of scripted rounds."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ExpectedRejection(Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class ScriptExpectation(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is named here is compared, at every depth; what is left out is not."""
+    """The expected results; fields that are left out are not compared, at any depth."""
 
     dealer_cards: list[str] | msgspec.UnsetType = msgspec.UNSET
     hands: list[ExpectedHand] | msgspec.UnsetType = msgspec.UNSET
@@ -97,18 +97,18 @@ class Script(Struct, frozen=True, forbid_unknown_fields=True):
     actions: list[ScriptAction] = []
     expect: ScriptExpectation = ScriptExpectation()
     decided_by: Any = None
-    """Whatever its author wants to say of it; carried, not judged."""
+    """A comment of the author; not used."""
 
 
 class ScriptRound(Struct, frozen=True):
-    """A script that was found usable, with its cards read."""
+    """A validated script with its parsed cards."""
 
     script: Script
     cards: tuple[Card, ...]
     where: str
 
 
-# What a field at this path may hold, indices left out.
+# The struct at each path, without indices.
 _SHAPES: Final[dict[str, type[Struct]]] = {
     "": Script,
     "seats": ScriptSeat,
@@ -140,7 +140,7 @@ _TYPES: Final = re.compile(r"Expected `(.*)`, got `(.*)`")
 
 
 def read_scripts(path: Path) -> list[ScriptRound]:
-    """The rounds of a script file; UsageProblem says what is wrong, and where."""
+    """Parse and validate a script file. Raises UsageProblem."""
     file = printable(path)
     raw = _read_json(path, file)
     if not isinstance(raw, dict):
@@ -162,7 +162,7 @@ def read_scripts(path: Path) -> list[ScriptRound]:
 
 
 def _where(file: str, raw: object, index: int) -> str:
-    """The file and the round: by its id, or where it has none by its place, from 1."""
+    """Returns file and round for messages; a round without an id by its number, from 1."""
     name = raw.get("id") if isinstance(raw, dict) else None
     return f"{file}: round {printable(name) if isinstance(name, str) else f'#{index + 1}'}"
 
@@ -191,11 +191,11 @@ def _read_json(path: Path, file: str) -> object:
 
 
 class _Pairs(list[tuple[str, object]]):
-    """A JSON object with all its pairs, those included that a dict would lose."""
+    """A JSON object with all its pairs, duplicates included."""
 
 
 def _twice(value: object, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """The way down to the first field that stands twice in its object, if there is one."""
+    """Returns the path of the first duplicate field, or ()."""
     if isinstance(value, _Pairs):
         seen: set[str] = set()
         for key, _ in value:
@@ -237,7 +237,7 @@ def _read_round(raw: object, where: str) -> ScriptRound:
 
 
 def _unfit(message: str, raw: object, where: str) -> UsageProblem:
-    """What the decoder found wrong with a round, in the words of this page."""
+    """Returns the decoder's error as UsageProblem."""
     what, _, at = message.partition(" - at ")
     path = _named(at.strip("`").removeprefix("$").removeprefix("."), raw)
     kind = _INDEX.sub("", path)
@@ -259,7 +259,7 @@ def _unfit(message: str, raw: object, where: str) -> UsageProblem:
 
 
 def _named(path: str, raw: object) -> str:
-    """`seats[0].bets[...]` with the name of the bet that is no whole number."""
+    """Returns `seats[0].bets[...]` with the name of the bet that is no whole number."""
     at: Any = raw
     head, unnamed, _ = path.partition("[...]")
     if not unnamed:
@@ -315,7 +315,7 @@ def _check_expected_cards(script: Script, where: str) -> None:
 
 
 def check_copies(cards: tuple[Card, ...], decks: int, where: str) -> None:
-    """No card stands in the script's shoe more often than the decks hold it."""
+    """Raises UsageProblem if the shoe has more copies of a card than the decks."""
     for card, copies in Counter(cards).items():
         if copies > decks:
             raise UsageProblem(

@@ -1,4 +1,4 @@
-"""What came of a round, in the words of scripts, and how it is held against an expectation."""
+"""Results of a scripted round in the format of scripts, and their comparison."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def result_of(
 
 
 def differences(expected: object, got: object, at: str = "") -> list[str]:
-    """Where `got` is not what `expected` names; fields that it does not name are not compared."""
+    """Returns the differences; fields that `expected` does not have are not compared."""
     if isinstance(expected, dict) and isinstance(got, dict):
         found = []
         for key, value in expected.items():
@@ -136,5 +136,5 @@ def differences(expected: object, got: object, at: str = "") -> list[str]:
 
 
 def _quoted(value: object) -> str:
-    """As the script would write it."""
+    """Returns the value as JSON."""
     return json.dumps(value)

@@ -1,4 +1,4 @@
-"""A scripted round played through the procedure: the dealer's part is done by itself."""
+"""Plays a scripted round through the procedure; the dealer's part is automatic."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _MOST_EVENTS: Final = 10_000
 
 
 class ScriptTable(Protocol):
-    """What decides over the events of a round."""
+    """The engine that decides on the events of a round."""
 
     @property
     def game(self) -> Game: ...
@@ -56,7 +56,7 @@ class ScriptTable(Protocol):
 
 
 class ScriptStart(NamedTuple):
-    """A table where a scripted round begins: the shoe loaded, the felt empty."""
+    """A table at the start of a scripted round: the shoe loaded, the felt empty."""
 
     table: ScriptTable
     state: State
@@ -64,11 +64,11 @@ class ScriptStart(NamedTuple):
 
 
 class _Stopped(Exception):
-    """The round cannot go on; the failures say why."""
+    """The round cannot continue; its failures have the reason."""
 
 
 def decision_for(action: ScriptAction, actor: Actor) -> Event:
-    """The event that an action hands in."""
+    """Returns the event of an action."""
     seat = action.seat
     match action.do:
         case "insure":
@@ -90,7 +90,7 @@ def decision_for(action: ScriptAction, actor: Actor) -> Event:
 
 
 class _Round:
-    """One round in the playing. The hole card's value lies in the vault, not in the procedure."""
+    """Plays one round. The hole card is in the vault, not in the procedure."""
 
     def __init__(
         self, standing: ScriptStart, scripted: ScriptRound, watch: RoundWatcher | None
@@ -109,13 +109,13 @@ class _Round:
         self.failures: list[str] = []
         self.stopped = False
         self.stood: set[tuple[int, int]] = set()
-        """Hands that stood by themselves, by seat and index."""
+        """Hands that stood automatically, by seat and index."""
         self.decided: set[tuple[int, int]] = set()
         """Hands that the script itself ended."""
         self.rejected_bets: list[RejectedBet] = []
         self.rejected_actions: list[int] = []
 
-    # Handing in
+    # Events
 
     def hand_in(self, event: Event) -> Decision | Refused:
         answer = self.table.step(self.state, event)
@@ -133,7 +133,7 @@ class _Round:
                 self.stood.add((hand.seat, hand.number))
 
     def must(self, event: Event) -> None:
-        """An event of the dealer's part, which no script can have refused."""
+        """Submit an event of the dealer's part, which must be accepted. Raises _Stopped."""
         answer = self.hand_in(event)
         if isinstance(answer, Refused):
             self.stop(f"{type(event).__name__} refused at {self.state.step.value}: {answer.why}")
@@ -166,7 +166,7 @@ class _Round:
         return card
 
     def _wanted(self) -> str:
-        """What the missing card was for."""
+        """Returns what the missing card was for."""
         prompts = [e for e in self.table.shows(self.state) if type(e) is Prompt]
         return say(prompts[0], MoneyFormat()) if prompts else self.state.step.value
 
@@ -180,11 +180,11 @@ class _Round:
     # Actions
 
     def decider(self, seat: int) -> Actor:
-        """Who brings a seat's decision: its station, or the dealer who sees the signal."""
+        """Returns who brings a seat's decision: its station, or the dealer for signals."""
         return player(seat) if self.game.buttons else DEALER
 
     def waiting(self) -> ScriptAction | None:
-        """The next action that is not to be skipped."""
+        """Returns the next action that is not skipped, or None."""
         while self.next < len(self.script.actions):
             action = self.script.actions[self.next]
             if action.rejected or not self._skips(action):
@@ -193,9 +193,8 @@ class _Round:
         return None
 
     def _skips(self, action: ScriptAction) -> bool:
-        """A stand for a hand that stood by itself; if marked implicit, anything for one that ended.
-
-        What the script itself has ended did not end by itself.
+        """Whether to skip the action: a stand for a hand that stood automatically, or an implicit
+        action for a hand that ended automatically.
         """
         if action.phase != "play":
             return False
@@ -207,7 +206,7 @@ class _Round:
         return action.do == "stand" and hand in self.stood
 
     def take(self, action: ScriptAction) -> None:
-        """Hands the action in, and holds the answer against its mark."""
+        """Submit the action and compare the answer with its expectation."""
         index = self.next
         self.next += 1
         answer = self.hand_in(decision_for(action, self.decider(action.seat)))
@@ -234,14 +233,14 @@ class _Round:
             self.must(Decline(self.decider(asked), asked))
 
     def _is_for_insurance(self, action: ScriptAction, asked: int) -> bool:
-        """A decision of play waits for play, but for one to be refused amid the insurance's own."""
+        """Whether to submit the action during insurance."""
         if action.phase == "insurance":
             return action.rejected or action.seat <= asked
         later = self.script.actions[self.next + 1 :]
         return action.rejected and any(each.phase == "insurance" for each in later)
 
     def answer_natural(self) -> None:
-        """A blackjack is kept unless the script doubles it when its turn comes."""
+        """Keep the pay of a blackjack unless the script doubles the hand."""
         hand = self.state.hands[self.state.turn]
         doubles = any(
             action.do == "double" and action.seat == hand.seat and not action.rejected
@@ -351,9 +350,9 @@ class _Round:
 
 
 def procedure_for(scripted: ScriptRound, known: dict[bytes, Procedure] | None = None) -> Procedure:
-    """The procedure that plays the round; those in `known` are not made again.
+    """Returns the procedure of the round, cached in `known`.
 
-    A config that no game can have, or a shoe that its decks cannot hold, is a UsageProblem.
+    Raises UsageProblem for an invalid config, or a shoe with more cards than its decks.
     """
     script = scripted.script
     key = msgspec.json.encode((script.game, script.config))
@@ -370,7 +369,7 @@ def procedure_for(scripted: ScriptRound, known: dict[bytes, Procedure] | None = 
 def play_script(
     scripted: ScriptRound, watch: RoundWatcher | None = None, procedure: Procedure | None = None
 ) -> RoundResult:
-    """Plays one scripted round, with the procedure that `procedure_for` gives where none is."""
+    """Play one scripted round, by default with the procedure of `procedure_for`."""
     begun = wagering(0 if scripted.script.first_round_of_shuffle else 1)
     standing = ScriptStart(procedure or procedure_for(scripted), begun, ScriptVault())
     return play_at(standing, scripted, watch)
@@ -379,5 +378,5 @@ def play_script(
 def play_at(
     standing: ScriptStart, scripted: ScriptRound, watch: RoundWatcher | None = None
 ) -> RoundResult:
-    """Plays one scripted round where a table stands; the cards are those of the script."""
+    """Play one scripted round from `start`, with the script's cards."""
     return _Round(standing, scripted, watch).play()
