@@ -339,7 +339,11 @@ class _Reading:
 
     def _stations(self, raw: Any) -> tuple[DevicePlace, ...]:
         if not isinstance(raw, Sequence) or isinstance(raw, str):
-            self._say("stations", f"{shown(raw)} stands where a list does", "[[devices.stations]]")
+            self._say(
+                "stations",
+                f"{shown(raw)} is not a list",
+                "[[devices.stations]]",
+            )
             return ()
         if len(raw) > MAX_STATIONS:
             self._say("stations", f"it has {len(raw)} entries", f"at most {MAX_STATIONS}")
@@ -369,7 +373,11 @@ class _Reading:
 
     def _standing(self, raw: Any) -> dict[int, dict[str, int]]:
         if not isinstance(raw, Mapping):
-            self._say("standing", f"{shown(raw)} stands where a table does", "1 = { main = 1000 }")
+            self._say(
+                "standing",
+                f"{shown(raw)} is not a table",
+                "1 = { main = 1000 }",
+            )
             return {}
         found: dict[int, dict[str, int]] = {}
         for key, bets in raw.items():
@@ -384,7 +392,7 @@ class _Reading:
     def _bets(self, part: str, raw: Any) -> Iterator[tuple[str, int]]:
         """Returns the valid bets, in the order of the procedure."""
         if not isinstance(raw, Mapping):
-            self._say(part, f"{shown(raw)} stands where a table does", "{ main = 1000 }")
+            self._say(part, f"{shown(raw)} is not a table", "{ main = 1000 }")
             return
         refuse_unknown(raw, BETS, f"{self._where}.{part}.", self._problems)
         if "main" not in raw:

@@ -127,7 +127,7 @@ def _read_ways(
             problems.append(
                 UsageProblem(
                     f"{where}.options",
-                    f"the way is {ruling.way.value}: nobody has a choice",
+                    f"the way is {ruling.way.value}: there is no choice",
                     "options only with way = floor_decides",
                 )
             )

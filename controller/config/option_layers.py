@@ -97,7 +97,7 @@ def _read(path: str, raw: object, decks: tuple[int, ...]) -> object:
         known = option_texts.hint(COUNTED if leaf is None else path, decks)
         raise UsageProblem("", str(wrong), known) from None
     if path in GROUPS:
-        raise UsageProblem("", f"{shown(raw)} stands where a table does", keys_of(path))
+        raise UsageProblem("", f"{shown(raw)} is not a table", keys_of(path))
     raise UsageProblem("", "is no option", keys_near(path))
 
 

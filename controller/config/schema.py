@@ -32,9 +32,7 @@ def read_table(
 ) -> T | None:
     """Parse `raw` into `shape`, with its defaults. Returns None if there are errors."""
     if not isinstance(raw, Mapping):
-        problems.append(
-            UsageProblem(where, f"{shown(raw)} stands where a table does", ", ".join(keys))
-        )
+        problems.append(UsageProblem(where, f"{shown(raw)} is not a table", ", ".join(keys)))
         return None
     before = len(problems)
     prefix = where if where.endswith(": ") else f"{where}."
@@ -90,6 +88,6 @@ def open_document(
             found[name] = table
         else:
             found[name] = {}
-            what = f"{shown(table)} stands where a table does"
+            what = f"{shown(table)} is not a table"
             problems.append(UsageProblem(prefix + name, what, f"[{name}]"))
     return found

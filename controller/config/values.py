@@ -29,7 +29,7 @@ class ValueCheck(NamedTuple, Generic[T]):
 
 
 def invalid(value: object) -> InvalidValue:
-    return InvalidValue(f"{shown(value)} cannot stand here")
+    return InvalidValue(f"{shown(value)} is not valid here")
 
 
 def either(words: tuple[object, ...]) -> str:
@@ -84,7 +84,7 @@ def list_of(
         items = tuple(map(item.read, value))
         for place, one in enumerate(items):
             if one in items[:place]:
-                raise InvalidValue(f"{shown(one)} stands in it twice")
+                raise InvalidValue(f"{shown(one)} is in it twice")
         missing = [str(one) for one in always if one not in items]
         if missing:
             raise InvalidValue(f"it is without {', '.join(missing)}")

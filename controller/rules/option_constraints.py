@@ -250,7 +250,7 @@ def _out_of_range(options: Options, decks_allowed: tuple[int, ...]) -> Iterator[
         if value is not None and value not in range_:
             yield Impossible(path, f"{value} is out of range", str(range_))
     if len(set(options.dealer.peek)) < len(options.dealer.peek):
-        yield Impossible("dealer.peek", "a card stands in it twice", "A, T, both or neither")
+        yield Impossible("dealer.peek", "a card is in it twice", "A, T, both or neither")
 
 
 def _hanging(options: Options, explicit: Collection[str]) -> Iterator[Impossible]:

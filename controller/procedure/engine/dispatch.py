@@ -92,12 +92,12 @@ class Procedure:
                 if when is None or when(g, new, GO):
                     break
             else:
-                raise RowFault(f"nothing goes on from {to.value}")
+                raise RowFault(f"no row continues from {to.value}")
             new, more = apply(g, do, to, makes, new, GO)
             effects += more
             fired += row
             if len(fired) > MAX_PASSED:
-                raise RowFault(f"no end from {s.step.value}: {fired}")
+                raise RowFault(f"too many rows from {s.step.value}: {fired}")
         return Decision(fired, new, effects + SHOWS[to](g, new))
 
     def takes(self, s: State, e: Event) -> bool:

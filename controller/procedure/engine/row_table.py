@@ -44,15 +44,15 @@ def _check_names(rows: tuple[Row, ...], refusals: tuple[Refusal, ...]) -> None:
     seen: set[str] = set()
     for row in rows:
         if row.id in seen:
-            raise RowFault(f"row {row.id} stands twice")
+            raise RowFault(f"row {row.id} is defined twice")
         seen.add(row.id)
         if not row.text or not row.at:
-            raise RowFault(f"row {row.id} says nothing, or is nowhere")
+            raise RowFault(f"row {row.id} has no text or no step")
         if any((step in PASSING) != (row.event is Go) for step in row.at):
-            raise RowFault(f"row {row.id}: Go belongs to the steps that pass, and only to those")
+            raise RowFault(f"row {row.id}: Go is the event of PASSING steps only")
     for ref in refusals:
         if ref.id in seen:
-            raise RowFault(f"refusal {ref.id} is named like a row")
+            raise RowFault(f"refusal {ref.id} has the id of a row")
 
 
 def _check_events(rows: tuple[Row, ...]) -> None:
@@ -64,7 +64,7 @@ def _check_events(rows: tuple[Row, ...]) -> None:
             kind = typing.get_type_hints(act).get("e")
             kinds = typing.get_args(kind) or (kind,)
             if not any(isinstance(k, type) and issubclass(row.event, k) for k in kinds):
-                raise RowFault(f"row {row.id}: {act} does not take {row.event.__name__}")
+                raise RowFault(f"row {row.id}: {act} does not accept {row.event.__name__}")
 
 
 def _check_reach(rows: tuple[Row, ...]) -> None:
@@ -84,7 +84,7 @@ def _check_answers(rows: tuple[Row, ...], refusals: tuple[Refusal, ...]) -> None
     silent: list[str] = []
     for step in WAITING:
         if step not in SHOWS:
-            raise RowFault(f"{step.value} shows nothing")
+            raise RowFault(f"{step.value} has no prompt")
         for event in EVENTS:
             here = [row for row in rows if step in row.at and row.event is event]
             said = [ref for ref in refusals if step in ref.at and ref.event is event]

@@ -94,12 +94,12 @@ class LiveTable:
         while new.step in PASSING:
             row = self._pick(new, GO)
             if row is None:
-                raise RowFault(f"nothing goes on from {new.step.value}")
+                raise RowFault(f"no row continues from {new.step.value}")
             new, more = apply(self.game, row.do, row.to, row.effects, new, GO)
             effects += more
             fired.append(row.id)
             if len(fired) > MAX_PASSED:
-                raise RowFault(f"no end from {s.step.value}: {fired}")
+                raise RowFault(f"too many rows from {s.step.value}: {fired}")
         return Decision(tuple(fired), new, effects + SHOWS[new.step](self.game, new))
 
     def shows(self, s: State) -> tuple[Effect, ...]:

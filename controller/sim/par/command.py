@@ -71,7 +71,7 @@ def _settings(args: argparse.Namespace) -> dict[str, object]:
     settings = read_settings(args.settings)
     if args.decks is not None:
         if "decks" in settings:
-            raise UsageProblem("--decks", "stands beside --set decks", "one of them")
+            raise UsageProblem("--decks", "conflicts with --set decks", "one of them")
         settings["decks"] = args.decks
     return settings
 

@@ -157,7 +157,7 @@ def read_scripts(path: Path) -> list[ScriptRound]:
     twice = [name for name, n in Counter(each.script.id for each in read).items() if n > 1]
     if twice:
         where = f"{file}: round {printable(twice[0])}: id"
-        raise UsageProblem(where, "stands twice", "one round an id")
+        raise UsageProblem(where, "is given twice", "one round an id")
     return read
 
 
@@ -186,7 +186,7 @@ def _read_json(path: Path, file: str) -> object:
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise UsageProblem(file, f"not JSON: {error}", "JSON in UTF-8") from None
     if twice:
-        raise UsageProblem(_at_path(file, raw, twice), "stands twice", "once")
+        raise UsageProblem(_at_path(file, raw, twice), "is given twice", "once")
     return raw
 
 
@@ -252,7 +252,7 @@ def _unfit(message: str, raw: object, where: str) -> UsageProblem:
     at_field = f"{where}: {path}" if path else where
     if types:
         wanted = " or ".join(_KINDS.get(name, name) for name in types[1].split(" | "))
-        return UsageProblem(at_field, f"{_KINDS.get(types[2], types[2])} cannot stand here", wanted)
+        return UsageProblem(at_field, f"{_KINDS.get(types[2], types[2])} is not valid here", wanted)
     if kind in _WORDS:
         return UsageProblem(at_field, printable(what), ", ".join(_WORDS[kind]))
     return UsageProblem(at_field, printable(what))
@@ -272,14 +272,14 @@ def _named(path: str, raw: object) -> str:
 
 def _check_seats(script: Script, where: str) -> None:
     if not script.seats:
-        raise UsageProblem(f"{where}: seats", "nobody plays", "one seat or more")
+        raise UsageProblem(f"{where}: seats", "no seat plays", "one seat or more")
     numbers = set()
     for index, seat in enumerate(script.seats):
         at = f"{where}: seats[{index}]"
         if not 1 <= seat.seat <= 7:
             raise UsageProblem(f"{at}.seat", f"there is no seat {seat.seat}", "1 to 7")
         if seat.seat in numbers:
-            raise UsageProblem(f"{at}.seat", f"seat {seat.seat} stands twice", "once each")
+            raise UsageProblem(f"{at}.seat", f"seat {seat.seat} is given twice", "once each")
         numbers.add(seat.seat)
         for bet in seat.bets:
             if bet not in BETS:
@@ -320,7 +320,7 @@ def check_copies(cards: tuple[Card, ...], decks: int, where: str) -> None:
         if copies > decks:
             raise UsageProblem(
                 f"{where}: shoe",
-                f"{NAMES[card]} stands there {copies} times",
+                f"{NAMES[card]} is in it {copies} times",
                 f"{decks} times at most: the game has {decks} "
                 + ("deck" if decks == 1 else "decks"),
             )

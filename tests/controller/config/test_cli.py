@@ -37,7 +37,7 @@ def test_check_tells_all_problems_and_exits_2(
     assert out == "ok: maxtime: game maxtime, MaxTime 21\n"
     lines = err.splitlines()
     assert lines[0].startswith(f"{bad}: x: is no option; allowed: decks, blackjack, ")
-    assert lines[1].startswith(f"{bad}: decks: 0 cannot stand here; allowed: 6 or 8 (")
+    assert lines[1].startswith(f"{bad}: decks: 0 is not valid here; allowed: 6 or 8 (")
     assert lines[2] == f"{tmp_path}: is not a file; allowed: a TOML file"
     assert main(["config", "check", str(bad), "--json"]) == 2
     found = json.loads(capsys.readouterr().out)["files"][0]
@@ -118,7 +118,7 @@ def test_show_a_jurisdiction(capsys: pytest.CaptureFixture[str]) -> None:
         (["mega", "--set", "decks"], "--set: 'decks' sets nothing; allowed: PATH=VALUE"),
         (["mega", "--set", "decks=6", "--set", "decks=8"], "--set: decks: is set twice"),
         (["mega", "--set", "decks=1"], "--set: decks: the game is not dealt from 1"),
-        (["mega", "--set", "decks=NaN"], "--set: decks: nan cannot stand here"),
+        (["mega", "--set", "decks=NaN"], "--set: decks: nan is not valid here"),
         (["mega", "--set", "decks=" + "9" * 5000], "--set: decks: '999"),
         (["mega", "--set", "chips=" + "[" * 100_000], "--set: chips: '[[["),
         (["mega", "--set", 'chips=[{"name":"\\ud800","value":1}]'], "--set: chips: '\\ud800' has"),

@@ -169,28 +169,28 @@ def at_ports(shoe: str, shuffler: str) -> str:
     ("text", "words"),
     [
         ("[devices]\n", 'devices.shoe: is missing; allowed: a table with serial = "..."'),
-        ("[[devices]]\n", "devices: a list stands where a table does"),
+        ("[[devices]]\n", "devices: a list is not a table"),
         (
             '[devices.shoe]\nserial = "a b"\n',
-            "devices.shoe.serial: 'a b' cannot stand here; allowed: a serial number of 1 to 20",
+            "devices.shoe.serial: 'a b' is not valid here; allowed: a serial number of 1 to 20",
         ),
         ("[devices.shoe]\nport = 'x'\n", "devices.shoe.serial: is missing"),
         (
             '[devices.shoe]\nserial = "S"\nseats = [1]\n',
             "devices.shoe.seats: is no key of this table",
         ),
-        ('[devices]\nshoe = "SH-1"\n', "devices.shoe: 'SH-1' stands where a table does"),
+        ('[devices]\nshoe = "SH-1"\n', "devices.shoe: 'SH-1' is not a table"),
         (
             '[devices]\nshoes = 1\n[devices.shoe]\nserial = "S"\n',
             "devices.shoes: is no key of this table; allowed: shoe? shoe, shuffler",
         ),
         (
             '[devices]\nmin_confidence = 101\n[devices.shoe]\nserial = "S"\n',
-            "devices.min_confidence: 101 cannot stand here; allowed: 0 to 100",
+            "devices.min_confidence: 101 is not valid here; allowed: 0 to 100",
         ),
         (
             '[devices]\nbacks = [1, 1]\n[devices.shoe]\nserial = "S"\n',
-            "devices.backs: 1 stands in it twice",
+            "devices.backs: 1 is in it twice",
         ),
         (
             '[devices.shoe]\nserial = "S"\n[devices.shuffler]\nserial = "S"\n',
@@ -206,15 +206,15 @@ def at_ports(shoe: str, shuffler: str) -> str:
         ),
         (
             '[devices]\nstations = "no"\n[devices.shoe]\nserial = "S"\n',
-            "devices.stations: 'no' stands where a list does",
+            "devices.stations: 'no' is not a list",
         ),
         (
             '[devices]\nstations = [3]\n[devices.shoe]\nserial = "S"\n',
-            "devices.stations[0]: 3 stands where a table does",
+            "devices.stations[0]: 3 is not a table",
         ),
         (
             '[devices.shoe]\nserial = "S"\n[[devices.stations]]\nserial = "T"\nseats = [6]\n',
-            "devices.stations[0].seats: 6 cannot stand here; allowed: a list of 1 to 5",
+            "devices.stations[0].seats: 6 is not valid here; allowed: a list of 1 to 5",
         ),
         (
             '[devices.shoe]\nserial = "S"\n[[devices.stations]]\nserial = "T"\n',
@@ -232,11 +232,11 @@ def at_ports(shoe: str, shuffler: str) -> str:
         ),
         (
             '[devices.shoe]\nserial = "S"\n[devices.standing]\n1 = 1000\n',
-            "devices.standing.1: 1000 stands where a table does",
+            "devices.standing.1: 1000 is not a table",
         ),
         (
             '[devices]\nstanding = 4\n[devices.shoe]\nserial = "S"\n',
-            "devices.standing: 4 stands where a table does",
+            "devices.standing: 4 is not a table",
         ),
         (
             '[devices.shoe]\nserial = "S"\n[devices.standing]\n1 = { buster = 500 }\n',
@@ -248,7 +248,7 @@ def at_ports(shoe: str, shuffler: str) -> str:
         ),
         (
             '[devices.shoe]\nserial = "S"\n[devices.standing]\n1 = { main = true }\n',
-            "devices.standing.1.main: true cannot stand here",
+            "devices.standing.1.main: true is not valid here",
         ),
         (
             '[devices.shoe]\nserial = "S"\n[devices.standing]\n1 = { main = 900 }\n',
@@ -269,19 +269,19 @@ def at_ports(shoe: str, shuffler: str) -> str:
         ("[record]\n", "record.directory: is missing"),
         (
             '[record]\ndirectory = "r"\nday_starts = "24:00"\n',
-            "record.day_starts: '24:00' cannot stand here; allowed: a time of the day, by UTC",
+            "record.day_starts: '24:00' is not valid here; allowed: a time of the day, by UTC",
         ),
         (
             '[record]\ndirectory = "r"\nsegment_mib = 0\n',
-            "record.segment_mib: 0 cannot stand here; allowed: 1 to 1024",
+            "record.segment_mib: 0 is not valid here; allowed: 1 to 1024",
         ),
-        ('[keys]\ndirectory = ""\n', "keys.directory: '' cannot stand here"),
+        ('[keys]\ndirectory = ""\n', "keys.directory: '' is not valid here"),
         ('[keys]\nplace = "k"\n', "keys.place: is no key of this table; allowed: directory"),
         ("[people]\n", "people.file: is missing"),
         ("[control]\nport = 8021\n", "control.socket: is missing"),
         (
             '[control]\nsocket = "s"\nport = 80\n',
-            "control.port: 80 cannot stand here; allowed: 1024 to 65535",
+            "control.port: 80 is not valid here; allowed: 1024 to 65535",
         ),
         (
             '[control]\nsocket = "s"\nport = 8021\nmetrics_port = 8021\n',
@@ -292,8 +292,8 @@ def at_ports(shoe: str, shuffler: str) -> str:
             "control.host: is no key of this table; allowed: socket, port, metrics_port",
         ),
         ("[screens]\n", "screens.port: is missing; allowed: 1024 to 65535; 0: any free one"),
-        ("[screens]\nport = 80\n", "screens.port: 80 cannot stand here; allowed: 1024 to 65535"),
-        ("[screens]\nport = false\n", "screens.port: false cannot stand here"),
+        ("[screens]\nport = 80\n", "screens.port: 80 is not valid here; allowed: 1024 to 65535"),
+        ("[screens]\nport = false\n", "screens.port: false is not valid here"),
         ('[screens]\nport = 0\nhost = "x"\n', "screens.host: is no key of this table"),
         (
             '[control]\nsocket = "s"\nport = 8021\n[screens]\nport = 8021\n',

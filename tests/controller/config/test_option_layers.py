@@ -210,9 +210,9 @@ def test_a_single_count_makes_a_table() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "key", "what"),
     [
-        ("bonus.buster.pays.x", 1, "bonus.buster.pays.x", "'x' cannot stand here"),
-        ("bonus.buster.pays.4", "6:1", "bonus.buster.pays.4", "'6:1' cannot stand here"),
-        ("bonus.buster.pays.4", 0, "bonus.buster.pays.4", "0 cannot stand here"),
+        ("bonus.buster.pays.x", 1, "bonus.buster.pays.x", "'x' is not valid here"),
+        ("bonus.buster.pays.4", "6:1", "bonus.buster.pays.4", "'6:1' is not valid here"),
+        ("bonus.buster.pays.4", 0, "bonus.buster.pays.4", "0 is not valid here"),
         ("bonus.buster.pays.2", 1, "bonus.buster.pays", "a bust has three cards or more"),
         ("bonus.buster.pays.6", None, "bonus.buster.pays", "it skips 6"),
         ("bonus.buster.pays.10", 500, "bonus.buster.pays", "it skips 9"),

@@ -29,7 +29,7 @@ def test_a_key_that_the_file_may_not_have(made: House) -> None:
     made.edit("decks = 8", "decks = 9")
     problem = made.problem("table file")
     assert problem.grade == "wrong"
-    assert "decks: 9 cannot stand here" in problem.what
+    assert "decks: 9 is not valid here" in problem.what
     assert "allowed: " in problem.mend
     assert problem.commands == (f"{made.machine.holecard} config check {made.file}",)
     made.edit("decks = 9", "decks = 8")

@@ -297,7 +297,7 @@ def test_pages_that_cannot_be_written_are_a_users_problem(
         (["--check", "classic"], "--check: the published pages are those of our games"),
         (["--write", "--set", "decks=6"], "--write: the published pages are those of our games"),
         (["classic", "--set", "decks"], "--set: 'decks' sets nothing; allowed: PATH=VALUE"),
-        (["classic", "--set", "decks=3"], "--set: decks: 3 cannot stand here; allowed: 1, 2, 4"),
+        (["classic", "--set", "decks=3"], "--set: decks: 3 is not valid here; allowed: 1, 2, 4"),
     ],
 )
 def test_mistakes_are_said_in_one_line(

@@ -19,15 +19,15 @@ UNUSABLE: tuple[tuple[str, bytes | dict[str, Any], str], ...] = (
     ("schema-true", b'{"schema": true, "rounds": []}', "FILE: schema: true is not known"),
     ("schema-1.0", b'{"schema": 1.0, "rounds": []}', "FILE: schema: 1.0 is not known"),
     ("rounds", b'{"schema": 1, "rounds": {}}', "FILE: rounds: not a list"),
-    ("twice-above", b'{"schema": 1, "schema": 1, "rounds": []}', "FILE: schema: stands twice"),
+    ("twice-above", b'{"schema": 1, "schema": 1, "rounds": []}', "FILE: schema: is given twice"),
     (
         "twice-below",
         b'{"schema": 1, "rounds": [{"id": "A", "seats": [{"seat": 1, "seat": 2}]}]}',
-        "FILE: round A: seats[0].seat: stands twice; allowed: once",
+        "FILE: round A: seats[0].seat: is given twice; allowed: once",
     ),
-    ("round", b'{"schema": 1, "rounds": [[]]}', "FILE: round #1: a list cannot stand here"),
-    ("no-id", changed(id=None), "FILE: round #1: id: null cannot stand here; allowed: text"),
-    ("id-number", changed(id=5), "FILE: round #1: id: a whole number cannot stand here"),
+    ("round", b'{"schema": 1, "rounds": [[]]}', "FILE: round #1: a list is not valid here"),
+    ("no-id", changed(id=None), "FILE: round #1: id: null is not valid here; allowed: text"),
+    ("id-number", changed(id=5), "FILE: round #1: id: a whole number is not valid here"),
     (
         "no-shoe",
         {key: value for key, value in ROUND.items() if key != "shoe"},
@@ -39,13 +39,13 @@ UNUSABLE: tuple[tuple[str, bytes | dict[str, Any], str], ...] = (
         "round R-1: game: Invalid enum value 'poker'; allowed: maxtime, sf21x, classic, mega",
     ),
     ("field", changed(foo=1), "FILE: round R-1: foo: unknown field; allowed: id, game, seats"),
-    ("null", changed(actions=None), "round R-1: actions: null cannot stand here; allowed: a list"),
+    ("null", changed(actions=None), "round R-1: actions: null is not valid here; allowed: a list"),
     (
         "first",
         changed(first_round_of_shuffle=1),
-        "round R-1: first_round_of_shuffle: a whole number cannot stand here; allowed: true or f",
+        "round R-1: first_round_of_shuffle: a whole number is not valid here; allowed: true or f",
     ),
-    ("no-seats", changed(seats=[]), "FILE: round R-1: seats: nobody plays"),
+    ("no-seats", changed(seats=[]), "FILE: round R-1: seats: no seat plays"),
     (
         "seat-0",
         changed(seats=[{"seat": 0, "bets": {}}]),
@@ -59,12 +59,12 @@ UNUSABLE: tuple[tuple[str, bytes | dict[str, Any], str], ...] = (
     (
         "seat-twice",
         changed(seats=[{"seat": 2, "bets": {}}, {"seat": 2, "bets": {}}]),
-        "round R-1: seats[1].seat: seat 2 stands twice",
+        "round R-1: seats[1].seat: seat 2 is given twice",
     ),
     (
         "seat-true",
         changed(seats=[{"seat": True, "bets": {}}]),
-        "round R-1: seats[0].seat: true or false cannot stand here; allowed: a whole number",
+        "round R-1: seats[0].seat: true or false is not valid here; allowed: a whole number",
     ),
     (
         "bet",
@@ -78,18 +78,18 @@ UNUSABLE: tuple[tuple[str, bytes | dict[str, Any], str], ...] = (
             "round R-1: seats[0].bets.buster: " + what,
         )
         for amount, what in (
-            (True, "true or false cannot stand here; allowed: a whole number"),
-            (10.0, "a number with a point cannot stand here"),
-            ("10", "text cannot stand here"),
-            (None, "null cannot stand here"),
+            (True, "true or false is not valid here; allowed: a whole number"),
+            (10.0, "a number with a point is not valid here"),
+            ("10", "text is not valid here"),
+            (None, "null is not valid here"),
         )
     ),
     ("card", changed(shoe=["10C"]), "round R-1: shoe[0]: '10C' is not a card; allowed: a rank"),
-    ("card-number", changed(shoe=[5]), "round R-1: shoe[0]: a whole number cannot stand here"),
+    ("card-number", changed(shoe=[5]), "round R-1: shoe[0]: a whole number is not valid here"),
     (
         "copies",
         changed(shoe=["TC"] * 7),
-        "round R-1: shoe: TC stands there 7 times; allowed: 6 times at most: the game has 6 decks",
+        "round R-1: shoe: TC is in it 7 times; allowed: 6 times at most: the game has 6 decks",
     ),
     (
         "do",
@@ -125,21 +125,21 @@ UNUSABLE: tuple[tuple[str, bytes | dict[str, Any], str], ...] = (
     (
         "expect-net",
         changed(expect={"seat_net": {"1": 0, "2": 0.5}}),
-        "round R-1: expect.seat_net.2: a number with a point cannot stand here",
+        "round R-1: expect.seat_net.2: a number with a point is not valid here",
     ),
     (
         "expect-card",
         changed(expect={"hands": [{"cards": ["1C"]}]}),
         "round R-1: expect.hands[0].cards[0]: '1C' is not a card",
     ),
-    ("config-list", changed(config=[]), "round R-1: config: a list cannot stand here"),
+    ("config-list", changed(config=[]), "round R-1: config: a list is not valid here"),
     ("config-key", changed(config={"seats": 3}), "round R-1: config: seats: is no option"),
     (
         "config-value",
         changed(config={"decks": "six"}),
-        "round R-1: config: decks: 'six' cannot stand here; allowed: 1, 2, 4, 6 or 8",
+        "round R-1: config: decks: 'six' is not valid here; allowed: 1, 2, 4, 6 or 8",
     ),
-    ("config-true", changed(config={"decks": True}), "round R-1: config: decks: true cannot stand"),
+    ("config-true", changed(config={"decks": True}), "round R-1: config: decks: true is not valid"),
     (
         "config-impossible",
         changed(config={"blackjack.ten_up": "pay_first", "blackjack.paid": "at_settlement"}),

@@ -71,18 +71,18 @@ def test_every_event_of_the_outside_is_known_and_no_kind_above_it() -> None:
 
 @pytest.mark.parametrize("name", ["hit", "deal_card", "floor_rules", "settle"])
 def test_an_id_that_stands_twice(name: str) -> None:
-    with pytest.raises(RowFault, match=f"row {name} stands twice"):
+    with pytest.raises(RowFault, match=f"row {name} is defined twice"):
         check((*ROWS, row_of(name)), REFUSALS)
 
 
 def test_a_refusal_that_is_named_like_a_row() -> None:
-    with pytest.raises(RowFault, match="refusal hit is named like a row"):
+    with pytest.raises(RowFault, match="refusal hit has the id of a row"):
         check(ROWS, (*REFUSALS, Refusal("hit", (Step.CLOSED,), Hit, "no")))
 
 
 def test_a_row_that_says_nothing_or_is_nowhere() -> None:
     for fields in ({"text": ""}, {"at": ()}):
-        with pytest.raises(RowFault, match="row hit says nothing, or is nowhere"):
+        with pytest.raises(RowFault, match="row hit has no text or no step"):
             check(changed("hit", **fields), REFUSALS)
 
 
@@ -145,7 +145,7 @@ def test_a_guarded_row_alone_is_no_answer() -> None:
     ids=["guard", "guard of two", "guard of nothing", "act", "effects"],
 )
 def test_a_guard_or_act_of_another_event(fields: dict[str, object]) -> None:
-    with pytest.raises(RowFault, match=r"row hit: .* does not take Hit"):
+    with pytest.raises(RowFault, match=r"row hit: .* does not accept Hit"):
         check(changed("hit", **fields), REFUSALS)
 
 
@@ -156,19 +156,19 @@ def test_a_guard_may_take_more_than_the_rows_event(guard: object) -> None:
 
 def test_go_at_a_step_that_waits() -> None:
     for at in ((Step.TURN,), (Step.TURN, Step.EVALUATE)):
-        with pytest.raises(RowFault, match="row plays_on: Go belongs"):
+        with pytest.raises(RowFault, match="row plays_on: Go is the event"):
             check(changed("plays_on", at=at), REFUSALS)
 
 
 def test_an_event_from_outside_at_a_step_that_passes() -> None:
     for at in ((Step.EVALUATE,), (Step.TURN, Step.EVALUATE)):
-        with pytest.raises(RowFault, match="row hit: Go belongs"):
+        with pytest.raises(RowFault, match="row hit: Go is the event"):
             check(changed("hit", at=at), REFUSALS)
 
 
 def test_a_step_that_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(prompt.SHOWS, Step.TURN)
-    with pytest.raises(RowFault, match="turn shows nothing"):
+    with pytest.raises(RowFault, match="turn has no prompt"):
         check()
 
 

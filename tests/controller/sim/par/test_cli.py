@@ -125,7 +125,7 @@ def test_a_strategy_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         (["classic", "--set", "split.max_hands=9"], "--set: split.max_hands"),
         (["classic", "--decks", "3"], "decks"),
         (["maxtime", "--decks", "6"], "decks"),
-        (["classic", "--decks", "6", "--set", "decks=6"], "--decks: stands beside --set decks"),
+        (["classic", "--decks", "6", "--set", "decks=6"], "--decks: conflicts with --set decks"),
         (["classic", "--seats", "0"], "--seats: 0 seats; allowed: 1 to 7"),
         (["classic", "--seats", "8"], "--seats: 8 seats; allowed: 1 to 7"),
         (["classic", "--rounds", "0"], "--rounds: 0 rounds; allowed: 1 or more"),

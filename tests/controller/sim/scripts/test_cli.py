@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_used_says_where_and_why(
 def test_an_id_stands_once_in_its_file(run: Run) -> None:
     code, out, err = run(ROUND, ROUND)
     assert (code, out) == (2, "")
-    assert err == "holecard: FILE: round R-1: id: stands twice; allowed: one round an id\n"
+    assert err == "holecard: FILE: round R-1: id: is given twice; allowed: one round an id\n"
 
 
 @pytest.mark.parametrize(
