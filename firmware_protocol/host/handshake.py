@@ -7,6 +7,7 @@ the device did not answer at all, because the timeout HELLO_WAIT has already pas
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from enum import Enum
 from typing import Final
@@ -164,19 +165,12 @@ class HandshakeAttempts:
         taken = {session.id for session in self._sessions}
         if self._sent is not None:
             taken.add(self._sent.session)
-        session = self._pick(taken)
+        session = pick_session(taken, self._random or secrets.token_bytes)
         self._reset()
         self._sent = Frame(FrameKind.HELLO, session, 0, self._hello)
         self._phase, self._until = Phase.HELLO_SENT, now + _HELLO_WAIT
         # The leading 0x00 ends an incomplete frame on the line.
         self._output.write(b"\0" + self._sent.encode())
-
-    def _pick(self, taken: set[int]) -> int:
-        if self._random is None:
-            return pick_session(taken)
-        while (session := int.from_bytes(self._random(2), "little")) in {0, *taken}:
-            pass
-        return session
 
     def _check_answer(self, hello: Frame, frame: Frame, now: int) -> None:
         try:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
@@ -94,8 +95,6 @@ class HostLink:
             FrameKind.DATA: self._data,
             FrameKind.ALERT: self._alert,
         }
-        self.ignored = 0
-        """Valid frames that were ignored."""
 
     @property
     def cursor(self) -> RecordCursor:
@@ -295,20 +294,15 @@ class HostLink:
         for frame in self.deframer.feed(data):
             if isinstance(frame, FrameDamage):
                 damaged[frame.cause] += 1
-            else:
-                self._frames.get(frame.kind, self._ignore)(frame, now)
+            elif frame.kind in self._frames:
+                self._frames[frame.kind](frame, now)
         # One event per cause: a device that sends only noise sends a lot of it.
         for cause in filter(damaged.__contains__, Cause):
             self.output.report(FramesDamaged(cause, damaged[cause]))
 
-    def _ignore(self, _: Frame, __: int) -> None:
-        self.ignored += 1
-
     def _alert(self, frame: Frame, _: int) -> None:
-        try:
+        with suppress(ProtocolError):  # malformed frames in clear are ignored
             self.output.report(AlertReceived(Alert.decode(frame.payload)))
-        except ProtocolError:
-            self.ignored += 1  # malformed frames in clear are ignored
 
     def _handshake(self, frame: Frame, now: int) -> None:
         pending = self._attempts.receive(frame, now)
@@ -335,7 +329,6 @@ class HostLink:
 
     def _unknown_session(self, frame: Frame, now: int) -> None:
         """Handle DATA of an unknown or of an ended session."""
-        self.ignored += 1
         ended = self.former.get(frame.session)
         if self.running and (ended is None or now >= ended + _LINGER):
             self.output.report(FrameRejected(WrongSession(f"DATA of session {frame.session}")))

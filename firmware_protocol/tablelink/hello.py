@@ -7,7 +7,7 @@ prologue of the handshake, which fails if host and device did not see the same b
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from firmware_protocol.messages.enums import DeviceClass, FrameKind
 from firmware_protocol.messages.errors import (
@@ -24,9 +24,11 @@ NO_SESSION = 0
 """The session id of ALERT; never that of a session."""
 
 
-def pick_session(taken: Collection[int] = ()) -> int:
+def pick_session(
+    taken: Collection[int] = (), draw: Callable[[int], bytes] = secrets.token_bytes
+) -> int:
     """Returns a random session id that is not in `taken`."""
-    while (session := 1 + secrets.randbelow(0xFFFF)) in taken:
+    while (session := int.from_bytes(draw(2), "little")) in {0, *taken}:
         pass
     return session
 

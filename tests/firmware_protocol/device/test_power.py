@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import get_args
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from firmware_protocol.device import control
 from firmware_protocol.device.behaviour import Behaviour
@@ -26,7 +23,6 @@ from firmware_protocol.messages.enums import (
     Verdict,
 )
 from firmware_protocol.messages.shuffler import Door, Start, Started
-from firmware_protocol.tablelink.plaintext import EventRecord
 from tests.support.hil.devices.plain_device import MS, SECOND, Bench
 from tests.support.hil.devices.raw_host import ack
 
@@ -180,58 +176,6 @@ def test_a_cut_comes_out_of_wake_and_hand_too(bench: Bench) -> None:
     bench.now += SECOND
     with pytest.raises(PowerCut):
         bench.device.wake(bench.now - 1 * MS)
-
-
-@settings(max_examples=12)
-@given(seed=st.integers(0, 100_000))
-def test_whenever_power_goes_no_record_is_lost_or_changed(
-    tmp_path_factory: pytest.TempPathFactory, seed: int
-) -> None:
-    chance = random.Random(seed)
-    bench = Bench(tmp_path_factory.mktemp("device"))
-    kept: list[EventRecord] = []
-    recorded = 0
-    for _ in range(12):
-        bench.connect()
-        chain = kept[-1].chain if kept else bytes(8)
-        assert bench.resume(len(kept) + 1, chain) is Verdict.OK
-        moment: Moment = chance.choice(get_args(Moment))
-        bench.device.cut_at(moment, torn=chance.randrange(57))
-        try:
-            for _ in range(chance.randrange(1, 12)):
-                bench.device.record(Door(bool(chance.randrange(2))), bench.now)
-                bench.collect()
-                keep(bench, kept)
-                frame = bench.host.seal(ack(bench.device.ring.epoch, len(kept)))
-                bench.device.receive(frame.encode(), bench.now)
-                frame = bench.host.call(Start(6, 0))
-                bench.device.receive(frame.encode(), bench.now)
-                bench.now += chance.randrange(200 * MS)
-                bench.device.wake(bench.now)
-                bench.collect()
-        except PowerCut:
-            bench.collect()
-        keep(bench, kept)
-        recorded = max(recorded, bench.device.ring.head)
-        bench.now += SECOND
-        boot = bench.device.boot
-        bench.power_on()
-        assert bench.device.boot == boot + 1
-        assert isinstance(bench.events()[-1], Power)
-        assert bench.device.ring.head > recorded
-        ring = bench.device.ring
-        for record in kept[ring.oldest - 1 :]:
-            assert ring.record(record.seq) == record.encode()
-
-
-def keep(bench: Bench, kept: list[EventRecord]) -> None:
-    """What the host keeps: each record once and in order."""
-    for record in bench.host.records():
-        if record.seq == len(kept) + 1:
-            assert record.follows(kept[-1].chain if kept else bytes(8))
-            kept.append(record)
-        elif record.seq <= len(kept):
-            assert record == kept[record.seq - 1]
 
 
 # --- hands ----------------------------------------------------------------------------------

@@ -92,17 +92,6 @@ def through(faults: Faults, now: int = 0) -> list[bytes]:
     return out
 
 
-def test_a_clean_line_changes_nothing() -> None:
-    assert b"".join(through(Faults())) == b"".join(FRAMES)
-    slow = Line(Random(1))
-    slow.faults = Faults(byte_us=87, delay_us=1000)
-    slow.put(FRAMES[0] + FRAMES[1], 0)
-    assert slow.due() == 1000 + 41 * 87
-    assert slow.take(1000 + 41 * 87) == FRAMES[0]
-    slow.clear()
-    assert slow.due() is None
-
-
 @pytest.mark.parametrize("kind", ["loss", "double", "flip", "cut", "splice", "noise", "reorder"])
 def test_each_fault_strikes_its_share(kind: str) -> None:
     line = Line(Random(1))
