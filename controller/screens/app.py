@@ -74,12 +74,12 @@ class ScreensApp:
         made = face or ConsoleRenderer(self._pages, api.served.table.parts.game)
         self.console = ConsoleApp(api, made, self.browsers, texts, cookie)
         table = api.served.table
-        self._source = LiveSource(table)
+        self.source = LiveSource(table)
         entering = BadgeLogin(
             api, self.console, self.browsers, LoopBridge(table.parts.record), REVIEW
         )
         self._review = application(
-            self._source, pages_of(texts, REVIEW), entering, scratch, cookie=cookie
+            self.source, pages_of(texts, REVIEW), entering, scratch, cookie=cookie
         )
         app = Starlette(
             routes=[
@@ -102,13 +102,13 @@ class ScreensApp:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.console.run(), name="pages: console")
-                group.create_task(self._source.follow(), name="pages: index")
+                group.create_task(self.source.follow(), name="pages: index")
         finally:
-            self._source.close()
+            self.source.close()
 
     def end(self) -> None:
         """Stop the background threads soon, without waiting for them."""
-        self._source.close()
+        self.source.close()
         self._review.end()
 
     def close(self) -> None:

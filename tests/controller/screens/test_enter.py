@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import httpx
@@ -12,8 +11,7 @@ import pytest
 from controller.screens.common.texts import load
 from controller.screens.console.web.sessions import ATTEMPTS
 from controller.screens.review.source import FileSource
-from tests.support.api.at_api import run
-from tests.support.screens.at_pages import HERE, AtPages, Tab, at_pages
+from tests.support.screens.at_pages import HERE, AtPages, Tab, pages_test
 from tests.support.screens.looked_at import Browser, Looking
 from tests.support.table.simulated.house import PINS
 
@@ -33,49 +31,40 @@ def _with_secret(tab: Tab, page: httpx.Response) -> Tab:
     return tab
 
 
-def test_a_wrong_pin_shows_the_form_again_with_the_reason(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab = await _entering(pages)
-            wrong = await tab.post(ENTER, badge="S-1", pin="000000")
-            assert wrong.status_code == 403
-            assert "badge or PIN is not right" in wrong.text
-            assert 'role="alert"' in wrong.text
-            assert "000000" not in wrong.text
-            # With what stands in that form somebody comes in.
-            _with_secret(tab, wrong)
-            right = await tab.post(ENTER, badge="S-1", pin=PINS["S-1"])
-            assert (right.status_code, right.headers["location"]) == (303, "/review/rounds")
-
-    run(main())
+@pages_test()
+async def test_a_wrong_pin_shows_the_form_again_with_the_reason(pages: AtPages) -> None:
+    tab = await _entering(pages)
+    wrong = await tab.post(ENTER, badge="S-1", pin="000000")
+    assert wrong.status_code == 403
+    assert "badge or PIN is not right" in wrong.text
+    assert 'role="alert"' in wrong.text
+    assert "000000" not in wrong.text
+    # With what stands in that form somebody comes in.
+    _with_secret(tab, wrong)
+    right = await tab.post(ENTER, badge="S-1", pin=PINS["S-1"])
+    assert (right.status_code, right.headers["location"]) == (303, "/review/rounds")
 
 
-def test_who_guesses_is_told_to_wait_at_the_form(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab = await _entering(pages)
-            answers = [await tab.post(ENTER, badge="S-9", pin="1") for _ in range(ATTEMPTS + 1)]
-            assert answers[-1].status_code == 429
-            assert 'action="/review/enter"' in answers[-1].text
-            assert "Try again in" in answers[-1].text
-
-    run(main())
+@pages_test()
+async def test_who_guesses_is_told_to_wait_at_the_form(pages: AtPages) -> None:
+    tab = await _entering(pages)
+    answers = [await tab.post(ENTER, badge="S-9", pin="1") for _ in range(ATTEMPTS + 1)]
+    assert answers[-1].status_code == 429
+    assert 'action="/review/enter"' in answers[-1].text
+    assert "Try again in" in answers[-1].text
 
 
-def test_a_form_of_a_session_that_is_over_is_there_again(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab = await _entering(pages)
-            tab.cookies.clear()
-            stale = await tab.post(ENTER, badge="S-1", pin=PINS["S-1"])
-            assert stale.status_code == 401
-            right = await _with_secret(tab, stale).post(ENTER, badge="S-1", pin=PINS["S-1"])
-            assert right.status_code == 303
-            other = await tab.post(ENTER, {"origin": "http://elsewhere"}, badge="S-1", pin="1")
-            assert other.status_code == 403
-            assert HERE not in other.text
-
-    run(main())
+@pages_test()
+async def test_a_form_of_a_session_that_is_over_is_there_again(pages: AtPages) -> None:
+    tab = await _entering(pages)
+    tab.cookies.clear()
+    stale = await tab.post(ENTER, badge="S-1", pin=PINS["S-1"])
+    assert stale.status_code == 401
+    right = await _with_secret(tab, stale).post(ENTER, badge="S-1", pin=PINS["S-1"])
+    assert right.status_code == 303
+    other = await tab.post(ENTER, {"origin": "http://elsewhere"}, badge="S-1", pin="1")
+    assert other.status_code == 403
+    assert HERE not in other.text
 
 
 # --- what pages say of a record that goes on ----------------------------------------------------

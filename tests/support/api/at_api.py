@@ -4,10 +4,11 @@ loop's own, and clients that ask the application without a port between them."""
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import httpx
 import msgspec
@@ -179,6 +180,47 @@ async def at_api(folder: Path, game: str = "classic", **options: Any) -> AsyncIt
 
 def run(main: Coroutine[Any, Any, None]) -> None:
     simulate(main)
+
+
+AsyncTest: TypeAlias = Callable[..., Coroutine[Any, Any, None]]
+
+
+def with_context(
+    make: Callable[[Path], AbstractAsyncContextManager[Any]], count: int = 1
+) -> Callable[[AsyncTest], Callable[..., None]]:
+    """Decorate an async test: it runs in simulated time, within this context, whose value it gets
+    as its first parameter or, if there are several values, as its first `count` ones."""
+
+    def decorate(test: AsyncTest) -> Callable[..., None]:
+        signature = inspect.signature(test)
+        names = list(signature.parameters)[count:]
+
+        def in_context(tmp_path: Path, **given: Any) -> None:
+            async def main() -> None:
+                async with make(tmp_path) as made:
+                    first = made if count > 1 else (made,)
+                    more = {"tmp_path": tmp_path} if "tmp_path" in names else {}
+                    await test(*first, **given, **more)
+
+            run(main())
+
+        parameters = [inspect.Parameter("tmp_path", inspect.Parameter.KEYWORD_ONLY)]
+        parameters += [
+            signature.parameters[name].replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for name in names
+            if name != "tmp_path"
+        ]
+        in_context.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        in_context.__name__, in_context.__doc__ = test.__name__, test.__doc__
+        in_context.__module__ = test.__module__
+        return in_context
+
+    return decorate
+
+
+def api_test(game: str = "classic", **options: Any) -> Callable[[AsyncTest], Callable[..., None]]:
+    """A test with a table and its API: `async def test(at: AtApi, ...)`."""
+    return with_context(lambda folder: at_api(folder, game, **options))
 
 
 async def asked(

@@ -6,14 +6,14 @@ from __future__ import annotations
 import asyncio
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import uvicorn
 
 from hil.table.robots import Api
-from tests.support.api.at_api import AtApi, at_api
+from tests.support.api.at_api import AsyncTest, AtApi, at_api, with_context
 
 
 class Server(uvicorn.Server):
@@ -88,3 +88,8 @@ async def at_port(folder: Path) -> AsyncIterator[tuple[Port, Api]]:
                     at.served.stopping.set()
             finally:
                 await port.end()
+
+
+def port_test() -> Callable[[AsyncTest], Callable[..., None]]:
+    """A test at a socket: `async def test(port: Port, client: Api, ...)`."""
+    return with_context(at_port, 2)

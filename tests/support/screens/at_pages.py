@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -19,7 +19,7 @@ from controller.screens.app import ScreensApp
 from controller.screens.common.server import ListenAddress
 from controller.screens.common.texts import load
 from controller.screens.console.web import PageRenderer
-from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, at_api
+from tests.support.api.at_api import ANN, FIRST, SECOND, AsyncTest, AtApi, at_api, with_context
 from tests.support.drivers.simulated import until
 
 PORT: Final = 8099
@@ -182,6 +182,11 @@ async def at_pages(
                 running.cancel()
                 await asyncio.wait((running,))
                 screens.close()
+
+
+def pages_test(game: str = "classic", **options: Any) -> Callable[[AsyncTest], Callable[..., None]]:
+    """A test with a table and its pages: `async def test(pages: AtPages, ...)`."""
+    return with_context(lambda folder: at_pages(folder, game, **options))
 
 
 async def came(reader: Reader, count: int = 1) -> None:

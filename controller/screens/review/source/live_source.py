@@ -160,7 +160,7 @@ class LiveSource(FileSource):
         while True:
             why = ""
             try:
-                await asyncio.to_thread(self._more)
+                await asyncio.to_thread(self.update)
                 why = "" if self._short is None else self._short.why
             except RecordProblem as problem:  # the table continues; requests report the reason
                 why = str(problem)
@@ -169,7 +169,8 @@ class LiveSource(FileSource):
             told = why
             await asyncio.sleep(FOLLOW_INTERVAL)
 
-    def _more(self) -> None:
+    def update(self) -> None:
+        """Index what is new, once. Raises RecordProblem."""
         if self._followed:
             super()._fresh()
             return

@@ -19,7 +19,7 @@ from controller.screens.review.view.queries import ask
 
 SECONDS: Final = 0.2
 """The timeout of a search in seconds; the page then shows its position."""
-_WIDER: Final = 8
+WIDENING: Final = 8
 
 
 class SearchResult(Struct, frozen=True):
@@ -59,13 +59,13 @@ def newest(
         try:
             page = _between(db, wanted, (first, high), limit - len(found), clock, until)
         except _TooMany:  # narrower: only the last of them are shown
-            width = max(1, (high - first + 1) // _WIDER)
+            width = max(1, (high - first + 1) // WIDENING)
             continue
         except _TooLong:
             break
         found += reversed(page)
         high = first - 1
-        width *= _WIDER
+        width *= WIDENING
         until = begun + SECONDS  # the first window has no timeout
     return SearchResult(tuple(found), high + 1 if low <= high else None)
 

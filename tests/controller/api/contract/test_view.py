@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 from msgspec.structs import asdict, replace
 
@@ -24,7 +22,7 @@ from controller.procedure.prompts import MoneyFormat, say
 from controller.rules.hands import Hand
 from controller.table.memory import TableDisplay
 from firmware_protocol.device.control import Plug
-from tests.support.api.at_api import asked, at_api, run
+from tests.support.api.at_api import AtApi, api_test, asked
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.simulated_table import NOON
 
@@ -82,58 +80,46 @@ def test_who_deals() -> None:
     assert (shown.badge, shown.name, shown.screen) == ("D-17", "Ann Lee", "dealer")
 
 
-def test_a_view_is_read_back_as_it_was(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            screen = await at.dealing()
-            await at.to_step(screen, Step.DEALING)
-            seen = at.api.views.now()
-            assert msgspec.json.decode(seen.body, type=View) == seen.view
-            assert await screen.table() == seen.view
-            assert seen.view.state.step is at.state.step
-            devices = [(one.device, one.state) for one in seen.view.devices]
-            assert devices == [("shoe", "ready"), ("shuffler", "ready"), ("station", "ready")]
-
-    run(main())
+@api_test()
+async def test_a_view_is_read_back_as_it_was(at: AtApi) -> None:
+    screen = await at.dealing()
+    await at.to_step(screen, Step.DEALING)
+    seen = at.api.views.now()
+    assert msgspec.json.decode(seen.body, type=View) == seen.view
+    assert await screen.table() == seen.view
+    assert seen.view.state.step is at.state.step
+    devices = [(one.device, one.state) for one in seen.view.devices]
+    assert devices == [("shoe", "ready"), ("shuffler", "ready"), ("station", "ready")]
 
 
-def test_it_is_made_once_for_each_change(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            screens = [await at.client.open(f"watcher-{number}") for number in range(3)]
-            first = at.api.views.now()
-            bodies = []
-            for screen in screens:
-                headers = {"Authorization": f"Bearer {screen.token}"}
-                response = await asked(at, "GET", "/api/v1/table", headers=headers)
-                bodies.append(response.content)
-            assert bodies == [first.body] * 3
-            assert at.api.views.now() is first
-            await at.dealing()
-            assert at.api.views.now() is not first
-
-    run(main())
+@api_test()
+async def test_it_is_made_once_for_each_change(at: AtApi) -> None:
+    screens = [await at.client.open(f"watcher-{number}") for number in range(3)]
+    first = at.api.views.now()
+    bodies = []
+    for screen in screens:
+        headers = {"Authorization": f"Bearer {screen.token}"}
+        response = await asked(at, "GET", "/api/v1/table", headers=headers)
+        bodies.append(response.content)
+    assert bodies == [first.body] * 3
+    assert at.api.views.now() is first
+    await at.dealing()
+    assert at.api.views.now() is not first
 
 
-def test_a_device_that_goes_is_seen_though_nothing_is_recorded(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            at.room.book.refusing = RetryLater("record", "no room on the disk", "make room")
-            assert at.room.station is not None
-            at.room.station.hand(Plug(connected=False))
-            await until(lambda: at.api.views.now().view.devices[2].state != "ready", 30)
-
-    run(main())
+@api_test()
+async def test_a_device_that_goes_is_seen_though_nothing_is_recorded(at: AtApi) -> None:
+    at.room.book.refusing = RetryLater("record", "no room on the disk", "make room")
+    assert at.room.station is not None
+    at.room.station.hand(Plug(connected=False))
+    await until(lambda: at.api.views.now().view.devices[2].state != "ready", 30)
 
 
-def test_the_title_of_a_table_that_has_no_file(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path, adopted=False) as at:
-            found = table_identity(at.table.parts)
-            game = at.table.parts.game
-            assert (found.table, found.game, found.title) == ("bj-1", game.name, game.title)
-
-    run(main())
+@api_test(adopted=False)
+async def test_the_title_of_a_table_that_has_no_file(at: AtApi) -> None:
+    found = table_identity(at.table.parts)
+    game = at.table.parts.game
+    assert (found.table, found.game, found.title) == ("bj-1", game.name, game.title)
 
 
 def test_the_instruction_is_shown_whole_and_is_no_effect() -> None:

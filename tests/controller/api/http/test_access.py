@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import httpx
 import pytest
 from starlette.requests import Request
 
 from controller.api.http.access import LOOPBACK, access_problem
 from controller.api.http.routes import PREFIX, ROUTES
-from tests.support.api.at_api import AtApi, asked, at_api, run
-from tests.support.api.at_port import at_port
+from hil.table.robots import Api
+from tests.support.api.at_api import AtApi, api_test, asked
+from tests.support.api.at_port import Port, port_test
 
 
 def request(**headers: str) -> Request:
@@ -79,42 +78,34 @@ def error(response: httpx.Response) -> tuple[int, str]:
     return response.status_code, response.json()["error"]["code"]
 
 
-def test_nobody_comes_in_by_another_name(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path, adopted=False) as at:
-            bad = await asked(at, "GET", "/api/v1/health", url="http://rebound.example:8021")
-            assert error(bad) == (403, "no_host")
-            good = await asked(at, "GET", "/api/v1/health", url="http://127.0.0.1:8021")
-            assert good.status_code == 200
-            page = await asked(
-                at, "POST", "/api/v1/screens", headers={"Origin": "http://evil.example"}
-            )
-            assert error(page) == (403, "other_origin")
-            asks = {
-                "Origin": "http://evil.example",
-                "Access-Control-Request-Method": "POST",
-            }
-            preflight = await asked(at, "OPTIONS", "/api/v1/acts", headers=asks)
-            assert error(preflight) == (403, "other_origin")
-            for response in (bad, good, page, preflight):
-                assert not any(name.startswith("access-control") for name in response.headers)
-                assert response.headers["cache-control"] == "no-store"
-                assert response.headers["x-content-type-options"] == "nosniff"
-
-    run(main())
+@api_test(adopted=False)
+async def test_nobody_comes_in_by_another_name(at: AtApi) -> None:
+    bad = await asked(at, "GET", "/api/v1/health", url="http://rebound.example:8021")
+    assert error(bad) == (403, "no_host")
+    good = await asked(at, "GET", "/api/v1/health", url="http://127.0.0.1:8021")
+    assert good.status_code == 200
+    page = await asked(at, "POST", "/api/v1/screens", headers={"Origin": "http://evil.example"})
+    assert error(page) == (403, "other_origin")
+    asks = {
+        "Origin": "http://evil.example",
+        "Access-Control-Request-Method": "POST",
+    }
+    preflight = await asked(at, "OPTIONS", "/api/v1/acts", headers=asks)
+    assert error(preflight) == (403, "other_origin")
+    for response in (bad, good, page, preflight):
+        assert not any(name.startswith("access-control") for name in response.headers)
+        assert response.headers["cache-control"] == "no-store"
+        assert response.headers["x-content-type-options"] == "nosniff"
 
 
-def test_methods_and_paths_that_are_not_there(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path, adopted=False) as at:
-            await _paths(at)
-            for path in ("/", "/api/v1", "/api/v1/table/", "/api/v1/Table", "/api/v2/table"):
-                assert error(await asked(at, "GET", path)) == (404, "no_path"), path
-            for path in ("/api/v1/devices//adopt", "/api/v1/devices/a/b/adopt"):
-                assert error(await asked(at, "POST", path)) == (404, "no_path"), path
-            assert error(await asked(at, "GET", "/api/v1/health?x=1")) == (400, "no_query")
-
-    run(main())
+@api_test(adopted=False)
+async def test_methods_and_paths_that_are_not_there(at: AtApi) -> None:
+    await _paths(at)
+    for path in ("/", "/api/v1", "/api/v1/table/", "/api/v1/Table", "/api/v2/table"):
+        assert error(await asked(at, "GET", path)) == (404, "no_path"), path
+    for path in ("/api/v1/devices//adopt", "/api/v1/devices/a/b/adopt"):
+        assert error(await asked(at, "POST", path)) == (404, "no_path"), path
+    assert error(await asked(at, "GET", "/api/v1/health?x=1")) == (400, "no_query")
 
 
 async def _paths(at: AtApi) -> None:
@@ -132,36 +123,28 @@ async def _paths(at: AtApi) -> None:
                 assert error(response) == (405, "no_method")
 
 
-def test_a_fault_of_ours_tells_engineers_and_nobody_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@api_test(adopted=False)
+async def test_a_fault_of_ours_tells_engineers_and_nobody_else(
+    at: AtApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path, adopted=False) as at:
+    def broken() -> None:
+        raise AssertionError("the ace of spades")
 
-            def broken() -> None:
-                raise AssertionError("the ace of spades")
-
-            monkeypatch.setattr(at.api.views, "health", broken)
-            response = await asked(at, "GET", "/api/v1/health")
-            assert error(response) == (500, "fault")
-            assert "ace" not in response.text
-            assert response.headers["cache-control"] == "no-store"
-
-    run(main())
+    monkeypatch.setattr(at.api.views, "health", broken)
+    response = await asked(at, "GET", "/api/v1/health")
+    assert error(response) == (500, "fault")
+    assert "ace" not in response.text
+    assert response.headers["cache-control"] == "no-store"
 
 
-def test_a_real_port_knows_what_it_is(tmp_path: Path) -> None:
+@port_test()
+async def test_a_real_port_knows_what_it_is(port: Port, client: Api) -> None:
     """What is written at it as a Host matters on the loopback, and at a unix socket it does not."""
-
-    async def main() -> None:
-        async with at_port(tmp_path) as (port, _):
-            for host, status in (("localhost:1", 200), ("127.0.0.1", 200), ("evil.example", 403)):
-                async with httpx.AsyncClient(base_url=port.url, trust_env=False) as plain:
-                    response = await plain.get("/api/v1/health", headers={"Host": host})
-                    assert response.status_code == status, host
-                transport = httpx.AsyncHTTPTransport(uds=str(port.path))
-                async with httpx.AsyncClient(base_url="http://x", transport=transport) as plain:
-                    response = await plain.get("/api/v1/health", headers={"Host": host})
-                    assert response.status_code == 200
-
-    run(main())
+    for host, status in (("localhost:1", 200), ("127.0.0.1", 200), ("evil.example", 403)):
+        async with httpx.AsyncClient(base_url=port.url, trust_env=False) as plain:
+            response = await plain.get("/api/v1/health", headers={"Host": host})
+            assert response.status_code == status, host
+        transport = httpx.AsyncHTTPTransport(uds=str(port.path))
+        async with httpx.AsyncClient(base_url="http://x", transport=transport) as plain:
+            response = await plain.get("/api/v1/health", headers={"Host": host})
+            assert response.status_code == 200

@@ -17,7 +17,7 @@ from controller.api.contract.errors import Problem
 from controller.api.contract.messages import OpenScreen
 from controller.api.http import BODY_TIMEOUT, read_as, read_object
 from controller.api.http.body import MAX_BYTES, MAX_DEPTH
-from tests.support.api.at_api import AtApi, asked, at_api, run
+from tests.support.api.at_api import AtApi, api_test, asked, at_api, run
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | texts
@@ -123,28 +123,25 @@ async def sent(at: AtApi, content: Any, **headers: str) -> tuple[int, str]:
     return response.status_code, body["error"]["code"] if "error" in body else ""
 
 
-def test_what_is_taken_for_json(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path, adopted=False) as at:
-            for kind in (
-                "application/json",
-                "Application/JSON; charset=utf-8",
-                'application/json;charset="UTF-8"',
-            ):
-                assert (await sent(at, SCREEN, content_type=kind))[0] == 201, kind
-            for kind in (
-                "",
-                "text/plain",
-                "application/x-www-form-urlencoded",
-                "application/json; charset=utf-16",
-                "application/json-seq",
-            ):
-                assert await sent(at, SCREEN, content_type=kind) == (415, "no_json"), kind
-            assert await sent(at, SCREEN, content_encoding="gzip") == (415, "no_json")
-            assert await sent(at, b"[1]") == (400, "no_json")
-            assert await sent(at, b"") == (400, "bad_field")  # an empty one names nothing
-
-    run(main())
+@api_test(adopted=False)
+async def test_what_is_taken_for_json(at: AtApi) -> None:
+    for kind in (
+        "application/json",
+        "Application/JSON; charset=utf-8",
+        'application/json;charset="UTF-8"',
+    ):
+        assert (await sent(at, SCREEN, content_type=kind))[0] == 201, kind
+    for kind in (
+        "",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "application/json; charset=utf-16",
+        "application/json-seq",
+    ):
+        assert await sent(at, SCREEN, content_type=kind) == (415, "no_json"), kind
+    assert await sent(at, SCREEN, content_encoding="gzip") == (415, "no_json")
+    assert await sent(at, b"[1]") == (400, "no_json")
+    assert await sent(at, b"") == (400, "bad_field")  # an empty one names nothing
 
 
 def test_how_long_a_body_may_be(tmp_path: Path) -> None:

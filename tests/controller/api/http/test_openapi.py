@@ -21,7 +21,7 @@ from controller.procedure.model.state import State, Step
 from controller.table.loop import BadAct, kind_of
 from controller.table.loop.acts import NAMES
 from hil.table.robots import PREFIX as PREFIX_OF_CLIENT
-from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, asked, at_api, run
+from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, api_test, asked, at_api, run
 from tests.support.api.deeds import FIELDS
 from tests.support.api.fits import Schemas
 from tests.support.table.simulated.house import PINS
@@ -49,17 +49,14 @@ def test_each_call_is_in_it_and_nothing_else() -> None:
     assert PREFIX == PREFIX_OF_CLIENT
 
 
-def test_the_application_has_the_same_routes(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path, adopted=False) as at:
-            routes = {
-                (method, route.path)  # type: ignore[attr-defined]
-                for route in at.app.routes
-                for method in route.methods  # type: ignore[attr-defined]
-            }
-            assert routes == {(call.method, PREFIX + call.path) for call in ROUTES}
-
-    run(main())
+@api_test(adopted=False)
+async def test_the_application_has_the_same_routes(at: AtApi) -> None:
+    routes = {
+        (method, route.path)  # type: ignore[attr-defined]
+        for route in at.app.routes
+        for method in route.methods  # type: ignore[attr-defined]
+    }
+    assert routes == {(call.method, PREFIX + call.path) for call in ROUTES}
 
 
 def test_each_reference_leads_somewhere() -> None:

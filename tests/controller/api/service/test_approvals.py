@@ -20,7 +20,7 @@ from controller.rules.irregularities import Irregularity, Way
 from controller.table.intake import TableInput
 from controller.table.loop.requests import LoopRequest
 from hil.table.robots.api_client import BadRequest, NotAllowed, NotNow, Pin
-from tests.support.api.at_api import FIRST, SECOND, AtApi, at_api, run
+from tests.support.api.at_api import FIRST, SECOND, AtApi, api_test, at_api, run
 from tests.support.api.deeds import FIELDS, VOID, last_event, nothing_recorded, send
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.house import PINS
@@ -30,30 +30,27 @@ FLO = Pin("F-3", PINS["F-3"])
 """Dealer and floor."""
 
 
-def test_a_void_takes_two_people(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            screen = await at.dealing()
-            await at.to_step(screen, Step.DEALING)
-            with pytest.raises(NotAllowed, match="not_authorised"):
-                await send(screen, VOID)
-            with pytest.raises(NotAllowed, match="no_first_person"):
-                await screen.authorise(VOID, *SECOND, second=True)
-            signed = await screen.authorise(VOID, *FIRST)
-            assert (signed.name, signed.role, signed.two) == ("Bo Chan", "floor", True)
-            with pytest.raises(NotAllowed, match="no_second"):
-                await send(screen, VOID)
-            with pytest.raises(NotAllowed, match="same_person"):
-                await screen.authorise(VOID, *FIRST, second=True)
-            await screen.authorise(VOID, *SECOND, second=True)
-            done = await send(screen, VOID)
-            assert done.answers[0].taken
-            made: Any = last_event(at)
-            assert (made.actor.name, made.second.name) == ("Bo Chan", "Gil Ode")
-            with pytest.raises(NotAllowed, match="not_authorised"):
-                await send(screen, VOID)
-
-    run(main())
+@api_test()
+async def test_a_void_takes_two_people(at: AtApi) -> None:
+    screen = await at.dealing()
+    await at.to_step(screen, Step.DEALING)
+    with pytest.raises(NotAllowed, match="not_authorised"):
+        await send(screen, VOID)
+    with pytest.raises(NotAllowed, match="no_first_person"):
+        await screen.authorise(VOID, *SECOND, second=True)
+    signed = await screen.authorise(VOID, *FIRST)
+    assert (signed.name, signed.role, signed.two) == ("Bo Chan", "floor", True)
+    with pytest.raises(NotAllowed, match="no_second"):
+        await send(screen, VOID)
+    with pytest.raises(NotAllowed, match="same_person"):
+        await screen.authorise(VOID, *FIRST, second=True)
+    await screen.authorise(VOID, *SECOND, second=True)
+    done = await send(screen, VOID)
+    assert done.answers[0].taken
+    made: Any = last_event(at)
+    assert (made.actor.name, made.second.name) == ("Bo Chan", "Gil Ode")
+    with pytest.raises(NotAllowed, match="not_authorised"):
+        await send(screen, VOID)
 
 
 @pytest.mark.parametrize(
@@ -67,77 +64,64 @@ def test_no_house_can_let_one_person_do_it(kind: type[Event]) -> None:
     assert act.two
 
 
-def test_whoever_deals_is_not_their_own_floor(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            screen = await at.dealing(who=FLO)
-            await at.to_step(screen, Step.DEALING)
-            with pytest.raises(NotAllowed, match="deals_here"):
-                await screen.authorise(VOID, *FLO)
-
-    run(main())
+@api_test()
+async def test_whoever_deals_is_not_their_own_floor(at: AtApi) -> None:
+    screen = await at.dealing(who=FLO)
+    await at.to_step(screen, Step.DEALING)
+    with pytest.raises(NotAllowed, match="deals_here"):
+        await screen.authorise(VOID, *FLO)
 
 
-def test_what_is_sent_is_what_was_signed_for(tmp_path: Path) -> None:
+@api_test()
+async def test_what_is_sent_is_what_was_signed_for(at: AtApi) -> None:
     """A badge and PIN for one amount are none for another one."""
-
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            screen = await at.dealing()
-            await at.to_step(screen, Step.CLEARING)
-            act = {"type": "PaymentCorrected", **FIELDS["PaymentCorrected"]}
-            await screen.authorise(act, *FIRST)
-            await screen.authorise(act, *SECOND, second=True)
-            for field, value in (("due", 20000), ("seat", 2), ("bet", "toke_main")):
-                with pytest.raises(NotAllowed, match="not_authorised"):
-                    await send(screen, {**act, field: value})
-            done = await send(screen, act)
-            assert done.answers[0].event == "PaymentCorrected"
-
-    run(main())
+    screen = await at.dealing()
+    await at.to_step(screen, Step.CLEARING)
+    act = {"type": "PaymentCorrected", **FIELDS["PaymentCorrected"]}
+    await screen.authorise(act, *FIRST)
+    await screen.authorise(act, *SECOND, second=True)
+    for field, value in (("due", 20000), ("seat", 2), ("bet", "toke_main")):
+        with pytest.raises(NotAllowed, match="not_authorised"):
+            await send(screen, {**act, field: value})
+    done = await send(screen, act)
+    assert done.answers[0].event == "PaymentCorrected"
 
 
-def test_a_void_is_of_the_round_that_it_was_signed_for(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            loop = asyncio.get_running_loop()
-            screen = await at.dealing()
-            robot = await at.to_step(screen, Step.CLEARING)
-            signed = loop.time()
-            await screen.authorise(VOID, *FIRST)
-            await screen.authorise(VOID, *SECOND, second=True)
-            await robot.play(lambda s: s.state.step is Step.DEALING)
-            assert (at.state.round, loop.time() - signed < 60) == (2, True)
-            with pytest.raises(NotAllowed, match="not_authorised"):
-                await send(screen, VOID)
-            abouts = [msgspec.json.decode(one.data)["about"] for one in _signatures(at)]
-            assert abouts[-2:] == ['round 1: {"reason":"cards on the floor"}'] * 2
-
-    run(main())
+@api_test()
+async def test_a_void_is_of_the_round_that_it_was_signed_for(at: AtApi) -> None:
+    loop = asyncio.get_running_loop()
+    screen = await at.dealing()
+    robot = await at.to_step(screen, Step.CLEARING)
+    signed = loop.time()
+    await screen.authorise(VOID, *FIRST)
+    await screen.authorise(VOID, *SECOND, second=True)
+    await robot.play(lambda s: s.state.step is Step.DEALING)
+    assert (at.state.round, loop.time() - signed < 60) == (2, True)
+    with pytest.raises(NotAllowed, match="not_authorised"):
+        await send(screen, VOID)
+    abouts = [msgspec.json.decode(one.data)["about"] for one in _signatures(at)]
+    assert abouts[-2:] == ['round 1: {"reason":"cards on the floor"}'] * 2
 
 
 def _signatures(at: AtApi) -> list[Record]:
     return [one for one in at.room.records("person") if b'"authorised"' in bytes(one.data)]
 
 
-def test_a_signature_lapses(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            screen = await at.dealing()
-            await at.to_step(screen, Step.DEALING)
-            await screen.authorise(VOID, *FIRST)
-            await screen.authorise(VOID, *SECOND, second=True)
-            await asyncio.sleep(61)
-            with pytest.raises(NotAllowed, match="not_authorised"):
-                await send(screen, VOID)
-            # What the dealer may do too, the dealer does then.
-            call = {"type": "MisdealCalled"}
-            await screen.authorise(call, *FIRST)
-            await asyncio.sleep(61)
-            await send(screen, call)
-            assert last_event(at).actor.role == "dealer"
-
-    run(main())
+@api_test()
+async def test_a_signature_lapses(at: AtApi) -> None:
+    screen = await at.dealing()
+    await at.to_step(screen, Step.DEALING)
+    await screen.authorise(VOID, *FIRST)
+    await screen.authorise(VOID, *SECOND, second=True)
+    await asyncio.sleep(61)
+    with pytest.raises(NotAllowed, match="not_authorised"):
+        await send(screen, VOID)
+    # What the dealer may do too, the dealer does then.
+    call = {"type": "MisdealCalled"}
+    await screen.authorise(call, *FIRST)
+    await asyncio.sleep(61)
+    await send(screen, call)
+    assert last_event(at).actor.role == "dealer"
 
 
 def test_a_ruling_takes_two_where_the_house_says_so(tmp_path: Path) -> None:
@@ -191,16 +175,13 @@ NOT_SIGNED_FOR: Final[list[tuple[dict[str, Any], str]]] = [
 ]
 
 
-def test_what_the_floor_does_not_sign_for(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path, adopted=False) as at:
-            screen = await at.client.open("dealer")
-            for act, words in NOT_SIGNED_FOR:
-                with nothing_recorded(at, "person"), pytest.raises(BadRequest) as caught:
-                    await screen.authorise(act, *FIRST)
-                assert words in str(caught.value), act
-
-    run(main())
+@api_test(adopted=False)
+async def test_what_the_floor_does_not_sign_for(at: AtApi) -> None:
+    screen = await at.client.open("dealer")
+    for act, words in NOT_SIGNED_FOR:
+        with nothing_recorded(at, "person"), pytest.raises(BadRequest) as caught:
+            await screen.authorise(act, *FIRST)
+        assert words in str(caught.value), act
 
 
 GAME = game_with("classic", {})
@@ -248,31 +229,25 @@ def test_hands_of_a_split_that_win_the_same_are_signed_for_one_by_one() -> None:
     assert words == ["round 4, seat 3, main, win 1500", "round 4, seat 3, hand 1, main, win 1500"]
 
 
-def test_what_comes_before_its_turn_makes_it_another_case(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@api_test()
+async def test_what_comes_before_its_turn_makes_it_another_case(
+    at: AtApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is signed for is looked at again when the act is done, and not only when it is sent."""
+    screen = await at.dealing()
+    await at.to_step(screen, Step.DEALING)
+    await screen.authorise(VOID, *FIRST)
+    await screen.authorise(VOID, *SECOND, second=True)
+    loop, called = asyncio.get_running_loop(), TableInput((events.FloorCalled(DEALER, 0),))
+    take = at.desk.take
 
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            screen = await at.dealing()
-            await at.to_step(screen, Step.DEALING)
-            await screen.authorise(VOID, *FIRST)
-            await screen.authorise(VOID, *SECOND, second=True)
-            loop, called = asyncio.get_running_loop(), TableInput((events.FloorCalled(DEALER, 0),))
-            take = at.desk.take
+    def first(act: Act, screen: str, now: Moment) -> ActSigners | Denied:
+        """Somebody calls the floor at the same moment."""
+        at.table.table._queue.put_nowait(LoopRequest(lambda now: called, loop.create_future()))
+        return take(act, screen, now)
 
-            def first(act: Act, screen: str, now: Moment) -> ActSigners | Denied:
-                """Somebody calls the floor at the same moment."""
-                at.table.table._queue.put_nowait(
-                    LoopRequest(lambda now: called, loop.create_future())
-                )
-                return take(act, screen, now)
-
-            monkeypatch.setattr(at.desk, "take", first)
-            with pytest.raises(NotNow, match="the table has moved on"):
-                await send(screen, VOID)
-            assert isinstance(last_event(at), events.FloorCalled)
-            assert at.state.holds
-
-    run(main())
+    monkeypatch.setattr(at.desk, "take", first)
+    with pytest.raises(NotNow, match="the table has moved on"):
+        await send(screen, VOID)
+    assert isinstance(last_event(at), events.FloorCalled)
+    assert at.state.holds

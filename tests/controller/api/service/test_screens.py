@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from controller.api.contract.errors import Problem
@@ -12,7 +10,7 @@ from controller.api.service.screens import MAX_SCREENS, MIN_IDLE, SCREEN_IDLE_TI
 from controller.people import act_of
 from controller.procedure.model.events import RoundVoided
 from hil.table.robots.api_client import BadRequest
-from tests.support.api.at_api import AtApi, asked, at_api, run
+from tests.support.api.at_api import AtApi, api_test, asked
 
 
 class Clock:
@@ -133,30 +131,24 @@ async def status(at: AtApi, authorization: str | None) -> int:
     return (await asked(at, "GET", "/api/v1/table", headers=headers)).status_code
 
 
-def test_a_token_goes_with_each_request(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path, adopted=False) as at:
-            screen = await at.client.open("dealer")
-            token = screen.token
-            assert await status(at, f"Bearer {token}") == 200
-            assert await status(at, f"bearer   {token}") == 200
-            for text in (None, "", "Bearer", "Bearer ", f"Basic {token}", token, "Bearer x"):
-                assert await status(at, text) == 401, text
-            for path in ("health", "openapi.json"):
-                assert (await asked(at, "GET", f"/api/v1/{path}")).status_code == 200
-
-    run(main())
+@api_test(adopted=False)
+async def test_a_token_goes_with_each_request(at: AtApi) -> None:
+    screen = await at.client.open("dealer")
+    token = screen.token
+    assert await status(at, f"Bearer {token}") == 200
+    assert await status(at, f"bearer   {token}") == 200
+    for text in (None, "", "Bearer", "Bearer ", f"Basic {token}", token, "Bearer x"):
+        assert await status(at, text) == 401, text
+    for path in ("health", "openapi.json"):
+        assert (await asked(at, "GET", f"/api/v1/{path}")).status_code == 200
 
 
-def test_names_of_screens(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path, adopted=False) as at:
-            for name in ("", "Dealer", "1", "a b", "a" * 33, "dealer\n", "é", "-a"):
-                with pytest.raises(BadRequest) as caught:
-                    await at.client.open(name)
-                error = caught.value.error
-                assert (error.code, error.what) == ("bad_field", "name cannot be this")
-                assert error.allowed.startswith("What a screen is called: a letter, then")
-            assert (await at.client.open("a" * 32)).name == "a" * 32
-
-    run(main())
+@api_test(adopted=False)
+async def test_names_of_screens(at: AtApi) -> None:
+    for name in ("", "Dealer", "1", "a b", "a" * 33, "dealer\n", "é", "-a"):
+        with pytest.raises(BadRequest) as caught:
+            await at.client.open(name)
+        error = caught.value.error
+        assert (error.code, error.what) == ("bad_field", "name cannot be this")
+        assert error.allowed.startswith("What a screen is called: a letter, then")
+    assert (await at.client.open("a" * 32)).name == "a" * 32

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,7 +13,7 @@ from drivers.devices import State
 from firmware_protocol.device.control import InjectDefect, Plug
 from hil.table.robots import Screen
 from hil.table.robots.api_client import NotAllowed, NotNow, Unknown
-from tests.support.api.at_api import FIRST, SECOND, AtApi, at_api, run
+from tests.support.api.at_api import FIRST, SECOND, AtApi, api_test
 from tests.support.api.deeds import nothing_recorded
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.house import PINS
@@ -32,64 +31,52 @@ def recorded(at: AtApi) -> list[tuple[str, dict[str, Any]]]:
     return [(f"{by.role} {by.name}", one) for by, one in every if one["what"] == "self test"]
 
 
-def test_what_a_device_finds_stands_in_the_record_by_name(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            screen = await technician(at)
-            done = await screen.self_test("SH-1")
-            assert (done.device, done.name, done.found) == ("shoe", "Eve Pond", "none")
-            at.room.shoe.hand(InjectDefect(code="motor", arg=2))
-            done = await screen.self_test("SH-1")
-            assert (done.found, done.arg) == ("motor", 2)
-            said = {"what": "self test", "device": "shoe", "serial": "SH-1"}
-            assert recorded(at) == [
-                ("technician Eve Pond", {**said, "found": "none", "detail": ""}),
-                ("technician Eve Pond", {**said, "found": "motor", "detail": "2"}),
-            ]
-
-    run(main())
+@api_test()
+async def test_what_a_device_finds_stands_in_the_record_by_name(at: AtApi) -> None:
+    screen = await technician(at)
+    done = await screen.self_test("SH-1")
+    assert (done.device, done.name, done.found) == ("shoe", "Eve Pond", "none")
+    at.room.shoe.hand(InjectDefect(code="motor", arg=2))
+    done = await screen.self_test("SH-1")
+    assert (done.found, done.arg) == ("motor", 2)
+    said = {"what": "self test", "device": "shoe", "serial": "SH-1"}
+    assert recorded(at) == [
+        ("technician Eve Pond", {**said, "found": "none", "detail": ""}),
+        ("technician Eve Pond", {**said, "found": "motor", "detail": "2"}),
+    ]
 
 
-def test_a_device_that_does_not_answer(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            screen = await technician(at)
-            shoe = at.table.supervisor("SH-1")
-            at.room.shoe.hand(Plug(connected=False))
-            await until(lambda: shoe.state is not State.READY)
-            with pytest.raises(NotNow, match="not_tested"):
-                await screen.self_test("SH-1")
-            assert [one["found"] for _, one in recorded(at)] == ["not answered"]
-
-    run(main())
+@api_test()
+async def test_a_device_that_does_not_answer(at: AtApi) -> None:
+    screen = await technician(at)
+    shoe = at.table.supervisor("SH-1")
+    at.room.shoe.hand(Plug(connected=False))
+    await until(lambda: shoe.state is not State.READY)
+    with pytest.raises(NotNow, match="not_tested"):
+        await screen.self_test("SH-1")
+    assert [one["found"] for _, one in recorded(at)] == ["not answered"]
 
 
-def test_nobody_else_tests_a_device_and_nobody_at_an_open_table(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            dealer = await at.dealing()
-            with pytest.raises(NotAllowed, match="no_technician"):
-                await dealer.self_test("SH-1")
-            screen = await technician(at)
-            with pytest.raises(Unknown, match="no_device"):
-                await screen.self_test("SH-9")
-            await at.to_step(dealer, Step.WAGERING)
-            with nothing_recorded(at, "person"), pytest.raises(NotNow, match="table_open"):
-                await screen.self_test("SH-1")
-
-    run(main())
+@api_test()
+async def test_nobody_else_tests_a_device_and_nobody_at_an_open_table(at: AtApi) -> None:
+    dealer = await at.dealing()
+    with pytest.raises(NotAllowed, match="no_technician"):
+        await dealer.self_test("SH-1")
+    screen = await technician(at)
+    with pytest.raises(Unknown, match="no_device"):
+        await screen.self_test("SH-9")
+    await at.to_step(dealer, Step.WAGERING)
+    with nothing_recorded(at, "person"), pytest.raises(NotNow, match="table_open"):
+        await screen.self_test("SH-1")
 
 
-def test_a_table_that_opens_meanwhile_is_told_of(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            screen, floor = await technician(at), await at.client.open("floor")
-            testing = asyncio.create_task(screen.self_test("SH-1"))
-            await asyncio.sleep(0.1)
-            await floor.floor("TableOpened", FIRST, SECOND, bank=100_000)
-            assert not testing.done()
-            assert (await testing).found == "none"
-            ((_, said),) = recorded(at)
-            assert said["detail"] == "the table was opened meanwhile"
-
-    run(main())
+@api_test()
+async def test_a_table_that_opens_meanwhile_is_told_of(at: AtApi) -> None:
+    screen, floor = await technician(at), await at.client.open("floor")
+    testing = asyncio.create_task(screen.self_test("SH-1"))
+    await asyncio.sleep(0.1)
+    await floor.floor("TableOpened", FIRST, SECOND, bank=100_000)
+    assert not testing.done()
+    assert (await testing).found == "none"
+    ((_, said),) = recorded(at)
+    assert said["detail"] == "the table was opened meanwhile"

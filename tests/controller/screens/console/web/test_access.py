@@ -13,27 +13,36 @@ from controller.screens.console.web import sessions
 from controller.screens.console.web.sessions import ATTEMPTS, IDLE_TIMEOUT, REVIEW_IDLE_TIMEOUT
 from tests.support.api.at_api import ANN, SECOND, run
 from tests.support.drivers.simulated import until
-from tests.support.screens.at_pages import BANK, HERE, TWO, AtPages, Tab, at_pages, came, opened
+from tests.support.screens.at_pages import (
+    BANK,
+    HERE,
+    TWO,
+    AtPages,
+    Tab,
+    at_pages,
+    came,
+    opened,
+    pages_test,
+)
 
 # --- sessions ---------------------------------------------------------------------------------
 
 
-def test_a_session_goes_by_a_cookie_that_no_script_and_no_other_site_has(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab = pages.tab()
-            page = await tab.open()
-            cookie = page.headers["set-cookie"]
-            for word in ("HttpOnly", "SameSite=strict", "Path=/"):
-                assert word in cookie
-            assert {name: page.headers[name] for name in HEADERS} == HEADERS
-            assert page.headers["cache-control"] == "no-store"
-            (word,) = tab.cookies.values()
-            assert word not in page.text
-            assert pages.at.api.screens.find(_token(pages, tab)).name == "console"
-            assert _token(pages, tab) not in page.text
-
-    run(main())
+@pages_test()
+async def test_a_session_goes_by_a_cookie_that_no_script_and_no_other_site_has(
+    pages: AtPages,
+) -> None:
+    tab = pages.tab()
+    page = await tab.open()
+    cookie = page.headers["set-cookie"]
+    for word in ("HttpOnly", "SameSite=strict", "Path=/"):
+        assert word in cookie
+    assert {name: page.headers[name] for name in HEADERS} == HEADERS
+    assert page.headers["cache-control"] == "no-store"
+    (word,) = tab.cookies.values()
+    assert word not in page.text
+    assert pages.at.api.screens.find(_token(pages, tab)).name == "console"
+    assert _token(pages, tab) not in page.text
 
 
 def _token(pages: AtPages, tab: Tab) -> str:
@@ -43,90 +52,74 @@ def _token(pages: AtPages, tab: Tab) -> str:
     return found.token
 
 
-def test_a_page_loaded_again_is_the_same_screen_and_another_browser_is_another(
-    tmp_path: Path,
+@pages_test()
+async def test_a_page_loaded_again_is_the_same_screen_and_another_browser_is_another(
+    pages: AtPages,
 ) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab = await opened(pages)
-            async with tab.stream() as stream:
-                await came(stream)
-                assert stream.events[0]["controls"]
-            other = pages.tab()
-            await other.open()
-            async with other.stream() as stream:
-                await came(stream)
-                assert not stream.events[0]["controls"]
-            refused = await other.act("ShuffleStarted")
-            assert refused.status_code == 403
-            assert refused.json()["code"] == "no_dealer"
-            assert (await tab.act("ShuffleStarted")).json()["done"]
-
-    run(main())
+    tab = await opened(pages)
+    async with tab.stream() as stream:
+        await came(stream)
+        assert stream.events[0]["controls"]
+    other = pages.tab()
+    await other.open()
+    async with other.stream() as stream:
+        await came(stream)
+        assert not stream.events[0]["controls"]
+    refused = await other.act("ShuffleStarted")
+    assert refused.status_code == 403
+    assert refused.json()["code"] == "no_dealer"
+    assert (await tab.act("ShuffleStarted")).json()["done"]
 
 
-def test_a_session_without_a_page_ends_soon_and_with_it_its_screen(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab = pages.tab()
-            await tab.open()
-            assert len(pages.screens.browsers) == 1
-            assert len(pages.at.api.screens) == 1
-            await asyncio.sleep(IDLE_TIMEOUT + 2 * 5)
-            assert len(pages.screens.browsers) == 0
-            assert len(pages.at.api.screens) == 0
-            answer = await tab.post("/sign-out")
-            assert answer.status_code == 401
-            assert answer.json()["code"] == "no_session"
-
-    run(main())
+@pages_test()
+async def test_a_session_without_a_page_ends_soon_and_with_it_its_screen(pages: AtPages) -> None:
+    tab = pages.tab()
+    await tab.open()
+    assert len(pages.screens.browsers) == 1
+    assert len(pages.at.api.screens) == 1
+    await asyncio.sleep(IDLE_TIMEOUT + 2 * 5)
+    assert len(pages.screens.browsers) == 0
+    assert len(pages.at.api.screens) == 0
+    answer = await tab.post("/sign-out")
+    assert answer.status_code == 401
+    assert answer.json()["code"] == "no_session"
 
 
-def test_a_stream_keeps_a_session_for_as_long_as_it_is_read(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab = pages.tab()
-            await tab.open()
-            async with tab.stream() as stream:
-                await asyncio.sleep(3 * IDLE_TIMEOUT)
-                assert not stream.over
-                assert (await tab.post("/sign-out")).status_code == 200
-
-    run(main())
+@pages_test()
+async def test_a_stream_keeps_a_session_for_as_long_as_it_is_read(pages: AtPages) -> None:
+    tab = pages.tab()
+    await tab.open()
+    async with tab.stream() as stream:
+        await asyncio.sleep(3 * IDLE_TIMEOUT)
+        assert not stream.over
+        assert (await tab.post("/sign-out")).status_code == 200
 
 
-def test_whoever_deals_goes_on_dealing_when_their_page_is_gone(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            await pages.dealing()
-            await asyncio.sleep(IDLE_TIMEOUT + 10)
-            assert len(pages.screens.browsers) == 0
-            view = pages.at.api.views.now().view
-            assert view.dealer is not None
-            assert view.dealer.name == "Ann Lee"
-            back = await pages.dealing()  # without relieving anybody
-            assert (await back.act("TableOpened", TWO, bank=BANK)).json()["done"]
-
-    run(main())
+@pages_test()
+async def test_whoever_deals_goes_on_dealing_when_their_page_is_gone(pages: AtPages) -> None:
+    await pages.dealing()
+    await asyncio.sleep(IDLE_TIMEOUT + 10)
+    assert len(pages.screens.browsers) == 0
+    view = pages.at.api.views.now().view
+    assert view.dealer is not None
+    assert view.dealer.name == "Ann Lee"
+    back = await pages.dealing()  # without relieving anybody
+    assert (await back.act("TableOpened", TWO, bank=BANK)).json()["done"]
 
 
-def test_who_has_signed_in_has_another_cookie_and_the_one_before_is_nothing(
-    tmp_path: Path,
+@pages_test()
+async def test_who_has_signed_in_has_another_cookie_and_the_one_before_is_nothing(
+    pages: AtPages,
 ) -> None:
     """Whoever has put a cookie of their own into somebody's browser has not come in with them."""
-
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab = pages.tab()
-            await tab.open()
-            planted = pages.tab()
-            planted.cookies, planted.secret = dict(tab.cookies), tab.secret
-            assert (await tab.sign_in(*ANN)).json()["done"]
-            assert tab.cookies != planted.cookies
-            assert (await planted.act("ShuffleCalled")).status_code == 401
-            assert (await tab.post("/sign-out")).json()["done"]
-
-    run(main())
+    tab = pages.tab()
+    await tab.open()
+    planted = pages.tab()
+    planted.cookies, planted.secret = dict(tab.cookies), tab.secret
+    assert (await tab.sign_in(*ANN)).json()["done"]
+    assert tab.cookies != planted.cookies
+    assert (await planted.act("ShuffleCalled")).status_code == 401
+    assert (await tab.post("/sign-out")).json()["done"]
 
 
 def test_there_is_room_for_so_many_browsers(
@@ -182,89 +175,77 @@ def test_a_stranger_who_opens_all_there_are_shuts_nobody_out(
 # --- forms ------------------------------------------------------------------------------------
 
 
-def test_forms_from_elsewhere_come_to_nothing(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab = pages.tab()
-            await tab.open()
-            for headers in (
-                {"origin": "http://evil.example"},
-                {"origin": "null"},
-                {"origin": HERE.replace("8099", "8098")},
-                {"sec-fetch-site": "cross-site"},
-                {"sec-fetch-site": "same-site"},
-            ):
-                answer = await tab.post("/sign-in", headers, badge=ANN.badge, pin=ANN.pin)
-                assert answer.status_code == 403, headers
-                assert answer.json()["code"] == "from_elsewhere"
-            right, tab.secret = tab.secret, "x" * 43
-            assert (await tab.sign_in(*ANN)).status_code == 403
-            tab.secret = right
-            stranger = pages.tab()
-            stranger.secret = right
-            assert (await stranger.sign_in(*ANN)).status_code == 401
-            named = await tab.ask("GET", "/", headers={"host": "evil.example"})
-            assert named.status_code == 421
-            assert pages.at.whats() == []
-
-    run(main())
+@pages_test()
+async def test_forms_from_elsewhere_come_to_nothing(pages: AtPages) -> None:
+    tab = pages.tab()
+    await tab.open()
+    for headers in (
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": HERE.replace("8099", "8098")},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ):
+        answer = await tab.post("/sign-in", headers, badge=ANN.badge, pin=ANN.pin)
+        assert answer.status_code == 403, headers
+        assert answer.json()["code"] == "from_elsewhere"
+    right, tab.secret = tab.secret, "x" * 43
+    assert (await tab.sign_in(*ANN)).status_code == 403
+    tab.secret = right
+    stranger = pages.tab()
+    stranger.secret = right
+    assert (await stranger.sign_in(*ANN)).status_code == 401
+    named = await tab.ask("GET", "/", headers={"host": "evil.example"})
+    assert named.status_code == 421
+    assert pages.at.whats() == []
 
 
 @pytest.mark.parametrize("path", ["/act", "/sign-in", "/sign-out", "/looks"])
-def test_a_form_that_is_none_is_told_what_would_be_one(path: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab = pages.tab()
-            await tab.open()
-            got = await tab.ask("GET", path)
-            assert got.status_code == 405
-            origin = {"origin": HERE}
-            no_form = await tab.ask("POST", path, content=b"{}", headers=origin)
-            assert no_form.status_code == 400
-            long = await tab.ask("POST", path, data={"secret": "x" * 20_000}, headers=origin)
-            assert long.status_code == 413
-            other = await tab.post(path, more="x")
-            assert other.status_code == 400
-            assert "more" in other.json()["what"]
-            twice = b"secret=" + tab.secret.encode() + b"&secret=x"
-            form = {**origin, "content-type": "application/x-www-form-urlencoded"}
-            assert (await tab.ask("POST", path, content=twice, headers=form)).status_code == 400
-
-    run(main())
+@pages_test()
+async def test_a_form_that_is_none_is_told_what_would_be_one(pages: AtPages, path: str) -> None:
+    tab = pages.tab()
+    await tab.open()
+    got = await tab.ask("GET", path)
+    assert got.status_code == 405
+    origin = {"origin": HERE}
+    no_form = await tab.ask("POST", path, content=b"{}", headers=origin)
+    assert no_form.status_code == 400
+    long = await tab.ask("POST", path, data={"secret": "x" * 20_000}, headers=origin)
+    assert long.status_code == 413
+    other = await tab.post(path, more="x")
+    assert other.status_code == 400
+    assert "more" in other.json()["what"]
+    twice = b"secret=" + tab.secret.encode() + b"&secret=x"
+    form = {**origin, "content-type": "application/x-www-form-urlencoded"}
+    assert (await tab.ask("POST", path, content=twice, headers=form)).status_code == 400
 
 
 # --- people -----------------------------------------------------------------------------------
 
 
-def test_pins_are_guessed_so_often_and_no_more(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab = pages.tab()
-            await tab.open()
-            codes = [
-                (await tab.sign_in(f"D-{number}", "000000")).json()["code"]
-                for number in range(ATTEMPTS + 2)
-            ]
-            assert codes[0] == "not_right"
-            assert codes[-2:] == ["too_often", "too_often"]
-            assert "wait" in codes  # the desk's own lock-out of the screen
-            other = pages.tab()
-            await other.open()
-            assert (await other.sign_in(*ANN)).json()["done"]
-
-    run(main())
+@pages_test()
+async def test_pins_are_guessed_so_often_and_no_more(pages: AtPages) -> None:
+    tab = pages.tab()
+    await tab.open()
+    codes = [
+        (await tab.sign_in(f"D-{number}", "000000")).json()["code"]
+        for number in range(ATTEMPTS + 2)
+    ]
+    assert codes[0] == "not_right"
+    assert codes[-2:] == ["too_often", "too_often"]
+    assert "wait" in codes  # the desk's own lock-out of the screen
+    other = pages.tab()
+    await other.open()
+    assert (await other.sign_in(*ANN)).json()["done"]
 
 
-def test_all_pages_together_are_limited_too(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            codes: list[str] = []
-            while "too_often" not in codes and len(codes) < 2 * sessions.ALL_ATTEMPTS:
-                codes += await guessed(pages, f"10.0.0.{len(codes)}")
-            assert "too_often" in codes
-            assert sessions.ALL_ATTEMPTS <= len(codes) <= sessions.ALL_ATTEMPTS + 5
-
-    run(main())
+@pages_test()
+async def test_all_pages_together_are_limited_too(pages: AtPages) -> None:
+    codes: list[str] = []
+    while "too_often" not in codes and len(codes) < 2 * sessions.ALL_ATTEMPTS:
+        codes += await guessed(pages, f"10.0.0.{len(codes)}")
+    assert "too_often" in codes
+    assert sessions.ALL_ATTEMPTS <= len(codes) <= sessions.ALL_ATTEMPTS + 5
 
 
 async def guessed(pages: AtPages, host: str, times: int = 5) -> list[str]:
@@ -274,25 +255,22 @@ async def guessed(pages: AtPages, host: str, times: int = 5) -> list[str]:
     return [(await tab.sign_in("D-99", "000000")).json()["code"] for _ in range(times)]
 
 
-def test_a_stranger_who_guesses_shuts_nobody_out(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab, other = await pages.dealing(), pages.tab("10.0.0.7")
-            await other.open()
-            codes: list[str] = []
-            while "too_often" not in codes and len(codes) < 2 * sessions.ALL_ATTEMPTS:
-                codes += await guessed(pages, "10.0.0.66")
-            assert sessions.ADDRESS_ATTEMPTS <= len(codes) <= sessions.ADDRESS_ATTEMPTS + 5
-            # From elsewhere nothing is used up, and where somebody deals not by anybody.
-            assert (await other.sign_in(*SECOND)).json()["code"] == "another_dealer"
-            for number in range(sessions.ALL_ATTEMPTS):
-                await guessed(pages, f"10.0.1.{number}", 2)
-            assert (await guessed(pages, "10.0.2.1", 1)) == ["too_often"]
-            await tab.open()
-            assert (await tab.act("TableOpened", TWO, bank=BANK)).json()["done"]
-            assert (await tab.sign_in(*SECOND, relieve="yes")).json()["done"]
-
-    run(main())
+@pages_test()
+async def test_a_stranger_who_guesses_shuts_nobody_out(pages: AtPages) -> None:
+    tab, other = await pages.dealing(), pages.tab("10.0.0.7")
+    await other.open()
+    codes: list[str] = []
+    while "too_often" not in codes and len(codes) < 2 * sessions.ALL_ATTEMPTS:
+        codes += await guessed(pages, "10.0.0.66")
+    assert sessions.ADDRESS_ATTEMPTS <= len(codes) <= sessions.ADDRESS_ATTEMPTS + 5
+    # From elsewhere nothing is used up, and where somebody deals not by anybody.
+    assert (await other.sign_in(*SECOND)).json()["code"] == "another_dealer"
+    for number in range(sessions.ALL_ATTEMPTS):
+        await guessed(pages, f"10.0.1.{number}", 2)
+    assert (await guessed(pages, "10.0.2.1", 1)) == ["too_often"]
+    await tab.open()
+    assert (await tab.act("TableOpened", TWO, bank=BANK)).json()["done"]
+    assert (await tab.sign_in(*SECOND, relieve="yes")).json()["done"]
 
 
 def test_a_network_counts_as_one_place() -> None:
@@ -302,52 +280,43 @@ def test_a_network_counts_as_one_place() -> None:
     assert where("") == ""
 
 
-def test_another_dealer_relieves_and_the_first_one_only_watches(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            first = await opened(pages)
-            second = pages.tab()
-            await second.open()
-            taken = await second.sign_in(*SECOND)
-            assert taken.json()["code"] == "another_dealer"
-            assert (await second.sign_in(*SECOND, relieve="yes")).json()["done"]
-            await first.open()
-            await second.open()
-            assert (await first.act("FloorCalled")).json()["code"] == "no_dealer"
-            assert (await second.act("FloorCalled")).json()["done"]
-            assert (await second.sign_in(*SECOND, relieve="maybe")).status_code == 400
-
-    run(main())
+@pages_test()
+async def test_another_dealer_relieves_and_the_first_one_only_watches(pages: AtPages) -> None:
+    first = await opened(pages)
+    second = pages.tab()
+    await second.open()
+    taken = await second.sign_in(*SECOND)
+    assert taken.json()["code"] == "another_dealer"
+    assert (await second.sign_in(*SECOND, relieve="yes")).json()["done"]
+    await first.open()
+    await second.open()
+    assert (await first.act("FloorCalled")).json()["code"] == "no_dealer"
+    assert (await second.act("FloorCalled")).json()["done"]
+    assert (await second.sign_in(*SECOND, relieve="maybe")).status_code == 400
 
 
-def test_looks_are_kept_for_the_session(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab = pages.tab()
-            assert "theme-auto" in (await tab.open()).text
-            assert (await tab.post("/looks", theme="dark", suits="four")).json()["done"]
-            page = (await tab.open()).text
-            assert "theme-dark" in page
-            assert "suits-four" in page
-            wrong = await tab.post("/looks", theme="pink", suits="two")
-            assert wrong.status_code == 400
-            assert "theme: auto, light or dark" in wrong.json()["allowed"]
-
-    run(main())
+@pages_test()
+async def test_looks_are_kept_for_the_session(pages: AtPages) -> None:
+    tab = pages.tab()
+    assert "theme-auto" in (await tab.open()).text
+    assert (await tab.post("/looks", theme="dark", suits="four")).json()["done"]
+    page = (await tab.open()).text
+    assert "theme-dark" in page
+    assert "suits-four" in page
+    wrong = await tab.post("/looks", theme="pink", suits="two")
+    assert wrong.status_code == 400
+    assert "theme: auto, light or dark" in wrong.json()["allowed"]
 
 
-def test_surveillance_may_read_for_longer(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab = pages.tab()
-            await tab.open()
-            (word,) = tab.cookies.values()
-            browser = pages.screens.browsers.find(word)
-            assert browser is not None
-            browser.screen.badges["surveillance"] = "S-1"
-            await asyncio.sleep(REVIEW_IDLE_TIMEOUT - 20)
-            assert pages.screens.browsers.find(word) is browser
-            await asyncio.sleep(REVIEW_IDLE_TIMEOUT + 10)
-            assert pages.screens.browsers.find(word) is None
-
-    run(main())
+@pages_test()
+async def test_surveillance_may_read_for_longer(pages: AtPages) -> None:
+    tab = pages.tab()
+    await tab.open()
+    (word,) = tab.cookies.values()
+    browser = pages.screens.browsers.find(word)
+    assert browser is not None
+    browser.screen.badges["surveillance"] = "S-1"
+    await asyncio.sleep(REVIEW_IDLE_TIMEOUT - 20)
+    assert pages.screens.browsers.find(word) is browser
+    await asyncio.sleep(REVIEW_IDLE_TIMEOUT + 10)
+    assert pages.screens.browsers.find(word) is None

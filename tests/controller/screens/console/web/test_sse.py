@@ -15,7 +15,7 @@ from controller.screens.console.web.render_cache import RenderedPage
 from controller.screens.console.web.sse import MAX_STREAMS, MAX_STREAMS_OF_BROWSER
 from tests.support.api.at_api import run
 from tests.support.drivers.simulated import until
-from tests.support.screens.at_pages import AtPages, Reader, at_pages, came
+from tests.support.screens.at_pages import AtPages, Reader, at_pages, came, pages_test
 
 WATCHERS = 200
 
@@ -43,44 +43,38 @@ async def settled(reader: Reader, pages: AtPages) -> None:
     await until(lambda: f" {seq}<" in reader.events[-1]["html"], 60)
 
 
-def test_what_is_sent(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab = await pages.dealing()
-            async with tab.stream() as sse:
-                await came(sse)
-                assert sse.status == 200
-                assert sse.headers["content-type"] == "text/event-stream; charset=utf-8"
-                assert sse.headers["cache-control"] == "no-store"
-                first = sse.events[0]
-                assert set(first) == {"seq", "html", "say", "controls", "signed"}
-                assert (first["controls"], first["signed"]) == (True, "dealer")
-                assert first["seq"] == pages.at.table.shown.seq
-                assert first["say"]
-                count = len(sse.events)
-                assert (await tab.post("/sign-out")).json()["done"]
-                await came(sse, count + 1)
-                last = sse.events[-1]
-                assert (last["controls"], last["signed"]) == (False, "")
-
-    run(main())
+@pages_test()
+async def test_what_is_sent(pages: AtPages) -> None:
+    tab = await pages.dealing()
+    async with tab.stream() as sse:
+        await came(sse)
+        assert sse.status == 200
+        assert sse.headers["content-type"] == "text/event-stream; charset=utf-8"
+        assert sse.headers["cache-control"] == "no-store"
+        first = sse.events[0]
+        assert set(first) == {"seq", "html", "say", "controls", "signed"}
+        assert (first["controls"], first["signed"]) == (True, "dealer")
+        assert first["seq"] == pages.at.table.shown.seq
+        assert first["say"]
+        count = len(sse.events)
+        assert (await tab.post("/sign-out")).json()["done"]
+        await came(sse, count + 1)
+        last = sse.events[-1]
+        assert (last["controls"], last["signed"]) == (False, "")
 
 
-def test_a_stream_without_a_change_says_that_it_is_there(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tab = pages.tab()
-            await tab.open()
-            async with tab.stream() as sse:
-                await came(sse)
-                await asyncio.sleep(60)  # until the devices have come, there is news
-                count = len(sse.events)
-                beats = sse.data.count(BEAT)
-                await asyncio.sleep(3 * HEARTBEAT + 1)
-                assert sse.data.count(BEAT) - beats in (3, 4)
-                assert len(sse.events) == count
-
-    run(main())
+@pages_test()
+async def test_a_stream_without_a_change_says_that_it_is_there(pages: AtPages) -> None:
+    tab = pages.tab()
+    await tab.open()
+    async with tab.stream() as sse:
+        await came(sse)
+        await asyncio.sleep(60)  # until the devices have come, there is news
+        count = len(sse.events)
+        beats = sse.data.count(BEAT)
+        await asyncio.sleep(3 * HEARTBEAT + 1)
+        assert sse.data.count(BEAT) - beats in (3, 4)
+        assert len(sse.events) == count
 
 
 def test_each_change_is_drawn_once_however_many_look(tmp_path: Path) -> None:
@@ -117,115 +111,100 @@ def test_nothing_is_drawn_while_nobody_looks(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_slow_reader_is_sent_the_newest_only_and_delays_nobody(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path, face=Plain()) as pages, AsyncExitStack() as stack:
-            slow, quick = [pages.tab() for _ in range(2)]
-            for tab in (slow, quick):
-                await tab.open()
-            stuck = await stack.enter_async_context(slow.stream())
-            reader = await stack.enter_async_context(quick.stream())
-            await came(stuck)
-            stuck.reads.clear()
-            screen = await pages.at.dealing()
-            await pages.at.client.open("other")
-            for _ in range(5):
-                await screen.act("FloorCalled")
-                await settled(reader, pages)
-            before = len(stuck.events)
-            stuck.reads.set()
-            await settled(stuck, pages)
-            # What was on its way when it stopped reading, and how all stands now.
-            assert len(stuck.events) - before <= 2
-            assert len(reader.events) > 5
-
-    run(main())
+@pages_test(face=Plain())
+async def test_a_slow_reader_is_sent_the_newest_only_and_delays_nobody(pages: AtPages) -> None:
+    async with AsyncExitStack() as stack:
+        slow, quick = [pages.tab() for _ in range(2)]
+        for tab in (slow, quick):
+            await tab.open()
+        stuck = await stack.enter_async_context(slow.stream())
+        reader = await stack.enter_async_context(quick.stream())
+        await came(stuck)
+        stuck.reads.clear()
+        screen = await pages.at.dealing()
+        await pages.at.client.open("other")
+        for _ in range(5):
+            await screen.act("FloorCalled")
+            await settled(reader, pages)
+        before = len(stuck.events)
+        stuck.reads.set()
+        await settled(stuck, pages)
+        # What was on its way when it stopped reading, and how all stands now.
+        assert len(stuck.events) - before <= 2
+        assert len(reader.events) > 5
 
 
-def test_a_card_is_shown_and_acknowledged_while_200_look_and_one_never_reads(
-    tmp_path: Path,
+@pages_test()
+async def test_a_card_is_shown_and_acknowledged_while_200_look_and_one_never_reads(
+    pages: AtPages,
 ) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages, AsyncExitStack() as stack:
-            streams = []
-            for number in range(WATCHERS):
-                tab = pages.tab()
-                await tab.open()
-                streams.append(await stack.enter_async_context(tab.stream()))
-                if number == 0:
-                    streams[0].reads.clear()
-            assert len(pages.screens.browsers) == WATCHERS
-            await until(lambda: all(one.events for one in streams[1:]), 60)
-            screen = await pages.at.dealing()
-            robot = await pages.at.to_step(screen, Step.WAGERING)
-            lies = len(pages.at.room.records("decision"))
-            await robot.play(lambda shown: len(shown.state.dealer) > 0)
-            assert len(pages.at.room.records("decision")) > lies
-            assert pages.at.table.supervisor("SH-1").held is None
-            shoe = pages.at.room.shoe.stand.firmware
-            await until(lambda: shoe.records.room.acked == shoe.ring.head, 10)
-            seq = pages.at.table.shown.seq
-            await until(lambda: all(one.events[-1]["seq"] >= seq for one in streams[1:]), 60)
-            assert streams[0].events == []
-
-    run(main())
-
-
-def test_there_are_so_many_streams(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages, AsyncExitStack() as stack:
+    async with AsyncExitStack() as stack:
+        streams = []
+        for number in range(WATCHERS):
             tab = pages.tab()
             await tab.open()
-            for _ in range(MAX_STREAMS_OF_BROWSER):
-                await came(await stack.enter_async_context(tab.stream()))
-            refused = await tab.ask("GET", "/stream")
-            assert refused.status_code == 429
-            assert refused.json()["code"] == "streams_full"
-            assert (
-                len(pages.screens.console.streams.listeners)
-                == MAX_STREAMS_OF_BROWSER
-                <= MAX_STREAMS
-            )
-            stranger = await pages.tab().ask("GET", "/stream")
-            assert stranger.status_code == 401
+            streams.append(await stack.enter_async_context(tab.stream()))
+            if number == 0:
+                streams[0].reads.clear()
+        assert len(pages.screens.browsers) == WATCHERS
+        await until(lambda: all(one.events for one in streams[1:]), 60)
+        screen = await pages.at.dealing()
+        robot = await pages.at.to_step(screen, Step.WAGERING)
+        lies = len(pages.at.room.records("decision"))
+        await robot.play(lambda shown: len(shown.state.dealer) > 0)
+        assert len(pages.at.room.records("decision")) > lies
+        assert pages.at.table.supervisor("SH-1").held is None
+        shoe = pages.at.room.shoe.stand.firmware
+        await until(lambda: shoe.records.room.acked == shoe.ring.head, 10)
+        seq = pages.at.table.shown.seq
+        await until(lambda: all(one.events[-1]["seq"] >= seq for one in streams[1:]), 60)
+        assert streams[0].events == []
 
-    run(main())
+
+@pages_test()
+async def test_there_are_so_many_streams(pages: AtPages) -> None:
+    async with AsyncExitStack() as stack:
+        tab = pages.tab()
+        await tab.open()
+        for _ in range(MAX_STREAMS_OF_BROWSER):
+            await came(await stack.enter_async_context(tab.stream()))
+        refused = await tab.ask("GET", "/stream")
+        assert refused.status_code == 429
+        assert refused.json()["code"] == "streams_full"
+        assert len(pages.screens.console.streams.listeners) == MAX_STREAMS_OF_BROWSER <= MAX_STREAMS
+        stranger = await pages.tab().ask("GET", "/stream")
+        assert stranger.status_code == 401
 
 
-def test_each_browser_has_a_stream_whoever_has_many(tmp_path: Path) -> None:
+@pages_test()
+async def test_each_browser_has_a_stream_whoever_has_many(pages: AtPages) -> None:
+    async with AsyncExitStack() as stack:
+        pages.screens.console.streams.listeners.limit = 2
+        tab, other = pages.tab(), pages.tab()
+        await tab.open()
+        await other.open()
+        for _ in range(2):
+            await came(await stack.enter_async_context(tab.stream()))
+        assert (await tab.ask("GET", "/stream")).status_code == 429
+        await came(await stack.enter_async_context(other.stream()))
+        assert (await other.ask("GET", "/stream")).status_code == 429
 
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages, AsyncExitStack() as stack:
-            pages.screens.console.streams.listeners.limit = 2
-            tab, other = pages.tab(), pages.tab()
+
+@pages_test()
+async def test_a_stream_ends_with_the_table_and_with_its_session(pages: AtPages) -> None:
+    async with AsyncExitStack() as stack:
+        first, second = [pages.tab() for _ in range(2)]
+        streams = []
+        for tab in (first, second):
             await tab.open()
-            await other.open()
-            for _ in range(2):
-                await came(await stack.enter_async_context(tab.stream()))
-            assert (await tab.ask("GET", "/stream")).status_code == 429
-            await came(await stack.enter_async_context(other.stream()))
-            assert (await other.ask("GET", "/stream")).status_code == 429
-
-    run(main())
-
-
-def test_a_stream_ends_with_the_table_and_with_its_session(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages, AsyncExitStack() as stack:
-            first, second = [pages.tab() for _ in range(2)]
-            streams = []
-            for tab in (first, second):
-                await tab.open()
-                streams.append(await stack.enter_async_context(tab.stream()))
-                await came(streams[-1])
-            (word,) = first.cookies.values()
-            browser = pages.screens.browsers.find(word)
-            assert browser is not None
-            await pages.screens.browsers.end(browser)
-            await until(lambda: streams[0].over, 2)
-            assert not streams[1].over
-            pages.at.served.stopping.set()
-            await until(lambda: streams[1].over, 2)
-            await until(lambda: len(pages.screens.console.streams.listeners) == 0, 2)
-
-    run(main())
+            streams.append(await stack.enter_async_context(tab.stream()))
+            await came(streams[-1])
+        (word,) = first.cookies.values()
+        browser = pages.screens.browsers.find(word)
+        assert browser is not None
+        await pages.screens.browsers.end(browser)
+        await until(lambda: streams[0].over, 2)
+        assert not streams[1].over
+        pages.at.served.stopping.set()
+        await until(lambda: streams[1].over, 2)
+        await until(lambda: len(pages.screens.console.streams.listeners) == 0, 2)

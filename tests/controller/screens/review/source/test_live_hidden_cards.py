@@ -107,7 +107,7 @@ class Looking:
 
     async def look(self, asked: int = ASKED) -> None:
         """Some pages, and searches."""
-        self._pages.screens._source._more()  # what follows beside the table does
+        self._pages.screens.source.update()  # what follows beside the table does
         for _ in range(asked):
             if not self._pages_left:
                 self._pages_left = self._random.sample(_pages(), len(_pages()))

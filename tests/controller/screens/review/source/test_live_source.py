@@ -21,7 +21,7 @@ from controller.screens.review.view.queries import last_seq
 from controller.screens.review.web.app import FLOWS, PAGES
 from controller.table.running import RunningTable
 from tests.controller.screens.review.source.test_live_hidden_cards import BASE, comes_in
-from tests.support.api.at_api import at_api, run
+from tests.support.api.at_api import AtApi, api_test, at_api, run
 from tests.support.screens.at_pages import AtPages, Tab, at_pages
 from tests.support.screens.threads_stand import threads_stand
 
@@ -45,7 +45,7 @@ def made(table: RunningTable, room: int = live_source.CHUNK_BYTES) -> Path:
 
 def followed(table: RunningTable) -> LiveSource:
     found = LiveSource(table)
-    found._more()
+    found.update()
     return found
 
 
@@ -69,41 +69,35 @@ def test_who_looks_first_waits_until_there_is_something_to_look_at(
             of = LiveSource(at.table)
             with ThreadPoolExecutor(1) as thread:
                 looking = thread.submit(goes, of)
-                of._more()
+                of.update()
                 assert looking.result(60) == at.table.table.seq
             assert short(of) is None
 
     run(main())
 
 
-def test_an_index_that_has_nothing_yet_is_not_shown_as_an_empty_record(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            of = LiveSource(at.table)
-            with pytest.raises(IndexBusy, match=r"nothing can be looked up yet.*look again"):
-                goes(of)  # there is no file yet
-            made(at.table, 0)
-            with pytest.raises(IndexBusy, match=r"nothing can be looked up yet.*look again"):
-                goes(of)
-            of._more()
-            assert goes(of) == at.table.table.seq
-
-    run(main())
+@api_test()
+async def test_an_index_that_has_nothing_yet_is_not_shown_as_an_empty_record(at: AtApi) -> None:
+    of = LiveSource(at.table)
+    with pytest.raises(IndexBusy, match=r"nothing can be looked up yet.*look again"):
+        goes(of)  # there is no file yet
+    made(at.table, 0)
+    with pytest.raises(IndexBusy, match=r"nothing can be looked up yet.*look again"):
+        goes(of)
+    of.update()
+    assert goes(of) == at.table.table.seq
 
 
-def test_how_far_a_half_made_index_goes_is_said(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            made(at.table, 1)
-            of = LiveSource(at.table)
-            last = goes(of)
-            assert 0 < last < at.table.table.seq
-            assert short(of) == IndexGap(last)
-            of._more()
-            assert short(of) is None
-            assert goes(of) == at.table.table.seq
-
-    run(main())
+@api_test()
+async def test_how_far_a_half_made_index_goes_is_said(at: AtApi) -> None:
+    made(at.table, 1)
+    of = LiveSource(at.table)
+    last = goes(of)
+    assert 0 < last < at.table.table.seq
+    assert short(of) == IndexGap(last)
+    of.update()
+    assert short(of) is None
+    assert goes(of) == at.table.table.seq
 
 
 async def more(table: RunningTable, count: int = 3) -> None:
@@ -142,94 +136,79 @@ def _put_away(file: Path) -> None:
 @pytest.mark.parametrize(
     "spoil", [_of_another_version, _no_database, _not_to_be_gone_on_with, _put_away]
 )
-def test_an_index_that_is_spoilt_while_the_table_runs_is_made_anew(
-    spoil: Callable[[Path], None], tmp_path: Path
+@api_test()
+async def test_an_index_that_is_spoilt_while_the_table_runs_is_made_anew(
+    at: AtApi, spoil: Callable[[Path], None]
 ) -> None:
     """In the background; until it is made nobody is shown what it was."""
-
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            of = followed(at.table)
-            spoil(made(at.table))
-            await more(at.table)
-            with pytest.raises(IndexBusy, match="is being made"):
-                goes(of)
-            of._more()
-            assert goes(of) == at.table.table.seq
-            assert short(of) is None
-
-    run(main())
+    of = followed(at.table)
+    spoil(made(at.table))
+    await more(at.table)
+    with pytest.raises(IndexBusy, match="is being made"):
+        goes(of)
+    of.update()
+    assert goes(of) == at.table.table.seq
+    assert short(of) is None
 
 
 def _no_room(*given: object) -> None:
     raise IndexFileProblem(Path("index.db"), "no room", "make room")
 
 
-def test_an_index_that_cannot_be_written_is_asked_as_far_as_it_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@api_test()
+async def test_an_index_that_cannot_be_written_is_asked_as_far_as_it_goes(
+    at: AtApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            of = followed(at.table)
-            last = goes(of)
-            with monkeypatch.context() as patched:
-                patched.setattr(Index, "step", _no_room)
-                assert (goes(of), short(of)) == (last, None)  # there is no more
-                await more(at.table)
-                assert (goes(of), short(of)) == (last, IndexGap(last, "no room"))
-            assert goes(of) == at.table.table.seq
-            assert short(of) is None
-
-    run(main())
+    of = followed(at.table)
+    last = goes(of)
+    with monkeypatch.context() as patched:
+        patched.setattr(Index, "step", _no_room)
+        assert (goes(of), short(of)) == (last, None)  # there is no more
+        await more(at.table)
+        assert (goes(of), short(of)) == (last, IndexGap(last, "no room"))
+    assert goes(of) == at.table.table.seq
+    assert short(of) is None
 
 
-def test_what_stands_in_the_way_of_making_it_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@api_test()
+async def test_what_stands_in_the_way_of_making_it_is_said(
+    at: AtApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            of = followed(at.table)
-            _put_away(made(at.table))
-            with pytest.raises(IndexBusy):
+    of = followed(at.table)
+    _put_away(made(at.table))
+    with pytest.raises(IndexBusy):
+        goes(of)
+    made(at.table, 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(Index, "step", _no_room)
+        with pytest.raises(IndexFileProblem):
+            of.update()
+    last = goes(of)
+    assert 0 < last < at.table.table.seq
+    assert short(of) == IndexGap(last, "no room")
+    of.update()
+    assert short(of) is None
+
+
+@api_test()
+async def test_one_that_is_spoilt_is_not_shown_while_it_cannot_be_made_anew(
+    at: AtApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = followed(at.table)
+    _not_to_be_gone_on_with(made(at.table))
+    await more(at.table)
+    with pytest.raises(IndexBusy, match="is being made"):
+        goes(of)
+    with monkeypatch.context() as patched:
+        patched.setattr(Index, "rebuild", _no_room)
+        for _ in range(2):
+            with pytest.raises(IndexFileProblem):
+                of.update()
+            with pytest.raises(IndexFileProblem, match=r"cannot be made: no room.*by itself"):
                 goes(of)
-            made(at.table, 1)
-            with monkeypatch.context() as patched:
-                patched.setattr(Index, "step", _no_room)
-                with pytest.raises(IndexFileProblem):
-                    of._more()
-            last = goes(of)
-            assert 0 < last < at.table.table.seq
-            assert short(of) == IndexGap(last, "no room")
-            of._more()
-            assert short(of) is None
-
-    run(main())
-
-
-def test_one_that_is_spoilt_is_not_shown_while_it_cannot_be_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            of = followed(at.table)
-            _not_to_be_gone_on_with(made(at.table))
-            await more(at.table)
-            with pytest.raises(IndexBusy, match="is being made"):
-                goes(of)
-            with monkeypatch.context() as patched:
-                patched.setattr(Index, "rebuild", _no_room)
-                for _ in range(2):
-                    with pytest.raises(IndexFileProblem):
-                        of._more()
-                    with pytest.raises(
-                        IndexFileProblem, match=r"cannot be made: no room.*by itself"
-                    ):
-                        goes(of)
-            of._more()
-            assert goes(of) == at.table.table.seq
-            assert short(of) is None
-
-    run(main())
+    of.update()
+    assert goes(of) == at.table.table.seq
+    assert short(of) is None
 
 
 # --- on the pages -------------------------------------------------------------------------------
@@ -264,7 +243,7 @@ def test_every_page_says_something_while_the_index_is_made(
                 if room is not None:
                     made(pages.at.table, room)
                 early = await _all_pages(pages, tab)
-                pages.screens._source._more()
+                pages.screens.source.update()
                 late = await _all_pages(pages, tab)
         allowed = {200, 303, 404} if room else {200, 303, 404, 503}
         assert {status for status, _ in early.values()} <= allowed

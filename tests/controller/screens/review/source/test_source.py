@@ -132,13 +132,15 @@ def test_an_index_that_somebody_else_writes_is_looked_at_as_far_as_it_goes(
         assert goes not in browser.get("/rounds").words
 
 
-def test_an_index_is_caught_up_while_the_record_grows(sound: Path, tmp_path: Path) -> None:
+def test_an_index_is_caught_up_while_the_record_grows(
+    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "REFRESH_INTERVAL", -1.0)
     copy = Path(shutil.copytree(sound, tmp_path / "copy"))
     source = FileSource(copy)
     source.begin(lambda words: None)
     with source.index() as (db, _):
         whole = last_seq(db)
-    source._caught_up = float("-inf")
     (copy / "index.db").unlink()
     for beside_it in copy.glob("index.db-*"):
         beside_it.unlink()

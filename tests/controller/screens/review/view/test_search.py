@@ -54,7 +54,7 @@ def test_all_that_is_wanted_comes_once_page_by_page(
     found: list[int] = []
     before: int | None = None
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(search, "_WIDER", wider)
+        patched.setattr(search, "WIDENING", wider)
         while True:
             page = newest(db, wanted, before, limit)
             found += [one.round for one in page.rounds]

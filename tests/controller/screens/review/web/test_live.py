@@ -25,7 +25,7 @@ from controller.screens.common import server
 from controller.screens.common.headers import HEADERS
 from controller.screens.review.source import LiveSource
 from controller.screens.review.web import live
-from tests.support.api.at_api import at_api, run
+from tests.support.api.at_api import AtApi, api_test
 from tests.support.audit.record.dealing import TABLE
 from tests.support.audit.record.table import TABLE_KEY
 from tests.support.drivers.simulated import until
@@ -143,38 +143,35 @@ def test_what_is_not_known_to_be_on_the_disk_waits(
             assert [following()[1]["seq"] for _ in range(2)] == [last - 1, last]
 
 
-def test_what_a_table_has_not_taken_yet_is_told_to_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@api_test()
+async def test_what_a_table_has_not_taken_yet_is_told_to_nobody(
+    at: AtApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            source = LiveSource(at.table)
-            append, goes_on = at.room.book.append, asyncio.Event()
+    source = LiveSource(at.table)
+    append, goes_on = at.room.book.append, asyncio.Event()
 
-            async def stalls(*entries: RecordEntry) -> tuple[ChainPosition, ...]:
-                made = await append(*entries)  # in the file; the disk has not answered yet
-                await goes_on.wait()
-                return made
+    async def stalls(*entries: RecordEntry) -> tuple[ChainPosition, ...]:
+        made = await append(*entries)  # in the file; the disk has not answered yet
+        await goes_on.wait()
+        return made
 
-            taken = at.table.table.seq
-            known = live.DurableTail(source, Follower(source.record), None)
-            assert known.start == taken
-            assert list(known.more()) == []
-            monkeypatch.setattr(at.table.table, "_append", stalls)
-            note = RecordEntry("note", RecordActor("floor", "Flo"), {"text": "chips counted"})
-            noting = asyncio.create_task(at.table.record(note))
-            await until(lambda: Follower(source.record).where.seq > taken, 10)
-            assert list(known.more()) == []
-            late = live.DurableTail(source, Follower(source.record), None)
-            assert (late.start, list(late.more())) == (taken, [])
-            goes_on.set()
-            await noting
-            for one in (known, late):
-                told = [one.place.seq for one in one.more()]
-                assert told == list(range(taken + 1, at.table.table.seq + 1))
-                assert list(one.more()) == []
-
-    run(main())
+    taken = at.table.table.seq
+    known = live.DurableTail(source, Follower(source.record), None)
+    assert known.start == taken
+    assert list(known.more()) == []
+    monkeypatch.setattr(at.table.table, "_append", stalls)
+    note = RecordEntry("note", RecordActor("floor", "Flo"), {"text": "chips counted"})
+    noting = asyncio.create_task(at.table.record(note))
+    await until(lambda: Follower(source.record).where.seq > taken, 10)
+    assert list(known.more()) == []
+    late = live.DurableTail(source, Follower(source.record), None)
+    assert (late.start, list(late.more())) == (taken, [])
+    goes_on.set()
+    await noting
+    for one in (known, late):
+        told = [one.place.seq for one in one.more()]
+        assert told == list(range(taken + 1, at.table.table.seq + 1))
+        assert list(one.more()) == []
 
 
 def test_a_stream_ends_with_its_session(
