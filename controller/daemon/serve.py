@@ -74,7 +74,7 @@ class ServeCallbacks(Struct, frozen=True):
     """Called when the shutdown begins."""
 
 
-class _ServeParts(Struct, frozen=True):
+class ServeParts(Struct, frozen=True):
     """What serving needs in addition to the table's parts."""
 
     people: PeopleFile
@@ -98,11 +98,11 @@ async def serve(
     written, and ExceptionGroup for a fault.
     """
     stop = stop or asyncio.Event()
-    given = _given(config)
+    given = serve_parts(config)
     parts = parts_of(config)
     metrics = Metrics(config.name)
     failed = asyncio.Event()
-    running = RunningTable(parts, _watched(world, metrics, failed))
+    running = RunningTable(parts, watched_environment(world, metrics, failed))
     with ExitStack() as last:
         last.enter_context(lines.log_context(config.name, running))
         screens = config.equipment.screens
@@ -130,7 +130,7 @@ class _TableService:
     def __init__(
         self,
         table: RunningTable,
-        given: _ServeParts,
+        given: ServeParts,
         sockets: ListeningSockets,
         metrics: Metrics,
         tells: ServeCallbacks,
@@ -244,7 +244,7 @@ class _TableService:
         return f"held at {step}: {shown.stopped}" if shown.stopped else step
 
 
-def _given(config: TableConfig) -> _ServeParts:
+def serve_parts(config: TableConfig) -> ServeParts:
     """Raises UsageProblem."""
     file, equipment = config.file, config.equipment
     people = _required(equipment.people, f"{file}: people", '[people] with file = "..."')
@@ -258,7 +258,7 @@ def _given(config: TableConfig) -> _ServeParts:
         raise UsageProblem(problem.where, problem.what, problem.allowed) from None
     screens = equipment.screens
     texts = None if screens is None else load(screens.texts)
-    return _ServeParts(found, control, texts, timedelta(hours=record.unwitnessed_hours))
+    return ServeParts(found, control, texts, timedelta(hours=record.unwitnessed_hours))
 
 
 def _screens(
@@ -282,7 +282,9 @@ def _required(part: _T | None, where: str, allowed: str) -> _T:
     return part
 
 
-def _watched(world: TableEnvironment, metrics: Metrics, failed: asyncio.Event) -> TableEnvironment:
+def watched_environment(
+    world: TableEnvironment, metrics: Metrics, failed: asyncio.Event
+) -> TableEnvironment:
     """The environment with a record writer that is timed, and sets `failed` when it fails."""
     loop = asyncio.get_running_loop()
 

@@ -50,7 +50,7 @@ _PROBING: Final = ("ModemManager", "brltty")
 """Programs that open serial ports automatically to probe them."""
 _GROUPS: Final = ("dialout", "holecard")
 _PYTHON: Final = (3, 11)
-_NEEDED: Final = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9.]+)$")
+REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9.]+)$")
 
 
 # --- user -------------------------------------------------------------------------------------
@@ -65,14 +65,14 @@ def user(case: DoctorCase) -> CheckFindings:
     what = "root may do everything: missing permissions of the table's user are not detected"
     record = case.equipment.record
     for place in (case.equipment.keys, None if record is None else record.directory):
-        owner = _owner(place)
+        owner = owner_of(place)
         if owner:
             return found("", [warning(what, as_user(case, name_of_user(owner)))])
     mend = "serve the table as a user of its own, and run the checks as that user"
     return found("root", [warning(what, mend=mend)])
 
 
-def _owner(place: Path | None) -> int:
+def owner_of(place: Path | None) -> int:
     """The owner; 0 if the path does not exist."""
     try:
         return 0 if place is None else place.stat().st_uid
@@ -306,7 +306,7 @@ def software(case: DoctorCase) -> CheckFindings:
 
 def _packages(needed: list[str]) -> Iterator[DoctorProblem]:
     for requirement in needed:
-        wanted = _NEEDED.match(requirement)
+        wanted = REQUIREMENT.match(requirement)
         if wanted is None:  # for an extra, or for other platforms
             continue
         name, least = wanted.groups()

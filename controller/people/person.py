@@ -102,7 +102,7 @@ class _PeopleFile(Struct, frozen=True, forbid_unknown_fields=True):
     people: tuple[Person, ...]
 
 
-class _KeyFile(Struct, frozen=True, forbid_unknown_fields=True):
+class KeyFile(Struct, frozen=True, forbid_unknown_fields=True):
     """Has a fingerprint, so that a damaged key is detected."""
 
     format: Literal[1]
@@ -110,7 +110,7 @@ class _KeyFile(Struct, frozen=True, forbid_unknown_fields=True):
     fingerprint: str
 
     def __repr__(self) -> str:
-        return f"_KeyFile({self.fingerprint})"
+        return f"KeyFile({self.fingerprint})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [("fingerprint", self.fingerprint)]
@@ -182,12 +182,12 @@ def _is_name(text: str) -> bool:
 
 
 def key_bytes(key: PeopleKey) -> bytes:
-    return _encode(_KeyFile(1, key.open().hex(), key.fingerprint))
+    return _encode(KeyFile(1, key.open().hex(), key.fingerprint))
 
 
 def read_key(file: Path) -> PeopleKey:
     """Read the people key. Raises KeyProblem."""
-    found = _decode(file, _KeyFile)
+    found = _decode(file, KeyFile)
     if not _HEX.fullmatch(found.key_hex):
         raise _damaged(file, f"its key is not {2 * KEY_SIZE} digits 0 to 9 and a to f")
     key = PeopleKey(bytes.fromhex(found.key_hex))
@@ -198,7 +198,7 @@ def read_key(file: Path) -> PeopleKey:
 
 # --- bytes ------------------------------------------------------------------------------------
 
-_F = TypeVar("_F", _PeopleFile, _KeyFile)
+_F = TypeVar("_F", _PeopleFile, KeyFile)
 
 
 def _encode(found: Struct) -> bytes:

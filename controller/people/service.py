@@ -254,6 +254,11 @@ class PeopleDesk:
             await asyncio.wait(self._tasks)
         self._thread.shutdown(wait=self._late is None or self._late.done())
 
+    @property
+    def busy(self) -> bool:
+        """Whether a request is running."""
+        return bool(self._asking)
+
     # --- serialized -----------------------------------------------------------------------
 
     async def _ask(self, screen: str, make: Callable[[], Coroutine[Any, Any, _T]]) -> _T | Denied:

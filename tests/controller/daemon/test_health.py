@@ -19,10 +19,11 @@ from controller.daemon.watchdog import (
     judge,
     links_of,
 )
+from controller.table.loop import TableEnvironment
 from controller.table.running import RunningTable, parts_of
 from drivers.devices import State
-from drivers.ports import monotonic_us
-from drivers.session import Supervisor
+from drivers.ports import Address, monotonic_us
+from drivers.session import PortSearch, WantedDevice
 from drivers.session.lookup import CLOSE_TIMEOUT, OPEN_TIMEOUT
 from drivers.session.supervisor import ANSWER_TIMEOUT, RETRY_MAX, RETRY_REFUSED
 from tests.support.daemon.rig import furnished, until
@@ -113,21 +114,19 @@ def test_devices_that_are_looked_for_in_vain_get_on(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_one_that_nobody_looks_for_any_more_is_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A task that hangs says nothing, so it is not asked."""
-    visit = Supervisor._visit
+def test_a_supervisor_that_hangs_is_detected(tmp_path: Path) -> None:
+    """By the time of its last activity, since a task that hangs reports nothing."""
+    search = PortSearch()
 
-    async def hangs(self: Supervisor) -> None:
-        if self.wanted.serial == "SF-1":
+    async def find(wanted: WantedDevice) -> Address:
+        if wanted.serial == "SF-1":
             await asyncio.Event().wait()
-        await visit(self)
+        return await search(wanted)
 
-    monkeypatch.setattr(Supervisor, "_visit", hangs)
+    parts = parts_of(load_table(furnished(tmp_path)))
 
     async def main() -> None:
-        async with RunningTable(parts_of(load_table(furnished(tmp_path)))) as table:
+        async with RunningTable(parts, TableEnvironment(find=lambda: find)) as table:
             shuffler = table.supervisor("SF-1").connection
             await until(lambda: shuffler.last_active_us > 0)
             at, others = shuffler.last_active_us, table.supervisor("SH-1").connection

@@ -90,7 +90,7 @@ def test_who_has_a_shell(monkeypatch: pytest.MonkeyPatch, shell: str, login: boo
 def test_a_directory_of_another_user_is_looked_at_as_that_one(
     made: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host, "_owner", lambda place: 4711)
+    monkeypatch.setattr(host, "owner_of", lambda place: 4711)
     made.machine = replace(made.machine, uid=0, user="root")
     wanted = f"runuser -u 4711 -- {made.machine.holecard} doctor {made.file}"
     assert made.problem("user").commands == (wanted,)
@@ -269,7 +269,7 @@ def test_every_package_that_we_name_is_looked_at(made: House) -> None:
     needed = requires("holecard") or []
     ours = [one for one in needed if "extra ==" not in one]
     assert len(ours) > 8
-    assert all(host._NEEDED.match(one) for one in ours)
+    assert all(host.REQUIREMENT.match(one) for one in ours)
     assert made.check("software").verdict == "ok"
 
 

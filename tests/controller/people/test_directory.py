@@ -242,7 +242,7 @@ def test_the_words_for_a_damaged_key_hold_nothing_of_it(tmp_path: Path) -> None:
         assert digits[2:] not in str(caught.value)
         assert caught.value.__cause__ is None
         assert caught.value.__context__ is None
-    assert "key_hex" not in repr(person._KeyFile(1, digits, "ab"))
+    assert "key_hex" not in repr(person.KeyFile(1, digits, "ab"))
 
 
 # --- roles ------------------------------------------------------------------------------------

@@ -8,17 +8,19 @@ import os
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from controller.audit.errors import DiskFull, InUse, LogFailed, OtherTable, RecordProblem
+from controller.audit.files import RealDisk
 from controller.audit.format.records import ChainPosition, RecordEntry
 from controller.audit.log import Log, LogWriter
 from controller.config import load_table
 from controller.daemon import exit_codes
 from controller.daemon.metrics import Metrics
 from controller.daemon.people_watch import PeopleWatch
-from controller.daemon.serve import ServeCallbacks, _watched, serve
+from controller.daemon.serve import ServeCallbacks, serve, watched_environment
 from controller.errors import UsageProblem
 from controller.table.devices import StoreRetry
 from controller.table.loop import TableEnvironment
@@ -241,17 +243,11 @@ def test_one_that_came_in_between_is_left_alone(tmp_path: Path) -> None:
 
 
 class Bad(LogWriter):
-    """A record whose disk can be broken, or full."""
+    """A record whose disk can be full."""
 
     def __init__(self, log: Log, failed: Callable[[LogFailed], None]) -> None:
         self.full = False
         super().__init__(log, failed)
-
-    def breaks(self) -> None:
-        def sync(fd: int) -> None:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-        self.log._disk.sync = sync  # type: ignore[method-assign]
 
     async def append(self, *entries: RecordEntry) -> tuple[ChainPosition, ...]:
         if self.full:
@@ -271,16 +267,16 @@ def world() -> tuple[TableEnvironment, list[Bad]]:
 
 def test_a_disk_that_fails_ends_it_with_the_first_cause(tmp_path: Path) -> None:
     config = load_table(furnished(tmp_path))
-    given, made = world()
+    broken = OSError(errno.EIO, os.strerror(errno.EIO))
 
     async def main() -> None:
-        async with served(config, given) as here, Api(tmp_path / "s") as api:
+        async with served(config) as here, Api(tmp_path / "s") as api:
             screen = await api.open("dealer")
-            made[0].breaks()
-            with pytest.raises(api_client.ApiProblem):
-                await screen.sign_in("D-17", PINS["D-17"])
-            with pytest.raises(LogFailed, match="Input/output error"):
-                await here.task
+            with patch.object(RealDisk, "sync", side_effect=broken):
+                with pytest.raises(api_client.ApiProblem):
+                    await screen.sign_in("D-17", PINS["D-17"])
+                with pytest.raises(LogFailed, match="Input/output error"):
+                    await here.task
 
     asyncio.run(main())
     assert not (tmp_path / "s").exists()
@@ -300,7 +296,9 @@ def test_a_record_that_fails_after_the_loop_has_ended_is_told_to_who_writes_it(
         return LogWriter(log, failed)
 
     async def main() -> None:
-        world = _watched(TableEnvironment(write=write), Metrics("real-1"), asyncio.Event())
+        world = watched_environment(
+            TableEnvironment(write=write), Metrics("real-1"), asyncio.Event()
+        )
         log = boot(tmp_path / "record", game_with("classic", {}))
         await world.write(log, told.append).close()
 

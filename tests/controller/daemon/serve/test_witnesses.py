@@ -16,7 +16,7 @@ from controller import cli
 from controller.api.contract.view import RecordShown
 from controller.audit.read.reader import records
 from controller.config import load_table
-from controller.daemon.serve import _given
+from controller.daemon.serve import serve_parts
 from controller.table.loop import QueueFull
 from controller.table.running import RunningTable, witness_monitor
 from hil.table.robots import Api, Screen
@@ -113,6 +113,6 @@ def test_a_table_that_cannot_record_it_now_goes_on(
 
 def test_the_time_is_the_table_files(tmp_path: Path) -> None:
     file = furnished(tmp_path)
-    assert _given(load_table(file)).unwitnessed == timedelta(hours=24)
+    assert serve_parts(load_table(file)).unwitnessed == timedelta(hours=24)
     file.write_text(file.read_text().replace("segment_mib = 1\n", "unwitnessed_hours = 9\n"))
-    assert _given(load_table(file)).unwitnessed == timedelta(hours=9)
+    assert serve_parts(load_table(file)).unwitnessed == timedelta(hours=9)

@@ -24,11 +24,10 @@ from controller.table.loop import (
     TableStopped,
 )
 from controller.table.loop.loop import MAX_WAITING, SLOW_AFTER
-from controller.table.loop.requests import LoopRequest
 from controller.table.memory import DeviceFault, TableDisplay, payment_prompt
 from tests.support.drivers.simulated import simulate, stopped, until
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
-from tests.support.table.typed.listening import LIVE, card, ear, source, states, taking
+from tests.support.table.typed.listening import LIVE, card, ear, press, source, states, taking
 
 ROOMLESS = DiskFull("here", "no room", "free some")
 FAILED = LogFailed("here", OSError(errno.EIO, "broken"))
@@ -365,14 +364,13 @@ def test_devices_that_are_lost_meanwhile_are_told_when_all_goes_on() -> None:
 
 
 def test_what_a_device_told_and_cannot_be_taken_stops_the_table() -> None:
-    """Something has happened that nobody understands: the table does not know how it stands."""
+    """A button that does not exist: the table's real state is unknown."""
 
     async def main() -> None:
         async with rig(Step.TURN) as made:
-            future: asyncio.Future[RequestResult] = asyncio.get_running_loop().create_future()
-            item = LoopRequest(raises(ValueError("what is that?")), future, whose="device")
-            with pytest.raises(ValueError, match="what is that"):
-                await made.table._put(item)
+            unknown = press(1, 99, 1)  # type: ignore[arg-type]
+            with pytest.raises(KeyError):
+                await made.table.device_event(unknown, source("station"))
             assert made.table.stopped is not None
             assert not made.table.can_resume
             assert made.kinds == ["fault"]
