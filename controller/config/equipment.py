@@ -11,10 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.config import values
@@ -25,6 +25,7 @@ from controller.rules.option_constraints import MAX_MONEY, Range
 from controller.rules.options import Limit, Options
 
 LOOPBACK: Final = "127.0.0.1"
+T = TypeVar("T")
 
 
 class ScreensPlace(Struct, frozen=True):
@@ -39,14 +40,6 @@ class ScreensPlace(Struct, frozen=True):
     """A translation of the pages' texts; None: English."""
 
 
-class _Screens(Struct, frozen=True):
-    port: int
-    listen: str = LOOPBACK
-    certificate: str | None = None
-    key: str | None = None
-    texts: str | None = None
-
-
 _NAMED: Final = values.whole_number(Range(1024, 65_535))
 
 
@@ -54,31 +47,6 @@ def _read_port(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value == 0:
         return value
     return _NAMED.read(value)
-
-
-_TEXT: Final = values.text(400)
-_SCREENS_KEYS: Final = {
-    "port": TableKey(ValueCheck(f"{_NAMED.allowed}; 0: any free one", _read_port), required=True),
-    "listen": TableKey(values.text(45)),
-    "certificate": TableKey(_TEXT),
-    "key": TableKey(_TEXT),
-    "texts": TableKey(_TEXT),
-}
-
-
-def read_screens(
-    raw: Mapping[str, Any], beside: Path, where: str, problems: list[UsageProblem]
-) -> ScreensPlace | None:
-    """Parse [screens]; paths are relative to `beside`. The server validates the address and whether
-    certificate and key match."""
-    found = read_table(raw, _Screens, _SCREENS_KEYS, where, problems)
-    if found is None:
-        return None
-    certificate, key, texts = (
-        None if name is None else beside / name
-        for name in (found.certificate, found.key, found.texts)
-    )
-    return ScreensPlace(found.port, found.listen, certificate, key, texts)
 
 
 def line_of(place: ScreensPlace) -> str:
@@ -206,44 +174,40 @@ _BATCH: Final = {
     "min_confidence": TableKey(values.whole_number(Range(0, 100))),
     "backs": TableKey(values.list_of(values.whole_number(Range(1, 255)), most=8)),
 }
-_PLACE: Final = values.text(400)
-_RECORD: Final = {
-    "directory": TableKey(_PLACE, required=True),
-    "day_starts": TableKey(ValueCheck('a time of the day, by UTC, such as "06:00"', _read_time)),
-    "segment_mib": TableKey(values.whole_number(Range(1, 1024))),
-    "unwitnessed_hours": TableKey(values.whole_number(Range(1, 720))),
-}
-_KEYS: Final = {"directory": TableKey(_PLACE, required=True)}
-_PEOPLE: Final = {"file": TableKey(_PLACE, required=True)}
-_PORT: Final = values.whole_number(Range(1024, 65535))
-_CONTROL: Final = {
-    "socket": TableKey(_PLACE, required=True),
-    "port": TableKey(_PORT),
-    "metrics_port": TableKey(_PORT),
-}
+_TEXT: Final = values.text(400)
 _PARTS: Final = ("shoe", "shuffler", "stations", "standing")
 _AMOUNT: Final = values.whole_number(Range(1, MAX_MONEY))
 
 
-class _Record(Struct, frozen=True):
-    directory: str
-    day_starts: int = 0
-    segment_mib: int = 8
-    unwitnessed_hours: int = 24
-
-
-class _Keys(Struct, frozen=True):
-    directory: str
-
-
-class _People(Struct, frozen=True):
-    file: str
-
-
-class _Control(Struct, frozen=True):
-    socket: str
-    port: int | None = None
-    metrics_port: int | None = None
+def _schemas(folder: Path) -> dict[str, dict[str, TableKey]]:
+    """The keys of the tables; paths are relative to `folder`."""
+    path = ValueCheck(_TEXT.allowed, lambda value: folder / _TEXT.read(value))
+    return {
+        "record": {
+            "directory": TableKey(path, required=True),
+            "day_starts": TableKey(
+                ValueCheck('a time of the day, by UTC, such as "06:00"', _read_time)
+            ),
+            "segment_mib": TableKey(values.whole_number(Range(1, 1024))),
+            "unwitnessed_hours": TableKey(values.whole_number(Range(1, 720))),
+        },
+        "keys": {"directory": TableKey(path, required=True)},
+        "people": {"file": TableKey(path, required=True)},
+        "control": {
+            "socket": TableKey(path, required=True),
+            "port": TableKey(_NAMED),
+            "metrics_port": TableKey(_NAMED),
+        },
+        "screens": {
+            "port": TableKey(
+                ValueCheck(f"{_NAMED.allowed}; 0: any free one", _read_port), required=True
+            ),
+            "listen": TableKey(values.text(45)),
+            "certificate": TableKey(path),
+            "key": TableKey(path),
+            "texts": TableKey(path),
+        },
+    }
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -257,39 +221,36 @@ def read_equipment(
     # A value that is no table was rejected when the document was opened.
     content = {name: raw for name, raw in content.items() if isinstance(raw, Mapping)}
     beside = folder or Path()
-    devices = record = keys = people = control = screens = None
+    schemas = _schemas(beside)
+
+    def table(name: str, shape: type[T]) -> T | None:
+        if name not in content:
+            return None
+        return read_table(content[name], shape, schemas[name], f"{file}: {name}", problems)
+
+    devices = None
     if "devices" in content:
         where = f"{file}: devices"
         devices = _Reading(where, beside, seats, problems).devices(content["devices"])
-    if "record" in content:
-        found = read_table(content["record"], _Record, _RECORD, f"{file}: record", problems)
-        if found is not None:
-            record = RecordPlace(beside / found.directory, *structs.astuple(found)[1:])
-    if "keys" in content:
-        named = read_table(content["keys"], _Keys, _KEYS, f"{file}: keys", problems)
-        keys = None if named is None else beside / named.directory
-    if "people" in content:
-        listed = read_table(content["people"], _People, _PEOPLE, f"{file}: people", problems)
-        people = None if listed is None else beside / listed.file
-    if "control" in content:
-        control = _control(content["control"], beside, f"{file}: control", problems)
-    if "screens" in content:
-        screens = read_screens(content["screens"], beside, f"{file}: screens", problems)
-        if screens is not None and control is not None:
-            _check_port(screens.port, control, f"{file}: screens.port", problems)
-    return Equipment(devices, record, keys, people, control, screens), problems
-
-
-def _control(
-    raw: Mapping[str, Any], beside: Path, where: str, problems: list[UsageProblem]
-) -> ControlPlace | None:
-    found = read_table(raw, _Control, _CONTROL, where, problems)
-    if found is None:
-        return None
-    if found.port is not None and found.port == found.metrics_port:
-        what = f"{found.port} is the control port already"
-        problems.append(UsageProblem(f"{where}.metrics_port", what, "another port"))
-    return ControlPlace(beside / found.socket, found.port, found.metrics_port)
+    record = table("record", RecordPlace)
+    keys = table("keys", dict[str, Path])
+    people = table("people", dict[str, Path])
+    control = table("control", ControlPlace)
+    screens = table("screens", ScreensPlace)
+    if control is not None and control.port is not None and control.port == control.metrics_port:
+        what = f"{control.port} is the control port already"
+        problems.append(UsageProblem(f"{file}: control.metrics_port", what, "another port"))
+    if screens is not None and control is not None:
+        _check_port(screens.port, control, f"{file}: screens.port", problems)
+    equipment = Equipment(
+        devices,
+        record,
+        None if keys is None else keys["directory"],
+        None if people is None else people["file"],
+        control,
+        screens,
+    )
+    return equipment, problems
 
 
 def _check_port(port: int, control: ControlPlace, where: str, problems: list[UsageProblem]) -> None:

@@ -92,11 +92,11 @@ def markdown(page: ProcedurePage, diagram: str) -> str:
 
 
 def _markdown_lines(page: ProcedurePage, diagram: str) -> Iterator[str]:
-    yield f"# {_esc(page.title)}: the dealing procedure"
+    yield f"# {escaped(page.title)}: the dealing procedure"
     yield ""
     yield (
-        f"Source: {_esc(page.source or page.file)}. "
-        f"Jurisdiction: {_esc(page.jurisdiction)}{_in_brackets(page.jurisdiction_source)}. "
+        f"Source: {escaped(page.source or page.file)}. "
+        f"Jurisdiction: {escaped(page.jurisdiction)}{_in_brackets(page.jurisdiction_source)}. "
         f"Drawn from the rows that run the table, by `{page.command} --markdown`."
     )
     yield ""
@@ -106,7 +106,7 @@ def _markdown_lines(page: ProcedurePage, diagram: str) -> Iterator[str]:
     yield from _options(page)
     yield from _picture(diagram)
     for chapter in page.chapters:
-        yield f"## {_esc(chapter.title)}"
+        yield f"## {escaped(chapter.title)}"
         yield ""
         for entry in chapter.entries:
             yield from _entry(entry)
@@ -119,7 +119,7 @@ def _contents(page: ProcedurePage) -> Iterator[str]:
     titles = (_OPTIONS, _PICTURE, *(c.title for c in page.chapters), _WAYS, _REFUSALS, _CLAUSES)
     for title in titles:
         anchor = re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
-        yield f"- [{_esc(title)}](#{anchor})"
+        yield f"- [{escaped(title)}](#{anchor})"
     yield ""
 
 
@@ -141,7 +141,12 @@ def _options(page: ProcedurePage) -> Iterator[str]:
     yield from _table(
         ("option", "value", "what it is", "clauses"),
         (
-            (f"`{s.path}`", _esc(s.value), _esc(s.text), _ids(clause.id for clause in s.clauses))
+            (
+                f"`{s.path}`",
+                escaped(s.value),
+                escaped(s.text),
+                _ids(clause.id for clause in s.clauses),
+            )
             for s in page.settings
         ),
     )
@@ -165,13 +170,13 @@ def _picture(diagram: str) -> Iterator[str]:
 def _entry(entry: PublishedRow) -> Iterator[str]:
     yield f"### `{entry.id}`"
     yield ""
-    yield _esc(entry.text)
+    yield escaped(entry.text)
     yield ""
-    yield f"- At: {_esc(entry.at)}"
-    yield f"- When: {_esc(_when(entry))}"
+    yield f"- At: {escaped(entry.at)}"
+    yield f"- When: {escaped(_when(entry))}"
     if entry.condition:
-        yield f"- If: {_esc(entry.condition)}"
-    yield f"- Then: {_esc(entry.to)}"
+        yield f"- If: {escaped(entry.condition)}"
+    yield f"- Then: {escaped(entry.to)}"
     if entry.why:
         yield f"- Otherwise refused: {_why(entry.why)}"
     for clause in entry.clauses:
@@ -182,16 +187,24 @@ def _entry(entry: PublishedRow) -> Iterator[str]:
 def _ways(page: ProcedurePage) -> Iterator[str]:
     yield f"## {_WAYS}"
     yield ""
-    yield f"As {_esc(page.jurisdiction)} says{_in_brackets(page.jurisdiction_source)}."
+    yield f"As {escaped(page.jurisdiction)} says{_in_brackets(page.jurisdiction_source)}."
     yield ""
     yield from _table(
         ("what happened", "way on", "second person for", "in the jurisdiction's words"),
-        ((_esc(w.what), _way(w), _esc(", ".join(w.two_people)), _esc(w.text)) for w in page.ways),
+        (
+            (
+                escaped(w.what),
+                _way(w),
+                escaped(", ".join(w.two_people)),
+                escaped(w.text),
+            )
+            for w in page.ways
+        ),
     )
 
 
 def _way(way: PublishedRuling) -> str:
-    return _esc(f"{way.way}: {', '.join(way.choices)}" if way.choices else way.way)
+    return escaped(f"{way.way}: {', '.join(way.choices)}" if way.choices else way.way)
 
 
 def _refusals(page: ProcedurePage) -> Iterator[str]:
@@ -207,8 +220,8 @@ def _refusals(page: ProcedurePage) -> Iterator[str]:
 def _answer(answer: PublishedRefusal) -> tuple[str, ...]:
     return (
         f"`{answer.id}`",
-        _esc(answer.at),
-        _esc(answer.on),
+        escaped(answer.at),
+        escaped(answer.on),
         _why(answer.why),
         _ids(clause.id for clause in answer.clauses),
     )
@@ -222,7 +235,7 @@ def _clauses(page: ProcedurePage) -> Iterator[str]:
         (
             (
                 f"`{use.clause.id}`",
-                _esc(use.clause.sentence),
+                escaped(use.clause.sentence),
                 _ids(use.options),
                 _ids(use.rows),
                 _ids(use.refusals),
@@ -245,21 +258,21 @@ def _ids(names: Iterable[str]) -> str:
 
 
 def _quote(clause: Clause) -> str:
-    return f"`{clause.id}` “{_esc(clause.sentence)}”"
+    return f"`{clause.id}` “{escaped(clause.sentence)}”"
 
 
 def _why(why: str) -> str:
     # Fields are names; only the text between them is escaped.
     parts = _FIELD.split(why)
-    parts[::2] = map(_esc, parts[::2])
+    parts[::2] = map(escaped, parts[::2])
     parts[1::2] = (f"*{name.replace('_', ' ')}*" for name in parts[1::2])
     return f"“{''.join(parts)}”"
 
 
 def _in_brackets(text: str) -> str:
-    return f" ({_esc(text)})" if text else ""
+    return f" ({escaped(text)})" if text else ""
 
 
-def _esc(text: str) -> str:
+def escaped(text: str) -> str:
     """Escapes text of sheets and files for Markdown."""
     return _SPECIAL.sub(r"\\\1", text)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from drivers.keys import KeyStore
-from drivers.pairing import pairing
-from firmware_protocol.host import Introduction, PairingAlert
+from drivers.pairing import pairing, run_introduction
+from drivers.ports import Address, PortListener, parse_placed
+from firmware_protocol.host import Introduction, PairingAlert, PairingEvent
 from firmware_protocol.messages.enums import AlertCode
 from firmware_protocol.messages.frames import Alert
 from tests.support.devices.standing import TWO, WRONG, Standing, pair
@@ -151,14 +152,36 @@ def test_a_key_that_cannot_be_kept_after_all(
     assert "no space left on device; ST-7 now knows this host: pair it again" in err
 
 
-def test_hints_without_end_are_kept_once_each() -> None:
+class _Hinting(Introduction):
+    """A conversation in which the device sends hints without end."""
+
+    def receive(self, data: bytes, now: int) -> list[PairingEvent]:
+        if not data:
+            return self.close()
+        return [PairingAlert(Alert(AlertCode(data[0]), 0))] * 1000
+
+
+class _SilentPort:
+    def write(self, data: bytes) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+def test_hints_without_end_are_kept_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """Anyone on the cable can send them."""
 
-    async def run() -> tuple[AlertCode, ...]:
-        conversation = pairing._Conversation(Introduction(bytes(16), tries=1))
-        for code in (AlertCode.PAIRING_OFF, AlertCode.DEFECT, AlertCode.PAIRING_OFF):
-            conversation._follow([PairingAlert(Alert(code, 0))] * 1000)
-        conversation._follow(conversation._talk.close())
-        return tuple(conversation._hints)
+    async def open_port(address: Address, listener: PortListener) -> _SilentPort:
+        def speak() -> None:
+            for code in (AlertCode.PAIRING_OFF, AlertCode.DEFECT, AlertCode.PAIRING_OFF):
+                listener.heard(bytes([code]))
+            listener.heard(b"")
 
-    assert asyncio.run(run()) == (AlertCode.PAIRING_OFF, AlertCode.DEFECT)
+        asyncio.get_running_loop().call_soon(speak)
+        return _SilentPort()
+
+    monkeypatch.setattr(pairing, "open_port", open_port)
+    talk = _Hinting(bytes(16), tries=1)
+    outcome = asyncio.run(run_introduction(parse_placed("serial:/dev/none"), talk))
+    assert outcome.hints == (AlertCode.PAIRING_OFF, AlertCode.DEFECT)

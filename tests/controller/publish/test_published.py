@@ -187,7 +187,7 @@ def test_the_page_has_each_refusal_and_option() -> None:
 
 
 def test_other_peoples_text_is_no_markup() -> None:
-    assert pages._esc("a *b* _c_ <d> | [e] `f` \\") == (
+    assert pages.escaped("a *b* _c_ <d> | [e] `f` \\") == (
         r"a \*b\* \_c\_ \<d\> \| \[e\] \`f\` " + "\\\\"
     )
 

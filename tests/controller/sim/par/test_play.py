@@ -1,19 +1,20 @@
 """How simulated rounds are played: shoes, cut cards, insurance, payments that wait."""
 
 from collections import Counter
-from collections.abc import Iterable
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from controller.errors import UsageProblem
-from controller.games import DEALER
+from controller.games import wagering
 from controller.procedure.engine import Procedure
 from controller.procedure.model.effects import Settled
 from controller.procedure.model.events import (
     CardDrawn,
     Cleared,
     CutCardSeen,
+    Event,
     HoleDealt,
     HoleRevealed,
     PaymentApproved,
@@ -21,8 +22,9 @@ from controller.procedure.model.events import (
     ShoeRanOut,
     WagerPlaced,
 )
-from controller.procedure.model.state import Step
-from controller.rules.cards import DECK, Card
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
+from controller.rules.cards import DECK
 from controller.sim.par.simulation import game_for
 from controller.sim.play import (
     POLICIES,
@@ -33,7 +35,7 @@ from controller.sim.play import (
     Strategy,
     stakes_for,
 )
-from controller.sim.play.shoe import RandomShoe
+from controller.sim.play.shoe import RandomShoe, refill
 from controller.sim.play.strategy import parse
 
 
@@ -188,19 +190,10 @@ def test_a_shoe_that_runs_out_is_filled_with_the_discards() -> None:
         assert after == "ShoeLoaded"
 
 
-class _NoDiscards(RandomShoe):
-    """Whatever ran out lies on the felt."""
-
-    def refill(self, on_felt: Iterable[Card]) -> None:
-        self.left = 0
-
-
-def test_cards_that_all_lie_on_the_felt_are_told() -> None:
-    play = plays("maxtime")
-    play._shoe = _NoDiscards(1, Random(1).random)
-    play._shoe.left = 4
+def test_a_shoe_cannot_be_refilled_if_all_cards_are_in_play() -> None:
+    state = replace(wagering(), dealer=tuple(DECK[1:]), hole="hidden")
     with pytest.raises(UsageProblem, match="all the cards lie on the felt") as refused:
-        records(play, 10)
+        refill(RandomShoe(1, Random(1).random), state, DECK[0])
     assert refused.value.where == "--seats"
 
 
@@ -251,10 +244,16 @@ def test_players_who_decide_by_buttons() -> None:
     assert {event.actor.role for record in kept for event, _, _ in record} >= {"player", "dealer"}
 
 
+class _RefusesTurns(Procedure):
+    def step(self, s: State, e: Event) -> Decision | Refused:
+        return Refused("not_now", "not now") if s.step is Step.TURN else super().step(s, e)
+
+
 def test_a_table_that_is_stuck_says_where() -> None:
-    play = plays("classic")
-    play._acts[Step.TURN] = lambda s: Cleared(DEALER)
-    with pytest.raises(RoundStuck, match="Cleared at turn"):
+    game = game_for("classic", {})
+    setup = PlaySetup(1, stakes_for(game, side=False))
+    play = Play(_RefusesTurns(game), POLICIES["mimic"], setup, Random(7).random)
+    with pytest.raises(RoundStuck, match="at turn: not now"):
         records(play, 50)
 
 
