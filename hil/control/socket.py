@@ -153,6 +153,9 @@ class ControlClient:
     ) -> None:
         self.close()
 
+    def fileno(self) -> int:
+        return self._sock.fileno()
+
     def close(self) -> None:
         self._sock.close()
 

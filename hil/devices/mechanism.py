@@ -1,9 +1,11 @@
-"""What the simulated mechanisms share: tables of requests and commands, and their stored state."""
+"""The base class of the simulated mechanisms: request dispatch, stored state, pending events."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeAlias, TypeVar
+
+import msgspec
 
 from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal, CoreServices
@@ -22,7 +24,7 @@ def flag_set(kind: type[_F], flags: Mapping[_F, bool]) -> _F:
 
 
 class SimulatedMechanism:
-    """Base class: dispatches requests and commands, stores the state, and records events.
+    """Dispatches each request and command to its handler, stores the state, and records events.
 
     An event is stored as pending before it is recorded, so that a power cut or a full ring between
     the two does not lose it.
@@ -31,31 +33,28 @@ class SimulatedMechanism:
     device_class: DeviceClass
     STATE: ClassVar[str]
     """Name under which the state is stored."""
+    CONTENTS: ClassVar[type[Any]]
+    """Type of the state: a Struct with an attribute `pending`."""
     COMMANDS: ClassVar[CommandTable]
     REQUESTS: ClassVar[RequestTable]
     _core: CoreServices
+    _contents: Any
     _poll_at: int
     _written: bytes
 
     # --- implemented by each class ---
 
-    @property
-    def _pending(self) -> PendingEvents:
-        raise NotImplementedError
-
     def _reset(self, now: int) -> None:
         """Set what is in RAM to its values at a start."""
         raise NotImplementedError
 
-    def _decode(self, stored: bytes) -> None:
-        """Restore the state; empty before the first start."""
-        raise NotImplementedError
-
-    def _encode(self) -> bytes:
-        raise NotImplementedError
-
     def _flushed(self) -> None:
         """All pending events are recorded."""
+
+    @property
+    def _pending(self) -> PendingEvents:
+        found: PendingEvents = self._contents.pending
+        return found
 
     # --- for the core ---
 
@@ -64,7 +63,11 @@ class SimulatedMechanism:
         self._poll_at = 0
         self._reset(now)
         self._written = core.load(self.STATE)
-        self._decode(self._written)
+        self._contents = (
+            msgspec.msgpack.decode(self._written, type=self.CONTENTS)
+            if self._written
+            else self.CONTENTS()
+        )
         self._pending.discard_recorded(core)
         self._started(now)
 
@@ -104,6 +107,9 @@ class SimulatedMechanism:
 
     def _poll_due(self) -> list[int]:
         return [self._poll_at] if self._pending.events else []
+
+    def _encode(self) -> bytes:
+        return msgspec.msgpack.encode(self._contents)
 
     def _store(self) -> None:
         """Store the state durably if it has changed."""

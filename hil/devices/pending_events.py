@@ -30,6 +30,11 @@ class PendingEvents(Struct):
     head: int = 0
     """The last record of that ring when the first event was added; the event follows it."""
 
+    @property
+    def pending(self) -> PendingEvents:
+        """Itself, as the whole state of a mechanism that stores nothing else."""
+        return self
+
     def has_capacity(self, count: int) -> bool:
         return len(self.events) + count <= MAX_PENDING
 

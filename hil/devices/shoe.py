@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from typing import ClassVar, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from firmware_protocol.device.control import (
@@ -47,7 +46,6 @@ from firmware_protocol.messages.shoe import (
 from firmware_protocol.tablelink import plaintext
 from hil.devices import card_names, shoe_reader
 from hil.devices.mechanism import CommandTable, RequestTable, SimulatedMechanism, flag_set
-from hil.devices.pending_events import PendingEvents
 from hil.devices.shoe_cards import ShoeContents, order_of
 from hil.devices.shoe_reader import FIXED_SALT, CardPull, ReaderFeatures
 
@@ -60,6 +58,8 @@ SLOW_PICTURE_MS: Final = 3
 class SimulatedShoe(SimulatedMechanism):
     device_class = DeviceClass.SHOE
     STATE = "shoe"
+    CONTENTS = ShoeContents
+    _contents: ShoeContents
 
     def __init__(
         self,
@@ -99,18 +99,6 @@ class SimulatedShoe(SimulatedMechanism):
         """When the cards over the reader are recognised; None while they are stuck there."""
         self._remaining = 0
         """Time until then, when they got stuck."""
-
-    @property
-    def _pending(self) -> PendingEvents:
-        return self._contents.pending
-
-    def _decode(self, stored: bytes) -> None:
-        self._contents = (
-            msgspec.msgpack.decode(stored, type=ShoeContents) if stored else ShoeContents()
-        )
-
-    def _encode(self) -> bytes:
-        return msgspec.msgpack.encode(self._contents)
 
     def _flushed(self) -> None:
         self._contents.release()

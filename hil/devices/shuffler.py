@@ -78,6 +78,8 @@ class ShufflerContents(Struct):
 class SimulatedShuffler(SimulatedMechanism):
     device_class = DeviceClass.SHUFFLER
     STATE = "shuffler"
+    CONTENTS = ShufflerContents
+    _contents: ShufflerContents
 
     def __init__(
         self,
@@ -105,18 +107,6 @@ class SimulatedShuffler(SimulatedMechanism):
         self._reported = 0
         """The percentage that was reported last."""
         self._rng_fails = False
-
-    @property
-    def _pending(self) -> PendingEvents:
-        return self._contents.pending
-
-    def _decode(self, stored: bytes) -> None:
-        self._contents = (
-            msgspec.msgpack.decode(stored, type=ShufflerContents) if stored else ShufflerContents()
-        )
-
-    def _encode(self) -> bytes:
-        return msgspec.msgpack.encode(self._contents)
 
     # --- for the core ---------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final, NamedTuple
 
-import msgspec
 from msgspec import Struct
 
 from firmware_protocol.device.control import (
@@ -92,6 +91,8 @@ class ButtonId(NamedTuple):
 class SimulatedStation(SimulatedMechanism):
     device_class = DeviceClass.STATION
     STATE = "station"
+    CONTENTS = PendingEvents
+    _contents: PendingEvents
 
     def __init__(
         self,
@@ -131,18 +132,10 @@ class SimulatedStation(SimulatedMechanism):
         self._buzz = BuzzPattern.OFF
         self._buzz_until = 0
         self._buzzes = 0
-        self._waiting = PendingEvents()
-
-    @property
-    def _pending(self) -> PendingEvents:
-        return self._waiting
-
-    def _decode(self, stored: bytes) -> None:
-        if stored:
-            self._waiting = msgspec.msgpack.decode(stored, type=PendingEvents)
+        self._contents = PendingEvents()
 
     def _encode(self) -> bytes:
-        return msgspec.msgpack.encode(self._waiting) if self._waiting.events else b""
+        return super()._encode() if self._contents.events else b""
 
     # --- for the core ---------------------------------------------------------------------
 
@@ -203,7 +196,7 @@ class SimulatedStation(SimulatedMechanism):
                     self._came_up(place, at)
         if not self._core.broken("stuck-counts"):
             self._find_stuck(at)
-        if self._waiting.events and self._poll_at <= at:
+        if self._contents.events and self._poll_at <= at:
             self._flush(now)
 
     def _settle_us(self) -> int:
@@ -235,9 +228,9 @@ class SimulatedStation(SimulatedMechanism):
 
     def _report(self, now: int, *events: Event) -> None:
         """Record events, or drop them if too many are pending."""
-        if self._waiting.has_capacity(len(events)):
-            self._waiting.add(self._core, *events)
-            if len(self._waiting.events) > 1:  # a single event is recorded or stored by _flush()
+        if self._contents.has_capacity(len(events)):
+            self._contents.add(self._core, *events)
+            if len(self._contents.events) > 1:  # a single event is recorded or stored by _flush()
                 self._store()
         self._flush(now)
 

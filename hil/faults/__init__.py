@@ -5,8 +5,7 @@ from __future__ import annotations
 from hil.faults.behaviour import FaultyBehaviour
 from hil.faults.catalogue import BREAKS, BY_NAME
 from hil.faults.device import faulty_device
-from hil.faults.frames import frame_remainder, whole_frames
-from hil.faults.line import CLEAN, CableDirection
+from hil.faults.line import CLEAN, CableDirection, frame_remainder, whole_frames
 from hil.faults.tap import (
     TappedFrame,
     find_secrets,

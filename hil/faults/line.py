@@ -23,7 +23,7 @@ from firmware_protocol.device.control import LineNoise
 MAX_FRAME_BYTES: Final = 512
 """Limit of a frame without a 0x00."""
 MAX_IN_FLIGHT: Final = 1 << 20
-"""Buffer limit in bytes; more are dropped."""
+"""Limit of the buffer in bytes; further bytes are dropped."""
 CLEAN: Final = LineNoise()
 
 
@@ -155,3 +155,21 @@ def _cut(frame: bytes, start: float, length: float) -> bytes:
         return frame
     first = int(start * body)
     return frame[:first] + frame[first + 1 + int(length * (body - first)) :]
+
+
+# --- cutting a byte stream at frame ends -----------------------------------------------------
+
+
+def whole_frames(data: bytes, room: int) -> bytes:
+    """The part of the data that fits, up to the end of a frame, its 0x00."""
+    if len(data) <= room:
+        return data
+    return data[: data.rfind(0, 0, max(room, 0)) + 1]
+
+
+def frame_remainder(data: bytes, at: int) -> bytes:
+    """The rest of the frame that is cut at `at`; empty if a frame starts there."""
+    if not at or data[at - 1] == 0:
+        return b""
+    end = data.find(0, at) + 1
+    return data[at : end or len(data)]

@@ -35,7 +35,7 @@ from hil.faults.catalogue import BY_NAME
 
 
 class FaultService:
-    """Carries out the requests that are common to all classes of devices."""
+    """Handles the requests that are common to all classes of devices."""
 
     def __init__(self, device: Device, breaks: set[str]) -> None:
         """`breaks`: those that are switched on; requests change the set."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from firmware_protocol.conformance import Profile
@@ -42,45 +43,53 @@ from firmware_protocol.messages.registry import (
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, CommandReply, encode
 from hil.conform.tester import text as words
 from hil.conform.tester.bench import ConformBench, Trial, flipped
-from hil.conform.tester.describe import described
 from hil.conform.tester.findings import ItemSkipped
-from hil.conform.tester.heard import call_bytes
-from hil.conform.tester.session import TesterSession
-from hil.conform.tester.stimuli import DEFECTS
+from hil.conform.tester.session import TesterSession, call_bytes
+from hil.conform.tester.stimuli import ACTIONS, described
 
 _SEAT: Final = 1
 _DARK: Final = Lamps(_SEAT, bytes(3), LampPattern.OFF, 0, 0)
-OWN: Final[dict[Profile, tuple[Command, ...]]] = {
-    "shoe": (Lock(LockState.LOCKED), Reread(1, 1)),
-    "shuffler": (Abort(), Start(6, 0), Eject(), Abort()),
-    "station": (Arm(_SEAT, ButtonMask(0), 0, 0), _DARK, Buzz(BuzzPattern.OFF)),
-}
-"""Harmless commands of each class: EJECT is sent during a shuffle, so that no door opens."""
-_SURE: Final[dict[Profile, Command]] = {
-    "shoe": Lock(LockState.LOCKED),
-    "shuffler": Abort(),
-    "station": _DARK,
-}
-"""An idempotent command of each class."""
-
-# Where a field is out of its range: the command's body, and the offset of the field.
 _RESUME_BODY: Final = Resume(1, 1, NO_CHAIN, ResumeMode.CHECK).encode()
-_RANGES: Final[dict[Profile, tuple[tuple[int, bytes, int], ...]]] = {
-    "shoe": (
-        (Lock.ID, b"\x02", 0),
-        (Lock.ID, b"\xff", 0),
-        (Reread.ID, bytes(4) + b"\x01\0\0\0", 0),
-        (Reread.ID, b"\x01\0\0\0" + bytes(4), 4),
+
+
+class ClassCommands(Struct, frozen=True):
+    """The commands of a class of devices."""
+
+    own: tuple[Command, ...]
+    """Harmless ones: EJECT is sent during a shuffle, so that no door opens."""
+    idempotent: Command
+    out_of_range: tuple[tuple[int, bytes, int], ...]
+    """Id, body and offset of a field that is out of its range."""
+
+
+_CLASSES: Final[dict[Profile, ClassCommands]] = {
+    "shoe": ClassCommands(
+        (Lock(LockState.LOCKED), Reread(1, 1)),
+        Lock(LockState.LOCKED),
+        (
+            (Lock.ID, b"\x02", 0),
+            (Lock.ID, b"\xff", 0),
+            (Reread.ID, bytes(4) + b"\x01\0\0\0", 0),
+            (Reread.ID, b"\x01\0\0\0" + bytes(4), 4),
+        ),
     ),
-    "shuffler": ((Start.ID, b"\0\0", 0), (Start.ID, b"\x0d\0", 0)),
-    "station": (
-        (Arm.ID, b"\0\x01\0\x01\0\x01\0", 0),
-        (Arm.ID, b"\x10\x01\0\x01\0\x01\0", 0),
-        (Arm.ID, b"\x01\0\x02\x01\0\x01\0", 1),
-        (Arm.ID, b"\x01\0\x80\x01\0\x01\0", 1),
-        (Lamps.ID, b"\x10\1\1\1\1\1\1\1\1", 0),
-        (Lamps.ID, b"\x01\1\1\1\x05\1\1\1\1", 4),
-        (Buzz.ID, b"\x05", 0),
+    "shuffler": ClassCommands(
+        (Abort(), Start(6, 0), Eject(), Abort()),
+        Abort(),
+        ((Start.ID, b"\0\0", 0), (Start.ID, b"\x0d\0", 0)),
+    ),
+    "station": ClassCommands(
+        (Arm(_SEAT, ButtonMask(0), 0, 0), _DARK, Buzz(BuzzPattern.OFF)),
+        _DARK,
+        (
+            (Arm.ID, b"\0\x01\0\x01\0\x01\0", 0),
+            (Arm.ID, b"\x10\x01\0\x01\0\x01\0", 0),
+            (Arm.ID, b"\x01\0\x02\x01\0\x01\0", 1),
+            (Arm.ID, b"\x01\0\x80\x01\0\x01\0", 1),
+            (Lamps.ID, b"\x10\1\1\1\1\1\1\1\1", 0),
+            (Lamps.ID, b"\x01\1\1\1\x05\1\1\1\1", 4),
+            (Buzz.ID, b"\x05", 0),
+        ),
     ),
 }
 
@@ -161,7 +170,7 @@ async def _inject_defect(bench: ConformBench) -> InjectDefect | None:
     reply."""
     if not bench.operator.exact:
         return None
-    defect = DEFECTS[bench.profile]
+    defect = ACTIONS[bench.profile].defect
     done = await bench.try_request(defect)
     await bench.pause(100)
     return defect if done else None
@@ -182,7 +191,7 @@ async def stale(bench: ConformBench) -> None:
         await _done(bench, session, ident)
     await session_refuses(session, Selftest(), 100, Refusal.STALE)
     await _done(bench, session, 101)
-    for ident, command in enumerate((Info(), _SURE[bench.profile]), 1):
+    for ident, command in enumerate((Info(), _CLASSES[bench.profile].idempotent), 1):
         reply = await session.ask(command, ident=ident)
         bench.require(
             not (isinstance(reply, Refused) and reply.why is Refusal.STALE),
@@ -239,7 +248,7 @@ async def _refused_bytes(
 async def malformed(bench: ConformBench) -> None:
     """A field out of its range, and padding that is not zero, is refused MALFORMED."""
     session = await bench.session()
-    ranges = ((Resume.ID, _RESUME_BODY[:16] + b"\x02", 16), *_RANGES[bench.profile])
+    ranges = ((Resume.ID, _RESUME_BODY[:16] + b"\x02", 16), *_CLASSES[bench.profile].out_of_range)
     for kind, body, offset in ranges:
         data = call_bytes(kind, session.next_id, session.boot, body)
         text = f"{COMMANDS[kind].NAME} with a field at {offset} out of its range"
@@ -247,7 +256,7 @@ async def malformed(bench: ConformBench) -> None:
         bench.require(
             refused.arg == offset, f"REFUSED MALFORMED with arg {offset}", words.of_message(refused)
         )
-    for command in (Info(), Selftest(), *OWN[bench.profile][:1]):
+    for command in (Info(), Selftest(), *_CLASSES[bench.profile].own[:1]):
         whole = encode(CommandCall(1, session.boot, command))
         size = command.SPEC.size
         for data, text in (
@@ -296,7 +305,7 @@ async def not_resumed(bench: ConformBench) -> None:
 
 async def _only_some(bench: ConformBench, session: TesterSession) -> None:
     await session.demand(Info(), InfoReply)
-    for command in (Selftest(), *OWN[bench.profile]):
+    for command in (Selftest(), *_CLASSES[bench.profile].own):
         if isinstance(command, Reread):
             reply = await session.ask(command)
             if isinstance(reply, Refused) and reply.why is Refusal.NOT_RESUMED:
@@ -311,7 +320,7 @@ async def in_time(bench: ConformBench) -> None:
     ring = await session.learn()
     await session.catch_up()
     resume = Resume(ring.epoch, ring.head + 1, ring.chain, ResumeMode.CHECK)
-    for command in (Info(), resume, Selftest(), *OWN[bench.profile]):
+    for command in (Info(), resume, Selftest(), *_CLASSES[bench.profile].own):
         reply = await session.ask(command)
         if isinstance(reply, Refused) and isinstance(command, Info | Resume | Selftest):
             raise bench.finding(command.REPLY.NAME, words.of_message(reply))

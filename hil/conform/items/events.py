@@ -9,10 +9,9 @@ from firmware_protocol.messages.enums import NakWhy
 from firmware_protocol.messages.limits import RESEND_FIRST_MS, RESEND_MOST_MS, WINDOW
 from firmware_protocol.messages.registry import EvtAck, EvtNak
 from hil.conform.tester.bench import ConformBench, Trial
-from hil.conform.tester.heard import ReceivedRecord, RingCursor
 from hil.conform.tester.line_noise import NoisyCable
 from hil.conform.tester.recovery import unacknowledged, wait_for_records
-from hil.conform.tester.session import TesterSession
+from hil.conform.tester.session import ReceivedRecord, RingCursor, TesterSession
 from hil.conform.tester.stimuli import make, ready, settle_ms, some
 
 _EARLY_MS: Final = {True: 1, False: 25}

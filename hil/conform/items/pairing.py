@@ -15,9 +15,8 @@ from firmware_protocol.tablelink.fingerprints import fingerprint_of
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.conform.tester.bench import ConformBench, Trial, flipped
 from hil.conform.tester.findings import ItemSkipped
-from hil.conform.tester.heard import RingCursor
 from hil.conform.tester.pairing import attempt, label_code, pair, pair1, switch
-from hil.conform.tester.session import TesterSession
+from hil.conform.tester.session import RingCursor, TesterSession
 
 _TRIES: Final = 5
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final, Literal, TypeAlias, get_args
 
-from firmware_protocol.conformance import Profile
 from firmware_protocol.device import control
 from firmware_protocol.messages.enums import (
     Capabilities,
@@ -32,10 +31,9 @@ from firmware_protocol.tablelink.plaintext import NO_CHAIN
 from hil.conform.tester import text
 from hil.conform.tester.bench import ConformBench, Trial, flipped
 from hil.conform.tester.findings import RequestDenied
-from hil.conform.tester.heard import RingCursor
 from hil.conform.tester.recovery import wait_for_records
-from hil.conform.tester.session import TesterSession
-from hil.conform.tester.stimuli import make, ready, settle_ms
+from hil.conform.tester.session import RingCursor, TesterSession
+from hil.conform.tester.stimuli import ACTIONS, make, ready, settle_ms
 from hil.conform.tester.wire import WireLost
 
 Moment: TypeAlias = Literal["now"] | control.Moment
@@ -46,10 +44,6 @@ _DOING_MS: Final = 1000
 _TAMPERS: Final = 12
 """More than the ring has spare slots."""
 _LATER_MS: Final = 3000
-_MOVING: Final[dict[Profile, tuple[control.ControlRequest, ...]]] = {
-    "shoe": (control.CoverHand(open=True), control.CoverHand(open=False)),
-    "shuffler": (control.DoorHand(open=True), control.DoorHand(open=False)),
-}
 
 
 # --- power ----------------------------------------------------------------------------------
@@ -287,7 +281,7 @@ async def _past_full(bench: ConformBench) -> bool:
     """Cause more events than the ring can store. Returns whether a door or cover was moved."""
     if not bench.operator.exact:
         return False
-    moving = _MOVING.get(bench.profile, ())
+    moving = ACTIONS[bench.profile].moves
     moved = [await bench.try_request(request) for request in moving]
     for turn in range(_TAMPERS):
         await bench.try_request(control.TamperWith(source="case", active=turn % 2 == 0))

@@ -21,9 +21,8 @@ from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, encode
 from hil.conform.tester.bench import ConformBench, Trial, flipped, raw
 from hil.conform.tester.findings import ItemSkipped
-from hil.conform.tester.heard import call_bytes
 from hil.conform.tester.recovery import unacknowledged
-from hil.conform.tester.session import TesterSession
+from hil.conform.tester.session import TesterSession, call_bytes
 
 _AHEAD: Final = 5000
 

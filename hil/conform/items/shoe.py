@@ -21,10 +21,9 @@ from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.conform.items.ring import cut_during
 from hil.conform.tester import text
 from hil.conform.tester.bench import ConformBench, Trial
-from hil.conform.tester.describe import described
 from hil.conform.tester.findings import NotApplicable
 from hil.conform.tester.session import TesterSession
-from hil.conform.tester.stimuli import load, make, ready, settle_ms, some, unlock
+from hil.conform.tester.stimuli import described, load, make, ready, settle_ms, some, unlock
 
 CARD_EVENTS: Final = (CardRead, ReadFail, CutCard)
 

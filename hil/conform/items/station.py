@@ -10,9 +10,8 @@ from firmware_protocol.messages.limits import STUCK_AFTER_MS
 from firmware_protocol.messages.registry import Button, Lamps, LampsReply, Stuck
 from hil.conform.tester import text
 from hil.conform.tester.bench import ConformBench, Trial
-from hil.conform.tester.describe import described
 from hil.conform.tester.session import TesterSession
-from hil.conform.tester.stimuli import TOKEN, arm, find_seat
+from hil.conform.tester.stimuli import TOKEN, arm, described, find_seat
 
 _HELD_MS: Final = 80
 _SETTLE_MS: Final = 400

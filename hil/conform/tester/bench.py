@@ -27,10 +27,9 @@ from firmware_protocol.tablelink.hello import pick_session, prologue
 from firmware_protocol.tablelink.noise import Handshake
 from hil.conform.tester import text as words
 from hil.conform.tester.findings import ItemBlocked, ItemFinding, ItemSkipped, RequestDenied
-from hil.conform.tester.heard import RingCursor
 from hil.conform.tester.line_noise import NoisyCable
 from hil.conform.tester.operators import Operator
-from hil.conform.tester.session import TesterSession
+from hil.conform.tester.session import RingCursor, TesterSession
 from hil.conform.tester.wire import TesterWire, WireLost
 
 _T = TypeVar("_T")

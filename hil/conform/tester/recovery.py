@@ -7,36 +7,26 @@ requests that it prevents report it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 from msgspec.structs import replace
 
-from firmware_protocol.conformance import Profile
 from firmware_protocol.device.control import (
-    ControlRequest,
-    CoverHand,
     CutPower,
-    DoorHand,
-    LetGo,
-    Load,
     ServiceSwitch,
 )
 from firmware_protocol.messages.codec import Reply
 from firmware_protocol.messages.enums import DeviceState, Refusal, ResumeMode
-from firmware_protocol.messages.limits import MAX_SEAT
 from firmware_protocol.messages.registry import Abort, AbortReply, Refused, ResumeReply, Selftest
 from firmware_protocol.tablelink.plaintext import NO_CHAIN
 from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.findings import ItemFinding, ItemSkipped, RequestDenied
-from hil.conform.tester.heard import ReceivedRecord, RingCursor
-from hil.conform.tester.session import TesterSession
-from hil.conform.tester.stimuli import DEFECTS, load, make, ready, settle_ms
+from hil.conform.tester.session import ReceivedRecord, RingCursor, TesterSession
+from hil.conform.tester.stimuli import ACTIONS, make, ready, settle_ms
 
 DRAIN_MS: Final = 20_000
 """Timeout until the device is idle; drawing 70 cards takes 8 s."""
 _LOOK_MS: Final = 250
-_DECKS: Final = 6
 
 
 async def undo(bench: ConformBench) -> None:
@@ -44,7 +34,7 @@ async def undo(bench: ConformBench) -> None:
     if not bench.operator.exact:
         return
     await bench.try_request(ServiceSwitch(on=False))
-    await bench.try_request(replace(DEFECTS[bench.profile], on=False))
+    await bench.try_request(replace(ACTIONS[bench.profile].defect, on=False))
     # Only a power cut cancels an armed one. It is denied if the power is off already.
     try:
         await bench.request(CutPower())
@@ -53,7 +43,7 @@ async def undo(bench: ConformBench) -> None:
         await bench.wait_for_restart()
     except ItemSkipped:
         pass
-    for request in _LEFT[bench.profile]:
+    for request in ACTIONS[bench.profile].restore:
         await bench.try_request(request)
 
 
@@ -101,37 +91,13 @@ async def _until_free(bench: ConformBench, session: TesterSession, deadline: int
     """Wait until the device accepts a request."""
     while True:
         try:
-            await _PROBE[bench.profile](bench, session)
+            await ACTIONS[bench.profile].probe(bench, session)
         except RequestDenied:
             if bench.wire.now() >= deadline:
                 return
             await bench.pause(_LOOK_MS)
         else:
             return
-
-
-async def _load(bench: ConformBench, session: TesterSession) -> None:
-    await load(bench, session, Load(decks=_DECKS))
-
-
-async def _door(bench: ConformBench, session: TesterSession) -> None:
-    await make(bench, 2)
-
-
-async def _nothing(bench: ConformBench, session: TesterSession) -> None:
-    pass
-
-
-_LEFT: Final[dict[Profile, tuple[ControlRequest, ...]]] = {
-    "shoe": (CoverHand(open=False),),
-    "shuffler": (DoorHand(open=False),),
-    "station": tuple(LetGo(seat=seat, button="hit") for seat in range(1, MAX_SEAT + 1)),
-}
-_PROBE: Final[dict[Profile, Callable[[ConformBench, TesterSession], Awaitable[None]]]] = {
-    "shoe": _load,
-    "shuffler": _door,
-    "station": _nothing,
-}
 
 
 async def unacknowledged(

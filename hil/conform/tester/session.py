@@ -11,8 +11,17 @@ import secrets
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
+from msgspec import Struct
+
 from firmware_protocol.messages.codec import Command, Control, Reply
-from firmware_protocol.messages.enums import DeviceClass, NakWhy, Refusal, ResumeMode, Verdict
+from firmware_protocol.messages.enums import (
+    DeviceClass,
+    NakWhy,
+    PlaintextType,
+    Refusal,
+    ResumeMode,
+    Verdict,
+)
 from firmware_protocol.messages.errors import ProtocolError
 from firmware_protocol.messages.limits import HEARTBEAT_MS, NAK_GAP_MS, WINDOW
 from firmware_protocol.messages.registry import (
@@ -40,12 +49,56 @@ from firmware_protocol.tablelink.plaintext import (
 from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 from hil.conform.tester import text as words
 from hil.conform.tester.findings import ItemFinding
-from hil.conform.tester.heard import NO_CURSOR, ReceivedPlaintext, ReceivedRecord, RingCursor
 from hil.conform.tester.wire import TesterWire
 
 _BEAT_US: Final = HEARTBEAT_MS * 1000
 _T = TypeVar("_T", bound=Reply)
 _Found = TypeVar("_Found")
+
+
+class RingCursor(Struct, frozen=True):
+    """The last record that the tester has accepted."""
+
+    epoch: int
+    seq: int
+    chain: bytes
+
+
+NO_CURSOR: Final = RingCursor(0, 0, NO_CHAIN)
+
+
+class ReceivedPlaintext(Struct, frozen=True):
+    """A plaintext and its arrival."""
+
+    at: int
+    counter: int
+    data: bytes
+    what: Plaintext
+
+
+class ReceivedRecord(Struct, frozen=True):
+    """One arrival of a record."""
+
+    at: int
+    counter: int
+    data: bytes
+    record: EventRecord
+
+
+def call_bytes(
+    kind: int,
+    ident: int,
+    boot: int,
+    body: bytes = b"",
+    *,
+    length: int | None = None,
+    flags: int = 0,
+    size: int = 56,
+) -> bytes:
+    """Encode a COMMAND without validation, for malformed ones."""
+    head = bytes((PlaintextType.COMMAND, flags, kind, len(body) if length is None else length))
+    numbers = ident.to_bytes(4, "little") + boot.to_bytes(8, "little")
+    return (head + numbers + body).ljust(size, b"\0")
 
 
 class SessionBench(Protocol):

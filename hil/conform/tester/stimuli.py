@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.control import DoorHand, Draw, InjectDefect, Load, Press
+from firmware_protocol.device.control import (
+    ControlRequest,
+    CoverHand,
+    Describe,
+    DoorHand,
+    Draw,
+    InjectDefect,
+    LetGo,
+    Load,
+    Press,
+)
+from firmware_protocol.device.interfaces import Answer
 from firmware_protocol.messages.enums import ButtonMask, Capabilities, LockState
 from firmware_protocol.messages.limits import DEBOUNCE_MS, MAX_SEAT
 from firmware_protocol.messages.registry import Arm, ArmReply, Loaded, Lock, LockReply
 from hil.conform.tester.bench import ConformBench
+from hil.conform.tester.findings import ItemSkipped
 from hil.conform.tester.session import TesterSession
 
+_T = TypeVar("_T")
 EVERY_BUTTON: Final = ButtonMask(sum(ButtonMask))
 TOKEN: Final = 0x5A17
-DEFECTS: Final[dict[Profile, InjectDefect]] = {
-    "shoe": InjectDefect(code="reader"),
-    "shuffler": InjectDefect(code="sensor"),
-    "station": InjectDefect(code="sensor"),
-}
-"""A defect that SELFTEST finds."""
 _DECKS: Final = 6
 _LOAD_MS: Final = 10_000
 _HELD_MS: Final = 60
@@ -30,12 +39,12 @@ _TTL_MS: Final = 60_000
 
 async def ready(bench: ConformBench, session: TesterSession) -> None:
     """Prepare the device so that requests make records: loaded and unlocked, or armed."""
-    await _READY[bench.profile](bench, session)
+    await ACTIONS[bench.profile].ready(bench, session)
 
 
 async def make(bench: ConformBench, count: int) -> int:
     """Make at least `count` records in a session that is ready. Returns the number."""
-    return await _MAKE[bench.profile](bench, count)
+    return await ACTIONS[bench.profile].make(bench, count)
 
 
 def some(bench: ConformBench, count: int) -> int:
@@ -134,13 +143,68 @@ async def _presses(bench: ConformBench, count: int) -> int:
     return (count + 1) // 2 * 2
 
 
-_READY: Final[dict[Profile, Callable[[ConformBench, TesterSession], Awaitable[None]]]] = {
-    "shoe": _shoe_ready,
-    "shuffler": _nothing,
-    "station": _arm,
+async def _probe_shoe(bench: ConformBench, session: TesterSession) -> None:
+    await load(bench, session, Load(decks=_DECKS))
+
+
+async def _probe_shuffler(bench: ConformBench, session: TesterSession) -> None:
+    await make(bench, 2)
+
+
+class ClassActions(Struct, frozen=True):
+    """What the tester does with a class of devices."""
+
+    ready: Callable[[ConformBench, TesterSession], Awaitable[None]]
+    make: Callable[[ConformBench, int], Awaitable[int]]
+    probe: Callable[[ConformBench, TesterSession], Awaitable[None]]
+    """Raises RequestDenied while the device accepts no request."""
+    defect: InjectDefect
+    """A defect that SELFTEST finds."""
+    moves: tuple[ControlRequest, ...] = ()
+    """Open and close the cover or the door."""
+    restore: tuple[ControlRequest, ...] = ()
+    """Requests that undo what an interrupted run has left."""
+
+
+ACTIONS: Final[dict[Profile, ClassActions]] = {
+    "shoe": ClassActions(
+        _shoe_ready,
+        _draw,
+        _probe_shoe,
+        InjectDefect(code="reader"),
+        moves=(CoverHand(open=True), CoverHand(open=False)),
+        restore=(CoverHand(open=False),),
+    ),
+    "shuffler": ClassActions(
+        _nothing,
+        _doors,
+        _probe_shuffler,
+        InjectDefect(code="sensor"),
+        moves=(DoorHand(open=True), DoorHand(open=False)),
+        restore=(DoorHand(open=False),),
+    ),
+    "station": ClassActions(
+        _arm,
+        _presses,
+        _nothing,
+        InjectDefect(code="sensor"),
+        restore=tuple(LetGo(seat=seat, button="hit") for seat in range(1, MAX_SEAT + 1)),
+    ),
 }
-_MAKE: Final[dict[Profile, Callable[[ConformBench, int], Awaitable[int]]]] = {
-    "shoe": _draw,
-    "shuffler": _doors,
-    "station": _presses,
-}
+
+
+# --- fields of describe, which a maker's own simulator may not have ---------------------------
+
+
+def field(answer: Answer, path: str, kind: type[_T]) -> _T:
+    """A field of the answer to `describe`. Raises ItemSkipped if it has no such field."""
+    found: Any = answer
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(found, kind):
+        raise ItemSkipped(f"a device whose 'describe' has {path}")
+    return found
+
+
+async def described(bench: ConformBench, path: str, kind: type[_T]) -> _T:
+    return field(await bench.request(Describe()), path, kind)

@@ -104,7 +104,7 @@ def test_one_of_two_devices_with_one_number_is_named_as_it_is_listed(
             run("--profile", "shoe", "--port", number, "--only", "HE-2")
 
 
-def test_one_that_is_told_by_its_place_is_found_again_after_its_power_was_cut(
+def test_a_device_addressed_by_place_is_found_again_after_a_power_cut(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It comes back under another address, beside the other one."""
@@ -156,7 +156,7 @@ def test_a_broken_device_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("known", [False, True])
-def test_of_a_device_that_is_not_paired_only_what_needs_no_session_is_tried(
+def test_an_unpaired_device_gets_only_items_without_session(
     known: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     items = ("FR-1", "FR-5", "HE-1", "HE-2", "HE-3", "HE-4", "PA-1", "HS-1", "EV-2")
@@ -179,7 +179,7 @@ def test_of_a_device_that_is_not_paired_only_what_needs_no_session_is_tried(
     assert "holecard devices pair" in said.err
 
 
-def test_a_maker_needs_no_keys_to_begin_with(
+def test_items_without_session_need_no_keys(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with device_process("station", tmp_path / "station") as sim:
@@ -190,7 +190,7 @@ def test_a_maker_needs_no_keys_to_begin_with(
 
 
 @pytest.mark.parametrize("breaks", [("hello-random-fixed",), ("schema-wrong",)])
-def test_what_is_wrong_before_pairing_fails(
+def test_a_defect_before_pairing_fails(
     breaks: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with device_process("shoe", tmp_path / "shoe", breaks=breaks) as sim:
@@ -198,7 +198,7 @@ def test_what_is_wrong_before_pairing_fails(
     assert "FAIL" in capsys.readouterr().out
 
 
-def test_what_answers_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_silent_port_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "shoe"
     with device_process("shoe", place) as sim:
         # A device that is frozen is what a cable to nowhere looks like.
@@ -289,7 +289,7 @@ def test_the_module_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.startswith("holecard: --only: there is no item XX-9")
 
 
-def test_the_module_whose_reader_has_gone() -> None:
+def test_a_closed_pipe_ends_the_command_with_141() -> None:
     command = [sys.executable, "-m", "hil.simulator", "breaks", "--profile", "station"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         assert child.stdout is not None

@@ -53,7 +53,7 @@ class Terse:
         ("station", "CO-1", "PASS", "sounds were not counted: needs a device whose 'describe'"),
     ],
 )
-def test_what_describe_does_not_tell_is_skipped(
+def test_an_item_is_skipped_without_its_field_of_describe(
     tmp_path: Path, profile: Profile, item: str, result: str, words: str, sees: Any
 ) -> None:
     operator = Terse(sees)
@@ -96,7 +96,7 @@ def test_a_verb_that_it_does_not_know_is_lacking(tmp_path: Path, where: bytes, w
 
 
 @pytest.mark.parametrize("line", [NO % b"draw", b'{"ok": false}'])
-def test_what_cannot_be_done_now_is_refused(tmp_path: Path, line: bytes) -> None:
+def test_a_denied_request_raises_cannot_do(tmp_path: Path, line: bytes) -> None:
     with pytest.raises(CannotDo, match=r"no|refused"):
         said(tmp_path / "s", line, lambda one: one.do(hands.Draw()))
 
@@ -108,6 +108,6 @@ def test_an_answer_that_is_none_is_a_wrong_argument(tmp_path: Path, line: bytes)
 
 
 @pytest.mark.parametrize("line", [b'{"ok": true}', b'{"ok": true, "answer": {"label": 7}}'])
-def test_a_label_that_is_not_told_is_lacking(tmp_path: Path, line: bytes) -> None:
+def test_a_missing_label_skips_the_item(tmp_path: Path, line: bytes) -> None:
     with pytest.raises(ItemSkipped, match="label"):
         said(tmp_path / "s", line, lambda one: one.label())

@@ -106,7 +106,7 @@ def answering(path: Path, answer: Callable[[bytes], dict[str, Any]]) -> Iterator
         server.close()
 
 
-def test_a_socket_that_does_not_tell_whose_it_is_is_taken_for_the_devices(
+def test_a_control_socket_without_identity_is_accepted_with_a_notice(
     shoe: DeviceProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A maker's own simulator need not tell more than hil/CONTROL.md says that conform reads."""
@@ -130,7 +130,7 @@ def test_a_socket_that_does_not_tell_whose_it_is_is_taken_for_the_devices(
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("by_hand", [False, True])
-def test_what_needs_no_session_is_tried_before_pairing(
+def test_items_without_session_are_run_before_pairing(
     profile: Profile, by_hand: bool, tmp_path: Path
 ) -> None:
     rig = Rig(tmp_path, profile, operator=None if by_hand else NoOperator())
@@ -231,7 +231,7 @@ def test_a_cable_that_is_pulled_ends_the_run(shoe: DeviceProcess, tmp_path: Path
     assert [ended.report.attrib[name] for name in counted] == ["4", "0", "3"]
 
 
-def test_ctrl_c_tells_what_was_found_by_then(shoe: DeviceProcess, tmp_path: Path) -> None:
+def test_ctrl_c_reports_the_outcomes_so_far(shoe: DeviceProcess, tmp_path: Path) -> None:
     ended = after_the_first_item(tmp_path, shoe, lambda one: one.send_signal(signal.SIGINT))
     assert ended.code == 130
     assert ended.lines[:3] == [
@@ -270,20 +270,20 @@ def left(folder: Path, *, back: bool) -> RunResult:
     return asyncio.run(run_items(rig.bench, [ITEMS[name] for name in ("FR-1", "HS-7", "HS-1")]))
 
 
-def test_a_device_that_leaves_its_port_by_itself_fails_that_item(tmp_path: Path) -> None:
+def test_a_device_that_leaves_its_port_fails_that_item(tmp_path: Path) -> None:
     done = left(tmp_path, back=True)
     assert [one.result for one in done.outcomes] == ["PASS", "FAIL", "PASS"]
     assert done.outcomes[1].expected == "that the device stays at its port"
     assert done.broken_off == ""
 
 
-def test_a_port_that_is_gone_fails_nothing(tmp_path: Path) -> None:
+def test_a_port_that_does_not_return_aborts_the_run(tmp_path: Path) -> None:
     done = left(tmp_path, back=False)
     assert [one.result for one in done.outcomes] == ["PASS", "UNTRIED", "UNTRIED"]
     assert done.broken_off == "the port has ended: it was unplugged"
 
 
-def test_whoever_stands_at_the_device_may_go(tmp_path: Path) -> None:
+def test_a_lost_operator_aborts_the_run(tmp_path: Path) -> None:
     class Goes(InProcessOperator):
         async def do(self, hand: ControlRequest) -> Answer:
             raise UsageProblem("--control", "the simulated device has gone", "one that runs")
@@ -298,7 +298,7 @@ def test_whoever_stands_at_the_device_may_go(tmp_path: Path) -> None:
 # --- the tap at a real port -------------------------------------------------------------------
 
 
-def test_tap_1_says_that_a_port_shows_lengths_and_not_timing(tmp_path: Path) -> None:
+def test_tap_1_reports_that_a_port_shows_lengths_and_not_timing(tmp_path: Path) -> None:
     """A leak of 3 ms, which simulated time shows, goes through at a port: it must be said."""
     rig = Rig(tmp_path, "shoe", breaks={"pictures-slow"})
     rig.wire.simulated = False

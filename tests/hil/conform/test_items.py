@@ -31,14 +31,14 @@ def skipped(outcomes: list[ItemOutcome]) -> dict[str, str]:
     return {one.item.id: one.remark for one in outcomes if one.result == "SKIP"}
 
 
-def test_every_item_has_its_function_and_says_its_rule() -> None:
+def test_every_item_has_a_function_with_its_rule() -> None:
     assert set(TRIALS) == set(ITEMS)
     for name, trial in TRIALS.items():
         assert " ".join((inspect.getdoc(trial) or "").split()) == ITEMS[name].text
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_each_item_passes_by_itself(profile: Profile, tmp_path: Path) -> None:
+def test_each_item_passes_alone(profile: Profile, tmp_path: Path) -> None:
     outcomes = [Rig(tmp_path / item.id, profile).attempt(item.id) for item in of(profile)]
     assert not failed(outcomes)
     assert not skipped(outcomes)
@@ -73,7 +73,7 @@ def test_the_cable_alone(profile: Profile, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_slow_line_is_no_fault(profile: Profile, tmp_path: Path) -> None:
+def test_a_slow_line_passes(profile: Profile, tmp_path: Path) -> None:
     """115200 baud, and ports that hold bytes back: judged as on a real port."""
 
     def behind(peer: Peer) -> Peer:

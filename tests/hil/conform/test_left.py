@@ -135,7 +135,7 @@ def unlike_a_pass(outcomes: list[ItemOutcome]) -> list[tuple[str, str, str]]:
         ("station", "EV-8", 0.97, "CO-1"),
     ],
 )
-def test_what_a_run_has_left_is_no_fault(
+def test_an_interrupted_run_is_no_fault_of_the_device(
     profile: Profile, name: str, share: float, after: str, tmp_path: Path
 ) -> None:
     rig = Rig(tmp_path, profile)
@@ -180,7 +180,7 @@ def test_broken_off_anywhere(data: st.DataObject) -> None:
         ("shuffler", "SF-1", 0.3, "CO-1"),
     ],
 )
-def test_the_cable_alone_waits_too(
+def test_recovery_works_without_an_operator(
     profile: Profile, name: str, share: float, after: str, tmp_path: Path
 ) -> None:
     rig = Rig(tmp_path, profile, operator=NoOperator())
@@ -198,7 +198,7 @@ def test_the_cable_alone_waits_too(
         ("shuffler", control.JamHand(code="stuck"), "SF-1", "'put' was denied: cards are stuck"),
     ],
 )
-def test_what_stands_in_the_way_is_named_and_is_no_fault(
+def test_an_obstacle_is_reported_and_is_no_failure(
     profile: Profile, hand: ControlRequest, name: str, why: str, tmp_path: Path
 ) -> None:
     rig = Rig(tmp_path, profile)
@@ -240,7 +240,7 @@ def test_cards_that_are_being_drawn_are_waited_for(tmp_path: Path) -> None:
         ("shuffler", control.ServiceSwitch(on=True), "HE-1"),
     ],
 )
-def test_hands_take_back_what_hands_did(
+def test_recovery_undoes_requests(
     profile: Profile, hand: ControlRequest, name: str, tmp_path: Path
 ) -> None:
     rig = Rig(tmp_path, profile)
@@ -263,7 +263,7 @@ def _differs(rig: Rig) -> list[object]:
     return [*down, *opened, *switch, *seen["defects"]]
 
 
-def test_what_an_item_that_fails_leaves_is_no_fault_of_the_next_one(tmp_path: Path) -> None:
+def test_a_failed_item_does_not_affect_the_next_one(tmp_path: Path) -> None:
     """CO-1 breaks the reader, finds a fault, and does not come to mend it."""
     rig = Rig(tmp_path, "shoe", breaks={"busy-with-itself"})
     done = asyncio.run(run_items(rig.bench, [ITEMS["CO-1"], ITEMS["SH-1"]]))

@@ -35,7 +35,7 @@ async def after_noise(bench: ConformBench) -> int:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_a_bad_cable_has_cut_off_ends_with_it(profile: Profile, tmp_path: Path) -> None:
+def test_noise_leaves_no_partial_frame_behind(profile: Profile, tmp_path: Path) -> None:
     assert asyncio.run(after_noise(Rig(tmp_path, profile).bench)) > 1
 
 

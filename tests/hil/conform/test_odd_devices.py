@@ -92,7 +92,7 @@ class _Scrambler:
 
 @pytest.mark.parametrize("peer", [_Still, _Echo, _Babbler])
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_is_no_device_fails_or_is_skipped(
+def test_a_peer_that_is_no_device_passes_nothing(
     profile: Profile, peer: Callable[[Peer], Peer], tmp_path: Path
 ) -> None:
     rig = Rig(tmp_path, profile, behind=peer, operator=NoOperator())
@@ -107,14 +107,14 @@ def test_what_is_no_device_fails_or_is_skipped(
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_mad_device_is_found_and_breaks_nothing(profile: Profile, tmp_path: Path) -> None:
+def test_a_device_with_corrupt_frames_fails_most_items(profile: Profile, tmp_path: Path) -> None:
     rig = Rig(tmp_path, profile, behind=_Scrambler)
     outcomes = rig.run([item.id for item in of(profile)])
     results = [one.result for one in outcomes]
     assert results.count("FAIL") > len(results) // 2
 
 
-def test_silence_is_a_finding_in_words(tmp_path: Path) -> None:
+def test_silence_is_a_finding_with_texts(tmp_path: Path) -> None:
     outcome = Rig(tmp_path, "shoe", behind=_Still).attempt("FR-1")
     assert outcome.result == "FAIL"
     assert outcome.sent.startswith("HELLO, session 0x")

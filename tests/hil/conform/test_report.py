@@ -76,14 +76,14 @@ def test_a_line_for_each_item_and_the_way_to_the_page() -> None:
         ([], 3),
     ],
 )
-def test_what_was_not_tried_has_not_passed(results: list[Result], code: int) -> None:
+def test_an_item_that_was_not_run_has_not_passed(results: list[Result], code: int) -> None:
     outcomes = [ItemOutcome(ITEMS["FR-1"], one, 0.0, 0.0) for one in results]
     assert report.exit_code(RunResult(outcomes)) == code
     assert report.as_json(SETTING, RunResult(outcomes))["exit_code"] == code
     assert report.exit_code(RunResult(outcomes, INTERRUPTED)) == 130
 
 
-def test_what_the_model_does_not_have_leaves_nothing_open() -> None:
+def test_a_rule_that_does_not_apply_leaves_nothing_incomplete() -> None:
     not_applicable = ItemOutcome(ITEMS["SH-5"], "SKIP", 0.0, 0.0, not_applicable=True)
     assert report.exit_code(RunResult([OUTCOMES[0], not_applicable])) == 0
     assert report.exit_code(RunResult([not_applicable])) == 3
@@ -144,7 +144,7 @@ def answer(text: bytes, hand: ControlRequest | None = None) -> tuple[object, Ter
         os.close(reading)
 
 
-def test_a_person_is_told_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_person_gets_instructions(capsys: pytest.CaptureFixture[str]) -> None:
     for hand, words in (
         (control.Draw(), "Draw one card, then press Enter: "),
         (control.Draw(count=3), "Draw 3 cards, one after the other"),
@@ -182,17 +182,17 @@ def test_a_person_types_in_the_label_once(capsys: pytest.CaptureFixture[str]) ->
         control.Describe(),
     ],
 )
-def test_what_no_person_can_do_is_lacking(hand: ControlRequest) -> None:
+def test_a_request_that_no_person_can_do_skips_the_item(hand: ControlRequest) -> None:
     with pytest.raises(ItemSkipped, match="--control"):
         answer(b"\n", hand)
 
 
-def test_a_terminal_that_has_ended_is_a_mistake_of_the_user() -> None:
+def test_a_closed_stdin_is_a_usage_error() -> None:
     with pytest.raises(UsageProblem, match="--ask: stdin has ended"):
         answer(b"", control.Draw())
 
 
-def test_stdin_from_a_file_is_a_mistake_of_the_user(tmp_path: Path) -> None:
+def test_stdin_from_a_file_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("\n\n\n")
     with (tmp_path / "lines").open() as file:
         person = TerminalOperator(file.fileno())
@@ -200,7 +200,7 @@ def test_stdin_from_a_file_is_a_mistake_of_the_user(tmp_path: Path) -> None:
             asyncio.run(person.do(control.Draw()))
 
 
-def test_nobody_can_do_nothing() -> None:
+def test_without_an_operator_every_request_is_skipped() -> None:
     for question in (
         NoOperator().do(control.Draw()),
         NoOperator().label(),

@@ -49,7 +49,7 @@ class Goes:
 
 
 @pytest.mark.parametrize("after", [1, 2])
-def test_a_port_that_goes_before_the_first_item_is_told_in_words(
+def test_a_port_that_closes_before_the_first_item_is_a_usage_error(
     tmp_path: Path, after: int
 ) -> None:
     (tmp_path / "host").write_text(bytes(range(32)).hex())

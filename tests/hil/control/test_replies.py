@@ -115,7 +115,7 @@ def check(answer: dict[str, Any], told: tuple[ReplyField, ...]) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_each_verb_answers_what_the_page_says(profile: Profile, tmp_path: Path) -> None:
+def test_each_verb_answers_as_the_page_describes(profile: Profile, tmp_path: Path) -> None:
     rig = Rig(tmp_path, profile)
     done = set()
     for hand in (*EVERYWHERE, *OWN[profile], *LAST):

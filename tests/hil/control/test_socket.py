@@ -148,7 +148,7 @@ BAD = [
 ]
 
 
-def test_what_is_no_hand_is_refused_with_reasons_and_changes_nothing(tmp_path: Path) -> None:
+def test_an_invalid_request_is_rejected_without_side_effects(tmp_path: Path) -> None:
     path = tmp_path / "control"
 
     def client(doer: _Doer) -> None:
@@ -163,7 +163,7 @@ def test_what_is_no_hand_is_refused_with_reasons_and_changes_nothing(tmp_path: P
     scene(path, client)
 
 
-def test_what_cannot_be_done_now_is_refused_with_the_verb(tmp_path: Path) -> None:
+def test_a_denied_request_names_the_verb(tmp_path: Path) -> None:
     path = tmp_path / "control"
 
     def client(doer: _Doer) -> None:
@@ -203,7 +203,7 @@ def test_several_clients_at_a_time_and_not_too_many(tmp_path: Path) -> None:
             assert one.do(Describe()) == {"done": number}
         with ControlClient(path) as late:
             shut = select.poll()
-            shut.register(late._sock, select.POLLRDHUP)
+            shut.register(late, select.POLLRDHUP)
             assert shut.poll(5_000)  # also one that asks when it has been turned away is told why
             with pytest.raises(RequestRefused, match="too many clients"):
                 late.do(Describe())
@@ -263,7 +263,7 @@ def test_a_hand_in_pieces_is_one_and_two_in_one_are_two(tmp_path: Path) -> None:
     scene(path, client)
 
 
-def test_a_server_that_goes_without_reading_has_gone(tmp_path: Path) -> None:
+def test_a_server_that_closes_the_connection_is_lost(tmp_path: Path) -> None:
     def served(listener: socket.socket) -> None:
         one, _ = listener.accept()
         one.recv(1)
@@ -298,7 +298,7 @@ def test_clients_that_stay_do_not_hold_the_end_up(tmp_path: Path) -> None:
         ControlClient(path)
 
 
-def test_the_place_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_path_in_use_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     path = tmp_path / "control"
 
@@ -313,7 +313,7 @@ def test_the_place_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_what_was_left_behind_is_replaced_and_a_long_path_works(tmp_path: Path) -> None:
+def test_a_dead_socket_is_replaced_and_a_long_path_works(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 50)
     folder.mkdir()
     with socket.socket(socket.AF_UNIX) as dead:
@@ -330,7 +330,7 @@ def test_what_was_left_behind_is_replaced_and_a_long_path_works(tmp_path: Path) 
 # --- words ----------------------------------------------------------------------------------------
 
 
-def test_every_hand_is_read_and_has_words() -> None:
+def test_every_request_is_parsed_and_described() -> None:
     assert set(ALL) == {verb for verbs in BY_CLASS.values() for verb in verbs}
     for verb, hand in ALL.items():
         for word in request_fields(hand):

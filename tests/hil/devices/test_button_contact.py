@@ -45,7 +45,7 @@ def test_any_bouncing_is_one_edge_each_way(down: list[int], up: list[int], held:
 
 
 @given(st.lists(st.integers(0, DEBOUNCE_US - 1), max_size=30), st.integers(0, 10**6))
-def test_what_is_never_stable_never_counts(gaps: list[int], start: int) -> None:
+def test_an_unstable_contact_makes_no_edge(gaps: list[int], start: int) -> None:
     flips = flips_from(start, gaps)
     last = [] if len(flips) % 2 == 0 else [(flips[-1] + DEBOUNCE_US, True)]
     assert edges(flips) == last

@@ -75,7 +75,7 @@ class Alone:
 
 @pytest.mark.parametrize("gate", [True, False])
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_card_is_told_once_though_its_commit_is_cut(
+def test_a_card_is_recorded_once_if_its_commit_is_cut(
     tmp_path: Path, moment: Moment, gate: bool
 ) -> None:
     alone = Alone(tmp_path, lambda: SimulatedShoe(gate=gate))

@@ -62,7 +62,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_each_once_and_in_order(steps: list[object]) -> None:
+def test_each_event_is_recorded_once_and_in_order(steps: list[object]) -> None:
     """Few kinds of events, so that one is easily taken for another."""
     books = Books()
     for step in steps:
@@ -91,7 +91,7 @@ def test_another_ring_has_none_of_them() -> None:
     assert books.recorded() == [Cover(True)]
 
 
-def test_there_is_a_bound() -> None:
+def test_pending_events_have_a_limit() -> None:
     owed, desk = PendingEvents(), SmallDesk()
     owed.add(desk, *[Cover(True)] * (MAX_PENDING - 1))
     owed.require_capacity(1)

@@ -117,7 +117,7 @@ def test_cards_come_one_after_the_other_at_an_even_pace() -> None:
     assert scene.look()["out"] == ["Ac", "2c", "3c"]
 
 
-def test_the_answer_says_when_the_last_card_is_out() -> None:
+def test_the_answer_has_the_time_of_the_last_card() -> None:
     scene = table()
     scene.do(Draw(count=2))
     scene.run(ms=20)
@@ -182,7 +182,7 @@ def test_the_dwell_is_the_hands(dwell_ms: int) -> None:
 
 @pytest.mark.parametrize("read", ["well", "low", "wrong", "unreadable", "too_fast", "foreign"])
 @pytest.mark.parametrize("card", [*card_names.NAMES[::5], "cut"])
-def test_reading_takes_the_same_time_whatever_comes(card: str, read: Any) -> None:
+def test_reading_time_does_not_depend_on_the_card(card: str, read: Any) -> None:
     scene = table(load=Load(cards=(card, "Ac")))
     start = scene.now
     draw(scene, count=2, read=read)
@@ -242,7 +242,7 @@ def test_a_card_forced_out_of_a_locked_shoe_is_reported_like_any_other() -> None
 
 
 @pytest.mark.parametrize("how", ["lock", "session"])
-def test_what_is_over_the_reader_comes_out_and_the_rest_stays(how: str) -> None:
+def test_locking_cancels_all_pulls_but_the_current_one(how: str) -> None:
     scene = table()
     scene.do(Draw(count=5))
     scene.run(ms=ONE_MS + GAP_MS + 1)  # the second card is over the reader
@@ -280,7 +280,7 @@ def test_a_retracted_card_gives_its_position_back() -> None:
     assert len({read.salt for read in scene.those(CardRead)}) == 5
 
 
-def test_a_locked_shoe_takes_a_card_back_and_it_counts_no_more() -> None:
+def test_a_locked_shoe_takes_a_card_back() -> None:
     scene = table(load=Load(decks=1, cards=("Ac", "Ac")))
     draw(scene, count=2)
     assert scene.do(Retract()) == {"pos": 2}
@@ -291,7 +291,7 @@ def test_a_locked_shoe_takes_a_card_back_and_it_counts_no_more() -> None:
     assert flags == [0, CardFlags.DUPLICATE] * 2
 
 
-def test_a_new_loading_begins_anew() -> None:
+def test_a_new_loading_restarts_positions() -> None:
     scene = table()
     draw(scene, count=3)
     scene.do(Load(decks=1))
@@ -360,7 +360,7 @@ def test_nothing_is_changed_while_cards_are_on_their_way() -> None:
     cannot(scene, Retract(), "being drawn")
 
 
-def test_what_is_for_other_devices_is_turned_away() -> None:
+def test_requests_of_other_classes_are_denied() -> None:
     scene = table()
     cannot(scene, ShufflePace(5), "a shoe has no pace.*draw")
     assert scene.refused(Eject()) == Refusal.UNKNOWN

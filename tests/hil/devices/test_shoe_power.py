@@ -56,7 +56,7 @@ def test_without_a_gate_the_card_is_out_and_its_record_follows() -> None:
     assert names(scene.events) == ["Ac", "2c"]
 
 
-def test_what_happens_while_the_ring_is_full_is_told_later_and_in_bounds() -> None:
+def test_events_at_a_full_ring_are_recorded_later_up_to_a_limit() -> None:
     scene = table()
     scene.desk.room = 0
     for number in range(MAX_PENDING):
@@ -73,7 +73,7 @@ def test_what_happens_while_the_ring_is_full_is_told_later_and_in_bounds() -> No
 # --- restarts -------------------------------------------------------------------------------
 
 
-def test_what_lies_in_the_shoe_survives_a_restart() -> None:
+def test_the_contents_of_a_shoe_survive_a_restart() -> None:
     scene = table(load=Load(decks=1, cards=("Ac", "2c", "Ac", "3c", "4c")))
     draw(scene, count=2)
     scene.do(Draw(count=3))
@@ -96,7 +96,7 @@ def test_what_lies_in_the_shoe_survives_a_restart() -> None:
 
 
 @pytest.mark.parametrize("hand", [CoverHand(open=True), JamHand("stuck")])
-def test_what_is_open_or_stuck_stays_so(hand: control.ControlRequest) -> None:
+def test_cover_door_and_jam_survive_a_restart(hand: control.ControlRequest) -> None:
     scene = table()
     scene.do(hand)
     state = scene.mechanism.state()
@@ -107,7 +107,7 @@ def test_what_is_open_or_stuck_stays_so(hand: control.ControlRequest) -> None:
 @pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
 @pytest.mark.parametrize("double", [False, True])
 @pytest.mark.parametrize("after", [0, 1])
-def test_power_goes_and_every_card_is_reported_once(
+def test_every_card_is_reported_once_after_a_power_cut(
     moment: control.Moment, double: bool, after: int
 ) -> None:
     scene = table()
@@ -128,7 +128,9 @@ def test_power_goes_and_every_card_is_reported_once(
 
 @pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
 @pytest.mark.parametrize("after", range(3))
-def test_power_goes_and_every_loading_is_reported_once(moment: control.Moment, after: int) -> None:
+def test_every_loading_is_reported_once_after_a_power_cut(
+    moment: control.Moment, after: int
+) -> None:
     scene = Scene(SimulatedShoe)
     scene.desk.cut_at, scene.desk.cut_after = moment, after
     with pytest.raises(PowerGone):
@@ -182,7 +184,7 @@ ACTIONS = st.lists(
 
 
 @given(ACTIONS, st.booleans())
-def test_positions_are_told_once_each_whatever_happens(actions: list[Any], gate: bool) -> None:
+def test_each_position_is_recorded_exactly_once(actions: list[Any], gate: bool) -> None:
     """Replaying the events gives the cards that are out, each at its own position."""
     scene = Scene(lambda: SimulatedShoe(gate=gate))
     for action in actions:

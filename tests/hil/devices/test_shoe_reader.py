@@ -99,7 +99,7 @@ def test_a_duplicate_is_seen_once_there_are_too_many() -> None:
     assert flags == [0, 0, CardFlags.DUPLICATE, 0, CardFlags.DUPLICATE]
 
 
-def test_a_duplicate_is_what_was_seen_not_what_lay_there() -> None:
+def test_a_duplicate_is_counted_by_what_was_reported() -> None:
     scene = table(load=Load(decks=1, cards=("Ac", "2c", "Ac")))
     draw(scene, read="wrong")  # taken for the two
     draw(scene)
@@ -174,7 +174,7 @@ def test_the_cut_card_comes_at_its_position() -> None:
 # --- REREAD ---------------------------------------------------------------------------------
 
 
-def test_reread_gives_the_record_as_it_stands() -> None:
+def test_reread_returns_the_record_unchanged() -> None:
     scene = table()
     draw(scene, count=3)
     for record in scene.desk.records:

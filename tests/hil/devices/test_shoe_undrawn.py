@@ -32,7 +32,7 @@ def undrawn(scene: Scene) -> tuple[int, str | None]:
 
 
 @pytest.mark.parametrize("why", ENDS)
-def test_what_was_ended_is_counted_with_its_cause(why: str) -> None:
+def test_cancelled_pulls_are_counted_with_their_cause(why: str) -> None:
     scene = table()
     assert undrawn(scene) == (0, None)
     draw(scene, count=2)
@@ -49,7 +49,7 @@ def test_what_was_ended_is_counted_with_its_cause(why: str) -> None:
     assert undrawn(scene) == (0, None)
 
 
-def test_what_is_forced_out_all_the_same_is_not_counted() -> None:
+def test_forced_pulls_are_not_cancelled() -> None:
     scene = table()
     scene.do(Draw(count=3))
     scene.do(Draw(count=4, force=True))

@@ -88,7 +88,7 @@ def test_numbers_go_on_over_restarts() -> None:
     assert [done.shuffle for done in scene.those(Done)] == [1, 2]
 
 
-def test_a_late_wake_tells_how_far_it_is_and_not_how_far_it_was() -> None:
+def test_a_late_wake_reports_the_latest_progress_only() -> None:
     scene = machine()
     scene.call(Start(1, 0))
     scene.now += SECOND * 42 // 100
@@ -214,7 +214,7 @@ def test_start_is_refused_while_it_cannot_be() -> None:
     assert [started.shuffle for started in scene.those(Started)] == [1]
 
 
-def test_what_it_cannot_do() -> None:
+def test_commands_and_requests_that_it_does_not_support() -> None:
     scene = machine()
     assert scene.refused(Start(1, 1)) == Refusal.UNSUPPORTED
     assert scene.refused(Lock(LockState.OPEN)) == Refusal.UNKNOWN
@@ -279,7 +279,7 @@ def test_a_batch_that_cannot_be_is_turned_away(put: Put, says: str) -> None:
 
 
 @pytest.mark.parametrize("code", control.Jam.__args__)  # type: ignore[attr-defined]
-def test_a_jam_ends_nothing_and_time_stands_until_it_is_freed(code: control.Jam) -> None:
+def test_a_jam_pauses_a_shuffle_until_it_is_cleared(code: control.Jam) -> None:
     scene = machine()
     scene.call(Start(1, 0))
     scene.run(ms=437)

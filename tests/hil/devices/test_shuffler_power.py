@@ -43,7 +43,7 @@ def test_the_end_waits_for_room_in_the_ring() -> None:
     assert scene.mechanism.due() is None
 
 
-def test_progress_never_comes_before_what_waits() -> None:
+def test_progress_does_not_overtake_pending_events() -> None:
     scene = machine()
     scene.call(Start(1, 0))
     scene.desk.room = 0
@@ -57,7 +57,7 @@ def test_progress_never_comes_before_what_waits() -> None:
     assert kinds[-1] is Done
 
 
-def test_what_waits_for_room_is_bounded() -> None:
+def test_pending_events_are_limited() -> None:
     scene = machine()
     scene.desk.room = 0
     for number in range(MAX_PENDING):
@@ -91,7 +91,7 @@ def test_a_new_firmware_in_the_same_machine_aborts_too() -> None:
 
 @pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
 @pytest.mark.parametrize("after", range(21))
-def test_power_goes_and_a_shuffle_ends_once(moment: control.Moment, after: int) -> None:
+def test_a_shuffle_ends_once_after_a_power_cut(moment: control.Moment, after: int) -> None:
     scene = machine()
     scene.desk.cut_at, scene.desk.cut_after = moment, after
     with pytest.raises(PowerGone):
@@ -106,7 +106,7 @@ def test_power_goes_and_a_shuffle_ends_once(moment: control.Moment, after: int) 
 
 
 @pytest.mark.parametrize("hand", [DoorHand(open=True), JamHand("stuck")])
-def test_what_is_open_or_stuck_stays_so(hand: control.ControlRequest) -> None:
+def test_cover_door_and_jam_survive_a_restart(hand: control.ControlRequest) -> None:
     scene = machine()
     scene.do(hand)
     state = scene.mechanism.state()

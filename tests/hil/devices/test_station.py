@@ -53,7 +53,7 @@ def test_a_button_is_held_until_it_is_let_go() -> None:
     cannot(scene, LetGo(1, "stand"), "is not down")
 
 
-def test_letting_go_comes_before_what_was_to_be() -> None:
+def test_letting_go_cancels_scheduled_changes() -> None:
     scene = seat()
     scene.do(Press(1, "hit", held_ms=5000))
     scene.run(ms=100)
@@ -192,7 +192,7 @@ def test_a_late_wake_changes_nothing() -> None:
     assert len(times[0]) == 6  # POWER, two presses, STUCK
 
 
-def test_the_next_arm_starts_its_time_anew() -> None:
+def test_the_next_arm_restarts_its_time() -> None:
     scene = seat(ttl=500)
     scene.run(ms=400)
     scene.call(Arm(1, EVERY, 77, 500))
@@ -273,7 +273,7 @@ def test_a_full_ring_disarms_and_refuses_to_arm() -> None:
     assert scene.call(Arm(1, EVERY, 1, 1)) == ArmReply()
 
 
-def test_what_waits_for_room_waits_over_a_start_too() -> None:
+def test_pending_events_survive_a_start() -> None:
     scene = seat()
     scene.desk.room = 2
     scene.do(Chord(1, ("hit", "stand"), 60))  # there is room for the two edges down
@@ -299,7 +299,7 @@ def test_what_waits_for_room_waits_over_a_start_too() -> None:
     assert [one.boot for one in buttons] == [1, 1, 2, 3]
 
 
-def test_what_waits_for_room_is_bounded() -> None:
+def test_pending_events_are_limited() -> None:
     scene = seat(mask=ButtonMask(0))
     scene.desk.room = 0
     for _ in range(MAX_PENDING + 9):
@@ -310,7 +310,7 @@ def test_what_waits_for_room_is_bounded() -> None:
     assert len(scene.those(Stuck)) == MAX_PENDING
 
 
-def test_after_a_start_nothing_is_armed_and_presses_begin_anew() -> None:
+def test_after_a_start_nothing_is_armed_and_presses_start_at_1() -> None:
     scene = seat()
     scene.do(Press(1, "hit"))
     scene.run(ms=200)

@@ -70,7 +70,7 @@ def test_dark_before_anything_was_said() -> None:
     }
 
 
-def test_lamps_show_what_was_said_until_the_lease_is_over() -> None:
+def test_lamps_display_a_command_until_the_lease_ends() -> None:
     scene = lit(LampPattern.STEADY, period=7, lease=500)
     assert lamps(scene) == {
         "rgb": [255, 16, 0],

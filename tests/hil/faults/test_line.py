@@ -39,7 +39,7 @@ def test_a_clean_line_holds_nothing_back() -> None:
         (LineNoise(drop=1, double=1), b""),
     ],
 )
-def test_what_strikes_each_frame(line: LineNoise, expected: bytes) -> None:
+def test_noise_at_rate_1_changes_each_frame(line: LineNoise, expected: bytes) -> None:
     assert through(line, b"ab\0cd\0")[0] == expected
 
 
@@ -99,7 +99,7 @@ def test_a_stream_without_a_zero_is_struck_piece_by_piece() -> None:
     assert strand.counts.frames == 3
 
 
-def test_half_a_frame_goes_on_when_the_noise_ends() -> None:
+def test_an_incomplete_frame_is_passed_on_when_the_noise_ends() -> None:
     strand = CableDirection("to host")
     strand.set(LineNoise(drop=1), 0)
     strand.put(b"half", 0)

@@ -72,7 +72,7 @@ def test_bytes_go_both_ways_as_they_are(tmp_path: Path) -> None:
     asyncio.run(scene())
 
 
-def test_a_host_that_comes_and_goes_hangs_nothing_up(tmp_path: Path) -> None:
+def test_a_host_can_close_and_reopen_the_port(tmp_path: Path) -> None:
     async def scene() -> None:
         async with a_port(tmp_path / "shoe") as (port, ear):
             for number in range(3):
@@ -152,7 +152,7 @@ def test_another_port_has_another_name(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_what_the_host_does_not_read_is_lost_and_nobody_waits(tmp_path: Path) -> None:
+def test_unread_bytes_are_dropped_without_blocking(tmp_path: Path) -> None:
     async def scene() -> None:
         async with a_port(tmp_path / "shoe") as (port, _):
             with opened(port.name) as host:
@@ -169,7 +169,7 @@ def test_what_the_host_does_not_read_is_lost_and_nobody_waits(tmp_path: Path) ->
     asyncio.run(scene())
 
 
-def test_what_the_line_does_not_take_goes_by_whole_frames(tmp_path: Path) -> None:
+def test_a_full_line_drops_whole_frames(tmp_path: Path) -> None:
     async def scene() -> None:
         async with a_port(tmp_path / "shoe") as (port, _):
             with opened(port.name) as host:
@@ -207,7 +207,7 @@ def test_while_the_cable_is_out_all_is_lost(tmp_path: Path) -> None:
     asyncio.run(scene())
 
 
-def test_a_link_that_was_left_behind_is_replaced(tmp_path: Path) -> None:
+def test_a_link_of_a_killed_device_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "shoe").symlink_to("/dev/pts/9999")
 
     async def scene() -> None:
@@ -239,7 +239,7 @@ def test_the_link_is_never_missing_while_it_is_replaced(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "shoe").write_text("mine")
 
     async def scene() -> None:

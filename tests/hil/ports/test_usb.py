@@ -24,7 +24,7 @@ def bus(tmp_path: Path) -> Path:
     return tmp_path / "usb"
 
 
-def test_it_is_found_with_what_the_page_says_of_it(bus: Path) -> None:
+def test_a_device_is_found_with_the_descriptors_of_the_protocol(bus: Path) -> None:
     def host(rig: Rig, call: Callable[..., None]) -> None:
         device = find(bus)
         assert (device.manufacturer, device.product, device.serial_number) == NAMES
@@ -52,7 +52,7 @@ def test_it_is_found_with_what_the_page_says_of_it(bus: Path) -> None:
     scene(bus, host)
 
 
-def test_what_it_does_not_know_it_stalls(bus: Path) -> None:
+def test_unknown_control_transfers_stall(bus: Path) -> None:
     def host(rig: Rig, call: Callable[..., None]) -> None:
         device = find(bus)
         with pytest.raises(usb.core.USBError) as stalled:
@@ -69,7 +69,7 @@ def test_what_it_does_not_know_it_stalls(bus: Path) -> None:
     scene(bus, host)
 
 
-def test_one_handle_claims_and_others_are_told_busy(bus: Path) -> None:
+def test_one_handle_claims_and_others_get_busy(bus: Path) -> None:
     def host(rig: Rig, call: Callable[..., None]) -> None:
         first, second = find(bus), find(bus)
         usb.util.claim_interface(first, 0)
@@ -154,7 +154,7 @@ def test_a_read_that_waits_when_the_cable_is_pulled(
     scene(bus, host, gone=gone)
 
 
-def test_a_replug_gives_another_address_and_forgets_what_was(bus: Path) -> None:
+def test_a_replug_assigns_a_new_address_and_drops_transfers(bus: Path) -> None:
     def host(rig: Rig, call: Callable[..., None]) -> None:
         device = find(bus)
         device.write(END_OUT, bytes(64), LONG)  # and its end never comes
@@ -205,7 +205,7 @@ def test_addresses_go_round_and_the_living_keep_theirs(bus: Path) -> None:
     asyncio.run(play())
 
 
-def test_what_a_killed_device_left_behind_is_not_there(bus: Path) -> None:
+def test_a_socket_of_a_killed_device_is_no_device(bus: Path) -> None:
     bus.mkdir()
     left = bus / "device-001"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as dead:

@@ -99,7 +99,7 @@ def test_time_outs_are_those_of_libusb(bus: Path) -> None:
     scene(bus, host)
 
 
-def test_firmware_that_hangs_takes_no_more_than_its_endpoint_holds(bus: Path) -> None:
+def test_hanging_firmware_accepts_only_what_its_endpoint_buffers(bus: Path) -> None:
     def host(rig: Rig, call: Callable[..., None]) -> None:
         device = find(bus)
         rig.reading = False
@@ -116,7 +116,7 @@ def test_firmware_that_hangs_takes_no_more_than_its_endpoint_holds(bus: Path) ->
     scene(bus, host)
 
 
-def test_a_write_that_waits_goes_on_with_the_firmware(bus: Path) -> None:
+def test_a_pending_write_continues_when_the_firmware_reads(bus: Path) -> None:
     def host(rig: Rig, call: Callable[..., None]) -> None:
         def resume() -> None:
             rig.reading = True
@@ -179,7 +179,7 @@ def test_reading_and_writing_threads_do_not_wait_for_each_other(bus: Path) -> No
     scene(bus, host)
 
 
-def test_closing_wakes_whoever_still_reads(bus: Path) -> None:
+def test_closing_a_handle_wakes_a_pending_read(bus: Path) -> None:
     def host(rig: Rig, call: Callable[..., None]) -> None:
         port = backend(str(bus))
         handle = port.open_device(next(iter(port.enumerate_devices())))
@@ -244,7 +244,7 @@ def test_without_a_host_the_endpoint_keeps_two_packets() -> None:
     assert done.data == bytes(127)
 
 
-def test_a_read_that_is_cancelled_gets_what_has_come() -> None:
+def test_a_cancelled_read_returns_what_has_arrived() -> None:
     pipe = InPipe()
     pipe.send(bytes(200), claimed=True)
     assert pipe.read(7, 300)[0].count == 200

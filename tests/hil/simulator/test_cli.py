@@ -126,7 +126,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "what"), BAD)
-def test_what_is_typed_wrong_is_told_and_nothing_is_made(
+def test_wrong_arguments_are_reported_and_nothing_is_created(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], what: str
 ) -> None:
     (tmp_path / "cwd").mkdir()
@@ -262,7 +262,7 @@ def said(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     assert run(*arguments) == 0
 
 
-def test_the_words_are_commands_that_work_as_they_stand(
+def test_the_printed_commands_are_valid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -294,7 +294,7 @@ def ended(process: subprocess.Popen[str]) -> Iterator[None]:
             process.stdout.close()
 
 
-def test_an_output_that_takes_nothing_is_no_disk_of_the_device(tmp_path: Path) -> None:
+def test_a_full_stdout_is_not_reported_as_the_devices_disk(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "controller.cli", "sim", "shoe", "--dir", str(tmp_path / "s")]
     with Path("/dev/full").open("w") as full:
         ran = subprocess.run(
@@ -310,7 +310,7 @@ def test_an_output_that_takes_nothing_is_no_disk_of_the_device(tmp_path: Path) -
     assert left_in(tmp_path / "s") == set()
 
 
-def test_a_folder_that_is_not_named_in_utf_8_is_told_too(tmp_path: Path) -> None:
+def test_a_folder_name_need_not_be_utf_8(tmp_path: Path) -> None:
     place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/n\xff"))
     command = [sys.executable, "-m", "hil.simulator", "shoe", "--dir", str(place), "--create"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -320,7 +320,7 @@ def test_a_folder_that_is_not_named_in_utf_8_is_told_too(tmp_path: Path) -> None
             assert line
 
 
-def test_a_reader_that_goes_after_the_first_line_ends_nothing(tmp_path: Path) -> None:
+def test_the_device_survives_a_reader_that_closes_the_pipe(tmp_path: Path) -> None:
     place = tmp_path / "shoe"
     command = [sys.executable, "-m", "hil.simulator", "shoe", "--dir", str(place), "--create"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -378,7 +378,7 @@ def test_another_port_and_back_again(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert sim.control.do(Describe())["port"] == str(sim.port)
 
 
-def test_a_port_that_is_somebody_elses_is_not_plugged_into(
+def test_plugging_into_a_port_in_use_is_denied(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     port = tmp_path / "port"
@@ -398,7 +398,7 @@ def test_a_port_that_is_somebody_elses_is_not_plugged_into(
         assert other.is_char_device()
 
 
-def test_what_a_killed_device_left_is_taken_and_nothing_else(tmp_path: Path) -> None:
+def test_only_a_link_of_a_killed_device_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "left").symlink_to("/dev/pts/987654")
     pty.check_link(tmp_path / "left")
     for target in ("/dev/ttyUSB0", "/dev/pts/", "/dev/pts/1/..", "pts/1"):

@@ -52,7 +52,7 @@ def seqs(meeting: Meeting) -> list[int]:
 # --- freeze ---------------------------------------------------------------------------------------
 
 
-def test_a_frozen_device_sends_nothing_and_its_clock_stands_still(meeting: Meeting) -> None:
+def test_a_frozen_device_sends_nothing_and_its_clock_stops(meeting: Meeting) -> None:
     assert meeting.hand(Freeze(on=True)) == {"frozen": True}
     before = len(meeting.wire)
     meeting.run(3_000)
@@ -68,7 +68,7 @@ def test_a_frozen_device_sends_nothing_and_its_clock_stands_still(meeting: Meeti
     assert meeting.records[-1].t_us < 10_000_000  # 12.6 s have passed, three of them frozen
 
 
-def test_a_frozen_device_hears_what_its_hardware_has_kept(meeting: Meeting) -> None:
+def test_a_frozen_device_buffers_input_in_its_hardware(meeting: Meeting) -> None:
     meeting.hand(Freeze(on=True))
     meeting.stand.receive(bytes(UART_BYTES), meeting.now)
     meeting.stand.receive(bytes(50), meeting.now)
@@ -98,7 +98,7 @@ def test_a_reset_gets_a_device_out_of_its_freeze(meeting: Meeting) -> None:
 # --- power ----------------------------------------------------------------------------------------
 
 
-def test_power_comes_back_when_it_should_and_says_why(meeting: Meeting) -> None:
+def test_power_returns_after_off_ms_with_its_cause(meeting: Meeting) -> None:
     boot = meeting.stand.firmware.boot
     assert meeting.hand(CutPower(cause="brown_out", off_ms=700)) == {"power": "cut", "at": "now"}
     assert not meeting.hand(Describe())["powered"]
@@ -136,7 +136,7 @@ def test_power_cut_at_each_moment_loses_and_changes_nothing(
     assert new[-1] == PowerEvent(cause)
 
 
-def test_what_was_sent_before_the_cut_is_on_the_cable(tmp_path: Path) -> None:
+def test_bytes_sent_before_a_power_cut_arrive(tmp_path: Path) -> None:
     meeting = Meeting(tmp_path)
     meeting.open()
     meeting.run(500)
@@ -187,7 +187,7 @@ def test_another_port_has_another_number_and_stays(meeting: Meeting) -> None:
     assert meeting.hand(Plug(connected=True))["port_number"] == 2
 
 
-def test_there_is_a_way_back_to_the_first_port(meeting: Meeting) -> None:
+def test_a_port_number_plugs_back_into_the_first_port(meeting: Meeting) -> None:
     for _ in range(2):
         meeting.hand(Plug(connected=False))
         meeting.hand(Plug(connected=True, other_port=True))
@@ -199,7 +199,7 @@ def test_there_is_a_way_back_to_the_first_port(meeting: Meeting) -> None:
     assert meeting.hand(Plug(connected=True, other_port=True))["port_number"] == 2
 
 
-def test_the_cable_takes_with_it_what_was_under_way(meeting: Meeting) -> None:
+def test_pulling_the_cable_drops_bytes_in_transit(meeting: Meeting) -> None:
     meeting.hand(LineNoise(delay_ms=100))
     meeting.hand(OPENED)
     meeting.hand(Plug(connected=False))
@@ -251,7 +251,7 @@ def test_a_delay_is_one_of_simulated_time(tmp_path: Path) -> None:
     assert (begun + 80_000, "device") in [(when, whence) for when, whence, _ in meeting.wire]
 
 
-def test_describe_says_what_the_noise_has_done(tmp_path: Path) -> None:
+def test_describe_counts_what_the_noise_did(tmp_path: Path) -> None:
     meeting = Meeting(tmp_path)
     meeting.hand(LineNoise(drop=1, seed=9))
     meeting.open()
@@ -285,7 +285,7 @@ def test_describe_says_what_the_noise_has_done(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_makes_no_sense_changes_nothing(
+def test_an_impossible_request_changes_nothing(
     meeting: Meeting, first: ControlRequest, then: ControlRequest, what: str
 ) -> None:
     meeting.hand(first)

@@ -179,7 +179,7 @@ def limited(place: Path, blocks: int) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_system_itself_says_no_in_the_middle_of_a_file(tmp_path: Path) -> None:
+def test_a_file_size_limit_is_reported(tmp_path: Path) -> None:
     place = tmp_path / "deep" / "shoe"
     ran = limited(place, 0)
     assert (ran.returncode, ran.stdout) == (ENDED, "")

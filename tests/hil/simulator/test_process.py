@@ -26,12 +26,12 @@ def test_one_device_runs_from_a_folder(tmp_path: Path) -> None:
         pass
 
 
-def test_what_happens_inside_is_not_taken_for_a_folder_in_use(tmp_path: Path) -> None:
+def test_an_error_inside_exclusive_use_is_passed_on(tmp_path: Path) -> None:
     with pytest.raises(BlockingIOError, match="of the body"), exclusive_use(tmp_path):
         raise BlockingIOError("of the body")
 
 
-def test_one_that_never_says_a_word_is_given_up(
+def test_a_device_without_output_is_killed_on_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "START_TIMEOUT", 0.2, raising=False)
@@ -52,7 +52,7 @@ def test_one_that_never_says_a_word_is_given_up(
     assert started[0].returncode == -9
 
 
-def test_the_port_of_a_device_that_runs_is_left_alone(tmp_path: Path) -> None:
+def test_the_port_of_a_running_device_is_not_replaced(tmp_path: Path) -> None:
     with device_process("shoe", tmp_path / "one") as sim:
         assert sim.port is not None
         with (
@@ -63,7 +63,7 @@ def test_the_port_of_a_device_that_runs_is_left_alone(tmp_path: Path) -> None:
         assert sim.port.is_char_device()
 
 
-def test_what_a_killed_device_left_behind_is_taken_over(tmp_path: Path) -> None:
+def test_the_port_of_a_killed_device_is_taken_over(tmp_path: Path) -> None:
     with device_process("shoe", tmp_path / "one") as sim:
         sim.process.kill()
         sim.process.wait()

@@ -155,7 +155,7 @@ def test_a_frozen_device_on_a_bus_takes_no_bytes_and_then_does(tmp_path: Path) -
 # --- in a process of its own ----------------------------------------------------------------------
 
 
-def test_a_device_of_its_own_process_runs_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_device_process_leaves_no_files(tmp_path: Path) -> None:
     place = tmp_path / "station"
     options = ("--seat", "2", "--seat", "5", "--serial", "ST-77")
     with device_process("station", place, *options, breaks=("bounces",), paired_with=KEY) as sim:
@@ -186,7 +186,7 @@ def test_it_comes_back_as_the_same_device_and_the_same_seed_makes_the_same(tmp_p
         assert sim.told["epoch"] != first["epoch"]
 
 
-def test_what_a_killed_one_left_behind_stands_in_nobodys_way(tmp_path: Path) -> None:
+def test_files_of_a_killed_device_do_no_harm(tmp_path: Path) -> None:
     place = tmp_path / "shoe"
     with device_process("shoe", place) as sim:
         sim.process.kill()
@@ -216,7 +216,7 @@ def test_it_ends_though_hosts_and_hands_hold_on_to_it(tmp_path: Path) -> None:
     assert [path.name for path in bus.iterdir()] == ["last-address"]
 
 
-def test_a_device_that_fails_says_so_and_ends(tmp_path: Path) -> None:
+def test_a_device_that_fails_reports_the_error_and_ends(tmp_path: Path) -> None:
     place = tmp_path / "shoe"
 
     def fail() -> None:
@@ -231,7 +231,7 @@ def test_a_device_that_fails_says_so_and_ends(tmp_path: Path) -> None:
     assert left_in(place) == set()
 
 
-def test_words_for_people_and_ctrl_c(tmp_path: Path) -> None:
+def test_text_output_and_ctrl_c(tmp_path: Path) -> None:
     place = tmp_path / "shoe"
     command = [sys.executable, "-m", "hil.simulator", "shoe", "--dir", str(place), "--create"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
