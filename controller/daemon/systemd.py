@@ -21,7 +21,7 @@ class Notify:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         place = environ.get(SOCKET, "")
-        # @ stands for a zero byte: an abstract socket.
+        # @ represents a zero byte: an abstract socket.
         self._place = "\0" + place[1:] if place.startswith("@") else place
         self.watchdog = _watchdog(environ)
         """The watchdog timeout in seconds; None without a watchdog."""

@@ -110,12 +110,12 @@ class Watchdog:
     """Feeds the service manager's watchdog while the table is healthy, and reports the status."""
 
     def __init__(
-        self, notify: Notify, look: Callable[[], Vitals], stands: Callable[[], str]
+        self, notify: Notify, look: Callable[[], Vitals], status_line: Callable[[], str]
     ) -> None:
-        """`look` returns the health, `stands` a line for `systemctl status`."""
+        """`look` returns the health, `status_line` a line for `systemctl status`."""
         self._notify = notify
         self._look = look
-        self._stands = stands
+        self._status_line = status_line
         self._said = ""
         self._hangs = False
 
@@ -132,7 +132,7 @@ class Watchdog:
             self._hangs = bool(hangs)
             _log.error("hangs", what=hangs) if hangs else _log.info("gets on again")
         messages = [] if hangs or self._notify.watchdog is None else ["WATCHDOG=1"]
-        said = status("; ".join(hangs) or self._stands())
+        said = status("; ".join(hangs) or self._status_line())
         if said != self._said:
             self._said = said
             messages.append(said)

@@ -134,7 +134,7 @@ class Machine(Struct, frozen=True):
         return self.root / str(place).lstrip("/")
 
     def text(self, place: str | Path) -> str | None:
-        """The content of a system file; None if it cannot be read."""
+        """Returns the content of a system file; None if it cannot be read."""
         try:
             return self.at(place).read_text(errors="replace").strip()
         except OSError:
@@ -149,11 +149,11 @@ def name_of_user(uid: int) -> str:
 
 
 class CannotCheck(Exception):
-    """A check cannot be made, for a reason that is not a problem of its own."""
+    """A check cannot be made, for a reason that is not a problem itself."""
 
 
 class DoctorCase(Struct, frozen=True):
-    """A table file, as far as it is readable, and the machine that serves it."""
+    """A parsed table file, maybe invalid, and the machine that serves the table."""
 
     file: Path
     """An absolute path."""
@@ -190,12 +190,12 @@ class DoctorCase(Struct, frozen=True):
         return _section(self.equipment.devices, "devices")
 
     def ours(self, *words: str | Path) -> str:
-        """A `holecard` command for the user who serves the table."""
+        """Returns a `holecard` command for the user who serves the table."""
         who = "" if self.machine.login else f"{line('runuser', '-u', self.machine.user, '--')} "
         return f"{who}{self.machine.holecard} {line(*words)}"
 
     def admin(self, *words: str | Path) -> str:
-        """A command that only root may run."""
+        """Returns a command that only root may run."""
         root = self.machine.uid == 0 or not self.machine.login
         return line(*words) if root else f"sudo {line(*words)}"
 
@@ -208,7 +208,7 @@ def _section(found: _T | None, name: str) -> _T:
 
 
 def line(*words: str | Path) -> str:
-    """A shell command line with quoted words."""
+    """Returns a shell command line with quoted words."""
     return " ".join(_quoted(str(word)) for word in words)
 
 

@@ -1,6 +1,6 @@
 """Checks of the devices: paired with this host, plugged in, accessible, not used by others.
 
-No port is opened, since that could affect the device, and the table may be served meanwhile.
+No port is opened, since that could affect the device, and the table may be in service.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class PortNode(NamedTuple):
 
     address: Address
     path: Path | None
-    """None if the port belongs to a different backend."""
+    """None for a port of a different backend."""
 
 
 class _Absent(Exception):
@@ -159,7 +159,7 @@ def _one_port(
 
 
 class _Ports:
-    """The devices that are plugged in, searched on first use."""
+    """The devices that are plugged in: searched on first use, then cached."""
 
     def __init__(self, case: DoctorCase) -> None:
         self._case = case
@@ -220,7 +220,8 @@ class _Ports:
         return self._only(one, self._numbered(one, OWN_BACKEND), one.serial)
 
     def _numbered(self, one: ExpectedDevice, backend: str) -> list[Plugged]:
-        """The USB devices with this serial number, including those that this user may not open."""
+        """Returns the USB devices with this serial number, including those that this user may not
+        open."""
         every = self.usb(backend)
         if isinstance(every, PortRefused):
             raise _Absent(self._no_library(one, every, backend))
@@ -273,7 +274,7 @@ def _closed(serial: str) -> Plugged:
 
 
 def _usb_nodes(case: DoctorCase, serial: str) -> list[Path]:
-    """The device nodes of USB devices with this serial number."""
+    """Returns the device nodes of USB devices with this serial number."""
     nodes = []
     for folder in sorted(case.machine.at("/sys/bus/usb/devices").glob("*")):
         about = {name: _line(folder / name) for name in ("serial", "busnum", "devnum")}

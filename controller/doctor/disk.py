@@ -99,7 +99,7 @@ def mounts(mountinfo: str) -> list[Mount]:
 
 
 def mount_of(place: Path, every: list[Mount]) -> Mount | None:
-    """The mount of a path: the longest mount point, and the last one of several there."""
+    """Returns the mount of a path: the longest mount point, and the last one of several there."""
     real = os.path.realpath(place)
     above = [one for one in every if real == one.at or real.startswith(one.at.rstrip("/") + "/")]
     return max(enumerate(above), key=lambda one: (len(one[1].at), one[0]))[1] if above else None

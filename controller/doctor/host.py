@@ -73,7 +73,7 @@ def user(case: DoctorCase) -> CheckFindings:
 
 
 def owner_of(place: Path | None) -> int:
-    """The owner; 0 if the path does not exist."""
+    """Returns the owner; 0 if the path does not exist."""
     try:
         return 0 if place is None else place.stat().st_uid
     except OSError:
@@ -84,7 +84,7 @@ def owner_of(place: Path | None) -> int:
 
 
 def deployed(name: str) -> Path:
-    """The path of a file in configs/deploy."""
+    """Returns the path of a file in configs/deploy."""
     return Path(str(files("configs").joinpath("deploy", name)))
 
 
@@ -113,7 +113,7 @@ def install_rules(case: DoctorCase) -> tuple[str, ...]:
 
 
 def _first(case: DoctorCase, places: tuple[str, ...], name: str) -> str | None:
-    """The path of the file with the highest precedence."""
+    """Returns the path of the file with the highest precedence."""
     every = (f"{place}/{name}" for place in places)
     return next((place for place in every if case.machine.at(place).is_file()), None)
 
@@ -183,7 +183,7 @@ def synchronised(case: DoctorCase) -> CheckFindings:
 
 
 def set_clock(case: DoctorCase) -> tuple[str, ...]:
-    """Commands that synchronise the clock."""
+    """Returns the commands that synchronise the clock."""
     if case.machine.which("chronyc"):
         return (case.admin("chronyc", "makestep"),)
     if case.machine.which("timedatectl") and case.machine.at(_SYSTEMD).is_dir():
@@ -222,7 +222,7 @@ def service(case: DoctorCase) -> CheckFindings:
 
 
 def _not_served(case: DoctorCase) -> str:
-    """Why the unit does not serve this table; empty if it does."""
+    """Returns why the unit does not serve this table; empty if it does."""
     if not case.machine.at(_SYSTEMD).is_dir():
         return "systemd is not running"
     if case.file.parent != case.machine.at(TABLES):

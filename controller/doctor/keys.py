@@ -103,7 +103,7 @@ def _paired(place: Path) -> bool:
 
 
 def begun(case: DoctorCase) -> bool:
-    """Whether a record exists, intact or not."""
+    """Returns whether a record exists, intact or not."""
     record = case.equipment.record
     if record is None:
         return False

@@ -57,7 +57,8 @@ class PathStatus(NamedTuple):
 
 
 def path_status(place: Path) -> PathStatus | DoctorProblem | None:
-    """The metadata of a path; None if it does not exist; a problem if it is not accessible."""
+    """Returns the metadata of a path, None if it does not exist, a problem if it is not
+    accessible."""
     try:
         return PathStatus(place, place.stat())
     except (FileNotFoundError, NotADirectoryError):
@@ -72,7 +73,7 @@ def path_status(place: Path) -> PathStatus | DoctorProblem | None:
 
 
 def inside(place: Path) -> list[PathStatus]:
-    """The files and directories below, without symbolic links."""
+    """Returns the files and directories below, without symbolic links."""
     every = []
     for folder, names, files in os.walk(place):
         for name in sorted((*names, *files)):
@@ -84,7 +85,7 @@ def inside(place: Path) -> list[PathStatus]:
 
 
 def nearest(place: Path) -> Path:
-    """The nearest existing ancestor of a path, or the path."""
+    """Returns the path if it exists, else its nearest existing ancestor."""
     return next((one for one in (place, *place.parents) if one.exists()), Path("/"))
 
 
@@ -98,7 +99,7 @@ def listed(places: Sequence[Path]) -> str:
 
 
 def making(case: DoctorCase, place: Path, mode: str) -> str:
-    """A command that creates this directory for the user who serves the table."""
+    """Returns a command that creates this directory for the user who serves the table."""
     if case.machine.login and case.machine.may(nearest(place), USE):
         return line("mkdir", "-p", "-m", mode, place)
     return case.admin("install", "-d", "-o", case.machine.user, "-m", mode, place)
@@ -139,7 +140,7 @@ def strays(
 
 
 def as_user(case: DoctorCase, name: str) -> str:
-    """The command that runs the doctor as that user."""
+    """Returns the command that runs the doctor as that user."""
     look = f"{case.machine.holecard} {line('doctor', case.file)}"
     return f"{case.admin('runuser', '-u', name, '--')} {look}"
 

@@ -1,4 +1,4 @@
-"""Finds processes that use a file, lock or port, as far as /proc shows them to this user."""
+"""Finds processes that use a file, lock or port, from the parts of /proc that this user sees."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class Process(NamedTuple):
 
 
 def named(machine: Machine, pid: int) -> Process:
-    """The process with this number, and its command line."""
+    """Returns the process with this number, and its command line."""
     words = (machine.text(f"/proc/{pid}/cmdline") or "").replace("\0", " ").strip()
     command = printable(words or machine.text(f"/proc/{pid}/comm") or "")
     return Process(pid, command if len(command) <= _MAX_SHOWN else f"{command[:_MAX_SHOWN]}...")
 
 
 def running(machine: Machine, names: Iterable[str]) -> list[str]:
-    """The programs of these names that are running."""
+    """Returns the programs of these names that are running."""
     there = {machine.text(f"/proc/{pid}/comm") for pid in _pids(machine)}
     return [name for name in names if name in there]
 
 
 def locking(machine: Machine, file: Path) -> list[Process]:
-    """The processes that lock this file. Visible to every user."""
+    """Returns the processes with a lock on this file. Visible to every user."""
     try:
         about = file.stat()
     except OSError:
@@ -70,7 +70,7 @@ def opening(machine: Machine, place: Path) -> list[Process]:
 
 
 def listening(machine: Machine, port: int) -> list[Process]:
-    """The processes that listen on this TCP port."""
+    """Returns the processes that listen on this TCP port."""
     inodes = {
         words[9]
         for name in ("tcp", "tcp6")

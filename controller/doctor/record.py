@@ -50,7 +50,7 @@ _AGAIN: Final = "the next start quarantines it, records that, and has the felt c
 
 
 def serving(case: DoctorCase) -> list[Process]:
-    """The processes that write the record now; Process(0, "") if the system hides them."""
+    """Returns the processes that lock the record; Process(0, "") if the system hides them."""
     record = case.equipment.record
     if record is None:
         return []
@@ -97,7 +97,7 @@ def _readable(record: Path) -> RecordOpening | None:
 
 
 def record_opens(case: DoctorCase) -> CheckFindings:
-    """The record is intact as far as a start reads it, and belongs to this table."""
+    """The part of the record that a start decodes is intact, and of this table."""
     place = case.record
     record = place.directory
     if record.exists() and not record.is_dir():

@@ -1,7 +1,7 @@
 """The checks of `holecard doctor`, made serially. A problem does not stop the other checks.
 
-The checks are read-only: no port is opened, locks are only tested, and the disk is measured with an
-unnamed file. A table may be served meanwhile.
+The checks are read-only: no port is opened, each lock is only tested, and the disk is measured with
+an unnamed file. The table may be in service.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from drivers.keys import KeyProblem
 
 
 def case_of(table: str, machine: Machine) -> DoctorCase:
-    """Read the table of this name or file, as far as possible. Raises UsageProblem if it is not a
+    """Parse and validate the table of this name or file. Raises UsageProblem if it is not a
     table file."""
     document = read_named("table", table, "CONFIG")
     expect(document, "table")
@@ -198,7 +198,7 @@ CHECKS: Final = (
 
 
 def run_checks(case: DoctorCase, checks: tuple[DoctorCheck, ...] = CHECKS) -> Iterator[CheckResult]:
-    """Make the checks, and yield each result at once."""
+    """Make the checks serially. Yields each result at once."""
     verdicts: dict[str, Verdict] = {}
     for check in checks:
         before = [name for name in check.after if verdicts.get(name) in ("wrong", "skipped")]
@@ -208,7 +208,7 @@ def run_checks(case: DoctorCase, checks: tuple[DoctorCheck, ...] = CHECKS) -> It
 
 
 def _made(check: DoctorCheck, case: DoctorCase) -> CheckFindings:
-    """Make a check; an error is reported as a problem."""
+    """Make a check. An exception is returned as a problem."""
     try:
         return check.look(case)
     except CannotCheck as problem:

@@ -450,6 +450,6 @@ def _refused_entry(proof: PinCheck, screen: str, wanted: str, why: RefusalReason
 
 
 def _forget(future: asyncio.Future[Any]) -> None:
-    """What came of it when nobody waited any more."""
+    """Retrieve the exception of work that exceeded its timeout."""
     if not future.cancelled():
         future.exception()

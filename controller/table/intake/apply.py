@@ -80,7 +80,7 @@ class AppliedInput(Struct, frozen=True):
 
 
 class Applier:
-    """Applies inputs with one procedure; has no state of its own."""
+    """Applies inputs with one procedure; stateless."""
 
     def __init__(
         self, engine: RowEngine, context: IntakeContext, accepts: AcceptsEvent, seats: Iterable[int]

@@ -77,7 +77,7 @@ class TableLoop:
         show: Callable[[TableDisplay], None],
         told: Callable[[RequestResult], None] = lambda done: None,
     ) -> None:
-        """`show` is called with each new display, `told` with each durable result. Neither may
+        """`show` is a callback for each new display, `told` for each durable result. Neither may
         block."""
         self._applier = applier
         self._context = applier.context

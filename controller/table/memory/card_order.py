@@ -1,14 +1,14 @@
-"""Whether cards come as they lie in a new deck: looked for in cards that lie face up already.
+"""Detects cards that come in the order of a new deck, from cards that already lie face up.
 
-    lies = lying(((1, 12), (2, 11), (4, 9), ...))   # positions in the shoe, and cards
-    lies.then(5, 8).order                           # "a suit downwards"; None: as a shuffle leaves
+    cards = sequence_of(((1, 12), (2, 11), (4, 9), ...))   # positions in the shoe, and cards
+    cards.then(5, 8).order                    # "a suit downwards"; None: as a shuffle leaves them
 
-A well shuffled shoe has such an order by chance as well, so each one has to be long: a card
-follows another one in a given way with a chance of at most `chance`, and there are fewer than
-PLACES places where so long a run can begin. All of them together ring for less than one in a
-million well shuffled shoes (FALSE_ALARMS). A run goes over one or two cards that nobody has seen.
+A well shuffled shoe has such runs by chance as well, so a run must be long to count: a card follows
+another in a given way with a probability of at most `chance`, and there are fewer than
+MAX_POSITIONS places where a run can begin. All orders together give a false alarm in less than one
+of a million well shuffled shoes (FALSE_ALARMS). A run may include one or two unseen cards.
 
-Nothing is asked of the cards that have not come, and none is counted.
+It uses neither a count nor any property of the cards that are still in the shoe.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ DECK_ORDERS: Final = (
 NEIGHBOURS: Final = 0.04
 """Probability that a card is the next or the previous of its suit: at most 24 in 13 x 51."""
 RARE: Final = 1e-10
-"""So seldom more neighbours come by chance than ring; looked at after each of PLACES cards."""
+"""Maximum probability of a false alarm from neighbours at each of MAX_POSITIONS cards."""
 
 
 def _too_many(neighbours: int, of: int) -> bool:
@@ -152,7 +152,7 @@ NO_CARDS: Final = CardSequence()
 
 
 def sequence_of(faces: Iterable[tuple[int, Card]]) -> CardSequence:
-    """The detection state after these cards, sorted by position."""
+    """Returns the detection state after these cards, sorted by position."""
     found = NO_CARDS
     for place, card in sorted(dict(faces).items()):
         found = found.then(place, card)

@@ -60,7 +60,7 @@ class DeviceFaults(Struct, frozen=True):
     """Faults of devices not found yet after a start: reported only if that takes too long."""
 
     def after(self, wrong: tuple[DeviceFault, ...], right: tuple[DeviceFault, ...]) -> DeviceFaults:
-        """After the faults `wrong` began and the faults `right` ended."""
+        """Returns the faults after `wrong` began and `right` ended."""
         over = {one.key for one in right}
         left = tuple(one for one in self.every if one.key not in over)
         known = {one.key for one in left}
@@ -68,7 +68,7 @@ class DeviceFaults(Struct, frozen=True):
         return DeviceFaults((*left, *new), self.accepted - over, self.awaited - over)
 
     def accept(self, device: str) -> DeviceFaults:
-        """After two people accepted the device in its current state. Latched faults end."""
+        """Returns the faults after two people accepted the device. Latched faults end."""
         theirs = [one for one in self.every if one.device == device]
         over = tuple(one for one in theirs if one.cause in LATCHED)
         rest = frozenset(one.key for one in theirs if one.cause not in LATCHED)
@@ -94,7 +94,7 @@ NO_FAULTS: Final = DeviceFaults()
 
 
 def next_report(faults: DeviceFaults, s: State) -> Event | None:
-    """The next event about a device that is still to be reported to the procedure."""
+    """Returns the next event about a device that is still to be reported to the procedure."""
     for device in DEVICES:
         actor = Actor("device", device)
         fault = faults.unreported(device)

@@ -130,7 +130,7 @@ def prompt_of(effects: tuple[Effect, ...]) -> Prompt | None:
 
 
 def without_holds(s: State) -> State:
-    """The state to which the table returns when all holds are lifted."""
+    """Returns the state of the table when all holds are lifted."""
     return replace(s, step=s.holds[0].back, holds=()) if s.holds else s
 
 

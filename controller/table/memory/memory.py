@@ -90,7 +90,7 @@ class TableMemory(Struct, frozen=True):
     # --- updates --------------------------------------------------------------------------
 
     def after_event(self, event: Event, effects: tuple[Effect, ...]) -> TableMemory:
-        """After the procedure accepted an event."""
+        """Returns the memory after the procedure accepted an event."""
         known = self._after_effects(event, effects)
         match event:
             case events.DecksChanged() | events.TableOpened():
@@ -133,7 +133,7 @@ class TableMemory(Struct, frozen=True):
         return replace(self, alarmed=self.alarmed | {why}, twin=twin)
 
     def after_note(self, data: Any) -> TableMemory:
-        """After a note about a device was recorded, with this `data`."""
+        """Returns the memory after a note about a device was recorded, with this `data`."""
         match data.get("what"):
             case "ShoeLoaded":
                 again = bool(data.get("again"))
@@ -197,7 +197,7 @@ class TableMemory(Struct, frozen=True):
         return replace(known, back=self.back or data["back"], last=max(self.last, data["pos"]))
 
     def with_face(self, face: SeenCard) -> TableMemory:
-        """With one more seen card."""
+        """Returns the memory with one more seen card."""
         return replace(self, faces=(*self.faces, face), sequence=self.sequence_with(face))
 
     def sequence_with(self, face: SeenCard) -> CardSequence:

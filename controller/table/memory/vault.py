@@ -83,7 +83,7 @@ class CardVault:
         return _MAKES[up][self._down_card(commitment).opened.card.open()]
 
     def reveal(self, commitment: str) -> tuple[Card, str]:
-        """The card that is turned over, and the opening of its commitment."""
+        """Returns the card that is turned over, and the opening of its commitment."""
         opened = self._down_card(commitment).opened
         return opened.card.open(), opened.open().hex()
 
@@ -103,7 +103,7 @@ class CardVault:
         return self._down_card(commitment).wrong
 
     def is_said(self, commitment: str, card: Card) -> bool:
-        """Whether `card` is the card; a wrong one is counted."""
+        """Returns whether `card` is the card; a wrong one is counted."""
         down = self._down_card(commitment)
         right = down.opened.card.open() == card
         if not right:

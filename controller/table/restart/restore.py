@@ -1,8 +1,8 @@
-"""Where the table goes on after a start: all of it from the record.
+"""Restores the table from the record after a start.
 
-found = recover(opening, procedure, serials)
-found.now               the state, what is remembered beside it, and that devices are away
-found.hidden            cards that lie face down: the shoe is asked for them again
+found = restore(opening, procedure, devices)
+found.now               the snapshot: state, memory, and all devices not found yet
+found.hidden            the cards that lie face down, to be reread from the shoe
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _names_wrong_card(record: Record) -> bool:
 
 
 def _commitment(record: Record) -> str:
-    """The commitment of a card that came face down; else empty."""
+    """Returns the commitment of a card that came face down; else empty."""
     event = decode_event(record.data).event
     return event.commitment if isinstance(event, events.HoleDealt | events.ErrorCardDrawn) else ""
 

@@ -1,4 +1,4 @@
-"""A running table put together, started and stopped in order."""
+"""Builds, starts and stops a running table, and monitors its witness."""
 
 from __future__ import annotations
 

@@ -174,11 +174,11 @@ class RunningTable:
         return by_hand(self.context, self.table.now)
 
     def watch(self, told: Callable[[RequestResult], None]) -> None:
-        """Call `told` with each durable result. It must not block."""
+        """Register a callback for durable results. It must not block."""
         self._watchers.append(told)
 
     def watch_all(self, told: Callable[[], None]) -> None:
-        """Call `told` after each change of what is shown. It must not block."""
+        """Register a callback for changes of the display. It must not block."""
         self._display_watchers.append(told)
 
     def seen_by(self, witness: WitnessStatus) -> None:
