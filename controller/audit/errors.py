@@ -21,7 +21,7 @@ class RecordProblem(CommandError):
 
     @property
     def message(self) -> str:
-        """One line, whatever characters the name of the directory has."""
+        """One printable line, for any name of the directory."""
         return str(self).replace("\n", "\\n")
 
 
@@ -38,7 +38,7 @@ class InUse(RecordProblem):
 
 
 class OtherTable(RecordProblem):
-    """The record belongs to another table."""
+    """The record of another table."""
 
     exit_code = EXIT_USAGE
 

@@ -68,22 +68,37 @@ def of_rounds(record: Path, first: int, last: int) -> Iterator[LocatedRecord]:
         yield from lying
 
 
-class _Effect(msgspec.Struct, frozen=True, gc=False):
+class EventOutline(msgspec.Struct, frozen=True, gc=False):
+    """The fields of an event that can be read whatever code recorded it."""
+
+    type: str
+    commitment: str = ""
+
+
+class EffectOutline(msgspec.Struct, frozen=True, gc=False):
+    """The fields of an effect that can be read whatever code recorded it."""
+
+    type: str
     tell: str = ""
     count: int = 0
+    round: int = 0
 
 
-class _Made(msgspec.Struct, frozen=True, gc=False):
-    effects: tuple[_Effect, ...]
+class DecisionOutline(msgspec.Struct, frozen=True, gc=False):
+    """The `data` of a decision, without the fields that depend on the code's version."""
+
+    event: EventOutline
+    effects: tuple[EffectOutline, ...] = ()
+    sealed: str = ""
 
 
-_made: Final = msgspec.json.Decoder(_Made).decode
+decode_outline: Final = msgspec.json.Decoder(DecisionOutline).decode
 
 
 def _wagers(decision: Record) -> int | None:
     """The number of seats with a wager while wagers are taken; None at any other time."""
     try:
-        effects = _made(decision.data).effects
+        effects = decode_outline(decision.data).effects
     except msgspec.DecodeError:
         return None  # decided by other code
     counts = [effect.count for effect in effects if effect.tell == Tell.TAKE_WAGERS.value]

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from controller.audit.format.records import Record
+from controller.audit.read.lookup import EffectOutline, decode_outline
 from controller.procedure.model.effects import DecksOut, RoundOver, Tell
 from controller.procedure.model.events import DecksChanged
 from controller.procedure.model.state import Shoe, State, Step
@@ -42,23 +43,7 @@ class _State(Struct):
     shoe: _Shoe
 
 
-class _Event(Struct):
-    type: str
-
-
-class _Effect(Struct):
-    type: str
-    tell: str = ""
-    count: int = 0
-
-
-class _Made(Struct):
-    event: _Event
-    effects: tuple[_Effect, ...]
-
-
 _STATE: Final = msgspec.json.Decoder(_State | None)
-_MADE: Final = msgspec.json.Decoder(_Made)
 _AT_REST: Final = frozenset(step.value for step in (Step.CLOSED, *BETWEEN))
 _SHUFFLES: Final = frozenset({Tell.SHUFFLE.value, Tell.CHANGE_DECKS.value})
 
@@ -78,7 +63,7 @@ def other_code_state(state: bytes) -> OtherCodeState:
 def other_code_state_after(before: OtherCodeState, record: Record) -> OtherCodeState:
     """The state after a decision, judged by the prompts that it shows."""
     try:
-        made = _MADE.decode(record.data)
+        made = decode_outline(record.data)
     except msgspec.DecodeError:
         return OtherCodeState(False, record.round, before.decks_out)
     types = {effect.type for effect in made.effects}
@@ -90,7 +75,7 @@ def other_code_state_after(before: OtherCodeState, record: Record) -> OtherCodeS
     return OtherCodeState(rests, record.round, decks_out)
 
 
-def _rests(effect: _Effect, *, over: bool) -> bool:
+def _rests(effect: EffectOutline, *, over: bool) -> bool:
     if effect.tell == Tell.TAKE_WAGERS.value:
         return effect.count == 0  # seats with a wager
     return effect.tell == Tell.OPEN_TABLE.value or (over and effect.tell in _SHUFFLES)

@@ -13,7 +13,13 @@ from msgspec import Struct
 from controller.audit.errors import NotVoided, RecordDamaged, RecordProblem
 from controller.audit.format.hole_cards import NotCommitted, SealProblem, opened_card
 from controller.audit.format.records import DeviceCursor
-from controller.audit.read.lookup import LocatedRecord, of_rounds, of_seqs
+from controller.audit.read.lookup import (
+    DecisionOutline,
+    LocatedRecord,
+    decode_outline,
+    of_rounds,
+    of_seqs,
+)
 from controller.audit.read.reader import ASK
 from controller.rules.cards import Card
 
@@ -35,25 +41,6 @@ class SealedHoleCard(Struct, frozen=True):
     commitment: str
     cursor: DeviceCursor
     sealed: str
-
-
-class _Event(Struct, frozen=True):
-    type: str
-    commitment: str = ""
-
-
-class _Effect(Struct, frozen=True):
-    type: str
-    round: int = 0
-
-
-class _Made(Struct, frozen=True):
-    event: _Event
-    effects: tuple[_Effect, ...] = ()
-    sealed: str = ""
-
-
-_read: Final = msgspec.json.Decoder(_Made).decode
 
 
 def sealed_hole_cards(record: Path, turn: int) -> list[SealedHoleCard]:
@@ -89,21 +76,21 @@ def open_hole_card(record: Path, hole: SealedHoleCard, private: X25519PrivateKey
         raise KeyDoesNotOpen(where, str(problem), "name surveillance's key of that time") from None
 
 
-def _decisions(record: Path, turn: int) -> Iterator[tuple[LocatedRecord, _Made]]:
+def _decisions(record: Path, turn: int) -> Iterator[tuple[LocatedRecord, DecisionOutline]]:
     for told in of_rounds(record, turn, turn):
         if told.record.kind == "decision":
             yield told, _made(record, told)
 
 
-def _made(record: Path, told: LocatedRecord) -> _Made:
+def _made(record: Path, told: LocatedRecord) -> DecisionOutline:
     try:
-        return _read(told.record.data)
+        return decode_outline(told.record.data)
     except msgspec.DecodeError as problem:
         what = f"{told.place}: a decision that cannot be read: {problem}"
         raise RecordDamaged(record, what, ASK) from None
 
 
-def _hole(record: Path, told: LocatedRecord, made: _Made) -> SealedHoleCard:
+def _hole(record: Path, told: LocatedRecord, made: DecisionOutline) -> SealedHoleCard:
     """A card drawn in error may have become the hole card; it was sealed when it was drawn."""
     drawn, sealed = told, made.sealed
     if not sealed:

@@ -59,7 +59,7 @@ def _record(args: argparse.Namespace, place: Path) -> int:
 
     keyring = _Keyring(place, args.keys)
     recorder = Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE)
-    recorder.tell = say
+    recorder.on_warning = say
 
     try:
         with recorder:

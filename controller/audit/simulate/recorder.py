@@ -102,7 +102,7 @@ class Recorder:
         self._keyring = keyring
         self._size, self._disk, self._clock = size, disk, clock
         self._most_waiting = together
-        self.tell: Callable[[str], None] = lambda words: None
+        self.on_warning: Callable[[str], None] = lambda words: None
         """Callback for warnings about changed keys."""
         self._waiting: list[RecordEntry] = []
         self._bytes = 0
@@ -180,7 +180,7 @@ class Recorder:
             folded = replay_opening(opening, procedure)
             cursor = opening.cursor(SERIAL)
             for words in changed_keys(opening.opened(), keys.hole, keys.surveillance):
-                self.tell(words)
+                self.on_warning(words)
             identity = with_keys(identity, keys.hole, keys.surveillance)
             vault = RecordingVault(self._table, keys.hole, keys.surveillance, cursor)
         except BaseException:
@@ -217,12 +217,12 @@ class Recorder:
             raise ValueError("the record goes on from where it stands, and from nowhere else")
         boot = self._running
         answer = boot.procedure.step(s, e)
-        told = boot.vault.told()
+        told = boot.vault.take_source()
         sealed = "" if isinstance(answer, Refused) else told.sealed
         try:
             self._keep(event_entry(e, answer, s, cursor=told.cursor, sealed=sealed))
         except RetryLater:
-            boot.vault.tell_again(told)
+            boot.vault.restore_source(told)
             raise
         if isinstance(answer, Refused):
             return answer
@@ -306,7 +306,7 @@ class _Boot(NamedTuple):
 
 
 def _check_key(opening: RecordOpening, keys: RecorderKeys) -> None:
-    """Raise OtherTable if the record was begun with a different table key."""
+    """Raise OtherTable if the record has a different table key."""
     opened = opening.opened()
     if opened is None:
         return

@@ -91,13 +91,13 @@ class RecordingVault:
         self._shoe += 1
         self._pos = 0
 
-    def told(self) -> CardSource:
-        """Return and clear what belongs to the last event."""
+    def take_source(self) -> CardSource:
+        """Return and clear the source of the last event."""
         told, self._told = self._told, CardSource()
         return told
 
-    def tell_again(self, told: CardSource) -> None:
-        """Undo told(): the append failed and will be retried."""
+    def restore_source(self, told: CardSource) -> None:
+        """Undo take_source(): the append failed and will be retried."""
         self._told = told
 
     # --- what becomes of a card -----------------------------------------------------------

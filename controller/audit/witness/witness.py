@@ -37,26 +37,11 @@ from controller.audit.read.signatures import (
     check_table_key,
 )
 from controller.audit.witness.archive import (
-    ArchiveProblem,
     RecordArchive,
     WitnessedRecord,
     open_archive,
 )
 from controller.errors import printable
-
-__all__ = [
-    "ArchiveProblem",
-    "ClockWentBack",
-    "CosignedNote",
-    "NothingSigned",
-    "OtherRecord",
-    "OtherTableKey",
-    "RecordForked",
-    "RecordRewritten",
-    "RecordTruncated",
-    "WitnessProblem",
-    "cosign_record",
-]
 
 _BACK: Final = 16
 """Maximum number of records between the last one that a checkpoint covers and the checkpoint."""
@@ -143,51 +128,47 @@ def cosign_record(  # noqa: PLR0913 - all but the first three have a usual value
             tip = walk.read(tell or (lambda number: None))
         except OtherKey as problem:
             raise OtherTableKey(problem.where, problem.what, problem.todo) from None
-        agreed = _judged(record, walk, tip, seen, kept)
-        return _countersign(record, kept, key, _Agreed(walk, agreed, seen, int(now()), table_key))
-
-
-class _Agreed(NamedTuple):
-    """A checkpoint to be cosigned."""
-
-    walk: _Walk
-    tip: _Tip
-    seen: WitnessedRecord | None
-    seconds: int
-    given: VerifierKey | None
-
-
-def _countersign(
-    record: Path, kept: RecordArchive, key: SigningKey, agreed: _Agreed
-) -> CosignedNote:
-    """Store the state in the archive, then cosign."""
-    said, seen, seconds = agreed.tip.signed.checkpoint, agreed.seen, agreed.seconds
-    if seen is not None and seconds < seen.time:
-        what = f"it says second {seconds}; what was countersigned last is of {seen.time}"
-        raise ClockWentBack("clock of this machine", what, "set it right")
-    text = said.text()
-    bare = format_note(text, agreed.tip.signed.signature)
-    table = str(agreed.walk.table)
-    kept.keep(
-        WitnessedRecord(
-            "holecard witness 1",
-            said.origin,
-            printable(record.resolve()),
-            table,
-            said.size,
-            agreed.tip.segment,
-            tuple(one.hex() for one in agreed.tip.hashes),
-            seconds,
-            bare,
-            agreed.tip.signed.certificate,
+        tip = _judged(record, walk, tip, seen, kept)
+        state = _state(record, tip, str(walk.table), int(now()))
+        if seen is not None and state.time < seen.time:
+            what = f"it says second {state.time}; what was countersigned last is of {seen.time}"
+            raise ClockWentBack("clock of this machine", what, "set it right")
+        note = _countersign(kept, key, state)
+        return CosignedNote(
+            origin,
+            state.size,
+            tip.signed.checkpoint.root,
+            0 if seen is None else seen.size,
+            note,
+            state.table_key,
+            table_key is not None,
         )
+
+
+def _state(record: Path, tip: _Tip, table: str, seconds: int) -> WitnessedRecord:
+    """The state to archive for a checkpoint that is going to be cosigned."""
+    said = tip.signed.checkpoint
+    return WitnessedRecord(
+        "holecard witness 1",
+        said.origin,
+        printable(record.resolve()),
+        table,
+        said.size,
+        tip.segment,
+        tuple(one.hex() for one in tip.hashes),
+        seconds,
+        format_note(said.text(), tip.signed.signature),
+        tip.signed.certificate,
     )
-    note = format_note(text, *parse_note(bare).signatures, key.cosign(text, seconds))
-    kept.countersigned(said.size, note)
-    before = 0 if seen is None else seen.size
-    return CosignedNote(
-        said.origin, said.size, said.root, before, note, table, agreed.given is not None
-    )
+
+
+def _countersign(kept: RecordArchive, key: SigningKey, state: WitnessedRecord) -> str:
+    """Store the state in the archive, then cosign its checkpoint."""
+    kept.keep(state)
+    bare = parse_note(state.checkpoint)
+    note = format_note(bare.text, *bare.signatures, key.cosign(bare.text, state.time))
+    kept.countersigned(state.size, note)
+    return note
 
 
 # --- what may be witnessed --------------------------------------------------------------------

@@ -276,24 +276,6 @@ def test_records_do_not_depend_on_the_hole_card(name: str) -> None:
         pairs += 1
 
 
-def test_frame_lengths_do_not_depend_on_the_hole_card(tmp_path: Path) -> None:
-    pairs = number = 0
-    while pairs < 10:
-        number += 1
-        found = _twins("mega", number)
-        if found is None:
-            continue
-        lengths = []
-        for which, twin in zip("ab", found[:2], strict=True):
-            place = tmp_path / f"{number}{which}"
-            recorded(place, twin.game, twin.entries)
-            kinds = [record.kind for _, record in records(place)]
-            frames = [len(frame.data) for s in segments(place) for frame in s.frames]
-            lengths.append(list(zip(kinds, frames, strict=True)))
-        assert lengths[0] == lengths[1]
-        pairs += 1
-
-
 # --- the vault --------------------------------------------------------------------------------
 
 
@@ -304,7 +286,7 @@ def test_a_vault_never_prints_its_card() -> None:
         dealt = vault.dealt(card)
         assert isinstance(dealt, HoleDealt)
         hidden = re.sub(r"(?<=chain=')[0-9a-f]{16}", "", repr(vault.face_down))  # salted
-        shown.add((hidden, len(repr(dealt)), len(repr(vault.told()))))
+        shown.add((hidden, len(repr(dealt)), len(repr(vault.take_source()))))
     assert len(shown) == 1
 
 
@@ -314,7 +296,7 @@ def test_a_vaults_opening_matches_its_commitment() -> None:
     for card in DECK:
         vault.drawn((card + 7) % 52)
         dealt = vault.dealt(card)
-        told = vault.told()
+        told = vault.take_source()
         assert isinstance(dealt, HoleDealt)
         assert told.cursor is not None
         assert vault.checked(9) == events.HoleChecked(SHOE, is_blackjack(9, card))
@@ -332,14 +314,14 @@ def test_a_simulated_shoe_continues_its_chain() -> None:
     first = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance)
     for card in range(3):
         first.drawn(card)
-    last = first.told().cursor
+    last = first.take_source().cursor
     assert last is not None
     again = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance, last)
     again.drawn(3)
-    cursor = again.told().cursor
+    cursor = again.take_source().cursor
     assert cursor is not None
     assert (cursor.epoch, cursor.seq, cursor.boot) == (last.epoch, last.seq + 1, last.boot + 1)
-    assert again.told().cursor is None  # cleared after one call
+    assert again.take_source().cursor is None  # cleared after one call
 
 
 def test_a_vault_without_a_hole_card_reveals_none() -> None:

@@ -179,15 +179,6 @@ def test_acknowledged_events_survive_a_disk_error(place: Path, writes: int) -> N
     assert record_all(place, [scripted])[0].ok  # and it can be continued
 
 
-def test_a_full_disk_at_the_start_is_reported(place: Path) -> None:
-    (scripted,) = read_rounds(place.parent, ROUND)
-    full = Failing(0, errno.ENOSPC)
-    recorder = Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE, disk=full)
-    with pytest.raises(DiskFull, match="no room"), recorder:
-        play_recorded(recorder, scripted, None, procedure_for(scripted))
-    assert record_all(place, [scripted])[0].ok
-
-
 class Room(RealDisk):
     """A disk with space for a number of files."""
 

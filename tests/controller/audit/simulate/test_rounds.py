@@ -61,14 +61,6 @@ def test_a_table_that_burns_cards_is_simulated_too(place: Path) -> None:
     replayed(place)
 
 
-def test_simulated_rounds_are_continued(place: Path) -> None:
-    game = unburned_game("classic", {}, "a test")
-    first = record_par(place, game, 10, keyring)
-    assert record_par(place, game, 10, keyring) > first
-    assert [record.round for record in decisions(place) if ends(record)] == list(range(1, 21))
-    replayed(place)
-
-
 def test_a_simulation_that_is_recorded_begins_with_an_empty_shoe() -> None:
     game = unburned_game("classic", {}, "a test")
     stakes = stakes_for(game, side=False)

@@ -146,7 +146,7 @@ def test_a_card_drawn_in_error_that_became_the_hole_card_is_opened_too(tmp_path:
     log = boot(place, game_as_it_is("classic"))
     ten_of_spades = 48
     drawn = vault.hidden(ten_of_spades)
-    told = vault.told()
+    told = vault.take_source()
     write(
         log,
         [

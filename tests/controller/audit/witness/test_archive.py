@@ -10,16 +10,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.errors import CannotWrite, InUse
+from controller.audit.errors import CannotWrite, InUse, WitnessProblem
 from controller.audit.files import RealDisk
 from controller.audit.format.notes import Signature, SigningKey, parse_note
-from controller.audit.witness.archive import WitnessedRecord, open_archive
-from controller.audit.witness.witness import (
-    ArchiveProblem,
-    ClockWentBack,
-    WitnessProblem,
-    cosign_record,
-)
+from controller.audit.witness.archive import ArchiveProblem, WitnessedRecord, open_archive
+from controller.audit.witness.witness import ClockWentBack, cosign_record
 from tests.support.audit.record.table import begun
 from tests.support.audit.tools.outside import (
     WITNESS,

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.errors import NoRecord, NothingSigned, RecordProblem
+from controller.audit.errors import NoRecord, NothingSigned, RecordProblem, WitnessProblem
 from controller.audit.format.merkle import Frontier
 from controller.audit.format.notes import (
     Checkpoint,
@@ -30,7 +30,6 @@ from controller.audit.witness.witness import (
     RecordForked,
     RecordRewritten,
     RecordTruncated,
-    WitnessProblem,
 )
 from tests.support.audit.record import table
 from tests.support.audit.record.table import IDENTITY, SMALL, FakeClock, begun, note

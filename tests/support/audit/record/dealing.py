@@ -68,7 +68,7 @@ class Dealing(RandomTable):
 
     def hide(self, card: Card) -> str:
         commitment = self.vault.hidden(card)
-        self._told[commitment] = self.vault.told()
+        self._told[commitment] = self.vault.take_source()
         self._vault[commitment] = card
         return commitment
 
@@ -100,7 +100,7 @@ class Dealing(RandomTable):
             return self._told.get(event.commitment, CardSource())
         if isinstance(event, CardDrawn) and not event.spare:
             self.vault.drawn(event.card)
-            return self.vault.told()
+            return self.vault.take_source()
         return CardSource()
 
 
