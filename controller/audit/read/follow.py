@@ -170,7 +170,7 @@ class Follower:
         if b'"kind":"opened"' not in data:
             return None
         try:
-            found = msgspec.json.decode(data, type=_Boot)
+            found = msgspec.json.decode(data, type=_OpenedRecord)
         except msgspec.DecodeError:
             return None
         return found.data if found.kind == "opened" else None
@@ -196,7 +196,7 @@ class DurableRecords:
             yield self._waiting.popleft()
 
 
-class _Boot(msgspec.Struct, frozen=True):
+class _OpenedRecord(msgspec.Struct, frozen=True):
     kind: str
     data: OpenedData
 

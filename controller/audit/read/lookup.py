@@ -30,7 +30,7 @@ class LocatedRecord(NamedTuple):
 
 
 def of_seqs(record: Path, first: int, last: int) -> Iterator[LocatedRecord]:
-    """Records by number, as far as they exist. Raises NoRecord, RecordDamaged, CannotWrite."""
+    """The existing records of these numbers. Raises NoRecord, RecordDamaged, CannotWrite."""
     for told in _from(record, segment_of(record, first)):
         if told.place.seq > last:
             return
@@ -69,14 +69,14 @@ def of_rounds(record: Path, first: int, last: int) -> Iterator[LocatedRecord]:
 
 
 class EventOutline(msgspec.Struct, frozen=True, gc=False):
-    """The fields of an event that can be read whatever code recorded it."""
+    """The fields of an event that every version of the code records."""
 
     type: str
     commitment: str = ""
 
 
 class EffectOutline(msgspec.Struct, frozen=True, gc=False):
-    """The fields of an effect that can be read whatever code recorded it."""
+    """The fields of an effect that every version of the code records."""
 
     type: str
     tell: str = ""

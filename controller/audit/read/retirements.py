@@ -51,7 +51,7 @@ class TreeStep(Struct, frozen=True, forbid_unknown_fields=True):
     """Of the largest complete subtrees in between, in order."""
 
 
-class FaceDownCard(Struct, frozen=True, forbid_unknown_fields=True):
+class RetiredCard(Struct, frozen=True, forbid_unknown_fields=True):
     """A card dealt face down in retired segments that may be turned over after them."""
 
     round: int
@@ -80,8 +80,8 @@ class SegmentSummary(Struct, frozen=True):
     """The first signed note that covers all of them."""
     certificates: tuple[str, ...]
     """Of the boots that signed these checkpoints."""
-    hole: FaceDownCard | None
-    drawn: tuple[FaceDownCard, ...]
+    hole: RetiredCard | None
+    drawn: tuple[RetiredCard, ...]
     tails: tuple[str, ...]
     """Quarantine files that their records name."""
 
@@ -257,7 +257,7 @@ def step(tree: Span) -> TreeStep:
     return TreeStep(tree.end, tuple(one.hex() for one in tree.hashes))
 
 
-# --- in words ---------------------------------------------------------------------------------
+# --- as text ----------------------------------------------------------------------------------
 
 
 def in_words(said: Retirement) -> str:

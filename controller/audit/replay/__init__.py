@@ -30,8 +30,8 @@ from controller.audit.replay.identity import (
 from controller.audit.replay.replay import (
     OtherProcedure,
     RecordReplay,
-    ReplayedState,
     ReplayMismatch,
+    ReplayResult,
     at_rest,
     replay_opening,
 )
@@ -44,7 +44,7 @@ __all__ = [
     "OtherProcedure",
     "RecordReplay",
     "ReplayMismatch",
-    "ReplayedState",
+    "ReplayResult",
     "SealedHoleCard",
     "TailApproval",
     "UnexplainedBytes",

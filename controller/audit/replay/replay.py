@@ -68,7 +68,7 @@ class OtherProcedure(RecordProblem):
     """A round may be open that a different procedure deals."""
 
 
-class ReplayedState(Struct, frozen=True):
+class ReplayResult(Struct, frozen=True):
     """The result of a replay."""
 
     state: State | None
@@ -86,7 +86,7 @@ class ReplayedState(Struct, frozen=True):
         return _START if self.state is None else self.state
 
 
-def replay_opening(opening: RecordOpening, procedure: Procedure) -> ReplayedState:
+def replay_opening(opening: RecordOpening, procedure: Procedure) -> ReplayResult:
     """The state with which a boot of this procedure starts. Raises ReplayMismatch,
     OtherProcedure, RecordDamaged."""
     replay = RecordReplay(opening.record)
@@ -141,11 +141,11 @@ class RecordReplay:
         """How many decisions and refusals were repeated, and how many were not."""
         return self._again, self._taken
 
-    def folded(self, procedure: Procedure) -> ReplayedState:
+    def folded(self, procedure: Procedure) -> ReplayResult:
         """The result for this procedure. Raises OtherProcedure."""
         if self._opened is not None and self._opened.proc != proc_of(procedure.game):
             self._hand_over(f"seq {self._seq}")
-        return ReplayedState(self.state, self._seq, self._again, self._taken)
+        return ReplayResult(self.state, self._seq, self._again, self._taken)
 
     # --- whose decisions they are ---------------------------------------------------------
 

@@ -108,7 +108,7 @@ class Recorder:
         self._bytes = 0
         self._sign = False
         """A checkpoint must be retried after a full disk."""
-        self._boot: _Boot | None = None
+        self._boot: _RecorderBoot | None = None
         self._looked = False
         """A round of an earlier run has been ended."""
         self.seq = 0
@@ -189,7 +189,7 @@ class Recorder:
         log = Log.begin(
             opening, identity, keys.table, state=folded.state, clock=self._clock, size=self._size
         )
-        self._boot = _Boot(log, identity, procedure, vault)
+        self._boot = _RecorderBoot(log, identity, procedure, vault)
         self.state, self.seq = folded.now, log.where.seq
 
     # --- what the rounds of scripts and simulations need ----------------------------------
@@ -203,7 +203,7 @@ class Recorder:
         return self._running.vault
 
     @property
-    def _running(self) -> _Boot:
+    def _running(self) -> _RecorderBoot:
         assert self._boot is not None, "begin() comes first"
         return self._boot
 
@@ -296,7 +296,7 @@ class Recorder:
             self.seq = log.where.seq
 
 
-class _Boot(NamedTuple):
+class _RecorderBoot(NamedTuple):
     """A boot without devices."""
 
     log: Log

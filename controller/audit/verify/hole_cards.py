@@ -22,7 +22,7 @@ from controller.audit.format.hole_cards import (
     check,
 )
 from controller.audit.format.records import DeviceCursor
-from controller.audit.read.retirements import FaceDownCard
+from controller.audit.read.retirements import RetiredCard
 from controller.audit.verify.facts import FaceDownDecision, RecordFinding
 
 FACE_DOWN_EVENTS: Final = frozenset(("HoleDealt", "ErrorCardDrawn", "HoleRevealed"))
@@ -58,8 +58,8 @@ class HoleCardTracker:
         self._whole = whole
         self._drawn: dict[str, DeviceCursor] = {}
         """Cards drawn in error: the device cursor that each commitment binds."""
-        self._hole: FaceDownCard | None = None
-        self._turned: FaceDownCard | None = None
+        self._hole: RetiredCard | None = None
+        self._turned: RetiredCard | None = None
         """The card that was turned over last."""
         self._begun = whole
         """Whether the hole card is known: one was dealt, or none can be on the table."""
@@ -73,16 +73,16 @@ class HoleCardTracker:
         self._whole = self._begun = False
         self._hole = None
 
-    def start_with(self, hole: FaceDownCard | None, drawn: Iterable[FaceDownCard]) -> None:
+    def start_with(self, hole: RetiredCard | None, drawn: Iterable[RetiredCard]) -> None:
         """Start with the cards that lie face down before the first segment."""
         self._hole = hole or self._hole
         self._drawn = {one.commitment: one.cursor for one in drawn if one.cursor is not None}
 
     @property
-    def down(self) -> tuple[FaceDownCard | None, tuple[FaceDownCard, ...]]:
+    def down(self) -> tuple[RetiredCard | None, tuple[RetiredCard, ...]]:
         """The hole card dealt last, and the cards drawn in error that may still become one."""
         return self._hole, tuple(
-            FaceDownCard(0, name, cursor) for name, cursor in self._drawn.items()
+            RetiredCard(0, name, cursor) for name, cursor in self._drawn.items()
         )
 
     def take(self, hidden: FaceDownDecision) -> list[RecordFinding]:
@@ -115,7 +115,7 @@ class HoleCardTracker:
             cursor = self._drawn.pop(event.commitment, None)
             if cursor is None and self._whole:
                 return "a hole card without its cursor or its sealed opening"
-        self._hole = FaceDownCard(hidden.at.round, event.commitment, cursor)
+        self._hole = RetiredCard(hidden.at.round, event.commitment, cursor)
         self._begun = True
         return ""
 
@@ -124,7 +124,7 @@ class HoleCardTracker:
         if event.card is UNSET:
             return "a hole card that was turned over and not told"
         if hole is None and not self._begun:
-            hole = self._hole = FaceDownCard(hidden.at.round, "", None)
+            hole = self._hole = RetiredCard(hidden.at.round, "", None)
             self._begun = True
         if hole is None or hole.round != hidden.at.round:
             return "a hole card is turned over where no commitment lies on the table"

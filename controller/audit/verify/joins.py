@@ -11,7 +11,7 @@ from controller.audit.format.merkle import Hash
 from controller.audit.format.notes import NoteProblem, VerifierKey
 from controller.audit.format.segments import HEADER_SIZE
 from controller.audit.read.retirements import (
-    FaceDownCard,
+    RetiredCard,
     RetiredPart,
     Retirement,
     RetirementChanged,
@@ -243,7 +243,7 @@ class RetiredSegments:
         return tuple(told(one.said) for one in self.kept if one.said is not None)
 
     @property
-    def down(self) -> tuple[FaceDownCard | None, tuple[FaceDownCard, ...]]:
+    def down(self) -> tuple[RetiredCard | None, tuple[RetiredCard, ...]]:
         """The cards that lie face down where the record begins."""
         return (self.last.hole, self.last.drawn) if self.joins and self.last else (None, ())
 

@@ -59,7 +59,7 @@ class WitnessState(Struct, frozen=True):
     """`since` of an `unwitnessed` record after it; 0 without one."""
 
 
-class SeenCheckpoint(Struct, frozen=True):
+class CosignedCheckpoint(Struct, frozen=True):
     """A cosigned checkpoint of this record."""
 
     size: int
@@ -69,7 +69,7 @@ class SeenCheckpoint(Struct, frozen=True):
 class WitnessReport(Struct, frozen=True):
     """The result of a check."""
 
-    seen: tuple[SeenCheckpoint, ...]
+    seen: tuple[CosignedCheckpoint, ...]
     """To record, in order: each covers records that no earlier one covers."""
     size: int
     """The largest cosigned size; 0 if none is."""
@@ -117,7 +117,7 @@ def cosigned_checkpoints(record: Path, told: int) -> tuple[tuple[int, int], ...]
 
 def check_witnesses(record: Path, told: int) -> WitnessReport:
     """Check for new cosignatures beyond size `told`. Raises RecordProblem, OSError."""
-    seen: list[SeenCheckpoint] = []
+    seen: list[CosignedCheckpoint] = []
     wrong: list[str] = []
     size, first = told, _first_after(record, told)
     for over, _ in cosigned_checkpoints(record, told):
@@ -128,7 +128,7 @@ def check_witnesses(record: Path, told: int) -> WitnessReport:
             continue
         size = over
         if first.seq and first.seq <= over:
-            seen.append(SeenCheckpoint(over, note))
+            seen.append(CosignedCheckpoint(over, note))
             first = _first_after(record, over)
     return WitnessReport(tuple(seen), size, first.utc, tuple(wrong))
 

@@ -61,7 +61,7 @@ class RecordForked(RecordRewritten):
 
 
 class OtherRecord(WitnessProblem):
-    """A different record is at the same path, or the table has begun another record."""
+    """A different record is at the same path, or the table has started another record."""
 
 
 class OtherTableKey(WitnessProblem):
@@ -112,7 +112,7 @@ def cosign_record(  # noqa: PLR0913 - all but the first three have a usual value
 ) -> CosignedNote:
     """Cosign the record's last checkpoint if the record continues what the archive has.
 
-    `begin`: the table is known to have begun another record. `tell`: progress callback with the
+    `begin`: the table is known to have started another record. `tell`: progress callback with the
     segment number. Raises RecordProblem; nothing is signed then.
     """
     _stand_apart(record, archive)

@@ -22,7 +22,7 @@ from controller.audit.replay import (
     procedure_of,
     software_name,
 )
-from controller.audit.replay.replay import ReplayedState
+from controller.audit.replay.replay import ReplayResult
 from controller.games import FLOOR, SECOND
 from controller.procedure.engine import Procedure
 from controller.procedure.model import effects, events
@@ -186,7 +186,7 @@ def test_unknown_values_of_other_code_count_as_an_open_round(place: Path) -> Non
     log = boot_of(place, other(game))
     log.write([RecordEntry("decision", ANN, closed, 8), RecordEntry("refusal", ANN, {"odd": 1}, 8)])
     log.close()
-    assert folded(place, game) == ReplayedState(State(round=8), _last(place), 0, 3)
+    assert folded(place, game) == ReplayResult(State(round=8), _last(place), 0, 3)
 
 
 def _last(place: Path) -> int:

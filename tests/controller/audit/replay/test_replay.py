@@ -11,7 +11,7 @@ import pytest
 from controller.audit.format.records import RecordEntry, encode
 from controller.audit.read.reader import records, segments
 from controller.audit.replay import RecordReplay
-from controller.audit.replay.replay import ReplayedState
+from controller.audit.replay.replay import ReplayResult
 from controller.procedure.model.state import State
 from tests.support.audit.record.dealing import boot
 from tests.support.audit.record.folded import dealt, folded, replayed, write
@@ -29,7 +29,7 @@ def place(tmp_path: Path) -> Path:
 
 def test_a_new_record_replays_to_a_closed_table(place: Path) -> None:
     found = folded(place, game_as_it_is("mega"))
-    assert found == ReplayedState(None)
+    assert found == ReplayResult(None)
     assert found.now == State()
 
 

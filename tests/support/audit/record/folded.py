@@ -11,7 +11,7 @@ import msgspec
 from controller.audit.format.records import RecordEntry, encode
 from controller.audit.log import Log, RecordOpening
 from controller.audit.read.reader import records
-from controller.audit.replay import RecordReplay, ReplayedState, replay_opening
+from controller.audit.replay import RecordReplay, ReplayResult, replay_opening
 from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
 from tests.support.audit.record.dealing import TABLE, Dealing
@@ -22,7 +22,7 @@ def opened_at(place: Path) -> RecordOpening:
     return RecordOpening.at(place, table=TABLE)
 
 
-def folded(place: Path, game: Game) -> ReplayedState:
+def folded(place: Path, game: Game) -> ReplayResult:
     opening = opened_at(place)
     try:
         return replay_opening(opening, Procedure(game))
