@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from drivers.devices import PendingCommands
 from drivers.ports import Port
-from firmware_protocol.host import CommandUnanswered, HostLink, LinkEvent, ReplyReceived
+from firmware_protocol.host import CommandTimedOut, HostLink, LinkEvent, ReplyReceived
 from firmware_protocol.messages.codec import Command, Reply
 
 
@@ -87,7 +87,7 @@ class Connection:
         """Pass a reply, or its absence, to the caller of the command."""
         if isinstance(event, ReplyReceived):
             self._calls.replied(event.command_id, event.reply)
-        elif isinstance(event, CommandUnanswered):
+        elif isinstance(event, CommandTimedOut):
             self._calls.unanswered(event.command_id, sent=event.sent)
 
     def abandon(self) -> None:

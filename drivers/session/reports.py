@@ -16,7 +16,7 @@ from firmware_protocol.host import (
     AlertReceived,
     BeatReceived,
     ClockMeasured,
-    CommandUnanswered,
+    CommandTimedOut,
     DeviceInfoReceived,
     FrameRejected,
     FramesDamaged,
@@ -225,7 +225,7 @@ class Reports:
                 happenings.CommandRefused, at, command, event.command_id, why, event.reply.arg
             )
 
-    def _unanswered(self, event: CommandUnanswered, at: int) -> None:
+    def _unanswered(self, event: CommandTimedOut, at: int) -> None:
         command = event.command
         if not self._is_first(command, "unanswered"):
             return
@@ -269,7 +269,7 @@ _REPORTS: Final[dict[type, Callable[[Reports, Any, int], None]]] = {
     BeatReceived: Reports._beat,
     ClockMeasured: Reports._clock,
     ReplyReceived: Reports._replied,
-    CommandUnanswered: Reports._unanswered,
+    CommandTimedOut: Reports._unanswered,
     AlertReceived: Reports._alerted,
     FramesDamaged: Reports._damaged,
     FrameRejected: Reports._suspicious,

@@ -86,7 +86,7 @@ class FrameChannel:
         return out
 
 
-class HelloExchange(Struct, frozen=True):
+class AnsweredHello(Struct, frozen=True):
     """A HELLO and its answer: the base of one handshake."""
 
     session: int
@@ -100,7 +100,7 @@ class DeviceSession:
     def __init__(
         self,
         keys: SessionKeys,
-        hello: HelloExchange,
+        hello: AnsweredHello,
         version: int,
         now: int,
         behaviour: Behaviour,
@@ -175,7 +175,7 @@ class DeviceSessions:
     """Answers HELLO and HS1, and assigns DATA to a session."""
 
     def __init__(self, device: DeviceContext, capabilities: Capabilities) -> None:
-        self.hello: HelloExchange | None = None
+        self.hello: AnsweredHello | None = None
         self.pending: DeviceSession | None = None
         self.running: DeviceSession | None = None
         self._former: DeviceSession | None = None  # stays None with the correct behaviour
@@ -216,10 +216,10 @@ class DeviceSessions:
         sent = Frame(FrameKind.HELLO_RSP, frame.session, 0, answer.encode())
         self._channel.send(sent)
         self.drop_pending()
-        self.hello = HelloExchange(frame.session, version, prologue(frame, sent))
+        self.hello = AnsweredHello(frame.session, version, prologue(frame, sent))
         return True
 
-    def hello_for(self, frame: Frame, now: int) -> HelloExchange | None:
+    def hello_for(self, frame: Frame, now: int) -> AnsweredHello | None:
         """The HELLO exchange that this HS1 or PAIR1 continues; None if it must be ignored."""
         if self._keys_damaged(now):
             return None

@@ -111,7 +111,7 @@ class ReplyReceived(Struct, frozen=True):
     reply: Reply
 
 
-class CommandUnanswered(Struct, frozen=True):
+class CommandTimedOut(Struct, frozen=True):
     """Timeout of a command. If it is not idempotent, only its result event shows whether it was
     executed. INFO and RESUME of the link itself are reported too, and retried."""
 
@@ -184,7 +184,7 @@ LinkEvent: TypeAlias = (
     | LinkSessionEnded
     | RecordReceived
     | ReplyReceived
-    | CommandUnanswered
+    | CommandTimedOut
     | BeatReceived
     | ClockMeasured
     | AlertReceived

@@ -13,7 +13,7 @@ from firmware_protocol.host.commands import READS, CommandQueue, PendingCommand
 from firmware_protocol.host.cursor import ReceivedRecords, RecordStatus, after
 from firmware_protocol.host.events import (
     BeatReceived,
-    CommandUnanswered,
+    CommandTimedOut,
     DeviceInfoReceived,
     ProtocolViolated,
     RecordReceived,
@@ -96,7 +96,7 @@ class Exchange:
         """The running session ended: commands that must not be sent again fail."""
         self.resuming.reset()
         for call in self._commands.drop_unrepeatable():
-            self._output.report(CommandUnanswered(call.id, call.command))
+            self._output.report(CommandTimedOut(call.id, call.command))
 
     # --- requests of the owner ----------------------------------------------------------
 
@@ -145,7 +145,7 @@ class Exchange:
             if now >= session.beat_at:
                 self._send_beat(session, now)
         for call in self._commands.overdue(now):
-            self._output.report(CommandUnanswered(call.id, call.command, call.sent_in is not None))
+            self._output.report(CommandTimedOut(call.id, call.command, call.sent_in is not None))
         for session in self._sessions:
             self._reopen(session, now)
 
@@ -298,7 +298,7 @@ class Exchange:
             return
         if session is self._sessions.running and not opening.refused:
             self._output.report(
-                CommandUnanswered(opening.id, opening.command, opening.sent_in is not None)
+                CommandTimedOut(opening.id, opening.command, opening.sent_in is not None)
             )
         again = isinstance(opening.command, Resume)
         session.opening = self._make(self.resuming.request() if again else Info(), now)

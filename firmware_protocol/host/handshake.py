@@ -50,7 +50,7 @@ class Phase(Enum):
     """HS2 was received; the first valid DATA under the new keys is missing."""
 
 
-class ExpectedDevice(Struct, frozen=True):
+class PeerIdentity(Struct, frozen=True):
     """The host's key, and the device that it expects."""
 
     own: X25519PrivateKey
@@ -64,7 +64,7 @@ class HandshakeAttempts:
 
     def __init__(
         self,
-        expected: ExpectedDevice,
+        expected: PeerIdentity,
         sessions: HostSessions,
         random: Callable[[int], bytes] | None,
         output: LinkOutput,

@@ -25,7 +25,7 @@ from firmware_protocol.host.commands import CommandQueue
 from firmware_protocol.host.cursor import NO_CURSOR, ReceivedRecords, RecordCursor
 from firmware_protocol.host.events import (
     AlertReceived,
-    CommandUnanswered,
+    CommandTimedOut,
     FrameRejected,
     FramesDamaged,
     LinkEvent,
@@ -35,7 +35,7 @@ from firmware_protocol.host.events import (
     SessionEnding,
 )
 from firmware_protocol.host.exchange import Exchange
-from firmware_protocol.host.handshake import INITIAL_DELAY, ExpectedDevice, HandshakeAttempts
+from firmware_protocol.host.handshake import INITIAL_DELAY, HandshakeAttempts, PeerIdentity
 from firmware_protocol.host.session import HostSession, HostSessions, LinkOutput
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass, FrameKind
@@ -80,7 +80,7 @@ class HostLink:
         self.output = LinkOutput()
         self.deframer = Deframer()
         self.sessions = HostSessions()
-        expected = ExpectedDevice(own, device_key, device_class, serial)
+        expected = PeerIdentity(own, device_key, device_class, serial)
         self._attempts = HandshakeAttempts(expected, self.sessions, random, self.output)
         self._exchange = Exchange(
             device_class, self.sessions, self.records, self.commands, self.output
@@ -178,13 +178,13 @@ class HostLink:
         self._disconnect(now)
         self._closed = True
         for call in self.commands.clear():
-            self.output.report(CommandUnanswered(call.id, call.command, call.sent_in is not None))
+            self.output.report(CommandTimedOut(call.id, call.command, call.sent_in is not None))
         return self._events(now)
 
     # --- requests of the owner ---------------------------------------------------------------
 
     def call(self, command: Command, now: int) -> int:
-        """Queue a command, and return its id. ReplyReceived or CommandUnanswered follows.
+        """Queue a command, and return its id. ReplyReceived or CommandTimedOut follows.
 
         The timeout also applies to a command that cannot be sent. Raises LinkBusy if the queue is
         full, ValueError for RESUME or another class, ProtocolError for an invalid field.

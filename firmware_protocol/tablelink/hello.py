@@ -28,7 +28,7 @@ def pick_session(
     taken: Collection[int] = (), draw: Callable[[int], bytes] = secrets.token_bytes
 ) -> int:
     """Returns a random session id that is not in `taken`."""
-    while (session := int.from_bytes(draw(2), "little")) in {0, *taken}:
+    while (session := int.from_bytes(draw(2), "little")) == NO_SESSION or session in taken:
         pass
     return session
 

@@ -1,7 +1,7 @@
-"""Someone in the cable between a host and a device: what each attack is told as.
+"""An attacker in the cable between a host and a device.
 
-The attacker sees and changes everything and has no key. Whatever is tried, no session comes about
-that the two did not make, no record comes that the device did not send, and the host says why.
+The attacker reads and changes all bytes and has no key. No forged session and no forged record is
+accepted, and the host reports the cause.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from hil.devices import SimulatedShoe
 from tests.support.hil.devices.meeting import Meeting
 
 Touch = Callable[[Frame], Frame | None]
-"""What the attacker makes of a frame; None: it does not arrive."""
+"""Changes a frame; None drops it."""
 
 
 class Between(Meeting):
-    """Frames go through the attacker's hands, who may also send what was seen before."""
+    """Passes frames through the attacker, who may replay former ones."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, SimulatedShoe)
@@ -67,7 +67,7 @@ class Between(Meeting):
         return [one.alert.code for one in self.all(AlertReceived)]
 
     def honest(self) -> None:
-        """The attacker goes away, and all is well again."""
+        """Stop the attack, and check that a session starts."""
         before = len(self.all(LinkSessionStarted))
         self.to_device = self.to_host = lambda frame: frame
         self.run(10_000)

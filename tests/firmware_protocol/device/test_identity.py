@@ -91,7 +91,7 @@ def test_a_corrupt_identity_is_named(tmp_path: Path, old: str, new: str, what: s
 
 
 def assert_said_once(problem: FolderProblem) -> None:
-    """As a person reads it: where, what, and once what is allowed, in words of no program."""
+    """The error has where, what, and exactly once what is allowed, without names of code."""
     assert str(problem) == f"{problem.where}: {problem.what}; allowed: {problem.allowed}"
     assert "allowed" not in problem.what + problem.allowed
     assert "identity.create" not in str(problem)

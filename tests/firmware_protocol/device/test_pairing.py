@@ -145,7 +145,7 @@ def test_when_power_goes_at_paired_the_former_host_is_still_the_one(
     assert paired == ([Paired(fingerprint(host.public), 1)] if moment == "after_commit" else [])
     bench.host = former
     bench.connect()
-    # No number comes twice, whatever became of the first.
+    # No number is used twice, even after a failed pairing.
     bench.host = host
     assert pair(bench)
     assert host.last(PairDone).pairings == 2

@@ -1,4 +1,4 @@
-"""The ring's file: what it holds after a restart, whatever was written last."""
+"""The file of the ring, and its content after a restart at any byte of a write."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_damaged_record_ends_what_is_readable(tmp_path: Path, offset: int) -> 
     ring.path.write_bytes(data)
     again = opened(ring)
     assert again.head == 100
-    # With another chain in record 40 it cannot be told from damage to 41.
+    # Another chain in record 40 cannot be distinguished from damage to 41.
     assert again.damaged == (40 if offset < 48 else 41)
     assert again.oldest == again.damaged + 1
 

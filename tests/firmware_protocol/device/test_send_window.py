@@ -136,7 +136,7 @@ def test_nak_sends_them_again_at_once(bench: Bench) -> None:
     for first, epoch in ((1, ring.epoch), (8, ring.epoch), (0xFFFFFFFF, ring.epoch), (4, 77)):
         nak(bench, first, epoch)
     assert len(sent(bench, start)) == 4
-    # The wait of the oldest begins anew, and has not become longer.
+    # The timeout of the oldest record restarts with the same length.
     bench.run(160)
     assert sent(bench, start)[4:] == [(150, seq) for seq in range(2, 8)]
     bench.run(200)

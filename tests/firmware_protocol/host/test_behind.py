@@ -1,5 +1,5 @@
-"""What heartbeats tell of a ring: a record that does not come is asked for, and then given up; a
-ring that is not the one of the record ends the session, and is held."""
+"""Heartbeats show missing records, which are requested until a timeout ends the session, and other
+rings, which end the session and are held."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.long.fuzz.wired import MS, Wired
 
 ASK_MS, END_MS = BEHIND_ASK // MS, BEHIND_END // MS
 BEAT_MS = 250
-"""Nothing is looked at but when the device's heart beats."""
+"""Missing records are checked only at heartbeats of the device."""
 
 
 def endings(wired: Wired) -> list[SessionEnding]:
@@ -56,7 +56,7 @@ def test_what_does_not_arrive_is_asked_for_and_then_the_session_ends() -> None:
     wired.pass_ms(END_MS - ASK_MS - 1000)
     assert wired.of(RecordMissing) == [RecordMissing(1, 3)]
     assert endings(wired) == [SessionEnding.BEHIND]
-    # The last way to get it is to say once more from where on it is wanted.
+    # RESUME is the last way to get the record.
     assert [one.next for one in wired.device.heard(Resume)] == [1]
     assert wired.of(RingResumed)
     wired.send(1, 2, 3)
@@ -79,7 +79,7 @@ def test_what_arrives_when_it_is_asked_for_ends_nothing() -> None:
 
 
 def test_what_arrives_at_the_last_moment_counts() -> None:
-    """Heartbeat and record come in one piece, the heartbeat first."""
+    """Heartbeat and record arrive together, the heartbeat first."""
     wired = Wired.running(1)
     wired.pass_ms(END_MS)
     wired.cut = True
@@ -102,7 +102,7 @@ def test_each_record_that_arrives_gives_the_next_one_its_time() -> None:
 
 
 def waits_for_the_host(wired: Wired) -> None:
-    """All that the window lets come has come, and is not kept yet."""
+    """All records of the window were received, and are not stored yet."""
     wired.send(*range(1, WINDOW + 1))
 
 
@@ -111,7 +111,7 @@ def is_paused(wired: Wired) -> None:
 
 
 def is_held(wired: Wired) -> None:
-    """Its chain does not go with what was kept."""
+    """Its chain does not continue the stored records."""
     wired.say(replace(wired.device.records[0], chain=b"another!"))
     assert not wired.link.resumed
 
@@ -263,7 +263,7 @@ def test_before_resume_is_answered_heartbeats_may_tell_of_any_ring() -> None:
 @pytest.mark.parametrize("skip", [False, True])
 @pytest.mark.parametrize("count", [0, 1, 5])
 def test_an_adopted_ring_is_the_one_of_the_record_from_then_on(count: int, skip: bool) -> None:
-    """Also a fresh one in which nothing stands yet."""
+    """Also a new, empty ring."""
     wired = Wired(Scripted(count), cursor=NO_CURSOR)
     wired.open()
     wired.pass_ms(2 * BEAT_MS)
@@ -281,7 +281,7 @@ def test_an_adopted_ring_is_the_one_of_the_record_from_then_on(count: int, skip:
 
 
 def test_new_keys_and_records_on_their_way_end_nothing() -> None:
-    """Heartbeats of both sessions tell of the ring as it is when they are made."""
+    """Heartbeats of both sessions have the state of the ring at their creation."""
     wired = Wired.running(rekey_frames=30)
     for seq in range(1, 60):
         wired.device.records = records(seq)

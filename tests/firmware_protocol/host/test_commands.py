@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from firmware_protocol.host import (
-    CommandUnanswered,
+    CommandTimedOut,
     LinkBusy,
     LinkSessionStarted,
     ProtocolViolated,
@@ -100,9 +100,9 @@ def test_an_idempotent_command_is_retried_until_its_deadline() -> None:
     ident = wired.call(lock())
     wired.pass_ms(499)
     assert ids(wired, Lock) == [ident] * 3
-    assert not wired.of(CommandUnanswered)
+    assert not wired.of(CommandTimedOut)
     wired.pass_ms(1)
-    assert wired.of(CommandUnanswered) == [CommandUnanswered(ident, lock(), sent=True)]
+    assert wired.of(CommandTimedOut) == [CommandTimedOut(ident, lock(), sent=True)]
     wired.pass_ms(1000)
     assert ids(wired, Lock) == [ident] * 3
 
@@ -112,7 +112,7 @@ def test_a_command_that_is_not_idempotent_is_never_retried() -> None:
     ident = wired.call(Start(6, 0))
     wired.pass_ms(600)
     assert ids(wired, Start) == [ident]
-    assert wired.of(CommandUnanswered) == [CommandUnanswered(ident, Start(6, 0), sent=True)]
+    assert wired.of(CommandTimedOut) == [CommandTimedOut(ident, Start(6, 0), sent=True)]
     wired.say(CommandReply(ident, BOOT, StartReply(1)))  # too late: nobody waits for it any more
     assert not wired.of(ReplyReceived)
 
@@ -159,7 +159,7 @@ def test_a_selftest_continues_beside_the_others() -> None:
     assert wired.of(ReplyReceived)[-1].command_id == test
     wired.call(Selftest())
     wired.pass_ms(10_000)
-    assert isinstance(wired.of(CommandUnanswered)[-1].command, Selftest)
+    assert isinstance(wired.of(CommandTimedOut)[-1].command, Selftest)
 
 
 def test_only_so_many_wait() -> None:
@@ -184,9 +184,9 @@ def test_what_cannot_be_sent_in_time_is_dropped() -> None:
     wired.link.lost(wired.now)
     ident = wired.call(lock())
     wired.pass_ms(499)
-    assert not wired.of(CommandUnanswered)
+    assert not wired.of(CommandTimedOut)
     wired.pass_ms(1)
-    assert wired.of(CommandUnanswered) == [CommandUnanswered(ident, lock(), sent=False)]
+    assert wired.of(CommandTimedOut) == [CommandTimedOut(ident, lock(), sent=False)]
     wired.device.said.clear()
     wired.open()
     assert not wired.device.heard(Lock)
@@ -217,7 +217,7 @@ def test_a_command_that_is_not_idempotent_fails_when_its_session_ends() -> None:
     wired = shuffler()
     ident = wired.call(Start(6, 0))
     wired.take(wired.link.lost(wired.now))
-    assert wired.of(CommandUnanswered) == [CommandUnanswered(ident, Start(6, 0), sent=True)]
+    assert wired.of(CommandTimedOut) == [CommandTimedOut(ident, Start(6, 0), sent=True)]
     wired.device.said.clear()
     wired.open()
     assert not wired.device.heard(Start)
@@ -228,7 +228,7 @@ def test_a_command_that_is_not_idempotent_is_answered_across_a_rekey() -> None:
     ident = wired.call(Selftest())
     while len(wired.of(LinkSessionStarted)) < 2:
         wired.pass_ms(50)
-    assert not wired.of(CommandUnanswered)
+    assert not wired.of(CommandTimedOut)
     wired.say(CommandReply(ident, BOOT, SelftestReply(FaultCode.NONE, 0)))
     assert wired.of(ReplyReceived)[-1].command_id == ident
 
@@ -266,7 +266,7 @@ def test_while_held_only_reads_go() -> None:
     wired.pass_ms(500)
     assert [one.command_id for one in wired.of(ReplyReceived)] == [reread, info]
     assert not device.heard(Lock)
-    assert [one.sent for one in wired.of(CommandUnanswered)] == [False]
+    assert [one.sent for one in wired.of(CommandTimedOut)] == [False]
 
 
 def test_a_host_that_holds_alone_may_still_lock_the_shoe() -> None:
@@ -302,7 +302,7 @@ def test_a_refused_info_is_reported_and_retried() -> None:
     wired.open()
     wired.pass_ms(1100)
     assert [type(one.command) for one in wired.of(ReplyReceived)] == [Info] * 3
-    assert not wired.of(CommandUnanswered)
+    assert not wired.of(CommandTimedOut)
     device.replies[Info] = info
     wired.pass_ms(500)
     assert wired.link.resumed
@@ -335,7 +335,7 @@ def test_a_frame_longer_than_the_device_takes_is_not_sent() -> None:
     wired.call(Long())
     wired.pass_ms(500)
     assert max(len(frame.payload) for frame in device.frames) == 72
-    assert [one.sent for one in wired.of(CommandUnanswered)] == [False]
+    assert [one.sent for one in wired.of(CommandTimedOut)] == [False]
 
 
 def test_misuse_is_refused() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from firmware_protocol.host import (
-    CommandUnanswered,
+    CommandTimedOut,
     FrameRejected,
     FramesDamaged,
     HandshakeFailed,
@@ -121,8 +121,8 @@ def test_after_close_nothing_continues() -> None:
     told = wired.link.close(wired.now)
     assert told == [
         LinkSessionEnded(SessionEnding.CLOSED),
-        CommandUnanswered(ident, lock(), sent=True),
-        CommandUnanswered(waiting, lock(LockState.LOCKED), sent=False),
+        CommandTimedOut(ident, lock(), sent=True),
+        CommandTimedOut(waiting, lock(LockState.LOCKED), sent=False),
     ]
     assert wired.link.due() is None
     for again in (
@@ -188,7 +188,7 @@ def test_the_device_does_not_choose_how_often_new_keys_are_made() -> None:
     began = wired.of(LinkSessionStarted)
     assert 2 <= len(began) <= 3 * 2  # in three seconds
     assert wired.link.running
-    # Whoever leaps like that says what no device can say between two signs of life.
+    # No device can send so many frames between two heartbeats.
     odd = [str(one.error) for one in wired.of(ProtocolViolated)]
     assert len(odd) == len(began) + 1
     assert "DATA: counter" in odd[0]

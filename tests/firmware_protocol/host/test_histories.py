@@ -1,5 +1,5 @@
-"""Link, faulty line and simulated shoe in simulated time: what is committed arrives exactly once
-and in order, whatever happens in between; and a link that breaks a rule is found out."""
+"""Random histories of a link, a faulty line and a simulated shoe in simulated time: each committed
+record arrives exactly once and in order, and a link that breaks a rule is detected."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.host import (
     ClockMeasured,
-    CommandUnanswered,
+    CommandTimedOut,
     DeviceInfoReceived,
     HandshakeFailed,
     HelloReceived,
@@ -204,11 +204,11 @@ def test_no_data_under_the_new_keys_is_an_error() -> None:
     wired.pass_ms(1000, beats=False)
     (away,) = wired.of(HandshakeFailed)
     assert str(away.error) == "no DATA came under the new keys"
-    # INFO is sent again each 200 ms, and the beat goes on its schedule all the same.
+    # INFO is retried each 200 ms, and the heartbeat keeps its schedule.
     assert len(wired.device.heard(Info)) == 6
     assert len(wired.device.heard(HostBeat)) == 3
     assert not wired.of(LinkSessionStarted)
-    assert not wired.of(CommandUnanswered)
+    assert not wired.of(CommandTimedOut)
 
 
 def test_an_unanswered_info_is_reported_and_retried() -> None:
@@ -218,7 +218,7 @@ def test_an_unanswered_info_is_reported_and_retried() -> None:
     wired.device.beat()
     wired.settle()
     wired.pass_ms(1300)
-    told = wired.of(CommandUnanswered)
+    told = wired.of(CommandTimedOut)
     assert [type(one.command) for one in told] == [Info, Info]
     assert len({one.command_id for one in told}) == 2
     wired.device.mute = set()

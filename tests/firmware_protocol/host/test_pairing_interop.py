@@ -39,7 +39,7 @@ def event_of(record: bytes) -> Event:
 
 
 class Bench:
-    """A device, a clock, and a cable between the device and whoever pairs."""
+    """A device, a clock, and a cable between the device and the host."""
 
     def __init__(self, place: Path) -> None:
         identity.create(place, DeviceClass.STATION, "ST-7")

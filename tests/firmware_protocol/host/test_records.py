@@ -188,7 +188,7 @@ def test_a_pause_outlives_its_session() -> None:
 
 
 def test_no_card_is_shown() -> None:
-    """Whatever the card and its salt: only the chain, which the salt hides them in, differs."""
+    """For any card and salt, only the chain differs, in which the salt hides them."""
     shown = set()
     for card in range(52):
         read = CardRead(1, 1, card, 99, 0xFE, CardFlags(0), 40, 1, bytes((card,)) * 11)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from firmware_protocol.host import (
     NO_CURSOR,
-    CommandUnanswered,
+    CommandTimedOut,
     RecordCursor,
     RingHeld,
     RingResumed,
@@ -103,7 +103,7 @@ def test_an_unanswered_resume_is_reported_and_retried() -> None:
     device.mute = {Resume}
     wired = resumed(device, RecordCursor(EPOCH, 0, NO_CHAIN))
     wired.pass_ms(1100)
-    assert [type(one.command) for one in wired.of(CommandUnanswered)] == [Resume, Resume]
+    assert [type(one.command) for one in wired.of(CommandTimedOut)] == [Resume, Resume]
     assert len(device.heard(Resume)) == 7  # three each 500 ms, and one of the third round
     assert wired.link.running
 

@@ -244,7 +244,7 @@ def test_a_record_is_chained_to_the_one_before() -> None:
 
 
 def test_nothing_shows_a_card() -> None:
-    """The repr, the pretty print and the errors of a card tell nothing of it."""
+    """The repr, the pretty print and the errors of a message do not contain its card."""
     for one in (CARD, RECORD, RereadReply(RECORD.encode()), CommandReply(1, 2, RereadReply(b""))):
         for shown in (repr(one), str(one), f"{one}", pretty_repr(one)):
             assert "50" not in shown

@@ -95,7 +95,7 @@ SIZES = {
 
 
 def plain_read(encoded: bytes, spoken: tuple[int, ...]) -> Frame | Cause:  # noqa: PLR0911 - a row each
-    """What stands between two 0x00, by PROTOCOL.md's table of causes and nothing else."""
+    """Decode the bytes between two 0x00 by the table of causes in PROTOCOL.md alone."""
     if len(encoded) > 255:
         return Cause.OVERSIZE
     decoded, rest = bytearray(), bytearray(encoded)

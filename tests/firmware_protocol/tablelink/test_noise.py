@@ -233,7 +233,7 @@ def test_a_message_of_another_length_is_refused(make: Callable[..., Handshake], 
 
 
 def test_a_weak_key_is_rejected() -> None:
-    """Points of low order: the result of X25519 is zero, whatever the other key."""
+    """Points of low order: the result of X25519 is zero, with any other key."""
     for weak in (bytes(32), b"\x01" + bytes(31)):
         with pytest.raises(errors.WeakKey):
             kk("device").read(weak + bytes(16))

@@ -1,4 +1,4 @@
-"""What lies around the handshake: HELLO, labels, and the sealed frames of a session."""
+"""HELLO, labels, and the encryption of a session."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_session_id_is_new() -> None:
     assert 1 <= hello.pick_session() <= 0xFFFF
 
 
-# --- keys in words --------------------------------------------------------------------------
+# --- text of keys --------------------------------------------------------------------------
 
 
 @given(st.binary(min_size=16, max_size=16))

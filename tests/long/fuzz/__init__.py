@@ -1,1 +1,1 @@
-"""Chance against the decoders and the link: fault campaigns and fuzz targets."""
+"""Random tests of the decoders and the link: fault campaigns and fuzz targets."""

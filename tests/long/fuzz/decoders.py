@@ -64,7 +64,7 @@ def _positive(text: str) -> int:
 
 
 def _run(name: str, options: argparse.Namespace) -> bool:
-    """Whether something was found. Each target has a process of its own: libFuzzer ends it."""
+    """Returns whether a failure was found. libFuzzer ends the process of each target."""
     options.findings.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "tests.long.fuzz.decoders", "--inside", "--target", name]
     command += ["--seconds", str(options.seconds), "--seed", str(options.seed)]
@@ -76,7 +76,7 @@ def _run(name: str, options: argparse.Namespace) -> bool:
 
 
 def _fuzz(atheris: Any, options: argparse.Namespace) -> None:
-    """Does not come back: libFuzzer ends the process, with 0 or with its own code."""
+    """Does not return: libFuzzer ends the process, with 0 or with its own code."""
     target = TARGETS[options.target]
     atheris.instrument_all()
     words = [

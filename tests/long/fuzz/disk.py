@@ -1,4 +1,4 @@
-"""The disk of a host that may be killed at any moment, and what must hold of the records on it."""
+"""The disk of a host that may be killed at any moment, and the invariants of its records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
 
 
 class Broken(AssertionError):
-    """Something that must always hold does not."""
+    """An invariant is violated."""
 
 
 class Part(Struct):
@@ -41,7 +41,7 @@ class Part(Struct):
 
 
 class Disk:
-    """What is written stays. What is only in memory is gone when the host is killed."""
+    """Written records persist. Records in memory are lost when the host is killed."""
 
     def __init__(self) -> None:
         self.kept: Part | None = None
@@ -51,7 +51,7 @@ class Disk:
         self.inbox: list[EventRecord] = []
         """Arrived, and not on the disk yet. In memory."""
         self.untold = 0
-        """How many records are on the disk that the link does not know of."""
+        """Number of records on the disk that the link was not told of."""
 
     @property
     def cursor(self) -> RecordCursor:
@@ -69,7 +69,7 @@ class Disk:
         self.untold = 0
 
     def adopts(self) -> None:
-        """Two people have accepted a ring; where it begins is told with Resumed."""
+        """A ring was adopted; RingResumed names its start."""
         self.coming = Part(0, 0, [])
 
     def resumed(self, begins: RecordCursor, oldest: int) -> None:
@@ -81,7 +81,7 @@ class Disk:
             raise Broken("resumed, and nobody has adopted the ring")
 
     def arrived(self, record: EventRecord, committed: Collection[bytes]) -> None:
-        """The next one, one that was committed, and one that follows the one before."""
+        """Check that it is the next record, was committed, and follows the one before."""
         part = self.coming or self.kept
         if part is None:
             raise Broken("a record arrived before anything was adopted")
@@ -96,7 +96,7 @@ class Disk:
         self.inbox.append(record)
 
     def write(self, count: int = WINDOW) -> None:
-        """Records go to the disk, and the link is not told yet."""
+        """Write records to the disk; the link is not told yet."""
         for record in self.inbox[:count]:
             if self.coming is not None:
                 self.kept, self.coming = self.coming, None

@@ -1,4 +1,4 @@
-"""Histories: what happens in a World, drawn from one seed, so that each can be played again."""
+"""Random histories of a World, each reproducible from its seed."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ MOMENTS: Final[tuple[Moment, ...]] = (
 )
 _SHM: Final = Path("/dev/shm")
 MEMORY: Final = _SHM if os.access(_SHM, os.W_OK) else None
-"""Where the device's files cost no disk; None for the usual place."""
+"""A folder in memory for the device's files; None for the default."""
 DAY_US: Final = 86_400_000_000
 SPANS_MS: Final = (1, 3, 8, 8, 20, 20, 60, 60, 150, 150, 400, 1200, 3000)
 
 
 class Failed(AssertionError):
-    """A history that went wrong, and how to play it again."""
+    """A history failed; the text has the command that repeats it."""
 
 
 class Tally(Struct):
@@ -47,7 +47,7 @@ class Tally(Struct):
     steps: int = 0
     records: int = 0
     slowest_us: int = 0
-    """How long the slowest needed on the clean line."""
+    """Maximum time on the clean line."""
     counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Tally) -> None:
@@ -68,8 +68,8 @@ class Tally(Struct):
 def play(
     seed: int, steps: int, *, kind: LinkKind = HostLink, tampered: bool | None = None
 ) -> Tally:
-    """One history of so many steps. Failed when something that must always hold does not.
-    `tampered` says whether someone is at the ring; without it that is drawn too."""
+    """Play one history of so many steps. Raises Failed if an invariant is violated. `tampered`: the
+    ring may be changed; without it that is drawn too."""
     random = Random(seed)
     with tempfile.TemporaryDirectory(prefix="history-", dir=MEMORY) as folder:
         terms = Terms(
@@ -149,7 +149,7 @@ def _kill_hearing(world: World) -> None:
 
 
 def _kill_between(world: World) -> None:
-    """The records are on the disk, and nobody was told."""
+    """The records are on the disk, and the link was not told."""
     world.disk.write()
     world.kill_host()
 

@@ -1,4 +1,4 @@
-"""A campaign of histories: link, faulty line and simulated shoe, against chance.
+"""A campaign of random histories: link, faulty line and simulated shoe.
 
     python -m tests.long.fuzz.link --steps 1000000 --jobs 2
     python -m tests.long.fuzz.link --history 4711 --length 60     one history again
@@ -89,7 +89,7 @@ def _played(chunks: list[tuple[int, int, int]], jobs: int) -> Iterator[Tally]:
 
 
 def _reported(which: tuple[int, int, int]) -> Tally | str:
-    """A failure crosses from one process to the other as its words."""
+    """A failure is passed between processes as its text."""
     try:
         return chunk(which)
     except Failed as failed:

@@ -1,4 +1,4 @@
-"""A simulated shoe on a power switch: what it commits is noted, whatever becomes of it."""
+"""A simulated shoe on a power switch, with a list of all records that it ever committed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Terms(Struct, frozen=True):
 
 
 class Powered:
-    """The device survives in its folder; what it is just doing does not."""
+    """Only the folder of the device outlasts a power cut."""
 
     def __init__(
         self, folder: Path, random: Random, terms: Terms, host: bytes, counts: Counter[str]
@@ -101,7 +101,7 @@ class Powered:
                 self._look()
 
     def hand(self, hand: ControlRequest, now: int) -> bool:
-        """Someone's hand at it. False when that makes no sense now."""
+        """Send a control request. Returns False if it is impossible now."""
         self.hear(b"", now)  # what is due comes first, and is noted
         if self.device is None:
             return False

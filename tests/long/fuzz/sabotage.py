@@ -1,4 +1,4 @@
-"""Links with one rule broken each. Histories must find every one of them out."""
+"""Links that break one rule each. The histories must detect every one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.long.fuzz.world import LinkKind
 
 
 class AcknowledgesAtOnce(HostLink):
-    """EVT_ACK goes out before anything is kept."""
+    """EVT_ACK is sent before a record is stored."""
 
     def receive(self, data: bytes, now: int) -> list[LinkEvent]:
         events = super().receive(data, now)
@@ -35,7 +35,7 @@ class AcknowledgesAtOnce(HostLink):
 
 
 class BeginsAnew(HostLink):
-    """A new session forgets where the last one was."""
+    """A new session starts without the former cursor."""
 
     def open(self, now: int) -> list[LinkEvent]:
         self.records.restart(0, 0, NO_CURSOR.chain)
@@ -43,7 +43,7 @@ class BeginsAnew(HostLink):
 
 
 class NeverDies(HostLink):
-    """A session without DATA goes on for ever."""
+    """A session without DATA never times out."""
 
     def wake(self, now: int) -> list[LinkEvent]:
         if self.sessions.running is not None:
@@ -71,14 +71,14 @@ class _IgnoresChain(ReceivedRecords):
 
 
 class _KeepsOne(ReceivedRecords):
-    """Of all that were kept, only the first is remembered."""
+    """Only the first of several stored records advances the cursor."""
 
     def stored(self, seq: int) -> bool:
         return super().stored(min(seq, self.cursor.seq + 1))
 
 
 class _Trusts(Resumption):
-    """Takes the device's verdict as it is."""
+    """Accepts the verdict of the device."""
 
     def judge(self, asked: Resume, reply: ResumeReply) -> RingResumed | RingHeld | None:
         if self._adoption is None and asked.epoch:
@@ -99,7 +99,7 @@ class _NeverAcknowledges(Exchange):
 
 
 class _Forgets(ReceivedRecords):
-    """What waits to be kept is taken for something new after the next RESUME."""
+    """Received records that are not stored are delivered again after the next RESUME."""
 
     def request(self) -> Resume:
         self._waiting.clear()
@@ -107,7 +107,7 @@ class _Forgets(ReceivedRecords):
 
 
 def _with(part: str, kind: type) -> LinkKind:
-    """A link one of whose parts is of another kind."""
+    """A link with one part of another class."""
 
     def make(*args: Any, **more: Any) -> HostLink:
         link = HostLink(*args, **more)

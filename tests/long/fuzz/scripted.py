@@ -1,4 +1,4 @@
-"""A device that says what a test wants it to say, made of nothing but framing and noise.
+"""A device with scripted responses, built only from framing and noise.
 
 By itself it behaves: it answers HELLO and HS1, INFO and RESUME, and keeps a list of records. A
 test then mutes it, changes what it answers, or lets it say anything under the session's keys.
@@ -69,7 +69,7 @@ class Scripted:
         self.key = DEVICE
         self.host = OWN.public_key().public_bytes_raw()
         self.answer: dict[str, Any] = {}
-        """Fields of HELLO_RSP that are to be another."""
+        """Fields of HELLO_RSP to replace."""
         self.records = records(count)
         self.epoch = EPOCH
         self.device_class = DeviceClass.SHOE
@@ -82,11 +82,11 @@ class Scripted:
             Lock: lambda lock: LockReply(lock.state),
         }
         self.verdict: Verdict | None = None
-        """What RESUME is answered, whatever would be right."""
+        """The response to RESUME, correct or not."""
         self.said: list[Plaintext] = []
-        """What the host said in sessions, in order."""
+        """Plaintexts of the host, in order."""
         self.frames: list[Frame] = []
-        """All whole frames of the host."""
+        """All frames of the host."""
         self.out = bytearray()
         self.sealers: list[Sealer] = []
         """Of all sessions; the last one is the newest."""
@@ -122,7 +122,7 @@ class Scripted:
                 out.append(inner)
         return out
 
-    # --- what it does by itself ---
+    # --- default replies ---
 
     def receive(self, data: bytes) -> None:
         for what in self._deframer.feed(data):

@@ -54,7 +54,7 @@ class Bytes:
 
 
 def deframer(data: bytes) -> None:
-    """Frames are the same however the bytes are cut, and what is whole encodes to itself."""
+    """Frames do not depend on the chunks, and encode to the same bytes."""
     whole, pieces = Deframer(), Deframer()
     heard = whole.feed(data)
     one_by_one = [what for byte in data for what in pieces.feed(bytes((byte,)))]
@@ -66,7 +66,7 @@ def deframer(data: bytes) -> None:
 
 
 def cobs(data: bytes) -> None:
-    """What was decoded from COBS is encoded to the same."""
+    """Decoded COBS encodes to the same bytes."""
     decoded = cobs_decode(data[:MAX_ENCODED])
     if decoded is not None and 0 < len(decoded) < MAX_ENCODED:
         again = cobs_decode(cobs_encode(decoded))
@@ -74,7 +74,7 @@ def cobs(data: bytes) -> None:
 
 
 def plaintexts(data: bytes) -> None:
-    """What decodes encodes to the same bytes; all else is a ProtocolError."""
+    """Decoded plaintexts encode to the same bytes; others raise ProtocolError."""
     source = Bytes(data)
     for sender, kind in _SENDERS:
         size = _PLAIN[source.number(3)]
@@ -111,7 +111,7 @@ def link(data: bytes) -> None:
 
 
 def running_link(data: bytes) -> None:
-    """A link in a session: bytes of anyone, and DATA of a device that has lost its mind."""
+    """A link in a session: any bytes, and any DATA of the device."""
     device = Scripted(4)
     wired = Wired(device, cursor=RecordCursor(EPOCH, 2, device.records[1].chain))
     wired.open()
@@ -135,7 +135,7 @@ def running_link(data: bytes) -> None:
 
 
 def frames(data: bytes) -> None:
-    """Whole frames of all kinds, most of them for the attempt that is under way."""
+    """Frames of all kinds, most of them for the current attempt."""
     it = HostLink(OWN, DEVICE_KEY, device_class=DeviceClass.ANY, serial=None, host_boot=BOOT)
     it.open(START)
     said = Deframer().feed(it.take())
@@ -144,7 +144,7 @@ def frames(data: bytes) -> None:
 
 
 def pairing(data: bytes) -> None:
-    """A pairing: bytes of anyone, and whole frames."""
+    """A pairing: any bytes, and valid frames."""
     it = HostPairing(OWN, bytes(32), tries=2)
     it.open(START)
     said = Deframer().feed(it.take())

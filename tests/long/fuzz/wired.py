@@ -22,7 +22,7 @@ _E = TypeVar("_E")
 
 
 class Wired:
-    """Each step hands over what waits, both ways, until nobody has anything more to say."""
+    """Each step passes bytes in both directions until both sides are silent."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Wired:
 
     @classmethod
     def running(cls, count: int = 0, **more: Any) -> Wired:
-        """With a session that was resumed before the first of `count` records."""
+        """A link whose session was resumed before the first of `count` records."""
         device = Scripted(count)
         wired = cls(device, cursor=RecordCursor(device.epoch, 0, bytes(8)), **more)
         wired.open()
@@ -63,7 +63,7 @@ class Wired:
         self.events += events
 
     def settle(self) -> None:
-        """Hand over what waits now."""
+        """Pass the buffered bytes in both directions."""
         while True:
             data, back = self.link.take(), self.device.take()
             if not self.cut:
@@ -92,7 +92,7 @@ class Wired:
             self.settle()
 
     def say(self, *what: Any) -> list[LinkEvent]:
-        """The device says this; what the link makes of it."""
+        """Send this from the device. Returns the events of the link."""
         before = len(self.events)
         for one in what:
             self.device.say(one)
@@ -121,7 +121,7 @@ class Wired:
         return [event.record for event in self.of(RecordReceived)]
 
     def forget(self) -> None:
-        """Only what comes from now on counts."""
+        """Forget all former events and frames."""
         self.events.clear()
         self.device.said.clear()
         self.device.frames.clear()

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.device.control import ControlRequest, Load, Moment
 from firmware_protocol.host import (
-    CommandUnanswered,
+    CommandTimedOut,
     FrameRejected,
     HostLink,
     LinkEvent,
@@ -41,10 +41,10 @@ from tests.support.firmware_protocol.line import CLEAN, Faults, Line
 
 OWN: Final = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 CLEAN_WITHIN_US: Final = 15_000_000
-"""On a clean line everything has arrived after so long, whatever was before: a handshake that was
-just lost is waited for, then comes the longest pause."""
+"""On a clean line all records arrive within this time: the timeout of a lost handshake and the
+longest backoff."""
 ANSWERED_WITHIN_US: Final = 30_000_000
-"""And every command is answered or given up: they wait for each other."""
+"""And every command is answered or has timed out, one after another."""
 TERMS: Final = Terms()
 LinkKind = Callable[..., HostLink]
 
@@ -63,7 +63,7 @@ class World:
         self.to_host = Line(random, self.counts)
         self.disk = Disk()
         self.calls: dict[int, Command] = {}
-        """Those that wait for an answer."""
+        """Commands without a reply."""
         self.link: HostLink | None = None
         self.port_open = False
         self.keeps_at_once = True
@@ -78,7 +78,7 @@ class World:
     # --- what can happen at the device ------------------------------------------------------
 
     def hand(self, hand: ControlRequest) -> bool:
-        """Someone's hand at the device. False when that makes no sense now."""
+        """Send a control request to the device. Returns False if it is impossible now."""
         done = self.shoe.hand(hand, self.now)
         self._collect()
         return done
@@ -98,12 +98,12 @@ class World:
         self.to_device.faults, self.to_host.faults = to_device, to_host
 
     def stall(self, span_us: int) -> None:
-        """The host's process does not run for a while; what comes waits."""
+        """The host's process does not run for a while; received bytes are buffered."""
         self.counts["stalled"] += 1
         self._stalled_until = self.now + span_us
 
     def kill_host(self) -> None:
-        """kill -9: only the disk is left. It starts anew when the port is opened."""
+        """kill -9: only the disk is left. The host restarts when the port is opened."""
         self.counts["host killed"] += 1
         self.link = None
         self.port_open = False
@@ -142,7 +142,7 @@ class World:
         )
 
     def call(self, command: Command) -> None:
-        """Unless that would be one too many."""
+        """Does nothing if the queue is full."""
         alike = (one for one in self.calls.values() if type(one) is type(command))
         if self.link is None or len(self.calls) == MAX_COMMANDS:
             return
@@ -161,7 +161,7 @@ class World:
             self._send()
 
     def tell_kept(self) -> None:
-        """The link hears what is on the disk."""
+        """Tell the link which records are on the disk."""
         disk = self.disk
         if self.link is not None and disk.untold and disk.kept is not None:
             disk.untold = 0
@@ -179,8 +179,8 @@ class World:
         self.now = end
 
     def settle(self) -> int:
-        """The line becomes clean and everybody is there again: all that was committed arrives
-        within CLEAN_WITHIN_US. How long it took."""
+        """Repair the line and connect both sides: every committed record arrives within
+        CLEAN_WITHIN_US. Returns the time that it took."""
         self.set_faults(CLEAN, CLEAN)
         self.keeps_at_once = True
         self.dies_hearing = False
@@ -206,7 +206,7 @@ class World:
             self.move()
 
     def move(self) -> None:
-        """All that is due now happens, once."""
+        """Do all that is due now, exactly once."""
         if self.shoe.on_at is not None and self.now >= self.shoe.on_at:
             self.shoe.on(self.now)
         if self.now >= self.shoe.frozen_until:
@@ -230,7 +230,7 @@ class World:
             self._send()
 
     def _pieces(self, data: bytes) -> list[bytes]:
-        """How a port cuts what comes: anywhere."""
+        """Split the bytes at any position, as a port does."""
         out = []
         while len(data) > 1 and self.random.random() < 0.1:
             at = self.random.randrange(1, len(data))
@@ -278,7 +278,7 @@ class World:
         return not self.calls
 
     def _compare(self) -> None:
-        """What is kept beside what the ring still holds."""
+        """Whether the stored records are those of the ring."""
         assert self.shoe.device is not None
         assert self.disk.kept is not None
         ring = self.shoe.device.ring
@@ -339,7 +339,7 @@ class World:
         if event.why is SessionEnding.OTHER_RING and not self.terms.tampered:
             raise Broken("another ring was seen, and nobody was at the ring")
 
-    def _answered(self, event: ReplyReceived | CommandUnanswered) -> None:
+    def _answered(self, event: ReplyReceived | CommandTimedOut) -> None:
         self.counts["answered" if isinstance(event, ReplyReceived) else "unanswered"] += 1
         command = self.calls.pop(event.command_id, None)
         if command is not None and command != event.command:
@@ -359,7 +359,7 @@ _HEARERS: Final[dict[type, Callable[[World, Any], None]]] = {
     RingHeld: World._held,
     RingResumed: World._resumed,
     ReplyReceived: World._answered,
-    CommandUnanswered: World._answered,
+    CommandTimedOut: World._answered,
     ProtocolViolated: World._defective,
     LinkSessionStarted: World._began,
     LinkSessionEnded: World._ended,

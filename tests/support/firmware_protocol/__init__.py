@@ -1,1 +1,1 @@
-"""Firmware_protocol."""
+"""Helpers for tests of the protocol."""

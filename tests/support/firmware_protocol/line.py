@@ -32,7 +32,7 @@ class Faults(Struct, frozen=True):
     noise: float = 0.0
     """Random bytes before it."""
     reorder: float = 0.0
-    """It comes up to 60 ms late, and others overtake it."""
+    """It arrives up to 60 ms late, and others overtake it."""
     delay_us: int = 0
     byte_us: int = 0
     """How long a byte takes: 87 at 115200 baud."""
@@ -42,12 +42,12 @@ CLEAN = Faults()
 
 
 class Line:
-    """What goes in comes out late, harmed, twice, or not at all."""
+    """Delays, damages, doubles and drops frames."""
 
     def __init__(self, random: Random, struck: Counter[str] | None = None) -> None:
         self.faults = CLEAN
         self.struck: Counter[str] = Counter() if struck is None else struck
-        """How many frames each kind of fault has struck."""
+        """Frames per kind of fault."""
         self._random = random
         self._way: list[tuple[int, int, bytes]] = []
         self._number = 0
@@ -75,7 +75,7 @@ class Line:
         return self._way[0][0] if self._way else None
 
     def clear(self) -> None:
-        """The cable is pulled: what was on the way is gone."""
+        """The cable is disconnected: bytes in transit are lost."""
         self._way.clear()
 
     def _strike(self, frame: bytes, now: int) -> None:

@@ -1,4 +1,4 @@
-"""The device's side of a pairing, written from the page, and able to do all of it wrongly."""
+"""The device side of a pairing, written from PROTOCOL.md, with optional errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CODE = bytes(range(16))
 
 
 class Device:
-    """The other side, written from the page; `spoil` and the flags make it a bad one."""
+    """The device side; `spoil` and the flags add errors."""
 
     def __init__(self, code: bytes = CODE, **answer: Any) -> None:
         self.key = X25519PrivateKey.generate()

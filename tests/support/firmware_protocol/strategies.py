@@ -1,4 +1,4 @@
-"""Any message that the catalogue allows, made from the catalogue."""
+"""Strategies for any message that the catalogue allows."""
 
 from __future__ import annotations
 
