@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from controller.rules.hands import CHOICES, choices
-from tests.controller.rules.test_hands import hand
-from tests.controller.rules.test_option_constraints import ACE_IS_ONE, SURRENDER, options
+from tests.support.rules.hands import hand
+from tests.support.rules.options import ACE_IS_ONE, SURRENDER, options
 
 ANY_CARDS: dict[str, object] = {"double__on": "any_cards"}
 SPLIT: dict[str, object] = {"split": True}

@@ -7,7 +7,6 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from controller.rules.cards import DECK, NAMES, Card, card_names, parse_card
 from controller.rules.hands import (
@@ -31,22 +30,11 @@ from controller.rules.hands import (
     with_card,
 )
 from controller.rules.options import Options
-from tests.controller.rules.test_option_constraints import INSTANT, options
-from tests.controller.rules.test_option_constraints import SURRENDER as SURRENDERS
+from tests.support.rules.hands import cards, hand
+from tests.support.rules.options import INSTANT, options
+from tests.support.rules.options import SURRENDER as SURRENDERS
 
 HELD = st.lists(st.sampled_from(DECK), min_size=1, max_size=12).map(tuple)
-
-
-def cards(names: str) -> tuple[Card, ...]:
-    return tuple(parse_card(name, "here") for name in names.split())
-
-
-def hand(names: str, **more: object) -> Hand:
-    """Seat 1's hand with 10 on it, counted card by card."""
-    held = Hand(1, 10, 10)
-    for card in cards(names):
-        held = with_card(held, card)
-    return replace(held, **more)
 
 
 def by_trying(held: tuple[Card, ...]) -> tuple[int, bool]:

@@ -22,8 +22,8 @@ from controller.rules.payouts import (
     win_odds,
     wins_insurance,
 )
-from tests.controller.rules.test_hands import cards, hand
-from tests.controller.rules.test_option_constraints import SURRENDER, options
+from tests.support.rules.hands import cards, hand
+from tests.support.rules.options import SURRENDER, options
 
 Changes = dict[str, object]
 PUSH_22: Changes = {"dealer__push_22": True}

@@ -3,6 +3,8 @@
 from fractions import Fraction
 from typing import Final
 
+from controller.sim.par.report import Figure
+
 BLACKJACK_DEALT: Final = {
     1: Fraction(32, 663),
     2: Fraction(64, 1339),
@@ -57,3 +59,9 @@ EDGE_WITHIN: Final = 0.0025
 EXACT_WITHIN: Final = 1e-9
 ERRORS_WITHIN: Final = 4
 """Simulated figures may be off by so many standard errors."""
+
+
+def agrees(figure: Figure, wanted: float) -> bool:
+    assert figure.value is not None
+    assert figure.error is not None
+    return abs(figure.value - wanted) <= ERRORS_WITHIN * figure.error

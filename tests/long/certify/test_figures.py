@@ -58,12 +58,6 @@ def enumerated(name: str) -> Exact:
     return enumerate_stand(Procedure(game(name)))
 
 
-def agrees(figure: Figure, wanted: float) -> bool:
-    assert figure.value is not None
-    assert figure.error is not None
-    return abs(figure.value - wanted) <= published.ERRORS_WITHIN * figure.error
-
-
 @pytest.mark.parametrize("name", published.STAND)
 def test_standing_enumerated(name: str) -> None:
     ev = enumerated(name).ev
@@ -75,7 +69,7 @@ def test_standing_enumerated(name: str) -> None:
 def test_standing_simulated(name: str) -> None:
     found = simulated(name, POLICIES["stand"], side=True)
     print("\n" + "\n".join(report.lines(found, simulated=True)))
-    assert agrees(found.main, published.STAND[name])
+    assert published.agrees(found.main, published.STAND[name])
     for outcome, likely in enumerated(name).outcomes.items():
         figure = found.outcomes[outcome]
         assert figure.value is not None

@@ -16,7 +16,7 @@ from controller.procedure.model import events
 from controller.procedure.model.effects import RoundOver
 from controller.procedure.model.events import Actor, Event
 from controller.procedure.model.felt import discards, next_spare
-from controller.procedure.model.game import BETS
+from controller.procedure.model.game import BETS, Game
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, Card
@@ -373,3 +373,18 @@ class RandomTable(Choices):
 
     def _refill(self, s: State) -> Event:
         return events.ShoeLoaded(SHOE, discards(self.game, s))
+
+
+def fresh(game: Game) -> Game:
+    """The same game, with nothing in its caches."""
+    return Game(game.name, game.options, game.jurisdiction, game.title, game.seats, game.clauses)
+
+
+class Recorder:
+    """Keeps all that a table said."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[State, Event, Decision | Refused]] = []
+
+    def __call__(self, before: State, event: Event, answer: Decision | Refused) -> None:
+        self.answers.append((before, event, answer))

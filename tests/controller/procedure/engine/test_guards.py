@@ -17,27 +17,12 @@ from controller.procedure.model.row import Decision, Refused, Row
 from controller.procedure.model.state import PASSING, WAITING, State, Step
 from tests.support.procedure.random_events import any_event
 from tests.support.procedure.random_games import GAMES, some_game
-from tests.support.procedure.random_table import RandomTable
+from tests.support.procedure.random_table import RandomTable, Recorder, fresh
 
 _GAMES_EACH: Final = 40
 _ROUNDS: Final = 12
 _STATES_EACH: Final = 12
 """States of each choice of options on which every kind of event is tried."""
-
-
-def fresh(game: Game) -> Game:
-    """The same game, with nothing in its caches."""
-    return Game(game.name, game.options, game.jurisdiction, game.title, game.seats, game.clauses)
-
-
-class Recorder:
-    """Keeps all that a table said."""
-
-    def __init__(self) -> None:
-        self.answers: list[tuple[State, Event, Decision | Refused]] = []
-
-    def __call__(self, before: State, event: Event, answer: Decision | Refused) -> None:
-        self.answers.append((before, event, answer))
 
 
 def states_of(game: Game, seed: str) -> tuple[list[State], set[Step]]:

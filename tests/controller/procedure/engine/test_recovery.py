@@ -15,9 +15,8 @@ from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import Event
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import WAITING, State, Step
-from tests.controller.procedure.engine.test_guards import Recorder, fresh
 from tests.support.procedure.random_games import GAMES, some_game
-from tests.support.procedure.random_table import RandomTable
+from tests.support.procedure.random_table import RandomTable, Recorder, fresh
 
 _GAMES_EACH: Final = 16
 _ROUNDS: Final = 15

@@ -6,8 +6,6 @@ where the floor rules nearly all of them.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from controller.games import DEALER, SHOE, player
@@ -27,37 +25,15 @@ from controller.procedure.model.events import (
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
+from tests.support.procedure.scenes import DEAL, dealt, discards, one_more_round
 from tests.support.procedure.table import HOUSES, Table, card, cards
 
 pytestmark = pytest.mark.parametrize("house", HOUSES)
-
-DEAL = "9C 8C 8S 2H KC (TD)"
-"""Seat 1 has 11, seat 2 has 18, the dealer 18 with an 8 up: nothing is checked."""
-
-
-def dealt(house: str, names: str = DEAL, **options: Any) -> Table:
-    """Two seats of the classic game with 10 dollars each, after the deal."""
-    return Table(house=house, **options).bets(1000, 1000).deal(names)
-
-
-def discards(t: Table) -> int:
-    """What can be shuffled when the shoe is empty: all but what lies on the felt or beside it."""
-    s = t.state
-    live = {seat.number for seat in s.seats if seat.buster}
-    hands = [hand for hand in s.hands if not hand.out or (hand.busted and hand.seat in live)]
-    felt = sum(len(hand.cards) for hand in hands) + len(s.dealer) + bool(s.hole)
-    return t.game.decks * 52 - felt - (s.spare is not None)
 
 
 def refilled(t: Table) -> Table:
     t.do(ShoeRanOut(SHOE)).ruled(Odd.SHOE_RAN_OUT, Way.RESHUFFLE)
     return t.do(ShoeLoaded(SHOE, discards(t)))
-
-
-def one_more_round(t: Table) -> None:
-    """The table takes wagers again, and a round can be dealt."""
-    t.at(Step.WAGERING).bets(1000).deal("9C 7S KC (TD)")
-    assert t.finish() == {1: 1000}
 
 
 # Face-up card in the shoe: not used; to the discard rack

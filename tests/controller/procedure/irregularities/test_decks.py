@@ -27,8 +27,7 @@ from controller.procedure.model.state import Step
 from controller.procedure.prompts import MoneyFormat, say
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from tests.controller.procedure.irregularities.test_cards import dealt, one_more_round
-from tests.controller.procedure.rows.test_life import IN_ROUND
+from tests.support.procedure.scenes import IN_ROUND, dealt, one_more_round
 from tests.support.procedure.table import HOUSES, Table, card, cards
 
 pytestmark = pytest.mark.parametrize("house", HOUSES)

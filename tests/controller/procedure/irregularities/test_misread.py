@@ -24,7 +24,7 @@ from controller.procedure.model.felt import expected
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from tests.controller.procedure.irregularities.test_cards import DEAL, dealt, one_more_round
+from tests.support.procedure.scenes import DEAL, dealt, one_more_round
 from tests.support.procedure.table import HOUSES, Table, card, cards
 
 pytestmark = pytest.mark.parametrize("house", HOUSES)

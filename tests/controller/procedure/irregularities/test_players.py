@@ -19,8 +19,7 @@ from controller.procedure.model.events import (
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from tests.controller.procedure.irregularities.test_cards import DEAL, dealt
-from tests.controller.procedure.irregularities.test_stops import ACE_UP
+from tests.support.procedure.scenes import ACE_UP, DEAL, dealt
 from tests.support.procedure.table import HOUSES, Table
 
 pytestmark = pytest.mark.parametrize("house", HOUSES)

@@ -14,62 +14,24 @@ import pytest
 from controller.games import DEALER, FLOOR, SHOE
 from controller.procedure.model.events import (
     CardConfirmed,
-    CardDrawn,
     CardEntered,
     CardUnreadable,
-    ControllerRestarted,
     DealerCardMissed,
-    DealerRelieved,
-    DeckSuspect,
-    DeviceBack,
-    DeviceLost,
-    ErrorCardDrawn,
     Event,
-    FeltConfirmed,
-    FloorCalled,
-    HoleExposed,
-    InsuranceDisputed,
-    MisdealCalled,
-    PlayerAbsent,
     SeatMissed,
     SeatShorted,
     ShoeLoaded,
     ShoeRanOut,
     ShuffleDone,
     ShuffleStarted,
-    UnknownCardDrawn,
 )
-from controller.procedure.model.felt import times_seen
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Step
-from controller.rules.cards import DECK, NAMES
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from tests.controller.procedure.irregularities.test_cards import discards
-from tests.controller.procedure.rows.test_life import IN_ROUND
+from tests.support.procedure.scenes import IN_ROUND, STOPS, Willing
 from tests.support.procedure.table import HOUSES, Table, card
 
-STOPS: dict[str, Callable[[Table], Event]] = {
-    "exposed card": lambda t: CardDrawn(SHOE, card("5H")),
-    "hidden card": lambda t: ErrorCardDrawn(SHOE, t.sealed("5H")),
-    "unreadable": lambda t: CardUnreadable(SHOE, "low"),
-    "joker": lambda t: UnknownCardDrawn(SHOE),
-    "decks": lambda t: DeckSuspect(FLOOR, "foreign_back"),
-    "duplicate": lambda t: CardDrawn(SHOE, card("9C")),
-    "dealer's card": lambda t: DealerCardMissed(DEALER, 1),
-    "dealer's second": lambda t: DealerCardMissed(DEALER, 2),
-    "seat missed": lambda t: SeatMissed(DEALER, 2),
-    "seat short": lambda t: SeatShorted(DEALER, 1),
-    "misdeal": lambda t: MisdealCalled(DEALER),
-    "hole exposed": lambda t: HoleExposed(DEALER),
-    "insurance": lambda t: InsuranceDisputed(FLOOR, 1),
-    "player gone": lambda t: PlayerAbsent(DEALER, 1),
-    "shoe gone": lambda t: DeviceLost(SHOE, "shoe", "unplugged"),
-    "restart": lambda t: ControllerRestarted(SHOE),
-    "no card left": lambda t: ShoeRanOut(SHOE),
-    "floor": lambda t: FloorCalled(DEALER),
-    "relief": lambda t: DealerRelieved(DEALER),
-}
 PHASES: dict[str, Callable[[Table], Table]] = IN_ROUND | {
     "wagering": lambda t: t,
     "hole card": lambda t: t.deal("9C 8S KC"),
@@ -99,56 +61,6 @@ def entered(t: Table) -> Table:
 
 def shuffled(t: Table) -> tuple[Event, ...]:
     return ShuffleStarted(SHOE), ShuffleDone(SHOE), ShoeLoaded(SHOE, t.game.decks * 52)
-
-
-class Willing(Table):
-    """A table whose people answer every prompt, and whose shoe never lacks a card."""
-
-    def _goes_on(self, left: list[str]) -> None:
-        s = self.state
-        match s.step:
-            case Step.HELD:
-                self.rule(Way(self.prompt.choices[0]))
-            case Step.CARD_ENTRY:
-                hole = s.hole and self.held.back is Step.REVEAL
-                of_hole = hole and self.held.what is Odd.CARD_UNREADABLE
-                self.do(CardEntered(DEALER, self.hole if of_hole else self._fresh()))
-            case Step.CARD_CONFIRM:
-                self.do(CardConfirmed(FLOOR))
-            case Step.DEVICE:
-                assert "shoe" in s.lost, "the table waits for a device that is there"
-                self.do(DeviceBack(SHOE, "shoe", True))
-            case Step.FELT:
-                self.do(FeltConfirmed(DEALER))
-            case Step.REFILL:
-                self.do(ShoeLoaded(SHOE, discards(self)))
-            case Step.SHUFFLE_NEEDED:
-                if "shoe" in s.lost:
-                    self.do(DeviceBack(SHOE, "shoe", True))
-                self.shuffle()
-            case Step.SHUFFLING:
-                self.do(ShuffleDone(SHOE))
-            case Step.LOADING:
-                if "shoe" in s.lost:
-                    self.do(DeviceBack(SHOE, "shoe", True))
-                self.do(ShoeLoaded(SHOE, self.game.decks * 52))
-            case _:
-                super()._goes_on(left)
-
-    def _next_card(self, left: list[str]) -> None:
-        if self.from_shoe:
-            name = NAMES[self._fresh()]
-            left = [f"({name})" if self.prompt.place == "hole" else name]
-        super()._next_card(left)
-
-    def _fresh(self) -> int:
-        """A small card first, so that few hands bust."""
-        order = sorted(DECK, key=lambda each: (each % 13 == 0, each % 13))
-        hidden = set(self._faces.values())
-        most = self.game.decks
-        return next(
-            each for each in order if times_seen(self.state, each) + (each in hidden) < most
-        )
 
 
 def told(house: str, phase: str, stops: tuple[str, ...]) -> Table | None:

@@ -44,8 +44,7 @@ from controller.procedure.model.events import (
 from controller.procedure.model.state import Shoe, State, Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from tests.controller.procedure.irregularities.test_cards import dealt
-from tests.controller.procedure.rows.test_life import IN_ROUND
+from tests.support.procedure.scenes import ACE_UP, IN_ROUND, dealt
 from tests.support.procedure.table import HOUSES, Table
 
 pytestmark = pytest.mark.parametrize("house", HOUSES)
@@ -135,9 +134,6 @@ def test_a_dispute_that_is_not_stated_in_a_round(house: str, name: str) -> None:
 
 def test_a_ruling_needs_something_to_rule(house: str) -> None:
     assert dealt(house).refuses(FloorRuled(FLOOR, Way.RESUME, SECOND)) == "nothing_to_rule"
-
-
-ACE_UP = "9C 8C AS 2H KC (9D)"
 
 
 def reopened(t: Table, seat: int) -> Table:

@@ -38,9 +38,8 @@ from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State, Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from tests.controller.procedure.irregularities.test_cards import dealt, one_more_round
-from tests.controller.procedure.rows.test_life import SHUFFLED
 from tests.support.procedure.random_games import game_with
+from tests.support.procedure.scenes import SHUFFLED, dealt, one_more_round
 from tests.support.procedure.table import HOUSES, Table, card
 
 pytestmark = pytest.mark.parametrize("house", HOUSES)

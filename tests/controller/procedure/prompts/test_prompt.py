@@ -41,7 +41,7 @@ from controller.procedure.prompts import SHOWS
 from controller.rules.cards import DECK
 from controller.rules.hands import CHOICES, choices
 from controller.rules.irregularities import Way
-from tests.controller.procedure.irregularities.test_rulings import STOPS, Willing
+from tests.support.procedure.scenes import STOPS, Willing
 from tests.support.procedure.table import HOUSES, Table
 
 FROM_SHOE: Final = (Step.DEALING, Step.HAND_CARD, Step.DEALER_LATE, Step.DEALER_CARD)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,6 +29,7 @@ from controller.procedure.model.events import (
 )
 from controller.procedure.model.state import State, Step
 from controller.rules.irregularities import Irregularity, Way
+from tests.support.procedure.scenes import IN_ROUND, ROUND, SHUFFLED
 from tests.support.procedure.table import HOUSES, Table
 
 BURNS = {"default": (1, 1), "strict": (3, 2)}
@@ -37,9 +37,6 @@ BURNS = {"default": (1, 1), "strict": (3, 2)}
 AFTER_CUT = {"default": 1, "strict": 0}
 OPEN = TableOpened(FLOOR, 100, SECOND)
 CLOSE = TableClosed(FLOOR, 100, SECOND)
-SHUFFLED = (ShuffleStarted(SHOE), ShuffleDone(SHOE), ShoeLoaded(SHOE, 312))
-ROUND = "9C 8S KC (9D)"
-"""A round without a draw: the seat has 19, the dealer 17."""
 
 
 def closed(game: str = "classic", house: str = "default", **options: Any) -> Table:
@@ -136,19 +133,6 @@ def rounds_to_shuffle(t: Table) -> int:
             return rounds
         play(t)
     raise AssertionError("the shoe never ends")
-
-
-IN_ROUND: dict[str, Callable[[Table], Table]] = {
-    "dealing": lambda t: t.deal("9C 8S"),
-    "insurance": lambda t: t.deal("9C AS KC (9D)"),
-    "check": lambda t: t.deal("9C KS KC (9D)"),
-    "turn": lambda t: t.deal(ROUND),
-    "hand card": lambda t: t.deal("9C 8S 2C (9D)").hit(1),
-    "reveal": lambda t: t.deal(ROUND).stand(1),
-    "dealer card": lambda t: t.deal("9C 8S KC (5D)").until(Step.DEALER_CARD),
-    "paying": lambda t: t.deal(ROUND).until(Step.PAYING),
-    "clearing": lambda t: t.deal(ROUND).until(Step.CLEARING),
-}
 
 
 @pytest.mark.parametrize("phase", IN_ROUND)

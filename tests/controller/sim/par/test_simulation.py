@@ -11,7 +11,6 @@ from controller.sim.par.report import ParReport
 from controller.sim.par.simulation import game_for, run
 from controller.sim.play import POLICIES, Play, PlaySetup, stakes_for
 from tests.long.certify import published
-from tests.long.certify.test_figures import agrees
 
 ROUNDS = 40_000
 
@@ -25,21 +24,21 @@ def played(name: str, policy: str = "stand", rounds: int = ROUNDS) -> ParReport:
 @pytest.mark.parametrize("name", published.STAND)
 def test_a_player_who_stands(name: str) -> None:
     found = played(name)
-    assert agrees(found.main, published.STAND[name])
+    assert published.agrees(found.main, published.STAND[name])
     assert found.main.error is not None
     assert found.main.error < 0.007
     for key in ("blackjack_dealt", "diamonds_dealt", "diamond", "insurance", "buster"):
         figure = found.side.get(key)
         if isinstance(figure, report.Figure):
             assert figure.exact is not None
-            assert agrees(figure, float(figure.exact)), key
+            assert published.agrees(figure, float(figure.exact)), key
 
 
 def test_the_dealer_under_a_live_buster_bet() -> None:
     busts = played("mega", "mimic", 20_000).side["dealer_bust"]
     assert isinstance(busts, dict)
     for cards in ("3", "4", "5", "total_22"):
-        assert agrees(busts[cards], published.BUSTS[6][cards]), cards
+        assert published.agrees(busts[cards], published.BUSTS[6][cards]), cards
         assert float(busts[cards].exact or 0) == pytest.approx(published.BUSTS[6][cards], abs=1e-9)
 
 
@@ -63,7 +62,7 @@ def test_every_seat_has_the_same_figures() -> None:
     for _ in range(4_000):
         watch.note(play.round(), play.record, play.hole)
     found = report.of_rounds(game, setup, watch.tally)
-    assert agrees(found.main, published.STAND["classic"])
+    assert published.agrees(found.main, published.STAND["classic"])
     assert found.main.of == 4_000
     assert found.outcomes["blackjack"].of == 28_000
 

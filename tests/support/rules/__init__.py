@@ -1,0 +1,1 @@
+"""Options and hands for tests of the rules."""
