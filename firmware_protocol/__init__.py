@@ -1,1 +1,1 @@
-"""The wire contract, TableLink: messages, framing, link. Imports nothing of ours."""
+"""TableLink, the protocol between host and devices. Imports no other package of the project."""
