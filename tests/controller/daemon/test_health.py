@@ -26,6 +26,7 @@ from drivers.ports import Address, monotonic_us
 from drivers.session import PortSearch, WantedDevice
 from drivers.session.lookup import CLOSE_TIMEOUT, OPEN_TIMEOUT
 from drivers.session.supervisor import ANSWER_TIMEOUT, RETRY_MAX, RETRY_REFUSED
+from tests.support.asynchronous import asynchronous
 from tests.support.daemon.rig import furnished, until
 
 WELL = Vitals(0.001, 0.0, 0.002, (LinkVitals("SH-1", State.READY, 0.4),))
@@ -102,19 +103,18 @@ def linked(table: RunningTable, later: float = 0.0) -> Vitals:
     return Vitals(0.0, 0.0, 0.0, links_of(table, monotonic_us() + round(later * 1e6)))
 
 
-def test_devices_that_are_looked_for_in_vain_get_on(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with RunningTable(parts_of(load_table(furnished(tmp_path)))) as table:
-            await until(lambda: judge(linked(table)) == ())
-            at = [one.quiet for one in linked(table, 30).links]
-            await until(lambda: [one.quiet for one in linked(table, 30).links] < at)
-            assert [one.state for one in linked(table).links] == [State.ABSENT] * 3
-            assert len(judge(linked(table, MAX_QUIET + 5))) == 3
-
-    asyncio.run(main())
+@asynchronous
+async def test_devices_that_are_looked_for_in_vain_get_on(tmp_path: Path) -> None:
+    async with RunningTable(parts_of(load_table(furnished(tmp_path)))) as table:
+        await until(lambda: judge(linked(table)) == ())
+        at = [one.quiet for one in linked(table, 30).links]
+        await until(lambda: [one.quiet for one in linked(table, 30).links] < at)
+        assert [one.state for one in linked(table).links] == [State.ABSENT] * 3
+        assert len(judge(linked(table, MAX_QUIET + 5))) == 3
 
 
-def test_a_supervisor_that_hangs_is_detected(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_supervisor_that_hangs_is_detected(tmp_path: Path) -> None:
     """By the time of its last activity, since a task that hangs reports nothing."""
     search = PortSearch()
 
@@ -124,17 +124,13 @@ def test_a_supervisor_that_hangs_is_detected(tmp_path: Path) -> None:
         return await search(wanted)
 
     parts = parts_of(load_table(furnished(tmp_path)))
-
-    async def main() -> None:
-        async with RunningTable(parts, TableEnvironment(find=lambda: find)) as table:
-            shuffler = table.supervisor("SF-1").connection
-            await until(lambda: shuffler.last_active_us > 0)
-            at, others = shuffler.last_active_us, table.supervisor("SH-1").connection
-            turned = others.last_active_us
-            await until(lambda: others.last_active_us > turned + 500_000)
-            assert shuffler.last_active_us == at
-            later = at + round((MAX_QUIET + 0.2) * 1e6)
-            (found,) = judge(Vitals(0.0, 0.0, 0.0, links_of(table, later)))
-            assert found.startswith("nothing was done for SF-1")
-
-    asyncio.run(main())
+    async with RunningTable(parts, TableEnvironment(find=lambda: find)) as table:
+        shuffler = table.supervisor("SF-1").connection
+        await until(lambda: shuffler.last_active_us > 0)
+        at, others = shuffler.last_active_us, table.supervisor("SH-1").connection
+        turned = others.last_active_us
+        await until(lambda: others.last_active_us > turned + 500_000)
+        assert shuffler.last_active_us == at
+        later = at + round((MAX_QUIET + 0.2) * 1e6)
+        (found,) = judge(Vitals(0.0, 0.0, 0.0, links_of(table, later)))
+        assert found.startswith("nothing was done for SF-1")

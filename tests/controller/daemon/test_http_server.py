@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from controller.daemon import Server, http_server
 from controller.daemon.http_server import MAX_CONNECTIONS, SPARE_CONNECTIONS
+from tests.support.asynchronous import asynchronous
 from tests.support.daemon.rig import until
 
 ASKS = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -51,80 +52,68 @@ async def gone(server: Server, place: tuple[str, int], said: bytes) -> None:
 
 
 @pytest.mark.parametrize("said", [b"", ASKS[:10]], ids=["nothing", "half a request"])
-def test_who_asks_nothing(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> None:
-        monkeypatch.setattr(http_server, "IDLE_TIMEOUT", 0.3)
-        async with served() as (server, place):
-            await gone(server, place, said)
-
-    asyncio.run(main())
+@asynchronous
+async def test_who_asks_nothing(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "IDLE_TIMEOUT", 0.3)
+    async with served() as (server, place):
+        await gone(server, place, said)
 
 
-def test_half_a_request_after_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:
+@asynchronous
+async def test_half_a_request_after_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its first byte does not give it for ever."""
+    monkeypatch.setattr(http_server, "IDLE_TIMEOUT", 0.3)
+    async with served() as (server, place):
+        reader, writer = await asyncio.open_connection(*place)
+        writer.write(ASKS)
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(len(WORDS))
+        writer.write(ASKS[:10])
+        await until(lambda: not server.server_state.connections)
+        writer.close()
 
-    async def main() -> None:
-        monkeypatch.setattr(http_server, "IDLE_TIMEOUT", 0.3)
-        async with served() as (server, place):
-            reader, writer = await asyncio.open_connection(*place)
+
+@asynchronous
+async def test_who_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "SEND_TIMEOUT", 0.3)
+    async with served() as (server, place):
+        await gone(server, place, ASKS * 40)
+
+
+@asynchronous
+async def test_who_reads_after_all_keeps_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "SEND_TIMEOUT", 0.5)
+    async with served() as (server, place):
+        line = socket.socket()
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        line.connect(place)
+        reader, writer = await asyncio.open_connection(sock=line, limit=4096)
+        for _ in range(10):
             writer.write(ASKS)
+        for _ in range(10):
             await reader.readuntil(b"\r\n\r\n")
-            await reader.readexactly(len(WORDS))
-            writer.write(ASKS[:10])
-            await until(lambda: not server.server_state.connections)
-            writer.close()
-
-    asyncio.run(main())
+            assert await reader.readexactly(len(WORDS)) == WORDS
+        await asyncio.sleep(1)
+        assert len(server.server_state.connections) == 1
+        writer.close()
 
 
-def test_who_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> None:
-        monkeypatch.setattr(http_server, "SEND_TIMEOUT", 0.3)
-        async with served() as (server, place):
-            await gone(server, place, ASKS * 40)
-
-    asyncio.run(main())
-
-
-def test_who_reads_after_all_keeps_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> None:
-        monkeypatch.setattr(http_server, "SEND_TIMEOUT", 0.5)
-        async with served() as (server, place):
-            line = socket.socket()
-            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            line.connect(place)
-            reader, writer = await asyncio.open_connection(sock=line, limit=4096)
-            for _ in range(10):
-                writer.write(ASKS)
-            for _ in range(10):
-                await reader.readuntil(b"\r\n\r\n")
-                assert await reader.readexactly(len(WORDS)) == WORDS
-            await asyncio.sleep(1)
-            assert len(server.server_state.connections) == 1
-            writer.close()
-
-    asyncio.run(main())
-
-
-def test_there_are_never_so_many_that_files_cannot_be_opened() -> None:
+@asynchronous
+async def test_there_are_never_so_many_that_files_cannot_be_opened() -> None:
     """Who comes beyond all measure is let go of at once, without a word."""
-
-    async def main() -> None:
-        async with served(most=3) as (server, place):
-            lines = [socket.create_connection(place) for _ in range(3 + SPARE_CONNECTIONS + 10)]
-            try:
-                count = len(server.server_state.connections)
-                await until(lambda: len(server.server_state.connections) == 3 + SPARE_CONNECTIONS)
-                assert count <= 3 + SPARE_CONNECTIONS
-                for one in lines:
-                    one.setblocking(False)
-                await until(lambda: sum(_over(one) for one in lines) == 10)
-            finally:
-                for one in lines:
-                    one.close()
-            await until(lambda: not server.server_state.connections)
-
-    asyncio.run(main())
+    async with served(most=3) as (server, place):
+        lines = [socket.create_connection(place) for _ in range(3 + SPARE_CONNECTIONS + 10)]
+        try:
+            count = len(server.server_state.connections)
+            await until(lambda: len(server.server_state.connections) == 3 + SPARE_CONNECTIONS)
+            assert count <= 3 + SPARE_CONNECTIONS
+            for one in lines:
+                one.setblocking(False)
+            await until(lambda: sum(_over(one) for one in lines) == 10)
+        finally:
+            for one in lines:
+                one.close()
+        await until(lambda: not server.server_state.connections)
 
 
 def _over(line: socket.socket) -> bool:

@@ -13,6 +13,7 @@ from controller.daemon.people_watch import PeopleWatch
 from controller.people import DenialReason, Denied, PeopleDesk, SignInSession, SignInState
 from controller.people.records import SignOutReason
 from controller.table.loop import TableStopped
+from tests.support.asynchronous import asynchronous, simulated
 from tests.support.drivers.simulated import simulate
 from tests.support.table.simulated.house import Time, house
 
@@ -69,26 +70,23 @@ def looks(desk: Asked, file: Path, times: int) -> int:
     return desk.asked
 
 
-def test_once_for_each_file(tmp_path: Path) -> None:
+@asynchronous
+async def test_once_for_each_file(tmp_path: Path) -> None:
     file = house(tmp_path).file
     desk = Asked()
     looking = news(desk, file)
-
-    async def main() -> None:
-        for asked in (1, 2):
-            await looking.look()
-            await looking.look()
-            assert desk.asked == asked
-            file.write_bytes(file.read_bytes() + b"\n")
-        file.chmod(0o622)
-        await looking.look()
-        assert desk.asked == 3
-        file.unlink()
+    for asked in (1, 2):
         await looking.look()
         await looking.look()
-        assert desk.asked == 4
-
-    asyncio.run(main())
+        assert desk.asked == asked
+        file.write_bytes(file.read_bytes() + b"\n")
+    file.chmod(0o622)
+    await looking.look()
+    assert desk.asked == 3
+    file.unlink()
+    await looking.look()
+    await looking.look()
+    assert desk.asked == 4
 
 
 def test_time_goes_on_for_those_who_are_signed_in(tmp_path: Path) -> None:
@@ -124,23 +122,20 @@ def test_what_cannot_be_read_stands_in_the_record_and_is_not_asked_for_again(
     assert looks(Asked(Denied("unreadable")), house(tmp_path).file, 5) == 1
 
 
-def test_what_could_not_be_read_for_a_while_is_read_later(tmp_path: Path) -> None:
+@simulated
+async def test_what_could_not_be_read_for_a_while_is_read_later(tmp_path: Path) -> None:
     """A disk that was slow once does not leave somebody at the table who was disabled."""
     desk = Asked(Denied("unreadable"), 1)
     looking = news(desk, house(tmp_path).file)
-
-    async def main() -> None:
-        await looking.look()
-        await asyncio.sleep(people_watch.RETRY_AFTER - 1)
-        await looking.look()
-        assert desk.asked == 1
-        await asyncio.sleep(1)
-        await looking.look()
-        await asyncio.sleep(people_watch.RETRY_AFTER)
-        await looking.look()
-        assert desk.asked == 2
-
-    simulate(main())
+    await looking.look()
+    await asyncio.sleep(people_watch.RETRY_AFTER - 1)
+    await looking.look()
+    assert desk.asked == 1
+    await asyncio.sleep(1)
+    await looking.look()
+    await asyncio.sleep(people_watch.RETRY_AFTER)
+    await looking.look()
+    assert desk.asked == 2
 
 
 def test_everybody_is_signed_out_also_who_is_busy(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from controller.daemon.systemd import Notify
 from controller.daemon.watchdog import TICK_INTERVAL, LoopMonitor, Vitals, Watchdog
+from tests.support.asynchronous import asynchronous
 
 WELL = Vitals(0.0, 0.0, 0.0)
 STUCK = Vitals(0.0, 0.0, 45.0)
@@ -82,39 +83,33 @@ def test_where_none_is_there_a_status_is_told_all_the_same(
     assert dog.pause == 1.0
 
 
-def test_it_is_fed_several_times_within_its_time(manager: Manager, tmp_path: Path) -> None:
+@asynchronous
+async def test_it_is_fed_several_times_within_its_time(manager: Manager, tmp_path: Path) -> None:
     dog = watchdog(manager, tmp_path)
     assert dog.pause == pytest.approx(0.2)
-
-    async def main() -> None:
-        task = asyncio.create_task(dog.run())
-        async with asyncio.timeout(30):
-            fed = 0
-            while fed < 3:
-                await asyncio.sleep(0.01)
-                fed += manager.told().count("WATCHDOG=1")
-        task.cancel()
-        await asyncio.wait((task,))
-
-    asyncio.run(main())
+    task = asyncio.create_task(dog.run())
+    async with asyncio.timeout(30):
+        fed = 0
+        while fed < 3:
+            await asyncio.sleep(0.01)
+            fed += manager.told().count("WATCHDOG=1")
+    task.cancel()
+    await asyncio.wait((task,))
 
 
-def test_a_loop_that_stands_still_is_seen_by_its_pulse() -> None:
+@asynchronous
+async def test_a_loop_that_stands_still_is_seen_by_its_pulse() -> None:
     lags: list[float] = []
-
-    async def main() -> None:
-        pulse = LoopMonitor(lags.append)
-        assert pulse.late == 0
-        task = asyncio.create_task(pulse.run())
-        await asyncio.sleep(0)
-        time.sleep(TICK_INTERVAL + 0.3)
-        assert pulse.late >= 0.3
-        async with asyncio.timeout(30):
-            while not lags:
-                await asyncio.sleep(0.01)
-        assert pulse.lag == lags[-1]
-        assert lags[0] >= 0.3
-        task.cancel()
-        await asyncio.wait((task,))
-
-    asyncio.run(main())
+    pulse = LoopMonitor(lags.append)
+    assert pulse.late == 0
+    task = asyncio.create_task(pulse.run())
+    await asyncio.sleep(0)
+    time.sleep(TICK_INTERVAL + 0.3)
+    assert pulse.late >= 0.3
+    async with asyncio.timeout(30):
+        while not lags:
+            await asyncio.sleep(0.01)
+    assert pulse.lag == lags[-1]
+    assert lags[0] >= 0.3
+    task.cancel()
+    await asyncio.wait((task,))

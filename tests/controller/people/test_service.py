@@ -18,6 +18,7 @@ from controller.people.pins import Cost
 from controller.people.service import SignInResult
 from controller.people.sign_in import AUTHORITY_SECONDS, SESSION_SECONDS
 from controller.procedure.model.events import Actor, PaymentApproved
+from tests.support.asynchronous import asynchronous
 from tests.support.table.simulated.house import CHEAP, DEARER, PINS, house
 from tests.support.table.typed.at_desk import SCREEN_1, VOID, WRONG, Desk, at, change
 
@@ -127,27 +128,25 @@ def test_whose_time_is_up_is_gone_though_nobody_asks_for_anything(desk: Desk) ->
 # --- the record first -------------------------------------------------------------------------
 
 
-def test_nothing_is_answered_before_it_is_on_the_disk(file: PeopleFile) -> None:
-    async def run() -> None:
-        entries: list[RecordEntry] = []
-        on_disk = asyncio.Event()
+@asynchronous
+async def test_nothing_is_answered_before_it_is_on_the_disk(file: PeopleFile) -> None:
+    entries: list[RecordEntry] = []
+    on_disk = asyncio.Event()
 
-        async def record(entry: RecordEntry) -> None:
-            entries.append(entry)
-            await on_disk.wait()
+    async def record(entry: RecordEntry) -> None:
+        entries.append(entry)
+        await on_disk.wait()
 
-        desk = Desk(file, record=record)
-        asked = asyncio.create_task(desk.sign_in("D-17"))
-        while not entries:
-            await asyncio.sleep(0.001)
-        assert not asked.done()
-        assert dealer(desk.desk.standing) is None
-        on_disk.set()
-        assert isinstance(await asked, SignInResult)
-        assert [one.name for one in desk.desk.standing.sessions] == ["Ann Lee"]
-        await desk.desk.close()
-
-    asyncio.run(run())
+    desk = Desk(file, record=record)
+    asked = asyncio.create_task(desk.sign_in("D-17"))
+    while not entries:
+        await asyncio.sleep(0.001)
+    assert not asked.done()
+    assert dealer(desk.desk.standing) is None
+    on_disk.set()
+    assert isinstance(await asked, SignInResult)
+    assert [one.name for one in desk.desk.standing.sessions] == ["Ann Lee"]
+    await desk.desk.close()
 
 
 @pytest.mark.parametrize("pin", ["", WRONG], ids=["right", "wrong"])

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from controller.config import load_table
 from controller.people import PeopleFile
 from hil.table.robots import Api, api_client
+from tests.support.asynchronous import asynchronous
 from tests.support.daemon.rig import furnished, right, served, until, whats
 from tests.support.table.simulated.house import PINS
 from tests.support.table.typed.at_desk import change
@@ -97,21 +98,18 @@ def test_a_technician_is_signed_out_when_the_table_opens(
     right(tmp_path)
 
 
-def test_a_start_forgets_no_wrong_pin(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_start_forgets_no_wrong_pin(tmp_path: Path) -> None:
     config = load_table(furnished(tmp_path))
-
-    async def main() -> None:
-        async with served(config), Api(tmp_path / "s") as api:
-            screen = await api.open("dealer")
-            for _ in range(4):
-                with pytest.raises(api_client.ApiProblem):
-                    await screen.sign_in("D-17", "806417")
-        async with served(config), Api(tmp_path / "s") as api:
-            with pytest.raises(api_client.TooMuch) as caught:
-                await (await api.open("dealer")).sign_in("D-17", PINS["D-17"])
-            assert 0 < caught.value.wait <= 30
-
-    asyncio.run(main())
+    async with served(config), Api(tmp_path / "s") as api:
+        screen = await api.open("dealer")
+        for _ in range(4):
+            with pytest.raises(api_client.ApiProblem):
+                await screen.sign_in("D-17", "806417")
+    async with served(config), Api(tmp_path / "s") as api:
+        with pytest.raises(api_client.TooMuch) as caught:
+            await (await api.open("dealer")).sign_in("D-17", PINS["D-17"])
+        assert 0 < caught.value.wait <= 30
 
 
 def disable(folder: Path, badge: str) -> None:

@@ -30,6 +30,7 @@ from controller.screens.common.headers import HEADERS
 from controller.screens.review.source import live_source
 from tests.controller.daemon.serve.test_serve import world
 from tests.controller.screens.common.test_server import certified
+from tests.support.asynchronous import asynchronous
 from tests.support.daemon.rig import (
     Here,
     free_port,
@@ -118,34 +119,29 @@ def test_any_free_port_is_said_when_it_is_taken(tmp_path: Path) -> None:
     right(tmp_path)
 
 
-def test_behind_a_certificate_the_cookie_goes_over_nothing_else(tmp_path: Path) -> None:
+@asynchronous
+async def test_behind_a_certificate_the_cookie_goes_over_nothing_else(tmp_path: Path) -> None:
     certificate, key = certified(tmp_path)
     file = furnished(tmp_path, *SCREENS, f'certificate = "{certificate}"', f'key = "{key}"')
     trust = ssl.create_default_context(cafile=certificate)
-
-    async def main() -> None:
-        async with served(load_table(file)) as here:
-            assert here.ready.pages.startswith("https://127.0.0.1:")
-            at = here.ready.pages.removesuffix("/")
-            async with httpx.AsyncClient(base_url=at, verify=trust, timeout=60) as client:
-                made = Tab(client, at)
-                answer = await made.open()
-                assert "Secure" in answer.headers["set-cookie"]
-                assert "max-age=" in answer.headers["strict-transport-security"]
-                signed = await made.post("/sign-in", badge="D-17", pin=PINS["D-17"])
-                assert signed.json()["done"], signed.text
-            assert await here.end() == 0
-
-    asyncio.run(main())
+    async with served(load_table(file)) as here:
+        assert here.ready.pages.startswith("https://127.0.0.1:")
+        at = here.ready.pages.removesuffix("/")
+        async with httpx.AsyncClient(base_url=at, verify=trust, timeout=60) as client:
+            made = Tab(client, at)
+            answer = await made.open()
+            assert "Secure" in answer.headers["set-cookie"]
+            assert "max-age=" in answer.headers["strict-transport-security"]
+            signed = await made.post("/sign-in", badge="D-17", pin=PINS["D-17"])
+            assert signed.json()["done"], signed.text
+        assert await here.end() == 0
 
 
-def test_without_a_place_for_them_there_are_no_pages(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with served(load_table(furnished(tmp_path))) as here:
-            assert here.ready.pages == ""
-            assert "screens" not in str(here.ready)
-
-    asyncio.run(main())
+@asynchronous
+async def test_without_a_place_for_them_there_are_no_pages(tmp_path: Path) -> None:
+    async with served(load_table(furnished(tmp_path))) as here:
+        assert here.ready.pages == ""
+        assert "screens" not in str(here.ready)
 
 
 def test_a_port_that_is_taken_is_named_and_nothing_is_begun(tmp_path: Path) -> None:
@@ -213,24 +209,21 @@ def test_each_look_stands_in_the_record_before_anything_is_shown(tmp_path: Path)
     right(tmp_path)
 
 
-def test_what_cannot_be_recorded_is_not_shown(tmp_path: Path) -> None:
+@asynchronous
+async def test_what_cannot_be_recorded_is_not_shown(tmp_path: Path) -> None:
     file = furnished(tmp_path, *SCREENS)
     given, books = world()
-
-    async def main() -> None:
-        async with served(load_table(file), given) as here, tab(here.ready) as made:
-            await looking(made)
-            shown = await made.get("/review/records")
-            assert shown.status_code == 200
-            books[0].full = True
-            refused = await made.get("/review/records")
-            assert refused.status_code == 503
-            assert "takes nothing now" in refused.text
-            assert "</td>" in shown.text
-            assert "</td>" not in refused.text
-            books[0].full = False
-
-    asyncio.run(main())
+    async with served(load_table(file), given) as here, tab(here.ready) as made:
+        await looking(made)
+        shown = await made.get("/review/records")
+        assert shown.status_code == 200
+        books[0].full = True
+        refused = await made.get("/review/records")
+        assert refused.status_code == 503
+        assert "takes nothing now" in refused.text
+        assert "</td>" in shown.text
+        assert "</td>" not in refused.text
+        books[0].full = False
 
 
 def test_the_record_is_verified_and_exported_while_the_table_runs(tmp_path: Path) -> None:
@@ -263,43 +256,37 @@ def test_the_record_is_verified_and_exported_while_the_table_runs(tmp_path: Path
     ("badge", "pin", "status"),
     [("S-1", "000000", 403), ("D-17", "402931", 403), ("", "", 400), ("S-1", "", 400)],
 )
-def test_nobody_else_comes_in(badge: str, pin: str, status: int, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with pages(tmp_path) as (_, made):
-            await made.open("/review/enter")
-            answer = await made.post("/review/enter", badge=badge, pin=pin)
-            assert answer.status_code == status
-            assert (await made.get("/review/rounds")).status_code == 303
-
-    asyncio.run(main())
+@asynchronous
+async def test_nobody_else_comes_in(badge: str, pin: str, status: int, tmp_path: Path) -> None:
+    async with pages(tmp_path) as (_, made):
+        await made.open("/review/enter")
+        answer = await made.post("/review/enter", badge=badge, pin=pin)
+        assert answer.status_code == status
+        assert (await made.get("/review/rounds")).status_code == 303
 
 
-def test_a_session_ends_when_its_person_may_not_any_more(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with pages(tmp_path) as (_, made):
-            await looking(made)
-            people = tmp_path / "people.json"
-            left = tuple(one for one in everybody() if one.badge != "S-1")
-            people.unlink()
-            put(people, people_bytes(People(KEY, left)))
-            async with asyncio.timeout(60):
-                while (await made.get("/review/rounds")).status_code != 303:
-                    await asyncio.sleep(0.05)
-            told = whats(tmp_path, "person")  # a look that had begun may stand behind the end of it
-            assert "signed out" in [data["what"] for data in told]
-            assert (await made.get("/review/rounds")).status_code == 303
-            assert whats(tmp_path, "person") == told
-
-    asyncio.run(main())
+@asynchronous
+async def test_a_session_ends_when_its_person_may_not_any_more(tmp_path: Path) -> None:
+    async with pages(tmp_path) as (_, made):
+        await looking(made)
+        people = tmp_path / "people.json"
+        left = tuple(one for one in everybody() if one.badge != "S-1")
+        people.unlink()
+        put(people, people_bytes(People(KEY, left)))
+        async with asyncio.timeout(60):
+            while (await made.get("/review/rounds")).status_code != 303:
+                await asyncio.sleep(0.05)
+        told = whats(tmp_path, "person")  # a look that had begun may stand behind the end of it
+        assert "signed out" in [data["what"] for data in told]
+        assert (await made.get("/review/rounds")).status_code == 303
+        assert whats(tmp_path, "person") == told
 
 
-def test_the_index_is_there_without_anybody_asking(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with pages(tmp_path) as (here, _):
-            await until((tmp_path / "record" / "index.db").exists)
-            assert await here.end() == 0
-
-    asyncio.run(main())
+@asynchronous
+async def test_the_index_is_there_without_anybody_asking(tmp_path: Path) -> None:
+    async with pages(tmp_path) as (here, _):
+        await until((tmp_path / "record" / "index.db").exists)
+        assert await here.end() == 0
 
 
 # --- what takes long, and where it lies -------------------------------------------------------

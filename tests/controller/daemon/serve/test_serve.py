@@ -26,6 +26,7 @@ from controller.table.devices import StoreRetry
 from controller.table.loop import TableEnvironment
 from controller.table.running import RunningTable, parts_of
 from hil.table.robots import Api, api_client
+from tests.support.asynchronous import asynchronous
 from tests.support.audit.record.dealing import boot
 from tests.support.daemon.rig import free_port, furnished, right, run_once, served, whats
 from tests.support.procedure.random_games import game_with
@@ -207,18 +208,15 @@ def test_a_record_that_somebody_else_writes(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
 
 
-def test_a_second_controller_is_told_of_the_first(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_second_controller_is_told_of_the_first(tmp_path: Path) -> None:
     config = load_table(furnished(tmp_path))
-
-    async def main() -> None:
-        async with served(config) as here:
-            with pytest.raises(UsageProblem, match="another process listens at"):
-                await serve(config, asyncio.Event())
-            async with Api(tmp_path / "s") as api:
-                await api.health()
-            assert await here.end() == 0
-
-    asyncio.run(main())
+    async with served(config) as here:
+        with pytest.raises(UsageProblem, match="another process listens at"):
+            await serve(config, asyncio.Event())
+        async with Api(tmp_path / "s") as api:
+            await api.health()
+        assert await here.end() == 0
 
 
 def test_one_that_came_in_between_is_left_alone(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from controller.table.loop import (
 )
 from controller.table.loop.loop import MAX_WAITING, SLOW_AFTER
 from controller.table.memory import DeviceFault, TableDisplay, payment_prompt
+from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import simulate, stopped, until
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.typed.listening import LIVE, card, ear, press, source, states, taking
@@ -106,24 +107,22 @@ def raises(problem: Exception) -> Callable[[TableSnapshot], TableInput]:
 # --- the way of what happens ------------------------------------------------------------------
 
 
-def test_it_is_durable_before_it_is_true_and_true_before_it_is_shown() -> None:
-    async def main() -> None:
-        async with rig() as made:
-            act = asyncio.create_task(made.table.act(opens))
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            assert made.log == [("append", 1)]
-            assert made.step() is Step.CLOSED
-            done = await act
-            assert made.log[1:] == [
-                ("durable", 101),
-                ("shown", Step.SHUFFLE_NEEDED, False),
-                ("told", 1),
-            ]
-            assert (made.table.seq, done.appended[0].seq) == (101, 101)
-            assert made.table.shown.seq == 101
-
-    simulate(main())
+@simulated
+async def test_it_is_durable_before_it_is_true_and_true_before_it_is_shown() -> None:
+    async with rig() as made:
+        act = asyncio.create_task(made.table.act(opens))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert made.log == [("append", 1)]
+        assert made.step() is Step.CLOSED
+        done = await act
+        assert made.log[1:] == [
+            ("durable", 101),
+            ("shown", Step.SHUFFLE_NEEDED, False),
+            ("told", 1),
+        ]
+        assert (made.table.seq, done.appended[0].seq) == (101, 101)
+        assert made.table.shown.seq == 101
 
 
 def test_one_thing_after_the_other() -> None:
@@ -144,238 +143,205 @@ def test_one_thing_after_the_other() -> None:
     simulate(main())
 
 
-def test_what_nobody_can_do_is_told_and_nothing_has_happened() -> None:
-    async def main() -> None:
-        async with rig() as made:
-            for problem in (LookupError("not here"), ValueError("not so")):
-                with pytest.raises(type(problem), match=str(problem)):
-                    await made.table.act(raises(problem))
-            assert made.entries == []
-            await made.table.act(opens)
-
-    simulate(main())
+@simulated
+async def test_what_nobody_can_do_is_told_and_nothing_has_happened() -> None:
+    async with rig() as made:
+        for problem in (LookupError("not here"), ValueError("not so")):
+            with pytest.raises(type(problem), match=str(problem)):
+                await made.table.act(raises(problem))
+        assert made.entries == []
+        await made.table.act(opens)
 
 
-def test_what_cannot_be_written_down_is_refused() -> None:
-    async def main() -> None:
-        async with rig(Step.TURN) as made:
-            before = made.table.now
-            void = events.RoundVoided(FLOOR, "\ud800", SECOND)
-            with pytest.raises(InputRejected, match="cannot be recorded: UnicodeEncodeError"):
-                await made.table.act(lambda now: TableInput((void,)))
-            assert made.table.now == before
-            assert made.kinds == ["fault"]
-            assert made.table.stopped is None
-            await made.table.record(NOTE)
-
-    simulate(main())
+@simulated
+async def test_what_cannot_be_written_down_is_refused() -> None:
+    async with rig(Step.TURN) as made:
+        before = made.table.now
+        void = events.RoundVoided(FLOOR, "\ud800", SECOND)
+        with pytest.raises(InputRejected, match="cannot be recorded: UnicodeEncodeError"):
+            await made.table.act(lambda now: TableInput((void,)))
+        assert made.table.now == before
+        assert made.kinds == ["fault"]
+        assert made.table.stopped is None
+        await made.table.record(NOTE)
 
 
-def test_an_act_that_the_rules_choke_on_changes_nothing() -> None:
-    async def main() -> None:
-        async with rig(Step.CARD_ENTRY) as made:
-            before = made.table.now
-            with pytest.raises(
-                InputRejected, match="the rules cannot take CardEntered: ValueError"
-            ):
-                await made.table.act(lambda now: TableInput((events.CardEntered(DEALER, -1),)))
-            assert made.table.now == before
-            assert made.entries[0].data == {
-                "what": "person",
-                "detail": "the rules cannot take CardEntered: ValueError",
-            }
-
-    simulate(main())
+@simulated
+async def test_an_act_that_the_rules_choke_on_changes_nothing() -> None:
+    async with rig(Step.CARD_ENTRY) as made:
+        before = made.table.now
+        with pytest.raises(InputRejected, match="the rules cannot take CardEntered: ValueError"):
+            await made.table.act(lambda now: TableInput((events.CardEntered(DEALER, -1),)))
+        assert made.table.now == before
+        assert made.entries[0].data == {
+            "what": "person",
+            "detail": "the rules cannot take CardEntered: ValueError",
+        }
 
 
-def test_what_is_told_of_a_fault_is_measured_and_counted_as_all_else() -> None:
-    async def main() -> None:
-        async with rig(Step.CARD_ENTRY) as made:
-            made.slow = SLOW_AFTER + 2
-            wrong = TableInput((events.CardEntered(DEALER, -1),))
-            act = asyncio.create_task(made.table.act(lambda now: wrong))
-            await asyncio.sleep(SLOW_AFTER + 1)
-            assert made.table.waits == pytest.approx(SLOW_AFTER + 1)
-            assert "slow" in made.table.shown.stopped
-            with pytest.raises(InputRejected):
-                await act
-            assert made.table.waits == 0
-            assert made.table.seq == 101
-
-    simulate(main())
+@simulated
+async def test_what_is_told_of_a_fault_is_measured_and_counted_as_all_else() -> None:
+    async with rig(Step.CARD_ENTRY) as made:
+        made.slow = SLOW_AFTER + 2
+        wrong = TableInput((events.CardEntered(DEALER, -1),))
+        act = asyncio.create_task(made.table.act(lambda now: wrong))
+        await asyncio.sleep(SLOW_AFTER + 1)
+        assert made.table.waits == pytest.approx(SLOW_AFTER + 1)
+        assert "slow" in made.table.shown.stopped
+        with pytest.raises(InputRejected):
+            await act
+        assert made.table.waits == 0
+        assert made.table.seq == 101
 
 
-def test_whoever_gives_up_before_the_turn_calls_it_off() -> None:
-    async def main() -> None:
-        async with rig() as made:
-            first = asyncio.create_task(made.table.record(NOTE))
-            act = asyncio.create_task(made.table.act(opens))
-            await asyncio.sleep(0)
-            act.cancel()
-            await first
-            await made.table.record(NOTE)
-            assert made.step() is Step.CLOSED
-
-    simulate(main())
-
-
-def test_whoever_gives_up_afterwards_does_not() -> None:
-    async def main() -> None:
-        async with rig() as made:
-            act = asyncio.create_task(made.table.act(opens))
-            await until(lambda: bool(made.log))
-            act.cancel()
-            await until(lambda: made.step() is Step.SHUFFLE_NEEDED)
-            assert made.table.shown.state.step is Step.SHUFFLE_NEEDED
-
-    simulate(main())
-
-
-def test_so_many_wait_and_no_more() -> None:
-    async def main() -> None:
-        async with rig() as made:
-            made.slow = 1.0
-            first = asyncio.create_task(made.table.record(NOTE))
-            await until(lambda: bool(made.log))
-            waiting = [asyncio.create_task(made.table.record(NOTE)) for _ in range(MAX_WAITING)]
-            await asyncio.sleep(0)
-            with pytest.raises(QueueFull):
-                await made.table.act(opens)
-            made.table.later(NOTE)  # dropped, and nobody waits
-            # A device is never turned away for people's sake.
-            told = asyncio.ensure_future(made.table.device_event(card(3), source()))
-            made.slow = 0.001
-            await asyncio.gather(first, *waiting, told)
-            assert made.kinds.count("note") == MAX_WAITING + 1
-
-    simulate(main())
-
-
-def test_a_closing_table_does_what_waits_and_takes_nothing_more() -> None:
-    async def main() -> None:
-        made = Rig(at(Step.CLOSED))
-        task = asyncio.create_task(made.table.run())
+@simulated
+async def test_whoever_gives_up_before_the_turn_calls_it_off() -> None:
+    async with rig() as made:
+        first = asyncio.create_task(made.table.record(NOTE))
         act = asyncio.create_task(made.table.act(opens))
         await asyncio.sleep(0)
-        await made.table.close()
-        with pytest.raises(TableClosing):
-            await made.table.record(NOTE)
-        await act
-        await task
-        assert made.kinds == ["decision"]
-
-    simulate(main())
+        act.cancel()
+        await first
+        await made.table.record(NOTE)
+        assert made.step() is Step.CLOSED
 
 
-def test_who_waits_when_it_is_cancelled_is_told() -> None:
-    async def main() -> None:
-        made = Rig(at(Step.CLOSED))
-        made.slow = 60.0
-        task = asyncio.create_task(made.table.run())
-        settled: list[bool] = []
-        acts = [asyncio.create_task(made.table.act(opens)) for _ in range(2)]
-        await asyncio.sleep(0)
-        told = asyncio.ensure_future(made.table.device_event(card(3), source(), settled.append))
+@simulated
+async def test_whoever_gives_up_afterwards_does_not() -> None:
+    async with rig() as made:
+        act = asyncio.create_task(made.table.act(opens))
         await until(lambda: bool(made.log))
-        await stopped(task)
-        for act in (*acts, told):
-            with pytest.raises(TableClosing):
-                await act
-        assert settled == [False]  # it stands in no record: it waited behind the others
+        act.cancel()
+        await until(lambda: made.step() is Step.SHUFFLE_NEEDED)
+        assert made.table.shown.state.step is Step.SHUFFLE_NEEDED
 
-    simulate(main())
+
+@simulated
+async def test_so_many_wait_and_no_more() -> None:
+    async with rig() as made:
+        made.slow = 1.0
+        first = asyncio.create_task(made.table.record(NOTE))
+        await until(lambda: bool(made.log))
+        waiting = [asyncio.create_task(made.table.record(NOTE)) for _ in range(MAX_WAITING)]
+        await asyncio.sleep(0)
+        with pytest.raises(QueueFull):
+            await made.table.act(opens)
+        made.table.later(NOTE)  # dropped, and nobody waits
+        # A device is never turned away for people's sake.
+        told = asyncio.ensure_future(made.table.device_event(card(3), source()))
+        made.slow = 0.001
+        await asyncio.gather(first, *waiting, told)
+        assert made.kinds.count("note") == MAX_WAITING + 1
+
+
+@simulated
+async def test_a_closing_table_does_what_waits_and_takes_nothing_more() -> None:
+    made = Rig(at(Step.CLOSED))
+    task = asyncio.create_task(made.table.run())
+    act = asyncio.create_task(made.table.act(opens))
+    await asyncio.sleep(0)
+    await made.table.close()
+    with pytest.raises(TableClosing):
+        await made.table.record(NOTE)
+    await act
+    await task
+    assert made.kinds == ["decision"]
+
+
+@simulated
+async def test_who_waits_when_it_is_cancelled_is_told() -> None:
+    made = Rig(at(Step.CLOSED))
+    made.slow = 60.0
+    task = asyncio.create_task(made.table.run())
+    settled: list[bool] = []
+    acts = [asyncio.create_task(made.table.act(opens)) for _ in range(2)]
+    await asyncio.sleep(0)
+    told = asyncio.ensure_future(made.table.device_event(card(3), source(), settled.append))
+    await until(lambda: bool(made.log))
+    await stopped(task)
+    for act in (*acts, told):
+        with pytest.raises(TableClosing):
+            await act
+    assert settled == [False]  # it stands in no record: it waited behind the others
 
 
 # --- nothing can be recorded ------------------------------------------------------------------
 
 
-def test_a_record_that_says_no() -> None:
+@simulated
+async def test_a_record_that_says_no() -> None:
     """No answer, no effect, all safe; and on it goes when there is room."""
-
-    async def main() -> None:
-        async with rig(Step.TURN) as made:
-            before = made.table.now
-            made.problem = ROOMLESS
-            settled: list[bool] = []
-            with pytest.raises(TableStopped, match="no room"):
-                await made.table.device_event(card(3), source(), settled.append)
-            assert settled == [False]
-            assert made.table.now == before
-            assert made.log == [("append", 2), ("shown", Step.TURN, True)]
-            assert made.table.can_resume
-            with pytest.raises(TableStopped):
-                await made.table.act(opens)
-            with pytest.raises(TableStopped):
-                await made.table.record(NOTE)
-            made.table.later(NOTE)
-            assert made.log[2:] == []  # nobody tries again and again
-            assert not await made.table.try_again("again")
-            made.problem = None
-            assert await made.table.try_again("again")
-            assert made.table.stopped is None
-            assert made.kinds == ["note"]
-            assert ("shown", Step.TURN, False) in made.log
-            assert made.table.goes_on.is_set()
-
-    simulate(main())
+    async with rig(Step.TURN) as made:
+        before = made.table.now
+        made.problem = ROOMLESS
+        settled: list[bool] = []
+        with pytest.raises(TableStopped, match="no room"):
+            await made.table.device_event(card(3), source(), settled.append)
+        assert settled == [False]
+        assert made.table.now == before
+        assert made.log == [("append", 2), ("shown", Step.TURN, True)]
+        assert made.table.can_resume
+        with pytest.raises(TableStopped):
+            await made.table.act(opens)
+        with pytest.raises(TableStopped):
+            await made.table.record(NOTE)
+        made.table.later(NOTE)
+        assert made.log[2:] == []  # nobody tries again and again
+        assert not await made.table.try_again("again")
+        made.problem = None
+        assert await made.table.try_again("again")
+        assert made.table.stopped is None
+        assert made.kinds == ["note"]
+        assert ("shown", Step.TURN, False) in made.log
+        assert made.table.goes_on.is_set()
 
 
-def test_a_record_that_has_failed_takes_nothing_more() -> None:
-    async def main() -> None:
-        async with rig() as made:
-            made.problem = FAILED
-            with pytest.raises(TableStopped, match="nothing is recorded any more"):
-                await made.table.act(opens)
-            assert not made.table.can_resume
-            assert made.table.shown.stopped == str(FAILED)
-
-    simulate(main())
+@simulated
+async def test_a_record_that_has_failed_takes_nothing_more() -> None:
+    async with rig() as made:
+        made.problem = FAILED
+        with pytest.raises(TableStopped, match="nothing is recorded any more"):
+            await made.table.act(opens)
+        assert not made.table.can_resume
+        assert made.table.shown.stopped == str(FAILED)
 
 
-def test_a_record_that_fails_between_two_things() -> None:
-    async def main() -> None:
-        async with rig() as made:
-            made.table.fail(FAILED)
-            assert made.log == [("shown", Step.CLOSED, True)]
-            with pytest.raises(TableStopped):
-                await made.table.act(opens)
-
-    simulate(main())
+@simulated
+async def test_a_record_that_fails_between_two_things() -> None:
+    async with rig() as made:
+        made.table.fail(FAILED)
+        assert made.log == [("shown", Step.CLOSED, True)]
+        with pytest.raises(TableStopped):
+            await made.table.act(opens)
 
 
-def test_devices_that_are_lost_meanwhile_are_told_when_all_goes_on() -> None:
+@simulated
+async def test_devices_that_are_lost_meanwhile_are_told_when_all_goes_on() -> None:
     lost = (DeviceFault("shoe", "SH-1", "link", "", "gone"),)
-
-    async def main() -> None:
-        async with rig(Step.TURN) as made:
-            made.problem = ROOMLESS
-            with pytest.raises(TableStopped):
-                await made.table.record(NOTE)
-            await made.table.changes(lost)
-            assert made.table.state.lost == ()
-            made.problem = None
-            await made.table.try_again("again")
-            await until(lambda: made.table.state.lost == ("shoe",))
-            assert made.step() is Step.DEVICE
-            await made.table.changes((), lost)
-            assert made.step() is Step.FELT
-
-    simulate(main())
+    async with rig(Step.TURN) as made:
+        made.problem = ROOMLESS
+        with pytest.raises(TableStopped):
+            await made.table.record(NOTE)
+        await made.table.changes(lost)
+        assert made.table.state.lost == ()
+        made.problem = None
+        await made.table.try_again("again")
+        await until(lambda: made.table.state.lost == ("shoe",))
+        assert made.step() is Step.DEVICE
+        await made.table.changes((), lost)
+        assert made.step() is Step.FELT
 
 
-def test_what_a_device_told_and_cannot_be_taken_stops_the_table() -> None:
+@simulated
+async def test_what_a_device_told_and_cannot_be_taken_stops_the_table() -> None:
     """A button that does not exist: the table's real state is unknown."""
-
-    async def main() -> None:
-        async with rig(Step.TURN) as made:
-            unknown = press(1, 99, 1)  # type: ignore[arg-type]
-            with pytest.raises(KeyError):
-                await made.table.device_event(unknown, source("station"))
-            assert made.table.stopped is not None
-            assert not made.table.can_resume
-            assert made.kinds == ["fault"]
-
-    simulate(main())
+    async with rig(Step.TURN) as made:
+        unknown = press(1, 99, 1)  # type: ignore[arg-type]
+        with pytest.raises(KeyError):
+            await made.table.device_event(unknown, source("station"))
+        assert made.table.stopped is not None
+        assert not made.table.can_resume
+        assert made.kinds == ["fault"]
 
 
 # --- a start ----------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ from firmware_protocol.messages.enums import Verdict
 from firmware_protocol.messages.shoe import Cover
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
 from tests.controller.table.loop.test_loop import Rig, at, rig
-from tests.support.drivers.simulated import now_us, simulate, stopped, until
+from tests.support.asynchronous import simulated
+from tests.support.drivers.simulated import now_us, stopped, until
 
 SERIAL = "SH-1"
 
@@ -53,21 +54,19 @@ def adoption(next_: int, *, epoch: int = 5, head: int = 9) -> AdoptedRing:
     )
 
 
-def test_each_record_has_its_cursor() -> None:
-    async def main() -> None:
-        async with rig() as made:
-            one, records = store(made), ring(3)
-            assert (one.cursor(), dict(one.recent())) == (NO_CURSOR, {})
-            await keep(one, records)
-            cursors = [entry.cursor for entry in made.entries]
-            assert [at and (at.device, at.epoch, at.seq, at.chain, at.t_us) for at in cursors] == [
-                (SERIAL, 5, record.seq, record.chain.hex(), record.seq) for record in records
-            ]
-            assert one.cursor() == RecordCursor(5, 3, records[-1].chain)
-            assert dict(one.recent()) == {record.seq: record.chain for record in records}
-            assert one.seq == 3
-
-    simulate(main())
+@simulated
+async def test_each_record_has_its_cursor() -> None:
+    async with rig() as made:
+        one, records = store(made), ring(3)
+        assert (one.cursor(), dict(one.recent())) == (NO_CURSOR, {})
+        await keep(one, records)
+        cursors = [entry.cursor for entry in made.entries]
+        assert [at and (at.device, at.epoch, at.seq, at.chain, at.t_us) for at in cursors] == [
+            (SERIAL, 5, record.seq, record.chain.hex(), record.seq) for record in records
+        ]
+        assert one.cursor() == RecordCursor(5, 3, records[-1].chain)
+        assert dict(one.recent()) == {record.seq: record.chain for record in records}
+        assert one.seq == 3
 
 
 @pytest.mark.parametrize(
@@ -75,126 +74,109 @@ def test_each_record_has_its_cursor() -> None:
     [ring(1, first=3)[0], ring(1, first=1)[0], ring(1, epoch=6, first=2)[0]],
     ids=["a gap", "again", "another ring"],
 )
-def test_what_does_not_go_on_is_not_taken(wrong: EventRecord) -> None:
+@simulated
+async def test_what_does_not_go_on_is_not_taken(wrong: EventRecord) -> None:
     """The link has seen to that already; a record that is taken twice would be played twice."""
-
-    async def main() -> None:
-        async with rig() as made:
-            one = store(made)
-            await keep(one, ring(1))
-            with pytest.raises(ValueError, match="does not follow"):
-                await keep(one, [wrong])
-            assert len(made.entries) == 1
-            assert one.seq == 1
-
-    simulate(main())
-
-
-def test_it_goes_on_from_where_the_record_stood() -> None:
-    async def main() -> None:
-        async with rig() as made:
-            before = ring(4)
-            recent = {record.seq: record.chain for record in before}
-            one = store(made, StoredPosition(RecordCursor(5, 4, before[-1].chain), recent))
-            await keep(one, ring(2, first=5, chain=before[-1].chain))
-            assert one.seq == 6
-            assert len(one.recent()) == 6
-
-    simulate(main())
-
-
-def test_nobody_says_how_far_it_goes_while_something_is_on_its_way() -> None:
-    async def main() -> None:
-        async with rig() as made:
-            made.slow = 1.0
-            one = store(made)
-            keeping = asyncio.create_task(keep(one, ring(1)))
-            await until(lambda: bool(made.log))
-            with pytest.raises(PositionUnknown):
-                one.cursor()
-            # Whoever kept gives up; it comes to the disk all the same, and is not taken again.
-            await stopped(keeping)
-            with pytest.raises(PositionUnknown):
-                one.recent()
-            await until(lambda: bool(made.entries))
-            assert one.cursor().seq == 1
-
-    simulate(main())
-
-
-def test_what_the_record_refuses_is_not_kept() -> None:
-    async def main() -> None:
-        async with rig(Step.TURN) as made:
-            one = store(made)
-            made.problem = DiskFull("here", "no room", "free some")
-            with pytest.raises(TableStopped):
-                await keep(one, ring(3))
-            assert one.cursor() == NO_CURSOR
-            made.problem = None
-            await made.table.try_again("again")
-            await keep(one, ring(3))
-            assert one.seq == 3
-
-    simulate(main())
-
-
-def test_a_cursor_goes_back_only_with_an_adoption() -> None:
-    async def main() -> None:
-        async with rig() as made:
-            one = store(made, StoredPosition(RecordCursor(5, 9, b"lasthead"), {9: b"lasthead"}))
-            with pytest.raises(ValueError, match="does not follow"):
-                await keep(one, ring(1, first=4))
-            await one.adopt(adoption(4))
-            entry = made.entries[-1]
-            assert (entry.kind, entry.sign, entry.cursor) == ("link", True, None)
-            assert entry.data["what"] == "adopted"
-            assert entry.data["next"] == 4
-            assert entry.data["two"] == ["Flo", "Bob"]
-            assert one.cursor().seq == 9  # until it has come
-            await keep(one, ring(2, first=4))
-            assert one.seq == 5
-            with pytest.raises(ValueError, match="does not follow"):
-                await keep(one, ring(1, first=4))
-
-    simulate(main())
-
-
-def test_an_adoption_that_lets_the_rest_go_has_its_cursor() -> None:
-    async def main() -> None:
-        async with rig() as made:
-            one = store(made)
-            await one.adopt(adoption(10))
-            cursor = made.entries[-1].cursor
-            assert cursor is not None
-            assert (cursor.epoch, cursor.seq, cursor.chain) == (5, 9, b"headhead".hex())
-            assert one.cursor() == RecordCursor(5, 9, b"headhead")
-            await keep(one, ring(1, first=10, chain=b"headhead"))
-            assert one.seq == 10
-
-    simulate(main())
-
-
-def test_an_adoption_that_is_not_recorded_is_none() -> None:
-    async def main() -> None:
-        async with rig() as made:
-            one = store(made)
-            made.problem = DiskFull("here", "no room", "free some")
-            with pytest.raises(TableStopped):
-                await one.adopt(adoption(10))
-            assert one.cursor() == NO_CURSOR
-
-    simulate(main())
-
-
-def test_a_table_that_closes_keeps_nothing_more() -> None:
-    async def main() -> None:
-        made = Rig(at(Step.CLOSED))
-        task = asyncio.create_task(made.table.run())
+    async with rig() as made:
         one = store(made)
-        await made.table.close()
-        await task
+        await keep(one, ring(1))
+        with pytest.raises(ValueError, match="does not follow"):
+            await keep(one, [wrong])
+        assert len(made.entries) == 1
+        assert one.seq == 1
+
+
+@simulated
+async def test_it_goes_on_from_where_the_record_stood() -> None:
+    async with rig() as made:
+        before = ring(4)
+        recent = {record.seq: record.chain for record in before}
+        one = store(made, StoredPosition(RecordCursor(5, 4, before[-1].chain), recent))
+        await keep(one, ring(2, first=5, chain=before[-1].chain))
+        assert one.seq == 6
+        assert len(one.recent()) == 6
+
+
+@simulated
+async def test_nobody_says_how_far_it_goes_while_something_is_on_its_way() -> None:
+    async with rig() as made:
+        made.slow = 1.0
+        one = store(made)
+        keeping = asyncio.create_task(keep(one, ring(1)))
+        await until(lambda: bool(made.log))
+        with pytest.raises(PositionUnknown):
+            one.cursor()
+        # Whoever kept gives up; it comes to the disk all the same, and is not taken again.
+        await stopped(keeping)
+        with pytest.raises(PositionUnknown):
+            one.recent()
+        await until(lambda: bool(made.entries))
+        assert one.cursor().seq == 1
+
+
+@simulated
+async def test_what_the_record_refuses_is_not_kept() -> None:
+    async with rig(Step.TURN) as made:
+        one = store(made)
+        made.problem = DiskFull("here", "no room", "free some")
         with pytest.raises(TableStopped):
-            await keep(one, ring(1))
+            await keep(one, ring(3))
+        assert one.cursor() == NO_CURSOR
+        made.problem = None
+        await made.table.try_again("again")
+        await keep(one, ring(3))
+        assert one.seq == 3
+
+
+@simulated
+async def test_a_cursor_goes_back_only_with_an_adoption() -> None:
+    async with rig() as made:
+        one = store(made, StoredPosition(RecordCursor(5, 9, b"lasthead"), {9: b"lasthead"}))
+        with pytest.raises(ValueError, match="does not follow"):
+            await keep(one, ring(1, first=4))
+        await one.adopt(adoption(4))
+        entry = made.entries[-1]
+        assert (entry.kind, entry.sign, entry.cursor) == ("link", True, None)
+        assert entry.data["what"] == "adopted"
+        assert entry.data["next"] == 4
+        assert entry.data["two"] == ["Flo", "Bob"]
+        assert one.cursor().seq == 9  # until it has come
+        await keep(one, ring(2, first=4))
+        assert one.seq == 5
+        with pytest.raises(ValueError, match="does not follow"):
+            await keep(one, ring(1, first=4))
+
+
+@simulated
+async def test_an_adoption_that_lets_the_rest_go_has_its_cursor() -> None:
+    async with rig() as made:
+        one = store(made)
+        await one.adopt(adoption(10))
+        cursor = made.entries[-1].cursor
+        assert cursor is not None
+        assert (cursor.epoch, cursor.seq, cursor.chain) == (5, 9, b"headhead".hex())
+        assert one.cursor() == RecordCursor(5, 9, b"headhead")
+        await keep(one, ring(1, first=10, chain=b"headhead"))
+        assert one.seq == 10
+
+
+@simulated
+async def test_an_adoption_that_is_not_recorded_is_none() -> None:
+    async with rig() as made:
+        one = store(made)
+        made.problem = DiskFull("here", "no room", "free some")
+        with pytest.raises(TableStopped):
+            await one.adopt(adoption(10))
         assert one.cursor() == NO_CURSOR
 
-    simulate(main())
+
+@simulated
+async def test_a_table_that_closes_keeps_nothing_more() -> None:
+    made = Rig(at(Step.CLOSED))
+    task = asyncio.create_task(made.table.run())
+    one = store(made)
+    await made.table.close()
+    await task
+    with pytest.raises(TableStopped):
+        await keep(one, ring(1))
+    assert one.cursor() == NO_CURSOR

@@ -17,6 +17,7 @@ from controller.rules.irregularities import Way
 from controller.table.intake import DeviceSettings
 from firmware_protocol.device.control import Put
 from hil.devices import shoe_reader
+from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.serving import run, whole
@@ -87,35 +88,28 @@ def test_a_card_that_lies_face_down_rings_no_alarm(tmp_path: Path) -> None:
     run(main())
 
 
-def test_another_card_in_its_place_rings_none_at_all(tmp_path: Path) -> None:
+@simulated
+async def test_another_card_in_its_place_rings_none_at_all(tmp_path: Path) -> None:
     """The same cards, and a hole card that breaks the row: nothing in the record differs before."""
-
-    async def main() -> None:
-        cards = (*RISING[:7], "9h", *RISING[8:])
-        async with opened(tmp_path, Setting(cards=cards, wagers=THREE, plan={})) as t:
-            await t.to_step(Step.PAYING)
-            await t.to_end()
-            assert "DeckSuspect" not in t.names()
-
-    run(main())
+    cards = (*RISING[:7], "9h", *RISING[8:])
+    async with opened(tmp_path, Setting(cards=cards, wagers=THREE, plan={})) as t:
+        await t.to_step(Step.PAYING)
+        await t.to_end()
+        assert "DeckSuspect" not in t.names()
 
 
 # --- the decks of the sheet, and batches that take turns ----------------------------------------
 
 
-def test_the_shuffler_is_told_the_decks_of_the_sheet(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with opened(tmp_path, Setting(options={"decks": 8})) as t:
-            await t.to_step(Step.LOADING)
-            begun = [data for data in t.data("device") if data["what"] == "ShuffleStarted"]
-            assert [data["decks"] for data in begun] == [8]
-            t.shows("Cut, and load the shoe - 416 cards - 104 cards behind the cut card")
-            done = [data for data in t.data("device") if data["what"] == "ShuffleDone"]
-            assert [(data["count"], data["missing"], data["extra"]) for data in done] == [
-                (416, 0, 0)
-            ]
-
-    run(main())
+@simulated
+async def test_the_shuffler_is_told_the_decks_of_the_sheet(tmp_path: Path) -> None:
+    async with opened(tmp_path, Setting(options={"decks": 8})) as t:
+        await t.to_step(Step.LOADING)
+        begun = [data for data in t.data("device") if data["what"] == "ShuffleStarted"]
+        assert [data["decks"] for data in begun] == [8]
+        t.shows("Cut, and load the shoe - 416 cards - 104 cards behind the cut card")
+        done = [data for data in t.data("device") if data["what"] == "ShuffleDone"]
+        assert [(data["count"], data["missing"], data["extra"]) for data in done] == [(416, 0, 0)]
 
 
 @pytest.mark.parametrize(
@@ -129,129 +123,115 @@ def test_the_shuffler_is_told_the_decks_of_the_sheet(tmp_path: Path) -> None:
     ],
     ids=["two decks", "eight decks", "311 cards", "313 cards", "another card"],
 )
-def test_a_batch_that_is_not_the_decks_of_the_sheet(put: Put, said: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with opened(tmp_path) as t:
-            await t.to_step(Step.SHUFFLE_NEEDED)
-            assert t.room.shuffler is not None
-            t.room.shuffler.hand(put)
-            await t.does("ShuffleStarted")
-            await until(lambda: t.at(Step.HELD), 10)
-            assert t.state.holds[-1].detail == said
-            assert t.state.holds[-1].what is Odd.DECK_SUSPECT
-
-    run(main())
+@simulated
+async def test_a_batch_that_is_not_the_decks_of_the_sheet(
+    put: Put, said: str, tmp_path: Path
+) -> None:
+    async with opened(tmp_path) as t:
+        await t.to_step(Step.SHUFFLE_NEEDED)
+        assert t.room.shuffler is not None
+        t.room.shuffler.hand(put)
+        await t.does("ShuffleStarted")
+        await until(lambda: t.at(Step.HELD), 10)
+        assert t.state.holds[-1].detail == said
+        assert t.state.holds[-1].what is Odd.DECK_SUSPECT
 
 
 BATCHES: Final = Setting(house=DeviceSettings(backs=(1, 2)), options=ONE)
 
 
-def test_batches_of_two_backs_take_turns(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with opened(tmp_path, BATCHES) as t:
-            for back in (1, 2, 1):
-                await a_round(t)
-                assert t.table.table.now.memory.back == back
-                await shuffled(t)
-                assert t.at(Step.LOADING)
-            assert "DeckSuspect" not in t.names()
-
-    run(main())
-
-
-def test_a_batch_that_is_not_the_other_one(tmp_path: Path) -> None:
-    """The cards that were dealt came out of the shuffler at once: its lamp alone is not enough."""
-
-    async def main() -> None:
-        async with opened(tmp_path, BATCHES) as t:
+@simulated
+async def test_batches_of_two_backs_take_turns(tmp_path: Path) -> None:
+    async with opened(tmp_path, BATCHES) as t:
+        for back in (1, 2, 1):
             await a_round(t)
+            assert t.table.table.now.memory.back == back
+            await shuffled(t)
+            assert t.at(Step.LOADING)
+        assert "DeckSuspect" not in t.names()
+
+
+@simulated
+async def test_a_batch_that_is_not_the_other_one(tmp_path: Path) -> None:
+    """The cards that were dealt came out of the shuffler at once: its lamp alone is not enough."""
+    async with opened(tmp_path, BATCHES) as t:
+        await a_round(t)
+        await shuffled(t)
+        await t.to(lambda s: len(s.seats) == 2)
+        with batch(1):
+            await t.draws()
+        assert t.names()[-2:] == ["CardDrawn", "DeckSuspect"]
+        assert t.at(Step.HELD)
+        await t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)
+        await a_round(t)  # of other decks, whichever batch they are
+        assert t.names().count("DeckSuspect") == 1
+
+
+@simulated
+async def test_the_batch_before_is_known_over_a_start_of_the_controller(tmp_path: Path) -> None:
+    """However long ago it was loaded."""
+    at = BATCHES
+    game = game_with("classic", ONE)
+    async with room(tmp_path, game, stations=False, house=at.house) as made:
+        made.segment = 32 * 1024
+        async with telling(made, at.cards, at.wagers, at.plan) as t:
+            await a_long_round(t)
             await shuffled(t)
             await t.to(lambda s: len(s.seats) == 2)
-            with batch(1):
-                await t.draws()
-            assert t.names()[-2:] == ["CardDrawn", "DeckSuspect"]
-            assert t.at(Step.HELD)
-            await t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)
-            await a_round(t)  # of other decks, whichever batch they are
-            assert t.names().count("DeckSuspect") == 1
-
-    run(main())
+            known = t.table.table.now.memory
+        assert known.former == 1
+        async with telling(made, at.cards, at.wagers, at.plan) as t:
+            assert t.table.table.now.memory == known
 
 
-def test_the_batch_before_is_known_over_a_start_of_the_controller(tmp_path: Path) -> None:
-    """However long ago it was loaded."""
-
-    async def main() -> None:
-        at = BATCHES
-        game = game_with("classic", ONE)
-        async with room(tmp_path, game, stations=False, house=at.house) as made:
-            made.segment = 32 * 1024
-            async with telling(made, at.cards, at.wagers, at.plan) as t:
-                await a_long_round(t)
-                await shuffled(t)
-                await t.to(lambda s: len(s.seats) == 2)
-                known = t.table.table.now.memory
-            assert known.former == 1
-            async with telling(made, at.cards, at.wagers, at.plan) as t:
-                assert t.table.table.now.memory == known
-
-    run(main())
-
-
-def test_a_batch_that_goes_back_in_is_known_over_a_start_of_the_controller(tmp_path: Path) -> None:
+@simulated
+async def test_a_batch_that_goes_back_in_is_known_over_a_start_of_the_controller(
+    tmp_path: Path,
+) -> None:
     """The shoe ran out in a round: its discards have the same backs, and come after the same
     batch."""
-
-    async def main() -> None:
-        seats = tuple((seat, "main", 1000) for seat in range(1, 8))
-        at = BATCHES._replace(cards=(), wagers=seats, plan={})
-        async with room(
-            tmp_path, game_with("classic", ONE), stations=False, house=at.house
-        ) as made:
-            made.segment = 32 * 1024
-            async with telling(made, at.cards, at.wagers, at.plan) as t:
-                await a_long_round(t)
-                await shuffled(t)
-                await t.to_step(Step.REFILL)
-                await t.to(lambda s: s.step is not Step.REFILL)
-                await t.to_step(Step.TURN)
-                known = t.table.table.now.memory
-                assert (known.again, known.back, known.former) == (True, 2, 1)
-                assert known.faces
-            async with telling(made, at.cards, at.wagers, at.plan) as t:
-                assert t.table.table.now.memory == known
-                await t.to_step(Step.SHUFFLE_NEEDED)
-                assert "DeckSuspect" not in t.names()
-
-    run(main())
+    seats = tuple((seat, "main", 1000) for seat in range(1, 8))
+    at = BATCHES._replace(cards=(), wagers=seats, plan={})
+    async with room(tmp_path, game_with("classic", ONE), stations=False, house=at.house) as made:
+        made.segment = 32 * 1024
+        async with telling(made, at.cards, at.wagers, at.plan) as t:
+            await a_long_round(t)
+            await shuffled(t)
+            await t.to_step(Step.REFILL)
+            await t.to(lambda s: s.step is not Step.REFILL)
+            await t.to_step(Step.TURN)
+            known = t.table.table.now.memory
+            assert (known.again, known.back, known.former) == (True, 2, 1)
+            assert known.faces
+        async with telling(made, at.cards, at.wagers, at.plan) as t:
+            assert t.table.table.now.memory == known
+            await t.to_step(Step.SHUFFLE_NEEDED)
+            assert "DeckSuspect" not in t.names()
 
 
 # --- the cut card ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("house", HOUSES)
-def test_the_cut_card_comes_in_a_round(house: str, tmp_path: Path) -> None:
+@simulated
+async def test_the_cut_card_comes_in_a_round(house: str, tmp_path: Path) -> None:
     """The round after it is the last one; in the strict house it is that round itself."""
-
-    async def main() -> None:
-        async with opened(tmp_path, house=house) as t:
-            burned = BURNED[: t.room.game.options.burn.on_shuffle]
-            cards = list(whole(t.room, (*burned, *CARDS)))
-            t.robot.cards = lambda: (*cards[: len(burned) + 3], "cut", *cards[len(burned) + 3 :])
-            await t.to_deal(3)
-            await t.draws()
-            assert t.names()[-1] == "CutCardSeen"
-            t.shows("Deal seat 1, second card")  # it is nobody's card
-            await t.to_end()
-            assert t.nets() == {1: 1000, 2: 0}
-            if house == "default":
-                t.shows("Take wagers: main - last round of this shoe")
-                await a_round(t)
-            assert t.state.round == (2 if house == "default" else 1)
-            closed = next(data for data in t.data("device") if data["what"] == "ShoeInventory")
-            assert closed["out"] == last_place(t, closed["shoe"]) - 1  # the cut card has one too
-
-    run(main())
+    async with opened(tmp_path, house=house) as t:
+        burned = BURNED[: t.room.game.options.burn.on_shuffle]
+        cards = list(whole(t.room, (*burned, *CARDS)))
+        t.robot.cards = lambda: (*cards[: len(burned) + 3], "cut", *cards[len(burned) + 3 :])
+        await t.to_deal(3)
+        await t.draws()
+        assert t.names()[-1] == "CutCardSeen"
+        t.shows("Deal seat 1, second card")  # it is nobody's card
+        await t.to_end()
+        assert t.nets() == {1: 1000, 2: 0}
+        if house == "default":
+            t.shows("Take wagers: main - last round of this shoe")
+            await a_round(t)
+        assert t.state.round == (2 if house == "default" else 1)
+        closed = next(data for data in t.data("device") if data["what"] == "ShoeInventory")
+        assert closed["out"] == last_place(t, closed["shoe"]) - 1  # the cut card has one too
 
 
 def last_place(t: Told, loading: int) -> int:

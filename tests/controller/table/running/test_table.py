@@ -30,6 +30,7 @@ from firmware_protocol.messages.enums import DeviceClass
 from hil.simulator import LiveDevice
 from hil.simulator.process import device_in_loop
 from hil.table.robots import Robot
+from tests.support.asynchronous import asynchronous
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.killing import Policy
 from tests.support.table.simulated.simulated_table import AtTable, ready
@@ -241,16 +242,13 @@ def test_a_table_without_its_devices_begins_and_ends(tmp_path: Path) -> None:
     ]
 
 
-def test_two_controllers_do_not_write_one_record(tmp_path: Path) -> None:
+@asynchronous
+async def test_two_controllers_do_not_write_one_record(tmp_path: Path) -> None:
     file = furnished(tmp_path)
-
-    async def main() -> None:
-        async with RunningTable(parts(file)):
-            with pytest.raises(InUse):
-                async with RunningTable(parts(file)):
-                    pytest.fail("it runs")
-
-    asyncio.run(main())
+    async with RunningTable(parts(file)):
+        with pytest.raises(InUse):
+            async with RunningTable(parts(file)):
+                pytest.fail("it runs")
 
 
 class Broken(Exception):
@@ -278,15 +276,12 @@ def test_whatever_fails_in_it_ends_all_of_it(
     assert [record.kind for _, record in records(tmp_path / "record")][-2] == "closed"
 
 
-def test_what_its_user_raises_comes_out_as_it_is(tmp_path: Path) -> None:
+@asynchronous
+async def test_what_its_user_raises_comes_out_as_it_is(tmp_path: Path) -> None:
     file = furnished(tmp_path)
-
-    async def main() -> None:
-        with pytest.raises(Broken, match="the user's"):
-            async with RunningTable(parts(file)):
-                raise Broken("the user's")
-
-    asyncio.run(main())
+    with pytest.raises(Broken, match="the user's"):
+        async with RunningTable(parts(file)):
+            raise Broken("the user's")
 
 
 def test_a_table_that_is_called_off(tmp_path: Path) -> None:
