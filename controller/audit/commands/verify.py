@@ -17,7 +17,7 @@ from controller.audit.errors import RecordProblem
 from controller.audit.format.notes import NoteProblem, VerifierKey
 from controller.audit.read.heads import first_head
 from controller.audit.text import verify_report_lines
-from controller.audit.verify import SeenCheckpoint, VerifyProgress, seen_by_witness, verify
+from controller.audit.verify import VerifyProgress, WitnessedCheckpoint, seen_by_witness, verify
 from controller.commands import path_of, print_json
 from controller.errors import UsageProblem, printable
 
@@ -65,7 +65,7 @@ def _table_key(value: str | None, record: Path) -> VerifierKey | None:
     return None if value is None else table_key_of(value, origin)
 
 
-def _witness(args: argparse.Namespace) -> SeenCheckpoint | None:
+def _witness(args: argparse.Namespace) -> WitnessedCheckpoint | None:
     if (args.checkpoint is None) != (args.witness_key is None):
         what = "--checkpoint and --witness-key go together"
         raise UsageProblem("arguments", what, "both, or neither")

@@ -1,7 +1,7 @@
 """A sealed case: some rounds of a record, a day or all of it, for readers without our software.
 
     CASE/FORMAT.md, verify_record.py     description of the format, and a verifier
-    CASE/record/                         whole segments, as far as they were requested
+    CASE/record/                         whole segments with the requested records
     CASE/checkpoints/, certificates/     signed notes from these segments
     CASE/witnessed/                      the last countersigned note, if it is later
     CASE/proofs/                         one file for each requested round

@@ -55,7 +55,7 @@ from controller.audit.index.frames import (
     record_start,
 )
 from controller.audit.index.open_state import OpenState
-from controller.audit.index.rows import Rows, Words
+from controller.audit.index.rows import INSERTED, Rows, Words
 from controller.audit.index.schema import APPLICATION
 from controller.audit.read.reader import read_segment
 
@@ -215,8 +215,8 @@ class Index:
     def _keep(self, rows: Rows) -> None:
         db = self.db
         db.executemany("INSERT INTO words VALUES (?, ?)", rows.words.kept())
-        for table, inserted in rows.inserted.items():
-            db.executemany(table.insert, inserted)
+        for table in INSERTED:
+            db.executemany(table.insert, rows.inserted[table.name])
         for table, changed in rows.spans.changed():
             db.executemany(table.put, changed)
         db.executemany(_CORRECTED, rows.spans.corrected)

@@ -15,7 +15,6 @@ from controller.audit.index.schema import (
     PROBLEMS,
     RECORDS,
     SEATS,
-    IndexTable,
 )
 from controller.rules.cards import DECK, Card
 from controller.rules.money import Amount
@@ -42,7 +41,7 @@ class Words(dict[str, int]):
         return new
 
 
-_INSERTED: Final = (RECORDS, SEATS, CARDS, AMOUNTS, BETS, IRREGULARITIES, PROBLEMS, PEOPLE)
+INSERTED: Final = (RECORDS, SEATS, CARDS, AMOUNTS, BETS, IRREGULARITIES, PROBLEMS, PEOPLE)
 
 
 class Rows:
@@ -51,7 +50,8 @@ class Rows:
     def __init__(self, words: Words, state: OpenState) -> None:
         self.words = words
         self.spans = Spans(state)
-        self.inserted: dict[IndexTable, list[Row]] = {table: [] for table in _INSERTED}
+        self.inserted: dict[str, list[Row]] = {table.name: [] for table in INSERTED}
+        """Rows by the name of their table."""
         # Of the current record:
         self._nth = 0
         self._problem = ""
@@ -61,15 +61,15 @@ class Rows:
     def end(self, row: Row) -> None:
         """Add the record itself."""
         seq = row[0]
-        self.inserted[RECORDS].append(row)
+        self.inserted["records"].append(row)
         if self._seat_numbers:
-            self.inserted[SEATS] += [(seat, seq) for seat in self._seat_numbers]
+            self.inserted["seats"] += [(seat, seq) for seat in self._seat_numbers]
             self._seat_numbers.clear()
         if self._faces:
-            self.inserted[CARDS] += self._faces
+            self.inserted["cards"] += self._faces
             self._faces.clear()
         if self._problem:
-            self.inserted[PROBLEMS].append((seq, self.words[self._problem]))
+            self.inserted["problems"].append((seq, self.words[self._problem]))
             self._problem = ""
         self._nth = 0
 
@@ -86,7 +86,7 @@ class Rows:
 
     def amount(self, seq: int, what: str, seat: int, bet: str, amount: Amount) -> None:
         w = self.words
-        self.inserted[AMOUNTS].append((seq, self._next(), w[what], seat, w[bet], amount))
+        self.inserted["amounts"].append((seq, self._next(), w[what], seat, w[bet], amount))
         self.spans.amount(amount)
         self.seat(seat)
 
@@ -95,14 +95,14 @@ class Rows:
         w = self.words
         round_, seat, hand, stake, returned = numbers
         words = (w[bet], w[outcome], w[why])
-        self.inserted[BETS].append(
+        self.inserted["bets"].append(
             (seq, self._next(), round_, seat, hand, *words[:2], stake, returned, words[2])
         )
 
     def irregularity(self, seq: int, what: str, seat: int) -> None:
         """An irregularity was found; a ruling about it gets its own row."""
         w = self.words
-        self.inserted[IRREGULARITIES].append((w[what], seq, self._next(), seat, 0, 0, 0))
+        self.inserted["irregularities"].append((w[what], seq, self._next(), seat, 0, 0, 0))
         self.seat(seat)
         self.problem(what)
         self.spans.irregular()
@@ -110,14 +110,14 @@ class Rows:
     def ruled(self, seq: int, what: str, way: str, by: str, second: str) -> None:
         w = self.words
         row = (w[what], seq, self._next(), 0, w[way], w[by], w[second])
-        self.inserted[IRREGULARITIES].append(row)
+        self.inserted["irregularities"].append(row)
 
     def problem(self, what: str) -> None:
         """Only the first problem of a record is listed."""
         self._problem = self._problem or what
 
     def person(self, seq: int, name: str, part: str) -> None:
-        self.inserted[PEOPLE].append((self.words[name], seq, self.words[part]))
+        self.inserted["people"].append((self.words[name], seq, self.words[part]))
 
     def _next(self) -> int:
         """The number of a row within its record."""

@@ -356,5 +356,5 @@ def is_quiet(record: Record, found: Fields) -> bool:
 
 
 def is_access(record: Record, found: Fields) -> bool:
-    """Return whether the record is about a user who looked at the record."""
+    """Return whether a user accessed the record."""
     return record.kind == "person" and _what(found) == "looked"

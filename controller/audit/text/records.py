@@ -1,6 +1,6 @@
 """A record as text for people: what happened, its facts and prompts. Face-down cards are left out.
 
-An event, effect or field that this version has no words for is quoted as it is in the record.
+Events, effects and fields of other software versions are quoted as they are in the record.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ class RecordText(Struct, frozen=True):
     """The event of a decision or refusal of this version."""
     effects: tuple[Effect, ...] = ()
     quiet: bool = False
-    """It tells how the record or the table was run, and nothing of the round."""
+    """It is about running the record or the table, and not about the round."""
     access: bool = False
-    """A user looked at the record."""
+    """A user accessed the record."""
 
 
 def record_text(record: Record, money: AmountFormat) -> RecordText:

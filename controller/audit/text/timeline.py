@@ -73,7 +73,7 @@ class TimelineLine(Struct, frozen=True):
     facts: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
     lit: tuple[tuple[int, tuple[str, ...]], ...] = ()
-    """The buttons that are enabled from here on, by seat."""
+    """The buttons that are enabled after this record, by seat."""
     refused: str = ""
     """Why it was refused."""
     problem: str = ""
@@ -86,9 +86,9 @@ class TimelineLine(Struct, frozen=True):
     """Its position in the log of the device."""
     cause: int = 0
     quiet: bool = False
-    """It tells how the record was written, or repeats another line."""
+    """It is about running the record or the table, or repeats another line."""
     look: bool = False
-    """A user looked at the record."""
+    """A user accessed the record."""
 
 
 def timeline_lines(

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.audit.text.records import format_time
-from controller.audit.verify import INCOMPLETE, INVALID, VALID, SeenCheckpoint, VerifyReport
+from controller.audit.verify import INCOMPLETE, INVALID, VALID, VerifyReport, WitnessedCheckpoint
 from controller.procedure.prompts import counted
 
 _MAX_FINDINGS: Final = 20
 
 
 def verify_report_lines(
-    report: VerifyReport, *, replay: bool = True, witness: SeenCheckpoint | None = None
+    report: VerifyReport, *, replay: bool = True, witness: WitnessedCheckpoint | None = None
 ) -> Iterator[str]:
     """The lines of `holecard audit verify`."""
     first, last = report.segments

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.audit.verify.cosignatures import SeenCheckpoint, seen_by_witness
+from controller.audit.verify.cosignatures import WitnessedCheckpoint, seen_by_witness
 from controller.audit.verify.decisions import event_type
 from controller.audit.verify.facts import (
     FaceDownDecision,
@@ -29,11 +29,11 @@ __all__ = [
     "FaceDownDecision",
     "HoleCardTracker",
     "RecordFinding",
-    "SeenCheckpoint",
     "VerifiedSegment",
     "VerifyProgress",
     "VerifyReport",
     "VerifyScope",
+    "WitnessedCheckpoint",
     "event_type",
     "seen_by_witness",
     "verify",

@@ -27,7 +27,7 @@ from controller.audit.witness import COSIGNED
 _NAME: Final = re.compile(r"(0|[1-9][0-9]{0,17})\.note")
 
 
-class SeenCheckpoint(Struct, frozen=True):
+class WitnessedCheckpoint(Struct, frozen=True):
     """A checkpoint that another party has seen."""
 
     who: str
@@ -44,14 +44,14 @@ class BadNote(Struct, frozen=True):
     what: str
 
 
-def seen_by_witness(note: bytes, key: VerifierKey) -> SeenCheckpoint:
+def seen_by_witness(note: bytes, key: VerifierKey) -> WitnessedCheckpoint:
     """Return the checkpoint in a note. Raises NoteProblem if the witness did not countersign it."""
     read = parse_note(note)
     (signer,) = verify_note(read, (key,))
-    return SeenCheckpoint(key.name, read, parse_checkpoint(read.text), signer.seconds or 0)
+    return WitnessedCheckpoint(key.name, read, parse_checkpoint(read.text), signer.seconds or 0)
 
 
-def read_cosigned(record: Path) -> tuple[list[SeenCheckpoint], list[BadNote]]:
+def read_cosigned(record: Path) -> tuple[list[WitnessedCheckpoint], list[BadNote]]:
     """Parse the notes in `cosigned/`. Their witnesses are unknown, but the checkpoints are
     compared."""
     found, bad = [], []
@@ -71,12 +71,12 @@ def read_cosigned(record: Path) -> tuple[list[SeenCheckpoint], list[BadNote]]:
             continue
         if checkpoint.size != size:
             bad.append(BadNote(size, f"{where}: is of {checkpoint.size} records"))
-        found.append(SeenCheckpoint(where, note, checkpoint))
+        found.append(WitnessedCheckpoint(where, note, checkpoint))
     return found, bad
 
 
 def witness_error(
-    seen: SeenCheckpoint,
+    seen: WitnessedCheckpoint,
     origin: str,
     last: int,
     roots: Mapping[int, Hash],
@@ -100,7 +100,7 @@ def witness_error(
     return _signed_by_boot(seen, origin, keys)
 
 
-def _signed_by_boot(seen: SeenCheckpoint, origin: str, keys: Iterable[Certificate]) -> str:
+def _signed_by_boot(seen: WitnessedCheckpoint, origin: str, keys: Iterable[Certificate]) -> str:
     """Check that the table's signature on the checkpoint is by a boot of this record."""
     known = {key.verifier.key_id: key.verifier for key in keys}
     ours = [one for one in seen.note.signatures if one.name == origin]

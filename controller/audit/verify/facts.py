@@ -87,9 +87,9 @@ class BootState(Struct, frozen=True):
     untold: int = 0
     """Quarantined bytes for which no `tail` record was found yet."""
     signed: int = -1
-    """`mono` of its first checkpoint in this segment; -1 if there is none."""
+    """`mono` of its first checkpoint in this segment; -1 if missing."""
     unsigned: int = -1
-    """`mono` of the first record since its last checkpoint; -1 if there is none."""
+    """`mono` of the first record since its last checkpoint; -1 if missing."""
 
 
 class SegmentStart(Struct, frozen=True):

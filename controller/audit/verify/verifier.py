@@ -28,7 +28,7 @@ from controller.audit.format.notes import VerifierKey
 from controller.audit.format.records import OpenedData
 from controller.audit.format.segments import DIRECTORY, HEADER_SIZE, NAME
 from controller.audit.log import quarantined_files
-from controller.audit.verify.cosignatures import SeenCheckpoint, read_cosigned, witness_error
+from controller.audit.verify.cosignatures import WitnessedCheckpoint, read_cosigned, witness_error
 from controller.audit.verify.facts import (
     CodeVersion,
     DeferredCheckpoint,
@@ -107,7 +107,7 @@ def _ready() -> None:
 
 
 VALID, INVALID, INCOMPLETE = 0, 1, 3
-"""Exit codes: valid; invalid; valid as far as it could be checked."""
+"""Exit codes: valid; invalid; partly checked and valid."""
 MAX_FINDINGS: Final = 1_000
 """Limit of findings that are listed."""
 
@@ -171,27 +171,23 @@ def verify(
     *,
     replay: bool = True,
     table_key: VerifierKey | None = None,
-    witness: SeenCheckpoint | None = None,
+    witness: WitnessedCheckpoint | None = None,
     jobs: int = 1,
     on_progress: Callable[[VerifyProgress], None] = lambda _: None,
 ) -> VerifyReport:
     """Verify a whole record. Raises NoRecord, and what `on_progress` raises."""
-    run = _Verification(record, replay, table_key, witness, max(1, jobs))
-    with closing(run.steps()) as steps:
-        for step in steps:
-            on_progress(step)
-    return run.report
+    return _Verification(record, replay, table_key, witness, max(1, jobs)).run(on_progress)
 
 
 class _Verification:
-    """One run: call `steps` to its end, then `report`."""
+    """One verification of a record."""
 
     def __init__(
         self,
         record: Path,
         replay: bool,
         table_key: VerifierKey | None,
-        witness: SeenCheckpoint | None,
+        witness: WitnessedCheckpoint | None,
         jobs: int,
     ) -> None:
         self._record = record
@@ -231,20 +227,17 @@ class _Verification:
         for one in bad:
             self._found(RecordFinding(self._numbers[-1], 0, one.size, 0, one.what, 0))
 
-    def steps(self) -> Generator[VerifyProgress]:
-        """Verify segment by segment.
-
-        The generator must be closed: worker processes may be running.
-        """
+    def run(self, on_progress: Callable[[VerifyProgress], None]) -> VerifyReport:
         there, last = self._numbers, self._numbers[-1]
         with closing(
             verify_segments(self._record, there, last, self._wanted, self._jobs)
         ) as segments:
             for done, segment in enumerate(segments, 1):
                 self._take(segment)
-                records = self._sums["records"]
-                yield VerifyProgress(done, len(there), records, len(self._findings) + self._more)
+                records, findings = self._sums["records"], len(self._findings) + self._more
+                on_progress(VerifyProgress(done, len(there), records, findings))
         self._end()
+        return self._report()
 
     # --- segment by segment ---------------------------------------------------------------
 
@@ -410,9 +403,7 @@ class _Verification:
 
     # --- what it came to ------------------------------------------------------------------
 
-    @property
-    def report(self) -> VerifyReport:
-        """The result, after the last step."""
+    def _report(self) -> VerifyReport:
         witness, sums = self._given, self._sums
         size = 0 if witness is None else witness.checkpoint.size
         right = witness is not None and self._roots.get(size) == witness.checkpoint.root

@@ -15,7 +15,7 @@ from controller.audit.format.notes import NoteProblem, format_note, parse_note
 from controller.audit.format.records import KINDS
 from controller.audit.format.segments import segment_file
 from controller.audit.read.reader import segments
-from controller.audit.verify import INVALID, SeenCheckpoint, seen_by_witness, verify
+from controller.audit.verify import INVALID, WitnessedCheckpoint, seen_by_witness, verify
 from tests.support.audit.record.forging import Json, Original, forged, original, read
 from tests.support.audit.record.table import begun, note, told
 from tests.support.audit.tools.outside import WITNESS
@@ -72,7 +72,7 @@ def _shown(place: Path, where: str, bit: int) -> str:
     raise Unnoticed(f"bit {bit % 8} of byte {bit // 8}: ours {mine}, theirs {theirs['exit']}")
 
 
-def _ours(place: Path, witness: SeenCheckpoint | None = None) -> tuple[int, tuple[str, ...]]:
+def _ours(place: Path, witness: WitnessedCheckpoint | None = None) -> tuple[int, tuple[str, ...]]:
     report = verify(place, witness=witness)
     return report.code, report.remarks
 
@@ -113,7 +113,7 @@ def rewritings(scratch: Path, share: int, seed: int) -> Iterator[tuple[str, bool
         yield name, alone == INVALID
 
 
-def _seen(first: Original) -> tuple[bytes, SeenCheckpoint]:
+def _seen(first: Original) -> tuple[bytes, WitnessedCheckpoint]:
     *_, last = segments(first.place)
     said = parse_note(json.loads(last.frames[-1].data)["data"]["note"])
     note_of = format_note(said.text, *said.signatures, WITNESS.cosign(said.text, SECONDS)).encode()
@@ -121,7 +121,7 @@ def _seen(first: Original) -> tuple[bytes, SeenCheckpoint]:
 
 
 def _must_be_wrong(
-    name: str, place: Path, witness: SeenCheckpoint | None, file: Path | None
+    name: str, place: Path, witness: WitnessedCheckpoint | None, file: Path | None
 ) -> None:
     mine, _ = _ours(place, witness)
     key = verify_record._key(str(WITNESS.cosigner), verify_record.COSIGNED)
