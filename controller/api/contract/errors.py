@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -14,6 +14,7 @@ from starlette.responses import Response
 from controller.api.contract.messages import ErrorAnswer, ErrorBody
 from controller.people import DENIAL_TEXTS, DenialReason, Denied
 
+_T = TypeVar("_T")
 JSON: Final = "application/json"
 HEADERS: Final = (
     ("Cache-Control", "no-store"),
@@ -74,8 +75,15 @@ DENIED: Final[Mapping[DenialReason, DenialStatus]] = MappingProxyType(
 def denied(answer: Denied) -> Problem:
     """Return the problem for a denial by the desk."""
     means = DENIED[answer.why]
-    code = answer.why.replace(" ", "_")
-    return Problem(means.status, code, DENIAL_TEXTS[answer.why], wait=max(answer.wait, means.wait))
+    code, wait = answer.why.replace(" ", "_"), max(answer.wait, means.wait)
+    return Problem(means.status, code, DENIAL_TEXTS[answer.why], wait=wait)
+
+
+def granted(answer: _T | Denied) -> _T:
+    """Return the answer of the desk. Raises Problem if it is a denial."""
+    if isinstance(answer, Denied):
+        raise denied(answer)
+    return answer
 
 
 def problem_answer(problem: Problem) -> Response:

@@ -60,6 +60,15 @@ class Listeners:
     def full(self) -> bool:
         return len(self._wakes) >= self.limit
 
+    def check(self, mine: int, limit: int, whose: str, *, one_each: bool = False) -> None:
+        """Raises Problem if no stream may be opened for a client that has `mine` of at most
+        `limit`. `one_each`: each client may have one even if the streams are full."""
+        if self.stopping.is_set():
+            raise Problem(503, "closing", "the table is closing")
+        if (self.full and not (one_each and mine == 0)) or mine >= limit:
+            what = f"there are {self.limit} streams, or {limit} of this {whose}"
+            raise Problem(429, "streams_full", what, "one less", wait=5)
+
     def notify(self) -> None:
         for wake in self._wakes:
             wake.set()
@@ -191,12 +200,7 @@ class TableStreams:
     def open(self, screen: ScreenSession) -> EventStream:
         """Raises Problem if there are too many streams, or the table is closing."""
         api = self._api
-        if api.served.stopping.is_set():
-            raise Problem(503, "closing", "the table is closing")
-        if self.listeners.full or screen.streams >= MAX_STREAMS_OF_SCREEN:
-            limit = self.listeners.limit
-            what = f"there are {limit} streams, or {MAX_STREAMS_OF_SCREEN} of this screen"
-            raise Problem(429, "streams_full", what, "one less", wait=5)
+        self.listeners.check(screen.streams, MAX_STREAMS_OF_SCREEN, "screen")
         return EventStream(
             f"stream of {screen.name}",
             self.listeners,

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from controller.api.contract.errors import Problem, denied
+from controller.api.contract.errors import Problem, granted
 from controller.api.contract.messages import AdoptDevice, Adopted, Answer, Authorise, SignedFor
 from controller.api.service.context import ServedTable, table_problems
 from controller.api.service.screens import ScreenSession
@@ -157,13 +157,13 @@ async def authorise(api: TableApi, screen: ScreenSession, sent: Authorise) -> Si
         raise Problem(400, "one_person", f"{act.name} takes no second person", "second: false")
     try:
         with table_problems():
-            answer = await served.desk.authorise(
-                act, sent.badge, sent.pin, screen.name, served.moment(), second=sent.second
+            answer = granted(
+                await served.desk.authorise(
+                    act, sent.badge, sent.pin, screen.name, served.moment(), second=sent.second
+                )
             )
     finally:
         api.views.notify()
-    if isinstance(answer, Denied):
-        raise denied(answer)
     if not sent.second:
         screen.sign_for(act)
     return SignedFor(answer.actor.name, answer.actor.role, act.two)
@@ -177,9 +177,7 @@ async def adopt_device(
     supervisor = supervisor_of(served.table, serial)
     _check_running(served)
     news = await people_news(served)
-    people = news or _take(served, screen, _adoption(supervisor, skip=sent.skip))
-    if isinstance(people, Denied):
-        raise denied(people)
+    people = granted(news or _take(served, screen, _adoption(supervisor, skip=sent.skip)))
     assert people.second is not None  # ADOPTED takes two people
     names = (people.first.name, people.second.name)
     with table_problems():
@@ -226,10 +224,8 @@ def _signers(
     if act is not None:
         signed = screen.signed_for(act)
         found = news if news is not None and signed else _take(served, screen, act)
-        if isinstance(found, ActSigners):
-            return found
-        if not dealers or found.why != "not authorised":
-            raise denied(found)
+        if isinstance(found, ActSigners) or not dealers or found.why != "not authorised":
+            return granted(found)
     dealer = screen.signed_in(served.desk, "dealer")
     if dealer is None or not dealers:
         what = "this screen only watches: the dealer is not signed in here"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
@@ -40,7 +41,34 @@ class ServedTable(Struct, frozen=True):
 
 
 _NOT_KNOWN: Final = "the card that lies face down is not known: call the floor"
-_SIGN_IN: Final = "POST /api/v1/sign-in, and then this"
+
+
+class Rejection(NamedTuple):
+    """How an exception of the table or of a device is answered."""
+
+    status: int
+    code: str
+    what: str = ""
+    """Empty: the text of the exception."""
+    allowed: str = ""
+    wait: int = 0
+
+
+_REJECTIONS: Final[Mapping[type[Exception], Rejection]] = MappingProxyType(
+    {
+        TableStopped: Rejection(503, "stopped"),
+        QueueFull: Rejection(429, "full", wait=1),
+        InputRejected: Rejection(409, "cannot_take"),
+        NotDealing: Rejection(403, "no_dealer", allowed="POST /api/v1/sign-in, and then this"),
+        CaseChanged: Rejection(409, "moved_on"),
+        BadAct: Rejection(400, "no_act"),
+        NotInVault: Rejection(409, "not_known", _NOT_KNOWN),
+        SealProblem: Rejection(409, "not_known", _NOT_KNOWN),
+        TwoPeopleNeeded: Rejection(403, "same_person"),
+        NothingHeld: Rejection(409, "nothing_held"),
+        StoreFailed: Rejection(503, "not_kept"),
+    }
+)
 
 
 @contextmanager
@@ -48,23 +76,7 @@ def table_problems() -> Iterator[None]:
     """Turn the reasons why the table or a device rejects a request into a Problem."""
     try:
         yield
-    except TableStopped as problem:
-        raise Problem(503, "stopped", str(problem)) from None
-    except QueueFull as problem:
-        raise Problem(429, "full", str(problem), wait=1) from None
-    except InputRejected as problem:
-        raise Problem(409, "cannot_take", str(problem)) from None
-    except NotDealing as problem:
-        raise Problem(403, "no_dealer", str(problem), _SIGN_IN) from None
-    except CaseChanged as problem:
-        raise Problem(409, "moved_on", str(problem)) from None
-    except BadAct as problem:
-        raise Problem(400, "no_act", str(problem)) from None
-    except (NotInVault, SealProblem):
-        raise Problem(409, "not_known", _NOT_KNOWN) from None
-    except TwoPeopleNeeded as problem:
-        raise Problem(403, "same_person", str(problem)) from None
-    except NothingHeld as problem:
-        raise Problem(409, "nothing_held", str(problem)) from None
-    except StoreFailed as problem:
-        raise Problem(503, "not_kept", str(problem)) from None
+    except tuple(_REJECTIONS) as problem:
+        kind = next(kind for kind in type(problem).__mro__ if kind in _REJECTIONS)
+        status, code, what, allowed, wait = _REJECTIONS[kind]
+        raise Problem(status, code, what or str(problem), allowed, wait=wait) from None

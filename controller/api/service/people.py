@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from controller.api.contract.errors import denied
+from controller.api.contract.errors import granted
 from controller.api.contract.messages import SignedIn, SignedOut, SignIn, SignsIn
 from controller.api.service.context import table_problems
 from controller.api.service.screens import ScreenSession
 from controller.api.service.table_api import TableApi
-from controller.people import Denied
 
 ROLES: Final[tuple[SignsIn, ...]] = ("dealer", "surveillance", "technician")
 
@@ -20,11 +19,11 @@ async def sign_in(api: TableApi, screen: ScreenSession, sent: SignIn) -> SignedI
     """Sign a person in at the screen. Raises Problem."""
     desk, now = api.served.desk, api.served.moment()
     with _at_desk(api):
-        answer = await desk.sign_in(
-            sent.badge, sent.pin, screen.name, now, role=sent.role, relieve=sent.relieve
+        answer = granted(
+            await desk.sign_in(
+                sent.badge, sent.pin, screen.name, now, role=sent.role, relieve=sent.relieve
+            )
         )
-        if isinstance(answer, Denied):
-            raise denied(answer)
         screen.badges[sent.role] = answer.badge
     return SignedIn(answer.badge, answer.actor.name, sent.role, answer.life)
 
@@ -38,9 +37,8 @@ async def sign_out(
         for role in roles:
             if screen.signed_in(desk, role) is None:
                 continue
-            answer = await desk.sign_out(screen.name, api.served.moment(), role=role)
-            if isinstance(answer, Denied):
-                raise denied(answer)
+            left = await desk.sign_out(screen.name, api.served.moment(), role=role)
+            answer = granted(left)
             screen.badges.pop(role, None)
             if answer:
                 gone.append(role)

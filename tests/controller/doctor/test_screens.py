@@ -12,9 +12,9 @@ from controller.doctor.host import UNIT, deployed
 from tests.controller.daemon.test_deploy import blocks
 from tests.controller.doctor.test_control import LISTENING
 from tests.controller.doctor.test_host import as_installed
-from tests.controller.screens.common.test_server import certified
 from tests.support.daemon.doctor_house import House, child, house
 from tests.support.daemon.rig import free_port
+from tests.support.screens.certificates import certified
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_a_running_table_has_looks_in_its_record(
     assert "is written beside the record" in stopped["about"]
     assert "beside the record first" in stopped["export"]
     assert "--table-key" in stopped["verdict"]
-    monkeypatch.setattr(FileSource, "served", property(lambda self: True))
+    monkeypatch.setattr(FileSource, "served", True)
     running = _words(browser)
     assert not [page for page, words in running.items() if "beside the record" in words]
     assert "an entry of the record" in running["about"]

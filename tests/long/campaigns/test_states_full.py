@@ -7,10 +7,9 @@ import asyncio
 import pytest
 
 from controller.screens.common.sessions import Appearance
-from tests.controller.screens.browser.test_designed import WINDOWS, look
-from tests.controller.screens.browser.test_pictures import wrong_in_review
-from tests.support.screens.browser.designed import designed
+from tests.support.screens.browser.designed import WINDOWS, designed, look
 from tests.support.screens.browser.page import chromium
+from tests.support.screens.browser.pictures import wrong_in_review
 
 NAMES = [f"{size}-{looks.theme}" for size, looks in WINDOWS]
 

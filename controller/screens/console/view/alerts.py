@@ -10,7 +10,7 @@ from controller.screens.console.text import READY, HouseTerms
 from controller.screens.console.view.buttons import capital
 
 
-class Alert(Struct, frozen=True):
+class ConsoleAlert(Struct, frozen=True):
     id: str
     what: str
     about: str
@@ -18,20 +18,20 @@ class Alert(Struct, frozen=True):
     """What to do."""
 
 
-def alerts_of(view: View, tongue: HouseTerms) -> tuple[Alert, ...]:
+def alerts_of(view: View, tongue: HouseTerms) -> tuple[ConsoleAlert, ...]:
     """The hold that ends first comes first."""
     held = [_hold(at, one, view, tongue) for at, one in enumerate(view.state.holds)]
     return (*reversed(held), *_shuffle(view, tongue), *_devices(view, tongue))
 
 
-def _hold(at: int, held: Hold, view: View, t: HouseTerms) -> Alert:
+def _hold(at: int, held: Hold, view: View, t: HouseTerms) -> ConsoleAlert:
     seat = t.seat(held.seat) if held.seat else ""
     card = t.card(held.card) if held.card >= 0 else ""
     device = _which(held.device, view, t) if held.device else ""
     ruled = t.texts("console.trouble.ruled", name=held.ruled_by) if held.ruled_by else ""
     about = ", ".join(filter(None, (device, seat, card, t.detail(held.detail), ruled)))
     way = t.way(held.chosen.value) if held.chosen else t.texts("console.trouble.floor_rules")
-    return Alert(f"hold-{at}", capital(t.what(held.what.value)), about, capital(way))
+    return ConsoleAlert(f"hold-{at}", capital(t.what(held.what.value)), about, capital(way))
 
 
 def _which(kind: str, view: View, t: HouseTerms) -> str:
@@ -40,14 +40,14 @@ def _which(kind: str, view: View, t: HouseTerms) -> str:
     return ", ".join(t.device(one) for one in gone) or t.texts(f"console.device.{kind}")
 
 
-def _shuffle(view: View, t: HouseTerms) -> tuple[Alert, ...]:
+def _shuffle(view: View, t: HouseTerms) -> tuple[ConsoleAlert, ...]:
     if not view.shuffle_problem:
         return ()
     what, way = t.texts("console.trouble.shuffle"), t.texts("console.trouble.shuffle_way")
-    return (Alert("shuffle-problem", what, view.shuffle_problem, way),)
+    return (ConsoleAlert("shuffle-problem", what, view.shuffle_problem, way),)
 
 
-def _devices(view: View, t: HouseTerms) -> tuple[Alert, ...]:
+def _devices(view: View, t: HouseTerms) -> tuple[ConsoleAlert, ...]:
     waited = {held.device for held in view.state.holds}
     made = []
     for one in view.devices:
@@ -56,11 +56,11 @@ def _devices(view: View, t: HouseTerms) -> tuple[Alert, ...]:
         if one.held:
             what = t.texts("console.trouble.adopt", device=name)
             about = t.linked(f"held_{one.held}", one.held)
-            made.append(Alert(mark, what, about, t.texts("console.trouble.adopt_way")))
+            made.append(ConsoleAlert(mark, what, about, t.texts("console.trouble.adopt_way")))
         elif _aside(one, view) and one.device not in waited:
             what = t.texts("console.trouble.aside", device=name)
             about = ": ".join(filter(None, (t.linked(one.state, one.state), one.why)))
-            made.append(Alert(mark, what, about, t.texts("console.trouble.aside_way")))
+            made.append(ConsoleAlert(mark, what, about, t.texts("console.trouble.aside_way")))
     return tuple(made)
 
 

@@ -17,7 +17,7 @@ from controller.procedure.prompts import MoneyFormat, Texts, parts_of, sentence
 from controller.rules.cards import RANKS, SUITS
 from controller.screens.common.felt_svg import DealersDrawing
 from controller.screens.console.text import HouseTerms
-from controller.screens.console.view.alerts import Alert, alerts_of
+from controller.screens.console.view.alerts import ConsoleAlert, alerts_of
 from controller.screens.console.view.allowed_acts import ActButton, AllowedActs
 from controller.screens.console.view.buttons import answers
 from controller.screens.console.view.felt import felt_of
@@ -70,7 +70,7 @@ class ConsolePage(Struct, frozen=True):
     felt: str
     """The SVG."""
     felt_words: tuple[str, ...]
-    troubles: tuple[Alert, ...]
+    troubles: tuple[ConsoleAlert, ...]
     status: TableStatus
     chips: tuple[tuple[str, int], ...]
     """The chips and their values, the smallest first."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from controller.api.contract.errors import Problem
 from controller.api.http import POLL_INTERVAL, EventStream, Listeners, latest, wait_for
 from controller.api.service import CachedView, TableApi
 from controller.screens.console.web.render_cache import RenderCache
@@ -36,15 +35,8 @@ class BrowserStreams:
 
     def open(self, browser: Browser) -> EventStream:
         """Raises Problem if there are too many streams, or the table is closing."""
-        served, screen = self._api.served, browser.screen
-        if served.stopping.is_set():
-            raise Problem(503, "closing", "the table is closing")
-        mine = screen.streams
-        full = self.listeners.full and mine > 0  # each browser may have one
-        if full or mine >= MAX_STREAMS_OF_BROWSER:
-            limit = self.listeners.limit
-            what = f"there are {limit} streams, or {MAX_STREAMS_OF_BROWSER} of this browser"
-            raise Problem(429, "streams_full", what, "one less", wait=5)
+        screen = browser.screen
+        self.listeners.check(screen.streams, MAX_STREAMS_OF_BROWSER, "browser", one_each=True)
         return EventStream(
             f"pages of {screen.name}",
             self.listeners,

@@ -11,14 +11,13 @@ from controller.screens.review.source.context import (
 )
 from controller.screens.review.source.live_source import LiveSource
 from controller.screens.review.source.loop_bridge import LoopBridge
-from controller.screens.review.source.source import FileSource, ReviewSource, open_source
+from controller.screens.review.source.source import FileSource, open_source
 
 __all__ = [
     "FileSource",
     "LiveSource",
     "LoopBridge",
     "ReviewContext",
-    "ReviewSource",
     "TableInfo",
     "open_index",
     "open_source",

@@ -23,7 +23,7 @@ from controller.screens.common.access import PageNotFound, Visit, see_other
 from controller.screens.common.sessions import SessionStore
 from controller.screens.common.templates import Pages
 from controller.screens.review.source.cases import CaseStore
-from controller.screens.review.source.source import IndexGap, ReviewSource
+from controller.screens.review.source.source import FileSource, IndexGap
 from controller.screens.review.source.verification import VerificationRunner
 from controller.screens.review.view import queries
 from controller.screens.review.view.record_reader import opened_of
@@ -58,7 +58,7 @@ class TableInfo(Struct, frozen=True):
 class ReviewContext:
     def __init__(
         self,
-        source: ReviewSource,
+        source: FileSource,
         pages: Pages,
         sessions: SessionStore,
         scratch: Path,

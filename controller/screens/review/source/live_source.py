@@ -45,8 +45,11 @@ class LiveSource(FileSource):
     """The source of a running table. Create it in its event loop; the methods are for other
     threads."""
 
+    served = True
+
     def __init__(self, table: RunningTable) -> None:
         super().__init__(table.parts.record)
+        self.name = table.parts.name
         self._table = table
         self._loop = LoopBridge(table.parts.record)
         self._made_to = table.table.seq
@@ -60,14 +63,6 @@ class LiveSource(FileSource):
         self._why = ""
         """Why it could not be built."""
         self._ends = Event()
-
-    @property
-    def name(self) -> str:
-        return self._table.parts.name
-
-    @property
-    def served(self) -> bool:
-        return True
 
     def look(self, who: str, what: str, of: str, *, reason: str = "", out: str = "") -> None:
         self._noted(self.record, what, of, who=who, reason=reason, out=out, seal="")

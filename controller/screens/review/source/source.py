@@ -1,6 +1,6 @@
 """Sources of a review: a record with its index and access log.
 
-Pages depend on the protocol `ReviewSource`; a running table is another one.
+`LiveSource` is the one of a running table.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import shutil
 import time
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import apsw
 from msgspec import Struct
@@ -52,82 +52,36 @@ class OpenIndex(NamedTuple):
     short: IndexGap | None
 
 
-class ReviewSource(Protocol):
-    @property
-    def record(self) -> Path:
-        """The directory of the record."""
-
-    @property
-    def name(self) -> str:
-        """Its name for users."""
-
-    @property
-    def whole(self) -> bool:
-        """Whether it is a record, from which cases can be exported, and not a case."""
-
-    @property
-    def served(self) -> bool:
-        """Whether a table in this process writes it."""
-
-    def look(self, who: str, what: str, of: str, *, reason: str = "", out: str = "") -> None:
-        """Record a look, durable on return. Raises RecordProblem: then nothing may be shown."""
-
-    def index(self) -> AbstractContextManager[OpenIndex]:
-        """Open the index, for one thread. Raises RecordProblem."""
-
-    def durable(self) -> int | None:
-        """Return the last durable seq; None if no table in this process writes the record."""
-
-    def export(
-        self,
-        out: Path,
-        pick: Selection,
-        who: str,
-        reason: str,
-        tell: Callable[[int], None] = untold,
-    ) -> SealedCase:
-        """Export a sealed case and record who did. `tell` is called for each segment, and may raise
-        to cancel. Raises RecordProblem, UsageProblem, OSError."""
-
-
 class FileSource:
     """A record without a running table; its index and access log are files beside it."""
+
+    served = False
+    """A table in this process writes it."""
 
     def __init__(
         self, record: Path, file: Path | None = None, *, looked_at: Path | None = None
     ) -> None:
         """`file`: of the index. `looked_at`: the case that contains the record."""
-        self._record = record
+        self.record = record
+        self.whole = looked_at is None
+        """It is a record, from which cases can be exported, and not a case."""
         self._file = file or record / NAME
         self._looked_at = looked_at or record
+        self.name = printable(self._looked_at.resolve().name)
+        """Its name for users."""
         self._lock = Lock()
         self._caught_up = float("-inf")
         self._short: IndexGap | None = None
 
-    @property
-    def record(self) -> Path:
-        return self._record
-
-    @property
-    def name(self) -> str:
-        return printable(self._looked_at.resolve().name)
-
-    @property
-    def whole(self) -> bool:
-        return self._looked_at == self._record
-
-    @property
-    def served(self) -> bool:
-        return False
-
     def look(self, who: str, what: str, of: str, *, reason: str = "", out: str = "") -> None:
+        """Record a look, durable on return. Raises RecordProblem: then nothing may be shown."""
         log_access(self._looked_at, what, of, who=who, reason=reason, out=out)
 
     def begin(
         self, say: Callable[[str], None], progress: Callable[[IndexProgress], None] | None = None
     ) -> None:
         """Build or update the index. Raises RecordProblem."""
-        with Index.open_or_rebuild(self._record, self._file, say=say) as index:
+        with Index.open_or_rebuild(self.record, self._file, say=say) as index:
             try:
                 index.catch_up(progress)
             except (IndexFileProblem, IndexBusy) as problem:
@@ -140,8 +94,9 @@ class FileSource:
 
     @contextmanager
     def index(self) -> Iterator[OpenIndex]:
+        """Open the index, for one thread. Raises RecordProblem."""
         short = self._fresh()
-        with closing(open_index(self._record, self._file)) as db:
+        with closing(open_index(self.record, self._file)) as db:
             yield OpenIndex(db, short)
 
     def _fresh(self) -> IndexGap | None:
@@ -153,11 +108,11 @@ class FileSource:
 
     def _catch_up(self) -> None:
         try:
-            with Index.open(self._record, self._file) as index:
+            with Index.open(self.record, self._file) as index:
                 self._go_on(index)
             self._short = None
         except (IndexFileProblem, IndexBusy) as problem:  # used up to its last entry
-            with closing(open_index(self._record, self._file)) as db:
+            with closing(open_index(self.record, self._file)) as db:
                 short = IndexGap(last_seq(db), problem.what)
                 self._short = short if self._has_more(db) else None
         self._caught_up = time.monotonic()
@@ -167,9 +122,10 @@ class FileSource:
 
     def _has_more(self, db: apsw.Connection) -> bool:
         """Return whether the record has entries beyond the index. Raises RecordProblem."""
-        return has_more(self._record, db, self._file)
+        return has_more(self.record, db, self._file)
 
     def durable(self) -> int | None:
+        """Return the last durable seq; None if no table in this process writes the record."""
         return None
 
     def export(
@@ -180,9 +136,11 @@ class FileSource:
         reason: str,
         tell: Callable[[int], None] = untold,
     ) -> SealedCase:
+        """Export a sealed case and record who did. `tell` is called for each segment, and may raise
+        to cancel. Raises RecordProblem, UsageProblem, OSError."""
         if not self.whole:
             raise UsageProblem("case", "this is a case already", "hand on the file itself")
-        return export_case(self._record, out, pick, who=who, reason=reason, on_segment=tell)
+        return export_case(self.record, out, pick, who=who, reason=reason, on_segment=tell)
 
 
 # --- a record, or a case ----------------------------------------------------------------------

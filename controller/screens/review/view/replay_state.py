@@ -32,7 +32,7 @@ _DECIDED: Final = b'"kind":"decision"'
 _OPENED: Final = b'"kind":"opened"'
 
 
-class ReplayedState(Struct):
+class TableReplay(Struct):
     """The state after a record; None if it is unknown."""
 
     state: State | None = None
@@ -66,10 +66,10 @@ class ReplayCache:
 
     def __init__(self, record: Path) -> None:
         self._record = record
-        self._kept: dict[tuple[int, int], ReplayedState] = {}
+        self._kept: dict[tuple[int, int], TableReplay] = {}
         self._lock = Lock()
 
-    def before(self, number: int, offset: int) -> ReplayedState:
+    def before(self, number: int, offset: int) -> TableReplay:
         """Return the state before the record at this offset. Raises Damaged, CannotWrite."""
         with self._lock:
             near = [at for at in self._kept if at[0] == number and at[1] <= offset]
@@ -85,8 +85,8 @@ class ReplayCache:
 
 
 def before(
-    record: Path, number: int, offset: int, since: int = 0, known: ReplayedState | None = None
-) -> ReplayedState:
+    record: Path, number: int, offset: int, since: int = 0, known: TableReplay | None = None
+) -> TableReplay:
     """Return the state before the record at this offset, from the segment's snapshot or from a
     known state at `since`. Raises Damaged, CannotWrite."""
     file = segment_file(record, number)
@@ -108,14 +108,14 @@ def before(
     return known
 
 
-def _begun(file: Path, number: int, buffer: bytes) -> tuple[ReplayedState, int]:
+def _begun(file: Path, number: int, buffer: bytes) -> tuple[TableReplay, int]:
     """Return the state of the snapshot, and the offset of the second record. Raises Damaged,
     DecodeError."""
     first = unpack(buffer, HEADER_SIZE)
     if first is None:
         raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
     snapshot = snapshot_of(file, number, record_of(file, first))
-    standing = ReplayedState()
+    standing = TableReplay()
     if snapshot.opened:
         standing.proc = snapshot.opened.proc
         standing.procedure = procedure_of(snapshot.opened)
@@ -124,7 +124,7 @@ def _begun(file: Path, number: int, buffer: bytes) -> tuple[ReplayedState, int]:
     return standing, first.end
 
 
-def states(standing: ReplayedState, records: Sequence[Record]) -> Iterator[State | None]:
+def states(standing: TableReplay, records: Sequence[Record]) -> Iterator[State | None]:
     """Yield the state after each of these records."""
     for record in records:
         standing.take(record)

@@ -2,7 +2,7 @@
 
     app = application(source, pages_of(load()), LinkLogin(LinkSessions(), LoginLinks()), scratch)
 
-It can be mounted in another application; it depends on a `ReviewSource` only.
+It can be mounted in another application; it depends on a `FileSource` only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from controller.screens.common.headers import Cookie
 from controller.screens.common.sessions import Appearance, Role, SessionStore
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.templates import Pages
-from controller.screens.review.source import ReviewContext, ReviewSource
+from controller.screens.review.source import FileSource, ReviewContext
 from controller.screens.review.view.filters import BEFORE, FIELDS, one_of
 from controller.screens.review.web import export, live, record, rounds
 
@@ -117,7 +117,7 @@ class LoginMethod(Protocol):
 
 
 def application(
-    source: ReviewSource,
+    source: FileSource,
     made: tuple[Pages, StaticFiles],
     entering: LoginMethod,
     scratch: Path,

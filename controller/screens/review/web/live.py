@@ -7,7 +7,6 @@ from itertools import chain, islice
 from typing import Final
 
 import msgspec
-from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,7 +19,7 @@ from controller.audit.read.lookup import LocatedRecord, of_seqs
 from controller.audit.text import currency_of, timeline_line, timeline_lines
 from controller.errors import UsageProblem
 from controller.screens.common.access import Visit
-from controller.screens.review.source import ReviewContext, ReviewSource
+from controller.screens.review.source import FileSource, ReviewContext
 from controller.screens.review.view.filters import number_of
 
 ROWS: Final = 60
@@ -32,24 +31,22 @@ BATCH: Final = 100
 """Records that are read at once."""
 POLL_INTERVAL: Final = 0.5
 """Seconds between two reads of the record."""
-
-
-class LiveLine(Struct, frozen=True):
-    """The data of a record's event, as the page's script reads it."""
-
-    seq: int
-    time: str
-    stamp: str
-    clock: str
-    round: int
-    kind: str
-    who: str
-    seat: int
-    what: str
-    facts: tuple[str, ...]
-    prompts: tuple[str, ...]
-    refused: str
-    quiet: bool
+_FIELDS: Final = (
+    "seq",
+    "time",
+    "stamp",
+    "clock",
+    "round",
+    "kind",
+    "who",
+    "seat",
+    "what",
+    "facts",
+    "prompts",
+    "refused",
+    "quiet",
+)
+"""What the page's script reads of a line."""
 
 
 def page(visit: Visit[ReviewContext]) -> Response:
@@ -100,7 +97,7 @@ class DurableTail:
     The file of a running table may contain more: records that its disk may lose, and that the
     table has not acted on."""
 
-    def __init__(self, source: ReviewSource, follower: Follower, after: int | None) -> None:
+    def __init__(self, source: FileSource, follower: Follower, after: int | None) -> None:
         """`follower` is at the end of the file. `after`: the last record that was shown; None: the
         last durable one."""
         last, durable = follower.where.seq, source.durable()
@@ -161,5 +158,5 @@ class _Events:
 
 def _event(read: LocatedRecord) -> bytes:
     line = timeline_line(read.record, currency_of(read.opened))
-    data = LiveLine(*(getattr(line, name) for name in LiveLine.__struct_fields__))
+    data = {name: getattr(line, name) for name in _FIELDS}
     return b"event: record\nid: %d\ndata: %s\n\n" % (line.seq, msgspec.json.encode(data))

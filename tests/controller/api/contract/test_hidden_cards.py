@@ -14,36 +14,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
-from controller.procedure.model.effects import Prompt
 from controller.procedure.model.state import Step
-from controller.rules.cards import DECK, VALUE, Card
+from controller.rules.cards import VALUE, Card
 from controller.rules.hands import is_blackjack
-from hil.table.robots import Robot, Said, wire_name
-from hil.table.robots.robot import ACTS
+from hil.table.robots import Robot, wire_name
 from tests.support.api.at_api import ApiScreen, AtApi, at_api, run
-from tests.support.procedure.random_games import game_with
+from tests.support.api.hidden_cards import DEEP, Whims, shoe, swapped, up_and_hole
 
 COMMITMENT: Final = re.compile(rb"[0-9a-f]{64}")
-SEATS: Final = 2
-UP: Final = SEATS
-HOLE: Final = 2 * SEATS + 1
-"""Where they lie in the order of the deal."""
-DEEP: Final = (100, 199)
-"""Cards that no round comes to, in any of these shoes."""
-
-
-class Whims:
-    """Players who want anything that they may."""
-
-    def __init__(self, random: Random) -> None:
-        self._random = random
-
-    def wagers(self) -> list[tuple[int, str, int]]:
-        return [(seat, "main", 1000 * seat) for seat in range(1, SEATS + 1)]
-
-    def says(self, prompt: Prompt) -> Said:
-        wanted = [choice for choice in prompt.choices if choice in ACTS]
-        return Said(self._random.choice(wanted))
 
 
 class Heard(NamedTuple):
@@ -53,13 +31,6 @@ class Heard(NamedTuple):
     """Before the card was turned over."""
     shown: list[bytes]
     """After it."""
-
-
-def shoe(game: str, seed: int) -> list[Card]:
-    """A shoe whose deal is not over at once."""
-    cards = list(DECK) * game_with(game, {}).decks
-    Random(seed).shuffle(cards)
-    return cards
 
 
 async def _play(folder: Path, game: str, cards: list[Card], seed: int) -> Heard:
@@ -111,19 +82,6 @@ def played(game: str, cards: list[Card], seed: int) -> Heard:
 
     run(main())
     return found[0]
-
-
-def swapped(game: str, cards: list[Card], deep: int) -> list[Card]:
-    """The same order, but that a card from so deep in the shoe will lie face down."""
-    hole = HOLE + (1 if game_with(game, {}).options.burn.on_shuffle else 0)
-    made = list(cards)
-    made[hole], made[deep] = made[deep], made[hole]
-    return made
-
-
-def up_and_hole(game: str, cards: list[Card]) -> tuple[Card, Card]:
-    burned = 1 if game_with(game, {}).options.burn.on_shuffle else 0
-    return cards[UP + burned], cards[HOLE + burned]
 
 
 @pytest.mark.parametrize("game", ["classic", "mega"])

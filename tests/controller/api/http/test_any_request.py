@@ -14,9 +14,9 @@ from controller.api.http.routes import PREFIX, ROUTES
 from controller.procedure.model.state import Step
 from controller.table.loop.acts import NAMES
 from hil.table.robots.api_client import bearer
-from tests.controller.api.http.test_openapi import DOCUMENT, operation
 from tests.support.api.at_api import FIRST, SECOND, at_api, run
 from tests.support.api.deeds import FIELDS
+from tests.support.api.document import DOCUMENT, operation
 from tests.support.api.fits import Schemas
 
 PATHS = [PREFIX + call.path for call in ROUTES if call.method == "POST"]

@@ -14,7 +14,7 @@ import pytest
 
 from controller.api.contract.errors import DENIED
 from controller.api.contract.view import EFFECTS, StateShown
-from controller.api.http.openapi import ABOUT, WORDS, document, document_bytes, errors_of
+from controller.api.http.openapi import ABOUT, WORDS, document_bytes, errors_of
 from controller.api.http.routes import PREFIX, ROUTES
 from controller.procedure.model import effects
 from controller.procedure.model.state import State, Step
@@ -23,22 +23,9 @@ from controller.table.loop.acts import NAMES
 from hil.table.robots import PREFIX as PREFIX_OF_CLIENT
 from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, api_test, asked, at_api, run
 from tests.support.api.deeds import FIELDS
+from tests.support.api.document import DOCUMENT, operation
 from tests.support.api.fits import Schemas
 from tests.support.table.simulated.house import PINS
-
-DOCUMENT = document(ROUTES)
-
-
-def operation(method: str, path: str) -> dict[str, Any]:
-    template = next(one for one in DOCUMENT["paths"] if _fits(one, path))
-    found: dict[str, Any] = DOCUMENT["paths"][template][method.lower()]
-    return found
-
-
-def _fits(template: str, path: str) -> bool:
-    ours, theirs = template.split("/"), path.split("/")
-    same = len(ours) == len(theirs)
-    return same and all(a == b or a[:1] == "{" for a, b in zip(ours, theirs, strict=True))
 
 
 def test_each_call_is_in_it_and_nothing_else() -> None:

@@ -29,7 +29,6 @@ from controller.people.person import people_bytes
 from controller.screens.common.headers import HEADERS
 from controller.screens.review.source import live_source
 from tests.controller.daemon.serve.test_serve import world
-from tests.controller.screens.common.test_server import certified
 from tests.support.asynchronous import asynchronous
 from tests.support.daemon.rig import (
     Here,
@@ -41,6 +40,7 @@ from tests.support.daemon.rig import (
     until,
     whats,
 )
+from tests.support.screens.certificates import certified
 from tests.support.table.simulated.house import KEY, PINS, everybody, put
 
 SCREENS = ("[screens]", "port = 0")

@@ -11,25 +11,17 @@ from typing import Final
 import pytest
 from playwright.async_api import Page, Route
 
-from controller.audit.read.reader import records
-from controller.audit.replay import decode_decision
 from controller.procedure.model.state import Step
 from firmware_protocol.device.control import ButtonName, Press
 from hil.table.robots.surroundings import lit
 from hil.table.setup import DEALER, GUEST, SECOND, Robotic
 from tests.support.daemon.rig import free_port
 from tests.support.screens.browser.page import Touch, page_at
-from tests.support.screens.browser.table import AtTable, at_table, watching
+from tests.support.screens.browser.table import AtTable, at_table, decided, watching
 from tests.support.table.simulated.telling import DEAL
 
 OFFERS: Final = "#console button.act[data-act]"
 TWO: Final = ((1, "main", 2500), (2, "main", 2500))
-
-
-def decided(record: Path, kind: str) -> int:
-    """How often this was decided."""
-    made = [decode_decision(one.data).event for _, one in records(record) if one.kind == "decision"]
-    return sum(type(event).__name__ == kind for event in made)
 
 
 async def says(page: Page) -> str:

@@ -8,14 +8,10 @@ With HOLECARD_ARTIFACTS the pictures are left in that folder.
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Iterable, Sequence
-from itertools import product
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Final
 
 import pytest
-from playwright.async_api import Browser
 
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.state import WAITING
@@ -23,12 +19,17 @@ from controller.rules.irregularities import FIXED, Irregularity
 from controller.screens.common.sessions import Appearance
 from controller.screens.console.view import console_of
 from tests.support.screens.browser.checked import barred, too_small, wrong_with
-from tests.support.screens.browser.designed import Designed, designed, drawn, named
+from tests.support.screens.browser.designed import (
+    THEMES,
+    WINDOWS,
+    designed,
+    drawn,
+    look,
+    named,
+)
 from tests.support.screens.browser.page import SIZES, chromium
 from tests.support.screens.console.shown_at import TEXTS, view_at
 
-THEMES: Final = (Appearance(theme="dark"), Appearance(theme="light", suits="four"))
-WINDOWS: Final = tuple(product(SIZES, THEMES))
 _LEAST_FELT: Final = 140
 """Pixels that it is high at least."""
 AT_ONCE: Final = (
@@ -38,36 +39,6 @@ AT_ONCE: Final = (
     Irregularity.SEAT_MISSED,
     Irregularity.SEAT_SHORTED,
 )
-
-
-def artifacts() -> Path | None:
-    found = os.environ.get("HOLECARD_ARTIFACTS")
-    if not found:
-        return None
-    folder = Path(found)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def file_name(state: Designed, size: str, looks: Appearance) -> str:
-    return f"{state.name.replace(',', '').replace(' ', '-')}.{size}.{looks.theme}.png"
-
-
-async def look(
-    browser: Browser, states: Iterable[Designed], size: str, looks: Appearance
-) -> list[tuple[str, str]]:
-    """What is wrong with these: the state, and what."""
-    found = []
-    folder = artifacts()
-    async with drawn(browser, size, looks, bypass_csp=True) as show:
-        for state in states:
-            page = await show(state)
-            wrong = await wrong_with(page, dialog=bool(state.open))
-            found += [(f"{state.name} at {size}, {looks.theme}", one) for one in wrong]
-            if folder is not None:
-                file = folder / file_name(state, size, looks)
-                await page.screenshot(path=file, animations="disabled")
-    return found
 
 
 async def look_at(windows: Sequence[tuple[str, Appearance]], share: int) -> list[tuple[str, str]]:

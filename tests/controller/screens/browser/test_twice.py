@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from controller.procedure.model.state import Step
-from tests.controller.screens.browser.test_again import decided
-from tests.support.screens.browser.table import AtTable, at_table
+from tests.support.screens.browser.table import AtTable, at_table, decided
 
 BETWEEN = 120
 """Milliseconds from one press to the next: a bounce, a double click; the next payment is shown

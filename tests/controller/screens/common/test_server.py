@@ -12,28 +12,24 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
 import httpx
 import pytest
-from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
 )
-from cryptography.x509.oid import NameOID
 
 from controller.audit.read.access_log import access_log_file
 from controller.cli import main
 from controller.errors import EXIT_INTERRUPTED, EXIT_USAGE, UsageProblem
 from controller.screens.common.headers import HEADERS
 from controller.screens.common.server import LOOPBACK, bound, listen_address, names_of
+from tests.support.screens.certificates import certified
 from tests.support.screens.looked_at import Looking
 
 _WAIT: Final = 40
@@ -42,28 +38,6 @@ _WAIT: Final = 40
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return certified(tmp_path_factory.mktemp("tls"))
-
-
-def certified(place: Path) -> tuple[str, str]:
-    """A certificate of this machine, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "review")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(LOOPBACK))]), False)
-        .sign(key, SHA256())
-    )
-    certificate, private = place / "tls.pem", place / "tls.key"
-    certificate.write_bytes(made.public_bytes(Encoding.PEM))
-    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return str(certificate), str(private)
 
 
 # --- where ------------------------------------------------------------------------------------

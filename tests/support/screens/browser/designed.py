@@ -7,9 +7,12 @@ on, each fault, each dialog; of tables that play at random, with what stands aro
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import cache
+from itertools import product
+from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -27,6 +30,7 @@ from controller.screens.common.headers import HEADERS
 from controller.screens.common.sessions import Appearance
 from controller.screens.console.view import Viewer, console_of
 from controller.table.memory import WitnessStatus
+from tests.support.screens.browser.checked import wrong_with
 from tests.support.screens.browser.page import PATIENCE, SIZES
 from tests.support.screens.console.shown_at import (
     DEVICES,
@@ -331,3 +335,39 @@ async def drawn(
     finally:
         await desk.hang_up()
         await context.close()
+
+
+def artifacts() -> Path | None:
+    found = os.environ.get("HOLECARD_ARTIFACTS")
+    if not found:
+        return None
+    folder = Path(found)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+async def look(
+    browser: Browser, states: Iterable[Designed], size: str, looks: Appearance
+) -> list[tuple[str, str]]:
+    """What is wrong with these: the state, and what."""
+    found = []
+    folder = artifacts()
+    async with drawn(browser, size, looks, bypass_csp=True) as show:
+        for state in states:
+            page = await show(state)
+            wrong = await wrong_with(page, dialog=bool(state.open))
+            found += [(f"{state.name} at {size}, {looks.theme}", one) for one in wrong]
+            if folder is not None:
+                file = folder / file_name(state, size, looks)
+                await page.screenshot(path=file, animations="disabled")
+    return found
+
+
+THEMES: Final = (Appearance(theme="dark"), Appearance(theme="light", suits="four"))
+
+
+WINDOWS: Final = tuple(product(SIZES, THEMES))
+
+
+def file_name(state: Designed, size: str, looks: Appearance) -> str:
+    return f"{state.name.replace(',', '').replace(' ', '-')}.{size}.{looks.theme}.png"

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Final, cast
@@ -29,10 +30,12 @@ from controller.screens.console.web import Browser
 from controller.screens.review.web import pages_of
 from controller.screens.review.web.badge_login import form_page
 from tests.support.paths import ROOT
-from tests.support.screens.browser.designed import Designed, drawn
+from tests.support.screens.browser.checked import barred, cut_names, scrolls_sideways
+from tests.support.screens.browser.designed import Designed, artifacts, drawn
 from tests.support.screens.browser.page import SIZES, chromium
-from tests.support.screens.console.shown_at import At
+from tests.support.screens.console.shown_at import TEXTS, At
 from tests.support.screens.looked_at import EVE, HERE, Looking, dealt, mega, seen, written
+from tests.support.screens.markup import PATHS
 
 TOP: Final = FloatRect(x=0, y=0, width=1280, height=660)
 """What is shown of a page that goes on below."""
@@ -180,3 +183,60 @@ async def _picture(page: Page, file: Path, clip: FloatRect | None = None) -> Pat
 if __name__ == "__main__":
     for one in asyncio.run(draw(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)):
         print(one)
+
+
+async def _at(page: Page, path: str) -> None:
+    await page.goto(f"{HERE}{path}")
+
+
+async def _pressed(page: Page, path: str, button: str) -> None:
+    """What a form of that page comes to."""
+    await _at(page, path)
+    async with page.expect_navigation():
+        await page.get_by_role("button", name=button, exact=True).first.click()
+
+
+VIEWS: Final[dict[str, Callable[[Page], Awaitable[None]]]] = {
+    **{path.strip("/").replace("/", "-"): partial(_at, path=path) for path in PATHS},
+    "rounds-found": partial(_at, path="/rounds?problems=yes&seat=2&from=2020-01-01"),
+    "rounds-none": partial(_at, path="/rounds?seat=900"),
+    "rounds-wrong": partial(_at, path="/rounds?card=TH&seat=x&problems=yes"),
+    "round-whole": partial(_at, path="/rounds/5?all=yes"),
+    "record": partial(_at, path="/records/40"),
+    "verdict": partial(_pressed, path="/rounds/3", button=TEXTS("round.verify")),
+    "verified": partial(_pressed, path="/verify", button=TEXTS("verify.start")),
+    "case-made": partial(_pressed, path="/export?round=3", button=TEXTS("export.make")),
+    "sign-in": partial(_at, path=SIGNS_IN),
+    "sign-in-again": partial(_at, path=f"{SIGNS_IN}?again"),
+    "sign-in-wait": partial(_at, path=f"{SIGNS_IN}?wait"),
+    "error-no-round": partial(_at, path="/rounds/9999999"),
+    "error-no-page": partial(_at, path="/nothing"),
+    "error-old-link": partial(_at, path="/enter?word=x"),
+    "report-wrong-time": partial(_at, path="/report?from=yesterday"),
+}
+"""Every page of the review by a name, and how somebody comes to it."""
+
+
+async def wrong_in_review(windows: tuple[tuple[str, Appearance], ...], share: int) -> list[str]:
+    """`share`: each page in so many of the windows. With HOLECARD_ARTIFACTS the pictures are left
+    in that folder."""
+    found = []
+    folder = artifacts()
+    async with chromium() as browser:
+        for number, (size, looks) in enumerate(windows):
+            async with reviewed(browser, size, looks, bypass_csp=True) as page:
+                for place, (name, comes) in enumerate(VIEWS.items()):
+                    if (number - place) % len(windows) >= share:
+                        continue
+                    await comes(page)
+                    failed = await page.get_by_role("heading", name=TEXTS("problem.title")).count()
+                    assert bool(failed) == name.startswith("error"), name
+                    where = f"{name} at {size}, {looks.theme}"
+                    if folder is not None:
+                        file = folder / f"review-{name}.{size}.{looks.theme}.png"
+                        await page.screenshot(path=file, animations="disabled")
+                    found += [f"{where}: {one}" for one in await barred(page)]
+                    found += [f"{where}: out of its plot: {one}" for one in await cut_names(page)]
+                    if wide := await scrolls_sideways(page):
+                        found.append(f"{where}: scrolls sideways, {wide}")
+    return found

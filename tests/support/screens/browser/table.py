@@ -11,6 +11,8 @@ from typing import Any, Final, Literal
 from msgspec.structs import replace
 from playwright.async_api import Browser, ConsoleMessage, Page
 
+from controller.audit.read.reader import records
+from controller.audit.replay import decode_decision
 from controller.games import game_of_table
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State, Step
@@ -234,3 +236,9 @@ async def at_table(
             page = await page_at(browser, url, size, touch=how == "touch")
             yield AtTable(stage, browser, watcher, page, how, game)
         assert await stage.daemon.stop() == 0
+
+
+def decided(record: Path, kind: str) -> int:
+    """How often this was decided."""
+    made = [decode_decision(one.data).event for _, one in records(record) if one.kind == "decision"]
+    return sum(type(event).__name__ == kind for event in made)

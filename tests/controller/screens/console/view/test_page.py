@@ -17,7 +17,6 @@ from controller.screens.common.sessions import Appearance
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.console.text import HouseTerms
 from controller.screens.console.view.felt import felt_of
-from tests.controller.screens.test_look import BASE, ENOUGH, Structure, contrast
 from tests.support.paths import ROOT
 from tests.support.screens.console.shown_at import (
     STATIC,
@@ -31,6 +30,7 @@ from tests.support.screens.console.shown_at import (
     pages,
     played,
 )
+from tests.support.screens.markup import BASE, ENOUGH, Structure, contrast
 
 _BUTTONS: Final = re.compile(r"\.act\b(?!.*(small|label|badge|kbd))|\.tool\b|\.option\b|\.pad b")
 ROOM: Final = ROOT / "controller" / "screens" / "console"

@@ -17,8 +17,8 @@ from controller.procedure.model.state import Step
 from controller.rules.cards import VALUE, Card
 from controller.rules.hands import is_blackjack
 from hil.table.robots import Robot, wire_name
-from tests.controller.api.contract.test_hidden_cards import DEEP, Whims, shoe, swapped, up_and_hole
 from tests.support.api.at_api import ApiScreen, run
+from tests.support.api.hidden_cards import DEEP, Whims, shoe, swapped, up_and_hole
 from tests.support.screens.at_pages import AtPages, Reader, Tab, at_pages
 from tests.support.table.simulated.house import PINS
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from controller.api.contract.view import View
-from controller.api.http.sse import BEAT, HEARTBEAT
 from controller.procedure.model.state import Step
 from controller.screens.console.view import Viewer
 from controller.screens.console.web import Browser
@@ -63,20 +61,6 @@ async def test_what_is_sent(pages: AtPages) -> None:
         assert (last["controls"], last["signed"]) == (False, "")
 
 
-@pages_test()
-async def test_a_stream_without_a_change_says_that_it_is_there(pages: AtPages) -> None:
-    tab = pages.tab()
-    await tab.open()
-    async with tab.stream() as sse:
-        await came(sse)
-        await asyncio.sleep(60)  # until the devices have come, there is news
-        count = len(sse.events)
-        beats = sse.data.count(BEAT)
-        await asyncio.sleep(3 * HEARTBEAT + 1)
-        assert sse.data.count(BEAT) - beats in (3, 4)
-        assert len(sse.events) == count
-
-
 def test_each_change_is_drawn_once_however_many_look(tmp_path: Path) -> None:
     async def main() -> None:
         face = Plain()
@@ -109,29 +93,6 @@ def test_nothing_is_drawn_while_nobody_looks(tmp_path: Path) -> None:
             assert face.pictures == []
 
     run(main())
-
-
-@pages_test(face=Plain())
-async def test_a_slow_reader_is_sent_the_newest_only_and_delays_nobody(pages: AtPages) -> None:
-    async with AsyncExitStack() as stack:
-        slow, quick = [pages.tab() for _ in range(2)]
-        for tab in (slow, quick):
-            await tab.open()
-        stuck = await stack.enter_async_context(slow.stream())
-        reader = await stack.enter_async_context(quick.stream())
-        await came(stuck)
-        stuck.reads.clear()
-        screen = await pages.at.dealing()
-        await pages.at.client.open("other")
-        for _ in range(5):
-            await screen.act("FloorCalled")
-            await settled(reader, pages)
-        before = len(stuck.events)
-        stuck.reads.set()
-        await settled(stuck, pages)
-        # What was on its way when it stopped reading, and how all stands now.
-        assert len(stuck.events) - before <= 2
-        assert len(reader.events) > 5
 
 
 @pages_test()

@@ -25,18 +25,16 @@ from controller.screens.review.source import source
 from controller.screens.review.view.filters import FIELDS, HAPPENINGS
 from controller.screens.review.web.app import FLOWS, PAGES
 from hil.table.robots import Robot, wire_name
-from tests.controller.api.contract.test_hidden_cards import DEEP, Whims, shoe, swapped, up_and_hole
 from tests.support.api.at_api import ApiScreen, run
+from tests.support.api.hidden_cards import DEEP, Whims, shoe, swapped, up_and_hole
 from tests.support.screens.at_pages import AtPages, Tab, at_pages
+from tests.support.screens.live_review import BASE, comes_in
 from tests.support.screens.threads_stand import threads_stand
-from tests.support.table.simulated.house import PINS
 
-BASE: Final = "/review"
 SEARCHES: Final = 2
 """At each step."""
 ASKED: Final = 4
 """Pages at each step, in turn."""
-_SECRET: Final = re.compile(r'name="secret" value="([\w-]+)"')
 _CHANCE: Final = re.compile(
     r"[0-9a-f]{16,}"  # hashes, commitments
     r"|[A-Za-z0-9+/_-]{40,}=*"  # signatures, what is sealed, the words of a session
@@ -44,17 +42,6 @@ _CHANCE: Final = re.compile(
     r"|\d{8,}"  # a device's random epoch
     r'|(?<=session":)\d+|(?<=session"":)\d+'
 )
-
-
-async def comes_in(pages: AtPages) -> Tab:
-    tab = pages.tab()
-    form = await tab.ask("GET", f"{BASE}/enter")
-    found = _SECRET.search(form.text)
-    assert found is not None
-    tab.secret = found[1]
-    entered = await tab.post(f"{BASE}/enter", badge="S-1", pin=PINS["S-1"])
-    assert entered.headers["location"] == f"{BASE}/rounds", entered.text
-    return tab
 
 
 def _search(random: Random, cards: tuple[Card, Card]) -> dict[str, str]:

@@ -20,9 +20,9 @@ from controller.screens.review.source.source import IndexGap
 from controller.screens.review.view.queries import last_seq
 from controller.screens.review.web.app import FLOWS, PAGES
 from controller.table.running import RunningTable
-from tests.controller.screens.review.source.test_live_hidden_cards import BASE, comes_in
 from tests.support.api.at_api import AtApi, api_test, at_api, run
 from tests.support.screens.at_pages import AtPages, Tab, at_pages
+from tests.support.screens.live_review import BASE, comes_in
 from tests.support.screens.threads_stand import threads_stand
 
 _UPTO = re.compile(r"goes up to record ([\d,]+)")
