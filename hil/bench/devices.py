@@ -31,10 +31,10 @@ from hil.simulator import DeviceProcess, device_process
 
 OWN: Final = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
 PUBLIC: Final = public_bytes(OWN)
-_PATIENCE: Final = 20.0
+_TIMEOUT: Final = 20.0
 
 
-class Memory:
+class CursorStore:
     """A RecordStore without a disk: what is measured is the way to it."""
 
     def __init__(self) -> None:
@@ -55,10 +55,10 @@ class Memory:
         self.kept = ring.cursor or self.kept
 
 
-class Host:
+class BenchHost:
     """One supervised device, for as long as the bench wants it."""
 
-    def __init__(self, wanted: WantedDevice, keeper: Memory) -> None:
+    def __init__(self, wanted: WantedDevice, keeper: CursorStore) -> None:
         self.keeper = keeper
         self._stands = asyncio.Event()
         self._new = asyncio.Event()
@@ -71,13 +71,13 @@ class Host:
             self._new.set()
 
     async def until(self, good: Callable[[Supervisor], object]) -> None:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT):
             while not good(self.supervisor):
                 self._stands.clear()
                 await self._stands.wait()
 
     async def ready(self) -> None:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT):
             await self.supervisor.ready()
 
     async def adopt(self) -> None:
@@ -90,9 +90,11 @@ class Host:
 
 
 @asynccontextmanager
-async def hosted(wanted: WantedDevice, keeper: Memory | None = None) -> AsyncIterator[Host]:
+async def hosted(
+    wanted: WantedDevice, keeper: CursorStore | None = None
+) -> AsyncIterator[BenchHost]:
     log_lines.to_stderr(logging.ERROR)
-    host = Host(wanted, keeper or Memory())
+    host = BenchHost(wanted, keeper or CursorStore())
     works = (host.supervisor.run(), host.adopt())
     tasks = [asyncio.create_task(work) for work in works]
     try:
@@ -113,13 +115,13 @@ _CHORD_EVERY: Final = 0.25
 _SECONDS: Final = 4.0
 
 
-class _Device:
-    def __init__(self, sim: DeviceProcess, host: Host) -> None:
+class _BenchDevice:
+    def __init__(self, sim: DeviceProcess, host: BenchHost) -> None:
         self.sim = sim
         self.host = host
 
 
-_Table = list[_Device]
+_Table = list[_BenchDevice]
 
 
 @asynccontextmanager
@@ -134,13 +136,13 @@ async def _table(folder: Path) -> AsyncIterator[_Table]:
             )
             address = Address(Transport.SERIAL, str(sim.port))
             wanted = WantedDevice(DeviceClass[profile.upper()], serial, sim.key, address)
-            table.append(_Device(sim, await stack.enter_async_context(hosted(wanted))))
+            table.append(_BenchDevice(sim, await stack.enter_async_context(hosted(wanted))))
         for device in table:
             await device.host.ready()
         yield table
 
 
-class _Cost:
+class _HostLoad:
     """What this process takes from its making to told()."""
 
     def __init__(self, table: _Table) -> None:
@@ -159,7 +161,7 @@ class _Cost:
 
 
 async def _idle(table: _Table, seconds: float) -> tuple[float, float]:
-    cost = _Cost(table)
+    cost = _HostLoad(table)
     await asyncio.sleep(seconds)
     return cost.told()
 
@@ -175,7 +177,7 @@ async def _busy(table: _Table, seconds: float) -> tuple[float, float]:
         await cast(Station, station.host.driver).arm(1, _EVERY_BUTTON, 1, 60_000)
     shoe.sim.control.do(Draw(count=300, dwell_ms=0))
     await cast(Shuffler, shuffler.host.driver).start(6)
-    cost = _Cost(table)
+    cost = _HostLoad(table)
     for _ in range(int(seconds / _CHORD_EVERY)):
         for station in stations:
             station.sim.control.do(_CHORD)
@@ -183,7 +185,7 @@ async def _busy(table: _Table, seconds: float) -> tuple[float, float]:
     return cost.told()
 
 
-async def _reconnects(device: _Device, times: int) -> list[float]:
+async def _reconnects(device: _BenchDevice, times: int) -> list[float]:
     """Milliseconds from the cable being back to the device being ready."""
     out = []
     for _ in range(times):

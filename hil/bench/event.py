@@ -21,7 +21,7 @@ from drivers.session import WantedDevice
 from firmware_protocol.device import identity
 from firmware_protocol.messages.enums import DeviceClass, JamCode
 from firmware_protocol.messages.shoe import ShoeJam
-from hil.bench.devices import PUBLIC, Memory, hosted
+from hil.bench.devices import PUBLIC, CursorStore, hosted
 from hil.bench.measure import Line, Pace, Section
 from hil.devices import SimulatedShoe
 from hil.faults import faulty_device
@@ -163,7 +163,9 @@ async def _echoes(far: _FarEnd, link: Path, count: int) -> list[float]:
         await port.close()
 
 
-async def _events(far: _FarEnd, wanted: WantedDevice, keeper: Memory, count: int) -> list[float]:
+async def _events(
+    far: _FarEnd, wanted: WantedDevice, keeper: CursorStore, count: int
+) -> list[float]:
     async with hosted(wanted, keeper) as host:
         # The far end lives only while it is asked for something: the handshake is in its turn.
         turn = asyncio.create_task(far.turn("event", count))
@@ -181,7 +183,7 @@ async def _there_and_back(folder: Path, slices: int) -> tuple[list[float], list[
         try:
             assert process.stdout is not None
             await asyncio.to_thread(process.stdout.readline)
-            far, keeper = _FarEnd(process), Memory()
+            far, keeper = _FarEnd(process), CursorStore()
             address = Address(Transport.SERIAL, str(link))
             wanted = WantedDevice(DeviceClass.SHOE, own.serial, own.public, address)
             echoes, events = list[float](), list[float]()

@@ -51,7 +51,7 @@ def begun(record: Path) -> Log:
     )
 
 
-class Raw:
+class RawDisk:
     """What a disk can do at best: a page written over, and on it."""
 
     def __init__(self, file: Path) -> None:
@@ -102,7 +102,7 @@ def _measure(pace: Pace) -> list[Line]:
     counted = ("raw", "log", "book", "group", "together")
     rates: dict[str, list[float]] = {name: [] for name in counted}
     with scratch() as place:
-        raw, log, signed = Raw(place / "raw"), begun(place / "log"), begun(place / "signed")
+        raw, log, signed = RawDisk(place / "raw"), begun(place / "log"), begun(place / "signed")
         book = LogWriter(begun(place / "book"))
         signing, one, group = _Signed(signed), entry(), [entry()] * TOGETHER
         contestants: dict[str, Callable[[], object]] = {

@@ -15,12 +15,12 @@ from hil.bench.rows import rounds_of, through_rows
 
 GAME: Final = "classic"
 _DECKS: Final = 6
-_MOST_HANDS: Final = 4
+_MAX_HANDS: Final = 4
 _AT_LEAST: Final = 0.4
 _SEED: Final = 21
 
 
-class _Cards:
+class _PeerCards:
     """The peer's cards, drawn as ours are: any of those that are left."""
 
     def __init__(self, deck: list[Any], random: Callable[[], float]) -> None:
@@ -55,7 +55,7 @@ def peer() -> Contestant:
     from blackjack21 import Table
     from blackjack21.utils import calculate_hand
 
-    cards = _Cards(_deck(), Random(_SEED).random)
+    cards = _PeerCards(_deck(), Random(_SEED).random)
     table = Table([("seat-1", 2)], cards, hit_soft_17=True, on_round_reset=cards.shuffle)
     strategy = basic(GAME)
 
@@ -78,7 +78,7 @@ def _decide(table: Any, hand: Any, strategy: Strategy, calculate_hand: Any) -> N
         legal |= DOUBLE
         if held[0].value == held[1].value:
             pair = held[0].value % 10 or 10  # an ace is 11 there and 1 here
-            legal |= SPLIT if hands < _MOST_HANDS else 0
+            legal |= SPLIT if hands < _MAX_HANDS else 0
     up = table.dealer_visible_hand[0].value % 10 or 10
     bit = strategy.choose(total, soft, count, pair, 0, hands > 1, up, legal)
     if bit == HIT:

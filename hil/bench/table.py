@@ -29,8 +29,8 @@ from controller.audit.simulate import record_par
 from controller.games import game_of_table
 from controller.table.running import load_keys
 from hil.bench.measure import Line, Pace, Section
-from hil.bench.record import Raw, at, scratch
-from hil.bench.table_clients import GAP_MS, SEATS, Played, played, watchers
+from hil.bench.record import RawDisk, at, scratch
+from hil.bench.table_clients import GAP_MS, SEATS, PlayedTable, played, watchers
 from hil.table.robots import Api
 from hil.table.setup import FEW, Stage, example, staged
 
@@ -39,7 +39,7 @@ ECHO_BYTES: Final = 100
 _READ: Final = 4096
 
 
-class Echo:
+class PtyEcho:
     """Our end of it."""
 
     def __init__(self, master: int) -> None:
@@ -64,7 +64,7 @@ class Echo:
 
 
 @contextmanager
-def echo() -> Iterator[Echo]:
+def echo() -> Iterator[PtyEcho]:
     """Another process stands behind it meanwhile."""
     master, slave = os.openpty()
     try:
@@ -72,7 +72,7 @@ def echo() -> Iterator[Echo]:
         command = [sys.executable, "-m", "hil.bench.table", os.ttyname(slave)]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         try:
-            ours = Echo(master)
+            ours = PtyEcho(master)
             ours.once()  # it has begun to listen
             yield ours
         finally:
@@ -122,7 +122,7 @@ _KIB: Final = 1024
 _MICRO: Final = 1e6
 
 
-class Sizes(Struct, frozen=True):
+class TableSizes(Struct, frozen=True):
     """How much of each."""
 
     cards: int
@@ -134,11 +134,11 @@ class Sizes(Struct, frozen=True):
     watchers: int
 
 
-def sizes(pace: Pace) -> Sizes:
+def sizes(pace: Pace) -> TableSizes:
     if pace.full:
-        return Sizes(CARDS, FULL_ROUNDS, IDLE, FULL_RECORDS, STARTS, WATCHERS)
+        return TableSizes(CARDS, FULL_ROUNDS, IDLE, FULL_RECORDS, STARTS, WATCHERS)
     share = min(1.0, pace.slices * pace.seconds / _USUAL)
-    return Sizes(
+    return TableSizes(
         max(SEATS, round(CARDS * share)),
         (max(4, round(ROUNDS * share)),),
         max(0.2, IDLE * share),
@@ -151,7 +151,7 @@ def sizes(pace: Pace) -> Sizes:
 # --- a table that deals -----------------------------------------------------------------------
 
 
-class Times(Struct):
+class CardTimes(Struct):
     """Seconds."""
 
     cards: list[float] = []
@@ -159,7 +159,7 @@ class Times(Struct):
     echo: list[float] = []
 
 
-class Memory(Struct, frozen=True):
+class DaemonMemory(Struct, frozen=True):
     """Of the daemon, after so many rounds: KiB."""
 
     rounds: int
@@ -168,13 +168,13 @@ class Memory(Struct, frozen=True):
     """Its share of pages that others have too; None where the system does not say."""
 
 
-def memory(pid: int, rounds: int) -> Memory:
+def memory(pid: int, rounds: int) -> DaemonMemory:
     found = _fields(Path(f"/proc/{pid}/status"))
     try:
         proportional = _fields(Path(f"/proc/{pid}/smaps_rollup")).get("Pss")
     except OSError:  # not every kernel has it
         proportional = None
-    return Memory(rounds, found["VmRSS"], proportional)
+    return DaemonMemory(rounds, found["VmRSS"], proportional)
 
 
 def _fields(file: Path) -> dict[str, int]:
@@ -188,8 +188,8 @@ def processor(pid: int) -> float:
     return time.clock_gettime(~pid << 3 | 2)  # CPUCLOCK_SCHED: see clock_getcpuclockid(3)
 
 
-async def _timed(table: Played, raw: Raw, bare: Echo, cards: int) -> Times:
-    times, found = Times(), table.cards.times
+async def _timed(table: PlayedTable, raw: RawDisk, bare: PtyEcho, cards: int) -> CardTimes:
+    times, found = CardTimes(), table.cards.times
     while len(found) < cards:
         before = len(found)
         await table.play(rounds=1)
@@ -205,11 +205,11 @@ async def _timed(table: Played, raw: Raw, bare: Echo, cards: int) -> Times:
     return times
 
 
-async def _dealt(folder: Path, wanted: Sizes) -> list[Line]:
+async def _dealt(folder: Path, wanted: TableSizes) -> list[Line]:
     async with staged(folder / "table", gap_ms=GAP_MS) as stage:
         await stage.serve(replace(example(TABLE_FILE), screens=0))
         pid = stage.daemon.pid
-        raw = Raw(folder / "raw")
+        raw = RawDisk(folder / "raw")
         try:
             async with played(stage) as table:
                 await table.play(rounds=1)
@@ -242,7 +242,7 @@ async def _dealt(folder: Path, wanted: Sizes) -> list[Line]:
     ]
 
 
-async def _watched(table: Played, stage: Stage, wanted: Sizes) -> list[Line]:
+async def _watched(table: PlayedTable, stage: Stage, wanted: TableSizes) -> list[Line]:
     """Cards before, while and after browsers look on, of which one never reads."""
     cards = wanted.cards // 4
     where = (await stage.daemon.screens() or "").rstrip("/")
@@ -265,7 +265,7 @@ async def _watched(table: Played, stage: Stage, wanted: Sizes) -> list[Line]:
     ]
 
 
-async def _some(table: Played, cards: int) -> list[float]:
+async def _some(table: PlayedTable, cards: int) -> list[float]:
     """Seconds of so many cards, in whole rounds."""
     table.cards.forget()
     while len(table.cards.times) < cards:
@@ -273,7 +273,7 @@ async def _some(table: Played, cards: int) -> list[float]:
     return table.cards.times[:]
 
 
-def _card_lines(times: Times) -> Iterator[Line]:
+def _card_lines(times: CardTimes) -> Iterator[Line]:
     named = (
         ("raw", "4 KiB overwritten and fdatasync", times.raw),
         ("echo", "bare pty, there and back", times.echo),
@@ -290,7 +290,7 @@ def _card_lines(times: Times) -> Iterator[Line]:
         yield Line(f"card_ratio_{label}", text, beside, "times", at_most=most)
 
 
-def _memory_lines(looks: list[Memory], *, whole: bool) -> Iterator[Line]:
+def _memory_lines(looks: list[DaemonMemory], *, whole: bool) -> Iterator[Line]:
     """`whole`: the rounds are enough to tell what it grows by."""
     for number, look in enumerate(looks):
         text = f"daemon's memory after {look.rounds:,} rounds"
@@ -349,7 +349,7 @@ def _with_its_last(record: Path) -> float:
     return min(1.0, (ECHO_BYTES + last) / (ECHO_BYTES * (len(every) - 1) + last))
 
 
-async def _starts(folder: Path, wanted: Sizes) -> list[Line]:
+async def _starts(folder: Path, wanted: TableSizes) -> list[Line]:
     times: dict[str, list[float]] = {"short": [], "long": []}
     async with (
         staged(folder / "short", FEW, gap_ms=GAP_MS) as short,

@@ -32,22 +32,31 @@ from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.state import Step
 from controller.table.memory import TableDisplay
 from hil.simulator import LiveDevice, SimulatedDevice
-from hil.table.robots import PREFIX, Api, Console, Robot, Said, Screen, Unreachable, Ways
+from hil.table.robots import (
+    PREFIX,
+    Api,
+    Console,
+    PlayerChoice,
+    Robot,
+    RobotOptions,
+    Screen,
+    Unreachable,
+)
 from hil.table.setup import DEALER, Stage
 
 SEATS: Final = 7
 GAP_MS: Final = 0
 """From one card to the next: nobody waits for a hand."""
-_WAYS: Final = Ways(buttons=False, dwell_ms=0)
+_OPTIONS: Final = RobotOptions(buttons=False, dwell_ms=0)
 _MAIN: Final = 2500
 _BANK: Final = 100_000
-_MOST_STEPS: Final = 10_000_000
+_MAX_STEPS: Final = 10_000_000
 _CARDS: Final = (Tell.TAKE_WAGERS, Tell.DEAL)
 """The prompts at which a card comes that is laid on the felt."""
 _view: Final = msgspec.json.Decoder(View).decode
 
 
-class Cards:
+class CardTimer:
     """Each card's way, from the shoe's pty to whoever looks. An outlet of the shoe: it is told of
     what was written right after its pty has it."""
 
@@ -93,7 +102,7 @@ class Cards:
         self._lying, self._prompt = lying, view.prompt
 
 
-class Stream(asyncio.Protocol):
+class ViewStream(asyncio.Protocol):
     """The stream of the table, bare: HTTP/1.0, so that nothing stands between its bytes."""
 
     def __init__(self, token: str, told: Callable[[View, int], None]) -> None:
@@ -142,7 +151,7 @@ class Stream(asyncio.Protocol):
         return self._begun
 
 
-class Standing:
+class StandingPlayers:
     """Players who stand, and insure nothing."""
 
     def __init__(self, seats: int = SEATS) -> None:
@@ -151,19 +160,19 @@ class Standing:
     def wagers(self) -> list[tuple[int, str, int]]:
         return [(seat, "main", _MAIN) for seat in range(1, self.seats + 1)]
 
-    def says(self, prompt: Prompt) -> Said:
+    def says(self, prompt: Prompt) -> PlayerChoice:
         ways = ("take_pay", "decline", "stand")
-        return Said(next(way for way in ways if way in prompt.choices))
+        return PlayerChoice(next(way for way in ways if way in prompt.choices))
 
 
-class Played:
+class PlayedTable:
     """A table that is served. `played` makes one."""
 
     def __init__(self, stage: Stage, console: Console) -> None:
-        self.players = Standing()
-        self.cards = Cards(stage.shoe)
+        self.players = StandingPlayers()
+        self.cards = CardTimer(stage.shoe)
         self._console = console
-        self._robot = Robot(stage, console, self.players, _WAYS)
+        self._robot = Robot(stage, console, self.players, _OPTIONS)
 
     @property
     def round(self) -> int:
@@ -179,7 +188,7 @@ class Played:
             self._robot.prompts.clear()
             return s.round >= last and s.step is Step.WAGERING and not s.hands
 
-        await self._robot.play(done, most=_MOST_STEPS)
+        await self._robot.play(done, most=_MAX_STEPS)
 
     async def close(self) -> None:
         """Nobody plays here any more: the next round has another shoe."""
@@ -187,14 +196,14 @@ class Played:
 
 
 @asynccontextmanager
-async def played(stage: Stage) -> AsyncIterator[Played]:
+async def played(stage: Stage) -> AsyncIterator[PlayedTable]:
     """The dealer is signed in, and every device is ready. ApiProblem, Unreachable."""
     async with Api(stage.control) as api:
         opened = await api.post("/screens", {"name": "dealer"}, Opened)
         screen = Screen(api, opened)
         await screen.sign_in(DEALER.badge, DEALER.pin)
         console = Console(screen, await screen.table())
-        table = Played(stage, console)
+        table = PlayedTable(stage, console)
 
         def told(view: View, at: int) -> None:
             table.cards.shown(view, at)
@@ -202,7 +211,7 @@ async def played(stage: Stage) -> AsyncIterator[Played]:
 
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_unix_connection(
-            lambda: Stream(opened.token, told), str(stage.control)
+            lambda: ViewStream(opened.token, told), str(stage.control)
         )
         try:
             await console.furnish()
@@ -216,7 +225,7 @@ def _lying(state: StateShown) -> int:
     return sum(len(hand.cards) for hand in state.hands) + len(state.dealer) + bool(state.hole)
 
 
-_PATIENCE: Final = 60.0
+_TIMEOUT: Final = 60.0
 _ROOM: Final = 1 << 18
 _SMALL: Final = 4096
 """Bytes that wait for who does not read, beside what the system adds."""
@@ -237,12 +246,12 @@ def watchers(at: str, count: int) -> Iterator[None]:
             yield
         finally:
             process.stdin.close()
-            process.wait(_PATIENCE)
+            process.wait(_TIMEOUT)
 
 
 def _session(host: str, port: int) -> str:
     """The cookie of a new one."""
-    with socket.create_connection((host, port), timeout=_PATIENCE) as sock:
+    with socket.create_connection((host, port), timeout=_TIMEOUT) as sock:
         sock.sendall(f"GET / HTTP/1.0\r\nHost: {host}:{port}\r\n\r\n".encode())
         head = b""
         while b"\r\n\r\n" not in head:
@@ -260,7 +269,7 @@ def _stream(host: str, port: int, *, reads: bool) -> socket.socket:
     sock = socket.socket()
     if not reads:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL)
-    sock.settimeout(_PATIENCE)
+    sock.settimeout(_TIMEOUT)
     sock.connect((host, port))
     lines = ("GET /stream HTTP/1.1", f"Host: {host}:{port}", f"Cookie: {cookie}", "", "")
     sock.sendall("\r\n".join(lines).encode())

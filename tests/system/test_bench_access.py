@@ -21,10 +21,10 @@ from firmware_protocol.messages.enums import DeviceClass
 from hil.control import verbs
 from hil.table.page import Desk, bench_page, controls
 from hil.table.page.app import MOST_BYTES, SECRET_HEADER, Page, application
-from hil.table.page.controls import FAULTS, HANDS, NEXT_PULLS, Bench, Often
+from hil.table.page.controls import FAULTS, HANDS, NEXT_PULLS, ShoeFilling, ShortcutButton
 from hil.table.page.server import listening
-from hil.table.robots import Company
-from hil.table.setup import FEW, VISITED, Fitted
+from hil.table.robots import SeatClaims
+from hil.table.setup import FEW, STAFF_AND_VISITORS, FittedDevice
 
 PORT = 8099
 HERE = f"http://127.0.0.1:{PORT}"
@@ -52,7 +52,7 @@ class Bare:
         self.noting = {fitted.serial: Noting() for fitted in FEW}
 
     @property
-    def devices(self) -> tuple[tuple[Fitted, Noting], ...]:
+    def devices(self) -> tuple[tuple[FittedDevice, Noting], ...]:
         return tuple((fitted, self.noting[fitted.serial]) for fitted in FEW)
 
     @property
@@ -80,8 +80,8 @@ class Door(NamedTuple):
 @asynccontextmanager
 async def door() -> AsyncIterator[Door]:
     bare = Bare()
-    desk = Desk(bare, Company(2))
-    page = Page(desk, VISITED)
+    desk = Desk(bare, SeatClaims(2))
+    page = Page(desk, STAFF_AND_VISITORS)
     transport = httpx.ASGITransport(application(page, PORT))
     async with httpx.AsyncClient(transport=transport, base_url=HERE) as http:
         yield Door(http, page, desk, bare)
@@ -102,7 +102,7 @@ def test_its_headers_let_nothing_in_from_elsewhere() -> None:
             whole = (await one.http.get("/")).text
             assert " style=" not in whole
             assert " onclick=" not in whole
-            for person in VISITED:
+            for person in STAFF_AND_VISITORS:
                 assert person.pin in whole
 
     asyncio.run(main())
@@ -237,7 +237,7 @@ def _given(field: controls.FormField) -> object:
 def test_every_button_is_a_hand_that_its_device_takes(profile: Profile) -> None:
     every = (*HANDS[profile], *FAULTS[profile])
     takes = tuple(verbs.BY_CLASS[DeviceClass[profile.upper()]].values())
-    for bench in (Bench(1, None), Bench(6, 250)):
+    for bench in (ShoeFilling(1, None), ShoeFilling(6, 250)):
         for often in every:
             hand = often.makes(bench)
             assert isinstance(hand, takes), often.name
@@ -250,17 +250,17 @@ def test_loads_are_in_an_order_that_nobody_knows() -> None:
     load = _named(HANDS["shoe"], "load")
     twins = _named(FAULTS["shoe"], "twins")
     for often in (load, twins):
-        first, second = often.makes(Bench(2, 80)), often.makes(Bench(2, 80))
+        first, second = often.makes(ShoeFilling(2, 80)), often.makes(ShoeFilling(2, 80))
         assert isinstance(first, Load)
         assert first != second
         assert first.cut_at == 80
-    made = twins.makes(Bench(1, None))
+    made = twins.makes(ShoeFilling(1, None))
     assert isinstance(made, Load)
     assert max(made.cards[:12].count(card) for card in made.cards) > 1
     assert len(made.cards) == 52
 
 
-def _named(every: tuple[Often, ...], name: str) -> Often:
+def _named(every: tuple[ShortcutButton, ...], name: str) -> ShortcutButton:
     return next(one for one in every if one.name == name)
 
 
@@ -275,7 +275,7 @@ def test_every_way_of_a_card_is_offered() -> None:
 
 def test_it_is_served_on_this_machine_and_its_stream_ends_with_it(tmp_path: Path) -> None:
     async def main() -> None:
-        desk = Desk(Bare(), Company())
+        desk = Desk(Bare(), SeatClaims())
         async with httpx.AsyncClient(trust_env=False) as http:
             async with bench_page(desk, 0) as where:
                 assert where.startswith("http://127.0.0.1:")

@@ -30,8 +30,8 @@ from hil.table.demo import cli
 from hil.table.demo.demo import MISHAPS, TABLES, Demo, Plan, everybody_bets, people_words
 from hil.table.demo.spectator import Tally
 from hil.table.demo.terminal import pause_before, screen_for
-from hil.table.robots import Company
-from hil.table.setup import DEALER, GUEST, VISITED, example
+from hil.table.robots import SeatClaims
+from hil.table.setup import DEALER, GUEST, STAFF_AND_VISITORS, example
 from hil.table.setup.house import SHOE, House
 from tests.support.paths import ROOT
 
@@ -171,7 +171,12 @@ def test_an_interrupt_ends_it_with_the_summary_so_far(
         _, complaint = child.communicate(timeout=60)
     assert complaint == b""
     assert child.returncode == 130
-    for told in ("Bench page", "Dealer's console", "Review", *(one.pin for one in VISITED)):
+    for told in (
+        "Bench page",
+        "Dealer's console",
+        "Review",
+        *(one.pin for one in STAFF_AND_VISITORS),
+    ):
         assert told in text
     assert f"{ESCAPE}[?25l" in text
     assert text.rindex(f"{ESCAPE}[?25h") > text.rindex(f"{ESCAPE}[?25l")  # the cursor is back
@@ -309,7 +314,7 @@ def test_one_game_alone_goes_on_and_on(tmp_path: Path) -> None:
 
 
 def test_who_deals_and_who_sits_is_told() -> None:
-    company = Company(4)
+    company = SeatClaims(4)
     robot: Any = SimpleNamespace(dealer=SimpleNamespace(badge=DEALER.badge, name=DEALER.name))
     guest: Any = SimpleNamespace(dealer=SimpleNamespace(badge=GUEST.badge, name=GUEST.name))
     nobody: Any = SimpleNamespace(dealer=None)

@@ -17,7 +17,7 @@ from controller.sim.play import basic
 from controller.table.intake import DeviceSettings
 from firmware_protocol.device.control import ControlRequest, Describe, Draw
 from firmware_protocol.device.interfaces import Answer
-from hil.table.robots import Guests, Mimics, Robot, Said, Ways
+from hil.table.robots import MimicPlayers, PlayerChoice, RandomPlayers, Robot, RobotOptions
 from hil.table.robots.robot import button_of
 from hil.table.robots.surroundings import chips
 from hil.table.robots.text import STANDING
@@ -85,7 +85,7 @@ def test_a_card_that_a_late_lock_keeps_in_is_pulled_again() -> None:
     before = Before()
 
     async def main() -> None:
-        await Robot(before, Asking(), Mimics()).draw(DEAL)
+        await Robot(before, Asking(), MimicPlayers()).draw(DEAL)
 
     simulate(main())
     assert before.shoe.pulls == 2
@@ -100,19 +100,23 @@ INSURE = Prompt(Tell.ASK_INSURANCE, seat=2, amount=500, choices=("insure", "decl
 @pytest.mark.parametrize(
     ("prompt", "said", "button"),
     [
-        (TURN, Said("hit"), "hit"),
-        (TURN, Said("split"), None),  # not open to it: the dealer is told, and it is refused
-        (TURN, Said("double", 500), None),
-        (TURN, Said("stand", None, 3), None),
-        (INSURE, Said("insure"), "yes"),
-        (INSURE, Said("insure", 100), None),
-        (INSURE, Said("decline"), "no"),
-        (EVEN, Said("even_money"), "yes"),
-        (EVEN, Said("insure"), None),  # there the button is for even money
+        (TURN, PlayerChoice("hit"), "hit"),
+        (
+            TURN,
+            PlayerChoice("split"),
+            None,
+        ),  # not open to it: the dealer is told, and it is refused
+        (TURN, PlayerChoice("double", 500), None),
+        (TURN, PlayerChoice("stand", None, 3), None),
+        (INSURE, PlayerChoice("insure"), "yes"),
+        (INSURE, PlayerChoice("insure", 100), None),
+        (INSURE, PlayerChoice("decline"), "no"),
+        (EVEN, PlayerChoice("even_money"), "yes"),
+        (EVEN, PlayerChoice("insure"), None),  # there the button is for even money
     ],
 )
 def test_a_seat_presses_what_means_its_choice(
-    prompt: Prompt, said: Said, button: str | None
+    prompt: Prompt, said: PlayerChoice, button: str | None
 ) -> None:
     assert button_of(prompt, said) == button
 
@@ -123,7 +127,9 @@ TOP = ("2c", "Td", "9h", "Ts", "8c")
 
 def test_chips_are_seen_on_the_felt(tmp_path: Path) -> None:
     async def main() -> None:
-        async with serving(tmp_path, "classic", *TOP, players=Mimics((1, "main", 1000))) as one:
+        async with serving(
+            tmp_path, "classic", *TOP, players=MimicPlayers((1, "main", 1000))
+        ) as one:
             await one.to(lambda s: bool(s.seats))
             assert chips(one.state, 1, "main") == 1000
             assert chips(one.state, 1, "diamond") == chips(one.state, 2, "main") == 0
@@ -138,9 +144,9 @@ def test_a_standing_wager_is_placed_by_the_bet_button(tmp_path: Path, lights: bo
     house = DeviceSettings(standing={2: (("main", 1500), ("buster", 500))} if lights else {})
 
     async def main() -> None:
-        players = Mimics((1, "main", 1000), (2, STANDING, 0))
+        players = MimicPlayers((1, "main", 1000), (2, STANDING, 0))
         async with serving(tmp_path, "mega", *TOP, players=players, house=house) as one:
-            one.robot.ways = Ways(standing={2: usual})
+            one.robot.ways = RobotOptions(standing={2: usual})
             await one.to(lambda s: bool(s.hands))
             placed = [
                 (event.seat, event.bet, event.amount, event.actor.role)
@@ -159,7 +165,7 @@ def test_a_standing_wager_is_placed_by_the_bet_button(tmp_path: Path, lights: bo
 
 def test_some_players_bet_as_usual_and_some_do_not() -> None:
     game = game_with("mega", {})
-    guests = Guests(game, basic("mega"), 3, Random(5), State, standing=(1, 2))
+    guests = RandomPlayers(game, basic("mega"), 3, Random(5), State, standing=(1, 2))
     rounds = [guests.wagers() for _ in range(40)]
     usual = [seat for wagers in rounds for seat, bet, _ in wagers if bet == STANDING]
     assert set(usual) == {1, 2}
@@ -171,7 +177,7 @@ def test_some_players_bet_as_usual_and_some_do_not() -> None:
 
 def test_a_shoe_that_runs_out_is_filled_with_the_discards(tmp_path: Path) -> None:
     """All but what lies on the felt, and the card that lies face down is not among them."""
-    seven = Mimics(*((seat, "main", 1000) for seat in range(1, 8)))
+    seven = MimicPlayers(*((seat, "main", 1000) for seat in range(1, 8)))
 
     async def main() -> None:
         async with serving(tmp_path, "classic", players=seven) as one:

@@ -20,7 +20,7 @@ from controller.sim.scripts.runner import procedure_for
 from controller.table.running import parts_of
 from hil.table.demo.demo import TABLES
 from hil.table.robots import Api
-from hil.table.setup import FEW, Deals, DidNotServe, example, scripted, staged
+from hil.table.setup import FEW, DidNotServe, TableContent, example, scripted, staged
 from hil.table.setup.house import SEVEN, SHOE, House
 from hil.table.setup.table_file import table_text, toml
 from tests.support.table.simulated.scripted import scripts
@@ -45,7 +45,7 @@ def test_what_a_table_file_cannot_have_is_said() -> None:
         toml(b"")
 
 
-def written(house: House, deals: Deals, folder: Path) -> Path:
+def written(house: House, deals: TableContent, folder: Path) -> Path:
     file = folder / "table.toml"
     file.write_text(table_text(house, deals, "here", folder / "control"), encoding="utf-8")
     return file

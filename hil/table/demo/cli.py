@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from controller.errors import printable
-from hil.table.robots import ApiProblem, Stuck, Unreachable
+from hil.table.robots import ApiProblem, RobotStuck, Unreachable
 from hil.table.setup import DidNotServe
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from controller.audit.verify import VerifyReport
     from hil.table.demo.demo import Demo
     from hil.table.demo.spectator import Tally
-    from hil.table.demo.terminal import Screen
+    from hil.table.demo.terminal import TerminalScreen
 
 
-FAULTS: Final = (ApiProblem, DidNotServe, Stuck, TimeoutError, Unreachable)
+FAULTS: Final = (ApiProblem, DidNotServe, RobotStuck, TimeoutError, Unreachable)
 
 
 _BROKEN: Final = 70
@@ -254,7 +254,7 @@ def _table(tallies: list[Tally], *, interrupted: bool) -> Table:
     return table
 
 
-def _sum_up(screen: Screen, table: Table) -> None:
+def _sum_up(screen: TerminalScreen, table: Table) -> None:
     if screen.fits(table):
         screen.table(table)
         return

@@ -28,29 +28,29 @@ from controller.sim.play import basic
 from controller.table.memory import TableDisplay
 from firmware_protocol.device.control import Draw
 from hil.table.demo.spectator import Spectator, Tally
-from hil.table.demo.terminal import Screen, pause_before
-from hil.table.page import Desk, Playing, bench_page
+from hil.table.demo.terminal import TerminalScreen, pause_before
+from hil.table.page import Desk, ServedGame, bench_page
 from hil.table.robots import (
-    PATIENCE,
+    ROBOT_TIMEOUT,
     SEATS,
-    Company,
     Console,
-    Guests,
-    Place,
     Players,
+    RandomPlayers,
     Robot,
-    Shared,
-    Ways,
+    RobotOptions,
+    SeatClaims,
+    SharedRobot,
+    TableSurroundings,
     console,
 )
 from hil.table.setup import (
     DEALER,
-    EVERYBODY,
     GUEST,
-    VISITED,
-    Deals,
+    STAFF,
+    STAFF_AND_VISITORS,
     DidNotServe,
     Stage,
+    TableContent,
     example,
     staged,
     until,
@@ -89,12 +89,12 @@ class Plan(Struct, frozen=True):
 class Demo:
     """A plan, played on a screen. What came of it stands here, also when it was broken off."""
 
-    def __init__(self, plan: Plan, screen: Screen, folder: Path) -> None:
+    def __init__(self, plan: Plan, screen: TerminalScreen, folder: Path) -> None:
         self.tallies: list[Tally] = []
         self._plan = plan
         self._screen = screen
         self._folder = folder
-        self.company = Company(plan.seats)
+        self.company = SeatClaims(plan.seats)
         """Who takes part in it."""
         self._port = _OPENS
         """Of the daemon's pages: the same for each game."""
@@ -102,7 +102,7 @@ class Demo:
     async def run(self) -> None:
         """Whatever ends it, the table is closed in good order if it can be. DidNotServe, Stuck,
         ApiProblem, Unreachable, UsageProblem."""
-        plan, people = self._plan, EVERYBODY if self._plan.page_port is None else VISITED
+        plan, people = self._plan, STAFF if self._plan.page_port is None else STAFF_AND_VISITORS
         async with AsyncExitStack() as stack:
             stage = await stack.enter_async_context(staged(self._folder, people=people))
             desk = Desk(stage, self.company)
@@ -118,7 +118,7 @@ class Demo:
         line()
         line(f"Bench page        {page}   the devices from outside, seats to take, faults")
         line()
-        for one in VISITED:
+        for one in STAFF_AND_VISITORS:
             whose = "  the robot dealer's" if one is DEALER else ""
             line(f"  badge {one.badge}  PIN {one.pin}  {', '.join(one.roles)}: {one.name}{whose}")
         line(f"  To deal: sign in at the console as {GUEST.badge}, and relieve the dealer.")
@@ -171,7 +171,7 @@ class Demo:
         screen.watched.append(lambda view: company.look())
         watching = _Watching(self._screen, spectator, game, plan.speed)
         robot = _robot(stage, screen, plan, watching, company)
-        desk.playing = Playing(screen, robot, url)
+        desk.playing = ServedGame(screen, robot, url)
         begun, former = time.monotonic() - spectator.tally.seconds, spectator.tally.rounds
 
         def timed(shown: TableDisplay) -> bool:
@@ -184,7 +184,7 @@ class Demo:
         await robot.play(timed, most=1_000_000)
         await robot.act("TableClosed", "two", bank=100_000)
 
-    def enough(self, rounds: int, robot: Shared, desk: Desk) -> bool:
+    def enough(self, rounds: int, robot: SharedRobot, desk: Desk) -> bool:
         """Whether this game is over: never while somebody else deals."""
         plan, company = self._plan, self.company
         if not robot.deals:
@@ -204,16 +204,16 @@ class Demo:
         return verify(record, table_key=key)
 
 
-class _Watched(Shared):
+class _Watched(SharedRobot):
     """Leaves whoever watches the time to read, and has something go wrong in the second round."""
 
     def __init__(
         self,
-        place: Place,
+        place: TableSurroundings,
         screen: Console,
         players: Players,
-        ways: Ways,
-        company: Company,
+        ways: RobotOptions,
+        company: SeatClaims,
         watching: _Watching,
     ) -> None:
         super().__init__(place, screen, players, ways, company)
@@ -240,13 +240,13 @@ class _Watched(Shared):
             self._mishap = None
             watching.screen.alarm(mishap.words)
             await mishap.does(self)
-            await until(lambda: self.screen.shown is not shown, PATIENCE)
+            await until(lambda: self.screen.shown is not shown, ROBOT_TIMEOUT)
 
 
 class _Watching(Struct, frozen=True):
     """Who looks on, at which game, and how fast they like it."""
 
-    screen: Screen
+    screen: TerminalScreen
     spectator: Spectator
     game: str
     speed: float
@@ -279,7 +279,7 @@ MISHAPS: Final = {
 """In the second round of a game. A misdeal is void, and another round follows."""
 
 
-def people_words(company: Company, view: View) -> str:
+def people_words(company: SeatClaims, view: View) -> str:
     """Who deals, and who sits where."""
     robots = view.dealer is not None and view.dealer.badge == DEALER.badge
     who = "nobody deals" if view.dealer is None else f"{view.dealer.name} deals"
@@ -292,7 +292,7 @@ def people_words(company: Company, view: View) -> str:
     return " - ".join(words)
 
 
-def everybody_bets(deals: Deals) -> Deals:
+def everybody_bets(deals: TableContent) -> TableContent:
     """Each seat's bet button places what that of the first one does."""
     if not deals.standing:
         return deals
@@ -301,14 +301,14 @@ def everybody_bets(deals: Deals) -> Deals:
 
 
 def _robot(
-    stage: Stage, screen: Console, plan: Plan, watching: _Watching, company: Company
+    stage: Stage, screen: Console, plan: Plan, watching: _Watching, company: SeatClaims
 ) -> _Watched:
     random = Random(f"{watching.game} {plan.seed}")
     dealt = game_of_table(stage.table)
     behind = dealt.options.cut_behind
     devices = stage.table.equipment.devices
     standing = {} if devices is None else devices.standing
-    guests = Guests(
+    guests = RandomPlayers(
         dealt,
         basic(dealt.name),
         plan.seats,
@@ -316,7 +316,7 @@ def _robot(
         lambda: screen.shown.state,
         standing=standing,
     )
-    ways = Ways(
+    ways = RobotOptions(
         buttons=dealt.buttons,
         dwell_ms=_DWELL_MS if plan.speed else 0,
         seed=random.randrange(1, 2**31),

@@ -29,7 +29,7 @@ from controller.procedure.model.events import Event
 from controller.procedure.model.state import State
 from controller.procedure.prompts import BETS, MoneyFormat, fact
 from controller.publish import event_words
-from hil.table.demo.terminal import Felt, Screen
+from hil.table.demo.terminal import FeltPicture, TerminalScreen
 from hil.table.robots import state_of
 
 _DOES: Final[Mapping[type[Event], str]] = MappingProxyType(
@@ -98,7 +98,7 @@ class Spectator:
 
     def __init__(
         self,
-        screen: Screen,
+        screen: TerminalScreen,
         record: Follower,
         view: View,
         *,
@@ -150,11 +150,11 @@ class Spectator:
         return state_of(self._view)
 
     @property
-    def _felt(self) -> Felt:
+    def _felt(self) -> FeltPicture:
         view = self._view
         number = view.state.round
         title = f"{view.title} - round {number}" if number else view.title
-        return Felt(title, self._money, self._results, self._people(view))
+        return FeltPicture(title, self._money, self._results, self._people(view))
 
     # --- what was done --------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ _PAUSE: Final = 0.12
 """Of all other prompts."""
 
 
-class Felt(Struct, frozen=True):
+class FeltPicture(Struct, frozen=True):
     """What the picture shows besides the state."""
 
     title: str
@@ -68,7 +68,7 @@ class _Console(Console):
         raise  # noqa: PLE0704 - the command says what a reader that has gone means
 
 
-class Screen:
+class TerminalScreen:
     """Lines, and below them the picture where it can move."""
 
     def __init__(self, console: Console, *, moving: bool, watched: bool) -> None:
@@ -82,7 +82,7 @@ class Screen:
         self._line(Text())
         self._line(Text(text, "bold reverse" if self.moving else "bold"))
 
-    def show(self, prompt: str, state: State, felt: Felt) -> None:
+    def show(self, prompt: str, state: State, felt: FeltPicture) -> None:
         """The prompt over the felt."""
         if self.moving:
             if self._live is None:
@@ -111,7 +111,7 @@ class Screen:
             line.append(" ").append_text(card_text(card))
         self._line(line)
 
-    def draw(self, state: State, felt: Felt) -> None:
+    def draw(self, state: State, felt: FeltPicture) -> None:
         """The felt among the lines, where no picture moves."""
         if not self.moving:
             self._console.print(picture(state, felt))
@@ -143,7 +143,7 @@ def pause_before(tell: Tell) -> float:
     return _PAUSES.get(tell, _PAUSE)
 
 
-def screen_for(stream: TextIO, *, plain: bool, quiet: bool = False) -> Screen:
+def screen_for(stream: TextIO, *, plain: bool, quiet: bool = False) -> TerminalScreen:
     """A screen on this stream; `quiet`: nobody looks at it."""
     terminal = stream.isatty()
     console = _Console(
@@ -156,7 +156,7 @@ def screen_for(stream: TextIO, *, plain: bool, quiet: bool = False) -> Screen:
         emoji=False,
     )
     moving = terminal and not plain and not quiet and not console.is_dumb_terminal
-    return Screen(console, moving=moving, watched=terminal and not quiet)
+    return TerminalScreen(console, moving=moving, watched=terminal and not quiet)
 
 
 # --- the picture --------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def _cards(cards: tuple[Card, ...], *, gone: bool = False) -> Text:
     return text
 
 
-def picture(state: State, felt: Felt) -> Panel:
+def picture(state: State, felt: FeltPicture) -> Panel:
     """The felt: the dealer above, then each seat's hands in the order of play."""
     grid = Table.grid(padding=(0, 2))
     for width in (10, 7, 18, 7):
@@ -216,7 +216,7 @@ def _dealer_total(state: State) -> str:
 
 
 def _hand(
-    state: State, seat: Seat, hand: Hand, felt: Felt, *, several: bool
+    state: State, seat: Seat, hand: Hand, felt: FeltPicture, *, several: bool
 ) -> tuple[Text | str, ...]:
     turn = state.step in _IN_TURN and state.hands[state.turn] is hand
     label = f"Seat {seat.number}.{hand.number + 1}" if several else f"Seat {seat.number}"
@@ -247,7 +247,7 @@ def _standing(hand: Hand) -> list[str]:
     return said
 
 
-def _bets(seat: Seat, felt: Felt) -> Text:
+def _bets(seat: Seat, felt: FeltPicture) -> Text:
     placed = []
     for bet in (*BETS[1:], "insurance"):
         amount: int = getattr(seat, bet)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hil.table.page.bench import Desk, Playing
+from hil.table.page.bench import Desk, ServedGame
 from hil.table.page.server import bench_page
 
 __all__ = [
     "Desk",
-    "Playing",
+    "ServedGame",
     "bench_page",
 ]

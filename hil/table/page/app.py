@@ -23,9 +23,9 @@ from controller.api.http import EventStream, Listeners, latest
 from controller.screens.common.headers import HeaderGuard
 from firmware_protocol.messages.enums import DeviceClass
 from hil.table.page import controls
-from hil.table.page.bench import Desk, No
-from hil.table.page.page import Shown
-from hil.table.setup import Robotic
+from hil.table.page.bench import BenchRefusal, Desk
+from hil.table.page.page import BenchPicture
+from hil.table.setup import RobotBadge
 
 HERE: Final = Path(__file__).parent
 POLL_INTERVAL: Final = 0.1
@@ -56,7 +56,7 @@ class Posted(Struct, frozen=True, forbid_unknown_fields=True):
 class Page:
     """See the module."""
 
-    def __init__(self, desk: Desk, people: tuple[Robotic, ...]) -> None:
+    def __init__(self, desk: Desk, people: tuple[RobotBadge, ...]) -> None:
         self.listeners = desk.listeners = Listeners(MAX_STREAMS)
         self.secret = secrets.token_urlsafe(24)
         """Goes with each post: only who has the page has it."""
@@ -69,7 +69,7 @@ class Page:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._drawn: tuple[Shown | None, str | None, str] = (None, None, "")
+        self._drawn: tuple[BenchPicture | None, str | None, str] = (None, None, "")
         """What was drawn last, and as what: all that look are sent the same."""
 
     # --- what is looked at ----------------------------------------------------------------
@@ -109,7 +109,9 @@ class Page:
 
     async def stream(self, request: Request) -> ASGIApp:
         if self.listeners.full:
-            return _refused(No("too many look at this page", f"{MAX_STREAMS} at once", 429))
+            return _refused(
+                BenchRefusal("too many look at this page", f"{MAX_STREAMS} at once", 429)
+            )
         return EventStream(
             "bench page", self.listeners, latest(self.table, _event), interval=POLL_INTERVAL
         )
@@ -127,7 +129,7 @@ class Page:
             raise HTTPException(404)
         try:
             answer = await does(self._desk, await self._read(request))
-        except No as no:
+        except BenchRefusal as no:
             return _refused(no)
         said = {name: value for name, value in (answer or {}).items() if name in _TOLD}
         return _json({"done": True, "answer": said})
@@ -136,21 +138,21 @@ class Page:
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "none")
         here = f"http://{request.headers.get('host', '')}"
         if (origin is not None and origin != here) or site not in _SITES:
-            raise No("pages from elsewhere have no business here", "this page's own", 403)
+            raise BenchRefusal("pages from elsewhere have no business here", "this page's own", 403)
         given = request.headers.get(SECRET_HEADER, "")
         if not hmac.compare_digest(given.encode(), self.secret.encode()):
-            raise No("this page is older than the demo", "reload it", 403)
+            raise BenchRefusal("this page is older than the demo", "reload it", 403)
         if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-            raise No("that is no JSON", "application/json", 415)
+            raise BenchRefusal("that is no JSON", "application/json", 415)
         body = b""
         async for part in request.stream():
             body += part
             if len(body) > MOST_BYTES:
-                raise No("too long", f"{MOST_BYTES} bytes", 413)
+                raise BenchRefusal("too long", f"{MOST_BYTES} bytes", 413)
         try:
             return msgspec.json.decode(body, type=Posted)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-            raise No(str(problem), ", ".join(Posted.__struct_fields__), 400) from None
+            raise BenchRefusal(str(problem), ", ".join(Posted.__struct_fields__), 400) from None
 
 
 _TOLD: Final = ("queued", "ms", "count", "shoe", "pos", "changed", "recorded")
@@ -168,7 +170,7 @@ async def _hand(desk: Desk, posted: Posted) -> dict[str, Any] | None:
 async def _seat(desk: Desk, posted: Posted) -> None:
     does = {"take": desk.take, "leave": desk.leave, "out": desk.sit_out}
     if posted.how not in does:
-        raise No(f"nobody does that with a seat: {posted.how}", ", ".join(does), 400)
+        raise BenchRefusal(f"nobody does that with a seat: {posted.how}", ", ".join(does), 400)
     does[posted.how](posted.seat)
 
 
@@ -211,7 +213,7 @@ def _json(value: object, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
-def _refused(no: No) -> Response:
+def _refused(no: BenchRefusal) -> Response:
     return _json({"done": False, "what": no.what, "allowed": no.allowed}, no.status)
 
 

@@ -16,26 +16,26 @@ from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages.enums import DeviceClass
 from hil.control import InvalidRequest, parse_request
 from hil.table.page import controls
-from hil.table.page.controls import NEXT_PULLS, Bench
-from hil.table.page.page import Shown, shown
+from hil.table.page.controls import NEXT_PULLS, ShoeFilling
+from hil.table.page.page import BenchPicture, bench_picture
 from hil.table.robots import (
     ASKING,
     SEATS,
     ApiProblem,
-    Company,
     Console,
-    Shared,
-    Stuck,
-    Touched,
+    HandledDevice,
+    RobotStuck,
+    SeatClaims,
+    SharedRobot,
     Unreachable,
 )
-from hil.table.robots.text import Said
-from hil.table.setup import Fitted
+from hil.table.robots.text import PlayerChoice
+from hil.table.setup import FittedDevice
 
 ABOUT_ROBOT: Final = "the robot deals already"
 
 
-class No(Exception):
+class BenchRefusal(Exception):
     """What was asked for cannot be done: what, and what is allowed."""
 
     def __init__(self, what: str, allowed: str = "", status: int = 409) -> None:
@@ -45,29 +45,29 @@ class No(Exception):
         self.status = status
 
 
-class Playing(Struct, frozen=True):
+class ServedGame(Struct, frozen=True):
     """A game that is served now."""
 
     console: Console
-    robot: Shared
+    robot: SharedRobot
     url: str | None
     """Of the dealer's console; None: the daemon serves no pages."""
 
 
-class Devices(Protocol):
+class PluggedDevices(Protocol):
     """What stands at the table."""
 
     @property
-    def devices(self) -> tuple[tuple[Fitted, Touched], ...]: ...
+    def devices(self) -> tuple[tuple[FittedDevice, HandledDevice], ...]: ...
 
 
 class Desk:
     """Where the page asks and acts."""
 
-    def __init__(self, at: Devices, company: Company) -> None:
+    def __init__(self, at: PluggedDevices, company: SeatClaims) -> None:
         self.at = at
         self.company = company
-        self.playing: Playing | None = None
+        self.playing: ServedGame | None = None
         """None: between two games."""
         self.next_pull = "well"
         self.listeners = Listeners(0)
@@ -80,7 +80,7 @@ class Desk:
 
     # --- what is shown --------------------------------------------------------------------
 
-    def shown(self) -> Shown | None:
+    def shown(self) -> BenchPicture | None:
         """None between two games."""
         playing = self.playing
         if playing is None:
@@ -95,7 +95,7 @@ class Desk:
         }
         if self.company.next_pull is None:
             self.next_pull = "well"
-        return shown(
+        return bench_picture(
             view,
             state,
             self.company,
@@ -112,7 +112,7 @@ class Desk:
         try:
             hand = parse_request(line, controls.verbs(DeviceClass[fitted.profile.upper()]))
         except InvalidRequest as bad:
-            raise No(f"{bad.where}: {bad.what}", bad.allowed, 400) from None
+            raise BenchRefusal(f"{bad.where}: {bad.what}", bad.allowed, 400) from None
         return self._do(device, hand)
 
     def often(self, serial: str, name: str) -> Answer:
@@ -122,12 +122,12 @@ class Desk:
         found = next((one for one in every if _key(fitted, one) == name), None)
         if found is None:
             allowed = ", ".join(_key(fitted, one) for one in every)
-            raise No(f"there is no such button at {serial}", allowed, 400)
+            raise BenchRefusal(f"there is no such button at {serial}", allowed, 400)
         ways = self._at_table().robot.ways
-        bench = Bench(self._at_table().robot.place.decks, ways.cut_at)
+        bench = ShoeFilling(self._at_table().robot.place.decks, ways.cut_at)
         return self._do(device, found.makes(bench))
 
-    def _do(self, device: Touched, hand: ControlRequest) -> Answer:
+    def _do(self, device: HandledDevice, hand: ControlRequest) -> Answer:
         try:
             if isinstance(hand, Draw):
                 self._pull(hand)
@@ -135,7 +135,7 @@ class Desk:
             return device.hand(hand)
         except CannotDo as problem:
             what, allowed = (*map(str, problem.args), "", "")[:2]
-            raise No(what, allowed) from None
+            raise BenchRefusal(what, allowed) from None
         finally:
             self.company.change()
 
@@ -150,7 +150,7 @@ class Desk:
 
     def next_card(self, how: str) -> None:
         if how not in NEXT_PULLS:
-            raise No(f"no card comes like that: {how}", ", ".join(NEXT_PULLS), 400)
+            raise BenchRefusal(f"no card comes like that: {how}", ", ".join(NEXT_PULLS), 400)
         self.next_pull = how
         self.company.next_pull = NEXT_PULLS[how][1]
         self.company.change()
@@ -160,13 +160,13 @@ class Desk:
         robot = self._at_table().robot
         prompt = robot.screen.shown.prompt
         if prompt is None or prompt.tell is not Tell.REFILL:
-            raise No("the discards are not asked for", "when the prompt says so")
+            raise BenchRefusal("the discards are not asked for", "when the prompt says so")
         try:
             await robot.refill(prompt)
         except CannotDo as problem:
-            raise No(str(problem.args[0])) from None
-        except Stuck as problem:
-            raise No(str(problem)) from None
+            raise BenchRefusal(str(problem.args[0])) from None
+        except RobotStuck as problem:
+            raise BenchRefusal(str(problem)) from None
         finally:
             self.company.change()
 
@@ -175,7 +175,7 @@ class Desk:
     def take(self, seat: int) -> None:
         self._is_seat(seat)
         if seat in self.company.seats:
-            raise No(f"somebody sits at seat {seat}", "another seat")
+            raise BenchRefusal(f"somebody sits at seat {seat}", "another seat")
         self.company.take(seat)
 
     def leave(self, seat: int) -> None:
@@ -186,7 +186,7 @@ class Desk:
         self._is_yours(seat)
         prompt = self._at_table().robot.screen.shown.prompt
         if prompt is None or prompt.tell is not Tell.TAKE_WAGERS:
-            raise No("the round has begun", "while wagers are taken")
+            raise BenchRefusal("the round has begun", "while wagers are taken")
         self.company.sit_out(seat)
 
     def says(self, seat: int, choice: str) -> None:
@@ -195,12 +195,14 @@ class Desk:
         playing = self._at_table()
         prompt = playing.robot.screen.shown.prompt
         if not playing.console.dealt_here:
-            raise No("no robot deals", "tell the dealer")
+            raise BenchRefusal("no robot deals", "tell the dealer")
         if prompt is None or prompt.tell not in ASKING or prompt.seat != seat:
-            raise No(f"seat {seat} is not asked", "when it is its turn")
+            raise BenchRefusal(f"seat {seat} is not asked", "when it is its turn")
         if choice not in prompt.choices:
-            raise No(f"'{choice}' is not open to seat {seat}", ", ".join(prompt.choices), 400)
-        self.company.says(seat, Said(choice))
+            raise BenchRefusal(
+                f"'{choice}' is not open to seat {seat}", ", ".join(prompt.choices), 400
+            )
+        self.company.says(seat, PlayerChoice(choice))
 
     # --- the dealer, the game -------------------------------------------------------------
 
@@ -208,13 +210,13 @@ class Desk:
         """It signs in at its own screen, and relieves whoever deals."""
         console = self._at_table().console
         if console.dealt_here:
-            raise No(ABOUT_ROBOT)
+            raise BenchRefusal(ABOUT_ROBOT)
         try:
             await console.deal()
         except ApiProblem as problem:
-            raise No(problem.error.what, problem.error.allowed) from None
+            raise BenchRefusal(problem.error.what, problem.error.allowed) from None
         except Unreachable:
-            raise No("the daemon does not answer") from None
+            raise BenchRefusal("the daemon does not answer") from None
         self.company.change()
 
     def next_game(self) -> None:
@@ -224,28 +226,30 @@ class Desk:
 
     # --- what there is --------------------------------------------------------------------
 
-    def _at_table(self) -> Playing:
+    def _at_table(self) -> ServedGame:
         if self.playing is None:
-            raise No("no game is served at this moment", "in a few seconds", 503)
+            raise BenchRefusal("no game is served at this moment", "in a few seconds", 503)
         return self.playing
 
-    def _device(self, serial: str) -> tuple[Fitted, Touched]:
+    def _device(self, serial: str) -> tuple[FittedDevice, HandledDevice]:
         for fitted, device in self.at.devices:
             if fitted.serial == serial:
                 return fitted, device
         allowed = ", ".join(fitted.serial for fitted, _ in self.at.devices)
-        raise No(f"there is no device {serial}", allowed, 400)
+        raise BenchRefusal(f"there is no device {serial}", allowed, 400)
 
     def _is_seat(self, seat: int) -> None:
         if seat not in SEATS:
-            raise No(f"there is no seat {seat}", f"{SEATS.start} to {SEATS.stop - 1}", 400)
+            raise BenchRefusal(
+                f"there is no seat {seat}", f"{SEATS.start} to {SEATS.stop - 1}", 400
+            )
 
     def _is_yours(self, seat: int) -> None:
         self._is_seat(seat)
         if seat not in self.company.seats:
-            raise No(f"a robot sits at seat {seat}", "take the seat first")
+            raise BenchRefusal(f"a robot sits at seat {seat}", "take the seat first")
 
 
-def _key(fitted: Fitted, one: controls.Often) -> str:
+def _key(fitted: FittedDevice, one: controls.ShortcutButton) -> str:
     """A button's name: hands and faults share some."""
     return one.name if one in controls.HANDS[fitted.profile] else f"fault-{one.name}"

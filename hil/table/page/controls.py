@@ -43,7 +43,7 @@ NOISE: Final = 0.02
 _SEED: Final = 2**31
 
 
-class Bench(Struct, frozen=True):
+class ShoeFilling(Struct, frozen=True):
     """What buttons need to know of the table."""
 
     decks: int
@@ -51,22 +51,22 @@ class Bench(Struct, frozen=True):
     """How many cards lie before the cut card."""
 
 
-class Often(Struct, frozen=True):
+class ShortcutButton(Struct, frozen=True):
     """A button for a hand that people use often."""
 
     name: str
     words: str
-    makes: Callable[[Bench], ControlRequest]
+    makes: Callable[[ShoeFilling], ControlRequest]
     title: str = ""
 
 
-def _load(bench: Bench, **fields: Any) -> Load:
+def _load(bench: ShoeFilling, **fields: Any) -> Load:
     """In an order that nobody knows."""
     seed = 1 + secrets.randbelow(_SEED)
     return Load(decks=bench.decks, seed=seed, cut_at=bench.cut_at, **fields)
 
 
-def _twins(bench: Bench) -> Load:
+def _twins(bench: ShoeFilling) -> Load:
     """One card once more often than the decks hold it, all of them near the top."""
     random = Random(secrets.token_bytes(16))
     order = names_of(shuffled(new_decks(bench.decks), secrets.token_hex(16)))
@@ -78,60 +78,76 @@ def _twins(bench: Bench) -> Load:
 
 
 SHOE: Final = (
-    Often("pull", "Pull a card", lambda bench: Draw(), "As a dealer does, 40 ms over the reader"),
-    Often("force", "Force one out", lambda bench: Draw(force=True), "Through the lock"),
-    Often("double", "Pull two at once", lambda bench: Draw(double=True)),
-    Often("back", "Push the last one back", lambda bench: Retract()),
-    Often("load", "Load, cut", _load, "All decks, shuffled, with the cut card"),
-    Often("open", "Open the cover", lambda bench: CoverHand(open=True)),
-    Often("close", "Close the cover", lambda bench: CoverHand(open=False)),
+    ShortcutButton(
+        "pull", "Pull a card", lambda bench: Draw(), "As a dealer does, 40 ms over the reader"
+    ),
+    ShortcutButton("force", "Force one out", lambda bench: Draw(force=True), "Through the lock"),
+    ShortcutButton("double", "Pull two at once", lambda bench: Draw(double=True)),
+    ShortcutButton("back", "Push the last one back", lambda bench: Retract()),
+    ShortcutButton("load", "Load, cut", _load, "All decks, shuffled, with the cut card"),
+    ShortcutButton("open", "Open the cover", lambda bench: CoverHand(open=True)),
+    ShortcutButton("close", "Close the cover", lambda bench: CoverHand(open=False)),
 )
 SHUFFLER: Final = (
-    Often("put", "Put the decks in", lambda bench: Put(decks=bench.decks)),
-    Often("open", "Open the door", lambda bench: DoorHand(open=True)),
-    Often("close", "Close the door", lambda bench: DoorHand(open=False)),
+    ShortcutButton("put", "Put the decks in", lambda bench: Put(decks=bench.decks)),
+    ShortcutButton("open", "Open the door", lambda bench: DoorHand(open=True)),
+    ShortcutButton("close", "Close the door", lambda bench: DoorHand(open=False)),
 )
-HANDS: Final[Mapping[Profile, tuple[Often, ...]]] = MappingProxyType(
+HANDS: Final[Mapping[Profile, tuple[ShortcutButton, ...]]] = MappingProxyType(
     {"shoe": SHOE, "shuffler": SHUFFLER, "station": ()}
 )
 """What a dealer does."""
 
 _ANY: Final = (
-    Often("unplug", "Unplug", lambda bench: Plug(connected=False)),
-    Often("plug", "Plug in", lambda bench: Plug(connected=True)),
-    Often("power", "Power off for 5 s", lambda bench: CutPower(off_ms=OFF_MS)),
-    Often("restart", "Power cut and back", lambda bench: CutPower(cause="brown_out")),
-    Often(
+    ShortcutButton("unplug", "Unplug", lambda bench: Plug(connected=False)),
+    ShortcutButton("plug", "Plug in", lambda bench: Plug(connected=True)),
+    ShortcutButton("power", "Power off for 5 s", lambda bench: CutPower(off_ms=OFF_MS)),
+    ShortcutButton("restart", "Power cut and back", lambda bench: CutPower(cause="brown_out")),
+    ShortcutButton(
         "cut", "Power cut in the next record", lambda bench: CutPower(at="in_commit", off_ms=500)
     ),
-    Often(
+    ShortcutButton(
         "noise", "Noise on the cable", lambda bench: LineNoise(flip=NOISE, drop=NOISE, cut=NOISE)
     ),
-    Often("quiet", "A clean cable", lambda bench: LineNoise()),
-    Often("hang", "Firmware hangs", lambda bench: Freeze(on=True)),
-    Often("go", "Firmware goes on", lambda bench: Freeze(on=False)),
+    ShortcutButton("quiet", "A clean cable", lambda bench: LineNoise()),
+    ShortcutButton("hang", "Firmware hangs", lambda bench: Freeze(on=True)),
+    ShortcutButton("go", "Firmware goes on", lambda bench: Freeze(on=False)),
 )
 _JAMS: Final = (
-    Often("jam", "Cards are stuck", lambda bench: JamHand("stuck")),
-    Often("free", "Free the cards", lambda bench: JamHand(None)),
+    ShortcutButton("jam", "Cards are stuck", lambda bench: JamHand("stuck")),
+    ShortcutButton("free", "Free the cards", lambda bench: JamHand(None)),
 )
-FAULTS: Final[Mapping[Profile, tuple[Often, ...]]] = MappingProxyType(
+FAULTS: Final[Mapping[Profile, tuple[ShortcutButton, ...]]] = MappingProxyType(
     {
         "shoe": (
             *_ANY,
             *_JAMS,
-            Often("short", "Load, a card missing", lambda bench: _load(bench, remove=("As",))),
-            Often("long", "Load, a card too many", lambda bench: _load(bench, add=("As",))),
-            Often("twins", "Load, a duplicate near the top", _twins),
-            Often("sorted", "Load, as from the box", lambda bench: Load(decks=bench.decks)),
+            ShortcutButton(
+                "short", "Load, a card missing", lambda bench: _load(bench, remove=("As",))
+            ),
+            ShortcutButton(
+                "long", "Load, a card too many", lambda bench: _load(bench, add=("As",))
+            ),
+            ShortcutButton("twins", "Load, a duplicate near the top", _twins),
+            ShortcutButton(
+                "sorted", "Load, as from the box", lambda bench: Load(decks=bench.decks)
+            ),
         ),
         "shuffler": (
             *_ANY,
             *_JAMS,
-            Often("short", "Put, a card missing", lambda b: Put(decks=b.decks, remove=("As",))),
-            Often("long", "Put, a card too many", lambda b: Put(decks=b.decks, add=("As",))),
-            Often("sorted", "Put, will stay sorted", lambda b: Put(decks=b.decks, sorted=True)),
-            Often("left", "Put, one stays inside", lambda b: Put(decks=b.decks, left_inside=1)),
+            ShortcutButton(
+                "short", "Put, a card missing", lambda b: Put(decks=b.decks, remove=("As",))
+            ),
+            ShortcutButton(
+                "long", "Put, a card too many", lambda b: Put(decks=b.decks, add=("As",))
+            ),
+            ShortcutButton(
+                "sorted", "Put, will stay sorted", lambda b: Put(decks=b.decks, sorted=True)
+            ),
+            ShortcutButton(
+                "left", "Put, one stays inside", lambda b: Put(decks=b.decks, left_inside=1)
+            ),
         ),
         "station": _ANY,
     }

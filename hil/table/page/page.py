@@ -19,7 +19,7 @@ from controller.rules.cards import NAMES, SUIT, Card
 from firmware_protocol.device.control import ButtonName
 from firmware_protocol.device.interfaces import Answer
 from hil.table.robots import BUTTONS as SAID_BY
-from hil.table.robots import Company, card_of
+from hil.table.robots import SeatClaims, card_of
 from hil.table.setup import DEALER
 
 BUTTONS: Final[tuple[ButtonName, ...]] = (
@@ -41,7 +41,7 @@ _SUIT_NAMES: Final = ("clubs", "diamonds", "hearts", "spades")
 _RANKS: Final = {"A": "ace", "T": "ten", "J": "jack", "Q": "queen", "K": "king"}
 
 
-class Face(Struct, frozen=True):
+class CardFace(Struct, frozen=True):
     """A card that lies face up."""
 
     text: str
@@ -49,7 +49,7 @@ class Face(Struct, frozen=True):
     suit: str
 
 
-class Lamps(Struct, frozen=True):
+class ShownLamps(Struct, frozen=True):
     """Of a seat."""
 
     rgb: str
@@ -59,7 +59,7 @@ class Lamps(Struct, frozen=True):
     words: str
 
 
-class Button(Struct, frozen=True):
+class SeatButton(Struct, frozen=True):
     """Of a seat."""
 
     name: str
@@ -68,15 +68,15 @@ class Button(Struct, frozen=True):
     stuck: bool
 
 
-class Hand(Struct, frozen=True):
+class ShownHand(Struct, frozen=True):
     """On the felt, face up."""
 
-    cards: tuple[Face, ...]
+    cards: tuple[CardFace, ...]
     total: str
     amount: str
 
 
-class Seat(Struct, frozen=True):
+class ShownSeat(Struct, frozen=True):
     """A place at the table."""
 
     number: int
@@ -87,10 +87,10 @@ class Seat(Struct, frozen=True):
     asked: bool
     serial: str
     powered: bool
-    lamps: Lamps | None
-    buttons: tuple[Button, ...]
+    lamps: ShownLamps | None
+    buttons: tuple[SeatButton, ...]
     wager: str
-    hands: tuple[Hand, ...]
+    hands: tuple[ShownHand, ...]
     signal: str
     """What the robot there tells the dealer."""
     choices: tuple[str, ...]
@@ -98,7 +98,7 @@ class Seat(Struct, frozen=True):
     may_sit_out: bool
 
 
-class Device(Struct, frozen=True):
+class DeviceLook(Struct, frozen=True):
     """One of the table's devices, as it looks from outside."""
 
     serial: str
@@ -113,7 +113,7 @@ class Device(Struct, frozen=True):
     facts: tuple[tuple[str, str], ...]
 
 
-class Shown(Struct, frozen=True):
+class BenchPicture(Struct, frozen=True):
     """All of it."""
 
     title: str
@@ -123,27 +123,27 @@ class Shown(Struct, frozen=True):
     dealer: str
     robot_deals: bool
     trouble: str
-    dealer_cards: tuple[Face, ...]
+    dealer_cards: tuple[CardFace, ...]
     hole: bool
     """A card lies face down before the dealer."""
-    felt_card: Face | None
+    felt_card: CardFace | None
     """The card that the prompt asks to be read from the felt."""
     discards: bool
     """The prompt asks for the discards."""
     next_pull: str
-    devices: tuple[Device, ...]
-    seats: tuple[Seat, ...]
+    devices: tuple[DeviceLook, ...]
+    seats: tuple[ShownSeat, ...]
 
 
-def shown(
+def bench_picture(
     view: View,
     state: State,
-    company: Company,
+    company: SeatClaims,
     told: Mapping[str, tuple[str, tuple[int, ...], Answer]],
     *,
     robot_deals: bool,
     next_pull: str,
-) -> Shown:
+) -> BenchPicture:
     """`told`: of each device its class, its seats, and what it says of itself."""
     prompt = view.prompt
     money = MoneyFormat(view.currency.symbol, view.currency.minor_digits)
@@ -152,7 +152,7 @@ def shown(
     if robot_deals:
         dealer = f"{DEALER.name}, the robot,"
     links = {one.serial: one.state for one in view.devices}
-    return Shown(
+    return BenchPicture(
         title=view.title,
         round=view.state.round,
         prompt="" if prompt is None else prompt.words,
@@ -176,14 +176,16 @@ def shown(
     )
 
 
-def face(card: Card) -> Face:
+def face(card: Card) -> CardFace:
     name, suit = NAMES[card], SUIT[card]
     rank = "10" if name[0] == "T" else name[0]
     words = f"{_RANKS.get(name[0], name[0])} of {_SUIT_NAMES[suit]}"
-    return Face(rank + _SUITS[suit], words, _SUIT_NAMES[suit])
+    return CardFace(rank + _SUITS[suit], words, _SUIT_NAMES[suit])
 
 
-def _felt_card(view: View, told: Mapping[str, tuple[str, tuple[int, ...], Answer]]) -> Face | None:
+def _felt_card(
+    view: View, told: Mapping[str, tuple[str, tuple[int, ...], Answer]]
+) -> CardFace | None:
     """Where it is not certain which card is meant, none is shown."""
     if view.prompt is None or view.prompt.tell not in FROM_FELT or view.state.spare is not None:
         return None
@@ -198,11 +200,13 @@ def _felt_card(view: View, told: Mapping[str, tuple[str, tuple[int, ...], Answer
 # --- devices ------------------------------------------------------------------------------------
 
 
-def _device(serial: str, profile: str, seats: tuple[int, ...], link: str, answer: Answer) -> Device:
+def _device(
+    serial: str, profile: str, seats: tuple[int, ...], link: str, answer: Answer
+) -> DeviceLook:
     inside = answer.get("mechanism") or {}
     line = answer["line"]
     noisy = any(line[name] for name in ("flip", "drop", "double", "splice", "cut", "delay_ms"))
-    return Device(
+    return DeviceLook(
         serial=serial,
         profile=profile,
         link=link,
@@ -265,12 +269,12 @@ class At(Struct, frozen=True):
 
     view: View
     state: State
-    company: Company
+    company: SeatClaims
     money: MoneyFormat
     robot_deals: bool
 
 
-def _seat(number: int, at: At, serial: str, answer: Answer) -> Seat:
+def _seat(number: int, at: At, serial: str, answer: Answer) -> ShownSeat:
     inside = answer.get("mechanism") or {}
     found: Mapping[str, Any] = inside["seats"][str(number)] if inside else {}
     prompt, company, money = at.view.prompt, at.company, at.money
@@ -280,7 +284,7 @@ def _seat(number: int, at: At, serial: str, answer: Answer) -> Seat:
     placed = next((one.main for one in at.state.seats if one.number == number), 0)
     tells = yours and asked and at.robot_deals
     out = number in company.out
-    return Seat(
+    return ShownSeat(
         number=number,
         yours=yours,
         who="person" if yours else "robot" if number in company.robots else "empty",
@@ -291,7 +295,7 @@ def _seat(number: int, at: At, serial: str, answer: Answer) -> Seat:
         buttons=tuple(_button(name, found) for name in BUTTONS),
         wager=money.amount(placed) if placed else "sits out" if out else "",
         hands=tuple(
-            Hand(
+            ShownHand(
                 tuple(map(face, hand.cards)),
                 total_words(hand.total, soft=hand.soft) if len(hand.cards) > 1 else "",
                 money.amount(hand.wager),
@@ -314,8 +318,8 @@ def _told(prompt: PromptShown, found: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _button(name: str, found: Mapping[str, Any]) -> Button:
-    return Button(
+def _button(name: str, found: Mapping[str, Any]) -> SeatButton:
+    return SeatButton(
         name,
         lit=name in found.get("armed", ()),
         down=name in found.get("down", ()),
@@ -323,9 +327,9 @@ def _button(name: str, found: Mapping[str, Any]) -> Button:
     )
 
 
-def _lamps(told: Mapping[str, Any]) -> Lamps:
+def _lamps(told: Mapping[str, Any]) -> ShownLamps:
     dark = told["pattern"] == "off" or not any(told["rgb"])
-    return Lamps(
+    return ShownLamps(
         rgb="rgb({},{},{})".format(*told["rgb"]),
         pattern="off" if dark else told["pattern"],
         period_ms=0 if dark else told["period_ms"],

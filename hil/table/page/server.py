@@ -12,7 +12,7 @@ from controller.daemon import Server
 from controller.errors import UsageProblem
 from hil.table.page.app import Page, application
 from hil.table.page.bench import Desk
-from hil.table.setup import VISITED
+from hil.table.setup import STAFF_AND_VISITORS
 
 HOST: Final = "127.0.0.1"
 
@@ -22,7 +22,7 @@ async def bench_page(desk: Desk, port: int) -> AsyncIterator[str]:
     """Its address. 0: any free port. UsageProblem where the port is taken."""
     with listening(port) as at:
         taken = int(at.getsockname()[1])
-        page = Page(desk, VISITED)
+        page = Page(desk, STAFF_AND_VISITORS)
         server = Server(application(page, taken), [at])
         task = asyncio.create_task(server.run_until_stopped(), name="bench page")
         try:

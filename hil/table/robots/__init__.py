@@ -4,35 +4,44 @@ from __future__ import annotations
 
 from hil.table.robots.api_client import PREFIX, Api, ApiProblem, Screen, Unreachable
 from hil.table.robots.console import Console, console, state_of
-from hil.table.robots.players import Guests
-from hil.table.robots.robot import PATIENCE, Mimics, Players, Robot, Said, Stuck, Ways, wire_name
-from hil.table.robots.seats import SEATS, Company
-from hil.table.robots.shared import ASKING, Shared
-from hil.table.robots.surroundings import Place, Touched
+from hil.table.robots.players import RandomPlayers
+from hil.table.robots.robot import (
+    ROBOT_TIMEOUT,
+    MimicPlayers,
+    PlayerChoice,
+    Players,
+    Robot,
+    RobotOptions,
+    RobotStuck,
+    wire_name,
+)
+from hil.table.robots.seats import SEATS, SeatClaims
+from hil.table.robots.shared import ASKING, SharedRobot
+from hil.table.robots.surroundings import HandledDevice, TableSurroundings
 from hil.table.robots.text import BUTTONS, card_of
 
 __all__ = [
     "ASKING",
     "BUTTONS",
-    "PATIENCE",
     "PREFIX",
+    "ROBOT_TIMEOUT",
     "SEATS",
     "Api",
     "ApiProblem",
-    "Company",
     "Console",
-    "Guests",
-    "Mimics",
-    "Place",
+    "HandledDevice",
+    "MimicPlayers",
+    "PlayerChoice",
     "Players",
+    "RandomPlayers",
     "Robot",
-    "Said",
+    "RobotOptions",
+    "RobotStuck",
     "Screen",
-    "Shared",
-    "Stuck",
-    "Touched",
+    "SeatClaims",
+    "SharedRobot",
+    "TableSurroundings",
     "Unreachable",
-    "Ways",
     "card_of",
     "console",
     "state_of",

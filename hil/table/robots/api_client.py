@@ -43,15 +43,15 @@ from controller.api.contract.messages import (
 from controller.api.contract.view import View
 
 PREFIX: Final = "/api/v1"
-WAIT: Final = 40.0
+REQUEST_TIMEOUT: Final = 40.0
 """Seconds for an answer: longer than the API itself waits for the record."""
-SILENCE: Final = 45.0
+STREAM_TIMEOUT: Final = 45.0
 """Seconds without a word on a stream, on which a heartbeat comes each 15."""
-PATIENCE: Final = 30.0
+RECONNECT_TIMEOUT: Final = 30.0
 """Seconds for a stream to come back."""
-FIRST_PAUSE: Final = 0.05
-LONGEST_PAUSE: Final = 2.0
-MOST_BYTES: Final = 4 * 1024 * 1024
+INITIAL_DELAY: Final = 0.05
+MAX_DELAY: Final = 2.0
+MAX_EVENT_BYTES: Final = 4 * 1024 * 1024
 """Of one event."""
 
 _S = TypeVar("_S", bound=Struct)
@@ -139,7 +139,7 @@ class Api:
         self,
         where: str | Path,
         *,
-        wait: float = WAIT,
+        wait: float = REQUEST_TIMEOUT,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """`where`: a unix socket's path, or http://127.0.0.1:PORT."""
@@ -204,7 +204,7 @@ class Api:
 
     async def views(self, token: str) -> AsyncGenerator[View, None]:
         """One stream, to its end. Unreachable, ApiProblem."""
-        timeout = httpx.Timeout(WAIT, read=SILENCE)
+        timeout = httpx.Timeout(REQUEST_TIMEOUT, read=STREAM_TIMEOUT)
         try:
             async with self.http.stream(
                 "GET", f"{PREFIX}/stream", headers=bearer(token), timeout=timeout
@@ -285,25 +285,25 @@ class Screen:
     async def table(self) -> View:
         return await self._api.get("/table", View, self.token)
 
-    async def stream(self, patience: float = PATIENCE) -> AsyncGenerator[View, None]:
+    async def stream(self, patience: float = RECONNECT_TIMEOUT) -> AsyncGenerator[View, None]:
         """The table as it changes, from how it stands now on; what comes too fast is left out. A
         stream that ends is begun again; Unreachable when that takes longer than `patience`
         seconds. NoScreen after a start of the controller."""
         loop = asyncio.get_running_loop()
-        pause, deadline = FIRST_PAUSE, loop.time() + patience
+        pause, deadline = INITIAL_DELAY, loop.time() + patience
         while True:
             problem = Unreachable(f"{self._api.where}: the stream has ended")
             try:
                 async with aclosing(self._api.views(self.token)) as views:
                     async for view in views:
                         yield view
-                        pause, deadline = FIRST_PAUSE, loop.time() + patience
+                        pause, deadline = INITIAL_DELAY, loop.time() + patience
             except (Unreachable, Stopped) as caught:  # a table that is closing takes no reader
                 problem = Unreachable(str(caught))
             if loop.time() + pause > deadline:
                 raise problem
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause, MAX_DELAY)
 
 
 # --- words on the wire ------------------------------------------------------------------------
@@ -330,8 +330,8 @@ async def server_sent(
     rest = b""
     async for chunk in chunks:
         *blocks, rest = (rest + chunk).split(b"\n\n")
-        if len(rest) > MOST_BYTES:
-            raise Unreachable(f"an event of more than {MOST_BYTES} bytes")
+        if len(rest) > MAX_EVENT_BYTES:
+            raise Unreachable(f"an event of more than {MAX_EVENT_BYTES} bytes")
         for block in blocks:
             lines = [line.partition(b":") for line in block.split(b"\n")]
             fields = {name: value.removeprefix(b" ") for name, _, value in lines if name}

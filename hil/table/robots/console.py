@@ -22,7 +22,7 @@ from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State
 from controller.table.memory import TableDisplay
 from hil.table.robots.api_client import Api, NoScreen, NotNow, Pin, Screen, Unreachable
-from hil.table.robots.robot import PATIENCE, Who
+from hil.table.robots.robot import ROBOT_TIMEOUT, Who
 from hil.table.setup import DEALER, FLOOR, SECOND, until
 
 READY: Final = "ready"
@@ -117,7 +117,7 @@ class Console:
             await self._news(self.view)
 
     async def _news(self, former: View) -> None:
-        await until(lambda: self.view is not former, PATIENCE)
+        await until(lambda: self.view is not former, ROBOT_TIMEOUT)
 
 
 _C = TypeVar("_C", bound=Console)

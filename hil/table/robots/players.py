@@ -13,7 +13,7 @@ from controller.procedure.model.state import State
 from controller.rules.cards import VALUE
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
 from controller.sim.play import Strategy
-from hil.table.robots.text import STANDING, Said
+from hil.table.robots.text import STANDING, PlayerChoice
 
 _MAINS: Final = (1000, 1500, 2000, 2500, 2500, 5000)
 _SIDES: Final[dict[Bet, tuple[float, tuple[int, ...]]]] = {
@@ -36,7 +36,7 @@ _DOES: Final = {
 }
 
 
-class Guests:
+class RandomPlayers:
     """So many players, each at a seat, who play by a strategy."""
 
     def __init__(
@@ -80,31 +80,31 @@ class Guests:
         limit = self._game.limits[bet]
         return max(limit.min or 0, wanted if limit.max is None else min(wanted, limit.max))
 
-    def says(self, prompt: Prompt) -> Said:
+    def says(self, prompt: Prompt) -> PlayerChoice:
         match prompt.tell:
             case Tell.ASK_INSURANCE:
                 return self._insurance(prompt)
             case Tell.ASK_NATURAL:
-                return Said("take_pay")
+                return PlayerChoice("take_pay")
             case _:
                 return self._plays()
 
-    def _insurance(self, prompt: Prompt) -> Said:
+    def _insurance(self, prompt: Prompt) -> PlayerChoice:
         if "even_money" in prompt.choices and self._random.random() < _EVENS:
-            return Said("even_money")
+            return PlayerChoice("even_money")
         amount = prompt.amount - prompt.amount % self._game.money.unit
         if amount and "insure" in prompt.choices and self._random.random() < _INSURES:
-            return Said("insure", amount)
-        return Said("decline")
+            return PlayerChoice("insure", amount)
+        return PlayerChoice("decline")
 
-    def _plays(self) -> Said:
+    def _plays(self) -> PlayerChoice:
         s = self._felt()
         hand, spare = s.hands[s.turn], s.spare
         if spare is not None and spare.exposed and hand.total + VALUE[spare.card] > 21:
-            return Said("refuse_card")
+            return PlayerChoice("refuse_card")
         values = [VALUE[card] for card in hand.cards]
         pair = values[0] if len(values) == 2 and values[0] == values[1] else 0
         chosen = self._choose(
             hand.total, hand.soft, len(values), pair, hand.doubles, hand.split, s.up, s.legal
         )
-        return Said(_DOES[chosen])
+        return PlayerChoice(_DOES[chosen])

@@ -19,20 +19,20 @@ from controller.procedure.model.felt import on_felt
 from controller.procedure.model.row import Refused
 from controller.table.memory import TableDisplay
 from firmware_protocol.device.control import Describe, Draw, Load, Press, Put
-from hil.table.robots.surroundings import LOOK_AT_DEVICE, Place, chips, lit, mechanism
-from hil.table.robots.text import STANDING, Said, button_of, card_of, wire_name
+from hil.table.robots.surroundings import LOOK_AT_DEVICE, TableSurroundings, chips, lit, mechanism
+from hil.table.robots.text import STANDING, PlayerChoice, button_of, card_of, wire_name
 from hil.table.setup import until
 
 __all__ = [
     "ACTS",
-    "PATIENCE",
+    "ROBOT_TIMEOUT",
     "DealerScreen",
-    "Mimics",
+    "MimicPlayers",
+    "PlayerChoice",
     "Players",
     "Robot",
-    "Said",
-    "Stuck",
-    "Ways",
+    "RobotOptions",
+    "RobotStuck",
     "Who",
     "button_of",
     "card_of",
@@ -41,7 +41,7 @@ __all__ = [
     "wire_name",
 ]
 
-PATIENCE: Final = 60.0
+ROBOT_TIMEOUT: Final = 60.0
 """Seconds for anything that is to come by itself."""
 SHUFFLE: Final = 8.0
 """The same for a shuffle."""
@@ -69,15 +69,15 @@ class Players(Protocol):
     def wagers(self) -> list[tuple[int, str, int]]:
         """Of the next round: seat, bet, amount; STANDING for a bet: by the seat's button."""
 
-    def says(self, prompt: Prompt) -> Said:
+    def says(self, prompt: Prompt) -> PlayerChoice:
         """What somebody wants who is asked."""
 
 
-class Stuck(AssertionError):
+class RobotStuck(AssertionError):
     """The table wants something that nobody here does."""
 
 
-class Ways(Struct, frozen=True):
+class RobotOptions(Struct, frozen=True):
     """How they do it."""
 
     buttons: bool = True
@@ -92,7 +92,7 @@ class Ways(Struct, frozen=True):
     """What the bet button of a seat places, bet by bet."""
 
 
-USUAL: Final = Ways()
+USUAL: Final = RobotOptions()
 
 
 class Robot:
@@ -100,10 +100,10 @@ class Robot:
 
     def __init__(
         self,
-        place: Place,
+        place: TableSurroundings,
         screen: DealerScreen,
         players: Players,
-        ways: Ways = USUAL,
+        ways: RobotOptions = USUAL,
         *,
         cards: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
@@ -132,11 +132,11 @@ class Robot:
             if done(shown):
                 return
             await self.step()
-        raise Stuck(f"no end after {most} steps, at {self.screen.shown.prompt}")
+        raise RobotStuck(f"no end after {most} steps, at {self.screen.shown.prompt}")
 
     async def step(self) -> None:
         """Does what is shown now, and sees something else then."""
-        await until(lambda: not self.screen.shown.stopped, PATIENCE)
+        await until(lambda: not self.screen.shown.stopped, ROBOT_TIMEOUT)
         shown = self.screen.shown
         prompt = shown.prompt
         assert prompt is not None
@@ -144,7 +144,7 @@ class Robot:
         if shown.again:
             self.repeats.append(prompt)
         await DOES[prompt.tell](self, prompt)
-        await until(lambda: self.screen.shown is not shown, PATIENCE)
+        await until(lambda: self.screen.shown is not shown, ROBOT_TIMEOUT)
 
     async def act(self, name: str, who: Who = "dealer", **fields: Any) -> Refused | None:
         refused = await self.screen.act(name, fields, who)
@@ -161,7 +161,7 @@ class Robot:
         """Pulls a card as soon as the shoe lets one out. A lock that closes on it, because it was
         to close for what was before, keeps the card in: then it is pulled once more."""
         shoe = self.place.shoe
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(ROBOT_TIMEOUT):
             while True:
                 while (inside := mechanism(shoe))["lock"] != "open":
                     if self.screen.shown.prompt != prompt:
@@ -214,7 +214,7 @@ class Robot:
             if wire_name(card) in out:  # those of an earlier filling are in nobody's way
                 out.remove(wire_name(card))
         if len(out) != prompt.count:
-            raise Stuck(f"{prompt.count} discards are wanted, and here lie {len(out)}")
+            raise RobotStuck(f"{prompt.count} discards are wanted, and here lie {len(out)}")
         self.face_down = None
         back = inside["back"]
         self.place.shoe.hand(Load(decks=self.place.decks, cards=tuple(out), back=back))
@@ -279,7 +279,7 @@ class Robot:
         while not await self.decided(prompt, self.players.says(prompt)):
             pass  # it was refused: they want something else
 
-    async def decided(self, prompt: Prompt, said: Said) -> bool:
+    async def decided(self, prompt: Prompt, said: PlayerChoice) -> bool:
         """By the button where it lights up, else by the dealer: whether it was taken."""
         button = button_of(prompt, said) if self.ways.buttons else None
         station = self.place.station_of(prompt.seat)
@@ -372,7 +372,7 @@ DOES: Final[dict[Tell, Does]] = {
 }
 
 
-class Mimics:
+class MimicPlayers:
     """Players who do as the dealer does, for the same wager each time."""
 
     def __init__(self, *wagers: tuple[int, str, int]) -> None:
@@ -381,8 +381,8 @@ class Mimics:
     def wagers(self) -> list[tuple[int, str, int]]:
         return list(self._wagers)
 
-    def says(self, prompt: Prompt) -> Said:
+    def says(self, prompt: Prompt) -> PlayerChoice:
         for choice in ("take_pay", "decline"):
             if choice in prompt.choices:
-                return Said(choice)
-        return Said("hit" if prompt.total < 17 and "hit" in prompt.choices else "stand")
+                return PlayerChoice(choice)
+        return PlayerChoice("hit" if prompt.total < 17 and "hit" in prompt.choices else "stand")

@@ -10,12 +10,12 @@ import asyncio
 from typing import Final
 
 from firmware_protocol.device.control import Draw
-from hil.table.robots.text import Said
+from hil.table.robots.text import PlayerChoice
 
 SEATS: Final = range(1, 8)
 
 
-class Company:
+class SeatClaims:
     """Who is at the table besides robots."""
 
     def __init__(self, robots: int = 0) -> None:
@@ -25,7 +25,7 @@ class Company:
         """Where people sit."""
         self.out: set[int] = set()
         """Who of them sits this round out."""
-        self.said: dict[int, Said] = {}
+        self.said: dict[int, PlayerChoice] = {}
         """What people have told the robot dealer, by seat; it is heard once."""
         self.signals: dict[int, str] = {}
         """What robots tell a dealer who is none, by seat: it is for the dealer to enter."""
@@ -54,7 +54,7 @@ class Company:
         self.out.add(seat)
         self.change()
 
-    def says(self, seat: int, said: Said) -> None:
+    def says(self, seat: int, said: PlayerChoice) -> None:
         self.said[seat] = said
         self.change()
 

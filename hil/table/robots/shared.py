@@ -16,10 +16,10 @@ from firmware_protocol.device.control import Describe, Draw, Press
 from firmware_protocol.device.interfaces import CannotDo
 from hil.table.robots.api_client import ApiProblem
 from hil.table.robots.console import Console
-from hil.table.robots.robot import Players, Robot, Stuck, Ways
-from hil.table.robots.seats import Company
-from hil.table.robots.surroundings import Place, chips, lit
-from hil.table.robots.text import Said, button_of
+from hil.table.robots.robot import Players, Robot, RobotOptions, RobotStuck
+from hil.table.robots.seats import SeatClaims
+from hil.table.robots.surroundings import TableSurroundings, chips, lit
+from hil.table.robots.text import PlayerChoice, button_of
 
 ASKING: Final = frozenset({Tell.DECIDE, Tell.ASK_INSURANCE, Tell.ASK_NATURAL})
 """Prompts that ask a seat."""
@@ -27,16 +27,16 @@ LOOK_AGAIN: Final = 1.0
 """Seconds until robots whom something stood in the way look whether it is gone."""
 
 
-class Shared(Robot):
+class SharedRobot(Robot):
     """Robots that make room."""
 
     def __init__(
         self,
-        place: Place,
+        place: TableSurroundings,
         screen: Console,
         players: Players,
-        ways: Ways,
-        company: Company,
+        ways: RobotOptions,
+        company: SeatClaims,
     ) -> None:
         super().__init__(place, screen, players, ways)
         self.company = company
@@ -96,7 +96,7 @@ class Shared(Robot):
         except asyncio.CancelledError:
             if not task.cancelled() or self.deals:
                 raise
-        except (ApiProblem, CannotDo, Stuck, TimeoutError) as problem:
+        except (ApiProblem, CannotDo, RobotStuck, TimeoutError) as problem:
             await self._in_the_way(problem)
         else:
             self.company.trouble = ""
@@ -121,7 +121,7 @@ class Shared(Robot):
         else:
             await self._goes_on(self.entered(prompt, said))
 
-    async def entered(self, prompt: Prompt, said: Said) -> None:
+    async def entered(self, prompt: Prompt, said: PlayerChoice) -> None:
         """What a person says is entered by the dealer; what is refused is said to them."""
         before = len(self.refused)
         shown = self.screen.shown
@@ -201,7 +201,7 @@ class Shared(Robot):
             self.face_down = len(inside["out"])
 
 
-def _words(said: Said, money: MoneyFormat) -> str:
+def _words(said: PlayerChoice, money: MoneyFormat) -> str:
     """As a player would say it."""
     choice = said.choice.replace("_", " ")
     return choice if said.amount is None else f"{choice} {money.amount(said.amount)}"

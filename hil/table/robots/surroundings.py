@@ -19,13 +19,13 @@ LOOK_AT_DEVICE: Final = 0.005
 """The same at a device."""
 
 
-class Touched(Protocol):
+class HandledDevice(Protocol):
     """A device that somebody stands before."""
 
     def hand(self, hand: ControlRequest, /) -> Answer: ...
 
 
-class Place(Protocol):
+class TableSurroundings(Protocol):
     """What whoever is at a table has before them."""
 
     @property
@@ -33,10 +33,10 @@ class Place(Protocol):
         """Of the cards of this table."""
 
     @property
-    def shoe(self) -> Touched: ...
+    def shoe(self) -> HandledDevice: ...
     @property
-    def shuffler(self) -> Touched | None: ...
-    def station_of(self, seat: int, /) -> Touched | None: ...
+    def shuffler(self) -> HandledDevice | None: ...
+    def station_of(self, seat: int, /) -> HandledDevice | None: ...
 
 
 def chips(felt: State, seat: int, bet: str) -> int:
@@ -45,7 +45,7 @@ def chips(felt: State, seat: int, bet: str) -> int:
     return 0 if found is None else int(getattr(found, bet))
 
 
-def mechanism(device: Touched) -> Mapping[str, Any]:
+def mechanism(device: HandledDevice) -> Mapping[str, Any]:
     """How a device stands, as somebody sees who stands before it. CannotDo without power."""
     found: Mapping[str, Any] | None = device.hand(Describe()).get("mechanism")
     if not found:
@@ -53,7 +53,7 @@ def mechanism(device: Touched) -> Mapping[str, Any]:
     return found
 
 
-async def lit(station: Touched, seat: int, button: ButtonName) -> bool:
+async def lit(station: HandledDevice, seat: int, button: ButtonName) -> bool:
     """Whether the button lights up, soon."""
     try:
         async with asyncio.timeout(ARMING):
@@ -64,7 +64,7 @@ async def lit(station: Touched, seat: int, button: ButtonName) -> bool:
     return True
 
 
-def _may_press(station: Touched, seat: int, button: str) -> bool:
+def _may_press(station: HandledDevice, seat: int, button: str) -> bool:
     inside = station.hand(Describe()).get("mechanism")
     if not inside:
         return False  # it has no power

@@ -26,7 +26,7 @@ STANDING: Final = "standing"
 """Among bets: the seat's standing wager, by its bet button."""
 
 
-class Said(NamedTuple):
+class PlayerChoice(NamedTuple):
     """What a player wants."""
 
     choice: str
@@ -36,7 +36,7 @@ class Said(NamedTuple):
     hand: int = 0
 
 
-def button_of(prompt: Prompt, said: Said) -> ButtonName | None:
+def button_of(prompt: Prompt, said: PlayerChoice) -> ButtonName | None:
     """What the seat that is asked presses for it. An amount is told to the dealer, and so is what
     is not open to it."""
     if said.seat or said.amount is not None or said.choice not in prompt.choices:

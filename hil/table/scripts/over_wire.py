@@ -33,14 +33,14 @@ from controller.sim.scripts import (
     ScriptStart,
     play_at,
 )
-from hil.table.robots import Console, Mimics, Robot, Stuck, Ways, console
+from hil.table.robots import Console, MimicPlayers, Robot, RobotOptions, RobotStuck, console
 from hil.table.scripts.shoe import rounds_of, shoe_of
-from hil.table.scripts.wire_table import Wired, WireTable
+from hil.table.scripts.wire_table import WiredTable, WireTable
 from hil.table.setup import FEW, DidNotServe, Stage, staged
 from hil.table.setup import scripted as deals_of
 
 TABLE: Final = "scripts"
-_MOST_STEPS: Final = 400
+_MAX_STEPS: Final = 400
 _Round = tuple[ScriptRound, Procedure]
 _T = TypeVar("_T")
 
@@ -58,27 +58,27 @@ def over_wire(rounds: Sequence[_Round]) -> Iterator[PlaysScript]:
 
 
 @contextmanager
-def playing(folder: Path, rounds: Sequence[_Round]) -> Iterator[Playing]:
+def playing(folder: Path, rounds: Sequence[_Round]) -> Iterator[ScriptRunner]:
     """The same in this folder, where the record is left. UsageProblem, FAULTS."""
     with _beside() as run:
         stack = AsyncExitStack()
         try:
             stage = run(stack.enter_async_context(staged(folder, FEW, name=TABLE)))
-            made = Playing(stage, rounds, run)
+            made = ScriptRunner(stage, rounds, run)
             yield made
             run(made.close())
         finally:
             run(stack.aclose())
 
 
-class Played(Struct, frozen=True):
+class PlayedScript(Struct, frozen=True):
     """A round, and all that was seen of it."""
 
     result: RoundResult
     seen: list[tuple[Event, Decision | Refused]]
 
 
-class Playing:
+class ScriptRunner:
     """Rounds of several configurations at one table, each configuration at once."""
 
     def __init__(
@@ -87,9 +87,9 @@ class Playing:
         self.stage = stage
         self._rounds = rounds
         self._run = run
-        self._played: dict[int, Played] = {}
+        self._played: dict[int, PlayedScript] = {}
         self._open: AsyncExitStack | None = None
-        self._at: _AtTable | None = None
+        self._at: _RobotsAtTable | None = None
 
     def play(
         self, scripted: ScriptRound, watch: RoundWatcher | None, procedure: Procedure
@@ -106,16 +106,16 @@ class Playing:
     def _play_all(self, procedure: Procedure) -> None:
         """All that are dealt by this."""
         theirs = [one for one, other in self._rounds if other is procedure]
-        at: _AtTable = self._run(self._begin(theirs[0]))
+        at: _RobotsAtTable = self._run(self._begin(theirs[0]))
         for one in theirs:
             self._played[id(one)] = _play(at, one, procedure, self._run)
         self._run(self.close())
 
-    async def _begin(self, scripted: ScriptRound) -> _AtTable:
+    async def _begin(self, scripted: ScriptRound) -> _RobotsAtTable:
         await self.stage.serve(deals_of(scripted.script))
         self._open = AsyncExitStack()
         screen = await self._open.enter_async_context(console(self.stage.control))
-        self._at = _AtTable(self.stage, screen)
+        self._at = _RobotsAtTable(self.stage, screen)
         return self._at
 
     async def close(self) -> None:
@@ -130,16 +130,16 @@ class Playing:
             raise DidNotServe(f"holecard serve: ended with {code}")
 
 
-class _AtTable:
+class _RobotsAtTable:
     """Who plays at the table while it is served."""
 
     def __init__(self, stage: Stage, screen: Console) -> None:
         self.cards: tuple[str, ...] = ()
         """The next shoe."""
         buttons = stage.table.sheet.options.decisions.by != "signals"
-        ways = Ways(buttons=buttons, dwell_ms=0)
-        robot = Robot(stage, screen, Mimics(), ways, cards=lambda: self.cards)
-        self.wired = Wired(robot, screen, Follower(stage.house.record))
+        ways = RobotOptions(buttons=buttons, dwell_ms=0)
+        robot = Robot(stage, screen, MimicPlayers(), ways, cards=lambda: self.cards)
+        self.wired = WiredTable(robot, screen, Follower(stage.house.record))
 
     @property
     def _state(self) -> State:
@@ -163,7 +163,7 @@ class _AtTable:
 
     async def _rest(self) -> None:
         """What was left open is ended: a round is void, wagers go back."""
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             s = self._state
             if s.step in IN_ROUND and s.step not in (Step.PAYING, Step.CLEARING):
                 await self.wired.robot.act("RoundVoided", "two", reason="nobody goes on with it")
@@ -173,15 +173,15 @@ class _AtTable:
                 await self.wired.robot.step()
             else:
                 return
-        raise Stuck(f"no end after {_MOST_STEPS} steps, at {self._state.step.value}")
+        raise RobotStuck(f"no end after {_MAX_STEPS} steps, at {self._state.step.value}")
 
 
 def _play(
-    at: _AtTable,
+    at: _RobotsAtTable,
     scripted: ScriptRound,
     procedure: Procedure,
     run: Callable[[Coroutine[Any, Any, Any]], Any],
-) -> Played:
+) -> PlayedScript:
     """One round, from a shuffle on."""
     rounds = rounds_of(scripted, procedure)
     run(at.fresh(shoe_of(procedure.game, *rounds)))
@@ -194,9 +194,9 @@ def _play(
     for plain in rounds[:-1]:
         before = play_at(ScriptStart(table, table.state, ScriptVault()), plain)
         if not before.ok or table.state.step is not Step.WAGERING:
-            raise Stuck(f"{plain.where}: no round can stand before it: {before.failures}")
+            raise RobotStuck(f"{plain.where}: no round can stand before it: {before.failures}")
     result = play_at(ScriptStart(table, table.state, ScriptVault()), rounds[-1], watch)
-    return Played(result, seen)
+    return PlayedScript(result, seen)
 
 
 # --- a loop beside us -------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State
-from hil.table.robots import PATIENCE, Console, Robot, Said, Stuck
+from hil.table.robots import ROBOT_TIMEOUT, Console, PlayerChoice, Robot, RobotStuck
 from hil.table.setup import until
 
 _T = TypeVar("_T")
@@ -51,7 +51,7 @@ _UNTOLD: Final = frozenset({"actor", "commitment", "opening", "spare"})
 """Of an event: who brought it, and what only the table itself can know."""
 
 
-class Wired(Struct, frozen=True):
+class WiredTable(Struct, frozen=True):
     """What a played table is made of."""
 
     robot: Robot
@@ -62,7 +62,7 @@ class Wired(Struct, frozen=True):
 class WireTable:
     """As the runner of scripts has it. Its states are those that the screen shows."""
 
-    def __init__(self, procedure: Procedure, wired: Wired, run: Run[Any]) -> None:
+    def __init__(self, procedure: Procedure, wired: WiredTable, run: Run[Any]) -> None:
         """`procedure` says in a script's words why something was refused, and decides nothing."""
         self._procedure = procedure
         self._wired = wired
@@ -100,11 +100,11 @@ class WireTable:
         before, refusals = console.shown, len(robot.refused)
         prompt = before.prompt
         if prompt is None:
-            raise Stuck(f"nothing is asked for, and a script wants {type(event).__name__}")
+            raise RobotStuck(f"nothing is asked for, and a script wants {type(event).__name__}")
         await _does(robot, prompt, event)
         if len(robot.refused) > refusals:
             return robot.refused[-1]
-        await until(lambda: console.shown is not before, PATIENCE)
+        await until(lambda: console.shown is not before, ROBOT_TIMEOUT)
         return self._decision(event)
 
     def _decision(self, event: Event) -> Decision:
@@ -112,7 +112,7 @@ class WireTable:
         made = list(self._made())
         if not made or not _is(made[0].event, event):
             told = ", ".join(repr(one.event) for one in made) or "nothing"
-            raise Stuck(f"{event!r} was handed in, and recorded was {told}")
+            raise RobotStuck(f"{event!r} was handed in, and recorded was {told}")
         rows = tuple(row for one in made for row in one.rows)
         effects = tuple(effect for one in made for effect in one.effects)
         return Decision(rows, self.state, effects)
@@ -133,7 +133,7 @@ async def _does(robot: Robot, prompt: Prompt, event: Event) -> None:
     }
     if isinstance(event, events.CardDrawn | events.HoleDealt):
         if prompt.tell not in _DRAWING:
-            raise Stuck(f"a script draws a card, and the prompt is {prompt.tell.value}")
+            raise RobotStuck(f"a script draws a card, and the prompt is {prompt.tell.value}")
         await robot.draw(prompt)
     elif kind in _CHOICES:
         hand = fields.get("hand", -1)
@@ -142,7 +142,7 @@ async def _does(robot: Robot, prompt: Prompt, event: Event) -> None:
         if kind is events.Insure and amount == prompt.amount:
             amount = None
         seat = 0 if asked else fields["seat"]
-        await robot.decided(prompt, Said(_CHOICES[kind], amount, seat, max(hand, 0)))
+        await robot.decided(prompt, PlayerChoice(_CHOICES[kind], amount, seat, max(hand, 0)))
     elif kind in _ACTS:
         await robot.act(_ACTS[kind])
     elif isinstance(event, events.PaymentApproved):

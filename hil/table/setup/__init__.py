@@ -5,31 +5,31 @@ from __future__ import annotations
 from hil.table.setup.daemon import DidNotServe, until
 from hil.table.setup.house import (
     DEALER,
-    EVERYBODY,
     FEW,
     FLOOR,
     GUEST,
     SECOND,
-    VISITED,
-    Fitted,
-    Robotic,
+    STAFF,
+    STAFF_AND_VISITORS,
+    FittedDevice,
+    RobotBadge,
 )
 from hil.table.setup.stage import Stage, staged
-from hil.table.setup.table_file import Deals, example, scripted
+from hil.table.setup.table_file import TableContent, example, scripted
 
 __all__ = [
     "DEALER",
-    "EVERYBODY",
     "FEW",
     "FLOOR",
     "GUEST",
     "SECOND",
-    "VISITED",
-    "Deals",
+    "STAFF",
+    "STAFF_AND_VISITORS",
     "DidNotServe",
-    "Fitted",
-    "Robotic",
+    "FittedDevice",
+    "RobotBadge",
     "Stage",
+    "TableContent",
     "example",
     "scripted",
     "staged",

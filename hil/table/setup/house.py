@@ -32,7 +32,7 @@ from firmware_protocol.device.storage import FolderProblem
 from firmware_protocol.messages.enums import DeviceClass
 
 
-class Robotic(Struct, frozen=True):
+class RobotBadge(Struct, frozen=True):
     """Somebody of the house, with the PIN that a person would have in mind."""
 
     badge: str
@@ -41,20 +41,20 @@ class Robotic(Struct, frozen=True):
     pin: str
 
 
-DEALER: Final = Robotic("D-1", "Ann Lee", ("dealer",), "402931")
-FLOOR: Final = Robotic("F-1", "Bo Chan", ("floor",), "775010")
-SECOND: Final = Robotic("F-2", "Cy Moss", ("floor", "dealer"), "310648")
-EVERYBODY: Final = (DEALER, FLOOR, SECOND)
+DEALER: Final = RobotBadge("D-1", "Ann Lee", ("dealer",), "402931")
+FLOOR: Final = RobotBadge("F-1", "Bo Chan", ("floor",), "775010")
+SECOND: Final = RobotBadge("F-2", "Cy Moss", ("floor", "dealer"), "310648")
+STAFF: Final = (DEALER, FLOOR, SECOND)
 """Whom robots need."""
-GUEST: Final = Robotic("D-2", "Di Park", ("dealer",), "518264")
+GUEST: Final = RobotBadge("D-2", "Di Park", ("dealer",), "518264")
 """Whoever deals who is none."""
-EYE: Final = Robotic("S-1", "Sam Ortiz", ("surveillance",), "660173")
-VISITED: Final = (*EVERYBODY, GUEST, EYE)
+OBSERVER: Final = RobotBadge("S-1", "Sam Ortiz", ("surveillance",), "660173")
+STAFF_AND_VISITORS: Final = (*STAFF, GUEST, OBSERVER)
 """Whom a house has that people come to."""
 _BY: Final = (FLOOR.name, SECOND.name)
 
 
-class Fitted(Struct, frozen=True):
+class FittedDevice(Struct, frozen=True):
     """A device of the table, and whether it is plugged into the bus or into a port of its own."""
 
     profile: Profile
@@ -63,19 +63,19 @@ class Fitted(Struct, frozen=True):
     seats: tuple[int, ...] = ()
 
 
-SHOE: Final = Fitted("shoe", "SH-1")
-SHUFFLER: Final = Fitted("shuffler", "SF-1", usb=True)
+SHOE: Final = FittedDevice("shoe", "SH-1")
+SHUFFLER: Final = FittedDevice("shuffler", "SF-1", usb=True)
 SEVEN: Final = (
     SHOE,
     SHUFFLER,
-    *(Fitted("station", f"ST-{seat}", usb=seat > 4, seats=(seat,)) for seat in range(1, 8)),
+    *(FittedDevice("station", f"ST-{seat}", usb=seat > 4, seats=(seat,)) for seat in range(1, 8)),
 )
 """A station for each seat."""
 FEW: Final = (
     SHOE,
     SHUFFLER,
-    Fitted("station", "ST-A", seats=(1, 2, 3, 4)),
-    Fitted("station", "ST-B", usb=True, seats=(5, 6, 7)),
+    FittedDevice("station", "ST-A", seats=(1, 2, 3, 4)),
+    FittedDevice("station", "ST-B", usb=True, seats=(5, 6, 7)),
 )
 """The same seats at two stations: quicker to set up."""
 
@@ -86,8 +86,8 @@ class House:
     def __init__(
         self,
         folder: Path,
-        fitted: tuple[Fitted, ...] = SEVEN,
-        people: tuple[Robotic, ...] = EVERYBODY,
+        fitted: tuple[FittedDevice, ...] = SEVEN,
+        people: tuple[RobotBadge, ...] = STAFF,
     ) -> None:
         self.folder = folder
         self.listed = people
@@ -97,14 +97,14 @@ class House:
         self.bus = folder / "usb"
         self.record = folder / "record"
 
-    def place(self, device: Fitted) -> Path:
+    def place(self, device: FittedDevice) -> Path:
         return self.folder / "devices" / device.serial
 
-    def port(self, device: Fitted) -> Path:
+    def port(self, device: FittedDevice) -> Path:
         """Of one that is not on the bus."""
         return self.place(device) / "port"
 
-    def address(self, device: Fitted) -> str:
+    def address(self, device: FittedDevice) -> str:
         """As a table file has it."""
         if device.usb:
             return f"usb+sim={self.bus}:{device.serial}"
@@ -152,7 +152,7 @@ class House:
                 listed = Listed(one.badge, one.name, one.roles, False, pin)
                 file.change("added", one.badge, partial(_as_is, listed), _BY, _now())
 
-    def _pair(self, device: Fitted, store: KeyStore) -> None:
+    def _pair(self, device: FittedDevice, store: KeyStore) -> None:
         place, kind = self.place(device), DeviceClass[device.profile.upper()]
         made = (place / "identity.toml").exists()
         one = identity.load(place) if made else identity.create(place, kind, device.serial)

@@ -27,8 +27,8 @@ from firmware_protocol.messages.enums import DeviceClass
 from hil.ports import LinkTaken, PathTaken
 from hil.simulator import DeviceSetup, LiveDevice, exclusive_use, running_device
 from hil.table.setup.daemon import Daemon
-from hil.table.setup.house import EVERYBODY, SEVEN, Fitted, House, Robotic, private
-from hil.table.setup.table_file import Deals, table_text
+from hil.table.setup.house import SEVEN, STAFF, FittedDevice, House, RobotBadge, private
+from hil.table.setup.table_file import TableContent, table_text
 
 NAME: Final = "demo-1"
 SHUFFLE_MS: Final = 20
@@ -78,18 +78,18 @@ class Stage:
         return None
 
     @property
-    def devices(self) -> tuple[tuple[Fitted, LiveDevice], ...]:
+    def devices(self) -> tuple[tuple[FittedDevice, LiveDevice], ...]:
         """All of them, each with what stands there."""
         return tuple((device, self._lives[device.serial]) for device in self.house.config)
 
     # --- who serves it --------------------------------------------------------------------
 
-    async def serve(self, deals: Deals) -> None:
+    async def serve(self, deals: TableContent) -> None:
         """Another game from now on. DidNotServe, UsageProblem; the daemon must not run."""
         self.write(deals)
         await self.daemon.start()
 
-    def write(self, deals: Deals) -> None:
+    def write(self, deals: TableContent) -> None:
         """The table file. UsageProblem for what no table can deal."""
         text = table_text(self.house, deals, self.name, self.control)
         file = self.daemon.file
@@ -107,11 +107,11 @@ def _unusable(where: str, why: str = "") -> UsageProblem:
 @asynccontextmanager
 async def staged(
     folder: Path,
-    fitted: tuple[Fitted, ...] = SEVEN,
+    fitted: tuple[FittedDevice, ...] = SEVEN,
     *,
     name: str = NAME,
     gap_ms: int | None = None,
-    people: tuple[Robotic, ...] = EVERYBODY,
+    people: tuple[RobotBadge, ...] = STAFF,
 ) -> AsyncIterator[Stage]:
     """A stage in this folder, made where it is not there yet; `gap_ms`: how soon a card can follow
     another one out of the shoe. UsageProblem; whatever ends it, no process and no port is left."""
@@ -140,7 +140,9 @@ async def staged(
 
 
 @asynccontextmanager
-async def _plugged(house: House, device: Fitted, gap_ms: int | None) -> AsyncIterator[LiveDevice]:
+async def _plugged(
+    house: House, device: FittedDevice, gap_ms: int | None
+) -> AsyncIterator[LiveDevice]:
     place = house.place(device)
     setup = DeviceSetup(
         device_class=DeviceClass[device.profile.upper()],

@@ -18,7 +18,7 @@ NO_BURN: Final[Mapping[str, object]] = {"burn.on_shuffle": 0, "burn.on_dealer": 
 """A script's shoe holds dealt cards only."""
 
 
-class Deals(Struct, frozen=True):
+class TableContent(Struct, frozen=True):
     """What a table deals, for what."""
 
     head: Mapping[str, object]
@@ -32,27 +32,27 @@ class Deals(Struct, frozen=True):
     """The port of its pages, 0 for any free one; None: it serves none."""
 
 
-def example(table: str) -> Deals:
+def example(table: str) -> TableContent:
     """What one of the tables in configs/tables deals, devices and places left out."""
     content: Mapping[str, Any] = read_named("table", table, "table").content
     head = {key: value for key, value in content["table"].items() if key != "name"}
     options = dict(flat(content["options"]))
     standing = content["devices"]["standing"]
-    return Deals(head, content["currency"], options, standing)
+    return TableContent(head, content["currency"], options, standing)
 
 
-def scripted(script: Script) -> Deals:
+def scripted(script: Script) -> TableContent:
     """What a script's round is dealt by."""
     head = {"game": script.game, "title": "Scripts"}
-    return Deals(head, {}, {**dict(flat(script.config)), **NO_BURN})
+    return TableContent(head, {}, {**dict(flat(script.config)), **NO_BURN})
 
 
-def table_text(house: House, deals: Deals, name: str, control: Path) -> str:
+def table_text(house: House, deals: TableContent, name: str, control: Path) -> str:
     """The file. Its places are written whole."""
     return "".join(f"{line}\n" for line in _lines(house, deals, name, control))
 
 
-def _lines(house: House, deals: Deals, name: str, control: Path) -> Iterator[str]:
+def _lines(house: House, deals: TableContent, name: str, control: Path) -> Iterator[str]:
     yield "# Made for a simulated table."
     yield "schema = 1"
     yield from _table("table", {"name": name, **deals.head})

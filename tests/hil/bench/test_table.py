@@ -21,13 +21,13 @@ from hil.bench.table import (
     FULL_ROUNDS,
     RECORDS,
     TABLE,
-    Memory,
+    DaemonMemory,
     echo,
     memory,
     processor,
     sizes,
 )
-from hil.bench.table_clients import GAP_MS, SEATS, Standing, Stream, played
+from hil.bench.table_clients import GAP_MS, SEATS, StandingPlayers, ViewStream, played
 from hil.table.setup import FEW, example, staged
 
 # --- what is measured -------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def test_each_card_that_is_laid_is_timed_once(tmp_path: Path) -> None:
 
 
 def test_players_stand_at_the_seats_that_are_taken() -> None:
-    players = Standing()
+    players = StandingPlayers()
     assert [seat for seat, _, _ in players.wagers()] == list(range(1, 8))
     players.seats = 1
     assert [seat for seat, _, _ in players.wagers()] == [1]
@@ -112,7 +112,7 @@ def test_an_event_is_timed_by_its_first_byte(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("hil.bench.table_clients.time.monotonic_ns", lambda: next(clock))
     monkeypatch.setattr("hil.bench.table_clients._view", bytes)
     told: list[tuple[object, int]] = []
-    stream = Stream("token", lambda view, at: told.append((view, at)))
+    stream = ViewStream("token", lambda view, at: told.append((view, at)))
     for data in (
         b"HTTP/1.1 200 OK\r\nA: b\r\n",  # 100
         b"\r\n",  # 200
@@ -140,7 +140,7 @@ def test_memory_and_processor_are_those_of_the_process() -> None:
     text = "held = bytearray(64 << 20)\nwhile True: pass"
     process = subprocess.Popen([sys.executable, "-c", text])
     try:
-        found: Memory = memory(process.pid, 3)
+        found: DaemonMemory = memory(process.pid, 3)
         last = time.monotonic() + 30
         while found.resident < 64 << 10 or processor(process.pid) < 0.2:
             assert time.monotonic() < last

@@ -7,7 +7,7 @@ from typing import Final
 
 from controller.procedure.model.effects import Prompt
 from controller.rules.cards import DECK, Card
-from hil.table.robots import Said
+from hil.table.robots import PlayerChoice
 from hil.table.robots.robot import ACTS
 from tests.support.procedure.random_games import game_with
 
@@ -34,9 +34,9 @@ class Whims:
     def wagers(self) -> list[tuple[int, str, int]]:
         return [(seat, "main", 1000 * seat) for seat in range(1, SEATS + 1)]
 
-    def says(self, prompt: Prompt) -> Said:
+    def says(self, prompt: Prompt) -> PlayerChoice:
         wanted = [choice for choice in prompt.choices if choice in ACTS]
-        return Said(self._random.choice(wanted))
+        return PlayerChoice(self._random.choice(wanted))
 
 
 def shoe(game: str, seed: int) -> list[Card]:

@@ -16,13 +16,13 @@ from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.state import State
 from firmware_protocol.device.interfaces import Answer
 from hil.table.demo.demo import TABLES, everybody_bets
-from hil.table.page import Desk, Playing
+from hil.table.page import Desk, ServedGame
 from hil.table.page.app import SECRET_HEADER, Page, application
-from hil.table.robots import Company, Console, Mimics, Shared, Ways, console
+from hil.table.robots import Console, MimicPlayers, RobotOptions, SeatClaims, SharedRobot, console
 from hil.table.robots.robot import card_of
 from hil.table.robots.surroundings import mechanism
 from hil.table.scripts.shoe import whole_shoe
-from hil.table.setup import FEW, VISITED, Stage, example, staged, until
+from hil.table.setup import FEW, STAFF_AND_VISITORS, Stage, example, staged, until
 
 PORT: Final = 8099
 HERE: Final = f"http://127.0.0.1:{PORT}"
@@ -38,7 +38,7 @@ class AtBench(NamedTuple):
 
     stage: Stage
     console: Console
-    robot: Shared
+    robot: SharedRobot
     desk: Desk
     page: Page
     http: httpx.AsyncClient
@@ -96,20 +96,20 @@ class AtBench(NamedTuple):
 @asynccontextmanager
 async def at_bench(folder: Path, game: str, *top: str, robots: int = 2) -> AsyncIterator[AtBench]:
     """`top`: the first cards of the shoe, the burned one first."""
-    async with staged(folder, FEW, people=VISITED) as stage:
+    async with staged(folder, FEW, people=STAFF_AND_VISITORS) as stage:
         await stage.serve(everybody_bets(example(TABLES[game])))
         async with console(stage.control) as screen:
             dealt = game_of_table(stage.table)
-            company = Company(robots)
-            players = Mimics(*((seat, "main", 1000) for seat in range(1, robots + 1)))
-            ways = Ways(buttons=dealt.buttons, dwell_ms=0, seed=7)
-            robot = Shared(stage, screen, players, ways, company)
+            company = SeatClaims(robots)
+            players = MimicPlayers(*((seat, "main", 1000) for seat in range(1, robots + 1)))
+            ways = RobotOptions(buttons=dealt.buttons, dwell_ms=0, seed=7)
+            robot = SharedRobot(stage, screen, players, ways, company)
             if top:
                 robot.cards = lambda: whole_shoe(dealt, tuple(map(card_of, top)))
             screen.watched.append(lambda view: company.look())
             desk = Desk(stage, company)
-            desk.playing = Playing(screen, robot, None)
-            page = Page(desk, VISITED)
+            desk.playing = ServedGame(screen, robot, None)
+            page = Page(desk, STAFF_AND_VISITORS)
             transport = httpx.ASGITransport(application(page, PORT))
             async with httpx.AsyncClient(transport=transport, base_url=HERE) as http:
                 yield AtBench(stage, screen, robot, desk, page, http)

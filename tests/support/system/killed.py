@@ -31,7 +31,15 @@ from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State, Step
 from controller.table.memory import TableDisplay
 from controller.table.memory.display import PAYMENTS
-from hil.table.robots import PATIENCE, ApiProblem, Console, Robot, Unreachable, Ways, console
+from hil.table.robots import (
+    ROBOT_TIMEOUT,
+    ApiProblem,
+    Console,
+    Robot,
+    RobotOptions,
+    Unreachable,
+    console,
+)
 from hil.table.robots.robot import Who, card_of
 from hil.table.scripts.shoe import whole_shoe
 from hil.table.setup import FEW, DidNotServe, Stage, example, staged, until
@@ -119,7 +127,7 @@ def at_payment() -> Kill:
         former = len(scene.robots)
         scene.hesitates = True
         try:
-            await until(lambda: _sees_payment(scene.robots[former:]), PATIENCE)
+            await until(lambda: _sees_payment(scene.robots[former:]), ROBOT_TIMEOUT)
         finally:
             scene.hesitates = False
 
@@ -225,7 +233,7 @@ async def _until_killed(scene: Scene, kill: Kill) -> bool:
 
     async def strike() -> None:
         nonlocal struck
-        await until(lambda: stage.daemon.running, PATIENCE)
+        await until(lambda: stage.daemon.running, ROBOT_TIMEOUT)
         await kill(scene)
         struck = True
         await stage.daemon.kill()
@@ -262,13 +270,13 @@ class Hesitant(Robot):
         game = game_of_table(scene.stage.table)
         top = SHOE if game.options.burn.on_shuffle else SHOE[1:]
         shoe = whole_shoe(game, tuple(map(card_of, top)))
-        ways = Ways(buttons=game.buttons, dwell_ms=0)
+        ways = RobotOptions(buttons=game.buttons, dwell_ms=0)
         super().__init__(scene.stage, screen, Policy(), ways, cards=lambda: shoe)
         self._scene = scene
 
     async def act(self, name: str, who: Who = "dealer", **fields: Any) -> Refused | None:
         if self.prompts[-1].tell in PAYMENTS:
-            await until(lambda: not self._scene.hesitates, PATIENCE)
+            await until(lambda: not self._scene.hesitates, ROBOT_TIMEOUT)
         return await super().act(name, who, **fields)
 
 

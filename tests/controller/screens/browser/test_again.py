@@ -14,7 +14,7 @@ from playwright.async_api import Page, Route
 from controller.procedure.model.state import Step
 from firmware_protocol.device.control import ButtonName, Press
 from hil.table.robots.surroundings import lit
-from hil.table.setup import DEALER, GUEST, SECOND, Robotic
+from hil.table.setup import DEALER, GUEST, SECOND, RobotBadge
 from tests.support.daemon.rig import free_port
 from tests.support.screens.browser.page import Touch, page_at
 from tests.support.screens.browser.table import AtTable, at_table, decided, watching
@@ -34,7 +34,7 @@ async def sees(table: AtTable, page: Page) -> None:
     await seen.caught_up()
 
 
-async def tries(page: Page, who: Robotic, pin: str) -> str:
+async def tries(page: Page, who: RobotBadge, pin: str) -> str:
     """A badge and PIN without taking the table over: why not. The PIN does not stay there."""
     hand = Touch(page)
     if not await page.locator("#sign[open]").count():

@@ -27,7 +27,7 @@ from firmware_protocol.device.control import (
     Put,
     ShufflePace,
 )
-from hil.table.robots import Said
+from hil.table.robots import PlayerChoice
 from hil.table.robots.robot import lit, mechanism
 from tests.controller.table.running.test_mishaps import CARDS, ROOMLESS, _ready
 from tests.support.asynchronous import simulated
@@ -275,8 +275,8 @@ class Pressing:
     def wagers(self) -> list[tuple[int, str, int]]:
         return [(1, "main", 1000)]
 
-    def says(self, prompt: Prompt) -> Said:
-        return Said("stand")
+    def says(self, prompt: Prompt) -> PlayerChoice:
+        return PlayerChoice("stand")
 
 
 @simulated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
-from hil.table.robots import PATIENCE
+from hil.table.robots import ROBOT_TIMEOUT
 from hil.table.robots.robot import card_of
 from hil.table.setup import until
 from tests.support.screens.browser.stories import ACE_UP, THREE, ruled, tells
@@ -89,7 +89,7 @@ async def decks_that_somebody_doubts(t: AtTable) -> None:
 async def a_foreign_back(t: AtTable) -> None:
     await t.to_card(1)
     await t.draws(read="foreign")
-    await until(lambda: t.stands.step is Step.HELD, PATIENCE)
+    await until(lambda: t.stands.step is Step.HELD, ROBOT_TIMEOUT)
     await t.shows("foreign back")
     await ruled(t, Odd.DECK_SUSPECT, "resume")
     await t.entered(t.out)

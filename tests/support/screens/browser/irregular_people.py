@@ -8,7 +8,7 @@ from typing import Any, Final
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from firmware_protocol.device.control import CutPower, DoorHand, JamHand, Plug, Put
-from hil.table.robots import PATIENCE
+from hil.table.robots import ROBOT_TIMEOUT
 from hil.table.setup import GUEST, until
 from tests.support.screens.browser.page import page_at
 from tests.support.screens.browser.stories import ACE_UP, NOBODY, ruled, tells
@@ -110,7 +110,7 @@ async def a_dealer_who_is_relieved(t: AtTable) -> None:
     await t.hands_at(other).sign_in(GUEST, relieve=True)
     await t.page.locator("#now .watching").wait_for()
     assert GUEST.name in await t.page.inner_text("#now .watching")
-    await until(lambda: t.stands.step is Step.RELIEF_BURN, PATIENCE)
+    await until(lambda: t.stands.step is Step.RELIEF_BURN, ROBOT_TIMEOUT)
     await t.shows("burn 1 card")
     await t.draws()
     await other.context.close()
@@ -119,7 +119,7 @@ async def a_dealer_who_is_relieved(t: AtTable) -> None:
         await t.dealer.hand.press("sign-out")
         await t.page.wait_for_selector("#sign-in")
     await t.dealer.sign_in(relieve=True)
-    await until(lambda: t.stands.step is Step.RELIEF_BURN, PATIENCE)
+    await until(lambda: t.stands.step is Step.RELIEF_BURN, ROBOT_TIMEOUT)
     await t.draws()
 
 
@@ -130,10 +130,10 @@ async def a_dealer_who_is_relieved(t: AtTable) -> None:
 async def a_shoe_that_is_jammed(t: AtTable) -> None:
     await t.to_card(1)
     t.stage.shoe.hand(JamHand(code="stuck"))
-    await until(lambda: bool(t.stands.lost), PATIENCE)
+    await until(lambda: bool(t.stands.lost), ROBOT_TIMEOUT)
     await t.shows("stop dealing", "a card is stuck")
     t.stage.shoe.hand(JamHand(code=None))
-    await until(lambda: t.stands.step is Step.FELT, PATIENCE)
+    await until(lambda: t.stands.step is Step.FELT, ROBOT_TIMEOUT)
     await t.shows("compare the felt with the screen")
 
 
@@ -141,7 +141,7 @@ async def a_shoe_that_is_jammed(t: AtTable) -> None:
 async def a_shoe_that_is_unplugged(t: AtTable) -> None:
     await t.to_step(Step.TURN)
     t.stage.shoe.hand(Plug(connected=False))
-    await until(lambda: t.stands.step is Step.DEVICE, PATIENCE)
+    await until(lambda: t.stands.step is Step.DEVICE, ROBOT_TIMEOUT)
     await t.shows("stop dealing", "device lost")
     assert await t.page.locator("#status .mark-alarm").count() == 1
     await t.says("CountersAccepted", "two")
@@ -153,9 +153,9 @@ async def a_shoe_that_is_unplugged(t: AtTable) -> None:
 async def a_shoe_that_loses_its_power(t: AtTable) -> None:
     await t.to_card(1)
     t.stage.shoe.hand(CutPower(cause="brown_out", off_ms=3500))
-    await until(lambda: t.stands.step in (Step.DEVICE, Step.FELT), PATIENCE)
+    await until(lambda: t.stands.step in (Step.DEVICE, Step.FELT), ROBOT_TIMEOUT)
     await t.shows("device lost")
-    await until(lambda: t.stands.step is Step.FELT, PATIENCE)
+    await until(lambda: t.stands.step is Step.FELT, ROBOT_TIMEOUT)
 
 
 @tells(Odd.DECK_SUSPECT, "shuffle_short_or_long")
@@ -164,7 +164,7 @@ async def a_batch_that_is_short(t: AtTable) -> None:
     await t.to_step(Step.SHUFFLE_NEEDED)
     t.stage.shuffler.hand(Put(decks=t.stage.decks, remove=("Ac", "Kd")))
     await t.says("ShuffleStarted")
-    await until(lambda: t.stands.step is Step.HELD, PATIENCE)
+    await until(lambda: t.stands.step is Step.HELD, ROBOT_TIMEOUT)
     await t.shows("2 missing")
     await ruled(t, Odd.DECK_SUSPECT, "decks_out")
     await t.shows("take these decks out of play")

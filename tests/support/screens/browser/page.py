@@ -21,7 +21,7 @@ from controller.procedure.model.row import Refused
 from controller.table.memory import TableDisplay
 from hil.table.robots import Console
 from hil.table.robots.robot import Who
-from hil.table.setup import DEALER, FLOOR, SECOND, Robotic
+from hil.table.setup import DEALER, FLOOR, SECOND, RobotBadge
 from tests.conftest import require
 
 CHROMIUM: Final = shutil.which("chromium") or ""
@@ -195,7 +195,7 @@ class PageDealer:
             arg=self.shown.seq,
         )
 
-    async def sign_in(self, who: Robotic = DEALER, *, relieve: bool = False) -> None:
+    async def sign_in(self, who: RobotBadge = DEALER, *, relieve: bool = False) -> None:
         await self.caught_up()
         await self.hand.press("sign-in")
         await self.hand.fill("sign-badge", who.badge)

@@ -18,11 +18,11 @@ from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State, Step
 from firmware_protocol.device.control import ControlRequest, Describe, Draw
 from hil.simulator import LiveDevice
-from hil.table.robots import PATIENCE, Api, Console, Mimics, Robot, Ways
+from hil.table.robots import ROBOT_TIMEOUT, Api, Console, MimicPlayers, Robot, RobotOptions
 from hil.table.robots.console import watched
 from hil.table.robots.robot import Who, card_of, mechanism
 from hil.table.scripts.shoe import whole_shoe
-from hil.table.setup import FEW, VISITED, Deals, Stage, example, staged, until
+from hil.table.setup import FEW, STAFF_AND_VISITORS, Stage, TableContent, example, staged, until
 from tests.support.screens.browser.page import Keys, PageDealer, Touch, chromium, page_at
 from tests.support.table.simulated.telling import Choosing
 
@@ -68,7 +68,9 @@ class AtTable:
         """What pages said to their consoles, and failed of."""
         self.listen(page)
         self.dealer = self.hands_at(page)
-        self.robot = Robot(stage, self.dealer, Mimics(*_WAGERS[game]), Ways(seed=3, dwell_ms=0))
+        self.robot = Robot(
+            stage, self.dealer, MimicPlayers(*_WAGERS[game]), RobotOptions(seed=3, dwell_ms=0)
+        )
 
     def seen_by(self, watcher: Watcher) -> None:
         """The daemon was begun again."""
@@ -137,7 +139,7 @@ class AtTable:
         """The page says all of this."""
         said = ""
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(ROBOT_TIMEOUT):
                 while not said or not all(one in said for one in words):
                     said = (await self.dealer.words()).lower()
         except TimeoutError:
@@ -155,21 +157,21 @@ class AtTable:
     async def draws(self, **draw: Any) -> None:
         """A card is pulled as soon as the shoe lets one out, and is heard of."""
         shoe = self.stage.shoe
-        await until(lambda: mechanism(shoe)["lock"] == "open", PATIENCE)
+        await until(lambda: mechanism(shoe)["lock"] == "open", ROBOT_TIMEOUT)
         self.robot.waiting = None if self.stands.step is Step.WAGERING else self.robot.waiting
         await self.heard(shoe, Draw(dwell_ms=0, **draw))
 
     async def forces(self, **draw: Any) -> None:
         """A card is pulled out of a shoe that is locked."""
         shoe = self.stage.shoe
-        await until(lambda: mechanism(shoe)["lock"] == "locked", PATIENCE)
+        await until(lambda: mechanism(shoe)["lock"] == "locked", ROBOT_TIMEOUT)
         await self.heard(shoe, Draw(dwell_ms=0, force=True, **draw))
 
     async def heard(self, device: LiveDevice, hand: ControlRequest) -> None:
         """A hand at a device, of which the table has taken notice."""
         head = _ring(device)["head"]
         device.hand(hand)
-        await until(lambda: head < _ring(device)["head"] == _ring(device)["acked"], PATIENCE)
+        await until(lambda: head < _ring(device)["head"] == _ring(device)["acked"], ROBOT_TIMEOUT)
         await self.watcher.look()
 
     @property
@@ -199,7 +201,7 @@ def _between(s: State) -> bool:
     return s.step is Step.WAGERING and not s.hands
 
 
-def dealt_at(game: str, options: Mapping[str, object], port: int) -> Deals:
+def dealt_at(game: str, options: Mapping[str, object], port: int) -> TableContent:
     deals = example(TABLES[game])
     return replace(deals, screens=port, options={**deals.options, **options})
 
@@ -227,7 +229,7 @@ async def at_table(
     any one."""
     async with (
         chromium() as browser,
-        staged(folder / "house", FEW, name="pages", people=VISITED) as stage,
+        staged(folder / "house", FEW, name="pages", people=STAFF_AND_VISITORS) as stage,
     ):
         await stage.serve(dealt_at(game, options or {}, port))
         url = await stage.daemon.screens()

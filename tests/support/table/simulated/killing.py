@@ -13,7 +13,7 @@ from controller.procedure.model.effects import Prompt, Settled
 from controller.procedure.model.state import State, Step
 from controller.table.memory import TableDisplay
 from firmware_protocol.device.control import ShufflePace
-from hil.table.robots import Robot, Said
+from hil.table.robots import PlayerChoice, Robot
 from hil.table.robots.robot import card_of
 from hil.table.scripts.shoe import whole_shoe
 from tests.support.drivers.simulated import simulate, stopped
@@ -30,17 +30,17 @@ class Policy:
     def wagers(self) -> list[tuple[int, str, int]]:
         return [(1, "main", 1000), (2, "main", 2000)]
 
-    def says(self, prompt: Prompt) -> Said:
+    def says(self, prompt: Prompt) -> PlayerChoice:
         if "insure" in prompt.choices and prompt.seat == 1:
-            return Said("insure")
+            return PlayerChoice("insure")
         for choice in ("take_pay", "decline"):
             if choice in prompt.choices:
-                return Said(choice)
+                return PlayerChoice(choice)
         if "split" in prompt.choices and prompt.total == 16:
-            return Said("split")
+            return PlayerChoice("split")
         if "double" in prompt.choices and prompt.total == 11:
-            return Said("double")
-        return Said("hit" if prompt.total < 17 and "hit" in prompt.choices else "stand")
+            return PlayerChoice("double")
+        return PlayerChoice("hit" if prompt.total < 17 and "hit" in prompt.choices else "stand")
 
 
 class Ended(NamedTuple):

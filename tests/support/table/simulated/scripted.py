@@ -18,7 +18,7 @@ from controller.sim.scripts.results import RejectedBet, differences, result_of
 from controller.sim.scripts.runner import procedure_for
 from controller.table.loop import RequestResult
 from controller.table.running import RunningTable
-from hil.table.robots import Robot, Said
+from hil.table.robots import PlayerChoice, Robot
 from hil.table.scripts.shoe import rounds_of, shoe_of
 from tests.support.drivers.simulated import simulate
 from tests.support.paths import SCRIPT_FILES
@@ -40,28 +40,28 @@ class ScriptPlayers:
             (seat.seat, bet, seat.bets[bet]) for seat in seats for bet in BETS if bet in seat.bets
         ]
 
-    def says(self, prompt: Prompt) -> Said:
+    def says(self, prompt: Prompt) -> PlayerChoice:
         match prompt.tell:
             case Tell.ASK_NATURAL:
                 doubles = any(
                     action.do == "double" and action.seat == prompt.seat and not action.rejected
                     for action in self._actions
                 )
-                return Said("decline_pay" if doubles else "take_pay")
+                return PlayerChoice("decline_pay" if doubles else "take_pay")
             case Tell.ASK_INSURANCE:
                 return self._insures(prompt)
             case _:
                 return self._plays(prompt)
 
-    def _insures(self, prompt: Prompt) -> Said:
+    def _insures(self, prompt: Prompt) -> PlayerChoice:
         insuring = [action for action in self._actions if action.phase == "insurance"]
         if self._actions and insuring:
             action = self._actions[0]
             if action.rejected or (action.phase == "insurance" and action.seat <= prompt.seat):
                 return self._take()
-        return Said("decline")
+        return PlayerChoice("decline")
 
-    def _plays(self, prompt: Prompt) -> Said:
+    def _plays(self, prompt: Prompt) -> PlayerChoice:
         while self._actions:
             action = self._actions[0]
             theirs = (action.seat, action.hand or 0) == (prompt.seat, prompt.hand)
@@ -73,13 +73,13 @@ class ScriptPlayers:
                 break
             self._actions.pop(0)  # of a hand that stood by itself
         assert prompt.total == 21, prompt
-        return Said("stand")
+        return PlayerChoice("stand")
 
-    def _take(self) -> Said:
+    def _take(self) -> PlayerChoice:
         action = self._actions.pop(0)
         if action.rejected:
-            return Said(action.do, action.amount, action.seat, action.hand or 0)
-        return Said(action.do, action.amount)
+            return PlayerChoice(action.do, action.amount, action.seat, action.hand or 0)
+        return PlayerChoice(action.do, action.amount)
 
 
 class Watching:

@@ -28,7 +28,7 @@ from controller.table.intake import DeviceSettings
 from controller.table.loop import RequestResult
 from controller.table.memory import TableDisplay
 from firmware_protocol.device.control import ButtonName, Draw, Press, ShufflePace
-from hil.table.robots import Robot, Said
+from hil.table.robots import PlayerChoice, Robot
 from hil.table.robots.robot import Who, card_of, mechanism
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
@@ -74,14 +74,14 @@ class Choosing:
     def wants(self, seat: int, words: str) -> None:
         self._plan[seat] = words.split()
 
-    def says(self, prompt: Prompt) -> Said:
+    def says(self, prompt: Prompt) -> PlayerChoice:
         wanted = self._plan.get(prompt.seat, [])
         if wanted and wanted[0] in prompt.choices:
-            return Said(wanted.pop(0))
+            return PlayerChoice(wanted.pop(0))
         for choice in ("take_pay", "decline"):
             if choice in prompt.choices:
-                return Said(choice)
-        return Said("stand")
+                return PlayerChoice(choice)
+        return PlayerChoice("stand")
 
 
 class Declaring(AtTable):
