@@ -436,9 +436,13 @@ class PeopleDesk:
         """Log a problem, and record it unless it is the last recorded one."""
         _log.warning("badges and PINs cannot be looked at", why=problem)
         if problem != self._told:
-            data = {"what": "people", "detail": problem}
-            await self._record(RecordEntry("fault", CONTROLLER, data))
-            self._told = problem
+            former, self._told = self._told, problem  # set first: others may fail too
+            try:
+                data = {"what": "people", "detail": problem}
+                await self._record(RecordEntry("fault", CONTROLLER, data))
+            except BaseException:
+                self._told = former
+                raise
 
     def _at(self, now: Moment) -> None:
         self.standing = states.state_at(self.standing, self._boot, now)
