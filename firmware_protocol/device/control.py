@@ -23,24 +23,24 @@ CardName = Annotated[str, Meta(pattern=r"^([2-9TJQKA][cdhs]|cut)\Z")]
 Moment = Literal["before_commit", "in_commit", "after_commit", "before_reply", "before_ack"]
 
 
-class _Hand(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do"):
+class _ControlRequest(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do"):
     pass
 
 
 # --- any device -------------------------------------------------------------------------------
 
 
-class Describe(_Hand, frozen=True, tag="describe"):
+class Describe(_ControlRequest, frozen=True, tag="describe"):
     """Returns the identity and state of the device, without side effects."""
 
 
-class ServiceSwitch(_Hand, frozen=True, tag="service"):
+class ServiceSwitch(_ControlRequest, frozen=True, tag="service"):
     """Turn the service switch, which allows pairing."""
 
     on: bool
 
 
-class CutPower(_Hand, frozen=True, tag="power"):
+class CutPower(_ControlRequest, frozen=True, tag="power"):
     """Cut the power now, or at the next such moment, once, and restore it `off_ms` later; `cause`
     is reported by the start after it. The response is immediate: with `at` other than now, the cut
     happens during a later operation, and a request that runs into it returns `{"power": "cut",
@@ -57,7 +57,7 @@ class CutPower(_Hand, frozen=True, tag="power"):
     off_ms: Millis = 0
 
 
-class Plug(_Hand, frozen=True, tag="plug"):
+class Plug(_ControlRequest, frozen=True, tag="plug"):
     """Disconnect the cable, or connect it. `other_port`: it is connected under another name. A
     serial port PORT becomes PORT-2, then PORT-3; `describe` returns it. On USB it is another
     port of the bus, and the serial number identifies the device. `port_number` connects it to
@@ -69,14 +69,14 @@ class Plug(_Hand, frozen=True, tag="plug"):
     port_number: Annotated[int, Meta(ge=1, le=255)] | None = None
 
 
-class Freeze(_Hand, frozen=True, tag="freeze"):
+class Freeze(_ControlRequest, frozen=True, tag="freeze"):
     """Make the firmware hang, or let it continue: while it hangs, it does not read or send, and its
     clock stops. A power cut ends it."""
 
     on: bool
 
 
-class LineNoise(_Hand, frozen=True, tag="line"):
+class LineNoise(_ControlRequest, frozen=True, tag="line"):
     """Set noise on the cable in both directions, as shares of all frames. All zero: no noise."""
 
     flip: Share = 0.0
@@ -88,14 +88,14 @@ class LineNoise(_Hand, frozen=True, tag="line"):
     seed: int = 1
 
 
-class Break(_Hand, frozen=True, tag="break"):
+class Break(_ControlRequest, frozen=True, tag="break"):
     """Switch a deliberate defect on or off (`holecard sim breaks` lists them)."""
 
     name: str
     on: bool = True
 
 
-class RingMemory(_Hand, frozen=True, tag="ring"):
+class RingMemory(_ControlRequest, frozen=True, tag="ring"):
     """Access to the memory of the ring: save a snapshot, restore it (a rollback), fill the ring up
     to its spare slots, or replace its memory (a new epoch). After restore and replace the device
     restarts. It is filled with COVER 0, DOOR 0 or LAMP_FAULT of lamp 0, by class; another simulator
@@ -104,14 +104,14 @@ class RingMemory(_Hand, frozen=True, tag="ring"):
     what: Literal["save", "restore", "fill", "replace"]
 
 
-class TamperWith(_Hand, frozen=True, tag="tamper"):
+class TamperWith(_ControlRequest, frozen=True, tag="tamper"):
     """Start or stop tampering with the device."""
 
     source: Literal["case", "seal", "reader", "magnet", "debug_port", "keys", "cable"]
     active: bool = True
 
 
-class InjectDefect(_Hand, frozen=True, tag="defect"):
+class InjectDefect(_ControlRequest, frozen=True, tag="defect"):
     """Break or repair a part. FAULT is recorded when the defect starts, and by each SELFTEST that
     finds it. The defect outlasts power cuts. A defective reader causes READ_FAIL READER. With
     `memory` the keys are damaged: HELLO is only answered with ALERT DEFECT, and pairing is
@@ -125,7 +125,7 @@ class InjectDefect(_Hand, frozen=True, tag="defect"):
     arg: Annotated[int, Meta(ge=0, le=0xFFFFFFFF)] = 0
 
 
-class Firmware(_Hand, frozen=True, tag="firmware"):
+class Firmware(_ControlRequest, frozen=True, tag="firmware"):
     """Install another firmware: the device restarts at once with another digest."""
 
     version: Annotated[str, Meta(min_length=1, max_length=32)]
@@ -134,7 +134,7 @@ class Firmware(_Hand, frozen=True, tag="firmware"):
 # --- shoe -------------------------------------------------------------------------------------
 
 
-class Load(_Hand, frozen=True, tag="load"):
+class Load(_ControlRequest, frozen=True, tag="load"):
     """Open the cover, replace the cards, close it: COVER 1 (unless it is open), COVER 0, LOADED.
     The order is `cards` from the top, or `decks` decks shuffled with `seed` by a method of the
     simulator (0: unshuffled); `remove` and `add` make a wrong number; the cut card is inserted
@@ -156,7 +156,7 @@ class Load(_Hand, frozen=True, tag="load"):
     back: Back | None = None
 
 
-class Draw(_Hand, frozen=True, tag="draw"):
+class Draw(_ControlRequest, frozen=True, tag="draw"):
     """Draw cards, `count` times one card, or two with `double`. `read` is the result of the reader.
     A locked shoe releases no card unless `force` is set. Refused if no card can be drawn: locked,
     empty, jammed, cover open, or records are waiting for the ring. If there are fewer cards than
@@ -178,18 +178,18 @@ class Draw(_Hand, frozen=True, tag="draw"):
     force: bool = False
 
 
-class Retract(_Hand, frozen=True, tag="retract"):
+class Retract(_ControlRequest, frozen=True, tag="retract"):
     """Push the last drawn card back in, locked or not. One card each time; refused while cards are
     being drawn."""
 
 
-class CoverHand(_Hand, frozen=True, tag="cover"):
+class MoveCover(_ControlRequest, frozen=True, tag="cover"):
     """Open or close the cover."""
 
     open: bool
 
 
-class JamHand(_Hand, frozen=True, tag="jam"):
+class SetJam(_ControlRequest, frozen=True, tag="jam"):
     """Jam the cards, or clear the jam with `code: null`. Shoe and shuffler."""
 
     code: Jam | None
@@ -198,7 +198,7 @@ class JamHand(_Hand, frozen=True, tag="jam"):
 # --- shuffler ---------------------------------------------------------------------------------
 
 
-class Put(_Hand, frozen=True, tag="put"):
+class Put(_ControlRequest, frozen=True, tag="put"):
     """Insert a batch through the door: `decks` of 52, less `remove`, plus `add`. `left_inside`:
     cards of the batch that will remain in the machine. `sorted`: the shuffle will leave it sorted
     (the test of its generator fails)."""
@@ -210,13 +210,13 @@ class Put(_Hand, frozen=True, tag="put"):
     sorted: bool = False
 
 
-class DoorHand(_Hand, frozen=True, tag="door"):
+class MoveDoor(_ControlRequest, frozen=True, tag="door"):
     """Open or close the door."""
 
     open: bool
 
 
-class ShufflePace(_Hand, frozen=True, tag="pace"):
+class ShufflePace(_ControlRequest, frozen=True, tag="pace"):
     """Set the duration of later shuffles."""
 
     shuffle_ms: Millis
@@ -225,7 +225,7 @@ class ShufflePace(_Hand, frozen=True, tag="pace"):
 # --- station ----------------------------------------------------------------------------------
 
 
-class Press(_Hand, frozen=True, tag="press"):
+class Press(_ControlRequest, frozen=True, tag="press"):
     """Press a button and release it after `held_ms`; `held_ms: null` keeps it pressed.
     `bounces`: the contact bounces so often at each edge, within the debounce time. The response
     is immediate."""
@@ -236,7 +236,7 @@ class Press(_Hand, frozen=True, tag="press"):
     bounces: Annotated[int, Meta(ge=0, le=20)] = 0
 
 
-class LetGo(_Hand, frozen=True, tag="let_go"):
+class LetGo(_ControlRequest, frozen=True, tag="let_go"):
     """Release a button."""
 
     seat: Seat
@@ -244,7 +244,7 @@ class LetGo(_Hand, frozen=True, tag="let_go"):
     bounces: Annotated[int, Meta(ge=0, le=20)] = 0
 
 
-class Chord(_Hand, frozen=True, tag="chord"):
+class Chord(_ControlRequest, frozen=True, tag="chord"):
     """Press several buttons of a seat at once, in this order."""
 
     seat: Seat
@@ -252,7 +252,7 @@ class Chord(_Hand, frozen=True, tag="chord"):
     held_ms: Millis = 80
 
 
-class LampHand(_Hand, frozen=True, tag="lamp"):
+class SetLamp(_ControlRequest, frozen=True, tag="lamp"):
     """Break or repair a lamp."""
 
     seat: Seat
@@ -273,21 +273,21 @@ Anywhere: TypeAlias = (
     | InjectDefect
     | Firmware
 )
-AtShoe: TypeAlias = Load | Draw | Retract | CoverHand | JamHand
-AtShuffler: TypeAlias = Put | DoorHand | ShufflePace | JamHand
-AtStation: TypeAlias = Press | LetGo | Chord | LampHand
+AtShoe: TypeAlias = Load | Draw | Retract | MoveCover | SetJam
+AtShuffler: TypeAlias = Put | MoveDoor | ShufflePace | SetJam
+AtStation: TypeAlias = Press | LetGo | Chord | SetLamp
 ControlRequest: TypeAlias = (
     Anywhere
     | Load
     | Draw
     | Retract
-    | CoverHand
-    | JamHand
+    | MoveCover
+    | SetJam
     | Put
-    | DoorHand
+    | MoveDoor
     | ShufflePace
     | Press
     | LetGo
     | Chord
-    | LampHand
+    | SetLamp
 )

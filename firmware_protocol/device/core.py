@@ -216,13 +216,13 @@ class Device:
         out, self._left = self._left + self.channel.take(), b""
         return out
 
-    def hand(self, hand: ControlRequest, now: int) -> Answer:
+    def request(self, request: ControlRequest, now: int) -> Answer:
         """Carry out a control request. Raises CannotDo if it is impossible now."""
         self.wake(now)
         if self._dead:
             raise CannotDo("the power is off", "create the device again")
-        answer = None if self._service is None else self._service.handle(hand, now)
-        return self.mechanism.hand(hand, now) if answer is None else answer
+        answer = None if self._service is None else self._service.handle(request, now)
+        return self.mechanism.request(request, now) if answer is None else answer
 
     # --- CoreServices ---
 

@@ -123,7 +123,7 @@ class RequestHandler(Protocol):
     def started(self, now: int) -> None:
         """Called after the device and its mechanism have started."""
 
-    def handle(self, hand: ControlRequest, now: int) -> Answer | None:
+    def handle(self, request: ControlRequest, now: int) -> Answer | None:
         """Carry out a request. Returns None if the mechanism handles it. Raises CannotDo if it is
         impossible now."""
 
@@ -151,7 +151,7 @@ class Mechanism(Protocol):
     def selftest(self, now: int) -> tuple[tuple[FaultCode, int], ...]:
         """Returns the faults, the worst first; empty without a fault."""
 
-    def hand(self, hand: ControlRequest, now: int) -> Answer:
+    def request(self, request: ControlRequest, now: int) -> Answer:
         """Carry out a control request. Raises CannotDo if it is impossible now."""
 
     def wake(self, now: int) -> None:

@@ -102,15 +102,15 @@ ANSWERS: Final[dict[type[Any], tuple[ReplyField, ...]]] = {
         ReplyField("ms", NUMBER, "until the last of them is recognised"),
     ),
     control.Retract: (ReplyField("pos", NUMBER, "position of the card"),),
-    control.CoverHand: _CHANGED,
-    control.JamHand: _CHANGED,
+    control.MoveCover: _CHANGED,
+    control.SetJam: _CHANGED,
     control.Put: (ReplyField("count", NUMBER, "cards of the batch"),),
-    control.DoorHand: _CHANGED,
+    control.MoveDoor: _CHANGED,
     control.ShufflePace: (),
     control.Press: (),
     control.LetGo: (),
     control.Chord: (),
-    control.LampHand: (),
+    control.SetLamp: (),
 }
 _OWED: Final = ReplyField("owed", NUMBER, "events that wait for space in the ring")
 _JAM: Final = ReplyField("jam", TEXT, "name of the jam_code, in small letters")

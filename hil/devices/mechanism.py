@@ -80,13 +80,13 @@ class SimulatedMechanism:
             raise CommandRefusal(Refusal.UNKNOWN)
         return do(self, command, now)
 
-    def hand(self, hand: ControlRequest, now: int) -> Answer:
-        do = self.REQUESTS.get(type(hand))
+    def request(self, request: ControlRequest, now: int) -> Answer:
+        do = self.REQUESTS.get(type(request))
         if do is None:
             name = self.device_class.name.lower()
             allowed = ", ".join(map(_verb, self.REQUESTS))
-            raise CannotDo(f"a {name} has no {_verb(type(hand))}", allowed)
-        return do(self, hand, now)
+            raise CannotDo(f"a {name} has no {_verb(type(request))}", allowed)
+        return do(self, request, now)
 
     # --- events ---
 

@@ -13,13 +13,13 @@ from typing import ClassVar, Final
 from msgspec.structs import replace
 
 from firmware_protocol.device.control import (
-    CoverHand,
     Describe,
     Draw,
     InjectDefect,
-    JamHand,
     Load,
+    MoveCover,
     Retract,
+    SetJam,
 )
 from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal
 from firmware_protocol.messages.enums import (
@@ -275,7 +275,7 @@ class SimulatedShoe(SimulatedMechanism):
         self._report(now, CardRetracted(back.pos))
         return {"pos": back.pos}
 
-    def _cover(self, request: CoverHand, now: int) -> Answer:
+    def _cover(self, request: MoveCover, now: int) -> Answer:
         if request.open == self._contents.cover_open:
             return {"changed": False}
         self._pending.require_capacity(1)
@@ -285,7 +285,7 @@ class SimulatedShoe(SimulatedMechanism):
         self._report(now, Cover(open=request.open))
         return {"changed": True}
 
-    def _jam(self, request: JamHand, now: int) -> Answer:
+    def _jam(self, request: SetJam, now: int) -> Answer:
         code = JamCode.CLEARED if request.code is None else JamCode[request.code.upper()]
         if code == self._contents.jam:
             return {"changed": False}
@@ -333,8 +333,8 @@ class SimulatedShoe(SimulatedMechanism):
         Load: _load,
         Draw: _draw,
         Retract: _retract,
-        CoverHand: _cover,
-        JamHand: _jam,
+        MoveCover: _cover,
+        SetJam: _jam,
         InjectDefect: _defect,
         Describe: _describe,
     }

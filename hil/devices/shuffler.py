@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from firmware_protocol.device.control import (
     Describe,
-    DoorHand,
     InjectDefect,
-    JamHand,
+    MoveDoor,
     Put,
+    SetJam,
     ShufflePace,
 )
 from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal
@@ -257,7 +257,7 @@ class SimulatedShuffler(SimulatedMechanism):
         self._report(now, *opening, Door(open=False))
         return {"count": len(batch)}
 
-    def _door(self, request: DoorHand, now: int) -> Answer:
+    def _door(self, request: MoveDoor, now: int) -> Answer:
         if request.open == self._contents.door_open:
             return {"changed": False}
         if request.open and self._is_turning():
@@ -268,7 +268,7 @@ class SimulatedShuffler(SimulatedMechanism):
         self._report(now, Door(open=request.open))
         return {"changed": True}
 
-    def _jam(self, request: JamHand, now: int) -> Answer:
+    def _jam(self, request: SetJam, now: int) -> Answer:
         contents = self._contents
         code = JamCode.CLEARED if request.code is None else JamCode[request.code.upper()]
         if code == contents.jam:
@@ -309,8 +309,8 @@ class SimulatedShuffler(SimulatedMechanism):
     COMMANDS: ClassVar[CommandTable] = {Start: _start, Eject: _eject, Abort: _abort_command}
     REQUESTS: ClassVar[RequestTable] = {
         Put: _put,
-        DoorHand: _door,
-        JamHand: _jam,
+        MoveDoor: _door,
+        SetJam: _jam,
         ShufflePace: _pace,
         InjectDefect: SimulatedMechanism._ignore,
         Describe: _describe,

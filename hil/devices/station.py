@@ -17,9 +17,9 @@ from firmware_protocol.device.control import (
     ControlRequest,
     Describe,
     InjectDefect,
-    LampHand,
     LetGo,
     Press,
+    SetLamp,
 )
 from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal
 from firmware_protocol.messages.codec import Command, Event, Reply
@@ -143,9 +143,9 @@ class SimulatedStation(SimulatedMechanism):
         self.wake(now)
         return super().command(command, now)
 
-    def hand(self, hand: ControlRequest, now: int) -> Answer:
+    def request(self, request: ControlRequest, now: int) -> Answer:
         self.wake(now)
-        return super().hand(hand, now)
+        return super().request(request, now)
 
     def safe(self, now: int) -> None:
         self._arms = dict.fromkeys(self._arms, SeatArming())
@@ -318,7 +318,7 @@ class SimulatedStation(SimulatedMechanism):
         self.wake(now)
         return {}
 
-    def _lamp(self, request: LampHand, now: int) -> Answer:
+    def _lamp(self, request: SetLamp, now: int) -> Answer:
         self._check_seat(request.seat)
         seat = self._lamps[request.seat]
         if request.index >= seat.count:
@@ -357,7 +357,7 @@ class SimulatedStation(SimulatedMechanism):
         Press: _press,
         LetGo: _let_go,
         Chord: _chord,
-        LampHand: _lamp,
+        SetLamp: _lamp,
         InjectDefect: SimulatedMechanism._ignore,
         Describe: _describe,
     }

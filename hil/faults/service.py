@@ -47,11 +47,11 @@ class FaultService:
         for code, arg in self._device.defects.items():
             request = convert({"code": code.name.lower(), "arg": arg}, InjectDefect)
             with suppress(CannotDo):
-                self._device.mechanism.hand(request, now)
+                self._device.mechanism.request(request, now)
 
-    def handle(self, hand: ControlRequest, now: int) -> Answer | None:
-        method = _REQUESTS.get(type(hand))
-        return None if method is None else method(self, hand, now)
+    def handle(self, request: ControlRequest, now: int) -> Answer | None:
+        method = _REQUESTS.get(type(request))
+        return None if method is None else method(self, request, now)
 
     def _describe(self, request: Describe, now: int) -> Answer:
         device = self._device
@@ -81,7 +81,7 @@ class FaultService:
             "mechanism": {},
         }
         with suppress(CannotDo):
-            answer["mechanism"] = device.mechanism.hand(request, now)
+            answer["mechanism"] = device.mechanism.request(request, now)
         return answer
 
     def _service(self, request: ServiceSwitch, now: int) -> Answer:
@@ -116,7 +116,7 @@ class FaultService:
             device.defects.pop(code, None)
         device.save_defects()
         with suppress(CannotDo):  # not every mechanism has such a part
-            device.mechanism.hand(request, now)
+            device.mechanism.request(request, now)
         return {"recorded": is_new and device.report(code, request.arg, now)}
 
     def _firmware(self, request: Firmware, now: int) -> Answer:

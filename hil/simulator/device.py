@@ -2,7 +2,7 @@
 
     device = SimulatedDevice(place, SimulatedShoe, now=0)
     device.receive(data, now); device.wake(now); port.write(device.take())
-    device.hand(CutPower(at="in_commit", off_ms=200), now)
+    device.request(CutPower(at="in_commit", off_ms=200), now)
 
 A Peer, in simulated time or in real time. It handles power, plug, freeze and line noise; all other
 requests go to the firmware. After a power cut the firmware object is dropped, and a new one is
@@ -142,11 +142,11 @@ class SimulatedDevice:
 
     # --- requests --------------------------------------------------------------------------------
 
-    def hand(self, hand: ControlRequest, now: int) -> Answer:
+    def request(self, request: ControlRequest, now: int) -> Answer:
         """Carry out a request. Raises CannotDo, without side effects, if it is impossible now."""
         self.wake(now)
-        own = _REQUESTS.get(type(hand))
-        answer = self._at_firmware(hand, now) if own is None else own(self, hand, now)
+        own = _REQUESTS.get(type(request))
+        answer = self._at_firmware(request, now) if own is None else own(self, request, now)
         self._send(now)
         return answer
 
@@ -156,7 +156,7 @@ class SimulatedDevice:
         if self.frozen:
             raise CannotDo("the firmware hangs", "freeze, power, plug, line, describe")
         boot = self._firmware.boot
-        answer = self._run(lambda device, at: device.hand(request, at), now)
+        answer = self._run(lambda device, at: device.request(request, at), now)
         if answer is None:
             return {"power": "cut", "at": self._cut.at}
         self.starts += self._firmware.boot != boot  # some requests restart the firmware
@@ -165,9 +165,11 @@ class SimulatedDevice:
     def _describe(self, request: ControlRequest, now: int) -> Answer:
         answer: Answer = {}
         if self._firmware is not None and self.frozen:
-            answer = self._firmware.hand(request, self.firmware_time(now))  # its clock is stopped
+            answer = self._firmware.request(
+                request, self.firmware_time(now)
+            )  # its clock is stopped
         elif self._firmware is not None:
-            answer = self._run(lambda device, at: device.hand(request, at), now) or {}
+            answer = self._run(lambda device, at: device.request(request, at), now) or {}
         line = _noise_of(self._line)
         struck = {"to_device": self._to_device.counts, "to_host": self._to_host.counts}
         return answer | {

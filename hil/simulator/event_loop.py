@@ -96,16 +96,16 @@ class LiveDevice:
         self.device.receive(data, now())
         self._pump()
 
-    def hand(self, hand: ControlRequest) -> Answer:
+    def request(self, request: ControlRequest) -> Answer:
         """Carry out a request. Raises CannotDo."""
         former = self.device.port_number
         try:
             try:
-                return self.device.hand(hand, now())
+                return self.device.request(request, now())
             finally:
                 self._pump()
         except (LinkTaken, BusFull) as taken:
-            if not isinstance(hand, Plug):
+            if not isinstance(request, Plug):
                 raise
             self.device.undo_plug(former)
             self._pump()

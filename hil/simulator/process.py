@@ -4,7 +4,7 @@ with device_process("shoe", folder / "shoe", breaks=("chain-wrong",)) as sim:
     sim.control.do(Draw(count=2))           # sim.port, sim.told["label"], ...
 
 async with device_in_loop("shoe", folder / "shoe") as live:
-    live.hand(Draw(count=2))
+    live.request(Draw(count=2))
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ async def running_device(setup: DeviceSetup) -> AsyncIterator[LiveDevice]:
     )
     live = LiveDevice(device)
     try:
-        control = ControlServer(setup.control, BY_CLASS[own.device_class], live.hand)
+        control = ControlServer(setup.control, BY_CLASS[own.device_class], live.request)
         try:
             await control.start()
             _attach(live, setup, own)
@@ -132,5 +132,5 @@ async def run(setup: DeviceSetup, ready: Callable[[Answer], None]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     async with running_device(setup) as live:
-        ready(live.hand(Describe()))
+        ready(live.request(Describe()))
         await ended

@@ -15,7 +15,7 @@ import pytest
 
 from controller.errors import UsageProblem
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.control import ControlRequest, Describe, Draw, JamHand, Load
+from firmware_protocol.device.control import ControlRequest, Describe, Draw, Load, SetJam
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages.enums import DeviceClass
 from hil.control import verbs
@@ -38,10 +38,10 @@ class Noting:
     def __init__(self) -> None:
         self.done: list[ControlRequest] = []
 
-    def hand(self, hand: ControlRequest) -> Answer:
-        if isinstance(hand, JamHand):
-            raise CannotDo("nothing can get stuck here", "another hand")
-        self.done.append(hand)
+    def request(self, request: ControlRequest) -> Answer:
+        if isinstance(request, SetJam):
+            raise CannotDo("nothing can get stuck here", "another request")
+        self.done.append(request)
         return {"changed": True, "cards": ["As"]}
 
 

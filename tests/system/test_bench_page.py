@@ -216,7 +216,7 @@ def test_robots_wait_for_what_people_have_done(tmp_path: Path) -> None:
                 await asyncio.wait_for(task, 60)
             station = one.stage.station_of(1)
             assert station is not None
-            station.hand(CutPower(off_ms=600_000))
+            station.request(CutPower(off_ms=600_000))
             assert 'id="dark-1">no power' in one.page.table()
 
     asyncio.run(main())

@@ -38,11 +38,11 @@ class LateLock:
         self.undrawn = 0
         self.out: list[str] = []
 
-    def hand(self, hand: ControlRequest) -> Answer:
-        if isinstance(hand, Describe):
+    def request(self, request: ControlRequest) -> Answer:
+        if isinstance(request, Describe):
             told = {"lock": self.lock, "undrawn": self.undrawn, "queued": 0, "over_reader": []}
             return {"mechanism": {**told, "left": 52 - len(self.out), "out": self.out}}
-        assert isinstance(hand, Draw)
+        assert isinstance(request, Draw)
         assert self.lock == "open"
         self.pulls += 1
         if self.pulls == 1:

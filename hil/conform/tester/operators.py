@@ -127,7 +127,7 @@ _INSTRUCTIONS: Final[dict[type[Any], Callable[[Any], str]]] = {
     control.ServiceSwitch: lambda request: (
         f"Turn the service switch {'on' if request.on else 'off'}"
     ),
-    control.DoorHand: lambda request: f"{'Open' if request.open else 'Close'} the door",
+    control.MoveDoor: lambda request: f"{'Open' if request.open else 'Close'} the door",
 }
 
 

@@ -10,13 +10,13 @@ from msgspec import Struct
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device.control import (
     ControlRequest,
-    CoverHand,
     Describe,
-    DoorHand,
     Draw,
     InjectDefect,
     LetGo,
     Load,
+    MoveCover,
+    MoveDoor,
     Press,
 )
 from firmware_protocol.device.interfaces import Answer
@@ -100,8 +100,8 @@ async def _nothing(bench: ConformBench, session: TesterSession) -> None:
 async def _doors(bench: ConformBench, count: int) -> int:
     """Open and close the door; at the end it is closed."""
     for _ in range((count + 1) // 2):
-        await bench.request(DoorHand(open=True))
-        await bench.request(DoorHand(open=False))
+        await bench.request(MoveDoor(open=True))
+        await bench.request(MoveDoor(open=False))
     return (count + 1) // 2 * 2
 
 
@@ -172,16 +172,16 @@ ACTIONS: Final[dict[Profile, ClassActions]] = {
         _draw,
         _probe_shoe,
         InjectDefect(code="reader"),
-        moves=(CoverHand(open=True), CoverHand(open=False)),
-        restore=(CoverHand(open=False),),
+        moves=(MoveCover(open=True), MoveCover(open=False)),
+        restore=(MoveCover(open=False),),
     ),
     "shuffler": ClassActions(
         _nothing,
         _doors,
         _probe_shuffler,
         InjectDefect(code="sensor"),
-        moves=(DoorHand(open=True), DoorHand(open=False)),
-        restore=(DoorHand(open=False),),
+        moves=(MoveDoor(open=True), MoveDoor(open=False)),
+        restore=(MoveDoor(open=False),),
     ),
     "station": ClassActions(
         _arm,

@@ -261,7 +261,7 @@ class Mishap(Struct, frozen=True):
 
 
 async def _slips(robot: Robot) -> None:
-    robot.place.shoe.hand(Draw(force=True))
+    robot.place.shoe.request(Draw(force=True))
 
 
 MISHAPS: Final = {

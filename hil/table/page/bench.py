@@ -90,7 +90,7 @@ class Desk:
         except Unreachable:
             return None
         told = {
-            fitted.serial: (fitted.profile, fitted.seats, device.hand(Describe()))
+            fitted.serial: (fitted.profile, fitted.seats, device.request(Describe()))
             for fitted, device in self.at.devices
         }
         if self.company.next_pull is None:
@@ -132,7 +132,7 @@ class Desk:
             if isinstance(hand, Draw):
                 self._pull(hand)
                 return {}
-            return device.hand(hand)
+            return device.request(hand)
         except CannotDo as problem:
             what, allowed = (*map(str, problem.args), "", "")[:2]
             raise BenchRefusal(what, allowed) from None

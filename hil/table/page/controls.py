@@ -21,17 +21,17 @@ from firmware_protocol.conformance import Profile
 from firmware_protocol.device.control import (
     Break,
     ControlRequest,
-    CoverHand,
     CutPower,
-    DoorHand,
     Draw,
     Freeze,
-    JamHand,
     LineNoise,
     Load,
+    MoveCover,
+    MoveDoor,
     Plug,
     Put,
     Retract,
+    SetJam,
 )
 from firmware_protocol.messages.enums import DeviceClass
 from hil.control import BY_CLASS, Verbs, description, request_fields
@@ -85,13 +85,13 @@ SHOE: Final = (
     ShortcutButton("double", "Pull two at once", lambda bench: Draw(double=True)),
     ShortcutButton("back", "Push the last one back", lambda bench: Retract()),
     ShortcutButton("load", "Load, cut", _load, "All decks, shuffled, with the cut card"),
-    ShortcutButton("open", "Open the cover", lambda bench: CoverHand(open=True)),
-    ShortcutButton("close", "Close the cover", lambda bench: CoverHand(open=False)),
+    ShortcutButton("open", "Open the cover", lambda bench: MoveCover(open=True)),
+    ShortcutButton("close", "Close the cover", lambda bench: MoveCover(open=False)),
 )
 SHUFFLER: Final = (
     ShortcutButton("put", "Put the decks in", lambda bench: Put(decks=bench.decks)),
-    ShortcutButton("open", "Open the door", lambda bench: DoorHand(open=True)),
-    ShortcutButton("close", "Close the door", lambda bench: DoorHand(open=False)),
+    ShortcutButton("open", "Open the door", lambda bench: MoveDoor(open=True)),
+    ShortcutButton("close", "Close the door", lambda bench: MoveDoor(open=False)),
 )
 HANDS: Final[Mapping[Profile, tuple[ShortcutButton, ...]]] = MappingProxyType(
     {"shoe": SHOE, "shuffler": SHUFFLER, "station": ()}
@@ -114,8 +114,8 @@ _ANY: Final = (
     ShortcutButton("go", "Firmware goes on", lambda bench: Freeze(on=False)),
 )
 _JAMS: Final = (
-    ShortcutButton("jam", "Cards are stuck", lambda bench: JamHand("stuck")),
-    ShortcutButton("free", "Free the cards", lambda bench: JamHand(None)),
+    ShortcutButton("jam", "Cards are stuck", lambda bench: SetJam("stuck")),
+    ShortcutButton("free", "Free the cards", lambda bench: SetJam(None)),
 )
 FAULTS: Final[Mapping[Profile, tuple[ShortcutButton, ...]]] = MappingProxyType(
     {

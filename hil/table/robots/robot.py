@@ -172,7 +172,7 @@ class Robot:
                     return
                 if prompt.place == "hole":
                     self.face_down = len(inside["out"])
-                shoe.hand(self.pull())
+                shoe.request(self.pull())
                 if not await self._kept_in(prompt, inside["undrawn"]):
                     return
 
@@ -183,7 +183,7 @@ class Robot:
     async def _kept_in(self, prompt: Prompt, undrawn: int) -> bool:
         """Whether the card that was pulled did not come, and nobody has taken notice of it."""
         while self.screen.shown.prompt == prompt:
-            inside = self.place.shoe.hand(Describe()).get("mechanism")
+            inside = self.place.shoe.request(Describe()).get("mechanism")
             if inside is None:
                 return False  # it has no power
             if not inside["queued"] and not inside["over_reader"]:
@@ -200,7 +200,7 @@ class Robot:
         self.face_down = None
         seed = self.ways.seed + self.loads
         decks = self.place.decks
-        self.place.shoe.hand(Load(decks=decks, cards=names, seed=seed, cut_at=self.ways.cut_at))
+        self.place.shoe.request(Load(decks=decks, cards=names, seed=seed, cut_at=self.ways.cut_at))
 
     async def refill(self, prompt: Prompt) -> None:
         """The discards: all cards that came out, but those that lie on the felt. They are of the
@@ -217,11 +217,11 @@ class Robot:
             raise RobotStuck(f"{prompt.count} discards are wanted, and here lie {len(out)}")
         self.face_down = None
         back = inside["back"]
-        self.place.shoe.hand(Load(decks=self.place.decks, cards=tuple(out), back=back))
+        self.place.shoe.request(Load(decks=self.place.decks, cards=tuple(out), back=back))
 
     async def shuffle(self, prompt: Prompt) -> None:
         if self.place.shuffler is not None:
-            self.place.shuffler.hand(Put(decks=prompt.count))
+            self.place.shuffler.request(Put(decks=prompt.count))
             await asyncio.sleep(_DOOR)
         await self.act("ShuffleStarted")
 
@@ -272,7 +272,7 @@ class Robot:
             return False
         if len(missing) > 1:  # each press places one
             self.waiting.insert(0, (seat, STANDING, 0))
-        station.hand(Press(seat=seat, button="bet"))
+        station.request(Press(seat=seat, button="bet"))
         return True
 
     async def decide(self, prompt: Prompt) -> None:
@@ -284,7 +284,7 @@ class Robot:
         button = button_of(prompt, said) if self.ways.buttons else None
         station = self.place.station_of(prompt.seat)
         if station is not None and button is not None and await lit(station, prompt.seat, button):
-            station.hand(Press(seat=prompt.seat, button=button))
+            station.request(Press(seat=prompt.seat, button=button))
             return True
         choice, amount, seat, hand = said
         fields: dict[str, Any] = {"seat": seat or prompt.seat}

@@ -166,7 +166,7 @@ class SharedRobot(Robot):
         button = button_of(prompt, said) if self.ways.buttons else None
         station = self.place.station_of(prompt.seat)
         if station is not None and button is not None and await lit(station, prompt.seat, button):
-            station.hand(Press(seat=prompt.seat, button=button))
+            station.request(Press(seat=prompt.seat, button=button))
         else:
             self.company.signals[prompt.seat] = _words(said, self._money)
             self.company.look()
@@ -182,7 +182,7 @@ class SharedRobot(Robot):
             if station is not None and not chips(felt, seat, "main"):
                 done |= {seat}
                 if await lit(station, seat, "bet"):
-                    station.hand(Press(seat=seat, button="bet"))
+                    station.request(Press(seat=seat, button="bet"))
         self._bet = (felt.round, done)
 
     @property
@@ -195,8 +195,8 @@ class SharedRobot(Robot):
     def pulls(self, draw: Draw) -> None:
         """Somebody pulls a card at the bench; which one lies face down, the discards must know."""
         prompt = self.screen.shown.prompt
-        inside = self.place.shoe.hand(Describe()).get("mechanism")
-        self.place.shoe.hand(draw)
+        inside = self.place.shoe.request(Describe()).get("mechanism")
+        self.place.shoe.request(draw)
         if inside and prompt is not None and prompt.place == "hole" and prompt.tell is Tell.DEAL:
             self.face_down = len(inside["out"])
 

@@ -22,7 +22,7 @@ LOOK_AT_DEVICE: Final = 0.005
 class HandledDevice(Protocol):
     """A device that somebody stands before."""
 
-    def hand(self, hand: ControlRequest, /) -> Answer: ...
+    def request(self, request: ControlRequest, /) -> Answer: ...
 
 
 class TableSurroundings(Protocol):
@@ -47,7 +47,7 @@ def chips(felt: State, seat: int, bet: str) -> int:
 
 def mechanism(device: HandledDevice) -> Mapping[str, Any]:
     """How a device stands, as somebody sees who stands before it. CannotDo without power."""
-    found: Mapping[str, Any] | None = device.hand(Describe()).get("mechanism")
+    found: Mapping[str, Any] | None = device.request(Describe()).get("mechanism")
     if not found:
         raise CannotDo("there is no power", "wait until it is back")
     return found
@@ -65,7 +65,7 @@ async def lit(station: HandledDevice, seat: int, button: ButtonName) -> bool:
 
 
 def _may_press(station: HandledDevice, seat: int, button: str) -> bool:
-    inside = station.hand(Describe()).get("mechanism")
+    inside = station.request(Describe()).get("mechanism")
     if not inside:
         return False  # it has no power
     lit = inside["seats"][str(seat)]

@@ -135,7 +135,7 @@ async def staged(
         log = house.folder / "daemon.log"
         daemon = await stack.enter_async_context(Daemon(house.folder / "table.toml", log))
         stage = Stage(house, lives, daemon, control, name)
-        stage.shuffler.hand(ShufflePace(shuffle_ms=SHUFFLE_MS))
+        stage.shuffler.request(ShufflePace(shuffle_ms=SHUFFLE_MS))
         yield stage
 
 

@@ -90,7 +90,7 @@ def test_links_by_device_and_state(tmp_path: Path) -> None:
         async with serving(tmp_path) as one:
             metrics.follow(one.table)
             texts.append(_text(metrics))
-            one.room.shoe.hand(Plug(connected=False))
+            one.room.shoe.request(Plug(connected=False))
             shoe = one.table.supervisor("SH-1")
             await until(lambda: shoe.state is not State.READY)
             texts.append(_text(metrics))

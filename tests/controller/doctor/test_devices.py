@@ -68,7 +68,7 @@ def usb(serial: str) -> Plugged:
 def on_the_bench(made: House) -> Iterator[str]:
     """A station that can be paired, and what its label and two people say to that."""
     with standing(made.place / "bench", "ST-1") as bench:
-        bench.hand(ServiceSwitch(True))
+        bench.request(ServiceSwitch(True))
         made.edit(f"{made.place}/ports/station", str(bench.port))
         code = made.place / "code"
         code.write_text(bench.label)

@@ -22,7 +22,7 @@ from tests.support.devices.standing import Standing, Typed, standing
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Standing]:
     with standing(tmp_path) as made:
-        made.hand(ServiceSwitch(True))
+        made.request(ServiceSwitch(True))
         yield made
 
 

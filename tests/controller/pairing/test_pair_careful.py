@@ -33,7 +33,7 @@ def twin(bench: Standing, tmp_path: Path) -> Iterator[Standing]:
     made = Standing(tmp_path / "twin", bench.identity.serial)
     made.bus = bench.bus
     made.start()
-    made.hand(ServiceSwitch(True))
+    made.request(ServiceSwitch(True))
     yield made
     made.stop()
 
@@ -142,14 +142,14 @@ def test_with_replace_the_same_key_needs_no_word(
 def test_of_two_devices_none_is_taken_by_chance(
     bench: Standing, twin: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    head = bench.hand(Describe())["head"]
+    head = bench.request(Describe())["head"]
     assert pair(bench.usb, *TWO, "--label", bench.label) == 2
     names = [f"{bench.usb} (bus 1 address {number})" for number in (1, 2)]
     assert capsys.readouterr().err == (
         f"holecard: PORT: 2 devices say that they are ST-7; allowed: {names[0]!r} or "
         f"{names[1]!r}; or pull the others\n"
     )
-    assert bench.hand(Describe())["head"] == head
+    assert bench.request(Describe())["head"] == head
     # One of them as it is listed; `ports` lists it so.
     assert main(["devices", "ports", "--usb", f"sim={bench.bus}"]) == 0
     assert names[1] in capsys.readouterr().out
@@ -158,7 +158,7 @@ def test_of_two_devices_none_is_taken_by_chance(
     assert pair(f"{bench.usb} (bus 1 address 9)", *TWO, "--label", WRONG) == 2
     assert "no such device is plugged in" in capsys.readouterr().err
     # And when the other one is pulled, the number is enough.
-    twin.hand(Plug(connected=False))
+    twin.request(Plug(connected=False))
     assert (
         pair(bench.usb, *TWO, "--label", bench.label, "--replace", "--fingerprint", key_of(bench))
         == 0
@@ -259,7 +259,7 @@ def test_an_input_that_is_no_text(
 def test_a_device_that_cannot_work_says_so(
     bench: Standing, store: KeyStore, hasty: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bench.hand(InjectDefect("memory"))
+    bench.request(InjectDefect("memory"))
     assert pair(str(bench.port), *TWO, "--label", bench.label) == 1
     err = capsys.readouterr().err
     assert "nothing answered" in err

@@ -87,7 +87,7 @@ def test_at_a_terminal_everything_is_asked_for(
     assert "Is this the device" in err
     assert bench.label not in err
     # A slip is noticed by the check digits: the device never heard of it.
-    assert bench.hand(Describe())["head"] == HEAD_PAIRED
+    assert bench.request(Describe())["head"] == HEAD_PAIRED
 
 
 def test_a_key_that_people_do_not_confirm(
@@ -134,7 +134,7 @@ def test_a_wrong_code(
 def test_a_service_switch_that_is_off(
     bench: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bench.hand(ServiceSwitch(False))
+    bench.request(ServiceSwitch(False))
     assert pair(str(bench.port), *TWO, "--label", bench.label) == 1
     assert capsys.readouterr().err.endswith("not paired: the service switch of ST-7 is off\n")
 
@@ -150,7 +150,7 @@ def test_a_device_that_stops_taking_part(
     typed("yes", "Ann", "Bo")
 
     def turn_off(prompt: str) -> str:
-        bench.hand(ServiceSwitch(False))
+        bench.request(ServiceSwitch(False))
         return bench.label
 
     monkeypatch.setattr(getpass, "getpass", turn_off)
@@ -193,7 +193,7 @@ def test_a_port_that_goes_in_the_middle(
 def test_a_line_that_garbles_everything(
     bench: Standing, store: KeyStore, hasty: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bench.hand(LineNoise(flip=1.0))
+    bench.request(LineNoise(flip=1.0))
     assert pair(str(bench.port), *TWO, "--label", bench.label) == 1
     assert "nothing answered" in capsys.readouterr().err
 
@@ -208,7 +208,7 @@ def test_the_cable_is_pulled(
     typed("yes", "Ann", "Bo")
 
     def pull(prompt: str) -> str:
-        bench.hand(Plug(False))
+        bench.request(Plug(False))
         return bench.label
 
     monkeypatch.setattr(getpass, "getpass", pull)
@@ -230,7 +230,7 @@ def test_the_device_is_another_one_when_the_code_is_typed(
         typed("yes", "Ann", "Bo")
 
         def swap(prompt: str) -> str:
-            bench.hand(Plug(False))
+            bench.request(Plug(False))
             bench.port.symlink_to(other.port.resolve())
             return bench.label
 

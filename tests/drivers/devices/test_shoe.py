@@ -18,7 +18,7 @@ from drivers.devices.shoe import (
     ShoeJammed,
     ShoeLoaded,
 )
-from firmware_protocol.device.control import CoverHand, Draw, JamHand, Load, Retract, TamperWith
+from firmware_protocol.device.control import Draw, Load, MoveCover, Retract, SetJam, TamperWith
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.enums import (
     DeviceClass,
@@ -40,9 +40,9 @@ def test_cards_come_sealed_and_in_order(tmp_path: Path) -> None:
             shoe: Shoe = watched.driver
             async with running(watched):
                 await watched.ready()
-                device.hand(Load(cards=("As", "Kd", "2c", "cut", "Th"), decks=0))
+                device.request(Load(cards=("As", "Kd", "2c", "cut", "Th"), decks=0))
                 assert await shoe.open_gate() is LockState.OPEN
-                device.hand(Draw(count=5))
+                device.request(Draw(count=5))
                 await asyncio.sleep(2)
                 read = [one for one in watched.events() if isinstance(one, ShoeCardRead)]
                 assert [one.card.open() for one in read] == [39, 25, 1, 35]
@@ -61,17 +61,17 @@ def test_everything_else_that_a_shoe_tells(tmp_path: Path) -> None:
             shoe: Shoe = watched.driver
             async with running(watched):
                 await watched.ready()
-                device.hand(Load(cards=("As", "cut", "2c", "3c"), decks=0))
+                device.request(Load(cards=("As", "cut", "2c", "3c"), decks=0))
                 await shoe.open_gate()
-                device.hand(Draw(count=2))
+                device.request(Draw(count=2))
                 await asyncio.sleep(1)
-                device.hand(Draw(read="too_fast"))
+                device.request(Draw(read="too_fast"))
                 await asyncio.sleep(1)
-                device.hand(Retract())
-                device.hand(JamHand(code="stuck"))
-                device.hand(JamHand(code=None))
-                device.hand(CoverHand(open=True))
-                device.hand(TamperWith(source="magnet"))
+                device.request(Retract())
+                device.request(SetJam(code="stuck"))
+                device.request(SetJam(code=None))
+                device.request(MoveCover(open=True))
+                device.request(TamperWith(source="magnet"))
                 await asyncio.sleep(1)
                 events = watched.events()
                 assert [type(one) for one in events] == [
@@ -137,9 +137,9 @@ def test_a_record_can_be_asked_for_again(tmp_path: Path) -> None:
                 again = await shoe.reread(epoch, 1)
                 assert watched.state is State.RESUMING
                 await watched.ready()
-                device.hand(Load(cards=("As", "Kd"), decks=0))
+                device.request(Load(cards=("As", "Kd"), decks=0))
                 await shoe.open_gate()
-                device.hand(Draw(count=2))
+                device.request(Draw(count=2))
                 await asyncio.sleep(1)
                 assert isinstance(again, Sealed)
                 assert again.open() == watched.store.records[0]

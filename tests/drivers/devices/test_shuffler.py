@@ -26,7 +26,7 @@ from drivers.devices.shuffler import (
     ShufflerJammed,
     ShuffleStarted,
 )
-from firmware_protocol.device.control import Break, JamHand, Put, ShufflePace
+from firmware_protocol.device.control import Break, Put, SetJam, ShufflePace
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Command, Event, Reply
@@ -44,8 +44,8 @@ def test_a_shuffle_from_start_to_done(tmp_path: Path) -> None:
             shuffler: Shuffler = watched.driver
             async with running(watched):
                 await watched.ready()
-                device.hand(ShufflePace(shuffle_ms=3000))
-                device.hand(Put(decks=2))
+                device.request(ShufflePace(shuffle_ms=3000))
+                device.request(Put(decks=2))
                 started = await shuffler.start(2)
                 assert (started.shuffle, started.decks) == (1, 2)
                 with pytest.raises(CommandRefused, match="START was refused: not_now") as refused:
@@ -58,7 +58,7 @@ def test_a_shuffle_from_start_to_done(tmp_path: Path) -> None:
                 (done,) = [one for one in events if isinstance(one, ShuffleDone)]
                 assert (done.shuffle, done.count, done.missing, done.rng_ok) == (1, 104, 0, True)
                 assert (await shuffler.eject()).open
-                device.hand(Put(decks=1, remove=("As",)))
+                device.request(Put(decks=1, remove=("As",)))
                 await shuffler.start(1)
                 await asyncio.sleep(4)
                 (wrong,) = [one for one in watched.events() if isinstance(one, CountWrong)]
@@ -73,14 +73,14 @@ def test_an_abort_ends_it_and_without_a_shuffle_changes_nothing(tmp_path: Path) 
             shuffler: Shuffler = watched.driver
             async with running(watched):
                 await watched.ready()
-                device.hand(Put(decks=1))
+                device.request(Put(decks=1))
                 await shuffler.abort()
                 await shuffler.start(1)
                 await shuffler.abort()
                 await asyncio.sleep(0.5)
                 (fault,) = [one for one in watched.events() if isinstance(one, Faulted)]
                 assert (fault.code, fault.arg) == (FaultCode.ABORTED, 1)
-                device.hand(JamHand(code="left_inside"))
+                device.request(SetJam(code="left_inside"))
                 await asyncio.sleep(0.5)
                 (jam,) = [one for one in watched.events() if isinstance(one, ShufflerJammed)]
                 assert jam.code is JamCode.LEFT_INSIDE
@@ -94,8 +94,8 @@ def test_when_the_reply_is_lost_the_event_tells_and_nothing_is_sent_again(tmp_pa
             shuffler: Shuffler = watched.driver
             async with running(watched):
                 await watched.ready()
-                device.hand(Put(decks=1))
-                device.hand(Break(name="late-replies"))
+                device.request(Put(decks=1))
+                device.request(Break(name="late-replies"))
                 started = await shuffler.start(1)
                 assert started.shuffle == 1
                 assert not shuffler.in_doubt

@@ -10,7 +10,7 @@ import pytest
 
 from drivers.devices import CommandRefused, CommandUnanswered, NotReady, State, Station
 from drivers.devices.station import ButtonPressed, ButtonReleased, ButtonStuck, LampBroken
-from firmware_protocol.device.control import Chord, Describe, LampHand, Plug, Press
+from firmware_protocol.device.control import Chord, Describe, Plug, Press, SetLamp
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.enums import BuzzPattern, DeviceClass, Edge, Refusal, WhichButton
@@ -29,7 +29,7 @@ def test_a_press_comes_down_and_up_with_its_token(tmp_path: Path) -> None:
             async with running(watched):
                 await watched.ready()
                 await station.arm(1, ALL, 0x1234, 5000)
-                device.hand(Press(seat=1, button="hit", held_ms=120))
+                device.request(Press(seat=1, button="hit", held_ms=120))
                 await asyncio.sleep(1)
                 down, up = watched.events()[1:]
                 assert isinstance(down, ButtonPressed)
@@ -38,13 +38,13 @@ def test_a_press_comes_down_and_up_with_its_token(tmp_path: Path) -> None:
                     assert (one.seat, one.button, one.press) == (1, WhichButton.HIT, 1)
                     assert (one.token, one.stale) == (0x1234, False)
                 assert 100 <= up.held_ms <= 140
-                device.hand(Chord(seat=1, buttons=("stand", "hit")))
+                device.request(Chord(seat=1, buttons=("stand", "hit")))
                 await asyncio.sleep(1)
                 pressed = [one for one in watched.events() if isinstance(one, ButtonPressed)]
                 assert [one.button.name for one in pressed] == ["STAND", "HIT"]
-                device.hand(Press(seat=1, button="call"))
+                device.request(Press(seat=1, button="call"))
                 await station.disarm(1)
-                device.hand(Press(seat=1, button="hit"))
+                device.request(Press(seat=1, button="hit"))
                 await asyncio.sleep(1)
                 assert watched.events() == []
 
@@ -205,9 +205,9 @@ def test_an_arm_is_the_tables_wish_and_is_never_renewed(tmp_path: Path) -> None:
                 await asyncio.sleep(0.2)
                 assert seat(device)["armed"] == []
                 await station.arm(1, ALL, 6, 60_000)
-                device.hand(Plug(connected=False))
+                device.request(Plug(connected=False))
                 await asyncio.sleep(2)
-                device.hand(Plug(connected=True))
+                device.request(Plug(connected=True))
                 await watched.until(State.READY)
                 await asyncio.sleep(2)
                 assert seat(device)["armed"] == []
@@ -222,11 +222,11 @@ def test_the_rest_of_what_a_station_tells(tmp_path: Path) -> None:
             station: Station = watched.driver
             async with running(watched):
                 await watched.ready()
-                device.hand(Press(seat=1, button="bet", held_ms=None))
-                device.hand(LampHand(seat=1, index=3))
+                device.request(Press(seat=1, button="bet", held_ms=None))
+                device.request(SetLamp(seat=1, index=3))
                 await station.lamps(1, BLUE)
                 await station.buzz(BuzzPattern.TURN)
-                assert device.hand(Describe())["mechanism"]["buzz"] == "turn"
+                assert device.request(Describe())["mechanism"]["buzz"] == "turn"
                 await asyncio.sleep(12)
                 _, broken, stuck = watched.events()
                 assert isinstance(stuck, ButtonStuck)

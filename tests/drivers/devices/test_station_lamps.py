@@ -20,7 +20,7 @@ from tests.support.drivers.simulated import Plugged, now_us, running, simulate, 
 
 
 def lit(device: Plugged) -> bool:
-    lamps = device.hand(Describe())["mechanism"]["seats"]["1"]["lamps"]
+    lamps = device.request(Describe())["mechanism"]["seats"]["1"]["lamps"]
     return lamps["pattern"] != "off" and any(lamps["rgb"])
 
 
@@ -67,11 +67,11 @@ def test_lamps_come_back_with_the_station(tmp_path: Path, away: Any) -> None:
             async with running(watched):
                 await watched.ready()
                 await station.lamps(1, BLUE)
-                device.hand(away)
+                device.request(away)
                 await asyncio.sleep(4)
                 if isinstance(away, Plug):
                     assert not lit(device)
-                    device.hand(Plug(connected=True))
+                    device.request(Plug(connected=True))
                 await asyncio.sleep(2)
                 await watched.until(State.READY)
                 await asyncio.sleep(0.1)

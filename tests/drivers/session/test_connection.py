@@ -38,7 +38,7 @@ def test_something_is_done_for_a_device_all_the_time(tmp_path: Path) -> None:
         async with serving(tmp_path) as one:
             shoe = one.table.supervisor("SH-1")
             for connected, state in ((True, State.READY), (False, State.ABSENT)):
-                one.room.shoe.hand(Plug(connected=connected))
+                one.room.shoe.request(Plug(connected=connected))
                 await until(lambda state=state: shoe.state is state)  # type: ignore[misc]
                 for _ in range(5):
                     at = shoe.connection.last_active_us
@@ -51,10 +51,10 @@ def test_a_noisy_cable_shows_in_the_counts(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path) as one:
             shoe = one.table.supervisor("SH-1").connection
-            one.room.shoe.hand(LineNoise(drop=0.3, seed=3))
-            one.room.shoe.hand(Load(decks=one.room.game.decks, seed=3))
-            one.room.shoe.hand(Draw(force=True))
+            one.room.shoe.request(LineNoise(drop=0.3, seed=3))
+            one.room.shoe.request(Load(decks=one.room.game.decks, seed=3))
+            one.room.shoe.request(Draw(force=True))
             await until(lambda: shoe.repeats + shoe.gaps > 0, 600)
-            one.room.shoe.hand(LineNoise())
+            one.room.shoe.request(LineNoise())
 
     run(main())

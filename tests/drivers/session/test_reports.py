@@ -39,13 +39,13 @@ def test_a_device_without_power_behind_its_adapter(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
-            device.hand(Freeze(on=True))
+            device.request(Freeze(on=True))
             await watched.until(S.LOST, S.OPENING, S.IDENTIFYING)
             watched.told.clear()
             await asyncio.sleep(HOUR)
             assert device.opened > 100
             assert len(watched.told) < 12, watched.told
-            device.hand(Freeze(on=False))
+            device.request(Freeze(on=False))
             await watched.ready()
             changes = watched.of(told.StateChanged)
             assert changes[-1].state is S.READY
@@ -53,7 +53,7 @@ def test_a_device_without_power_behind_its_adapter(tmp_path: Path) -> None:
             assert watched.of(told.SessionBegan)
             # And once more the same: that is news again.
             watched.told.clear()
-            device.hand(Freeze(on=True))
+            device.request(Freeze(on=True))
             await asyncio.sleep(60)
             assert watched.of(told.PortOpened)
             assert S.LOST in watched.states
@@ -86,11 +86,11 @@ def test_a_cable_that_comes_and_goes(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
-            device.hand(Freeze(on=True))
+            device.request(Freeze(on=True))
             for _ in range(500):
-                device.hand(Plug(connected=False))
+                device.request(Plug(connected=False))
                 await asyncio.sleep(1)
-                device.hand(Plug(connected=True))
+                device.request(Plug(connected=True))
                 await asyncio.sleep(1)
             assert len(watched.told) < 40, watched.told
             follows(watched.of(told.StateChanged))

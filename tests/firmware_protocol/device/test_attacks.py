@@ -116,7 +116,7 @@ def test_replayed_and_forged_data_is_suspicious_and_changes_nothing(tmp_path: Pa
     between = Between(tmp_path)
     between.open()
     between.run(300)
-    between.hand(Load(decks=1))
+    between.request(Load(decks=1))
     between.run(300)
     records = list(between.records)
     data = between.last_seen(FrameKind.DATA)

@@ -100,7 +100,7 @@ def test_malformed_goes_before_not_resumed(tmp_path: Path) -> None:
 
 
 def test_a_command_that_cannot_be_now_returns_the_state(bench: Bench) -> None:
-    bench.device.hand(RingMemory("fill"), bench.now)
+    bench.device.request(RingMemory("fill"), bench.now)
     assert bench.device.full()
     state = DeviceState.PAIRED | DeviceState.LOCKED | DeviceState.FULL
     assert ask(bench, Start(6, 0)) == Refused(0x60, Refusal.NOT_NOW, int(state))
@@ -185,8 +185,8 @@ def test_a_selftest_takes_its_time_and_others_continue_beside_it(bench: Bench) -
 
 def test_what_a_selftest_finds_is_recorded(bench: Bench) -> None:
     bench.plain.faults = ((FaultCode.MOTOR, 2), (FaultCode.SENSOR, 1))
-    bench.device.hand(InjectDefect("sensor", arg=1), bench.now)
-    bench.device.hand(InjectDefect("clock"), bench.now)
+    bench.device.request(InjectDefect("sensor", arg=1), bench.now)
+    bench.device.request(InjectDefect("clock"), bench.now)
     before = len(bench.events())
     assert ask(bench, Selftest()) is None
     bench.run(1_000)
@@ -215,7 +215,7 @@ def test_a_selftest_outlives_its_session_but_not_its_host(bench: Bench) -> None:
 
 
 def test_a_defect_is_recorded_when_it_starts(bench: Bench) -> None:
-    hand = bench.device.hand
+    hand = bench.device.request
     assert hand(InjectDefect("temperature", arg=350), bench.now) == {"recorded": True}
     assert hand(InjectDefect("temperature", arg=351), bench.now) == {"recorded": False}
     assert DeviceState.FAULTY in bench.device.state()
@@ -224,7 +224,7 @@ def test_a_defect_is_recorded_when_it_starts(bench: Bench) -> None:
 
 
 def test_faulty_lasts_until_a_selftest_finds_nothing_or_a_start(bench: Bench) -> None:
-    hand = bench.device.hand
+    hand = bench.device.request
     hand(InjectDefect("motor", arg=3), bench.now)
     assert ask(bench, Selftest()) is None
     bench.run(1_000)
@@ -241,19 +241,19 @@ def test_faulty_lasts_until_a_selftest_finds_nothing_or_a_start(bench: Bench) ->
 
 
 def test_a_fault_at_a_start_is_reported_by_a_selftest_only(bench: Bench) -> None:
-    bench.device.hand(InjectDefect("motor", arg=3), bench.now)
+    bench.device.request(InjectDefect("motor", arg=3), bench.now)
     bench.power_on()
     assert isinstance(bench.events()[-1], Power)
-    assert bench.device.hand(Describe(), bench.now)["defects"] == ["motor"]
+    assert bench.device.request(Describe(), bench.now)["defects"] == ["motor"]
     bench.flowing()
     assert ask(bench, Selftest()) is None
     bench.run(1_000)
     assert bench.host.last(SelftestReply) == SelftestReply(FaultCode.MOTOR, 3)
     assert bench.events()[-1] == Fault(FaultCode.MOTOR, 3)
     assert DeviceState.FAULTY in bench.device.state()
-    bench.device.hand(InjectDefect("motor", on=False), bench.now)
+    bench.device.request(InjectDefect("motor", on=False), bench.now)
     bench.power_on()
-    assert bench.device.hand(Describe(), bench.now)["defects"] == []
+    assert bench.device.request(Describe(), bench.now)["defects"] == []
 
 
 def test_resume_modes_are_checked_like_any_field(bench: Bench) -> None:

@@ -30,7 +30,7 @@ def kinds(bench: Bench) -> set[FrameKind]:
 
 
 def test_hello_is_answered_with_alert_defect_alone(bench: Bench) -> None:
-    assert bench.device.hand(DAMAGED, bench.now) == {"recorded": True}
+    assert bench.device.request(DAMAGED, bench.now) == {"recorded": True}
     refused = bench.device.channel.refused
     hello = bench.host.hello()
     bench.say(hello, Frame(FrameKind.HS1, hello.session, 0, bytes(48)))
@@ -43,7 +43,7 @@ def test_hello_is_answered_with_alert_defect_alone(bench: Bench) -> None:
 
 
 def test_a_malformed_hello_is_not_answered_even_so(bench: Bench) -> None:
-    bench.device.hand(DAMAGED, bench.now)
+    bench.device.request(DAMAGED, bench.now)
     payload = bytearray(bench.host.hello().payload)
     payload[4] = 1
     bench.say(Frame(FrameKind.HELLO, 9, 0, bytes(payload)))
@@ -52,17 +52,17 @@ def test_a_malformed_hello_is_not_answered_even_so(bench: Bench) -> None:
 
 def test_a_handshake_that_had_started_fails(bench: Bench) -> None:
     bench.say(bench.host.hello())
-    bench.device.hand(DAMAGED, bench.now)
+    bench.device.request(DAMAGED, bench.now)
     bench.say(bench.host.hs1(bench.host.kk()))
     assert kinds(bench) == {FrameKind.HELLO_RSP, FrameKind.ALERT}
     assert bench.host.last(Alert).code is AlertCode.DEFECT
 
 
 def test_no_host_is_paired(bench: Bench) -> None:
-    bench.device.hand(ServiceSwitch(True), bench.now)
+    bench.device.request(ServiceSwitch(True), bench.now)
     hello = bench.host.hello()
     bench.say(hello)
-    bench.device.hand(DAMAGED, bench.now)
+    bench.device.request(DAMAGED, bench.now)
     bench.say(Frame(FrameKind.PAIR1, hello.session, 0, bytes(48)))
     assert FrameKind.PAIR2 not in kinds(bench)
     assert bench.host.last(Alert).code is AlertCode.DEFECT
@@ -70,7 +70,7 @@ def test_no_host_is_paired(bench: Bench) -> None:
 
 def test_alerts_keep_their_gap_and_the_keys_stay_what_they_were(bench: Bench) -> None:
     before = identity.load(bench.place)
-    bench.device.hand(DAMAGED, bench.now)
+    bench.device.request(DAMAGED, bench.now)
     for _ in range(5):
         bench.say(bench.host.hello())
     assert len(bench.host.all(Alert)) == 1
@@ -82,18 +82,18 @@ def test_alerts_keep_their_gap_and_the_keys_stay_what_they_were(bench: Bench) ->
 
 
 def test_it_outlasts_a_start_and_ends_when_it_is_repaired(bench: Bench) -> None:
-    bench.device.hand(DAMAGED, bench.now)
+    bench.device.request(DAMAGED, bench.now)
     bench.power_on()
     bench.say(bench.host.hello())
     assert kinds(bench) == {FrameKind.ALERT}
-    assert bench.device.hand(WHOLE, bench.now) == {"recorded": False}
+    assert bench.device.request(WHOLE, bench.now) == {"recorded": False}
     bench.connect()
     bench.host.last(InfoReply)
 
 
 def test_a_running_session_continues_and_a_self_test_finds_it(bench: Bench) -> None:
     bench.flowing()
-    bench.device.hand(DAMAGED, bench.now)
+    bench.device.request(DAMAGED, bench.now)
     answered = len(bench.host.frames(FrameKind.HELLO_RSP))
     bench.say(bench.host.hello())
     bench.say(bench.host.call(Selftest()))

@@ -53,10 +53,10 @@ def test_a_restart_keeps_everything(bench: Bench) -> None:
     bench.ack()
     bench.plain.desk.save("inside", b"cards")
     bench.plain.desk.next_number("shuffle")
-    before = bench.device.hand(Describe(), bench.now)
+    before = bench.device.request(Describe(), bench.now)
     records = bench.ring_records()
     bench.power_on()
-    after = bench.device.hand(Describe(), bench.now)
+    after = bench.device.request(Describe(), bench.now)
     same = ("class", "serial", "label", "key", "fingerprint", "host", "epoch", "oldest")
     assert [after[name] for name in same] == [before[name] for name in same]
     assert after["head"] == before["head"] + 1
@@ -161,13 +161,13 @@ def test_a_device_without_power_does_nothing(bench: Bench) -> None:
     assert dead.take() == b""
     assert dead.due() is None
     with pytest.raises(CannotDo, match="the power is off"):
-        dead.hand(Describe(), bench.now)
+        dead.request(Describe(), bench.now)
 
 
 def test_a_cut_comes_out_of_wake_and_hand_too(bench: Bench) -> None:
     bench.device.cut_at("before_commit")
     with pytest.raises(PowerCut):
-        bench.device.hand(control.TamperWith("case"), bench.now)
+        bench.device.request(control.TamperWith("case"), bench.now)
     bench.power_on()
     bench.device.defects[FaultCode.CLOCK] = 0
     bench.flowing()
@@ -184,7 +184,7 @@ def test_a_cut_comes_out_of_wake_and_hand_too(bench: Bench) -> None:
 def test_new_firmware_starts_at_once(bench: Bench) -> None:
     bench.flowing()
     before = bench.host.last(InfoReply).firmware
-    answer = bench.device.hand(Firmware("2.0"), bench.now)
+    answer = bench.device.request(Firmware("2.0"), bench.now)
     assert answer["boot"] == 2
     assert bench.events()[-1] == Power(PowerCause.SOFTWARE)
     bench.connect()
@@ -198,13 +198,13 @@ def test_new_firmware_starts_at_once(bench: Bench) -> None:
 
 def test_what_had_left_before_new_firmware_started_arrives(bench: Bench) -> None:
     bench.device.receive(bench.host.hello().encode(), bench.now)
-    bench.device.hand(Firmware("2.0"), bench.now)
+    bench.device.request(Firmware("2.0"), bench.now)
     bench.collect()
     assert bench.host.hello_rsp().serial == "SIM-1"
 
 
 def test_tampering_is_recorded(bench: Bench) -> None:
-    hand = bench.device.hand
+    hand = bench.device.request
     assert hand(control.TamperWith("magnet"), bench.now) == {"recorded": True}
     assert hand(control.TamperWith("magnet", active=False), bench.now) == {"recorded": True}
     assert bench.events()[1:] == [
@@ -225,12 +225,12 @@ def test_tampering_is_recorded(bench: Bench) -> None:
 )
 def test_other_hands_are_not_the_cores(bench: Bench, hand: control.ControlRequest) -> None:
     with pytest.raises(CannotDo):
-        bench.device.hand(hand, bench.now)
+        bench.device.request(hand, bench.now)
 
 
 def test_a_copy_of_the_ring_must_be_made_first(bench: Bench) -> None:
     with pytest.raises(CannotDo, match="no copy of the ring"):
-        bench.device.hand(RingMemory("restore"), bench.now)
+        bench.device.request(RingMemory("restore"), bench.now)
 
 
 def test_a_damaged_record_is_a_fault(bench: Bench) -> None:
@@ -257,7 +257,7 @@ def test_all_is_private(bench: Bench) -> None:
     bench.flowing()
     bench.happen(60)
     bench.ack()
-    bench.device.hand(RingMemory("save"), bench.now)
+    bench.device.request(RingMemory("save"), bench.now)
     bench.plain.desk.save("inside", b"cards")
     for one in bench.place.rglob("*"):
         assert one.stat().st_mode & 0o777 == (0o700 if one.is_dir() else 0o600), one

@@ -106,7 +106,7 @@ def test_pressure_is_not_recorded_again_at_each_start(bench: Bench) -> None:
 
 def test_a_new_ring_has_reported_nothing(bench: Bench) -> None:
     fill(bench)
-    bench.device.hand(RingMemory("replace"), bench.now)
+    bench.device.request(RingMemory("replace"), bench.now)
     assert not bench.device.full()
     fill(bench)
     assert pressures(bench) == 2

@@ -108,7 +108,7 @@ def test_a_replaced_ring_is_a_new_epoch(bench: Bench) -> None:
     bench.happen(3)
     bench.ack()
     before = bench.device.ring.epoch
-    answer = bench.device.hand(RingMemory("replace"), bench.now)
+    answer = bench.device.request(RingMemory("replace"), bench.now)
     assert answer["epoch"] != before
     assert (answer["oldest"], answer["head"]) == (1, 1)
     bench.connect()
@@ -122,7 +122,7 @@ def test_what_was_acknowledged_of_another_ring_is_ignored(bench: Bench) -> None:
     bench.flowing()
     bench.happen(40)
     bench.ack()
-    bench.device.hand(RingMemory("replace"), bench.now)
+    bench.device.request(RingMemory("replace"), bench.now)
     bench.happen(5)
     bench.power_on()
     assert bench.device.records.room.acked == 0

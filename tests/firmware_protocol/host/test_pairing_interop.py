@@ -51,7 +51,7 @@ class Bench:
         return label_psk(self.device.identity.label)
 
     def switch(self, on: bool) -> None:
-        self.device.hand(ServiceSwitch(on), self.now)
+        self.device.request(ServiceSwitch(on), self.now)
 
     def run(self, host: Introduction) -> list[PairingEvent]:
         """Until the host is done, however long it takes on its clock."""

@@ -37,10 +37,10 @@ def test_a_new_device_is_adopted_and_nothing_is_said_on_stdout(
             async with hosted(wanted) as host:
                 await host.ready()
                 assert host.supervisor.state is State.READY
-                live.hand(Load(decks=1))
-                live.hand(Plug(connected=False))
+                live.request(Load(decks=1))
+                live.request(Plug(connected=False))
                 await host.until(lambda one: one.state is not State.READY)
-                live.hand(Plug(connected=True))
+                live.request(Plug(connected=True))
                 await host.ready()
                 structlog.get_logger("drivers").error("a bug")
             with pytest.raises(NotReady):

@@ -31,10 +31,10 @@ class Terse:
 
     def __init__(self, sees: Any = None) -> None:
         self.sees = sees
-        self.hand: Callable[[ControlRequest], Answer]
+        self.request: Callable[[ControlRequest], Answer]
 
     async def do(self, hand: ControlRequest) -> Answer:
-        answer = self.hand(hand)
+        answer = self.request(hand)
         return {"mechanism": self.sees} if isinstance(hand, hands.Describe) else answer
 
     async def label(self) -> str:
@@ -58,7 +58,7 @@ def test_an_item_is_skipped_without_its_field_of_describe(
 ) -> None:
     operator = Terse(sees)
     rig = Rig(tmp_path, profile, operator=operator)
-    operator.hand = rig.hand
+    operator.request = rig.request
     outcome = rig.attempt(item)
     assert outcome.result == result
     assert words in outcome.remark

@@ -289,7 +289,7 @@ def test_a_lost_operator_aborts_the_run(tmp_path: Path) -> None:
             raise UsageProblem("--control", "the simulated device has gone", "one that runs")
 
     rig = Rig(tmp_path, "shoe")
-    rig.bench.operator = Goes(rig.hand)
+    rig.bench.operator = Goes(rig.request)
     done = asyncio.run(run_items(rig.bench, [ITEMS[name] for name in ("FR-1", "EV-2", "HS-1")]))
     assert [one.result for one in done.outcomes] == ["PASS", "UNTRIED", "UNTRIED"]
     assert "--control: the simulated device has gone" in done.broken_off

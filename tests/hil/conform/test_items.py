@@ -95,16 +95,16 @@ class _Someone(TerminalOperator):
     async def do(self, hand: ControlRequest) -> Answer:
         assert self.rig is not None
         instruction(hand)
-        self.rig.hand(hand)
+        self.rig.request(hand)
         return {}
 
     async def label(self) -> str:
         assert self.rig is not None
-        return str(self.rig.hand(Describe())["label"])
+        return str(self.rig.request(Describe())["label"])
 
     async def confirm(self, question: str) -> bool:
         assert self.rig is not None
-        lamps = self.rig.hand(Describe())["mechanism"]["seats"]["1"]["lamps"]
+        lamps = self.rig.request(Describe())["mechanism"]["seats"]["1"]["lamps"]
         return bool(lamps["lit"])
 
 

@@ -77,7 +77,7 @@ def broken_off(rig: Rig, name: str, share: float, *, by_hand: bool = True) -> No
         wire.alive()
         now = wire.now()
         try:
-            return rig.stand.hand(one, now)
+            return rig.stand.request(one, now)
         finally:
             rig.peer.wake(now)
 
@@ -93,7 +93,7 @@ def next_run(rig: Rig, folder: Path, *names: str, by_hand: bool = True) -> list[
     bench = ConformBench(
         rig.wire,
         rig.bench.profile,
-        InProcessOperator(rig.hand) if by_hand else NoOperator(),
+        InProcessOperator(rig.request) if by_hand else NoOperator(),
         own=OWN,
         device_key=rig.bench.device_key,
         seed=2,
@@ -194,15 +194,15 @@ def test_recovery_works_without_an_operator(
 @pytest.mark.parametrize(
     ("profile", "hand", "name", "why"),
     [
-        ("shoe", control.JamHand(code="stuck"), "EV-2", "'load' was denied: cards are stuck"),
-        ("shuffler", control.JamHand(code="stuck"), "SF-1", "'put' was denied: cards are stuck"),
+        ("shoe", control.SetJam(code="stuck"), "EV-2", "'load' was denied: cards are stuck"),
+        ("shuffler", control.SetJam(code="stuck"), "SF-1", "'put' was denied: cards are stuck"),
     ],
 )
 def test_an_obstacle_is_reported_and_is_no_failure(
     profile: Profile, hand: ControlRequest, name: str, why: str, tmp_path: Path
 ) -> None:
     rig = Rig(tmp_path, profile)
-    rig.hand(hand)
+    rig.request(hand)
     began = rig.wire.now()
     outcomes = next_run(rig, tmp_path, "FR-1", name, "HE-1")
     assert [one.result for one in outcomes] == ["PASS", "UNTRIED", "PASS"]
@@ -221,9 +221,9 @@ class _Unpowered(InProcessOperator):
 
 def test_cards_that_are_being_drawn_are_waited_for(tmp_path: Path) -> None:
     rig = Rig(tmp_path, "shoe")
-    rig.hand(control.Load(decks=6))
-    rig.hand(control.Draw(count=100, force=True))
-    rig.bench.operator = _Unpowered(rig.hand)
+    rig.request(control.Load(decks=6))
+    rig.request(control.Draw(count=100, force=True))
+    rig.bench.operator = _Unpowered(rig.request)
     began = rig.wire.now()
     asyncio.run(recovery.recover(rig.bench))
     assert 10_000_000 < rig.wire.now() - began < recovery.DRAIN_MS * 1000
@@ -234,9 +234,9 @@ def test_cards_that_are_being_drawn_are_waited_for(tmp_path: Path) -> None:
     ("profile", "hand", "name"),
     [
         ("station", control.Press(seat=1, button="hit", held_ms=None), "ST-2"),
-        ("shoe", control.CoverHand(open=True), "EV-2"),
+        ("shoe", control.MoveCover(open=True), "EV-2"),
         ("shoe", control.InjectDefect(code="reader"), "SH-1"),
-        ("shuffler", control.DoorHand(open=True), "SF-4"),
+        ("shuffler", control.MoveDoor(open=True), "SF-4"),
         ("shuffler", control.ServiceSwitch(on=True), "HE-1"),
     ],
 )
@@ -244,9 +244,9 @@ def test_recovery_undoes_requests(
     profile: Profile, hand: ControlRequest, name: str, tmp_path: Path
 ) -> None:
     rig = Rig(tmp_path, profile)
-    rig.hand(hand)
+    rig.request(hand)
     assert _differs(rig)
-    rig.bench.operator = _Unpowered(rig.hand)
+    rig.bench.operator = _Unpowered(rig.request)
     asyncio.run(recovery.recover(rig.bench))
     assert not _differs(rig)
     assert rig.attempt(name).result == "PASS"
@@ -255,7 +255,7 @@ def test_recovery_undoes_requests(
 def _differs(rig: Rig) -> list[object]:
     """What is not as at a device that nobody has touched."""
     asyncio.run(rig.bench.pause(50))  # contacts settle
-    seen = rig.hand(control.Describe())
+    seen = rig.request(control.Describe())
     inside = seen["mechanism"]
     down = inside["seats"]["1"]["down"] if "seats" in inside else []
     opened = [name for name in ("cover", "door") if inside.get(name) == "open"]

@@ -154,7 +154,7 @@ def test_a_person_gets_instructions(capsys: pytest.CaptureFixture[str]) -> None:
         (control.Press(seat=2, button="hit", held_ms=None), "keep it down"),
         (control.LetGo(seat=2, button="hit"), "Let HIT at seat 2 go"),
         (control.ServiceSwitch(on=True), "Turn the service switch on"),
-        (control.DoorHand(open=False), "Close the door"),
+        (control.MoveDoor(open=False), "Close the door"),
         (control.Put(decks=4), "Put 4 decks into the shuffler"),
         (control.CutPower(), "Cut the device's power"),
     ):

@@ -82,25 +82,25 @@ OWN: Final[dict[Profile, tuple[ControlRequest, ...]]] = {
         control.Load(cards=("Ac", "2c", "cut"), decks=1),
         control.Draw(force=True),
         control.Retract(),
-        control.CoverHand(open=True),
-        control.CoverHand(open=True),
-        control.CoverHand(open=False),
-        control.JamHand("stuck"),
-        control.JamHand(None),
+        control.MoveCover(open=True),
+        control.MoveCover(open=True),
+        control.MoveCover(open=False),
+        control.SetJam("stuck"),
+        control.SetJam(None),
     ),
     "shuffler": (
         control.Put(decks=1),
-        control.DoorHand(open=True),
-        control.DoorHand(open=False),
+        control.MoveDoor(open=True),
+        control.MoveDoor(open=False),
         control.ShufflePace(shuffle_ms=10),
-        control.JamHand("motor"),
-        control.JamHand(None),
+        control.SetJam("motor"),
+        control.SetJam(None),
     ),
     "station": (
         control.Press(1, "hit", held_ms=None),
         control.LetGo(1, "hit"),
         control.Chord(1, ("yes", "no")),
-        control.LampHand(1),
+        control.SetLamp(1),
     ),
 }
 
@@ -119,7 +119,7 @@ def test_each_verb_answers_as_the_page_describes(profile: Profile, tmp_path: Pat
     rig = Rig(tmp_path, profile)
     done = set()
     for hand in (*EVERYWHERE, *OWN[profile], *LAST):
-        answer = rig.hand(hand)
+        answer = rig.request(hand)
         if (
             type(hand) is control.RingMemory and hand.what == "fill"
         ):  # it ran into the cut before it
@@ -127,7 +127,7 @@ def test_each_verb_answers_as_the_page_describes(profile: Profile, tmp_path: Pat
         else:
             check(answer, ANSWERS[type(hand)])
         asyncio.run(rig.wire.sleep(rig.wire.now() + 1_000_000))
-        looked = rig.hand(control.Describe())
+        looked = rig.request(control.Describe())
         check(looked, ANSWERS[control.Describe])
         check(looked["mechanism"], MECHANISM[profile])
         for seat in looked["mechanism"].get("seats", {}).values():

@@ -18,10 +18,10 @@ from firmware_protocol.device.control import (
     ControlRequest,
     Describe,
     Draw,
-    JamHand,
     LineNoise,
     Load,
     Press,
+    SetJam,
 )
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages.enums import DeviceClass
@@ -49,7 +49,7 @@ class _Doer:
     def __call__(self, hand: ControlRequest) -> Answer:
         if isinstance(hand, Draw) and hand.count > 10:
             raise CannotDo("there are only 10 cards", "count up to 10")
-        if isinstance(hand, JamHand):
+        if isinstance(hand, SetJam):
             raise CannotDo("nothing is stuck")
         self.hands.append(hand)
         return {"done": len(self.hands)}
@@ -173,7 +173,7 @@ def test_a_denied_request_names_the_verb(tmp_path: Path) -> None:
             ):
                 control.do(Draw(count=11))
             with pytest.raises(RequestRefused, match=r"^jam: nothing is stuck$"):
-                control.do(JamHand(code=None))
+                control.do(SetJam(code=None))
             with pytest.raises(RequestRefused) as refused:
                 control.do(Press(seat=1, button="hit"))
             assert refused.value.where == "do"

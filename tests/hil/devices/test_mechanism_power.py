@@ -55,10 +55,10 @@ class Alone:
             self.do(lambda: self.device.wake(self.now))
 
     def hand(self, hand: Any) -> None:
-        self.do(lambda: self.device.hand(hand, self.now))
+        self.do(lambda: self.device.request(hand, self.now))
 
     def look(self) -> dict[str, Any]:
-        found = self.device.hand(Describe(), self.now)["mechanism"]
+        found = self.device.request(Describe(), self.now)["mechanism"]
         assert isinstance(found, dict)
         return found
 
@@ -98,20 +98,20 @@ def test_a_full_ring_locks_and_the_gate_holds_until_the_host_has_caught_up(
     tmp_path: Path,
 ) -> None:
     table = Table(tmp_path, keeps=False)
-    table.hand(Load(decks=1))
+    table.request(Load(decks=1))
     table.call(Lock(LockState.OPEN))
-    table.hand(RingMemory("fill"))
+    table.request(RingMemory("fill"))
     table.run(500)
     full = DeviceState.FULL | DeviceState.LOCKED
     assert table.stand.firmware.state() & full == full
-    table.hand(Draw(force=True))
+    table.request(Draw(force=True))
     table.run(1000)
-    look = table.hand(Describe())["mechanism"]
+    look = table.request(Describe())["mechanism"]
     assert (look["held"], look["out"]) == (["Ac"], [])
     table.keeps = True
     table.keep_up()
     table.run(10_000)
-    look = table.hand(Describe())["mechanism"]
+    look = table.request(Describe())["mechanism"]
     assert (look["held"], look["out"], look["lock"]) == ([], ["Ac"], "locked")
     assert [one.event.card for one in table.records if isinstance(one.event, CardRead)] == [0]
     assert table.stand.firmware.state() & full == DeviceState.LOCKED

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from firmware_protocol.device import control
 from firmware_protocol.device.control import (
-    CoverHand,
     Draw,
     InjectDefect,
-    JamHand,
     Load,
+    MoveCover,
     Retract,
+    SetJam,
     ShufflePace,
 )
 from firmware_protocol.messages.enums import CardFlags, DeviceState, JamCode, LockState, Refusal
@@ -34,7 +34,7 @@ def test_loading_opens_the_cover_and_closes_it() -> None:
     scene = Scene(SimulatedShoe)
     assert scene.do(Load(decks=6, seed=3, shuffle=77)) == {"shoe": 1, "count": 312}
     assert scene.events == [Cover(True), Cover(False), Loaded(1, 6, 312, 77)]
-    scene.do(CoverHand(open=True))
+    scene.do(MoveCover(open=True))
     scene.do(Load(decks=0))
     assert scene.events[3:] == [Cover(True), Cover(False), Loaded(2, 0, 0, 0)]
 
@@ -303,17 +303,17 @@ def test_a_new_loading_restarts_positions() -> None:
 
 def test_the_cover() -> None:
     scene = table()
-    assert scene.do(CoverHand(open=False)) == {"changed": False}
+    assert scene.do(MoveCover(open=False)) == {"changed": False}
     scene.do(Draw(count=3))
-    assert scene.do(CoverHand(open=True)) == {"changed": True}
-    assert scene.do(CoverHand(open=True)) == {"changed": False}
+    assert scene.do(MoveCover(open=True)) == {"changed": True}
+    assert scene.do(MoveCover(open=True)) == {"changed": False}
     assert scene.mechanism.state() == DeviceState.OPEN
     scene.run()
     assert names(scene.events) == ["Ac"]
     cannot(scene, Draw(), "cover is open")
     cannot(scene, Draw(force=True), "cover is open")
     cannot(scene, Retract(), "cover is open")
-    assert scene.do(CoverHand(open=False)) == {"changed": True}
+    assert scene.do(MoveCover(open=False)) == {"changed": True}
     assert scene.those(Cover)[2:] == [Cover(True), Cover(False)]
     assert names(draw(scene)) == ["2c"]
 
@@ -321,13 +321,13 @@ def test_the_cover() -> None:
 @pytest.mark.parametrize("code", control.Jam.__args__)  # type: ignore[attr-defined]
 def test_every_jam_stops_the_shoe_until_it_is_freed(code: control.Jam) -> None:
     scene = table()
-    assert scene.do(JamHand(code)) == {"changed": True}
-    assert scene.do(JamHand(code)) == {"changed": False}
+    assert scene.do(SetJam(code)) == {"changed": True}
+    assert scene.do(SetJam(code)) == {"changed": False}
     assert scene.mechanism.state() == DeviceState.JAMMED
     for hand in (Draw(), Draw(force=True), Retract(), Load(decks=1)):
         cannot(scene, hand, "cards are stuck")
-    assert scene.do(JamHand(None)) == {"changed": True}
-    assert scene.do(JamHand(None)) == {"changed": False}
+    assert scene.do(SetJam(None)) == {"changed": True}
+    assert scene.do(SetJam(None)) == {"changed": False}
     assert scene.those(ShoeJam) == [ShoeJam(JamCode[code.upper()]), ShoeJam(JamCode.CLEARED)]
     assert names(draw(scene)) == ["Ac"]
 
@@ -336,13 +336,13 @@ def test_a_card_that_gets_stuck_over_the_reader_comes_out_when_freed() -> None:
     scene = table()
     scene.do(Draw(count=3, dwell_ms=100))
     scene.run(ms=30)
-    scene.do(JamHand("stuck"))
+    scene.do(SetJam("stuck"))
     scene.run(ms=1000)
-    scene.do(JamHand("motor"))
+    scene.do(SetJam("motor"))
     scene.run(ms=500)
     assert not scene.those(CardRead)
     cannot(scene, Load(decks=1), "being drawn")
-    scene.do(JamHand(None))
+    scene.do(SetJam(None))
     freed = scene.now
     scene.run()
     (read,) = scene.those(CardRead)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_protocol.device import control
-from firmware_protocol.device.control import CoverHand, Draw, JamHand, Load, Retract
+from firmware_protocol.device.control import Draw, Load, MoveCover, Retract, SetJam
 from firmware_protocol.messages.enums import CardFlags, DeviceState
 from firmware_protocol.messages.shoe import (
     CardRead,
@@ -60,9 +60,9 @@ def test_events_at_a_full_ring_are_recorded_later_up_to_a_limit() -> None:
     scene = table()
     scene.desk.room = 0
     for number in range(MAX_PENDING):
-        scene.do(CoverHand(open=number % 2 == 0))
-    cannot(scene, CoverHand(open=True), "no further event can be stored")
-    cannot(scene, JamHand("stuck"), "no further event can be stored")
+        scene.do(MoveCover(open=number % 2 == 0))
+    cannot(scene, MoveCover(open=True), "no further event can be stored")
+    cannot(scene, SetJam("stuck"), "no further event can be stored")
     cannot(scene, Load(decks=1), "until the ring has space")
     scene.desk.room = 1000
     scene.run()
@@ -95,7 +95,7 @@ def test_the_contents_of_a_shoe_survive_a_restart() -> None:
     ]
 
 
-@pytest.mark.parametrize("hand", [CoverHand(open=True), JamHand("stuck")])
+@pytest.mark.parametrize("hand", [MoveCover(open=True), SetJam("stuck")])
 def test_cover_door_and_jam_survive_a_restart(hand: control.ControlRequest) -> None:
     scene = table()
     scene.do(hand)
@@ -170,8 +170,8 @@ ACTIONS = st.lists(
             force=st.booleans(),
         ),
         st.builds(Retract),
-        st.builds(CoverHand, open=st.booleans()),
-        st.builds(JamHand, st.sampled_from([None, "stuck"])),
+        st.builds(MoveCover, open=st.booleans()),
+        st.builds(SetJam, st.sampled_from([None, "stuck"])),
         st.builds(
             Load, decks=st.integers(0, 1), seed=st.integers(0, 9), cut_at=st.just(3) | st.none()
         ),

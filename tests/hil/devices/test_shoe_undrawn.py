@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.device.control import CoverHand, Describe, Draw, JamHand, Load
+from firmware_protocol.device.control import Describe, Draw, Load, MoveCover, SetJam
 from firmware_protocol.messages.limits import DEAD_MS
 from firmware_protocol.messages.shoe import CardRead
 from hil.devices import SimulatedShoe
@@ -21,8 +21,8 @@ from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, SHUT, draw, table
 ENDS: dict[str, Callable[[Scene], object]] = {
     "lock": lambda scene: scene.call(SHUT),
     "safe state": lambda scene: scene.mechanism.safe(scene.now),
-    "cover": lambda scene: scene.do(CoverHand(open=True)),
-    "jam": lambda scene: scene.do(JamHand("stuck")),
+    "cover": lambda scene: scene.do(MoveCover(open=True)),
+    "jam": lambda scene: scene.do(SetJam("stuck")),
 }
 
 
@@ -84,7 +84,7 @@ def test_every_pull_is_made_or_counted(
         asked += scene.do(Draw(count=more, double=double))["queued"]
     scene.run(ms=ms)
     ENDS[why](scene)
-    scene.do(JamHand(None))
+    scene.do(SetJam(None))
     scene.run()
     cards = len(scene.look()["out"])
     assert asked == cards // (2 if double else 1) + undrawn(scene)[0]
@@ -94,12 +94,12 @@ def test_a_host_that_dies(tmp_path: Path) -> None:
     meeting = Meeting(tmp_path, SimulatedShoe)
     meeting.open()
     meeting.run(500)
-    meeting.hand(Load(decks=6, seed=1))
+    meeting.request(Load(decks=6, seed=1))
     meeting.link.call(OPEN, meeting.now)
     meeting.run(100)
-    told = meeting.hand(Draw(count=100))
+    told = meeting.request(Draw(count=100))
     assert told["queued"] == 100
-    before = meeting.hand(Describe())["mechanism"]
+    before = meeting.request(Describe())["mechanism"]
     assert (before["lock"], before["undrawn"]) == ("open", 0)
     end = meeting.now + (DEAD_MS + 1000) * 1000
     while meeting.now < end:  # nobody is at the other end of the cable
@@ -107,7 +107,7 @@ def test_a_host_that_dies(tmp_path: Path) -> None:
         meeting.now = end if due is None else min(end, max(due, meeting.now))
         meeting.stand.wake(meeting.now)
         meeting.stand.take()
-    after = meeting.stand.hand(Describe(), meeting.now)["mechanism"]
+    after = meeting.stand.request(Describe(), meeting.now)["mechanism"]
     assert (after["lock"], after["queued"], after["undrawn_why"]) == ("locked", 0, "safe state")
     assert 0 < len(after["out"]) < 100
     assert after["undrawn"] == 100 - len(after["out"])

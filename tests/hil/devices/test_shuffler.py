@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from firmware_protocol.device import control
-from firmware_protocol.device.control import DoorHand, Draw, InjectDefect, JamHand, Put, ShufflePace
+from firmware_protocol.device.control import Draw, InjectDefect, MoveDoor, Put, SetJam, ShufflePace
 from firmware_protocol.messages.common import Fault
 from firmware_protocol.messages.enums import (
     Capabilities,
@@ -171,9 +171,9 @@ def test_cards_left_inside_come_out_with_the_next_batch() -> None:
 def test_cards_left_inside_are_taken_out_by_hand() -> None:
     scene = machine(put=Put(decks=1, left_inside=2))
     shuffle(scene)
-    scene.do(JamHand("left_inside"))
+    scene.do(SetJam("left_inside"))
     assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
-    scene.do(JamHand(None))
+    scene.do(SetJam(None))
     scene.do(Put(decks=1))
     assert shuffle(scene)[-1] == Done(2, 52, 0, 0, True)
 
@@ -198,14 +198,14 @@ def test_a_sorted_deck_fails_the_generators_own_test() -> None:
 
 def test_start_is_refused_while_it_cannot_be() -> None:
     scene = machine()
-    scene.do(DoorHand(open=True))
+    scene.do(MoveDoor(open=True))
     assert scene.mechanism.state() == DeviceState.OPEN | DeviceState.LOCKED
     assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
-    scene.do(DoorHand(open=False))
-    scene.do(JamHand("stuck"))
+    scene.do(MoveDoor(open=False))
+    scene.do(SetJam("stuck"))
     assert scene.mechanism.state() == DeviceState.JAMMED | DeviceState.LOCKED
     assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
-    scene.do(JamHand(None))
+    scene.do(SetJam(None))
     room, scene.desk.room = scene.desk.room, 0
     assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
     scene.desk.room = room
@@ -254,13 +254,13 @@ def test_eject_is_refused_while_a_shuffle_runs() -> None:
 
 def test_the_door_is_barred_while_the_motor_turns() -> None:
     scene = machine()
-    assert scene.do(DoorHand(open=False)) == {"changed": False}
+    assert scene.do(MoveDoor(open=False)) == {"changed": False}
     scene.call(Start(1, 0))
-    cannot(scene, DoorHand(open=True), "barred")
+    cannot(scene, MoveDoor(open=True), "barred")
     cannot(scene, Put(decks=1), "a shuffle runs")
     scene.run()
-    assert scene.do(DoorHand(open=True)) == {"changed": True}
-    assert scene.do(DoorHand(open=True)) == {"changed": False}
+    assert scene.do(MoveDoor(open=True)) == {"changed": True}
+    assert scene.do(MoveDoor(open=True)) == {"changed": False}
     assert scene.those(Door)[2:] == [Door(True)]
 
 
@@ -283,8 +283,8 @@ def test_a_jam_pauses_a_shuffle_until_it_is_cleared(code: control.Jam) -> None:
     scene = machine()
     scene.call(Start(1, 0))
     scene.run(ms=437)
-    assert scene.do(JamHand(code)) == {"changed": True}
-    assert scene.do(JamHand(code)) == {"changed": False}
+    assert scene.do(SetJam(code)) == {"changed": True}
+    assert scene.do(SetJam(code)) == {"changed": False}
     stuck = DeviceState.JAMMED | DeviceState.RUNNING | DeviceState.LOCKED
     assert scene.mechanism.state() == stuck
     told = len(scene.those(Progress))
@@ -292,12 +292,12 @@ def test_a_jam_pauses_a_shuffle_until_it_is_cleared(code: control.Jam) -> None:
     assert scene.look()["percent"] == 43
     assert len(scene.those(Progress)) == told
     cannot(scene, Put(decks=1), "a shuffle runs")
-    assert scene.do(DoorHand(open=True)) == {"changed": True}
-    assert scene.do(JamHand(None)) == {"changed": True}
-    assert scene.do(JamHand(None)) == {"changed": False}
+    assert scene.do(MoveDoor(open=True)) == {"changed": True}
+    assert scene.do(SetJam(None)) == {"changed": True}
+    assert scene.do(SetJam(None)) == {"changed": False}
     scene.run(ms=60_000)
     assert scene.look()["percent"] == 43
-    scene.do(DoorHand(open=False))
+    scene.do(MoveDoor(open=False))
     freed = scene.now
     scene.run()
     assert scene.at(Done) == [freed + (1000 - 437) * 1000]
@@ -307,7 +307,7 @@ def test_a_jam_pauses_a_shuffle_until_it_is_cleared(code: control.Jam) -> None:
 
 def test_nothing_is_put_in_while_cards_are_stuck() -> None:
     scene = machine()
-    scene.do(JamHand("motor"))
+    scene.do(SetJam("motor"))
     cannot(scene, Put(decks=1), "cards are stuck")
 
 
@@ -337,7 +337,7 @@ def test_abort_without_a_shuffle_changes_nothing() -> None:
 def test_a_jammed_shuffle_can_be_aborted() -> None:
     scene = machine()
     scene.call(Start(1, 0))
-    scene.do(JamHand("stuck"))
+    scene.do(SetJam("stuck"))
     scene.call(Abort())
     assert scene.mechanism.state() == DeviceState.JAMMED | DeviceState.LOCKED
     assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_protocol.device import control
-from firmware_protocol.device.control import DoorHand, JamHand, Put
+from firmware_protocol.device.control import MoveDoor, Put, SetJam
 from firmware_protocol.messages.common import Fault
 from firmware_protocol.messages.enums import DeviceState, FaultCode, Refusal
 from firmware_protocol.messages.shuffler import (
@@ -47,8 +47,8 @@ def test_progress_does_not_overtake_pending_events() -> None:
     scene = machine()
     scene.call(Start(1, 0))
     scene.desk.room = 0
-    scene.do(JamHand("stuck"))
-    scene.do(JamHand(None))
+    scene.do(SetJam("stuck"))
+    scene.do(SetJam(None))
     before = len(scene.events)
     scene.desk.room = 1 << 30
     scene.run()
@@ -61,9 +61,9 @@ def test_pending_events_are_limited() -> None:
     scene = machine()
     scene.desk.room = 0
     for number in range(MAX_PENDING):
-        scene.do(DoorHand(open=number % 2 == 0))
-    cannot(scene, DoorHand(open=True), "no further event can be stored")
-    cannot(scene, JamHand("stuck"), "no further event can be stored")
+        scene.do(MoveDoor(open=number % 2 == 0))
+    cannot(scene, MoveDoor(open=True), "no further event can be stored")
+    cannot(scene, SetJam("stuck"), "no further event can be stored")
     cannot(scene, Put(decks=1), "no further event can be stored")
     assert scene.refused(Eject()) == Refusal.NOT_NOW
 
@@ -105,7 +105,7 @@ def test_a_shuffle_ends_once_after_a_power_cut(moment: control.Moment, after: in
     assert isinstance(scene.events[-1], Done) == finished
 
 
-@pytest.mark.parametrize("hand", [DoorHand(open=True), JamHand("stuck")])
+@pytest.mark.parametrize("hand", [MoveDoor(open=True), SetJam("stuck")])
 def test_cover_door_and_jam_survive_a_restart(hand: control.ControlRequest) -> None:
     scene = machine()
     scene.do(hand)
@@ -118,8 +118,8 @@ ACTIONS = st.lists(
     st.one_of(
         st.sampled_from([Start(1, 0), Start(2, 0), Abort(), Eject()]),
         st.builds(Put, decks=st.integers(1, 2), left_inside=st.integers(0, 1)),
-        st.builds(DoorHand, open=st.booleans()),
-        st.builds(JamHand, st.sampled_from([None, "stuck", "left_inside"])),
+        st.builds(MoveDoor, open=st.booleans()),
+        st.builds(SetJam, st.sampled_from([None, "stuck", "left_inside"])),
         st.integers(0, 700),
         st.sampled_from(["restart", "safe", "fill", "empty", "cut"]),
     ),
@@ -130,7 +130,7 @@ ACTIONS = st.lists(
 @given(ACTIONS)
 def test_each_shuffle_ends_exactly_once_whatever_happens(actions: list[Any]) -> None:
     scene = Scene(seeded)
-    for action in (*actions, "empty", JamHand(None), DoorHand(open=False)):
+    for action in (*actions, "empty", SetJam(None), MoveDoor(open=False)):
         act(scene, action)
     scene.desk.cut_at = None
     scene.run()

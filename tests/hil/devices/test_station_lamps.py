@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from firmware_protocol.device.control import LampHand
+from firmware_protocol.device.control import SetLamp
 from firmware_protocol.device.interfaces import Mechanism
 from firmware_protocol.messages.enums import (
     BuzzPattern,
@@ -146,25 +146,25 @@ def test_each_seat_has_its_own_lamps() -> None:
 
 def test_a_broken_lamp_is_noticed_once_while_it_should_light() -> None:
     scene = lit(LampPattern.STEADY)
-    scene.do(LampHand(1, 1))
+    scene.do(SetLamp(1, 1))
     assert scene.events == [LampFault(1, 1)]
     assert lamps(scene)["percent"] == [100, 0]
     assert lamps(scene)["broken"] == [1]
     scene.call(Lamps(1, RED, LampPattern.BLINK, 100, 1000))
-    scene.do(LampHand(1, 1))
+    scene.do(SetLamp(1, 1))
     assert len(scene.events) == 1
     assert scene.mechanism.selftest(scene.now) == ((FaultCode.LAMPS, 0),)
-    scene.do(LampHand(1, 1, broken=False))
+    scene.do(SetLamp(1, 1, broken=False))
     assert scene.mechanism.selftest(scene.now) == ()
     assert lamps(scene)["percent"] == [100, 100]
-    scene.do(LampHand(1, 1))
+    scene.do(SetLamp(1, 1))
     assert len(scene.events) == 2
 
 
 def test_a_lamp_that_breaks_in_the_dark_is_noticed_when_it_should_light() -> None:
     scene = Scene(two_lamps)
-    scene.do(LampHand(1, 1))
-    scene.do(LampHand(1, 0))
+    scene.do(SetLamp(1, 1))
+    scene.do(SetLamp(1, 0))
     scene.call(Lamps(1, RED, LampPattern.OFF, 0, 1000))
     scene.call(Lamps(1, b"\0\0\0", LampPattern.STEADY, 0, 1000))
     scene.call(Lamps(1, RED, LampPattern.STEADY, 0, 0))
@@ -176,7 +176,7 @@ def test_a_lamp_that_breaks_in_the_dark_is_noticed_when_it_should_light() -> Non
 
 def test_a_new_start_notices_it_again() -> None:
     scene = lit(LampPattern.STEADY)
-    scene.do(LampHand(1, 0))
+    scene.do(SetLamp(1, 0))
     scene.desk.start(scene.mechanism, scene.now)
     scene.call(Lamps(1, RED, LampPattern.STEADY, 0, 1000))
     assert scene.events == [LampFault(1, 0)] * 2
@@ -184,7 +184,7 @@ def test_a_new_start_notices_it_again() -> None:
 
 def test_without_a_check_a_broken_lamp_is_only_seen() -> None:
     scene = lit(LampPattern.STEADY, make=lambda: SimulatedStation(lamp_check=False))
-    scene.do(LampHand(1, 0))
+    scene.do(SetLamp(1, 0))
     assert not scene.events
     assert scene.mechanism.selftest(scene.now) == ()
     assert lamps(scene)["percent"][:2] == [0, 100]
@@ -192,8 +192,8 @@ def test_without_a_check_a_broken_lamp_is_only_seen() -> None:
 
 def test_lamps_that_are_not_there() -> None:
     scene = Scene(two_lamps)
-    cannot(scene, LampHand(1, 2), "lamps 0 to 1")
-    cannot(scene, LampHand(2, 0), "no seat 2")
+    cannot(scene, SetLamp(1, 2), "lamps 0 to 1")
+    cannot(scene, SetLamp(2, 0), "no seat 2")
 
 
 # --- the buzzer -----------------------------------------------------------------------------

@@ -37,4 +37,4 @@ def test_a_broken_device_still_acknowledges_what_it_must(tmp_path: Path) -> None
         bench.happen(2)
         assert {1, 2, 3} <= set(bench.host.seqs()), name
         bench.say(bench.host.seal(ack(bench.device.ring.epoch, 3)))
-        bench.device.hand(ServiceSwitch(True), bench.now)
+        bench.device.request(ServiceSwitch(True), bench.now)

@@ -53,43 +53,43 @@ def seqs(meeting: Meeting) -> list[int]:
 
 
 def test_a_frozen_device_sends_nothing_and_its_clock_stops(meeting: Meeting) -> None:
-    assert meeting.hand(Freeze(on=True)) == {"frozen": True}
+    assert meeting.request(Freeze(on=True)) == {"frozen": True}
     before = len(meeting.wire)
     meeting.run(3_000)
     assert meeting.last(LinkSessionEnded).why is SessionEnding.SILENT
     assert {whence for _, whence, _ in meeting.wire[before:]} == {"host"}
     clock = meeting.stand.firmware.clock(meeting.stand.firmware_time(meeting.now))
-    meeting.hand(Freeze(on=False))
+    meeting.request(Freeze(on=False))
     assert meeting.stand.firmware.clock(meeting.stand.firmware_time(meeting.now)) == clock
     meeting.run(9_000)
     assert len(meeting.all(RingResumed)) == 2
-    meeting.hand(OPENED)
+    meeting.request(OPENED)
     meeting.run(100)
     assert meeting.records[-1].t_us < 10_000_000  # 12.6 s have passed, three of them frozen
 
 
 def test_a_frozen_device_buffers_input_in_its_hardware(meeting: Meeting) -> None:
-    meeting.hand(Freeze(on=True))
+    meeting.request(Freeze(on=True))
     meeting.stand.receive(bytes(UART_BYTES), meeting.now)
     meeting.stand.receive(bytes(50), meeting.now)
     assert meeting.stand.lost.frozen == 50
-    meeting.hand(Freeze(on=False))
+    meeting.request(Freeze(on=False))
     meeting.run(5_000)
     assert meeting.link.resumed
 
 
 def test_without_power_nothing_is_frozen(meeting: Meeting) -> None:
-    meeting.hand(Freeze(on=True))
-    meeting.hand(CutPower(off_ms=100))
-    assert meeting.hand(Describe())["frozen"] is False
+    meeting.request(Freeze(on=True))
+    meeting.request(CutPower(off_ms=100))
+    assert meeting.request(Describe())["frozen"] is False
     meeting.run(100)
-    assert meeting.hand(Describe())["powered"] is True
+    assert meeting.request(Describe())["powered"] is True
 
 
 def test_a_reset_gets_a_device_out_of_its_freeze(meeting: Meeting) -> None:
-    meeting.hand(Freeze(on=True))
+    meeting.request(Freeze(on=True))
     meeting.run(100)
-    meeting.hand(CutPower(cause="watchdog"))
+    meeting.request(CutPower(cause="watchdog"))
     assert meeting.stand.reading
     meeting.run(9_000)
     assert meeting.records[-1].event == PowerEvent(PowerCause.WATCHDOG)
@@ -100,14 +100,14 @@ def test_a_reset_gets_a_device_out_of_its_freeze(meeting: Meeting) -> None:
 
 def test_power_returns_after_off_ms_with_its_cause(meeting: Meeting) -> None:
     boot = meeting.stand.firmware.boot
-    assert meeting.hand(CutPower(cause="brown_out", off_ms=700)) == {"power": "cut", "at": "now"}
-    assert not meeting.hand(Describe())["powered"]
+    assert meeting.request(CutPower(cause="brown_out", off_ms=700)) == {"power": "cut", "at": "now"}
+    assert not meeting.request(Describe())["powered"]
     assert meeting.stand.due() == meeting.now + 700_000
     meeting.run(699)
-    assert not meeting.hand(Describe())["powered"]
+    assert not meeting.request(Describe())["powered"]
     assert meeting.stand.lost.unpowered > 0
     meeting.run(1)
-    assert meeting.hand(Describe())["powered"]
+    assert meeting.request(Describe())["powered"]
     meeting.run(9_000)
     assert meeting.stand.firmware.boot == boot + 1
     assert meeting.records[-1].event == PowerEvent(PowerCause.BROWN_OUT)
@@ -119,9 +119,9 @@ def test_power_cut_at_each_moment_loses_and_changes_nothing(
     meeting: Meeting, moment: str, off_ms: int
 ) -> None:
     cut = CutPower(at=moment, off_ms=off_ms)  # type: ignore[arg-type]
-    assert meeting.hand(cut) == {"power": "on", "at": moment}
+    assert meeting.request(cut) == {"power": "on", "at": moment}
     boot, head = meeting.stand.firmware.boot, meeting.stand.firmware.ring.head
-    answer = meeting.hand(OPENED)
+    answer = meeting.request(OPENED)
     meeting.link.call(Info(), meeting.now)
     meeting.run(10_000)
     in_hand = moment in ("before_commit", "in_commit", "after_commit")
@@ -140,27 +140,27 @@ def test_bytes_sent_before_a_power_cut_arrive(tmp_path: Path) -> None:
     meeting = Meeting(tmp_path)
     meeting.open()
     meeting.run(500)
-    meeting.hand(Break(name="sent-before-commit"))
-    meeting.hand(CutPower(at="before_commit"))
+    meeting.request(Break(name="sent-before-commit"))
+    meeting.request(CutPower(at="before_commit"))
     before = len(meeting.records)
-    meeting.hand(OPENED)
+    meeting.request(OPENED)
     assert len(meeting.records) == before + 1  # the break shows: the record arrived, and is lost
     meeting.run(10_000)
     assert meeting.held
 
 
 def test_breaks_and_the_paired_host_outlive_the_power(meeting: Meeting) -> None:
-    meeting.hand(Break(name="no-backoff"))
-    meeting.hand(CutPower())
-    assert meeting.hand(Describe())["breaks"] == ["no-backoff"]
-    assert meeting.hand(Describe())["host"]
+    meeting.request(Break(name="no-backoff"))
+    meeting.request(CutPower())
+    assert meeting.request(Describe())["breaks"] == ["no-backoff"]
+    assert meeting.request(Describe())["host"]
 
 
 def test_each_start_counts_also_that_of_new_firmware(meeting: Meeting) -> None:
     starts = meeting.stand.starts
-    meeting.hand(CutPower())
-    meeting.hand(Firmware(version="two"))
-    meeting.hand(ServiceSwitch(on=True))
+    meeting.request(CutPower())
+    meeting.request(Firmware(version="two"))
+    meeting.request(ServiceSwitch(on=True))
     assert meeting.stand.starts == starts + 2
 
 
@@ -168,42 +168,42 @@ def test_each_start_counts_also_that_of_new_firmware(meeting: Meeting) -> None:
 
 
 def test_with_the_cable_out_nothing_passes_and_nothing_is_lost_for_good(meeting: Meeting) -> None:
-    assert meeting.hand(Plug(connected=False)) == {"plugged": False, "port_number": 1}
+    assert meeting.request(Plug(connected=False)) == {"plugged": False, "port_number": 1}
     before = len(meeting.records)
-    meeting.hand(OPENED)
+    meeting.request(OPENED)
     meeting.run(2_000)
     assert len(meeting.records) == before
     assert meeting.stand.lost.unplugged > 0
-    assert meeting.hand(Plug(connected=True)) == {"plugged": True, "port_number": 1}
+    assert meeting.request(Plug(connected=True)) == {"plugged": True, "port_number": 1}
     meeting.replug()
     meeting.run(1_000)
     assert len(meeting.records) == before + 1
 
 
 def test_another_port_has_another_number_and_stays(meeting: Meeting) -> None:
-    meeting.hand(Plug(connected=False))
-    assert meeting.hand(Plug(connected=True, other_port=True))["port_number"] == 2
-    meeting.hand(Plug(connected=False))
-    assert meeting.hand(Plug(connected=True))["port_number"] == 2
+    meeting.request(Plug(connected=False))
+    assert meeting.request(Plug(connected=True, other_port=True))["port_number"] == 2
+    meeting.request(Plug(connected=False))
+    assert meeting.request(Plug(connected=True))["port_number"] == 2
 
 
 def test_a_port_number_plugs_back_into_the_first_port(meeting: Meeting) -> None:
     for _ in range(2):
-        meeting.hand(Plug(connected=False))
-        meeting.hand(Plug(connected=True, other_port=True))
-    meeting.hand(Plug(connected=False))
-    assert meeting.hand(Plug(connected=True, port_number=1))["port_number"] == 1
-    meeting.hand(Plug(connected=False))
-    assert meeting.hand(Plug(connected=True))["port_number"] == 1
-    meeting.hand(Plug(connected=False))
-    assert meeting.hand(Plug(connected=True, other_port=True))["port_number"] == 2
+        meeting.request(Plug(connected=False))
+        meeting.request(Plug(connected=True, other_port=True))
+    meeting.request(Plug(connected=False))
+    assert meeting.request(Plug(connected=True, port_number=1))["port_number"] == 1
+    meeting.request(Plug(connected=False))
+    assert meeting.request(Plug(connected=True))["port_number"] == 1
+    meeting.request(Plug(connected=False))
+    assert meeting.request(Plug(connected=True, other_port=True))["port_number"] == 2
 
 
 def test_pulling_the_cable_drops_bytes_in_transit(meeting: Meeting) -> None:
-    meeting.hand(LineNoise(delay_ms=100))
-    meeting.hand(OPENED)
-    meeting.hand(Plug(connected=False))
-    meeting.hand(Plug(connected=True))
+    meeting.request(LineNoise(delay_ms=100))
+    meeting.request(OPENED)
+    meeting.request(Plug(connected=False))
+    meeting.request(Plug(connected=True))
     before = len(meeting.records)
     meeting.run(120)
     assert len(meeting.records) == before
@@ -216,11 +216,11 @@ def noisy(folder: Path, line: LineNoise) -> Meeting:
     meeting = Meeting(folder)
     meeting.open()
     meeting.run(500)
-    meeting.hand(line)
+    meeting.request(line)
     for number in range(60):
-        meeting.hand(TamperWith(source="seal", active=bool(number % 2)))
+        meeting.request(TamperWith(source="seal", active=bool(number % 2)))
         meeting.run(37)
-    meeting.hand(LineNoise())
+    meeting.request(LineNoise())
     meeting.run(10_000)
     return meeting
 
@@ -240,7 +240,7 @@ def test_the_same_seed_plays_the_same_bytes_again(tmp_path: Path) -> None:
 
 def test_a_delay_is_one_of_simulated_time(tmp_path: Path) -> None:
     meeting = Meeting(tmp_path)
-    meeting.hand(LineNoise(delay_ms=40))
+    meeting.request(LineNoise(delay_ms=40))
     meeting.run(0)
     meeting.wire.clear()  # the 0x00 with which a device begins
     begun = meeting.now
@@ -253,10 +253,10 @@ def test_a_delay_is_one_of_simulated_time(tmp_path: Path) -> None:
 
 def test_describe_counts_what_the_noise_did(tmp_path: Path) -> None:
     meeting = Meeting(tmp_path)
-    meeting.hand(LineNoise(drop=1, seed=9))
+    meeting.request(LineNoise(drop=1, seed=9))
     meeting.open()
     meeting.run(100)
-    line = meeting.hand(Describe())["line"]
+    line = meeting.request(Describe())["line"]
     assert (line["drop"], line["seed"]) == (1.0, 9)
     assert line["to_device"]["dropped"] == 1
     assert line["to_host"]["frames"] == 0
@@ -288,18 +288,18 @@ def test_describe_counts_what_the_noise_did(tmp_path: Path) -> None:
 def test_an_impossible_request_changes_nothing(
     meeting: Meeting, first: ControlRequest, then: ControlRequest, what: str
 ) -> None:
-    meeting.hand(first)
-    before = meeting.hand(Describe())
+    meeting.request(first)
+    before = meeting.request(Describe())
     with pytest.raises(CannotDo, match=what):
-        meeting.hand(then)
-    assert meeting.hand(Describe()) == before
+        meeting.request(then)
+    assert meeting.request(Describe()) == before
 
 
 def test_a_device_without_power_is_described_and_not_given_out(meeting: Meeting) -> None:
     meeting.stand.facts["port"] = "somewhere"
     assert isinstance(meeting.stand.firmware, Device)
-    meeting.hand(CutPower(off_ms=1000))
-    told = meeting.hand(Describe())
+    meeting.request(CutPower(off_ms=1000))
+    told = meeting.request(Describe())
     assert (told["powered"], told["plugged"], told["port"]) == (False, True, "somewhere")
     with pytest.raises(CannotDo):
         _ = meeting.stand.firmware

@@ -55,7 +55,7 @@ def play(
 def test_a_device_behind_a_serial_port_answers(tmp_path: Path) -> None:
     async def scene(live: LiveDevice) -> None:
         said = await asked(tmp_path / "shoe" / "port")
-        told = live.hand(Describe())
+        told = live.request(Describe())
         assert (said.serial, said.device_class) == ("shoe-1", DeviceClass.SHOE)
         assert said.fingerprint == fingerprint(bytes.fromhex(told["key"]))
         assert told["port"] == str(tmp_path / "shoe" / "port")
@@ -69,7 +69,7 @@ def test_a_device_on_a_bus_answers_with_the_serial_number_of_its_descriptor(tmp_
 
     async def scene(live: LiveDevice) -> None:
         said = await asyncio.to_thread(asked_over_usb, bus)
-        assert said.serial == live.hand(Describe())["serial"] == "station-1"
+        assert said.serial == live.request(Describe())["serial"] == "station-1"
 
     play(scene, "station", tmp_path / "station", usb=bus)
     assert [path.name for path in bus.iterdir()] == ["last-address"]
@@ -80,12 +80,12 @@ def test_the_port_follows_the_plug_and_not_the_power(tmp_path: Path) -> None:
     port = tmp_path / "port"
 
     async def scene(live: LiveDevice) -> None:
-        live.hand(CutPower(off_ms=3_600_000))
+        live.request(CutPower(off_ms=3_600_000))
         assert port.is_symlink()
-        live.hand(Plug(connected=False))
+        live.request(Plug(connected=False))
         assert not port.is_symlink()
-        live.hand(Plug(connected=True, other_port=True))
-        assert live.hand(Describe())["port"] == f"{port}-2"
+        live.request(Plug(connected=True, other_port=True))
+        assert live.request(Describe())["port"] == f"{port}-2"
         assert (tmp_path / "port-2").is_symlink()
 
     play(scene, "shoe", tmp_path / "shoe", port=port)
@@ -97,19 +97,19 @@ def test_the_bus_follows_plug_and_power_with_another_address_each_time(tmp_path:
 
     async def scene(live: LiveDevice) -> None:
         def address() -> object:
-            return live.hand(Describe())["usb_address"]
+            return live.request(Describe())["usb_address"]
 
         assert address() == 1
-        live.hand(CutPower())
+        live.request(CutPower())
         assert address() == 2
-        live.hand(Plug(connected=False))
+        live.request(Plug(connected=False))
         assert address() is None
         assert await asyncio.to_thread(lambda: usb.core.find(backend=backend(str(bus)))) is None
-        live.hand(Plug(connected=True))
+        live.request(Plug(connected=True))
         assert address() == 3
-        live.hand(Firmware(version="another"))
+        live.request(Firmware(version="another"))
         assert address() == 4
-        live.hand(CutPower(off_ms=3_600_000))
+        live.request(CutPower(off_ms=3_600_000))
         assert address() is None
 
     play(scene, "shoe", tmp_path / "shoe", usb=bus)
@@ -120,7 +120,7 @@ def test_power_comes_back_by_the_clock(tmp_path: Path) -> None:
         def powered() -> bool:
             return live.device.powered
 
-        live.hand(CutPower(off_ms=20))
+        live.request(CutPower(off_ms=20))
         assert not powered()
         async with asyncio.timeout(5):
             while not powered():
@@ -141,12 +141,12 @@ def test_a_frozen_device_on_a_bus_takes_no_bytes_and_then_does(tmp_path: Path) -
             assert device.write(END_OUT, b"\0" * 300, 30) == 128
             with pytest.raises(usb.core.USBTimeoutError):
                 device.write(END_OUT, HELLO, 30)
-            loop.call_soon_threadsafe(loop.call_later, 0.02, live.hand, Freeze(on=False))
+            loop.call_soon_threadsafe(loop.call_later, 0.02, live.request, Freeze(on=False))
             device.write(END_OUT, b"\0" + HELLO, 5_000)  # waits until the firmware goes on
             assert said_over_usb(device).serial == "shoe-1"
             usb.util.dispose_resources(device)
 
-        live.hand(Freeze(on=True))
+        live.request(Freeze(on=True))
         await asyncio.to_thread(host)
 
     play(scene, "shoe", tmp_path / "shoe", usb=bus)

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from firmware_protocol.device.control import CoverHand, Draw, Load, Moment, RingMemory, TamperWith
+from firmware_protocol.device.control import Draw, Load, Moment, MoveCover, RingMemory, TamperWith
 from firmware_protocol.host import HostLink
 from firmware_protocol.messages.common import Info, Selftest
 from firmware_protocol.messages.enums import LockState
@@ -99,7 +99,7 @@ def play(
 
 def _draw(world: World) -> None:
     if not world.hand(_draws(world.random.choice((1, 1, 1, 2, 4, 12)))):
-        world.hand(CoverHand(open=False))
+        world.hand(MoveCover(open=False))
         world.hand(Load(decks=1, seed=1))
 
 
@@ -108,7 +108,7 @@ def _draws(count: int) -> Draw:
 
 
 def _cover(world: World) -> None:
-    world.hand(CoverHand(open=world.random.random() < 0.4))
+    world.hand(MoveCover(open=world.random.random() < 0.4))
 
 
 def _wait(_: World) -> None:

@@ -106,7 +106,7 @@ class Powered:
         if self.device is None:
             return False
         try:
-            self.device.hand(hand, now)
+            self.device.request(hand, now)
         except CannotDo:
             self._counts["cannot do"] += 1
             return False

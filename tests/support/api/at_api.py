@@ -130,7 +130,7 @@ class AtApi(NamedTuple):
     async def robot(self, screen: Screen, players: Players | None = None, *top: str) -> Robot:
         made = self.room
         if made.shuffler is not None:
-            made.shuffler.hand(ShufflePace(shuffle_ms=20))
+            made.shuffler.request(ShufflePace(shuffle_ms=20))
         return Robot(
             made, ApiScreen(self, screen), players or Policy(), cards=lambda: whole(made, top)
         )

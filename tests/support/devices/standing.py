@@ -60,17 +60,17 @@ class Standing:
     def label(self) -> str:
         return self.identity.label_text
 
-    def hand(self, hand: ControlRequest) -> Answer:
+    def request(self, request: ControlRequest) -> Answer:
         async def do() -> Answer:
             assert self._live is not None
-            return self._live.hand(hand)
+            return self._live.request(request)
 
         return asyncio.run_coroutine_threadsafe(do(), self._loop).result(PATIENCE)
 
     @property
     def host(self) -> str | None:
         """Fingerprint of the host that the device is paired with."""
-        host: str | None = self.hand(Describe())["host"]
+        host: str | None = self.request(Describe())["host"]
         return host
 
     def start(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from drivers.devices import DeviceEvent, Shoe, State
-from firmware_protocol.device.control import CoverHand, Load
+from firmware_protocol.device.control import Load, MoveCover
 from tests.support.drivers.simulated import Plugged, Watched
 
 FULL_DISK = OSError(errno.ENOSPC, "no space left on the disk")
@@ -32,8 +32,8 @@ def same(watched: Watched, device: Plugged, events: list[DeviceEvent]) -> None:
 async def store_fails(device: Plugged, watched: Watched, problem: OSError = FULL_DISK) -> None:
     """The next record is not stored; then the store could store again."""
     watched.store.failing = problem
-    device.hand(CoverHand(open=True))
-    device.hand(CoverHand(open=False))
+    device.request(MoveCover(open=True))
+    device.request(MoveCover(open=False))
     await watched.until(State.UNKEPT)
     watched.store.failing = None
 
@@ -41,6 +41,6 @@ async def store_fails(device: Plugged, watched: Watched, problem: OSError = FULL
 async def dealing(device: Plugged, watched: Watched, decks: int = 6) -> Shoe:
     shoe: Shoe = watched.driver
     await watched.ready()
-    device.hand(Load(decks=decks))
+    device.request(Load(decks=decks))
     await shoe.open_gate()
     return shoe

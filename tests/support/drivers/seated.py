@@ -19,4 +19,4 @@ def at_station(tmp_path: Path) -> Any:
 
 
 def seat(device: Plugged) -> Any:
-    return device.hand(Describe())["mechanism"]["seats"]["1"]
+    return device.request(Describe())["mechanism"]["seats"]["1"]

@@ -131,9 +131,9 @@ class Plugged:
         one = self.identity
         return WantedDevice(one.device_class, one.serial, one.public)
 
-    def hand(self, hand: ControlRequest) -> Answer:
-        answer = self.stand.hand(hand, now_us())
-        if isinstance(hand, Plug) and not hand.connected:
+    def request(self, request: ControlRequest) -> Answer:
+        answer = self.stand.request(request, now_us())
+        if isinstance(request, Plug) and not request.connected:
             self.hang_up("unplugged")
         self._pump()
         return answer

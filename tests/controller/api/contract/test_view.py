@@ -111,7 +111,7 @@ async def test_it_is_made_once_for_each_change(at: AtApi) -> None:
 async def test_a_device_that_goes_is_seen_though_nothing_is_recorded(at: AtApi) -> None:
     at.room.book.refusing = RetryLater("record", "no room on the disk", "make room")
     assert at.room.station is not None
-    at.room.station.hand(Plug(connected=False))
+    at.room.station.request(Plug(connected=False))
     await until(lambda: at.api.views.now().view.devices[2].state != "ready", 30)
 
 

@@ -36,7 +36,7 @@ async def test_what_a_device_finds_stands_in_the_record_by_name(at: AtApi) -> No
     screen = await technician(at)
     done = await screen.self_test("SH-1")
     assert (done.device, done.name, done.found) == ("shoe", "Eve Pond", "none")
-    at.room.shoe.hand(InjectDefect(code="motor", arg=2))
+    at.room.shoe.request(InjectDefect(code="motor", arg=2))
     done = await screen.self_test("SH-1")
     assert (done.found, done.arg) == ("motor", 2)
     said = {"what": "self test", "device": "shoe", "serial": "SH-1"}
@@ -50,7 +50,7 @@ async def test_what_a_device_finds_stands_in_the_record_by_name(at: AtApi) -> No
 async def test_a_device_that_does_not_answer(at: AtApi) -> None:
     screen = await technician(at)
     shoe = at.table.supervisor("SH-1")
-    at.room.shoe.hand(Plug(connected=False))
+    at.room.shoe.request(Plug(connected=False))
     await until(lambda: shoe.state is not State.READY)
     with pytest.raises(NotNow, match="not_tested"):
         await screen.self_test("SH-1")

@@ -76,12 +76,12 @@ def test_a_table_with_its_devices_and_people(tmp_path: Path) -> None:
             assert await held(figures) == 0
             await screen.sign_in("D-17", PINS["D-17"])
             # A cable that is pulled is no reason to begin anew, for as long as it is looked for.
-            shoe.hand(Plug(connected=False))
+            shoe.request(Plug(connected=False))
             await stands(api, "SH-1", State.ABSENT, State.LOST, State.OPENING)
             for _ in range(2):
                 daemon.forget()
                 await told(daemon, "WATCHDOG=1")
-            shoe.hand(Plug(connected=True))
+            shoe.request(Plug(connected=True))
             await stands(api, "SH-1", State.READY)
             daemon.signal(signal.SIGKILL)
             assert await asyncio.to_thread(daemon.code) == -signal.SIGKILL

@@ -47,7 +47,7 @@ def token(t: Told, seat: int) -> int:
 def hand(t: Told, *hands: Any) -> None:
     assert t.room.station is not None
     for one in hands:
-        t.room.station.hand(one)
+        t.room.station.request(one)
 
 
 # --- the bet button ---------------------------------------------------------------------------

@@ -232,15 +232,15 @@ def test_a_shoe_that_was_loaded_while_its_cable_was_out(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path, Setting(options=ONE)) as t:
             await t.to_step(Step.TURN)
-            t.room.shoe.hand(Plug(connected=False))
-            t.room.shoe.hand(Load(decks=1, seed=9))
-            t.room.shoe.hand(Plug(connected=True))
+            t.room.shoe.request(Plug(connected=False))
+            t.room.shoe.request(Load(decks=1, seed=9))
+            t.room.shoe.request(Plug(connected=True))
             await until(lambda: t.whats("device")[-1] == "ShoeLoaded", 10)
             t.shows(f"Stop dealing - device lost, cards were put in{WAY_ON}")
             await until(lambda: t.table.supervisor(SHOE).state is LinkState.READY, 10)
             assert await t.refuses("FeltConfirmed") == "felt_not_asked"
             with pytest.raises(CannotDo, match="locked"):
-                t.room.shoe.hand(Draw())
+                t.room.shoe.request(Draw())
             await t.does("CountersAccepted", FLOOR, SECOND)
             await t.to_step(Step.TURN)
             await t.does("RoundVoided", FLOOR, SECOND, reason="another shoe")

@@ -11,7 +11,7 @@ import pytest
 from controller.procedure.model.state import WAITING, Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from firmware_protocol.device.control import Draw, JamHand, ShufflePace
+from firmware_protocol.device.control import Draw, SetJam, ShufflePace
 from firmware_protocol.device.interfaces import CannotDo
 from hil.table.robots.robot import mechanism
 from tests.support.drivers.simulated import until
@@ -50,7 +50,7 @@ class Watch:
         if t.locked and mechanism(t.room.shoe)["left"] and not s.lost:
             out = mechanism(t.room.shoe)["position"]
             with pytest.raises(CannotDo, match="locked"):
-                t.room.shoe.hand(Draw())
+                t.room.shoe.request(Draw())
             assert mechanism(t.room.shoe)["position"] == out
         self.seen.add(s.step)
 
@@ -75,7 +75,7 @@ WHOLE: Final = ("8c", "6c", "As", "8h", "5d", "7h", "3d", "Td", "2c", "9d", "2d"
 async def a_round(t: Told, watch: Watch) -> None:
     """Insurance, a check, a split, a double, draws; with the shuffler at work before it."""
     assert t.room.shuffler is not None
-    t.room.shuffler.hand(ShufflePace(shuffle_ms=1500))
+    t.room.shuffler.request(ShufflePace(shuffle_ms=1500))
     await watch.round()
 
 
@@ -92,10 +92,10 @@ async def held(t: Told, watch: Watch) -> None:
     await watch.look()
     await t.does("CardConfirmed", FLOOR)
     await watch.look()
-    t.room.shoe.hand(JamHand(code="stuck"))
+    t.room.shoe.request(SetJam(code="stuck"))
     await until(lambda: t.at(Step.DEVICE))
     await watch.look()
-    t.room.shoe.hand(JamHand(code=None))
+    t.room.shoe.request(SetJam(code=None))
     await until(lambda: t.at(Step.FELT))
     await watch.to(Step.WAGERING)
     await t.does("DealerRelieved", SECOND)

@@ -29,7 +29,7 @@ def test_a_controller_that_restarts(house: str, step: Step, tmp_path: Path) -> N
                 await t.to(lambda s: s.step is step and len(s.seats) == 2)
                 stood, words = t.state, t.words
             if step is Step.TURN:
-                made.shoe.hand(Draw(force=True))
+                made.shoe.request(Draw(force=True))
             async with telling(made, CARDS, BOTH, {1: "hit"}) as t:
                 t.robot.waiting = []
                 await until(lambda: t.at(Step.FELT), 20)

@@ -135,7 +135,7 @@ async def test_what_happened_before_the_start_is_heard_at_its_step(tmp_path: Pat
             await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
             await until(lambda: mechanism(made.shoe)["lock"] == "open")
             made.cut_cables()
-            made.shoe.hand(Draw())
+            made.shoe.request(Draw())
             await asyncio.sleep(0.2)
             assert one.state.dealt == 2
         async with served(made) as two:
@@ -223,7 +223,7 @@ async def test_a_shoe_that_has_lost_it_holds_the_table(tmp_path: Path) -> None:
     async with room(tmp_path, "classic") as made:
         async with served(made, None, *CARDS) as one:
             await one.to_step(Step.TURN)
-        made.shoe.hand(RingMemory(what="replace"))
+        made.shoe.request(RingMemory(what="replace"))
         async with served(made) as two:
             await until(lambda: two.at(Step.DEVICE), 30)
             assert "does not know the card" in two.state.holds[-1].detail
@@ -273,7 +273,7 @@ async def test_a_start_forgets_no_card_that_was_said_wrongly(tmp_path: Path) -> 
     async with room(tmp_path, "classic") as made:
         async with served(made, None, *CARDS) as one:
             await one.to_step(Step.TURN)
-            made.shoe.hand(Draw(force=True))
+            made.shoe.request(Draw(force=True))
             await until(lambda: one.state.spare is not None)
             for name in ("Ks", "Kd"):
                 with pytest.raises(WrongCard):
@@ -296,7 +296,7 @@ async def test_a_card_drawn_in_error_is_known_again_too(tmp_path: Path) -> None:
     async with room(tmp_path, "classic") as made:
         async with served(made, None, *CARDS) as one:
             await one.to_step(Step.TURN)
-            made.shoe.hand(Draw(force=True))
+            made.shoe.request(Draw(force=True))
             await until(lambda: one.state.spare is not None)
             assert len(found_hidden(one)) == 2
         assert len(found(made).hidden) == 2
@@ -340,7 +340,7 @@ async def test_other_firmware_is_noticed(tmp_path: Path) -> None:
         known = found(made).known[SHOE]
         assert len(known.firmware) == 32
         assert known.boot == 1
-        made.shoe.hand(Firmware(version="9.9"))
+        made.shoe.request(Firmware(version="9.9"))
         async with served(made) as two:
             pass
         assert "FirmwareChanged" in two.whats("link")

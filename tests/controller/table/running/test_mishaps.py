@@ -14,13 +14,13 @@ from controller.procedure.model.state import Step
 from controller.table.devices.links import LOST_AFTER
 from drivers.devices import State as LinkState
 from firmware_protocol.device.control import (
-    CoverHand,
     CutPower,
     Draw,
     Freeze,
-    JamHand,
+    MoveCover,
     Plug,
     Retract,
+    SetJam,
     TamperWith,
 )
 from hil.table.robots.robot import mechanism
@@ -40,12 +40,12 @@ CARDS = ("2c", "6c", "8d", "9h", "5d", "Th", "7s", "Tc", "3c", "9s", "Td")
 async def test_a_shoe_that_is_unplugged_in_a_round(tmp_path: Path) -> None:
     async with serving(tmp_path) as one:
         await one.to_step(Step.TURN)
-        one.room.shoe.hand(Plug(connected=False))
+        one.room.shoe.request(Plug(connected=False))
         await until(lambda: one.at(Step.DEVICE), LOST_AFTER + 1)
         assert one.state.lost == ("shoe",)
         await asyncio.sleep(60)
         assert one.at(Step.DEVICE)
-        one.room.shoe.hand(Plug(connected=True))
+        one.room.shoe.request(Plug(connected=True))
         await until(lambda: one.at(Step.FELT), 10)
         await one.to_end()
     assert [type(event).__name__ for event in one.events()].count("DeviceLost") == 1
@@ -56,9 +56,9 @@ async def test_a_shoe_that_is_unplugged_in_a_round(tmp_path: Path) -> None:
 async def test_a_cable_that_is_touched_holds_nobody_up(tmp_path: Path) -> None:
     async with serving(tmp_path) as one:
         await one.to_step(Step.TURN)
-        one.room.shoe.hand(Plug(connected=False))
+        one.room.shoe.request(Plug(connected=False))
         await asyncio.sleep(0.3)
-        one.room.shoe.hand(Plug(connected=True))
+        one.room.shoe.request(Plug(connected=True))
         await until(lambda: _ready(one, SHOE), LOST_AFTER)
         await one.to_end()
     assert not [event for event in one.events() if isinstance(event, events.DeviceLost)]
@@ -74,9 +74,9 @@ def _ready(one: Served, serial: str) -> bool:
 async def test_a_frozen_shoe_is_a_lost_one(tmp_path: Path) -> None:
     async with serving(tmp_path) as one:
         await one.to_step(Step.TURN)
-        one.room.shoe.hand(Freeze(on=True))
+        one.room.shoe.request(Freeze(on=True))
         await until(lambda: one.at(Step.DEVICE), 30)
-        one.room.shoe.hand(Freeze(on=False))
+        one.room.shoe.request(Freeze(on=False))
         await until(lambda: one.at(Step.FELT), 30)
         await one.to_end()
     right(one.room)
@@ -89,8 +89,8 @@ async def test_a_shoe_that_starts_in_the_middle_of_a_draw_tells_the_card_once(
     async with serving(tmp_path, "classic", *CARDS) as one:
         await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
         await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
-        one.room.shoe.hand(CutPower(at="after_commit", off_ms=300))
-        one.room.shoe.hand(Draw())
+        one.room.shoe.request(CutPower(at="after_commit", off_ms=300))
+        one.room.shoe.request(Draw())
         await until(lambda: one.state.dealt == 3, 20)
         await one.to_end()
         assert one.state.shoe.rounds == 1
@@ -106,11 +106,11 @@ async def test_a_station_that_is_away_is_told_and_stops_nobody(tmp_path: Path) -
     async with serving(tmp_path, "mega") as one:
         await one.to_step(Step.TURN)
         assert one.room.station is not None
-        one.room.station.hand(Plug(connected=False))
+        one.room.station.request(Plug(connected=False))
         await until(lambda: one.state.lost == ("station",), LOST_AFTER + 1)
         assert one.at(Step.TURN)
         await one.to_end()
-        one.room.station.hand(Plug(connected=True))
+        one.room.station.request(Plug(connected=True))
         await until(lambda: one.state.lost == (), 10)
         await until(lambda: _ready(one, STATION))
     right(one.room)
@@ -120,7 +120,7 @@ async def test_a_station_that_is_away_is_told_and_stops_nobody(tmp_path: Path) -
 async def test_a_lost_shoe_that_two_people_accept_lets_the_floor_void(tmp_path: Path) -> None:
     async with serving(tmp_path) as one:
         await one.to_step(Step.TURN)
-        one.room.shoe.hand(Plug(connected=False))
+        one.room.shoe.request(Plug(connected=False))
         await until(lambda: one.at(Step.DEVICE), LOST_AFTER + 1)
         await one.robot.act("CountersAccepted", "two")
         assert one.at(Step.FELT)
@@ -138,13 +138,13 @@ async def test_a_lost_shoe_that_two_people_accept_lets_the_floor_void(tmp_path: 
 async def test_a_cover_that_is_opened_in_a_round(tmp_path: Path) -> None:
     async with serving(tmp_path) as one:
         await one.to_step(Step.TURN)
-        one.room.shoe.hand(CoverHand(open=True))
+        one.room.shoe.request(MoveCover(open=True))
         await until(lambda: one.at(Step.DEVICE))
-        one.room.shoe.hand(TamperWith(source="reader"))
-        one.room.shoe.hand(CoverHand(open=False))
+        one.room.shoe.request(TamperWith(source="reader"))
+        one.room.shoe.request(MoveCover(open=False))
         await asyncio.sleep(5)
         assert one.at(Step.DEVICE)  # somebody is at the reader still
-        one.room.shoe.hand(TamperWith(source="reader", active=False))
+        one.room.shoe.request(TamperWith(source="reader", active=False))
         await until(lambda: one.at(Step.FELT))
         await one.to_end()
     right(one.room)
@@ -156,7 +156,7 @@ async def test_a_jam_is_there_still_after_a_start(tmp_path: Path) -> None:
     async with room(tmp_path, "classic") as made:
         async with served(made) as one:
             await one.to_step(Step.TURN)
-            made.shoe.hand(JamHand(code="stuck"))
+            made.shoe.request(SetJam(code="stuck"))
             await until(lambda: one.at(Step.DEVICE))
             await asyncio.sleep(1)
         async with served(made) as two:
@@ -164,7 +164,7 @@ async def test_a_jam_is_there_still_after_a_start(tmp_path: Path) -> None:
             await two.robot.act("FeltConfirmed")
             await asyncio.sleep(20)
             assert two.at(Step.DEVICE)
-            made.shoe.hand(JamHand(code=None))
+            made.shoe.request(SetJam(code=None))
             await two.to_end()
         right(made)
 
@@ -174,7 +174,7 @@ async def test_a_card_forced_out_is_the_next_one(tmp_path: Path) -> None:
     """Nobody has seen it: it is bound and sealed, and must be used."""
     async with serving(tmp_path, "classic", *CARDS) as one:
         await one.to_step(Step.TURN)
-        one.room.shoe.hand(Draw(force=True))
+        one.room.shoe.request(Draw(force=True))
         await until(lambda: one.state.spare is not None)
         assert one.state.spare is not None
         assert one.state.spare.card == -1
@@ -188,7 +188,7 @@ async def test_a_card_forced_out_is_the_next_one(tmp_path: Path) -> None:
 async def test_a_card_that_goes_back_is_people_s_to_look_for(tmp_path: Path) -> None:
     async with serving(tmp_path) as one:
         await one.to_step(Step.TURN)
-        one.room.shoe.hand(Retract())
+        one.room.shoe.request(Retract())
         await until(lambda: one.at(Step.DEVICE))
         await one.robot.act("CountersAccepted", "two")
         await one.robot.act("FeltConfirmed")
@@ -202,7 +202,7 @@ async def test_a_card_that_is_not_read_is_entered_from_the_felt(read: str, tmp_p
     async with serving(tmp_path, "classic", *CARDS) as one:
         await one.to(lambda s: s.step is Step.DEALING and s.dealt == 1)
         await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
-        one.room.shoe.hand(Draw(read=read))  # type: ignore[arg-type]
+        one.room.shoe.request(Draw(read=read))  # type: ignore[arg-type]
         await until(lambda: one.at(Step.CARD_ENTRY, Step.HELD))
         await one.to_end()
     entered = [event.card for event in one.events() if isinstance(event, events.CardEntered)]
@@ -215,7 +215,7 @@ async def test_two_cards_that_come_together(tmp_path: Path) -> None:
     async with serving(tmp_path, "classic", *CARDS) as one:
         await one.to(lambda s: s.step is Step.DEALING and s.dealt == 1)
         await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
-        one.room.shoe.hand(Draw(double=True))
+        one.room.shoe.request(Draw(double=True))
         await until(lambda: len(one.state.holds) == 2)
         assert [held.what.value for held in one.state.holds] == [
             "card_unreadable",

@@ -20,11 +20,11 @@ from controller.table.loop.loop import SLOW_AFTER
 from firmware_protocol.device.control import (
     CutPower,
     Draw,
-    JamHand,
     Load,
     Plug,
     Press,
     Put,
+    SetJam,
     ShufflePace,
 )
 from hil.table.robots import PlayerChoice
@@ -42,7 +42,7 @@ async def test_a_face_up_card_is_pulled_out_and_not_dealt(tmp_path: Path) -> Non
         await one.to(lambda s: s.step is Step.DEALING and s.dealt == 1)
         await one.robot.act("FaceUpCardFound", card=20)
         await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
-        one.room.shoe.hand(Draw())
+        one.room.shoe.request(Draw())
         await asyncio.sleep(1)
         assert one.state.dealt == 1
         await one.to(lambda s: s.dealt == 2)
@@ -56,7 +56,7 @@ async def test_a_face_up_card_is_pulled_out_and_not_dealt(tmp_path: Path) -> Non
 async def test_other_cards_in_the_shoe_in_a_round(tmp_path: Path) -> None:
     async with serving(tmp_path) as one:
         await one.to_step(Step.TURN)
-        one.room.shoe.hand(Load(decks=6, seed=4))
+        one.room.shoe.request(Load(decks=6, seed=4))
         await until(lambda: one.at(Step.DEVICE))
         assert "cards were put in" in one.table.shown.state.holds[-1].detail or one.state.lost
         await asyncio.sleep(5)
@@ -68,7 +68,7 @@ async def test_other_cards_in_the_shoe_in_a_round(tmp_path: Path) -> None:
 async def test_a_shoe_that_is_short_of_cards(tmp_path: Path) -> None:
     async with serving(tmp_path) as one:
         await one.to_step(Step.LOADING)
-        one.room.shoe.hand(Load(decks=6, seed=4, remove=("Ac",)))
+        one.room.shoe.request(Load(decks=6, seed=4, remove=("Ac",)))
         await until(lambda: one.at(Step.HELD))
         assert one.state.holds[-1].detail == "311 cards of 312"
     right(one.room)
@@ -83,7 +83,7 @@ async def test_a_batch_with_another_card_in_it(tmp_path: Path) -> None:
     async with serving(tmp_path) as one:
         await one.to_step(Step.SHUFFLE_NEEDED)
         assert one.room.shuffler is not None
-        one.room.shuffler.hand(Put(decks=6, remove=("Ac",), add=("2c",)))
+        one.room.shuffler.request(Put(decks=6, remove=("Ac",), add=("2c",)))
         await asyncio.sleep(0.1)
         await one.robot.act("ShuffleStarted")
         await until(lambda: one.at(Step.HELD), 10)
@@ -96,16 +96,16 @@ async def test_a_start_that_was_refused_is_asked_for_again(tmp_path: Path) -> No
     async with serving(tmp_path) as one:
         await one.to_step(Step.SHUFFLE_NEEDED)
         assert one.room.shuffler is not None
-        one.room.shuffler.hand(JamHand(code="stuck"))
+        one.room.shuffler.request(SetJam(code="stuck"))
         await until(lambda: "shuffler" in one.state.lost)
-        one.room.shuffler.hand(JamHand(code=None))
+        one.room.shuffler.request(SetJam(code=None))
         await one.to_step(Step.SHUFFLE_NEEDED)
-        one.room.shuffler.hand(Put(decks=6))
-        one.room.shuffler.hand(Plug(connected=False))
+        one.room.shuffler.request(Put(decks=6))
+        one.room.shuffler.request(Plug(connected=False))
         await until(lambda: not _ready(one, "SF-1"))
         await one.robot.act("ShuffleStarted")
         await until(lambda: bool(one.table.shuffle_problem))
-        one.room.shuffler.hand(Plug(connected=True))
+        one.room.shuffler.request(Plug(connected=True))
         await until(lambda: _ready(one, "SF-1"))
         await asyncio.sleep(10)
         await one.to_step(Step.SHUFFLING)
@@ -140,7 +140,7 @@ async def test_a_shuffle_of_nothing_that_the_floor_plays_on_after(tmp_path: Path
             assert one.at(Step.SHUFFLING)
             assert one.table.shuffle_problem == NONE_RUNS
             assert made.shuffler is not None
-            made.shuffler.hand(Put(decks=6))
+            made.shuffler.request(Put(decks=6))
             await asyncio.sleep(0.1)
             await one.table.shuffle_again(DEALER)
             assert one.table.shuffle_problem == ""
@@ -154,8 +154,8 @@ async def test_a_shuffle_that_runs_on_while_the_floor_is_called(tmp_path: Path) 
     async with serving(tmp_path) as one:
         await one.to_step(Step.SHUFFLE_NEEDED)
         assert one.room.shuffler is not None
-        one.room.shuffler.hand(ShufflePace(shuffle_ms=20_000))
-        one.room.shuffler.hand(Put(decks=6))
+        one.room.shuffler.request(ShufflePace(shuffle_ms=20_000))
+        one.room.shuffler.request(Put(decks=6))
         await one.robot.act("ShuffleStarted")
         await asyncio.sleep(1)
         await one.robot.act("FloorCalled", seat=0)
@@ -176,11 +176,11 @@ async def test_a_shuffle_that_is_broken_off(tmp_path: Path) -> None:
         await one.to_step(Step.SHUFFLE_NEEDED)
         shuffler = one.room.shuffler
         assert shuffler is not None
-        shuffler.hand(ShufflePace(shuffle_ms=5000))
-        shuffler.hand(Put(decks=6))
+        shuffler.request(ShufflePace(shuffle_ms=5000))
+        shuffler.request(Put(decks=6))
         await one.robot.act("ShuffleStarted")
         await until(lambda: mechanism(shuffler)["running"] > 0)
-        shuffler.hand(CutPower(off_ms=500))
+        shuffler.request(CutPower(off_ms=500))
         await until(lambda: one.at(Step.DEVICE), 20)
         assert "broken off" in one.state.holds[-1].detail
         await one.robot.act("CountersAccepted", "two")
@@ -202,7 +202,7 @@ async def test_a_disk_without_room_in_a_round(tmp_path: Path) -> None:
         await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
         acked = one.room.shoe.stand.firmware.records.room.acked
         one.room.book.refusing = ROOMLESS
-        one.room.shoe.hand(Draw())
+        one.room.shoe.request(Draw())
         await until(lambda: bool(one.table.shown.stopped))
         await asyncio.sleep(1)
         # No acknowledgement, no effect, all safe.
@@ -234,7 +234,7 @@ async def test_a_disk_that_stalls(seconds: float, tmp_path: Path) -> None:
         await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
         await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
         one.room.book.slow = seconds
-        one.room.shoe.hand(Draw())
+        one.room.shoe.request(Draw())
         await until(lambda: bool(one.table.shown.stopped), SLOW_AFTER + 1)
         assert one.table.table.waits >= SLOW_AFTER
         await asyncio.sleep(0.2)
@@ -287,9 +287,9 @@ async def test_a_button_that_is_pressed_twice_counts_once(tmp_path: Path) -> Non
         station = one.room.station
         assert station is not None
         assert await lit(station, 1, "hit")
-        station.hand(Press(seat=1, button="hit", held_ms=30))
+        station.request(Press(seat=1, button="hit", held_ms=30))
         await until(lambda: one.at(Step.HAND_CARD))
-        station.hand(Press(seat=1, button="stand", held_ms=30))
+        station.request(Press(seat=1, button="stand", held_ms=30))
         await asyncio.sleep(1)
         assert one.at(Step.HAND_CARD)
         await one.to_end()

@@ -130,7 +130,7 @@ async def test_a_batch_that_is_not_the_decks_of_the_sheet(
     async with opened(tmp_path) as t:
         await t.to_step(Step.SHUFFLE_NEEDED)
         assert t.room.shuffler is not None
-        t.room.shuffler.hand(put)
+        t.room.shuffler.request(put)
         await t.does("ShuffleStarted")
         await until(lambda: t.at(Step.HELD), 10)
         assert t.state.holds[-1].detail == said

@@ -115,7 +115,7 @@ async def plugged(folder: Path, game: Game) -> AsyncIterator[Real]:
         device_in_loop("shuffler", folder / "shuffler") as shuffler,
         device_in_loop("station", folder / "station", seats=(1, 2)) as station,
     ):
-        shuffler.hand(ShufflePace(shuffle_ms=20))
+        shuffler.request(ShufflePace(shuffle_ms=20))
         yield Real(game, shoe, shuffler, station)
 
 
@@ -140,7 +140,7 @@ def test_a_round_in_real_time(tmp_path: Path) -> None:
                 assert table.shown.state == before
                 await robot.play(lambda s: s.state.step is Step.WAGERING and not s.state.seats)
                 assert robot.refused == []
-                real.shoe.hand(Plug(connected=False))
+                real.shoe.request(Plug(connected=False))
                 await until(lambda: table.shown.state.lost == ("shoe",))
 
     asyncio.run(main())

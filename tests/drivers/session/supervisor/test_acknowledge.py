@@ -31,7 +31,7 @@ def test_nothing_is_acknowledged_or_handed_out_before_it_is_kept(tmp_path: Path)
             watched.events()
             stood = head(device)
             watched.store.slow = 2.0
-            device.hand(Draw(count=1))
+            device.request(Draw(count=1))
             await asyncio.sleep(1.5)
             assert head(device) == stood + 1
             assert acknowledged(device) == stood
@@ -53,7 +53,7 @@ def test_when_nothing_can_be_kept_nothing_is_acknowledged(tmp_path: Path) -> Non
             await asyncio.sleep(1)
             stood = head(device)
             watched.store.failing = FULL_DISK
-            device.hand(Draw(count=5))
+            device.request(Draw(count=5))
             await asyncio.sleep(5)
             assert watched.state is S.UNKEPT
             assert watched.supervisor.why == str(FULL_DISK)
@@ -97,12 +97,12 @@ def test_a_record_that_was_kept_in_spite_of_the_error_does_not_come_again(tmp_pa
                 raise FULL_DISK
 
             watched.store.store = half
-            device.hand(Draw(count=4))
+            device.request(Draw(count=4))
             await watched.until(S.UNKEPT)
-            device.hand(Plug(connected=False))
+            device.request(Plug(connected=False))
             watched.store.store = keep
             watched.supervisor.recovered()
-            device.hand(Plug(connected=True))
+            device.request(Plug(connected=True))
             await watched.until(S.READY)
             await asyncio.sleep(1)
             assert watched.store.seqs == list(range(1, head(device) + 1))
@@ -117,12 +117,12 @@ def test_while_it_fails_the_device_may_come_and_go(tmp_path: Path) -> None:
             await asyncio.sleep(1)
             stood = head(device)
             watched.store.failing = FULL_DISK
-            device.hand(Draw(count=3))
+            device.request(Draw(count=3))
             await watched.until(S.UNKEPT)
             for hand in (Plug(connected=False), Plug(connected=True), CutPower(), Freeze(on=True)):
-                device.hand(hand)
+                device.request(hand)
                 await asyncio.sleep(3)
-            device.hand(Freeze(on=False))
+            device.request(Freeze(on=False))
             await asyncio.sleep(10)
             assert watched.state is S.UNKEPT
             assert acknowledged(device) == stood
@@ -164,7 +164,7 @@ def test_whatever_a_keeper_fails_of_nothing_is_kept_any_more(
                 raise problem
 
             watched.store.store = broken
-            device.hand(Draw(count=3))
+            device.request(Draw(count=3))
             await watched.until(S.UNKEPT)
             await asyncio.sleep(1)
             assert acknowledged(device) == stood
@@ -187,11 +187,11 @@ def test_a_keeper_that_takes_too_long_has_failed(tmp_path: Path) -> None:
             await dealing(device, watched)
             await asyncio.sleep(1)
             watched.store.slow = STORE_TIMEOUT - 1
-            device.hand(Draw(count=1))
+            device.request(Draw(count=1))
             await asyncio.sleep(STORE_TIMEOUT + 1)
             assert watched.state is S.READY
             watched.store.slow = 3600
-            device.hand(Draw(count=1))
+            device.request(Draw(count=1))
             await watched.until(S.UNKEPT, within=STORE_TIMEOUT + 1)
             assert watched.of(events.KeepFailed)[0].why == "not stored within 10 s"
             watched.store.slow = 0
@@ -209,10 +209,10 @@ def test_what_came_before_the_port_was_lost_is_kept_before_it_is_resumed(tmp_pat
             await dealing(device, watched)
             await asyncio.sleep(1)
             watched.store.slow = 3.0
-            device.hand(Draw(count=3))
+            device.request(Draw(count=3))
             await asyncio.sleep(0.5)
-            device.hand(Plug(connected=False))
-            device.hand(Plug(connected=True))
+            device.request(Plug(connected=False))
+            device.request(Plug(connected=True))
             await asyncio.sleep(2)
             assert watched.state is S.OPENING
             await watched.until(S.READY)

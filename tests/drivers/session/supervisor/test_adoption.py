@@ -15,7 +15,7 @@ from drivers import events
 from drivers.devices import Shoe, State
 from drivers.keys import TwoPeopleNeeded
 from drivers.session import NothingHeld
-from firmware_protocol.device.control import CoverHand, Draw, Load, Plug, RingMemory
+from firmware_protocol.device.control import Draw, Load, MoveCover, Plug, RingMemory
 from firmware_protocol.host import NO_CURSOR
 from firmware_protocol.messages.enums import Verdict
 from tests.support.drivers.simulated import (
@@ -41,13 +41,13 @@ async def held(watched: Watched) -> Any:
 async def plays(device: Plugged, watched: Watched, cards: int = 5) -> None:
     shoe: Shoe = watched.driver
     await watched.ready()
-    device.hand(Load(decks=8))
+    device.request(Load(decks=8))
     await shoe.open_gate()
     await draws(device, watched, cards)
 
 
 async def draws(device: Plugged, watched: Watched, cards: int) -> None:
-    device.hand(Draw(count=cards, force=True))
+    device.request(Draw(count=cards, force=True))
     await asyncio.sleep(cards * 0.12 + 1)
     if watched.state is S.READY:
         assert watched.store.cursor().seq == device.stand.firmware.ring.head
@@ -126,7 +126,7 @@ def test_a_device_that_goes_away_meanwhile_is_adopted_anew(tmp_path: Path) -> No
             adopt = watched.store.adopt
 
             async def slowly(adoption: Any) -> None:
-                device.hand(Plug(connected=False))
+                device.request(Plug(connected=False))
                 await adopt(adoption)
 
             watched.store.adopt = slowly
@@ -135,7 +135,7 @@ def test_a_device_that_goes_away_meanwhile_is_adopted_anew(tmp_path: Path) -> No
             with pytest.raises(NothingHeld, match="the device is lost"):
                 await watched.supervisor.adopt(BY)
             watched.store.adopt = adopt
-            device.hand(Plug(connected=True))
+            device.request(Plug(connected=True))
             await watched.until(S.READY, S.RESUMING)
             await watched.ready()
 
@@ -168,13 +168,13 @@ async def resumed_after(
 
 
 async def fork(device: Plugged, watched: Watched) -> None:
-    device.hand(RingMemory(what="save"))
+    device.request(RingMemory(what="save"))
     await draws(device, watched, 3)
-    device.hand(RingMemory(what="restore"))
+    device.request(RingMemory(what="restore"))
 
 
 async def new_epoch(device: Plugged, watched: Watched) -> None:
-    device.hand(RingMemory(what="replace"))
+    device.request(RingMemory(what="replace"))
 
 
 async def gap(device: Plugged, watched: Watched) -> None:
@@ -206,7 +206,7 @@ def test_two_people_can_go_on_after_any_verdict(
             await watched.supervisor.adopt(BY, skip=skip)
             await watched.until(S.READY)
             await asyncio.sleep(2)
-            device.hand(CoverHand(open=True))
+            device.request(MoveCover(open=True))
             await asyncio.sleep(1)
             adoption = watched.store.adoptions[-1]
             assert (adoption.former, adoption.verdict) == (former, verdict)
@@ -224,7 +224,7 @@ def test_a_fork_in_the_middle_of_the_game_is_held(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await plays(device, watched)
             await fork(device, watched)
-            device.hand(Draw(count=1, force=True))
+            device.request(Draw(count=1, force=True))
             what = await held(watched)
             assert what.verdict is Verdict.FORK
             await watched.supervisor.adopt(BY)

@@ -59,23 +59,23 @@ async def ready(device: Plugged, watched: Watched) -> None:
 
 async def pulled(device: Plugged, watched: Watched) -> None:
     await watched.ready()
-    device.hand(Plug(connected=False))
+    device.request(Plug(connected=False))
 
 
 async def silent(device: Plugged, watched: Watched) -> None:
     await watched.ready()
-    device.hand(Freeze(on=True))
+    device.request(Freeze(on=True))
 
 
 async def noisy(device: Plugged, watched: Watched) -> None:
     await watched.ready()
-    device.hand(LineNoise(flip=0.5, seed=1))
-    device.hand(Load(decks=1))
+    device.request(LineNoise(flip=0.5, seed=1))
+    device.request(Load(decks=1))
 
 
 async def restarted(device: Plugged, watched: Watched) -> None:
     await watched.ready()
-    device.hand(CutPower())
+    device.request(CutPower())
 
 
 TOLD: list[tuple[type, Prepare]] = [
@@ -157,14 +157,14 @@ def test_what_no_link_says_ends_it(
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
             async with ending(watched, device) as causes:
-                device.hand(Freeze(on=at is not S.READY))
+                device.request(Freeze(on=at is not S.READY))
                 await (watched.ready() if at is S.READY else watched.until(at))
                 link = watched.supervisor.connection.link
                 assert link is not None
                 setattr(link, way, lambda *_: events)
                 if way == "receive":
-                    device.hand(Freeze(on=False))
-                    device.hand(Load(decks=1))
+                    device.request(Freeze(on=False))
+                    device.request(Load(decks=1))
             assert MachineError in {type(one) for one in causes}
             assert "MachineError" in watched.supervisor.why
             assert not [
@@ -180,7 +180,7 @@ def test_a_command_under_way_has_an_end(tmp_path: Path) -> None:
             async with ending(watched, device):
                 shoe: Shoe = watched.driver
                 await watched.ready()
-                device.hand(Freeze(on=True))
+                device.request(Freeze(on=True))
                 asked = [asyncio.create_task(shoe.info()) for _ in range(3)]
                 await asyncio.sleep(0.01)
                 watched.unable = told.PortGone
@@ -203,7 +203,7 @@ def test_a_command_whose_end_was_not_told_any_more_has_an_end(tmp_path: Path, ki
             async with ending(watched, device):
                 shuffler: Shuffler = watched.driver
                 await watched.ready()
-                device.hand(Freeze(on=True))
+                device.request(Freeze(on=True))
                 await asyncio.sleep(0.7 if kind is told.SessionEnded else 0.1)
                 starting = asyncio.create_task(shuffler.start(6))
                 await asyncio.sleep(0.01)
@@ -248,9 +248,9 @@ def test_a_driver_that_fails_ends_it(tmp_path: Path) -> None:
                         raise KeyError("a bug")
 
                 shoe.notify = broken  # type: ignore[method-assign, assignment]
-                device.hand(Load(decks=1))
+                device.request(Load(decks=1))
                 await shoe.open_gate()
-                device.hand(Draw(count=5))
+                device.request(Draw(count=5))
             assert {type(one) for one in causes} == {KeyError}
             assert watched.supervisor.why == "KeyError: 'a bug'"
             assert watched.of(told.StateChanged)[-1].why == "KeyError: 'a bug'"
@@ -264,14 +264,14 @@ def test_the_next_one_goes_on_where_it_ended(tmp_path: Path) -> None:
             async with ending(watched, device):
                 await watched.ready()
                 watched.unable = told.PortGone
-                device.hand(Load(decks=1))
+                device.request(Load(decks=1))
                 await asyncio.sleep(0.5)
                 with pytest.raises(BrokenPipeError):
                     device.hang_up("pulled")
             again = Watched(desk, device.wanted, watched.store)
             async with running(again):
                 await again.until(S.READY)
-                device.hand(Load(decks=1))
+                device.request(Load(decks=1))
                 await asyncio.sleep(2)
             head = device.stand.firmware.ring.head
             assert watched.store.seqs == list(range(1, head + 1))

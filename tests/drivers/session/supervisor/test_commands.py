@@ -24,7 +24,7 @@ def test_no_reply_in_time_is_told(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
-            device.hand(Break(name="late-replies"))
+            device.request(Break(name="late-replies"))
             began = now_us()
             with pytest.raises(CommandUnanswered, match="LOCK was not answered") as problem:
                 await watched.supervisor.call(LOCK)
@@ -45,8 +45,8 @@ def test_a_lost_start_names_the_event_that_tells(tmp_path: Path) -> None:
             running(watched),
         ):
             await watched.ready()
-            device.hand(Put(decks=1))
-            device.hand(Break(name="late-replies"))
+            device.request(Put(decks=1))
+            device.request(Break(name="late-replies"))
             with pytest.raises(CommandUnanswered, match="look for STARTED") as problem:
                 await watched.supervisor.call(registry.Start(1, 0))
             assert problem.value.result is registry.Started
@@ -109,13 +109,13 @@ def test_without_the_device_nothing_is_asked(tmp_path: Path, state: State) -> No
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
             if state is S.ABSENT:
-                device.hand(Plug(connected=False))
+                device.request(Plug(connected=False))
             if state is S.REFUSED:
-                device.hand(Break(name="schema-wrong"))
+                device.request(Break(name="schema-wrong"))
             async with running(watched):
                 if state is S.LOST:
                     await watched.ready()
-                    device.hand(Plug(connected=False))
+                    device.request(Plug(connected=False))
                 await watched.until(state)
                 began = now_us()
                 with pytest.raises(NotReady, match=f"the device is {state.value}: ") as problem:
@@ -132,12 +132,12 @@ def test_a_command_that_may_be_repeated_outlives_a_short_loss(tmp_path: Path) ->
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
             await asyncio.sleep(2)
-            device.hand(Freeze(on=True))
+            device.request(Freeze(on=True))
             call = asyncio.create_task(watched.supervisor.call(LOCK))
             await asyncio.sleep(0.1)
-            device.hand(Plug(connected=False))
-            device.hand(Freeze(on=False))
-            device.hand(Plug(connected=True))
+            device.request(Plug(connected=False))
+            device.request(Freeze(on=False))
+            device.request(Plug(connected=True))
             assert isinstance(await call, LockReply)
 
     simulate(main())
@@ -151,19 +151,19 @@ def test_one_that_may_not_is_given_up_with_the_port(tmp_path: Path, away: float)
             running(watched),
         ):
             await watched.ready()
-            device.hand(Put(decks=1))
+            device.request(Put(decks=1))
             await asyncio.sleep(2)
-            device.hand(Freeze(on=True))
+            device.request(Freeze(on=True))
             call = asyncio.create_task(watched.supervisor.call(registry.Start(1, 0)))
             await asyncio.sleep(0.1)
             began = now_us()
-            device.hand(Plug(connected=False))
+            device.request(Plug(connected=False))
             with pytest.raises(CommandUnanswered):
                 await call
             assert now_us() == began
             await asyncio.sleep(away)
-            device.hand(Freeze(on=False))
-            device.hand(Plug(connected=True))
+            device.request(Freeze(on=False))
+            device.request(Plug(connected=True))
             await watched.until(S.READY)
             await asyncio.sleep(1)
             starts = [one for one in watched.store.records if one.event.ID == 0x20]
@@ -181,9 +181,9 @@ def test_a_command_for_a_lost_device_ends_with_its_deadline(tmp_path: Path) -> N
             await watched.ready()
             began = now_us()
             call = asyncio.create_task(watched.supervisor.call(LOCK))
-            device.hand(Freeze(on=True))
+            device.request(Freeze(on=True))
             await asyncio.sleep(0)
-            device.hand(Plug(connected=False))
+            device.request(Plug(connected=False))
             with pytest.raises(CommandUnanswered):
                 await call
             assert now_us() - began <= LOCK.DEADLINE_MS * 1000
@@ -209,7 +209,7 @@ def test_when_the_host_stops_nobody_waits_on(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, device, watched):
             async with running(watched):
                 await watched.ready()
-                device.hand(Freeze(on=True))
+                device.request(Freeze(on=True))
                 calls = [
                     asyncio.create_task(watched.supervisor.call(command))
                     for command in (LOCK, registry.Selftest(), registry.Lock(LockState.OPEN))

@@ -61,8 +61,8 @@ def test_power_may_go_at_any_moment(tmp_path: Path, moment: Moment, off_ms: int)
             shoe = await dealing(device, watched)
             for round_ in range(3):
                 await asyncio.sleep(1)
-                device.hand(CutPower(at=moment, off_ms=off_ms))
-                device.hand(Draw(count=2 + round_, force=True))
+                device.request(CutPower(at=moment, off_ms=off_ms))
+                device.request(Draw(count=2 + round_, force=True))
                 await asyncio.sleep(1.5 + off_ms / 1000)
                 await _opened(watched, shoe)
             await asyncio.sleep(2)
@@ -88,12 +88,12 @@ def test_a_bad_line_delays_and_loses_nothing(tmp_path: Path, seed: int) -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             shoe = await dealing(device, watched)
             noise = LineNoise(flip=0.06, drop=0.05, double=0.05, splice=0.05, cut=0.04, seed=seed)
-            device.hand(noise)
+            device.request(noise)
             began = now_us()
             for _ in range(6):
-                device.hand(Draw(count=10, force=True))
+                device.request(Draw(count=10, force=True))
                 await asyncio.sleep(5)
-            device.hand(LineNoise())
+            device.request(LineNoise())
             await watched.until(S.READY)
             await shoe.lock()
             await asyncio.sleep(3)
@@ -122,10 +122,10 @@ def test_all_of_it_at_once(tmp_path: Path, seed: int) -> None:
             while now_us() < until_us:
                 await asyncio.sleep(dice.choice((0.01, 0.3, 1, 3, 12)))
                 await _mishap(dice, device, watched, shoe)
-            device.hand(LineNoise())
-            device.hand(Plug(connected=True))
+            device.request(LineNoise())
+            device.request(Plug(connected=True))
             await until(lambda: device.stand.powered)
-            device.hand(Freeze(on=False))
+            device.request(Freeze(on=False))
             watched.store.failing, watched.store.slow = None, 0.0
             if watched.supervisor.failure is not None:
                 watched.supervisor.recovered()
@@ -145,17 +145,19 @@ async def _mishap(dice: random.Random, device: Plugged, watched: Watched, shoe: 
     stand, chance = device.stand, dice.random()
     alive = stand.powered and not stand.frozen
     if chance < 0.4 and alive:
-        if device.hand(Describe())["mechanism"]["left"] > 5:
-            device.hand(Draw(count=dice.randint(1, 4), force=True))
+        if device.request(Describe())["mechanism"]["left"] > 5:
+            device.request(Draw(count=dice.randint(1, 4), force=True))
     elif chance < 0.5:
-        device.hand(Plug(connected=not stand.plugged))
+        device.request(Plug(connected=not stand.plugged))
     elif chance < 0.6 and alive:
-        device.hand(CutPower(at=dice.choice((*MOMENTS, "now")), off_ms=dice.choice((0, 300, 3000))))
+        device.request(
+            CutPower(at=dice.choice((*MOMENTS, "now")), off_ms=dice.choice((0, 300, 3000)))
+        )
     elif chance < 0.7 and stand.powered:
-        device.hand(Freeze(on=not stand.frozen))
+        device.request(Freeze(on=not stand.frozen))
     elif chance < 0.8:
         share = dice.choice((0.0, 0.0, 0.02, 0.1))
-        device.hand(
+        device.request(
             LineNoise(flip=share, drop=share, double=share, splice=share, seed=dice.getrandbits(9))
         )
     elif chance < 0.9:
@@ -178,7 +180,7 @@ def test_what_the_keeper_was_told_stands_when_the_host_is_killed(tmp_path: Path)
                 again = Watched(desk, device.wanted, keeper)
                 async with running(again):
                     await again.until(S.READY, S.RESUMING)
-                    device.hand(Draw(count=3, force=True))
+                    device.request(Draw(count=3, force=True))
                     for _ in range(dice.randint(0, 400)):
                         await asyncio.sleep(0.001)
             last = Watched(desk, device.wanted, keeper)
@@ -200,13 +202,13 @@ def test_a_device_that_never_sends_again_is_found_out(tmp_path: Path, deaf: bool
             await dealing(device, watched)
             await asyncio.sleep(1)
             stood = head(device)
-            device.hand(Break(name="never-resends"))
+            device.request(Break(name="never-resends"))
             if deaf:
-                device.hand(Break(name="nak-ignored"))
-            device.hand(LineNoise(drop=1.0))
-            device.hand(Draw(count=1, force=True))
+                device.request(Break(name="nak-ignored"))
+            device.request(LineNoise(drop=1.0))
+            device.request(Draw(count=1, force=True))
             await asyncio.sleep(0.3)
-            device.hand(LineNoise())
+            device.request(LineNoise())
             lost_at = now_us()
             await asyncio.sleep(1.5)
             assert (head(device), watched.store.cursor().seq) == (stood + 1, stood)
@@ -271,7 +273,7 @@ def test_while_nothing_is_to_come_nothing_is_missed(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await dealing(device, watched)
             await store_fails(device, watched)
-            device.hand(Draw(count=200, force=True))
+            device.request(Draw(count=200, force=True))
             await asyncio.sleep(4 * BEHIND_END / 1_000_000)
             assert head(device) > len(watched.store.records) + WINDOW
             assert watched.states[-1] is S.UNKEPT
@@ -294,14 +296,14 @@ def test_a_clock_that_jumps_harms_nothing(tmp_path: Path, how: str) -> None:
                 await asyncio.sleep(1)
                 await store_fails(device, watched)
             elif how == "looking":
-                device.hand(Plug(connected=False))
+                device.request(Plug(connected=False))
             loop: Any = asyncio.get_running_loop()
             loop.us += 3600_000_000
             await asyncio.sleep(3)
             if how == "unkept":
                 assert watched.states[-1] is S.UNKEPT
                 watched.supervisor.recovered()
-            device.hand(Plug(connected=True))
+            device.request(Plug(connected=True))
             await watched.ready()
             await asyncio.sleep(10)
             assert watched.state is S.READY
@@ -317,9 +319,9 @@ def test_a_chain_that_is_wrong_is_held(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await dealing(device, watched)
             await asyncio.sleep(1)
-            device.hand(Break(name="chain-wrong"))
+            device.request(Break(name="chain-wrong"))
             stood = watched.store.cursor()
-            device.hand(Draw(count=2))
+            device.request(Draw(count=2))
             await watched.until(S.RESUMING)
             assert watched.store.cursor() == stood
             assert watched.supervisor.held is not None

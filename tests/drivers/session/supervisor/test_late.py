@@ -16,7 +16,7 @@ from drivers.session import NothingHeld, StoreFailed
 from drivers.session.acknowledge import STORE_TIMEOUT
 from drivers.session.supervisor import ANSWER_TIMEOUT
 from firmware_protocol.device.commands import CommandHandler
-from firmware_protocol.device.control import CoverHand, Plug, RingMemory
+from firmware_protocol.device.control import MoveCover, Plug, RingMemory
 from tests.drivers.session.supervisor.test_adoption import BY, held, plays
 from tests.support.drivers.simulated import now_us, running, simulate, stopped, table
 
@@ -33,22 +33,22 @@ def test_an_adoption_that_came_too_late_leads_to_no_contradiction(
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await plays(device, watched)
-            device.hand(RingMemory(what="save"))
+            device.request(RingMemory(what="save"))
             kept = watched.store.cursor()
-            device.hand(RingMemory(what="replace"))
-            device.hand(Plug(connected=False))
-            device.hand(Plug(connected=True))
+            device.request(RingMemory(what="replace"))
+            device.request(Plug(connected=False))
+            device.request(Plug(connected=True))
             await held(watched)
             adopt = watched.store.adopt
 
             async def slowly(adoption: Any) -> None:
                 await adopt(adoption)
-                device.hand(Plug(connected=False))
+                device.request(Plug(connected=False))
                 if comes_back == "the old ring":
-                    device.hand(RingMemory(what="restore"))
+                    device.request(RingMemory(what="restore"))
                 elif comes_back == "a third ring":
-                    device.hand(RingMemory(what="replace"))
-                device.hand(Plug(connected=True))
+                    device.request(RingMemory(what="replace"))
+                device.request(Plug(connected=True))
                 await asyncio.sleep(0.5)
 
             watched.store.adopt = slowly
@@ -58,8 +58,8 @@ def test_an_adoption_that_came_too_late_leads_to_no_contradiction(
             watched.store.adopt = adopt
             for _ in range(2):
                 await watched.ready()
-                device.hand(CoverHand(open=True))
-                device.hand(CoverHand(open=False))
+                device.request(MoveCover(open=True))
+                device.request(MoveCover(open=False))
                 await asyncio.sleep(2)
             assert watched.state is S.READY
             assert watched.supervisor.failure is None
@@ -76,26 +76,26 @@ def test_a_ring_without_a_known_beginning_gives_way_to_the_old_one(tmp_path: Pat
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await plays(device, watched)
-            device.hand(RingMemory(what="save"))
-            device.hand(RingMemory(what="replace"))
-            device.hand(Plug(connected=False))
-            device.hand(Plug(connected=True))
+            device.request(RingMemory(what="save"))
+            device.request(RingMemory(what="replace"))
+            device.request(Plug(connected=False))
+            device.request(Plug(connected=True))
             what = await held(watched)
             adopt = watched.store.adopt
 
             async def slowly(adoption: Any) -> None:
                 # As of a ring whose first records are overwritten.
                 await adopt(replace(adoption, oldest=7, head=9, next=7))
-                device.hand(Plug(connected=False))
-                device.hand(RingMemory(what="restore"))
+                device.request(Plug(connected=False))
+                device.request(RingMemory(what="restore"))
 
             watched.store.adopt = slowly
             with pytest.raises(NothingHeld, match="went away meanwhile"):
                 await watched.supervisor.adopt(BY)
             assert what.epoch != watched.store.cursor().epoch
-            device.hand(Plug(connected=True))
+            device.request(Plug(connected=True))
             await watched.until(S.READY)
-            device.hand(CoverHand(open=True))
+            device.request(MoveCover(open=True))
             await asyncio.sleep(1)
             assert watched.store.cursor().seq == device.stand.firmware.ring.head
             assert watched.supervisor.failure is None
@@ -170,17 +170,17 @@ def test_what_was_held_when_they_decided_is_what_is_adopted(tmp_path: Path) -> N
         async with table(tmp_path) as (_, device, watched), running(watched):
             await plays(device, watched)
             watched.store.slow = 5.0
-            device.hand(CoverHand(open=True))
+            device.request(MoveCover(open=True))
             await asyncio.sleep(0.5)
             # Its last record is still being kept when another ring is there.
-            device.hand(RingMemory(what="replace"))
-            device.hand(CoverHand(open=False))
+            device.request(RingMemory(what="replace"))
+            device.request(MoveCover(open=False))
             await held(watched)
             adopting = asyncio.create_task(watched.supervisor.adopt(BY))
             await asyncio.sleep(0)
-            device.hand(RingMemory(what="replace"))
-            device.hand(Plug(connected=False))
-            device.hand(Plug(connected=True))
+            device.request(RingMemory(what="replace"))
+            device.request(Plug(connected=False))
+            device.request(Plug(connected=True))
             with pytest.raises(NothingHeld, match="went away meanwhile"):
                 await adopting
             assert len(watched.store.adoptions) == 1

@@ -29,7 +29,7 @@ S = State
 async def a_game(live: LiveDevice, host: Host, away: float) -> None:
     """Cards are drawn while the cable is pulled, the power goes and the firmware hangs."""
     await host.ready()
-    live.hand(Load(decks=2))
+    live.request(Load(decks=2))
     for hands in (
         (),
         (Plug(connected=False), Plug(connected=True)),
@@ -37,10 +37,10 @@ async def a_game(live: LiveDevice, host: Host, away: float) -> None:
         (Freeze(on=True), Freeze(on=False)),
     ):
         await host.opens()
-        live.hand(Draw(count=3, dwell_ms=5))
+        live.request(Draw(count=3, dwell_ms=5))
         await asyncio.sleep(0.05)
         for hand in hands:
-            live.hand(hand)
+            live.request(hand)
             await asyncio.sleep(away)
         await until(lambda: host.supervisor.state is S.READY, 15)
     await host.has_all(live)
@@ -89,9 +89,9 @@ def test_a_replugged_port_under_another_name_is_found_by_its_serial_number(tmp_p
             hosted(house, None, f"sim={bus}") as host,
         ):
             await host.ready()
-            live.hand(Plug(connected=False))
+            live.request(Plug(connected=False))
             await until(lambda: host.supervisor.state in (S.LOST, S.ABSENT, S.OPENING), 5)
-            live.hand(Plug(connected=True, other_port=True))
+            live.request(Plug(connected=True, other_port=True))
             await host.ready()
 
     asyncio.run(main())
@@ -119,7 +119,7 @@ def test_of_two_with_one_serial_number_the_key_shows_which(
             doubled = [one.port for one in host.told if isinstance(one, events.Doubled)]
             assert len(doubled) == 2
             assert all(f"{SERIAL} (bus 1 address " in port for port in doubled)
-            live.hand(Load(decks=1))
+            live.request(Load(decks=1))
             await host.has_all(live)
 
     asyncio.run(main())
@@ -152,12 +152,12 @@ def test_a_host_may_be_killed_at_any_time(tmp_path: Path) -> None:
         port = tmp_path / "shoe"
         dice = random.Random(7)
         async with running_device(house.setup(port=port)) as live:
-            live.hand(Load(decks=8))
+            live.request(Load(decks=8))
             for life in range(3):
                 process = await _host(house, port)
                 while await _line(process) != "ready":
                     pass
-                live.hand(Draw(count=8, dwell_ms=5, force=True))
+                live.request(Draw(count=8, dwell_ms=5, force=True))
                 if life < 2:
                     await asyncio.sleep(dice.uniform(0, 0.6))
                 else:

@@ -63,10 +63,10 @@ def test_it_waits_through_all_that_is_in_the_way(tmp_path: Path) -> None:
 
             async with running(watched):
                 await watched.ready()
-                device.hand(Plug(connected=False))
+                device.request(Plug(connected=False))
                 await is_ready_again()
                 desk.refusal = "in use by another program"
-                device.hand(Plug(connected=True))
+                device.request(Plug(connected=True))
                 await is_ready_again()
                 watched.own = loose
                 await is_ready_again()
@@ -88,7 +88,7 @@ def test_a_moment_that_is_over_already_does_not_count(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
-            device.hand(Plug(connected=False))
+            device.request(Plug(connected=False))
             await watched.until(S.ABSENT)
 
             def loose(happening: events.AnyHappening) -> None:
@@ -97,7 +97,7 @@ def test_a_moment_that_is_over_already_does_not_count(tmp_path: Path) -> None:
 
             watched.also = loose
             waiting = asyncio.create_task(watched.supervisor.ready())
-            device.hand(Plug(connected=True))
+            device.request(Plug(connected=True))
             await until(lambda: watched.states.count(S.READY) == 2)
             await asyncio.sleep(0)
             assert watched.states[-1] is S.LOST
@@ -113,9 +113,9 @@ def test_a_moment_that_is_over_already_does_not_count(tmp_path: Path) -> None:
 def test_it_does_not_outlast_the_host(tmp_path: Path, at: State) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
-            device.hand(Plug(connected=at is not S.ABSENT))
+            device.request(Plug(connected=at is not S.ABSENT))
             if at is S.IDENTIFYING:
-                device.hand(Freeze(on=True))
+                device.request(Freeze(on=True))
             task = asyncio.create_task(watched.supervisor.run())
             waiting = asyncio.create_task(watched.supervisor.ready())
             await asyncio.sleep(1)

@@ -31,7 +31,7 @@ def test_a_copy_with_another_key_is_refused_until_the_right_one_is_back(tmp_path
     async def main() -> None:
         async with table(tmp_path) as (desk, device, watched), running(watched):
             await watched.ready()
-            device.hand(Plug(connected=False))
+            device.request(Plug(connected=False))
             copy = desk.plug(Plugged(tmp_path / "copy", serial="SH-0001"))
             await watched.until(S.REFUSED)
             assert watched.supervisor.why == "shoe SH-0001 with another key is there"
@@ -43,8 +43,8 @@ def test_a_copy_with_another_key_is_refused_until_the_right_one_is_back(tmp_path
             await asyncio.sleep(4 * RETRY_REFUSED + 1)
             assert copy.opened == opened + 4
             assert len(watched.of(events.Swapped)) == 1
-            copy.hand(Plug(connected=False))
-            device.hand(Plug(connected=True))
+            copy.request(Plug(connected=False))
+            device.request(Plug(connected=True))
             await watched.until(S.READY, within=RETRY_REFUSED + 2)
             assert copy.stand.firmware.ring.head == 1  # nobody talked it into anything
 
@@ -83,7 +83,7 @@ def test_one_that_only_knows_the_fingerprint_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
             pair_directly(device.place, STRANGER.public_key().public_bytes_raw())
-            device.hand(Break(name="stranger-answered"))
+            device.request(Break(name="stranger-answered"))
             async with running(watched):
                 await watched.until(S.REFUSED)
                 assert S.RESUMING not in watched.states
@@ -113,11 +113,11 @@ def test_a_device_of_another_host_is_never_reached(tmp_path: Path) -> None:
 def test_a_device_of_another_catalogue_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
-            device.hand(Break(name="schema-wrong"))
+            device.request(Break(name="schema-wrong"))
             async with running(watched):
                 await watched.until(S.REFUSED)
                 assert watched.of(events.AttemptFailed)[0].error == "schema-differs"
-                device.hand(Break(name="schema-wrong", on=False))
+                device.request(Break(name="schema-wrong", on=False))
                 await watched.ready(within=RETRY_REFUSED + 2)
 
     simulate(main())

@@ -20,12 +20,12 @@ from drivers.session.rate_limit import MAX_KEYS, OTHERS, REPORT_INTERVAL_US, Rep
 from drivers.session.reports import _REPORTS
 from firmware_protocol.device.control import (
     CardName,
-    CoverHand,
     CutPower,
     Draw,
     Freeze,
     LineNoise,
     Load,
+    MoveCover,
     Plug,
     ServiceSwitch,
 )
@@ -49,12 +49,12 @@ def test_a_happening_is_read_back_as_it_was(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
-            device.hand(Load(decks=2))
-            device.hand(LineNoise(flip=0.1, splice=0.1))
+            device.request(Load(decks=2))
+            device.request(LineNoise(flip=0.1, splice=0.1))
             await asyncio.sleep(10)
-            device.hand(LineNoise())
+            device.request(LineNoise())
             for hand in (CutPower(), Freeze(on=True), Freeze(on=False), Plug(connected=False)):
-                device.hand(hand)
+                device.request(hand)
                 await asyncio.sleep(3)
             kinds = {type(one) for one in watched.told}
             assert len(kinds) > 12
@@ -71,7 +71,7 @@ def test_states_are_told_one_after_the_other(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, device, watched):
             async with running(watched):
                 await watched.ready()
-                device.hand(CutPower(off_ms=2000))
+                device.request(CutPower(off_ms=2000))
                 await asyncio.sleep(8)
             changes = watched.of(told.StateChanged)
             assert changes[0].former is S.ABSENT
@@ -90,8 +90,8 @@ def test_the_devices_own_flags_and_counts_are_told_when_they_change(tmp_path: Pa
             await watched.ready()
             await asyncio.sleep(3)
             watched.told.clear()
-            device.hand(ServiceSwitch(on=True))
-            device.hand(CoverHand(open=True))
+            device.request(ServiceSwitch(on=True))
+            device.request(MoveCover(open=True))
             device.to_device(b"\x01\x02noise\0\x05\0")
             await asyncio.sleep(3)
             (stands,) = watched.of(told.DeviceStands)
@@ -159,16 +159,16 @@ def test_two_orders_of_cards_look_the_same(tmp_path: Path) -> None:
             async with running(watched):
                 shoe: Shoe = watched.driver
                 await watched.ready()
-                device.hand(Load(cards=cards, decks=0))
+                device.request(Load(cards=cards, decks=0))
                 await shoe.open_gate()
-                device.hand(Draw(count=20))
-                device.hand(Draw(count=3, read="low"))
-                device.hand(Draw(count=2, double=True))
+                device.request(Draw(count=20))
+                device.request(Draw(count=3, read="low"))
+                device.request(Draw(count=2, double=True))
                 for _ in range(40):
                     await asyncio.sleep(0.1)
                     out += sorted(blurred(repr(one)) for one in asyncio.all_tasks())
                     out.append(repr(watched.supervisor.__dict__))
-                device.hand(CutPower(off_ms=100))
+                device.request(CutPower(off_ms=100))
                 await asyncio.sleep(3)
                 again = await shoe.reread(watched.store.cursor().epoch, 5)
                 out.append(repr(again))

@@ -13,7 +13,7 @@ import pytest
 from drivers import events
 from drivers.devices import NotReady, State
 from drivers.session import NothingHeld, StoreFailed
-from firmware_protocol.device.control import CoverHand, Draw, Plug, RingMemory
+from firmware_protocol.device.control import Draw, MoveCover, Plug, RingMemory
 from firmware_protocol.host import RecordCursor
 from firmware_protocol.messages.enums import LockState
 from tests.support.drivers.dealing import acknowledged, dealing, head, same
@@ -84,18 +84,18 @@ def test_it_is_asked_only_when_there_is_a_device(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
             watched.store.cursor = raises(BROKEN_DISK)
-            device.hand(Plug(connected=False))
+            device.request(Plug(connected=False))
             async with running(watched):
                 await asyncio.sleep(5)
                 assert watched.state is S.ABSENT
-                device.hand(Plug(connected=True))
+                device.request(Plug(connected=True))
                 await watched.until(S.UNKEPT)
-                device.hand(Plug(connected=False))
+                device.request(Plug(connected=False))
                 await asyncio.sleep(5)
                 del watched.store.cursor
                 watched.supervisor.recovered()
                 await watched.until(S.ABSENT)
-                device.hand(Plug(connected=True))
+                device.request(Plug(connected=True))
                 await watched.ready()
 
     simulate(main())
@@ -108,7 +108,7 @@ def test_a_keeper_that_fell_silent_after_it_was_mended(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await dealing(device, watched)
             watched.store.failing = BROKEN_DISK
-            device.hand(Draw(count=3))
+            device.request(Draw(count=3))
             await watched.until(S.UNKEPT)
             stood = acknowledged(device)
             watched.store.failing = None
@@ -134,13 +134,13 @@ def test_the_first_cause_stands_when_the_cursor_is_lost_too(tmp_path: Path) -> N
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             shoe = await dealing(device, watched)
-            device.hand(RingMemory(what="replace"))
-            device.hand(CoverHand(open=True))
+            device.request(RingMemory(what="replace"))
+            device.request(MoveCover(open=True))
             await watched.until(S.RESUMING)
             adopt = watched.store.adopt
 
             async def slowly(adoption: Any) -> None:
-                device.hand(Plug(connected=False))
+                device.request(Plug(connected=False))
                 await adopt(adoption)
                 watched.store.cursor = raises(BROKEN_DISK)
                 watched.store.failing = OSError("a consequence")
@@ -148,7 +148,7 @@ def test_the_first_cause_stands_when_the_cursor_is_lost_too(tmp_path: Path) -> N
             watched.store.adopt = slowly
             with pytest.raises(NothingHeld, match="went away meanwhile"):
                 await watched.supervisor.adopt(BY)
-            device.hand(Plug(connected=True))
+            device.request(Plug(connected=True))
             await watched.until(S.UNKEPT)
             assert watched.supervisor.failure is BROKEN_DISK
             with pytest.raises(NotReady, match="the disk says no"):
@@ -167,7 +167,7 @@ def test_a_keeper_that_fails_before_it_can_be_waited_for_has_failed(tmp_path: Pa
             keep, stood = watched.store.store, head(device)
             for number, broken in enumerate((lambda _: raises(BROKEN_DISK)(), lambda _: None), 1):
                 watched.store.store = broken
-                device.hand(Draw(count=1, force=True))
+                device.request(Draw(count=1, force=True))
                 await watched.until(S.UNKEPT)
                 assert acknowledged(device) == stood
                 assert len(watched.of(events.KeepFailed)) == number
@@ -201,10 +201,10 @@ def test_a_late_failure_is_ignored_after_recovery(tmp_path: Path) -> None:
 
             store = watched.store.store
             watched.store.store = stubborn
-            device.hand(Draw(count=1))
+            device.request(Draw(count=1))
             await asyncio.sleep(1)
-            device.hand(Plug(connected=False))
-            device.hand(Plug(connected=True))
+            device.request(Plug(connected=False))
+            device.request(Plug(connected=True))
             await watched.until(S.UNKEPT)
             watched.store.store = store
             watched.supervisor.recovered()

@@ -42,7 +42,7 @@ async def draws(device: Plugged, watched: Watched, count: int) -> None:
     shoe: Shoe = watched.driver
     await shoe.open_gate()
     head = device.stand.firmware.ring.head
-    device.hand(Draw(count=count))
+    device.request(Draw(count=count))
     await until(lambda: watched.store.cursor().seq == head + count)
 
 
@@ -60,15 +60,15 @@ def test_pulled_and_plugged_in_again(tmp_path: Path, other_port: bool) -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
             assert watched.states == COMES_UP
-            device.hand(Load(decks=1))
+            device.request(Load(decks=1))
             await draws(device, watched, 3)
-            device.hand(Plug(connected=False))
+            device.request(Plug(connected=False))
             assert watched.state is S.LOST
             assert watched.supervisor.why == "unplugged"
             await asyncio.sleep(10)
             assert watched.states[4:] == [S.LOST, S.OPENING, S.ABSENT]
             plugged_at = now_us()
-            device.hand(Plug(connected=True, other_port=other_port))
+            device.request(Plug(connected=True, other_port=other_port))
             await watched.until(S.READY)
             assert now_us() - plugged_at <= 1_100_000
             assert watched.states[7:] == COMES_UP
@@ -89,9 +89,9 @@ def test_a_short_loss_of_contact_is_over_at_once(tmp_path: Path) -> None:
             await watched.ready()
             await asyncio.sleep(3)
             for _ in range(3):
-                device.hand(Plug(connected=False))
+                device.request(Plug(connected=False))
                 await asyncio.sleep(0.05)
-                device.hand(Plug(connected=True))
+                device.request(Plug(connected=True))
                 away = now_us()
                 await watched.until(S.READY)
                 assert now_us() - away <= 60_000
@@ -107,10 +107,10 @@ def test_the_port_of_a_named_address_comes_back(tmp_path: Path) -> None:
             named = Watched(desk, wanted, find=PortSearch())
             async with running(named):
                 await named.ready()
-                device.hand(Plug(connected=False))
+                device.request(Plug(connected=False))
                 await named.until(S.ABSENT)
                 assert named.supervisor.why == "serial:/dev/sim1: no such port"
-                device.hand(Plug(connected=True))
+                device.request(Plug(connected=True))
                 await named.until(S.READY)
 
     simulate(main())
@@ -119,7 +119,7 @@ def test_the_port_of_a_named_address_comes_back(tmp_path: Path) -> None:
 def test_tries_are_fast_at_first_and_never_faster_than_once_a_second_later(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (desk, device, _):
-            device.hand(Plug(connected=False))
+            device.request(Plug(connected=False))
             times: list[int] = []
 
             async def noted(wanted: WantedDevice) -> Address:
@@ -166,11 +166,11 @@ def test_other_firmware_and_starts_are_told(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
             old = device.stand.firmware.identity.digest
-            device.hand(Firmware(version="holecard-sim-2"))
+            device.request(Firmware(version="holecard-sim-2"))
             await until(lambda: watched.of(events.FirmwareChanged) and watched.state is S.READY)
             (changed,) = watched.of(events.FirmwareChanged)
             assert (changed.old, changed.new) == (old, device.stand.firmware.identity.digest)
-            device.hand(CutPower(cause="watchdog"))
+            device.request(CutPower(cause="watchdog"))
             await until(lambda: len(watched.of(events.Restarted)) == 2)
             first, second = watched.of(events.Restarted)
             assert (first.old, first.new) == (1, 2)
@@ -199,14 +199,14 @@ def test_a_frozen_device_is_found_again(tmp_path: Path, seconds: float) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
-            device.hand(Load(decks=1))
+            device.request(Load(decks=1))
             await draws(device, watched, 2)
-            device.hand(Freeze(on=True))
+            device.request(Freeze(on=True))
             await asyncio.sleep(seconds)
             if seconds > 1:
                 assert watched.state is not S.READY
                 assert SessionEnding.SILENT in [one.why for one in watched.of(events.SessionEnded)]
-            device.hand(Freeze(on=False))
+            device.request(Freeze(on=False))
             thawed = now_us()
             await watched.until(S.READY)
             assert now_us() - thawed < 10_000_000
@@ -219,7 +219,7 @@ def test_a_frozen_device_is_found_again(tmp_path: Path, seconds: float) -> None:
 def test_a_port_without_an_answer_is_opened_anew(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
-            device.hand(CutPower(off_ms=60_000))
+            device.request(CutPower(off_ms=60_000))
             async with running(watched):
                 await asyncio.sleep(5 * ANSWER_TIMEOUT)
                 assert 4 <= device.opened <= 5
@@ -263,10 +263,10 @@ def test_new_keys_disturb_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
-            device.hand(Load(decks=6))
+            device.request(Load(decks=6))
             shoe: Shoe = watched.driver
             await shoe.open_gate()
-            device.hand(Draw(count=200))
+            device.request(Draw(count=200))
             for _ in range(2000):
                 await shoe.open_gate()
                 await asyncio.sleep(0.01)
@@ -284,7 +284,7 @@ def test_the_clock_is_told_when_it_moves(tmp_path: Path) -> None:
             await watched.ready()
             await asyncio.sleep(60)
             assert len(watched.of(events.ClockRead)) == 1
-            device.hand(Break(name="clock-fast"))
+            device.request(Break(name="clock-fast"))
             await asyncio.sleep(60)
             assert 5 <= len(watched.of(events.ClockRead)) <= 8
 
@@ -301,7 +301,7 @@ def test_it_can_be_stopped_at_any_moment(tmp_path: Path) -> None:
         async with table(tmp_path) as (desk, device, watched):
             async with running(watched):
                 await watched.ready()
-            device.hand(Load(decks=8))
+            device.request(Load(decks=8))
             seen = set()
             for turns in range(60):
                 again = Watched(desk, device.wanted, watched.store)
@@ -325,9 +325,9 @@ def test_a_port_that_was_left_is_heard_no_more(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
             old = device.ears
-            device.hand(Freeze(on=True))
+            device.request(Freeze(on=True))
             await watched.until(S.LOST)
-            device.hand(Freeze(on=False))
+            device.request(Freeze(on=False))
             await watched.until(S.READY)
             stood = len(watched.told)
             old.heard(b"\x01late\0" * 10)
@@ -351,10 +351,10 @@ def test_a_port_that_does_not_close_is_left_all_the_same(
             await watched.ready()
             with monkeypatch.context() as patch:
                 patch.setattr(SimPort, "close", stuck)
-                device.hand(Plug(connected=False))
+                device.request(Plug(connected=False))
                 await asyncio.sleep(CLOSE_TIMEOUT + 1)
             assert watched.of(events.PortDenied)[0].why == "did not close within 5 s"
-            device.hand(Plug(connected=True))
+            device.request(Plug(connected=True))
             await watched.until(S.READY)
 
     simulate(main())

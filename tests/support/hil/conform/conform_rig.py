@@ -90,14 +90,14 @@ class Rig:
         )
 
     def _direct(self) -> InProcessOperator:
-        return InProcessOperator(self.hand)
+        return InProcessOperator(self.request)
 
-    def hand(self, hand: ControlRequest) -> Answer:
+    def request(self, request: ControlRequest) -> Answer:
         now = self.wire.now()
         try:
-            return self.stand.hand(hand, now)
+            return self.stand.request(request, now)
         finally:
-            self.peer.wake(now)  # what the hand made goes on its way at once
+            self.peer.wake(now)  # what the request made goes on its way at once
 
     def attempt(self, name: str) -> ItemOutcome:
         return asyncio.run(run_item(self.bench, ITEMS[name], TRIALS[name]))

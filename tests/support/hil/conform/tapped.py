@@ -64,10 +64,10 @@ def play(
 ) -> Run:
     """Draw these cards at fixed moments, and ask for the last record once more."""
     table = Table(folder, *breaks, seed=seed, keeps=keeps)
-    table.hand(Load(cards=order))
+    table.request(Load(cards=order))
     table.call(Lock(LockState.OPEN))
     table.run(200)
-    table.hand(draw or Draw(count=len(order), dwell_ms=35))
+    table.request(draw or Draw(count=len(order), dwell_ms=35))
     for _ in range((len(order) * 120 + tail_ms) // SLOW_MS + 1):
         table.run(SLOW_MS)
         table.keep_up()

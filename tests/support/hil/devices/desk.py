@@ -129,7 +129,7 @@ class Scene:
         self.desk.start(self.mechanism, self.now)
 
     def do(self, hand: ControlRequest) -> Answer:
-        return self.mechanism.hand(hand, self.now)
+        return self.mechanism.request(hand, self.now)
 
     def call(self, command: Command) -> Reply:
         return self.mechanism.command(command, self.now)

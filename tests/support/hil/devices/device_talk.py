@@ -68,7 +68,7 @@ def sent(bench: Bench, since: int) -> list[tuple[float, int]]:
 
 
 def fill(bench: Bench) -> None:
-    bench.device.hand(RingMemory("fill"), bench.now)
+    bench.device.request(RingMemory("fill"), bench.now)
     bench.collect()
 
 
@@ -94,7 +94,7 @@ def pair(bench: Bench, code: bytes | None = None) -> bool:
 
 
 def switch(bench: Bench, on: bool) -> None:
-    assert bench.device.hand(ServiceSwitch(on), bench.now) == {"service": on}
+    assert bench.device.request(ServiceSwitch(on), bench.now) == {"service": on}
 
 
 def tampers(bench: Bench, source: TamperSource) -> list[bool]:

@@ -81,8 +81,8 @@ class Meeting:
         self._hear(self.link.lost(self.now))
         self.open()
 
-    def hand(self, hand: ControlRequest) -> Answer:
-        answer = self.stand.hand(hand, self.now)
+    def request(self, request: ControlRequest) -> Answer:
+        answer = self.stand.request(request, self.now)
         self.settle()
         return answer
 

@@ -90,7 +90,7 @@ class Plain:
     def selftest(self, now: int) -> tuple[tuple[FaultCode, int], ...]:
         return self.faults
 
-    def hand(self, hand: ControlRequest, now: int) -> Answer:
+    def request(self, request: ControlRequest, now: int) -> Answer:
         raise CannotDo("nothing can be done here", "nothing")
 
     def wake(self, now: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
-from firmware_protocol.device.control import CutPower, DoorHand, JamHand, Plug, Put
+from firmware_protocol.device.control import CutPower, MoveDoor, Plug, Put, SetJam
 from hil.table.robots import ROBOT_TIMEOUT
 from hil.table.setup import GUEST, until
 from tests.support.screens.browser.page import page_at
@@ -129,10 +129,10 @@ async def a_dealer_who_is_relieved(t: AtTable) -> None:
 @tells(Odd.DEVICE_LOST, "device_lost", "device_agrees", "confirm_felt")
 async def a_shoe_that_is_jammed(t: AtTable) -> None:
     await t.to_card(1)
-    t.stage.shoe.hand(JamHand(code="stuck"))
+    t.stage.shoe.request(SetJam(code="stuck"))
     await until(lambda: bool(t.stands.lost), ROBOT_TIMEOUT)
     await t.shows("stop dealing", "a card is stuck")
-    t.stage.shoe.hand(JamHand(code=None))
+    t.stage.shoe.request(SetJam(code=None))
     await until(lambda: t.stands.step is Step.FELT, ROBOT_TIMEOUT)
     await t.shows("compare the felt with the screen")
 
@@ -140,19 +140,19 @@ async def a_shoe_that_is_jammed(t: AtTable) -> None:
 @tells(Odd.DEVICE_LOST, "device_lost", "accept_counters")
 async def a_shoe_that_is_unplugged(t: AtTable) -> None:
     await t.to_step(Step.TURN)
-    t.stage.shoe.hand(Plug(connected=False))
+    t.stage.shoe.request(Plug(connected=False))
     await until(lambda: t.stands.step is Step.DEVICE, ROBOT_TIMEOUT)
     await t.shows("stop dealing", "device lost")
     assert await t.page.locator("#status .mark-alarm").count() == 1
     await t.says("CountersAccepted", "two")
     await t.shows("compare the felt with the screen")
-    t.stage.shoe.hand(Plug(connected=True))
+    t.stage.shoe.request(Plug(connected=True))
 
 
 @tells(Odd.DEVICE_LOST, "device_lost")
 async def a_shoe_that_loses_its_power(t: AtTable) -> None:
     await t.to_card(1)
-    t.stage.shoe.hand(CutPower(cause="brown_out", off_ms=3500))
+    t.stage.shoe.request(CutPower(cause="brown_out", off_ms=3500))
     await until(lambda: t.stands.step in (Step.DEVICE, Step.FELT), ROBOT_TIMEOUT)
     await t.shows("device lost")
     await until(lambda: t.stands.step is Step.FELT, ROBOT_TIMEOUT)
@@ -162,7 +162,7 @@ async def a_shoe_that_loses_its_power(t: AtTable) -> None:
 async def a_batch_that_is_short(t: AtTable) -> None:
     await t.says("ShuffleCalled")
     await t.to_step(Step.SHUFFLE_NEEDED)
-    t.stage.shuffler.hand(Put(decks=t.stage.decks, remove=("Ac", "Kd")))
+    t.stage.shuffler.request(Put(decks=t.stage.decks, remove=("Ac", "Kd")))
     await t.says("ShuffleStarted")
     await until(lambda: t.stands.step is Step.HELD, ROBOT_TIMEOUT)
     await t.shows("2 missing")
@@ -175,12 +175,12 @@ async def a_shuffler_that_does_not_begin(t: AtTable) -> None:
     """Its door is open. The page says so; somebody looks, and asks for the shuffle again."""
     await t.says("ShuffleCalled")
     await t.to_step(Step.SHUFFLE_NEEDED)
-    t.stage.shuffler.hand(DoorHand(open=True))
+    t.stage.shuffler.request(MoveDoor(open=True))
     await t.says("ShuffleStarted")
     await t.page.locator("#trouble-shuffle-problem").wait_for()
     await t.shows("the shuffle was not started")
     t.dealer.pressed.clear()
-    t.stage.shuffler.hand(Put(decks=t.stage.decks))
+    t.stage.shuffler.request(Put(decks=t.stage.decks))
     await t.to_step(Step.LOADING)
     assert "act-shuffleagain" in t.dealer.pressed
 

@@ -49,7 +49,7 @@ class Watcher(Console):
 
 
 def _ring(device: LiveDevice) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = device.hand(Describe())
+    found: Mapping[str, Any] = device.request(Describe())
     return found
 
 
@@ -170,7 +170,7 @@ class AtTable:
     async def heard(self, device: LiveDevice, hand: ControlRequest) -> None:
         """A hand at a device, of which the table has taken notice."""
         head = _ring(device)["head"]
-        device.hand(hand)
+        device.request(hand)
         await until(lambda: head < _ring(device)["head"] == _ring(device)["acked"], ROBOT_TIMEOUT)
         await self.watcher.look()
 

@@ -66,7 +66,7 @@ def dealt(folder: Path, game: str, kill: int = -1, *, before: bool = False) -> E
 async def _dealt(folder: Path, game: str, kill: int, *, before: bool) -> Ended:
     async with room(folder, game) as made:
         assert made.shuffler is not None
-        made.shuffler.hand(ShufflePace(shuffle_ms=20))
+        made.shuffler.request(ShufflePace(shuffle_ms=20))
         robots: list[Robot] = []
         made.kill(kill, before=before)
         first = asyncio.create_task(_session(made, robots))

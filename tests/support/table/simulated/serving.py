@@ -62,7 +62,7 @@ class Served(NamedTuple):
 async def served(made: Room, players: Players | None = None, *top: str) -> AsyncIterator[Served]:
     """`top`: the first cards of the shoe, the burned one first."""
     if made.shuffler is not None and made.shuffler.stand.powered:
-        made.shuffler.hand(ShufflePace(shuffle_ms=20))
+        made.shuffler.request(ShufflePace(shuffle_ms=20))
     table = made.serve()
     async with table:
         await ready(table)

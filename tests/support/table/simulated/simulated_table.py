@@ -190,7 +190,7 @@ class Room:
 
     def other_shoe(self, serial: str) -> None:
         """Another one is in its place, paired and plugged in."""
-        self.shoe.hand(Plug(connected=False))
+        self.shoe.request(Plug(connected=False))
         self.shoe = self._plug(DeviceClass.SHOE, serial)
 
     # --- death ----------------------------------------------------------------------------

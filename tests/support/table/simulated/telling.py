@@ -207,7 +207,7 @@ class Told(Served):
         seats = self.room.station
         await until(lambda: button not in mechanism(seats)["seats"][str(seat)]["down"])
         known = len(self.pressed())
-        self.room.station.hand(Press(seat=seat, button=button))
+        self.room.station.request(Press(seat=seat, button=button))
         await until(lambda: len(self.pressed()) > known)
 
     def pressed(self) -> list[dict[str, Any]]:
@@ -230,7 +230,7 @@ class Told(Served):
 
     async def _pulls(self, draw: Draw) -> None:
         known = self.table.table.now.memory.last
-        self.room.shoe.hand(draw)
+        self.room.shoe.request(draw)
         await until(lambda: self.table.table.now.memory.last > known)
 
     @property
@@ -299,7 +299,7 @@ async def telling(
 ) -> AsyncIterator[Told]:
     """A table in this room, with its dealer, its floor and its players."""
     if made.shuffler is not None and made.shuffler.stand.powered:
-        made.shuffler.hand(ShufflePace(shuffle_ms=20))
+        made.shuffler.request(ShufflePace(shuffle_ms=20))
     top = (*BURNED[: made.game.options.burn.on_shuffle], *cards)
     players = Choosing(wagers, plan)
     async with made.serve() as table:

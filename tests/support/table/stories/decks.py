@@ -160,14 +160,14 @@ async def a_card_whose_foreign_back_the_shoe_sees(t: Told, way: Way) -> None:
 async def a_batch_that_is_short(t: Told, way: Way) -> None:
     await t.to_step(Step.SHUFFLE_NEEDED)
     assert t.room.shuffler is not None
-    t.room.shuffler.hand(Put(decks=6, remove=("Ac", "Kd")))
+    t.room.shuffler.request(Put(decks=6, remove=("Ac", "Kd")))
     await t.does("ShuffleStarted")
     await until(lambda: t.at(Step.HELD), 10)
     await ruled_on_decks(t, way, "2 missing, 0 extra", "2 missing, 0 extra")
     if way is Way.DECKS_OUT:
         await changed(t)
     else:  # they lay on the floor
-        t.room.shuffler.hand(Put(decks=6))
+        t.room.shuffler.request(Put(decks=6))
         t.shows("Wait for the shuffle of 6 decks")
     await t.to_step(Step.LOADING)
     assert t.data("device")[-1]["what"] == "ShuffleDone"
@@ -178,8 +178,8 @@ async def a_short_shuffle(t: Told) -> Plugged:
     await t.to_step(Step.SHUFFLE_NEEDED)
     shuffler = t.room.shuffler
     assert shuffler is not None
-    shuffler.hand(ShufflePace(shuffle_ms=2000))
-    shuffler.hand(Put(decks=6, remove=("Ac",)))
+    shuffler.request(ShufflePace(shuffle_ms=2000))
+    shuffler.request(Put(decks=6, remove=("Ac",)))
     await t.does("ShuffleStarted")
     await until(lambda: t.table.table.now.memory.shuffling)
     return shuffler
@@ -198,8 +198,8 @@ async def a_shuffle_that_people_call_done_before_it_is(t: Told, way: Way) -> Non
     await ruled_on_decks(t, way, "1 missing, 0 extra", "1 missing, 0 extra")
     if way is Way.DECKS_OUT:
         await changed(t)
-    shuffler.hand(ShufflePace(shuffle_ms=20))
-    shuffler.hand(Put(decks=6))
+    shuffler.request(ShufflePace(shuffle_ms=20))
+    shuffler.request(Put(decks=6))
     await t.to_step(Step.LOADING)
 
 
@@ -207,7 +207,7 @@ async def a_shuffle_that_people_call_done_before_it_is(t: Told, way: Way) -> Non
 async def a_count_that_comes_when_the_cards_are_in_play(t: Told, way: Way) -> None:
     """The shuffler was gone, and people have shuffled by hand what it had counted."""
     shuffler = await a_short_shuffle(t)
-    shuffler.hand(Plug(connected=False))
+    shuffler.request(Plug(connected=False))
     await until(lambda: bool(t.state.lost), LOST_AFTER + 1)
     await t.ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK)
     assert await t.refuses("ShuffleDone") == "no_shuffle_to_end"
@@ -217,11 +217,11 @@ async def a_count_that_comes_when_the_cards_are_in_play(t: Told, way: Way) -> No
     await t.does("ShuffleDone")
     await t.to_step(Step.TURN)
     assert "DeckSuspect" not in t.names()
-    shuffler.hand(Plug(connected=True))
+    shuffler.request(Plug(connected=True))
     await until(lambda: t.at(Step.HELD), 10)
     await ruled_on_decks(t, way, "short", "cards missing")
     assert t.data("device")[-1]["what"] == "CountWrong"
-    shuffler.hand(ShufflePace(shuffle_ms=20))
+    shuffler.request(ShufflePace(shuffle_ms=20))
     await t.to_end()
     assert t.nets() == (VOID if way is Way.DECKS_OUT else WON)
 
@@ -229,7 +229,7 @@ async def a_count_that_comes_when_the_cards_are_in_play(t: Told, way: Way) -> No
 @irregular(Odd.DECK_SUSPECT, "shoe_short_or_long", ways=BOTH_WAYS, options=ONE)
 async def a_shoe_with_fifty_three_cards(t: Told, way: Way) -> None:
     await t.to_step(Step.LOADING)
-    t.room.shoe.hand(Load(decks=1, seed=4, add=("Ac",)))
+    t.room.shoe.request(Load(decks=1, seed=4, add=("Ac",)))
     await until(lambda: t.at(Step.HELD))
     await ruled_on_decks(t, way, "53 cards of 52", "53 cards of 52")
     if way is Way.DECKS_OUT:

@@ -13,11 +13,11 @@ from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from controller.table.devices.links import LOST_AFTER
 from firmware_protocol.device.control import (
-    CoverHand,
     CutPower,
-    JamHand,
+    MoveCover,
     Plug,
     Put,
+    SetJam,
     ShufflePace,
 )
 from tests.support.drivers.simulated import Plugged, until
@@ -52,7 +52,7 @@ async def gone(t: Told, way: Way, why: str) -> None:
 )
 async def a_shoe_that_is_jammed(t: Told, way: Way) -> None:
     await t.to_card(1)
-    t.room.shoe.hand(JamHand(code="stuck"))
+    t.room.shoe.request(SetJam(code="stuck"))
     await until(lambda: bool(t.state.lost))
     await gone(t, way, "a card is stuck (stuck)")
     if way is Way.VOID:
@@ -60,7 +60,7 @@ async def a_shoe_that_is_jammed(t: Told, way: Way) -> None:
         await t.ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK)
     assert await t.refuses("FeltConfirmed") == "felt_not_asked"
     await until(lambda: t.locked)
-    t.room.shoe.hand(JamHand(code=None))
+    t.room.shoe.request(SetJam(code=None))
     await until(lambda: t.at(Step.FELT))
     assert t.words.startswith("Compare the felt with the screen, confirm when they agree")
     assert await t.refuses("FeltConfirmed", FLOOR) == "not_theirs"
@@ -72,14 +72,14 @@ async def a_shoe_that_is_jammed(t: Told, way: Way) -> None:
 async def a_round_that_is_void_without_its_shoe(t: Told, way: Way) -> None:
     """Wagers go back without it; the next round waits for it."""
     await t.to_step(Step.TURN)
-    t.room.shoe.hand(Plug(connected=False))
+    t.room.shoe.request(Plug(connected=False))
     await until(lambda: t.at(Step.HELD), LOST_AFTER + 1)
     assert t.words.endswith(f"wait for the device, or void the round{TWO}")
     await t.ruled(Odd.DEVICE_LOST, way)
     await t.to_step(Step.HELD)
     t.shows(f"Floor: rule on device lost - wait for the device{TWO}")
     assert t.nets() == VOID
-    t.room.shoe.hand(Plug(connected=True))
+    t.room.shoe.request(Plug(connected=True))
     await until(lambda: not t.state.lost)
     await t.does("FloorRuled", FLOOR, SECOND, way="device_check")
     t.shows("Compare the felt with the screen, confirm when they agree - device lost")
@@ -90,9 +90,9 @@ async def a_round_that_is_void_without_its_shoe(t: Told, way: Way) -> None:
 async def a_shoe_that_is_back_before_the_floor_has_ruled(t: Told, way: Way) -> None:
     """Nobody waits for a device that is there."""
     await t.to_step(Step.TURN)
-    t.room.shoe.hand(CoverHand(open=True))
+    t.room.shoe.request(MoveCover(open=True))
     await until(lambda: t.at(Step.HELD))
-    t.room.shoe.hand(CoverHand(open=False))
+    t.room.shoe.request(MoveCover(open=False))
     await until(lambda: not t.state.lost)
     assert t.at(Step.HELD)
     await t.does("FloorRuled", FLOOR, SECOND, way=way.value)
@@ -104,7 +104,7 @@ async def a_shoe_that_is_back_before_the_floor_has_ruled(t: Told, way: Way) -> N
 @irregular(Odd.DEVICE_LOST, "device_lost", "accept_counters", ways=CHECK)
 async def a_shoe_that_two_people_take_as_it_is(t: Told, way: Way) -> None:
     await t.to_step(Step.TURN)
-    t.room.shoe.hand(Plug(connected=False))
+    t.room.shoe.request(Plug(connected=False))
     await until(lambda: bool(t.state.lost), LOST_AFTER + 1)
     await t.ruled(Odd.DEVICE_LOST, way)
     assert t.at(Step.DEVICE)
@@ -114,7 +114,7 @@ async def a_shoe_that_two_people_take_as_it_is(t: Told, way: Way) -> None:
     await t.does("CountersAccepted", FLOOR, SECOND)
     assert t.facts(Ruled)[-1] == Ruled("device_lost", "counters_accepted", "Flo", "Bob")
     await t.does("FeltConfirmed")
-    t.room.shoe.hand(Plug(connected=True))
+    t.room.shoe.request(Plug(connected=True))
     await t.to_end()
     assert t.nets() == WON
 
@@ -123,7 +123,7 @@ async def a_shoe_that_two_people_take_as_it_is(t: Told, way: Way) -> None:
 async def a_shoe_that_is_gone_when_it_is_to_be_loaded(t: Told, way: Way) -> None:
     """It has no part before that; the dealer counts the cards into it all the same."""
     await t.to_step(Step.SHUFFLE_NEEDED)
-    t.room.shoe.hand(Plug(connected=False))
+    t.room.shoe.request(Plug(connected=False))
     await until(lambda: t.state.lost == ("shoe",), LOST_AFTER + 1)
     assert t.at(Step.SHUFFLE_NEEDED)
     await t.to_step(Step.LOADING)
@@ -133,7 +133,7 @@ async def a_shoe_that_is_gone_when_it_is_to_be_loaded(t: Told, way: Way) -> None
         strict=f"Floor: rule on device lost - wait for the device{TWO}",
     )
     await t.ruled(Odd.DEVICE_LOST, way)
-    t.room.shoe.hand(Plug(connected=True))
+    t.room.shoe.request(Plug(connected=True))
     await t.to_step(Step.WAGERING)
     await t.to_step(Step.DEALING)
     await t.to_end()
@@ -145,7 +145,7 @@ async def lost_before(t: Told) -> Plugged:
     await t.to_step(Step.TURN)
     shuffler = t.room.shuffler
     assert shuffler is not None
-    shuffler.hand(Plug(connected=False))
+    shuffler.request(Plug(connected=False))
     await until(lambda: t.state.lost == ("shuffler",), LOST_AFTER + 1)
     await t.to_end()
     assert t.nets() == WON
@@ -165,7 +165,7 @@ async def lost_before(t: Told) -> Plugged:
 )
 async def a_shuffler_that_is_gone_when_it_is_to_shuffle(t: Told, way: Way) -> None:
     shuffler = await lost_before(t)
-    shuffler.hand(Plug(connected=True))
+    shuffler.request(Plug(connected=True))
     await until(lambda: t.at(Step.FELT), 10)
     await t.does("FeltConfirmed")
     t.shows("Shuffle 6 decks")
@@ -190,11 +190,11 @@ async def a_shuffler_that_loses_its_power(t: Told, way: Way) -> None:
     await t.to_step(Step.SHUFFLE_NEEDED)
     shuffler = t.room.shuffler
     assert shuffler is not None
-    shuffler.hand(ShufflePace(shuffle_ms=3000))
-    shuffler.hand(Put(decks=6))
+    shuffler.request(ShufflePace(shuffle_ms=3000))
+    shuffler.request(Put(decks=6))
     await t.does("ShuffleStarted")
     await asyncio.sleep(1)
-    shuffler.hand(CutPower(off_ms=300))
+    shuffler.request(CutPower(off_ms=300))
     await until(lambda: bool(t.state.lost), 20)
     t.shows(
         default=f"Stop dealing - device lost, its shuffle was broken off{WAY_ON}",
@@ -204,7 +204,7 @@ async def a_shuffler_that_loses_its_power(t: Told, way: Way) -> None:
     await t.does("CountersAccepted", FLOOR, SECOND)
     await t.does("FeltConfirmed")
     t.shows("Wait for the shuffle of 6 decks")
-    shuffler.hand(ShufflePace(shuffle_ms=20))
+    shuffler.request(ShufflePace(shuffle_ms=20))
     await t.to_step(Step.LOADING)  # somebody has looked at it, and asks for it again
     begun = [data for data in t.data("device") if data["what"] == "ShuffleStarted"]
     assert len(begun) == 2
@@ -222,11 +222,11 @@ async def a_station_where_players_decide_by_buttons(t: Told, way: Way) -> None:
     await t.to_step(Step.TURN)
     assert await t.refuses("Stand", seat=1, hand=0) == "buttons_only"
     assert t.room.station is not None
-    t.room.station.hand(Plug(connected=False))
+    t.room.station.request(Plug(connected=False))
     await until(lambda: t.state.lost == ("station",), LOST_AFTER + 1)
     assert t.prompt.tell is (Tell.AWAIT_DEVICE if t.house == "default" else Tell.RULE)
     await t.ruled(Odd.DEVICE_LOST, way)
-    t.room.station.hand(Plug(connected=True))
+    t.room.station.request(Plug(connected=True))
     await t.to_end()
     assert t.nets() == (VOID if way is Way.VOID else WON)
 
@@ -236,18 +236,18 @@ async def devices_that_have_no_part_in_what_happens(t: Told, way: Way) -> None:
     """A shuffler in a round: the floor is told, and the round goes on. The shoe stops it."""
     await t.to_step(Step.TURN)
     assert t.room.shuffler is not None
-    t.room.shuffler.hand(Plug(connected=False))
+    t.room.shuffler.request(Plug(connected=False))
     await until(lambda: t.state.lost == ("shuffler",), LOST_AFTER + 1)
     assert t.at(Step.TURN)
     told = t.facts(Informed)[-1]
     assert (told.who, told.what) == ("floor", "device_lost")
     assert told.detail.startswith("shuffler: ")
     assert await t.refuses("CountersAccepted", FLOOR, SECOND) == "no_device_waited_for"
-    t.room.shoe.hand(JamHand(code="motor"))
+    t.room.shoe.request(SetJam(code="motor"))
     await until(lambda: "shoe" in t.state.lost)
     await t.ruled(Odd.DEVICE_LOST, way)
-    t.room.shoe.hand(JamHand(code=None))
-    t.room.shuffler.hand(Plug(connected=True))
+    t.room.shoe.request(SetJam(code=None))
+    t.room.shuffler.request(Plug(connected=True))
     await until(lambda: not t.state.lost)
     await t.to_end()
     assert t.nets() == WON
@@ -268,19 +268,19 @@ async def two_devices_that_come_back_one_by_one(t: Told, way: Way) -> None:
     station, shoe = t.room.station, t.room.shoe
     assert station is not None
     for first_back in (shoe, station):
-        station.hand(Plug(connected=False))
+        station.request(Plug(connected=False))
         await until(lambda: "station" in t.state.lost, LOST_AFTER + 1)
         await t.ruled(Odd.DEVICE_LOST, way)
-        shoe.hand(Plug(connected=False))
+        shoe.request(Plug(connected=False))
         await until(lambda: "shoe" in t.state.lost, LOST_AFTER + 1)
         await t.ruled(Odd.DEVICE_LOST, way)
-        first_back.hand(Plug(connected=True))
+        first_back.request(Plug(connected=True))
         await until(lambda: len(t.state.lost) == 1, 10)
         if first_back is shoe:
             await t.does("FeltConfirmed")
             assert t.at(Step.DEVICE)
-        station.hand(Plug(connected=True))
-        shoe.hand(Plug(connected=True))
+        station.request(Plug(connected=True))
+        shoe.request(Plug(connected=True))
         await until(lambda: t.at(Step.FELT), 10)
         await t.to_step(Step.TURN)
     await t.to_end()

@@ -51,7 +51,7 @@ async def test_each_device_is_offered_and_what_it_finds_is_said_and_recorded(
         "said": "SH-1 has tested itself: nothing is wrong.",
         "stays": True,
     }
-    pages.at.room.shoe.hand(InjectDefect(code="motor", arg=2))
+    pages.at.room.shoe.request(InjectDefect(code="motor", arg=2))
     answer = (await tab.act("SelfTest", serial="SH-1")).json()
     assert answer["said"] == "SH-1 has tested itself and found: motor 2."
     told = [msgspec.json.decode(one.data) for one in pages.at.room.records("person")]
@@ -101,7 +101,7 @@ async def test_why_nothing_came_of_it(pages: AtPages, fault: Plug | None, code: 
         tests = (tab.act("SelfTest", serial="SH-1") for _ in range(3))
         tried = await asyncio.gather(*tests)
     else:
-        pages.at.room.shoe.hand(fault)
+        pages.at.room.shoe.request(fault)
         shoe = pages.at.table.supervisor("SH-1")
         await until(lambda: shoe.state is not State.READY)
         tried = [await tab.act("SelfTest", serial="SH-1")]
