@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from controller.people.directory import PeopleFile
     from controller.people.history import history_differences
     from controller.people.person import HouseRole, People, Person
-    from controller.people.records import RecordView, SignIn, SignOut, entry_for
+    from controller.people.records import RecordView, SignInData, SignOutData, entry_for
     from controller.people.restore import restore_sign_ins
     from controller.people.service import DENIAL_TEXTS, ActSigners, DenialReason, Denied, PeopleDesk
     from controller.people.sign_in import (
@@ -30,7 +30,7 @@ else:
             "directory": "PeopleFile",
             "history": "history_differences",
             "person": "HouseRole People Person",
-            "records": "RecordView SignIn SignOut entry_for",
+            "records": "RecordView SignInData SignOutData entry_for",
             "restore": "restore_sign_ins",
             "service": "DENIAL_TEXTS ActSigners DenialReason Denied PeopleDesk",
             "sign_in": "AT_CLOSED NO_SIGN_INS SignInSession SignInState dealer session",
@@ -53,10 +53,10 @@ __all__ = [
     "PeopleFile",
     "Person",
     "RecordView",
-    "SignIn",
+    "SignInData",
     "SignInSession",
     "SignInState",
-    "SignOut",
+    "SignOutData",
     "act_of",
     "dealer",
     "entry_for",

@@ -33,7 +33,7 @@ class SignInEntry(Struct, frozen=True, tag_field="what", forbid_unknown_fields=T
     """Base class for the `data` of entries about people."""
 
 
-class SignIn(SignInEntry, frozen=True, tag="signed in"):
+class SignInData(SignInEntry, frozen=True, tag="signed in"):
     role: HouseRole
     name: str
     badge: str
@@ -45,7 +45,7 @@ class SignIn(SignInEntry, frozen=True, tag="signed in"):
     """The name of the dealer who was relieved."""
 
 
-class SignOut(SignInEntry, frozen=True, tag="signed out"):
+class SignOutData(SignInEntry, frozen=True, tag="signed out"):
     role: HouseRole
     name: str
     badge: str
@@ -103,7 +103,7 @@ class RecordView(SignInEntry, frozen=True, tag="looked"):
     """SHA-256 of the export's manifest."""
 
 
-_KINDS: Final = (SignIn, SignOut, Authorisation, SignInRefused, SignInDelayed)
+_KINDS: Final = (SignInData, SignOutData, Authorisation, SignInRefused, SignInDelayed)
 _BY_WHAT: Final = {kind.__struct_config__.tag: msgspec.json.Decoder(kind) for kind in _KINDS}
 
 
@@ -130,9 +130,9 @@ def read_sign_in_entry(record: Record) -> SignInEntry | None:
 
 def _by(data: SignInEntry) -> RecordActor:
     match data:
-        case SignIn() | Authorisation() | RecordView():
+        case SignInData() | Authorisation() | RecordView():
             return RecordActor(data.role, data.name)
-        case SignOut(why="asked"):
+        case SignOutData(why="asked"):
             return RecordActor(data.role, data.name)
         case _:
             return CONTROLLER

@@ -13,7 +13,7 @@ from controller.audit.format.segments import HEADER_SIZE, numbers, segment_file
 from controller.audit.log import RecordOpening
 from controller.audit.read.reader import ASK, load, record_of
 from controller.people.rate_limit import DAY
-from controller.people.records import SignIn, SignOut, read_sign_in_entry
+from controller.people.records import SignInData, SignOutData, read_sign_in_entry
 from controller.people.sign_in import SignInState, fold
 
 MAX_SEGMENTS: Final = 64
@@ -63,7 +63,7 @@ def _counting(records: list[Record]) -> list[Record]:
 def _knows_dealer(found: list[Record]) -> bool:
     """Whether a dealer's sign-in or sign-out is among them."""
     said = (_said(record) for record in found)
-    return any(isinstance(one, SignIn | SignOut) and one.role == "dealer" for one in said)
+    return any(isinstance(one, SignInData | SignOutData) and one.role == "dealer" for one in said)
 
 
 def _said(record: Record) -> object:

@@ -35,11 +35,11 @@ from controller.people.records import (
     Authorisation,
     RefusalReason,
     RoleRefusal,
-    SignIn,
+    SignInData,
     SignInDelayed,
     SignInEntry,
     SignInRefused,
-    SignOut,
+    SignOutData,
     SignOutReason,
     entry_for,
 )
@@ -305,7 +305,7 @@ class PeopleDesk:
             life = SESSION_SECONDS[role]
             relieved = at_table.name if at_table is not None else ""
             await self._append(
-                SignIn(role, person.name, person.badge, proof.lock, screen, life, relieved)
+                SignInData(role, person.name, person.badge, proof.lock, screen, life, relieved)
             )
         self._renew_if_stale(proof, pin, now)
         gone = None if at_table is None else at_table.actor
@@ -337,7 +337,7 @@ class PeopleDesk:
             found = states.session(self.standing, role, screen)
             if found is None:
                 return False
-            await self._append(SignOut(role, found.name, found.badge, found.screen, why))
+            await self._append(SignOutData(role, found.name, found.badge, found.screen, why))
             return True
 
     async def _refresh(self, now: Moment, *, force: bool = True) -> int:
@@ -356,7 +356,7 @@ class PeopleDesk:
         self.standing = states.without_lapsed(self.standing, people)
         gone = [one for one in self.standing.sessions if not states.counts(one, people)]
         for one in gone:
-            await self._append(SignOut(one.role, one.name, one.badge, one.screen, "disabled"))
+            await self._append(SignOutData(one.role, one.name, one.badge, one.screen, "disabled"))
         self._seen = found
         return len(gone)
 

@@ -33,11 +33,11 @@ from controller.people.records import (
     GUESSES,
     Authorisation,
     RoleRefusal,
-    SignIn,
+    SignInData,
     SignInDelayed,
     SignInEntry,
     SignInRefused,
-    SignOut,
+    SignOutData,
     read_sign_in_entry,
 )
 from controller.procedure.model.events import Actor
@@ -275,7 +275,7 @@ def fold(records: Iterable[Record], standing: SignInState = NO_SIGN_INS) -> Sign
     return standing
 
 
-def _signed_in(standing: SignInState, entry: SignIn) -> SignInState:
+def _signed_in(standing: SignInState, entry: SignInData) -> SignInState:
     now = standing.clock.at
     until = now + entry.life * SECOND if entry.life else 0
     made = SignInSession(entry.role, entry.name, entry.badge, entry.screen, until)
@@ -283,7 +283,7 @@ def _signed_in(standing: SignInState, entry: SignIn) -> SignInState:
     return _pin_was_right(replace(standing, sessions=(*others, made)), entry.lock)
 
 
-def _signed_out(standing: SignInState, entry: SignOut) -> SignInState:
+def _signed_out(standing: SignInState, entry: SignOutData) -> SignInState:
     gone = (entry.role, "" if entry.role == "dealer" else entry.screen)
     return replace(
         standing, sessions=tuple(one for one in standing.sessions if _place(one) != gone)
@@ -331,8 +331,8 @@ def _pin_was_right(standing: SignInState, lock: str) -> SignInState:
 
 
 _AFTER: Final[dict[type[SignInEntry], Callable[[SignInState, Any], SignInState]]] = {
-    SignIn: _signed_in,
-    SignOut: _signed_out,
+    SignInData: _signed_in,
+    SignOutData: _signed_out,
     Authorisation: _authorised,
     SignInRefused: _refused,
     SignInDelayed: _delayed,

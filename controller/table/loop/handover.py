@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from controller.audit.format.records import RecordEntry
-from controller.people import SignIn, SignInSession, SignOut
+from controller.people import SignInData, SignInSession, SignOutData
 from controller.procedure.model.events import Actor, DealerRelieved
 from controller.procedure.model.state import Step
 from controller.table.intake import TableInput, TableSnapshot
@@ -15,7 +15,7 @@ from controller.table.loop.requests import InputFactory
 from drivers.keys import same_person
 
 
-def is_relief(signed_in: SignIn, dealt: str) -> bool:
+def is_relief(signed_in: SignInData, dealt: str) -> bool:
     """Whether the dealer changes. `dealt` is the dealer before, who may have signed out."""
     return bool(signed_in.relieved or (dealt and not same_person(dealt, signed_in.name)))
 
@@ -40,8 +40,8 @@ def dealer_after(
     other acts are processed in between."""
     for entry in entries:
         match entry.data:
-            case SignIn(role="dealer", name=name, badge=badge, screen=screen):
+            case SignInData(role="dealer", name=name, badge=badge, screen=screen):
                 dealer = SignInSession("dealer", name, badge, screen, 0)
-            case SignOut(role="dealer"):
+            case SignOutData(role="dealer"):
                 dealer = None
     return dealer

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.audit.format.records import RecordEntry, record_actor
-from controller.people import SignIn, dealer
+from controller.people import SignInData, dealer
 from controller.procedure.engine import LiveTable, Procedure
 from controller.procedure.model.events import Actor, ShuffleStarted
 from controller.procedure.model.row import Decision
@@ -125,7 +125,7 @@ class RunningTable:
         """Append an entry. The sign-in of a dealer who relieves another one at an open table is
         reported to the procedure in the same append."""
         said = entry.data
-        if not isinstance(said, SignIn) or said.role != "dealer":
+        if not isinstance(said, SignInData) or said.role != "dealer":
             return await self.table.record(entry)
         if is_relief(said, self._dealt):
             done = await self.table.act(relief_input(entry))

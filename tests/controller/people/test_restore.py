@@ -18,9 +18,9 @@ from controller.audit.format.segments import numbers
 from controller.audit.log import RecordOpening
 from controller.audit.read import reader
 from controller.people import (
-    SignIn,
+    SignInData,
     SignInState,
-    SignOut,
+    SignOutData,
     dealer,
     entry_for,
     restore,
@@ -31,10 +31,10 @@ from controller.people.sign_in import fold, wait_seconds
 from tests.support.audit.record.table import TABLE, FakeClock, begun, everything, note
 
 HOUR: Final = 3600
-ANN: Final = SignIn("dealer", "Ann Lee", "D-17", "l17", "dealer", 0)
-BO: Final = SignIn("dealer", "Bo Chan", "D-18", "l18", "dealer", 0)
-DEE: Final = SignIn("surveillance", "Dee Faro", "S-1", "l1", "eye", 12 * HOUR)
-OUT: Final = SignOut("dealer", "Ann Lee", "D-17", "dealer", "asked")
+ANN: Final = SignInData("dealer", "Ann Lee", "D-17", "l17", "dealer", 0)
+BO: Final = SignInData("dealer", "Bo Chan", "D-18", "l18", "dealer", 0)
+DEE: Final = SignInData("surveillance", "Dee Faro", "S-1", "l1", "eye", 12 * HOUR)
+OUT: Final = SignOutData("dealer", "Ann Lee", "D-17", "dealer", "asked")
 GUESS: Final = SignInRefused("wrong PIN", "Ann Lee", "D-17", "l17", "dealer", "dealer")
 Doing: TypeAlias = SignInEntry | float | str
 """What somebody does; seconds that go by; `boot`, `play`, which is a lot of records, or that the

@@ -17,9 +17,9 @@ from controller.people import (
     NO_SIGN_INS,
     SECONDS,
     Act,
-    SignIn,
+    SignInData,
     SignInState,
-    SignOut,
+    SignOutData,
     act_of,
     dealer,
     entry_for,
@@ -54,8 +54,8 @@ from controller.procedure.model.permissions import WHO
 from tests.support.table.simulated.house import NOON, Ledger, Time
 
 VOID: Final = act_of(events.RoundVoided)
-ANN: Final = SignIn("dealer", "Ann Lee", "D-17", "aa", "dealer", 0)
-GIL: Final = SignIn("dealer", "Gil Ode", "D-18", "bb", "dealer", 0, "Ann Lee")
+ANN: Final = SignInData("dealer", "Ann Lee", "D-17", "aa", "dealer", 0)
+GIL: Final = SignInData("dealer", "Gil Ode", "D-18", "bb", "dealer", 0, "Ann Lee")
 BO: Final = Authorisation(
     "floor", "Bo Chan", "F-2", "cc", "dealer", VOID.name, "", False, AUTHORITY_SECONDS
 )
@@ -113,21 +113,23 @@ def test_one_dealer_is_at_the_table_until_somebody_takes_the_place() -> None:
     assert found is not None
     assert found.actor == Actor("dealer", "Gil Ode")
     assert len(table.standing.sessions) == 1
-    assert not table.say(SignOut("dealer", "Gil Ode", "D-18", "other", "closed")).sessions
+    assert not table.say(SignOutData("dealer", "Gil Ode", "D-18", "other", "closed")).sessions
 
 
 def test_others_sign_in_at_their_screens_for_so_long() -> None:
     table = Table()
     life = SESSION_SECONDS["technician"]
-    eve = SignIn("technician", "Eve Pond", "T-1", "ee", "bench", life)
-    dee = SignIn("surveillance", "Dee Faro", "S-1", "ff", "review", SESSION_SECONDS["surveillance"])
+    eve = SignInData("technician", "Eve Pond", "T-1", "ee", "bench", life)
+    dee = SignInData(
+        "surveillance", "Dee Faro", "S-1", "ff", "review", SESSION_SECONDS["surveillance"]
+    )
     table.say(ANN, eve, dee)
     assert session(table.standing, "technician", "bench") is not None
     assert session(table.standing, "technician", "review") is None
     table.tick(life - 1)
     assert len(table.standing.sessions) == 3
     assert [one.name for one in table.tick(1).sessions] == ["Ann Lee", "Dee Faro"]
-    table.say(SignOut("surveillance", "Dee Faro", "S-1", "review", "asked"))
+    table.say(SignOutData("surveillance", "Dee Faro", "S-1", "review", "asked"))
     assert [one.name for one in table.standing.sessions] == ["Ann Lee"]
 
 
@@ -210,8 +212,8 @@ def test_second_persons_are_those_that_the_procedure_takes(role: str) -> None:
 SAID: Final = (
     ANN,
     GIL,
-    SignOut("dealer", "Gil Ode", "D-18", "dealer", "asked"),
-    SignOut("dealer", "Gil Ode", "D-18", "dealer", "closed"),
+    SignOutData("dealer", "Gil Ode", "D-18", "dealer", "asked"),
+    SignOutData("dealer", "Gil Ode", "D-18", "dealer", "closed"),
     BO,
     CY,
     turned(),

@@ -9,7 +9,7 @@ import pytest
 
 from controller.audit.errors import RetryLater
 from controller.audit.format.records import RecordActor
-from controller.people import SignIn, SignOut, entry_for
+from controller.people import SignInData, SignOutData, entry_for
 from controller.procedure.model.events import DealerRelieved
 from controller.procedure.model.state import State, Step
 from controller.table.intake import TableSnapshot
@@ -19,8 +19,8 @@ from tests.support.table.simulated.serving import serving
 from tests.support.table.simulated.simulated_table import room
 
 
-def signed(name: str, relieved: str = "") -> SignIn:
-    return SignIn("dealer", name, "D-1", "l", "dealer", 0, relieved)
+def signed(name: str, relieved: str = "") -> SignInData:
+    return SignInData("dealer", name, "D-1", "l", "dealer", 0, relieved)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ async def test_both_stand_in_one_write(tmp_path: Path) -> None:
 async def test_whoever_comes_back_relieves_nobody(tmp_path: Path) -> None:
     async with serving(tmp_path) as at:
         await at.to_step(Step.WAGERING)
-        left = SignOut("dealer", "Ann Lee", "D-1", "dealer", "asked")
+        left = SignOutData("dealer", "Ann Lee", "D-1", "dealer", "asked")
         for entry in (signed("Ann Lee"), left, signed("Ann Lee")):
             await at.table.record(entry_for(entry))
         assert not any(isinstance(one, DealerRelieved) for one in at.events())
