@@ -46,7 +46,7 @@ class Noting:
 
 
 class Bare:
-    """Devices before which nobody plays."""
+    """Devices without players."""
 
     def __init__(self) -> None:
         self.noting = {fitted.serial: Noting() for fitted in FEW}

@@ -1,5 +1,5 @@
-"""The bench page of a whole table: robots make room for people and take back, and nobody is shown a
-card that lies face down."""
+"""The bench page of a whole table: people take seats from robots and return them, and no
+face-down card is shown."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def names(card: Card) -> re.Pattern[str]:
 
 
 def hidden(one: AtBench) -> set[Card]:
-    """What lies face down now: in the shoe, over the reader, at the gate, before the dealer."""
+    """The face-down cards: in the shoe, over the reader, at the gate, before the dealer."""
     inside = one.shoe
     lying = [*inside["cards"], *inside["over_reader"], *inside["held"]]
     if one.state.hole and one.robot.face_down is not None:
@@ -75,7 +75,7 @@ def test_no_card_is_shown_before_it_lies_face_up(tmp_path: Path) -> None:
 
 
 def test_a_card_that_a_dealer_reads_from_the_felt_is_seen(tmp_path: Path) -> None:
-    """It could not be read, so it lies face up, and somebody has to enter it."""
+    """A card that could not be read lies face up, and has to be entered."""
 
     async def main() -> None:
         async with at_bench(tmp_path, "maxtime", *LOW, robots=1) as one:
@@ -95,7 +95,7 @@ def test_a_card_that_a_dealer_reads_from_the_felt_is_seen(tmp_path: Path) -> Non
 
 
 def test_the_robot_gives_way_to_a_dealer_and_takes_back_when_it_is_told_to(tmp_path: Path) -> None:
-    """Meanwhile the robot players bet by their buttons, and tell the dealer what they want."""
+    """While a person deals, robot players bet by button and signal their choices."""
 
     async def main() -> None:
         async with (
@@ -137,7 +137,7 @@ def test_the_robot_gives_way_to_a_dealer_and_takes_back_when_it_is_told_to(tmp_p
 
 
 def test_a_seat_is_taken_and_left(tmp_path: Path) -> None:
-    """The dealer waits for whoever sits there: for the wager, and for each decision."""
+    """The dealer waits for the person's wager and decisions."""
 
     async def main() -> None:
         async with at_bench(tmp_path, "mega", *LOW, robots=2) as one:
@@ -201,8 +201,7 @@ def test_what_a_seat_without_buttons_tells_the_robot_dealer_is_entered(tmp_path:
 
 
 def test_robots_wait_for_what_people_have_done(tmp_path: Path) -> None:
-    """Cards are stuck because somebody at the bench has jammed them: the round goes on when they
-    are freed. What is broken is seen on the page."""
+    """A jam that was caused at the bench stops the round until it is cleared; the page shows it."""
 
     async def main() -> None:
         async with at_bench(tmp_path, "maxtime", *LOW, robots=1) as one:

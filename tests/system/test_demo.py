@@ -46,7 +46,7 @@ def demo(*arguments: str) -> int:
 def test_a_demo_is_dealt_by_the_daemon_and_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And the next one goes on with what was kept."""
+    """The next demo in the folder continues its record."""
     folder = tmp_path / "kept"
     shown = ["--game", "classic", "--rounds", "2", "--seats", "2", "--dir", str(folder)]
     assert demo(*shown) == 0
@@ -149,7 +149,7 @@ def served_from(folder: Path) -> list[int]:
     for command in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = command.read_bytes().split(b"\0")
-        except OSError:  # it has ended meanwhile
+        except OSError:  # it has ended
             continue
         if b"serve" in words and any(str(folder).encode() in word for word in words):
             found.append(int(command.parent.name))
@@ -188,7 +188,7 @@ def test_an_interrupt_ends_it_with_the_summary_so_far(
 
 @pytest.mark.timeout(200)
 def test_a_record_that_is_damaged_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And says so, not what the daemon had to say the last time."""
+    """The message is not from the log of the former daemon."""
     house = House(tmp_path / "house")
     house.make()
     segments = house.record / "segments"

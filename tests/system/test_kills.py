@@ -1,7 +1,7 @@
-"""The whole daemon is killed, over ptys and USB, and the shoe is dealt to the same end.
+"""The daemon is killed repeatedly, over ptys and USB, and the shoe has the same final record.
 
-After every few events of the play, at any record and at any instant: while it starts, while it
-takes devices up again, while somebody acts. `make torture` does it after each event of four games.
+It is killed after every few events, at any record and at any instant: while it starts, reconnects
+devices, or runs an act. `make torture` kills it after each event of four games.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST = 2
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """What comes of it where nobody dies."""
+    """The result without kills."""
     return asyncio.run(dealt(tmp_path_factory.mktemp("whole"), "classic"))
 
 
@@ -33,7 +33,7 @@ def same(killed: Ended, whole: Ended) -> None:
     assert killed.played == whole.played
     assert killed.settled == whole.settled
     assert killed.findings == []
-    # A payment that was shown already says so, and nothing else does.
+    # Only a payment that was shown before is marked as repeated.
     assert killed.unsaid == []
     assert {prompt.tell for prompt in killed.repeats} <= PAYMENTS
 

@@ -57,7 +57,7 @@ class LateLock:
 
 
 class Before:
-    """Who stands before that shoe alone."""
+    """Surroundings with a shoe only."""
 
     decks = 1
     shuffler = None
@@ -105,7 +105,7 @@ INSURE = Prompt(Tell.ASK_INSURANCE, seat=2, amount=500, choices=("insure", "decl
             TURN,
             PlayerChoice("split"),
             None,
-        ),  # not open to it: the dealer is told, and it is refused
+        ),  # not among the choices: entered by the dealer and refused
         (TURN, PlayerChoice("double", 500), None),
         (TURN, PlayerChoice("stand", None, 3), None),
         (INSURE, PlayerChoice("insure"), "yes"),
@@ -176,7 +176,7 @@ def test_some_players_bet_as_usual_and_some_do_not() -> None:
 
 
 def test_a_shoe_that_runs_out_is_filled_with_the_discards(tmp_path: Path) -> None:
-    """All but what lies on the felt, and the card that lies face down is not among them."""
+    """All cards except those on the felt, face down or up."""
     seven = MimicPlayers(*((seat, "main", 1000) for seat in range(1, 8)))
 
     async def main() -> None:

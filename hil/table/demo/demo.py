@@ -1,5 +1,6 @@
-"""Rounds of the games at a whole table, for people to look on: the daemon deals with simulated
-devices, robots play, and whoever watches sees each prompt and what came of it."""
+"""Plays rounds of the games at a whole table: the daemon with simulated devices, and robots.
+
+The screen shows each prompt and its result."""
 
 from __future__ import annotations
 
@@ -63,31 +64,31 @@ TABLES: Final = {
     "mega": "mega-1",
 }
 _DWELL_MS: Final = 40
-"""How long somebody takes to pull a card."""
+"""Time for which a pulled card is over the reader."""
 _ROUNDS_EACH: Final = 3
-"""Rounds of a game before the next one comes, where it goes on until somebody ends it."""
+"""Rounds of a game before the next one, without a limit on rounds."""
 _WITH_PEOPLE: Final = 4.0
-"""How much longer a prompt stands when people sit at the table: they have to follow."""
+"""Factor by which a prompt is shown longer if people sit at the table."""
 _OPENS: Final = 0
 """Any free port."""
 
 
 class Plan(Struct, frozen=True):
-    """What is shown."""
+    """The games, rounds and options of a demo."""
 
     games: tuple[str, ...]
     rounds: int | None
-    """Of each game; None: one game after the other until somebody ends it."""
+    """Rounds of each game; None: the games in turn, until interrupted."""
     seats: int
     seed: int
     speed: float
-    """Times as fast as people like to watch; 0: nobody waits."""
+    """Factor of the usual speed; 0: no pauses."""
     page_port: int | None = None
-    """Of the bench page, 0 for any free one; None: robots are among themselves."""
+    """Port of the bench page, 0 for any free one; None: no page."""
 
 
 class Demo:
-    """A plan, played on a screen. What came of it stands here, also when it was broken off."""
+    """Runs a plan on a screen. `tallies` has the results, also after an interrupt."""
 
     def __init__(self, plan: Plan, screen: TerminalScreen, folder: Path) -> None:
         self.tallies: list[Tally] = []
@@ -100,8 +101,9 @@ class Demo:
         """Of the daemon's pages: the same for each game."""
 
     async def run(self) -> None:
-        """Whatever ends it, the table is closed in good order if it can be. DidNotServe, Stuck,
-        ApiProblem, Unreachable, UsageProblem."""
+        """Play all games; the table is closed at the end if possible.
+
+        Raises DidNotServe, RobotStuck, ApiProblem, Unreachable and UsageProblem."""
         plan, people = self._plan, STAFF if self._plan.page_port is None else STAFF_AND_VISITORS
         async with AsyncExitStack() as stack:
             stage = await stack.enter_async_context(staged(self._folder, people=people))
@@ -113,7 +115,7 @@ class Demo:
                 await self._game(stage, desk, game)
 
     def _announce(self, page: str) -> None:
-        """What people need who want to take part."""
+        """Print the page's address, badges and PINs."""
         line = self._screen.line
         line()
         line(f"Bench page        {page}   the devices from outside, seats to take, faults")
@@ -185,7 +187,7 @@ class Demo:
         await robot.act("TableClosed", "two", bank=100_000)
 
     def enough(self, rounds: int, robot: SharedRobot, desk: Desk) -> bool:
-        """Whether this game is over: never while somebody else deals."""
+        """Whether this game is over; never while a person deals."""
         plan, company = self._plan, self.company
         if not robot.deals:
             return False
@@ -205,7 +207,7 @@ class Demo:
 
 
 class _Watched(SharedRobot):
-    """Leaves whoever watches the time to read, and has something go wrong in the second round."""
+    """Pauses before each prompt, and causes a fault in the second round."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""Whoever looks on at a demo: each prompt, what was done about it, and what came of it.
+"""Prints what happens at a demo table: each prompt, the act that answered it, and the result.
 
-What was done is read from the record, which has it before anybody is shown anything.
+Acts are read from the record, where they are durable before any screen shows them.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ _DOES: Final[Mapping[type[Event], str]] = MappingProxyType(
 _PAID: Final = {Tell.PAY: "paid", Tell.COLLECT: "taken", Tell.GIVE_BACK: "given back"}
 _DEALING: Final = frozenset({Tell.DEAL, Tell.LAY_SPARE})
 _UNTOLD: Final = (Settled, RoundOver)
-"""Facts that say what the prompt has said."""
+"""Facts that repeat the prompt."""
 
 
 class Tally(Struct):
-    """What went over a table's felt. Tokes are the dealers' money and stand apart."""
+    """The money of a table: wagers and payments; tokes are the dealers' and counted apart."""
 
     table: str
     money: MoneyFormat
@@ -94,7 +94,7 @@ class Tally(Struct):
 
 
 class Spectator:
-    """At one table, from where its record stands."""
+    """Follows one table from the current end of its record."""
 
     def __init__(
         self,
@@ -105,8 +105,8 @@ class Spectator:
         tally: Tally | None = None,
         people: Callable[[View], str] = lambda view: "",
     ) -> None:
-        """`tally`: of the same table before, to go on with; `people`: who is at the table, in
-        words, where that is worth a line."""
+        """`tally` continues that of an earlier game at this table. `people` returns who is at the
+        table, as text; empty for no such line."""
         self._people = people
         self._screen = screen
         self._record = record
@@ -121,7 +121,7 @@ class Spectator:
         self._prompt()
 
     def see(self, view: View) -> None:
-        """A view, and before it all that was recorded up to it."""
+        """Show a view, after the decisions that were recorded up to it."""
         for told in self._record.more():
             if told.record.kind == "decision":
                 self._did(decode_decision(told.record.data))
@@ -129,7 +129,7 @@ class Spectator:
         self._prompt()
 
     def again(self) -> None:
-        """The same once more: somebody came or went."""
+        """Redraws the current view after a seat was taken or left."""
         self._prompt()
 
     # --- what is shown --------------------------------------------------------------------
@@ -215,5 +215,5 @@ class Spectator:
 
 
 def _card(event: Event) -> int:
-    """The card that came face up."""
+    """The card of the event that lies face up, or -1."""
     return event.card if isinstance(event, events.CardDrawn | events.HoleRevealed) else -1

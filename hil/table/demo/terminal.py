@@ -1,7 +1,7 @@
-"""A table watched in a terminal: the instruction, what came of it, and a picture of the felt.
+"""A table shown in a terminal: the prompts, their results, and a picture of the felt.
 
-On a terminal the picture stays below and moves with the round; elsewhere, and when plain, it is
-drawn at the moments that matter.
+On a terminal the picture is updated below the lines; elsewhere, and with --plain, it is printed
+after the deal and when the round is settled.
 """
 
 from __future__ import annotations
@@ -58,21 +58,21 @@ class FeltPicture(Struct, frozen=True):
     title: str
     money: AmountFormat
     results: Mapping[tuple[int, int], str]
-    """What became of a hand, by seat and hand."""
+    """The result of each hand, by seat and hand."""
     people: str = ""
-    """Who deals and who sits, where that is worth a line."""
+    """Who deals and who sits, as text; empty for none."""
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        raise  # noqa: PLE0704 - the command says what a reader that has gone means
+        raise  # noqa: PLE0704 - the command handles a closed output
 
 
 class TerminalScreen:
-    """Lines, and below them the picture where it can move."""
+    """Prints lines, with the updated picture below them where the stream is a terminal."""
 
     def __init__(self, console: Console, *, moving: bool, watched: bool) -> None:
-        """`watched`: somebody looks on, who wants to be able to follow."""
+        """`watched`: a user is watching, so that prompts are shown for a while."""
         self.moving = moving
         self.watched = watched
         self._console = console
@@ -92,7 +92,7 @@ class TerminalScreen:
             self._live.update(Group(now, picture(state, felt)), refresh=True)
 
     def did(self, prompt: str, words: str, card: Card = -1) -> None:
-        """The prompt, and what was done about it."""
+        """Print a prompt and the act that answered it."""
         line = Text(f"  {prompt}")
         line.append(" -> ", "dim")
         line.append(words, "italic")
@@ -104,7 +104,7 @@ class TerminalScreen:
         self._line(Text(f"    {words}", "dim"))
 
     def alarm(self, words: str, card: Card = -1) -> None:
-        """An irregularity, said plainly."""
+        """Print an irregularity."""
         line = Text("  ! ", "bold yellow")
         line.append(words, "yellow")
         if card >= 0:
@@ -117,7 +117,7 @@ class TerminalScreen:
             self._console.print(picture(state, felt))
 
     def fits(self, table: Table) -> bool:
-        """Whether all of it can be read here: what does not fit would be cut off."""
+        """Whether the table fits the console's width without being truncated."""
         wide = self._console.options.update(max_width=_ANY_WIDTH)
         return Measurement.get(self._console, wide, table).maximum <= self._console.width
 
@@ -129,7 +129,7 @@ class TerminalScreen:
         self._line(Text(words))
 
     def stop(self) -> None:
-        """The picture stays where it is; lines go on below it."""
+        """Stop updating the picture; further lines are printed below it."""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -139,12 +139,12 @@ class TerminalScreen:
 
 
 def pause_before(tell: Tell) -> float:
-    """Seconds that a prompt stands before it is answered, at speed 1."""
+    """Returns the seconds for which a prompt is shown before it is answered, at speed 1."""
     return _PAUSES.get(tell, _PAUSE)
 
 
 def screen_for(stream: TextIO, *, plain: bool, quiet: bool = False) -> TerminalScreen:
-    """A screen on this stream; `quiet`: nobody looks at it."""
+    """Returns a screen on this stream; `quiet`: it prints nothing."""
     terminal = stream.isatty()
     console = _Console(
         file=stream,

@@ -72,7 +72,7 @@ class Page:
         self._drawn: tuple[BenchPicture | None, str | None, str] = (None, None, "")
         """What was drawn last, and as what: all that look are sent the same."""
 
-    # --- what is looked at ----------------------------------------------------------------
+    # --- rendering ------------------------------------------------------------------------
 
     def whole(self) -> str:
         desk = self._desk
@@ -90,7 +90,7 @@ class Page:
         )
 
     def table(self) -> str:
-        """What changes, drawn."""
+        """Returns the part of the page that changes, rendered; cached while it is the same."""
         shown, console = self._desk.shown(), self._console
         if not self._drawn[2] or (shown, console) != self._drawn[:2]:
             template = self._env.get_template("table.html")
@@ -123,7 +123,7 @@ class Page:
         return FileResponse(HERE / "static" / name, media_type=_STATIC[name])
 
     async def post(self, request: Request) -> Response:
-        """Does one thing, or says why not; then nothing has changed."""
+        """Run one request. An error response means that nothing has changed."""
         does = _DOES.get(request.path_params["what"])
         if does is None:
             raise HTTPException(404)
@@ -156,7 +156,7 @@ class Page:
 
 
 _TOLD: Final = ("queued", "ms", "count", "shoe", "pos", "changed", "recorded")
-"""Of what a hand answers, what the page is told."""
+"""Fields of a device's answer that are returned to the page."""
 
 Does = Callable[[Desk, Posted], Awaitable[dict[str, Any] | None]]
 
@@ -218,7 +218,7 @@ def _refused(no: BenchRefusal) -> Response:
 
 
 def application(page: Page, port: int) -> ASGIApp:
-    """Behind its own names alone."""
+    """The page's application; requests for other host names are rejected."""
     routes = [
         Route("/", page.page, methods=["GET"]),
         Route("/stream", page.stream, methods=["GET"]),

@@ -1,6 +1,6 @@
-"""What the bench page is about: a simulated table, the robots at it, and what people do there.
+"""The requests of the bench page: device actions, seats, spoken choices, who deals.
 
-Each of these is one hand or one word of a person's; nothing else is done here.
+Every method checks and runs one request. Raises BenchRefusal if it cannot be done.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ABOUT_ROBOT: Final = "the robot deals already"
 
 
 class BenchRefusal(Exception):
-    """What was asked for cannot be done: what, and what is allowed."""
+    """A request cannot be done: why, what is allowed, and the HTTP status."""
 
     def __init__(self, what: str, allowed: str = "", status: int = 409) -> None:
         super().__init__(what, allowed)
@@ -46,7 +46,7 @@ class BenchRefusal(Exception):
 
 
 class ServedGame(Struct, frozen=True):
-    """A game that is served now."""
+    """The game that the daemon currently serves."""
 
     console: Console
     robot: SharedRobot
@@ -55,14 +55,14 @@ class ServedGame(Struct, frozen=True):
 
 
 class PluggedDevices(Protocol):
-    """What stands at the table."""
+    """The devices of the table."""
 
     @property
     def devices(self) -> tuple[tuple[FittedDevice, HandledDevice], ...]: ...
 
 
 class Desk:
-    """Where the page asks and acts."""
+    """Runs the requests of the bench page at one table."""
 
     def __init__(self, at: PluggedDevices, company: SeatClaims) -> None:
         self.at = at
@@ -75,7 +75,7 @@ class Desk:
 
     @property
     def looking(self) -> int:
-        """How many look at the page."""
+        """The number of the page's open streams."""
         return len(self.listeners)
 
     # --- what is shown --------------------------------------------------------------------
@@ -107,7 +107,7 @@ class Desk:
     # --- hands ----------------------------------------------------------------------------
 
     def hand(self, serial: str, line: bytes) -> Answer:
-        """Any hand, as the device's control socket would take it."""
+        """Run any control request, in the format of the device's control socket."""
         fitted, device = self._device(serial)
         try:
             hand = parse_request(line, controls.verbs(DeviceClass[fitted.profile.upper()]))
@@ -140,7 +140,7 @@ class Desk:
             self.company.change()
 
     def _pull(self, hand: Draw) -> None:
-        """As somebody wanted the next one to be, where nothing else is said of this one."""
+        """Pull a card; a pull without options is done as chosen by `next_card`."""
         robot = self._at_table().robot
         plain = hand == Draw()
         wanted = self.company.next_pull
@@ -156,7 +156,7 @@ class Desk:
         self.company.change()
 
     async def discards(self) -> None:
-        """The discards are put into the shoe, as the prompt asks."""
+        """Put the discards into the shoe while the prompt asks for them."""
         robot = self._at_table().robot
         prompt = robot.screen.shown.prompt
         if prompt is None or prompt.tell is not Tell.REFILL:
@@ -190,7 +190,7 @@ class Desk:
         self.company.sit_out(seat)
 
     def says(self, seat: int, choice: str) -> None:
-        """To the robot dealer."""
+        """Tell the robot dealer a choice."""
         self._is_yours(seat)
         playing = self._at_table()
         prompt = playing.robot.screen.shown.prompt
@@ -207,7 +207,7 @@ class Desk:
     # --- the dealer, the game -------------------------------------------------------------
 
     async def robot_deals(self) -> None:
-        """It signs in at its own screen, and relieves whoever deals."""
+        """Sign the robot dealer in at its screen; it relieves the current dealer."""
         console = self._at_table().console
         if console.dealt_here:
             raise BenchRefusal(ABOUT_ROBOT)
@@ -220,7 +220,7 @@ class Desk:
         self.company.change()
 
     def next_game(self) -> None:
-        """After this round."""
+        """Change the game after this round."""
         self.company.next_game = True
         self.company.change()
 
@@ -251,5 +251,5 @@ class Desk:
 
 
 def _key(fitted: FittedDevice, one: controls.ShortcutButton) -> str:
-    """A button's name: hands and faults share some."""
+    """Returns a button's key, which is distinct for actions and faults."""
     return one.name if one in controls.HANDS[fitted.profile] else f"fault-{one.name}"

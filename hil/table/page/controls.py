@@ -1,7 +1,7 @@
-"""What hands can do at the bench: buttons for what people do often, and a form for every verb.
+"""Device actions of the bench page: buttons for frequent ones, and a form for every verb.
 
-All of it are hands of `firmware_protocol.device.control`, as the control sockets take them;
-`describe` is left out, for it tells what lies face down.
+They are requests of `firmware_protocol.device.control`, as the control sockets accept them;
+`describe` is excluded because its response contains cards that lie face down.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SEED: Final = 2**31
 
 
 class ShoeFilling(Struct, frozen=True):
-    """What buttons need to know of the table."""
+    """The shoe's configuration, from which buttons make their requests."""
 
     decks: int
     cut_at: int | None
@@ -52,7 +52,7 @@ class ShoeFilling(Struct, frozen=True):
 
 
 class ShortcutButton(Struct, frozen=True):
-    """A button for a hand that people use often."""
+    """A button that makes a frequent control request."""
 
     name: str
     words: str
@@ -61,13 +61,13 @@ class ShortcutButton(Struct, frozen=True):
 
 
 def _load(bench: ShoeFilling, **fields: Any) -> Load:
-    """In an order that nobody knows."""
+    """Returns a request to load the shoe in a random order."""
     seed = 1 + secrets.randbelow(_SEED)
     return Load(decks=bench.decks, seed=seed, cut_at=bench.cut_at, **fields)
 
 
 def _twins(bench: ShoeFilling) -> Load:
-    """One card once more often than the decks hold it, all of them near the top."""
+    """Returns a request to load a shoe with one copy too many of a card, all near the top."""
     random = Random(secrets.token_bytes(16))
     order = names_of(shuffled(new_decks(bench.decks), secrets.token_hex(16)))
     often = random.choice(order)
@@ -96,7 +96,7 @@ SHUFFLER: Final = (
 HANDS: Final[Mapping[Profile, tuple[ShortcutButton, ...]]] = MappingProxyType(
     {"shoe": SHOE, "shuffler": SHUFFLER, "station": ()}
 )
-"""What a dealer does."""
+"""Buttons for the dealer's actions."""
 
 _ANY: Final = (
     ShortcutButton("unplug", "Unplug", lambda bench: Plug(connected=False)),
@@ -152,7 +152,7 @@ FAULTS: Final[Mapping[Profile, tuple[ShortcutButton, ...]]] = MappingProxyType(
         "station": _ANY,
     }
 )
-"""What goes wrong."""
+"""Buttons for faults."""
 
 NEXT_PULLS: Final[Mapping[str, tuple[str, Draw | None]]] = MappingProxyType(
     {
@@ -166,14 +166,14 @@ NEXT_PULLS: Final[Mapping[str, tuple[str, Draw | None]]] = MappingProxyType(
         "double": ("brings another one along", Draw(double=True)),
     }
 )
-"""How the next card comes, whoever pulls it."""
+"""Options for how the next card is pulled, by a robot or a user."""
 
 
 # --- every verb ---------------------------------------------------------------------------------
 
 
 class FormField(Struct, frozen=True):
-    """A field of a hand's form."""
+    """A field of a request's form."""
 
     name: str
     allowed: str
@@ -186,7 +186,7 @@ class FormField(Struct, frozen=True):
 
 
 class Form(Struct, frozen=True):
-    """A hand with its fields."""
+    """The form of a control request."""
 
     verb: str
     words: str
@@ -194,7 +194,7 @@ class Form(Struct, frozen=True):
 
 
 def verbs(device: DeviceClass) -> Verbs:
-    """What the bench can do at a device of this class."""
+    """Returns the control requests that the page offers for a class of device."""
     every = BY_CLASS[device]
     return {verb: hand for verb, hand in every.items() if verb != "describe"}
 
@@ -222,7 +222,7 @@ def _choices(field: Field, hand: type[ControlRequest]) -> tuple[str, ...]:
 
 
 def _literals(kind: Type) -> list[object] | None:
-    """All that it can be, where that is a handful."""
+    """Returns all values of a type that has few, otherwise None."""
     match kind:
         case BoolType():
             return [True, False]

@@ -1,7 +1,7 @@
-"""What the bench page shows: what somebody sees who stands at the table, and no more.
+"""The content of the bench page: what a person at the table can see.
 
-Of the devices only what is named here is looked at. Which card lies in the shoe, over the reader,
-at the gate or face down on the felt is in none of it.
+Only the fields named here are read from the devices. No card in the shoe, over the reader, at the
+gate or face down on the felt is included.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ class ShownSeat(Struct, frozen=True):
 
     number: int
     yours: bool
-    """A person sits there."""
+    """A person has taken the seat."""
     who: str
-    """In a word."""
+    """Who plays there, in one word."""
     asked: bool
     serial: str
     powered: bool
@@ -92,19 +92,19 @@ class ShownSeat(Struct, frozen=True):
     wager: str
     hands: tuple[ShownHand, ...]
     signal: str
-    """What the robot there tells the dealer."""
+    """The choice that the robot player tells the dealer."""
     choices: tuple[str, ...]
-    """What a person there can tell the robot dealer, for want of a button that is lit."""
+    """Choices that a person can only tell the robot dealer: no lit button is for them."""
     may_sit_out: bool
 
 
 class DeviceLook(Struct, frozen=True):
-    """One of the table's devices, as it looks from outside."""
+    """A device of the table, as seen from outside."""
 
     serial: str
     profile: str
     link: str
-    """As the controller has it."""
+    """The controller's state of its connection."""
     powered: bool
     frozen: bool
     plugged: bool
@@ -114,7 +114,7 @@ class DeviceLook(Struct, frozen=True):
 
 
 class BenchPicture(Struct, frozen=True):
-    """All of it."""
+    """The whole content."""
 
     title: str
     round: int
@@ -144,7 +144,7 @@ def bench_picture(
     robot_deals: bool,
     next_pull: str,
 ) -> BenchPicture:
-    """`told`: of each device its class, its seats, and what it says of itself."""
+    """`told`: each device's class, seats and answer to `describe`, by serial."""
     prompt = view.prompt
     money = MoneyFormat(view.currency.symbol, view.currency.minor_digits)
     stations = {seat: (serial, one[2]) for serial, one in told.items() for seat in one[1]}
@@ -186,7 +186,7 @@ def face(card: Card) -> CardFace:
 def _felt_card(
     view: View, told: Mapping[str, tuple[str, tuple[int, ...], Answer]]
 ) -> CardFace | None:
-    """Where it is not certain which card is meant, none is shown."""
+    """Returns None if it is not certain which card is meant."""
     if view.prompt is None or view.prompt.tell not in FROM_FELT or view.state.spare is not None:
         return None
     for profile, _, answer in told.values():
@@ -310,7 +310,7 @@ def _seat(number: int, at: At, serial: str, answer: Answer) -> ShownSeat:
 
 
 def _told(prompt: PromptShown, found: Mapping[str, Any]) -> tuple[str, ...]:
-    """The choices that no button of the seat stands for now."""
+    """Returns the choices for which the seat has no lit button."""
     lit = found.get("armed", ())
     both = "even_money" in prompt.choices  # then the button is for even money
     return tuple(

@@ -1,4 +1,4 @@
-"""The control API as robots and tests use it: screens, people, acts, and the table as it changes.
+"""Client of the control API for robots and tests: screens, sign-in, acts, the table's stream.
 
     async with Api(Path("run/mega-1/control.sock")) as api:      # or Api("http://127.0.0.1:8021")
         screen = await api.open("dealer")
@@ -10,8 +10,8 @@
             async for view in views:
                 ...
 
-What the API refuses is raised as an ApiProblem, one class for each status; what it cannot be asked
-is Unreachable. An act that the procedure refuses is neither: it is recorded, and an answer.
+An error response is raised as an ApiProblem, with one class per status; a failed connection as
+Unreachable. An act that the procedure refuses raises neither: it is recorded and answered.
 """
 
 from __future__ import annotations
@@ -44,32 +44,32 @@ from controller.api.contract.view import View
 
 PREFIX: Final = "/api/v1"
 REQUEST_TIMEOUT: Final = 40.0
-"""Seconds for an answer: longer than the API itself waits for the record."""
+"""Timeout of a request in seconds, longer than the API's own timeout for the record."""
 STREAM_TIMEOUT: Final = 45.0
-"""Seconds without a word on a stream, on which a heartbeat comes each 15."""
+"""Read timeout of a stream in seconds; a heartbeat is sent every 15."""
 RECONNECT_TIMEOUT: Final = 30.0
-"""Seconds for a stream to come back."""
+"""Timeout in seconds for a stream to be reopened."""
 INITIAL_DELAY: Final = 0.05
 MAX_DELAY: Final = 2.0
 MAX_EVENT_BYTES: Final = 4 * 1024 * 1024
-"""Of one event."""
+"""Limit for one event."""
 
 _S = TypeVar("_S", bound=Struct)
 
 
 class Pin(NamedTuple):
-    """Who somebody is, as they type it."""
+    """A badge and its PIN, as typed at a sign-in."""
 
     badge: str
     pin: str
 
 
 class Unreachable(Exception):
-    """Nobody answers there."""
+    """The API does not answer, or its stream has ended."""
 
 
 class ApiProblem(Exception):
-    """The API refuses, and nothing has happened."""
+    """An error response of the API; the request had no effect."""
 
     def __init__(self, status: int, error: ErrorBody) -> None:
         super().__init__(status, error)
@@ -82,7 +82,7 @@ class ApiProblem(Exception):
 
     @property
     def wait(self) -> int:
-        """Seconds until it may be tried again."""
+        """Seconds until the request may be retried."""
         return self.error.wait
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ class ApiProblem(Exception):
 
 
 class BadRequest(ApiProblem):
-    """400: what was sent is none of what may be sent."""
+    """400: the request is not valid."""
 
 
 class NoScreen(ApiProblem):
@@ -100,23 +100,23 @@ class NoScreen(ApiProblem):
 
 
 class NotAllowed(ApiProblem):
-    """403: not this person, not at this screen, or nobody has signed for it."""
+    """403: not allowed for this user or screen, or the act's authorisation is missing."""
 
 
 class Unknown(ApiProblem):
-    """404: there is no such thing."""
+    """404: the resource does not exist."""
 
 
 class NotNow(ApiProblem):
-    """409: not as things stand."""
+    """409: not possible in the current state."""
 
 
 class TooMuch(ApiProblem):
-    """429: too much at once, or too many wrong PINs: `wait` says for how long."""
+    """429: too many requests or wrong PINs; retry after `wait` seconds."""
 
 
 class Stopped(ApiProblem):
-    """503: nothing can be recorded, so nothing can be done."""
+    """503: the record cannot be written, so no act is possible."""
 
 
 PROBLEMS: Final[Mapping[int, type[ApiProblem]]] = MappingProxyType(
@@ -133,7 +133,7 @@ PROBLEMS: Final[Mapping[int, type[ApiProblem]]] = MappingProxyType(
 
 
 class Api:
-    """A table's control API. To be used in an `async with`."""
+    """Client of a table's control API; an async context manager."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class Api:
         return await self.get("/health", Health)
 
     async def open(self, name: str) -> Screen:
-        """A new screen, which watches until somebody signs in there."""
+        """Open a screen. It can only read until a user signs in."""
         opened = await self.post("/screens", {"name": name}, Opened)
         return Screen(self, opened)
 
@@ -203,7 +203,7 @@ class Api:
         return msgspec.json.decode(response.content, type=kind)
 
     async def views(self, token: str) -> AsyncGenerator[View, None]:
-        """One stream, to its end. Unreachable, ApiProblem."""
+        """Yields the views of one stream until it ends. Raises Unreachable and ApiProblem."""
         timeout = httpx.Timeout(REQUEST_TIMEOUT, read=STREAM_TIMEOUT)
         try:
             async with self.http.stream(
@@ -220,7 +220,7 @@ class Api:
 
 
 class Screen:
-    """A screen that was opened, and whoever stands before it."""
+    """An open screen, with the acts of the user who is signed in there."""
 
     def __init__(self, api: Api, opened: Opened) -> None:
         self._api = api
@@ -244,35 +244,35 @@ class Screen:
     async def authorise(
         self, act: Mapping[str, Any], badge: str, pin: str, *, second: bool = False
     ) -> SignedFor:
-        """Signs for this act, as it is sent afterwards: field by field the same."""
+        """Authorise an act; it must then be sent with the same fields."""
         body = {"act": act, "badge": badge, "pin": pin, "second": second}
         return await self._api.post("/authorisations", body, SignedFor, self.token)
 
     # --- acts -----------------------------------------------------------------------------
 
     async def act(self, name: str, /, **fields: Any) -> Acted:
-        """An act of the dealer's who is signed in here, or of the floor that has signed for it."""
+        """Send an act of the dealer who is signed in, or one that the floor has authorised."""
         return await self._api.post("/acts", {"type": name, **fields}, Acted, self.token)
 
     async def floor(
         self, name: str, first: Pin, second: Pin | None = None, /, **fields: Any
     ) -> Acted:
-        """An act of the floor's: signed for, and done. A second person signs only where the act
-        takes one."""
+        """Authorise and send an act of the floor. `second` authorises only acts that require two
+        people."""
         await self._signed({"type": name, **fields}, first, second)
         return await self.act(name, **fields)
 
     async def shuffle_again(self) -> Acted:
-        """The dealer has looked at the shuffler."""
+        """Report that the dealer has checked the shuffler, which did not start."""
         return await self._api.post("/shuffle-again", {}, Acted, self.token)
 
     async def adopt(self, serial: str, first: Pin, second: Pin, *, skip: bool = False) -> Adopted:
-        """Two people take a device's log up where it stands."""
+        """Adopt a device's log at its current position, with two-person approval."""
         await self._signed({"type": "DeviceAdopted", "serial": serial, "skip": skip}, first, second)
         return await self._api.post(f"/devices/{serial}/adopt", {"skip": skip}, Adopted, self.token)
 
     async def self_test(self, serial: str) -> Tested:
-        """The technician who is signed in here has a device test itself."""
+        """Start a device's self-test; a technician must be signed in."""
         return await self._api.post(f"/devices/{serial}/self-test", {}, Tested, self.token)
 
     async def _signed(self, act: Mapping[str, Any], first: Pin, second: Pin | None) -> None:
@@ -286,9 +286,9 @@ class Screen:
         return await self._api.get("/table", View, self.token)
 
     async def stream(self, patience: float = RECONNECT_TIMEOUT) -> AsyncGenerator[View, None]:
-        """The table as it changes, from how it stands now on; what comes too fast is left out. A
-        stream that ends is begun again; Unreachable when that takes longer than `patience`
-        seconds. NoScreen after a start of the controller."""
+        """Yields the current view and newer ones; views that come too fast are skipped. A stream
+        that ends is reopened with backoff. Raises Unreachable if that takes longer than `patience`
+        seconds, and NoScreen after a restart of the controller."""
         loop = asyncio.get_running_loop()
         pause, deadline = INITIAL_DELAY, loop.time() + patience
         while True:
@@ -298,7 +298,10 @@ class Screen:
                     async for view in views:
                         yield view
                         pause, deadline = INITIAL_DELAY, loop.time() + patience
-            except (Unreachable, Stopped) as caught:  # a table that is closing takes no reader
+            except (
+                Unreachable,
+                Stopped,
+            ) as caught:  # while shutting down
                 problem = Unreachable(str(caught))
             if loop.time() + pause > deadline:
                 raise problem
@@ -306,7 +309,7 @@ class Screen:
             pause = min(2 * pause, MAX_DELAY)
 
 
-# --- words on the wire ------------------------------------------------------------------------
+# --- encoding ---------------------------------------------------------------------------------
 
 
 def bearer(token: str) -> dict[str, str]:
@@ -314,7 +317,7 @@ def bearer(token: str) -> dict[str, str]:
 
 
 def problem_of(status: int, body: bytes) -> ApiProblem:
-    """What an answer with an error says."""
+    """Decode an error response."""
     try:
         error = msgspec.json.decode(body, type=ErrorAnswer).error
     except msgspec.DecodeError:
@@ -326,7 +329,7 @@ def problem_of(status: int, body: bytes) -> ApiProblem:
 async def server_sent(
     chunks: AsyncIterator[bytes],
 ) -> AsyncGenerator[tuple[bytes, bytes], None]:
-    """The events of a stream, each with its data. Comments, which keep it alive, are none."""
+    """Parse server-sent events: yields (event, data). Comments (heartbeats) are skipped."""
     rest = b""
     async for chunk in chunks:
         *blocks, rest = (rest + chunk).split(b"\n\n")

@@ -1,10 +1,10 @@
-"""The dealer's screen of a table that the daemon keeps: what its API shows, and what it takes.
+"""The dealer's screen at a served table: the views and acts of the control API.
 
     async with console(socket) as screen:       # the dealer is signed in, every device is ready
         screen.shown, screen.view
         await screen.act("Paid", {}, "dealer")
 
-Nobody here knows more than the API tells everybody.
+It has no other source than the API's views, which every screen gets.
 """
 
 from __future__ import annotations
@@ -26,50 +26,50 @@ from hil.table.robots.robot import ROBOT_TIMEOUT, Who
 from hil.table.setup import DEALER, FLOOR, SECOND, until
 
 READY: Final = "ready"
-"""The state of a device that can be played with."""
+"""The state of a device that can be used."""
 _FIRST: Final = Pin(FLOOR.badge, FLOOR.pin)
 _SECOND: Final = Pin(SECOND.badge, SECOND.pin)
 
 
 class Console:
-    """A screen, and what was shown there last."""
+    """An open screen and its latest view."""
 
     def __init__(self, screen: Screen, view: View) -> None:
         self.watched: list[Callable[[View], None]] = []
-        """Who is told of each view."""
+        """Callbacks for each new view."""
         self._view = view
         self._shown = shown_of(view)
         self._screen = screen
         self._over: BaseException | None = None
-        """Why nothing more is seen."""
+        """Why the stream has ended; None while it is open."""
 
     @property
     def view(self) -> View:
-        """The last one. Unreachable when there will be no other."""
+        """The latest view. Raises Unreachable if the stream has ended."""
         if self._over is not None:
             raise Unreachable("the daemon has gone") from self._over
         return self._view
 
     @property
     def shown(self) -> TableDisplay:
-        """The same, as whoever stands at the table sees it; another value when there is news."""
+        """The latest view as a TableDisplay; a new object only if it has changed."""
         if self._over is not None:
             raise Unreachable("the daemon has gone") from self._over
         return self._shown
 
     @property
     def dealt_here(self) -> bool:
-        """Whether the dealer's acts are taken from this screen."""
+        """Whether the current dealer is signed in at this screen."""
         dealer = self.view.dealer
         return dealer is not None and dealer.screen == self._screen.name
 
     async def deal(self) -> None:
-        """The robot dealer takes the table, whoever deals there. ApiProblem, Unreachable."""
+        """Sign in the robot dealer; relieves the current one. Raises ApiProblem, Unreachable."""
         await self._screen.sign_in(DEALER.badge, DEALER.pin, relieve=True)
         self.see(await self._screen.table())
 
     async def act(self, name: str, fields: Mapping[str, Any], who: Who) -> Refused | None:
-        """ApiProblem, Unreachable."""
+        """Send an act. Returns the refusal, if any. Raises ApiProblem and Unreachable."""
         if who == "dealer":
             done = await self._screen.act(name, **fields)
         else:
@@ -85,7 +85,7 @@ class Console:
         await self._screen.adopt(serial, _FIRST, _SECOND)
 
     def see(self, view: View) -> None:
-        """A view, unless a newer one was seen. What looks as before is no news."""
+        """Adopt a view and call the callbacks, unless it is older than the latest one."""
         if view.record.seq < self._view.record.seq:
             return
         self._view = view
@@ -96,7 +96,7 @@ class Console:
             told(view)
 
     async def watch(self) -> None:
-        """Until it is cancelled, or the daemon has ended."""
+        """Read the stream until it is cancelled or the daemon has ended."""
         try:
             async with aclosing(self._screen.stream(patience=0)) as views:
                 async for view in views:
@@ -108,11 +108,11 @@ class Console:
             raise
 
     async def furnish(self) -> None:
-        """Returns when every device is ready; a log that the record does not know is adopted."""
+        """Wait until every device is ready; unknown device logs are adopted."""
         while not all(one.state == READY for one in self.view.devices):
             for one in self.view.devices:
                 if one.held:
-                    with suppress(NotNow):  # it was pulled meanwhile; the next look tells
+                    with suppress(NotNow):  # unplugged in between; the next view has its new state
                         await self.adopt(one.serial)
             await self._news(self.view)
 
@@ -125,7 +125,7 @@ _C = TypeVar("_C", bound=Console)
 
 @asynccontextmanager
 async def console(socket: Path, *, name: str = "dealer") -> AsyncIterator[Console]:
-    """ApiProblem, Unreachable."""
+    """Sign the dealer in at a new screen. Raises ApiProblem and Unreachable."""
     async with Api(socket) as api:
         screen = await api.open(name)
         signed = await screen.sign_in(DEALER.badge, DEALER.pin)
@@ -136,7 +136,7 @@ async def console(socket: Path, *, name: str = "dealer") -> AsyncIterator[Consol
 
 @asynccontextmanager
 async def watched(made: _C) -> AsyncIterator[_C]:
-    """It sees each view from now on; every device is ready."""
+    """Read the stream in a task; yields the console when every device is ready."""
     watching = asyncio.create_task(made.watch(), name="views")
     try:
         await made.furnish()
@@ -148,7 +148,7 @@ async def watched(made: _C) -> AsyncIterator[_C]:
 
 
 def shown_of(view: View) -> TableDisplay:
-    """As whoever stands at the table sees it."""
+    """Returns what a view shows of the table."""
     return TableDisplay(
         view.seq, state_of(view), view.effects, again=view.again, stopped=view.stopped
     )

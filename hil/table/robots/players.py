@@ -1,4 +1,4 @@
-"""Players with their whims. They see the felt, as everybody does, and what they are asked."""
+"""Robot players with random wagers, who decide from the visible felt and the prompt."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _SIDES: Final[dict[Bet, tuple[float, tuple[int, ...]]]] = {
     "toke_main": (0.25, (500,)),
     "toke_buster": (0.2, (100, 500)),
 }
-"""How often a player takes to each side bet, and for how much."""
+"""Each side bet's probability and amounts."""
 _AS_USUAL: Final = 0.3
-"""How often a player presses the button for the standing wager."""
+"""Probability that a player bets with the button for the standing wager."""
 _INSURES: Final = 0.35
 _EVENS: Final = 0.5
 _DOES: Final = {
@@ -37,7 +37,7 @@ _DOES: Final = {
 
 
 class RandomPlayers:
-    """So many players, each at a seat, who play by a strategy."""
+    """Players at the first seats, who play by a strategy."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class RandomPlayers:
         *,
         standing: Collection[int] = (),
     ) -> None:
-        """`felt`: what lies on the table, as it is shown; `standing`: the seats whose bet button
-        places a wager."""
+        """`felt` returns the state as it is shown; `standing`: the seats whose bet button places a
+        wager."""
         self._game = game
         self._choose = strategy.choose
         self._seats = seats

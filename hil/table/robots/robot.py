@@ -1,8 +1,7 @@
-"""Everybody at a table. They see what the table shows, the lamps and the devices before them, and
-nothing else: no state, no card that lies face down.
+"""A robot that acts as dealer, floor and players of a table.
 
-What the table is does not matter: one that runs beside them in simulated time, or one that
-`holecard serve` keeps behind its API.
+It reads the prompt, the lamps and the devices, and never a card that lies face down. The table
+runs in this process in simulated time, or is served by `holecard serve` behind its API.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ __all__ = [
 ]
 
 ROBOT_TIMEOUT: Final = 60.0
-"""Seconds for anything that is to come by itself."""
+"""Timeout in seconds for anything that the table or a device does automatically."""
 SHUFFLE: Final = 8.0
-"""The same for a shuffle."""
+"""Timeout in seconds for a shuffle."""
 _DOOR: Final = 0.1
-"""Seconds for cards to be put into the shuffler."""
+"""Seconds that putting cards into the shuffler takes."""
 Who: TypeAlias = Literal["dealer", "floor", "two"]
 """The dealer; the floor; the floor and a second person."""
 
@@ -57,35 +56,36 @@ class DealerScreen(Protocol):
     @property
     def shown(self) -> TableDisplay: ...
     async def act(self, name: str, fields: Mapping[str, Any], who: Who, /) -> Refused | None:
-        """What somebody does: None where it was taken."""
+        """Send an act. Returns the refusal, None if the act was accepted."""
 
     async def shuffle_again(self) -> None:
-        """Somebody has looked at the shuffler: it does not shuffle, and shall."""
+        """Request the shuffle again from a shuffler that did not start."""
 
 
 class Players(Protocol):
-    """What the players do."""
+    """Decides for the players."""
 
     def wagers(self) -> list[tuple[int, str, int]]:
-        """Of the next round: seat, bet, amount; STANDING for a bet: by the seat's button."""
+        """Returns seat, bet and amount of the next round's wagers; the bet STANDING is placed with
+        the seat's button."""
 
     def says(self, prompt: Prompt) -> PlayerChoice:
-        """What somebody wants who is asked."""
+        """Returns the choice of the seat that is asked."""
 
 
 class RobotStuck(AssertionError):
-    """The table wants something that nobody here does."""
+    """The robot cannot do what the table asks for."""
 
 
 class RobotOptions(Struct, frozen=True):
-    """How they do it."""
+    """Options of a robot."""
 
     buttons: bool = True
-    """Players press them where they light up; else the dealer enters hand signals."""
+    """Whether players press lit buttons; if not, the dealer enters hand signals."""
     dwell_ms: int = 40
     """How long a card takes to be pulled."""
     seed: int = 0
-    """Of shoes that are loaded in no given order."""
+    """For shoes that are loaded in random order."""
     cut_at: int | None = None
     """How many cards lie before the cut card."""
     standing: Mapping[int, tuple[tuple[str, int], ...]] = MappingProxyType({})
@@ -96,7 +96,7 @@ USUAL: Final = RobotOptions()
 
 
 class Robot:
-    """Dealer, floor and players of one table, in one person."""
+    """Acts as the dealer, the floor and the players of one table."""
 
     def __init__(
         self,
@@ -115,18 +115,18 @@ class Robot:
         self.cards = cards
         self.prompts: list[Prompt] = []
         self.repeats: list[Prompt] = []
-        """Payments that were said to be repeats."""
+        """Payments that were shown as repeats."""
         self.refused: list[Refused] = []
         self.waiting: list[tuple[int, str, int]] | None = None
         """Wagers of the next round that are not placed yet."""
         self.loads = 0
         self.face_down: int | None = None
-        """Which of the cards that are out lies face down, counted from the loading."""
+        """Index of the face-down card among the cards drawn since the shoe was loaded."""
 
-    # --- going on -------------------------------------------------------------------------
+    # --- steps ----------------------------------------------------------------------------
 
     async def play(self, done: Callable[[TableDisplay], bool], *, most: int = 2000) -> None:
-        """Does what is shown until this is so."""
+        """Answer prompts until `done` returns true. Raises RobotStuck after `most` steps."""
         for _ in range(most):
             shown = self.screen.shown
             if done(shown):
@@ -135,7 +135,7 @@ class Robot:
         raise RobotStuck(f"no end after {most} steps, at {self.screen.shown.prompt}")
 
     async def step(self) -> None:
-        """Does what is shown now, and sees something else then."""
+        """Answer the current prompt, and wait until the display has changed."""
         await until(lambda: not self.screen.shown.stopped, ROBOT_TIMEOUT)
         shown = self.screen.shown
         prompt = shown.prompt
@@ -158,14 +158,14 @@ class Robot:
     # --- cards ----------------------------------------------------------------------------
 
     async def draw(self, prompt: Prompt) -> None:
-        """Pulls a card as soon as the shoe lets one out. A lock that closes on it, because it was
-        to close for what was before, keeps the card in: then it is pulled once more."""
+        """Pull a card as soon as the lock is open. A lock that closes late, for the card before,
+        keeps the card in the shoe; then the pull is retried."""
         shoe = self.place.shoe
         async with asyncio.timeout(ROBOT_TIMEOUT):
             while True:
                 while (inside := mechanism(shoe))["lock"] != "open":
                     if self.screen.shown.prompt != prompt:
-                        return  # something else is asked for meanwhile
+                        return  # the prompt has changed
                     await asyncio.sleep(LOOK_AT_DEVICE)
                 if not inside["left"]:
                     await self.act("ShoeRanOut")
@@ -177,11 +177,11 @@ class Robot:
                     return
 
     def pull(self) -> Draw:
-        """How the next card is pulled."""
+        """Returns how the next card is pulled."""
         return Draw(dwell_ms=self.ways.dwell_ms)
 
     async def _kept_in(self, prompt: Prompt, undrawn: int) -> bool:
-        """Whether the card that was pulled did not come, and nobody has taken notice of it."""
+        """Whether the pulled card stayed in the shoe and the prompt is unchanged."""
         while self.screen.shown.prompt == prompt:
             inside = self.place.shoe.request(Describe()).get("mechanism")
             if inside is None:
@@ -194,7 +194,7 @@ class Robot:
     async def load(self, prompt: Prompt) -> None:
         inside = mechanism(self.place.shoe)
         if inside["position"] == 0 and inside["left"] == prompt.count:
-            return  # they lie in it already
+            return  # the shoe is loaded already
         names = self.cards()
         self.loads += 1
         self.face_down = None
@@ -203,15 +203,15 @@ class Robot:
         self.place.shoe.request(Load(decks=decks, cards=names, seed=seed, cut_at=self.ways.cut_at))
 
     async def refill(self, prompt: Prompt) -> None:
-        """The discards: all cards that came out, but those that lie on the felt. They are of the
-        batch that was in the shoe."""
+        """Load the discards: all cards that came out, except those on the felt. They have the backs
+        of the batch that was in the shoe."""
         inside = mechanism(self.place.shoe)
         out: list[str] = list(inside["out"])
         felt = self.screen.shown.state
         if felt.hole and self.face_down is not None:
             del out[self.face_down]
         for card in on_felt(felt):
-            if wire_name(card) in out:  # those of an earlier filling are in nobody's way
+            if wire_name(card) in out:  # cards of an earlier shoe are not among them
                 out.remove(wire_name(card))
         if len(out) != prompt.count:
             raise RobotStuck(f"{prompt.count} discards are wanted, and here lie {len(out)}")
@@ -231,7 +231,7 @@ class Robot:
         else:
             try:
                 await until(lambda: self.screen.shown.prompt != prompt, SHUFFLE)
-            except TimeoutError:  # it stands still: somebody has looked
+            except TimeoutError:  # the shuffler did not start
                 await self.screen.shuffle_again()
                 await until(lambda: self.screen.shown.prompt != prompt, SHUFFLE)
 
@@ -247,7 +247,7 @@ class Robot:
                     return
                 continue
             if amount == chips(self.screen.shown.state, seat, bet):
-                continue  # they lie there: they were placed before the controller was started
+                continue  # placed before the controller was restarted
             if await self.act("WagerPlaced", seat=seat, bet=bet, amount=amount) is None:
                 return
         self.waiting = None
@@ -257,8 +257,8 @@ class Robot:
             await self.draw(prompt)
 
     async def bets(self, seat: int) -> bool:
-        """The seat's standing wager: by its button where that lights up, else the dealer enters it.
-        Whether anything comes of it."""
+        """Place the seat's standing wager with its button if that is lit, else queue it for the
+        dealer. Returns whether a button was pressed."""
         felt = self.screen.shown.state
         missing = [
             one for one in self.ways.standing.get(seat, ()) if chips(felt, seat, one[0]) == 0
@@ -277,10 +277,10 @@ class Robot:
 
     async def decide(self, prompt: Prompt) -> None:
         while not await self.decided(prompt, self.players.says(prompt)):
-            pass  # it was refused: they want something else
+            pass  # refused: the players make another choice
 
     async def decided(self, prompt: Prompt, said: PlayerChoice) -> bool:
-        """By the button where it lights up, else by the dealer: whether it was taken."""
+        """Send a choice by the lit button, else through the dealer. Returns if it was accepted."""
         button = button_of(prompt, said) if self.ways.buttons else None
         station = self.place.station_of(prompt.seat)
         if station is not None and button is not None and await lit(station, prompt.seat, button):
@@ -302,12 +302,12 @@ class Robot:
         await self.act("FloorRuled", "two", way=prompt.choices[0])
 
     async def enter(self, prompt: Prompt) -> None:
-        """The card that came out last lies before the dealer."""
+        """Enter the card that came out last, which the dealer has before them."""
         name = mechanism(self.place.shoe)["out"][-1]
         await self.act("CardEntered", card=card_of(name))
 
     async def device(self, prompt: Prompt) -> None:
-        """Somebody else sees to it; where nobody does, two people take it as it is."""
+        """Wait for the device; after a timeout two people accept its counters."""
         try:
             await until(lambda: self.screen.shown.prompt != prompt, SHUFFLE)
         except TimeoutError:
@@ -373,7 +373,7 @@ DOES: Final[dict[Tell, Does]] = {
 
 
 class MimicPlayers:
-    """Players who do as the dealer does, for the same wager each time."""
+    """Players who follow the dealer's drawing rule, with the same wagers each round."""
 
     def __init__(self, *wagers: tuple[int, str, int]) -> None:
         self._wagers = list(wagers)

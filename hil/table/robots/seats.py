@@ -1,7 +1,7 @@
-"""Where people have taken over from robots at a simulated table: seats, and who deals.
+"""Seats of a simulated table that people have taken from the robots, and their requests.
 
-Told by the bench page, read by the robots. Nothing of it is known to the controller, which sees
-badges at its screens and presses of buttons, as at any table.
+Written by the bench page, read by the robots. The controller has no access to it: it sees badges at
+its screens and button presses, as at any table.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ SEATS: Final = range(1, 8)
 
 
 class SeatClaims:
-    """Who is at the table besides robots."""
+    """The seats that people have taken, and what they want done."""
 
     def __init__(self, robots: int = 0) -> None:
         self.robots = frozenset(range(1, robots + 1))
-        """Where robots play unless somebody sits there."""
+        """Seats of robots, unless a person takes them."""
         self.seats: set[int] = set()
-        """Where people sit."""
+        """Seats of people."""
         self.out: set[int] = set()
-        """Who of them sits this round out."""
+        """Seats of people who sit this round out."""
         self.said: dict[int, PlayerChoice] = {}
-        """What people have told the robot dealer, by seat; it is heard once."""
+        """Choices for the robot dealer, by seat; each is consumed once."""
         self.signals: dict[int, str] = {}
-        """What robots tell a dealer who is none, by seat: it is for the dealer to enter."""
+        """Choices of robot players, by seat, that a human dealer has to enter."""
         self.next_pull: Draw | None = None
-        """How the next card is pulled, whoever pulls it; None: as usual."""
+        """How the next card is pulled, by a robot or a person; None: as usual."""
         self.touched = False
-        """Whether anybody has done anything here: then robots wait, and do not give up."""
+        """Whether a person has acted here; then robots wait after errors instead of failing."""
         self.trouble = ""
-        """What the robots wait for, in words; empty while they go on."""
+        """What the robots wait for, as text; empty if they do not."""
         self.next_game = False
-        """Somebody wants another game."""
+        """Whether another game was requested."""
         self._news = asyncio.Event()
 
     def take(self, seat: int) -> None:
@@ -59,24 +59,24 @@ class SeatClaims:
         self.change()
 
     def pulled(self, usual: Draw) -> Draw:
-        """How a card is pulled now: as somebody wanted the next one to be, once."""
+        """Returns how the current card is pulled, and resets `next_pull`."""
         wanted, self.next_pull = self.next_pull, None
         return usual if wanted is None else wanted
 
     # --- news -----------------------------------------------------------------------------
 
     def change(self) -> None:
-        """Somebody has done something at the bench."""
+        """Record that a person has acted, and wake the robots."""
         self.touched = True
         self.look()
 
     def look(self) -> None:
-        """Whoever waits in `news` looks again."""
+        """Wake all tasks that wait in `news`."""
         self._news.set()
         self._news = asyncio.Event()
 
     async def news(self, within: float | None = None) -> None:
-        """Returns when there is something new, or that many seconds have gone by."""
+        """Wait for the next change, for at most `within` seconds."""
         try:
             async with asyncio.timeout(within):
                 await self._news.wait()

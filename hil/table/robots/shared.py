@@ -1,5 +1,6 @@
-"""The robots of a table at which people may take over: they deal as long as the robot dealer is the
-one who is signed in, and play at each seat where nobody sits."""
+"""The robots of a table at which people can take over.
+
+They deal while the robot dealer is signed in, and play at every seat that no person has taken."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ from hil.table.robots.text import PlayerChoice, button_of
 ASKING: Final = frozenset({Tell.DECIDE, Tell.ASK_INSURANCE, Tell.ASK_NATURAL})
 """Prompts that ask a seat."""
 LOOK_AGAIN: Final = 1.0
-"""Seconds until robots whom something stood in the way look whether it is gone."""
+"""Seconds after which robots retry a failed step."""
 
 
 class SharedRobot(Robot):
-    """Robots that make room."""
+    """A robot that leaves the dealing and the seats to people."""
 
     def __init__(
         self,
@@ -42,18 +43,18 @@ class SharedRobot(Robot):
         self.company = company
         self._console = screen
         self._answered: TableDisplay | None = None
-        """What the robot players have answered, while somebody else deals."""
+        """The display that the robot players have answered while a person deals."""
         self._bet: tuple[int, frozenset[int]] = (-1, frozenset())
-        """The round, and the seats whose button was pressed in it, while somebody else deals."""
+        """The round, and the seats whose bet button was pressed in it, while a person deals."""
 
     @property
     def deals(self) -> bool:
-        """Whether the robot dealer does."""
+        """Whether the robot is the current dealer."""
         return self._console.dealt_here
 
     @property
     def alone(self) -> bool:
-        """Whether nobody plays but robots."""
+        """Whether only robots deal and play."""
         return self.deals and not self.company.seats
 
     def pull(self) -> Draw:
@@ -62,7 +63,7 @@ class SharedRobot(Robot):
     # --- one step -------------------------------------------------------------------------
 
     async def step(self) -> None:
-        """Does what is for robots to do now, or waits for the people."""
+        """Do the robots' part of the current prompt, or wait for people."""
         shown = self.screen.shown
         prompt = shown.prompt
         company = self.company
@@ -81,7 +82,7 @@ class SharedRobot(Robot):
             await self._goes_on(super().step())
 
     async def _goes_on(self, work: Coroutine[Any, Any, object]) -> None:
-        """What the robot dealer does, unless somebody takes the table over meanwhile."""
+        """Run a step of the robot dealer; it is cancelled if a person takes the table over."""
         task = asyncio.create_task(work, name="robots")
         try:
             while not task.done() and self.deals:
@@ -102,8 +103,7 @@ class SharedRobot(Robot):
             self.company.trouble = ""
 
     async def _in_the_way(self, problem: Exception) -> None:
-        """What robots alone cannot get over is their failure; where people have had a hand in it,
-        they wait for them."""
+        """Raise an error if only robots have acted; otherwise report it and wait for people."""
         if not self.company.touched and self.deals:
             raise problem
         if self.deals:
@@ -114,7 +114,7 @@ class SharedRobot(Robot):
     # --- people in the seats --------------------------------------------------------------
 
     async def _asks(self, prompt: Prompt) -> None:
-        """Somebody sits there: their button, or what they say to the dealer."""
+        """Enter what the person at this seat has told the dealer, or wait for it or a button."""
         said = self.company.said.pop(prompt.seat, None)
         if said is None:
             await self.company.news()
@@ -122,7 +122,7 @@ class SharedRobot(Robot):
             await self._goes_on(self.entered(prompt, said))
 
     async def entered(self, prompt: Prompt, said: PlayerChoice) -> None:
-        """What a person says is entered by the dealer; what is refused is said to them."""
+        """Enter a person's choice as the dealer; a refusal is reported to them."""
         before = len(self.refused)
         shown = self.screen.shown
         if await self.decided(prompt, said):
@@ -132,7 +132,7 @@ class SharedRobot(Robot):
             self.company.trouble = f"seat {prompt.seat}: {self.refused[-1].why}"
 
     def _may_still_bet(self, felt: State) -> bool:
-        """Whether the dealer waits for somebody's wager: all robots have placed theirs."""
+        """Whether the dealer waits for wagers of people, after all robots' wagers are placed."""
         if self.waiting is None:
             self.waiting = self.players.wagers()
         company = self.company
@@ -143,17 +143,17 @@ class SharedRobot(Robot):
             return True
         return not felt.seats
 
-    # --- somebody else deals --------------------------------------------------------------
+    # --- a person deals -------------------------------------------------------------------
 
     async def _plays_only(self, shown: TableDisplay, prompt: Prompt) -> None:
-        """The robot players see to themselves: their buttons, else what they tell the dealer."""
+        """Answer as the robot players: by their buttons, else by signals to the dealer."""
         company = self.company
         self.waiting = None
         company.trouble = ""
         if self._answered is not shown:
             self._answered = shown
             company.signals.clear()
-            with suppress(CannotDo):  # a station without power: they tell the dealer next time
+            with suppress(CannotDo):  # a station without power: the next prompt is answered
                 if prompt.tell in ASKING and prompt.seat not in company.seats:
                     await self._answers(prompt)
                 elif prompt.tell is Tell.TAKE_WAGERS:
@@ -172,7 +172,7 @@ class SharedRobot(Robot):
             self.company.look()
 
     async def _place(self, felt: State) -> None:
-        """Each robot's standing wager, once a round."""
+        """Place each robot's standing wager, once a round."""
         number, done = self._bet
         if number != felt.round:
             done = frozenset()
@@ -193,7 +193,7 @@ class SharedRobot(Robot):
     # --- cards by a person's hand ---------------------------------------------------------
 
     def pulls(self, draw: Draw) -> None:
-        """Somebody pulls a card at the bench; which one lies face down, the discards must know."""
+        """Pull a card for a person, and keep track of the face-down card for the discards."""
         prompt = self.screen.shown.prompt
         inside = self.place.shoe.request(Describe()).get("mechanism")
         self.place.shoe.request(draw)
@@ -202,6 +202,6 @@ class SharedRobot(Robot):
 
 
 def _words(said: PlayerChoice, money: MoneyFormat) -> str:
-    """As a player would say it."""
+    """Returns a choice as text."""
     choice = said.choice.replace("_", " ")
     return choice if said.amount is None else f"{choice} {money.amount(said.amount)}"

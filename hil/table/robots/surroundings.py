@@ -1,4 +1,4 @@
-"""What is before whoever stands at a table: devices to put a hand to, chips on the felt."""
+"""What a person at the table can reach and see: devices, and chips on the felt."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from firmware_protocol.device.control import ButtonName, ControlRequest, Describ
 from firmware_protocol.device.interfaces import Answer, CannotDo
 
 ARMING: Final = 0.5
-"""Seconds for a button to light up."""
+"""Timeout in seconds for a button to be lit."""
 LOOK: Final = 0.001
-"""Seconds from one look at the screen to the next."""
+"""Interval in seconds between checks of the screen."""
 LOOK_AT_DEVICE: Final = 0.005
-"""The same at a device."""
+"""Interval in seconds between checks of a device."""
 
 
 class HandledDevice(Protocol):
-    """A device that somebody stands before."""
+    """A device that takes control requests."""
 
     def request(self, request: ControlRequest, /) -> Answer: ...
 
 
 class TableSurroundings(Protocol):
-    """What whoever is at a table has before them."""
+    """The devices of a table, by what they are for."""
 
     @property
     def decks(self) -> int:
-        """Of the cards of this table."""
+        """Number of decks of this table."""
 
     @property
     def shoe(self) -> HandledDevice: ...
@@ -40,13 +40,13 @@ class TableSurroundings(Protocol):
 
 
 def chips(felt: State, seat: int, bet: str) -> int:
-    """What lies on the felt for this bet."""
+    """Returns the amount of a bet on the felt."""
     found = seat_of(felt, seat)
     return 0 if found is None else int(getattr(found, bet))
 
 
 def mechanism(device: HandledDevice) -> Mapping[str, Any]:
-    """How a device stands, as somebody sees who stands before it. CannotDo without power."""
+    """Returns the mechanism's state. Raises CannotDo if the device has no power."""
     found: Mapping[str, Any] | None = device.request(Describe()).get("mechanism")
     if not found:
         raise CannotDo("there is no power", "wait until it is back")
@@ -54,7 +54,7 @@ def mechanism(device: HandledDevice) -> Mapping[str, Any]:
 
 
 async def lit(station: HandledDevice, seat: int, button: ButtonName) -> bool:
-    """Whether the button lights up, soon."""
+    """Whether the button is lit within ARMING seconds."""
     try:
         async with asyncio.timeout(ARMING):
             while not _may_press(station, seat, button):

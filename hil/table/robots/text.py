@@ -1,4 +1,4 @@
-"""What a player wants, in words and at the station; and cards by the names that hands use."""
+"""Players' choices and their buttons; names of cards in control requests."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ BUTTONS: Final[Mapping[str, ButtonName]] = {
     "decline": "no",
     "decline_pay": "no",
 }
-"""What a seat presses for its choice."""
+"""The button for each choice."""
 STANDING: Final = "standing"
-"""Among bets: the seat's standing wager, by its bet button."""
+"""Placeholder among bets for the seat's standing wager."""
 
 
 class PlayerChoice(NamedTuple):
-    """What a player wants."""
+    """A choice of a player."""
 
     choice: str
     amount: int | None = None
     seat: int = 0
-    """0: the seat that is asked, for the hand that is."""
+    """0: the seat and hand that are asked."""
     hand: int = 0
 
 
 def button_of(prompt: Prompt, said: PlayerChoice) -> ButtonName | None:
-    """What the seat that is asked presses for it. An amount is told to the dealer, and so is what
-    is not open to it."""
+    """Returns the asked seat's button for a choice. None if the dealer has to enter it: it has an
+    amount, or is not among the prompt's choices."""
     if said.seat or said.amount is not None or said.choice not in prompt.choices:
         return None
     if said.choice == "insure" and "even_money" in prompt.choices:
-        return None  # there the button is for even money
+        return None  # the button means even money
     return BUTTONS.get(said.choice)
 
 
 def card_of(name: str) -> Card:
-    """A card as hands name it."""
+    """Parse a card's name."""
     return NAMES.index(name.upper())
 
 
 def wire_name(card: Card) -> str:
-    """As hands name it."""
+    """Returns a card's name in control requests."""
     name = NAMES[card]
     return name[0] + name[1].lower()

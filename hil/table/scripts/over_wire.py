@@ -1,8 +1,8 @@
 """`holecard script run --over wire`: scripted rounds, each dealt at a whole table.
 
-The daemon runs as a child, its devices stand beside us behind real ports, and the runner of scripts
-plays as it always does: what it hands in is done at the table, what comes of it is what the table
-has recorded. One start of the daemon serves all rounds of one configuration.
+The daemon is a child process; its devices run in this process behind real ports. Each event of the
+script is done at the table, and the result is read from the record. The daemon is started once for
+all rounds of one configuration.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _T = TypeVar("_T")
 
 @contextmanager
 def over_wire(rounds: Sequence[_Round]) -> Iterator[PlaysScript]:
-    """What plays these rounds. UsageProblem; OverFailed where the table is at fault."""
+    """Yields a function that plays these rounds. Raises UsageProblem, and OverFailed if the table
+    fails."""
     for scripted, procedure in rounds:
         check_recordable(scripted, procedure)
     with (
@@ -59,7 +60,7 @@ def over_wire(rounds: Sequence[_Round]) -> Iterator[PlaysScript]:
 
 @contextmanager
 def playing(folder: Path, rounds: Sequence[_Round]) -> Iterator[ScriptRunner]:
-    """The same in this folder, where the record is left. UsageProblem, FAULTS."""
+    """Yields a runner in this folder, where the record remains. Raises UsageProblem and FAULTS."""
     with _beside() as run:
         stack = AsyncExitStack()
         try:
@@ -72,14 +73,14 @@ def playing(folder: Path, rounds: Sequence[_Round]) -> Iterator[ScriptRunner]:
 
 
 class PlayedScript(Struct, frozen=True):
-    """A round, and all that was seen of it."""
+    """The result of a round and its events with their decisions."""
 
     result: RoundResult
     seen: list[tuple[Event, Decision | Refused]]
 
 
 class ScriptRunner:
-    """Rounds of several configurations at one table, each configuration at once."""
+    """Plays rounds of several configurations at one table, grouped by configuration."""
 
     def __init__(
         self, stage: Stage, rounds: Sequence[_Round], run: Callable[[Coroutine[Any, Any, Any]], Any]
@@ -94,7 +95,7 @@ class ScriptRunner:
     def play(
         self, scripted: ScriptRound, watch: RoundWatcher | None, procedure: Procedure
     ) -> RoundResult:
-        """What came of it; `watch` is told what was seen of it meanwhile."""
+        """Returns a round's result, and passes its events to `watch`."""
         if id(scripted) not in self._played:
             self._play_all(procedure)
         found = self._played.pop(id(scripted))
@@ -104,7 +105,7 @@ class ScriptRunner:
         return found.result
 
     def _play_all(self, procedure: Procedure) -> None:
-        """All that are dealt by this."""
+        """Play all rounds of this procedure."""
         theirs = [one for one, other in self._rounds if other is procedure]
         at: _RobotsAtTable = self._run(self._begin(theirs[0]))
         for one in theirs:
@@ -119,7 +120,7 @@ class ScriptRunner:
         return self._at
 
     async def close(self) -> None:
-        """The table is closed, and the daemon ends in good order."""
+        """Close the table and stop the daemon. Raises DidNotServe if its exit code is not 0."""
         if self._open is None or self._at is None:
             return
         await self._at.close()
@@ -131,11 +132,11 @@ class ScriptRunner:
 
 
 class _RobotsAtTable:
-    """Who plays at the table while it is served."""
+    """The robots at the served table."""
 
     def __init__(self, stage: Stage, screen: Console) -> None:
         self.cards: tuple[str, ...] = ()
-        """The next shoe."""
+        """The order of the next shoe."""
         buttons = stage.table.sheet.options.decisions.by != "signals"
         ways = RobotOptions(buttons=buttons, dwell_ms=0)
         robot = Robot(stage, screen, MimicPlayers(), ways, cards=lambda: self.cards)
@@ -146,7 +147,7 @@ class _RobotsAtTable:
         return self.wired.console.shown.state
 
     async def fresh(self, cards: tuple[str, ...]) -> None:
-        """The table is open, and these cards lie in its shoe."""
+        """Open the table with these cards in its shoe."""
         self.cards = cards
         await self._rest()
         robot = self.wired.robot
@@ -154,7 +155,7 @@ class _RobotsAtTable:
             await robot.act("ShuffleCalled")
         await robot.play(lambda shown: shown.state.step is Step.WAGERING)
         for _ in self.wired.record.more():
-            continue  # what a script does not see
+            continue  # decisions before the script are skipped
 
     async def close(self) -> None:
         await self._rest()
@@ -162,7 +163,7 @@ class _RobotsAtTable:
             await self.wired.robot.act("TableClosed", "two", bank=100_000)
 
     async def _rest(self) -> None:
-        """What was left open is ended: a round is void, wagers go back."""
+        """End what is open: void the round, return wagers."""
         for _ in range(_MAX_STEPS):
             s = self._state
             if s.step in IN_ROUND and s.step not in (Step.PAYING, Step.CLEARING):
@@ -182,7 +183,7 @@ def _play(
     procedure: Procedure,
     run: Callable[[Coroutine[Any, Any, Any]], Any],
 ) -> PlayedScript:
-    """One round, from a shuffle on."""
+    """Play one round after a shuffle."""
     rounds = rounds_of(scripted, procedure)
     run(at.fresh(shoe_of(procedure.game, *rounds)))
     table = WireTable(procedure, at.wired, run)
@@ -199,12 +200,12 @@ def _play(
     return PlayedScript(result, seen)
 
 
-# --- a loop beside us -------------------------------------------------------------------------
+# --- the event loop ---------------------------------------------------------------------------
 
 
 @contextmanager
 def _beside() -> Iterator[Callable[[Coroutine[Any, Any, _T]], _T]]:
-    """An event loop in a thread of its own: has something done there, and waits for it."""
+    """Yields a function that runs a coroutine in an event loop of another thread, and waits."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="table")
     thread.start()

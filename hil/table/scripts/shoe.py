@@ -15,7 +15,7 @@ from hil.table.robots import wire_name
 def whole_shoe(game: Game, top: tuple[Card, ...]) -> tuple[str, ...]:
     """All cards of the game, these first, as hands name them."""
     left = Counter(DECK * game.decks) - Counter(top)
-    # Spread, so that what nobody deals is in no order either.
+    # Spread, so that the cards after the script's are not sorted.
     rest = sorted(left.elements(), key=lambda card: (card * 29 + 7) % 53)
     return tuple(map(wire_name, (*top, *rest)))
 

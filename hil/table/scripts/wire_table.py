@@ -1,7 +1,7 @@
-"""A table that decides over events as any other does, and is a whole one: each event that it is
-handed becomes a deed at a device or at the dealer's screen, and its answer is what was recorded.
+"""Runs the events of a script at a served table.
 
-Whoever plays may be in another thread than the table.
+Each event is done at a device or at the dealer's screen; the decision is read from the record. The
+caller may be in another thread than the table's event loop.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hil.table.setup import until
 
 _T = TypeVar("_T")
 Run: TypeAlias = Callable[[Coroutine[Any, Any, _T]], _T]
-"""Has it done where the table is, and gives what came of it."""
+"""Runs a coroutine in the table's event loop and returns its result."""
 
 _DRAWING: Final = frozenset({Tell.DEAL, Tell.TAKE_WAGERS})
 _CHOICES: Final[Mapping[type[Event], str]] = MappingProxyType(
@@ -48,11 +48,11 @@ _ACTS: Final[Mapping[type[Event], str]] = MappingProxyType(
     {events.HoleChecked: "CheckHole", events.HoleRevealed: "RevealHole"}
 )
 _UNTOLD: Final = frozenset({"actor", "commitment", "opening", "spare"})
-"""Of an event: who brought it, and what only the table itself can know."""
+"""Fields of an event that are not submitted: its actor, and what only the table has."""
 
 
 class WiredTable(Struct, frozen=True):
-    """What a played table is made of."""
+    """A served table: its robot, its console and its record."""
 
     robot: Robot
     console: Console
@@ -60,10 +60,10 @@ class WiredTable(Struct, frozen=True):
 
 
 class WireTable:
-    """As the runner of scripts has it. Its states are those that the screen shows."""
+    """The table interface of the script runner. Its states are those that the screen shows."""
 
     def __init__(self, procedure: Procedure, wired: WiredTable, run: Run[Any]) -> None:
-        """`procedure` says in a script's words why something was refused, and decides nothing."""
+        """`procedure` only provides the texts of refusals for scripts."""
         self._procedure = procedure
         self._wired = wired
         self._run = run
@@ -74,21 +74,21 @@ class WireTable:
 
     @property
     def state(self) -> State:
-        """As it is shown."""
+        """The state that is shown."""
         return self._wired.console.shown.state
 
     def shows(self, s: State, /) -> tuple[Effect, ...]:
         return self._wired.console.shown.effects
 
     def step(self, s: State, event: Event, /) -> Decision | Refused:
-        """Stuck where the table makes something else of it than what was handed in."""
+        """Do an event. Raises RobotStuck if the table records a different one."""
         answer: Decision | Refused = self._run(self._step(event))
         return self._in_script_words(s, event, answer)
 
     def _in_script_words(
         self, s: State, event: Event, answer: Decision | Refused
     ) -> Decision | Refused:
-        """A script has no currency, and its seats bring their own wagers."""
+        """Returns the refusal with the script's text: scripts have no currency."""
         if isinstance(answer, Refused):
             ours = self._procedure.step(s, event)
             if isinstance(ours, Refused) and ours.id == answer.id:
@@ -108,7 +108,7 @@ class WireTable:
         return self._decision(event)
 
     def _decision(self, event: Event) -> Decision:
-        """What has been recorded since."""
+        """Returns the decisions recorded since the event, as one."""
         made = list(self._made())
         if not made or not _is(made[0].event, event):
             told = ", ".join(repr(one.event) for one in made) or "nothing"
@@ -124,7 +124,7 @@ class WireTable:
 
 
 async def _does(robot: Robot, prompt: Prompt, event: Event) -> None:
-    """What people do for it to happen."""
+    """Do what a person does for this event."""
     kind = type(event)
     fields = {
         name: value
@@ -152,7 +152,7 @@ async def _does(robot: Robot, prompt: Prompt, event: Event) -> None:
 
 
 def _is(found: Event, wanted: Event) -> bool:
-    """Whether the table has heard what was handed in."""
+    """Whether the recorded event is the one that was submitted."""
     if type(found) is not type(wanted):
         return False
     return all(

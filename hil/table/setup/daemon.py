@@ -1,13 +1,13 @@
-"""`holecard serve` as a child process: begun, ready, stopped, killed, and begun again.
+"""`holecard serve` as a child process that can be started, stopped and killed repeatedly.
 
     async with Daemon(file, log) as daemon:
-        await daemon.start()            # returns when it has said READY=1
+        await daemon.start()            # returns after READY=1
         await daemon.kill()
         await daemon.start()
         assert await daemon.stop() == 0
 
-It says what it is about to its NOTIFY_SOCKET, as it would to systemd. It has a process group of its
-own, so that Ctrl-C at our terminal is not its end; whatever ends us in order ends it first.
+It reports its state to NOTIFY_SOCKET, as with systemd. It runs in a separate process group, so that
+Ctrl-C at the terminal does not stop it; the context manager stops it on exit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import Final, Self
 
 START_PATIENCE: Final = 60.0
-"""Seconds in which it says that it is ready, however busy the machine is."""
+"""Timeout in seconds for READY=1, also on a busy machine."""
 STOP_PATIENCE: Final = 30.0
 _TOLD: Final = 4096
 """Bytes of a message to the notify socket."""
@@ -35,32 +35,32 @@ _READY: Final = "ready: "
 _TO_PEOPLE: Final = "holecard: "
 _SCREENS: Final = re.compile(r"\bscreens (https?://\S+)")
 _SHOWN: Final = 20
-"""Lines of its own words that are shown when it has ended by itself."""
+"""Lines of the log that are shown if the daemon has ended unexpectedly."""
 
 
 class DidNotServe(Exception):
-    """The daemon did not start, ended by itself, or did not stop: in its own words."""
+    """The daemon did not start, ended unexpectedly, or did not stop; the text is from its log."""
 
     def __init__(self, words: str, code: int = 0) -> None:
-        """`code`: what it ended with before it was ready."""
+        """`code`: its exit code before it was ready."""
         super().__init__(words)
         self.code = code
 
 
 class Daemon:
-    """One at a time, of one table file. `log` gets what it says on stdout and stderr."""
+    """A daemon of one table file. `log` gets its stdout and stderr."""
 
     def __init__(self, file: Path, log: Path) -> None:
         self.file = file
         self.told: list[str] = []
-        """What it has said to its notify socket since its last start."""
+        """Messages to the notify socket since the last start."""
         self.starts = 0
         self._log = log
         self._begun_at = 0
         """Bytes of the log before the last start."""
         self._process: subprocess.Popen[bytes] | None = None
         self._code = 0
-        """What the last one ended with."""
+        """The last exit code."""
         self._news = asyncio.Event()
         self._ended = asyncio.Event()
         self._ended.set()
@@ -149,7 +149,7 @@ class Daemon:
         await self._ended.wait()
 
     def strike(self) -> None:
-        """SIGKILL now; whoever waits in `ended` hears of it."""
+        """Kill it with SIGKILL; tasks that wait in `ended` are resumed."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
 
@@ -169,7 +169,7 @@ class Daemon:
         """Returns when it runs no more."""
         await self._ended.wait()
 
-    # --- what is heard of it --------------------------------------------------------------
+    # --- notifications --------------------------------------------------------------------
 
     def _hear(self) -> None:
         with suppress(BlockingIOError):

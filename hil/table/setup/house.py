@@ -1,4 +1,4 @@
-"""A house that is not there: its keys, its people, and simulated devices that are paired with it.
+"""A simulated house: keys, people, and simulated devices that are paired with it.
 
     FOLDER/            0700
       keys/            of the table, of hole cards, of people, of this host and its devices
@@ -7,8 +7,8 @@
       devices/SERIAL   a simulated device each
       usb/             the bus that some of them are plugged into
 
-Made once, and found again afterwards. Who can read it can be everybody in it, PINs too: it is for
-tests and for looking on, and no money may ever depend on it.
+Created once and reused. It contains all PINs and private keys, so it is only for tests and
+demonstrations, never for real money.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from firmware_protocol.messages.enums import DeviceClass
 
 
 class RobotBadge(Struct, frozen=True):
-    """Somebody of the house, with the PIN that a person would have in mind."""
+    """A person of the house with badge and PIN."""
 
     badge: str
     name: str
@@ -45,17 +45,17 @@ DEALER: Final = RobotBadge("D-1", "Ann Lee", ("dealer",), "402931")
 FLOOR: Final = RobotBadge("F-1", "Bo Chan", ("floor",), "775010")
 SECOND: Final = RobotBadge("F-2", "Cy Moss", ("floor", "dealer"), "310648")
 STAFF: Final = (DEALER, FLOOR, SECOND)
-"""Whom robots need."""
+"""The people that robots need."""
 GUEST: Final = RobotBadge("D-2", "Di Park", ("dealer",), "518264")
-"""Whoever deals who is none."""
+"""A human dealer."""
 OBSERVER: Final = RobotBadge("S-1", "Sam Ortiz", ("surveillance",), "660173")
 STAFF_AND_VISITORS: Final = (*STAFF, GUEST, OBSERVER)
-"""Whom a house has that people come to."""
+"""The people of a house that humans visit."""
 _BY: Final = (FLOOR.name, SECOND.name)
 
 
 class FittedDevice(Struct, frozen=True):
-    """A device of the table, and whether it is plugged into the bus or into a port of its own."""
+    """A device of the table, connected to the bus or to a separate port."""
 
     profile: Profile
     serial: str
@@ -101,17 +101,17 @@ class House:
         return self.folder / "devices" / device.serial
 
     def port(self, device: FittedDevice) -> Path:
-        """Of one that is not on the bus."""
+        """Returns the port of a device that is not on the bus."""
         return self.place(device) / "port"
 
     def address(self, device: FittedDevice) -> str:
-        """As a table file has it."""
+        """Returns the device's address as in a table file."""
         if device.usb:
             return f"usb+sim={self.bus}:{device.serial}"
         return f"serial:{self.port(device)}"
 
     def make(self) -> None:
-        """What is not there yet. UsageProblem."""
+        """Create what does not exist yet. Raises UsageProblem."""
         try:
             self._make()
         except (KeyProblem, FolderProblem) as problem:
@@ -170,7 +170,7 @@ def _now() -> str:
 
 
 def private(folder: Path) -> Path:
-    """The folder, which others may not look into. UsageProblem where that is another's."""
+    """Create the folder for this user only. Raises UsageProblem if others own it or may write."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.stat()

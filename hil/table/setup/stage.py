@@ -1,4 +1,4 @@
-"""A whole table that anybody can play at: simulated devices beside us, the daemon as a child.
+"""A whole table: simulated devices in this process, the daemon as a child process.
 
     async with staged(folder, fitted=SEVEN) as stage:
         await stage.serve(example("mega-1"))
@@ -6,8 +6,8 @@
             await Robot(stage, screen, players).play(lambda shown: ...)
         await stage.daemon.stop()
 
-The devices live in this process, in its loop, behind real ptys and on a bus that the daemon opens
-as it would open any other. Each has its control socket too, so that others can put a hand to it.
+The devices run in this process's event loop, behind real ptys and a simulated USB bus that the
+daemon opens as any other. Each has a control socket, so that other processes can operate it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from hil.table.setup.table_file import TableContent, table_text
 
 NAME: Final = "demo-1"
 SHUFFLE_MS: Final = 20
-"""Nobody waits for a simulated shuffle."""
+"""Simulated shuffles are short."""
 _LONGEST_SOCKET: Final = 100
 """Bytes; the kernel takes a few more."""
 
 
 class Stage:
-    """What stands at the table, and who serves it. `staged` makes one."""
+    """The devices of a table and the daemon that serves it; made by `staged`."""
 
     def __init__(
         self, house: House, lives: dict[str, LiveDevice], daemon: Daemon, control: Path, name: str
@@ -51,11 +51,11 @@ class Stage:
         self._of = {device.profile: lives[device.serial] for device in house.config}
         self._table: TableConfig | None = None
 
-    # --- what is before whoever plays -----------------------------------------------------
+    # --- devices --------------------------------------------------------------------------
 
     @property
     def table(self) -> TableConfig:
-        """The one that is served, or was served last."""
+        """The table that was written or served last."""
         assert self._table is not None, "nothing was served yet"
         return self._table
 
@@ -79,18 +79,19 @@ class Stage:
 
     @property
     def devices(self) -> tuple[tuple[FittedDevice, LiveDevice], ...]:
-        """All of them, each with what stands there."""
+        """All devices with their configuration."""
         return tuple((device, self._lives[device.serial]) for device in self.house.config)
 
-    # --- who serves it --------------------------------------------------------------------
+    # --- the daemon -----------------------------------------------------------------------
 
     async def serve(self, deals: TableContent) -> None:
-        """Another game from now on. DidNotServe, UsageProblem; the daemon must not run."""
+        """Write the table file and start the daemon, which must not run. Raises DidNotServe and
+        UsageProblem."""
         self.write(deals)
         await self.daemon.start()
 
     def write(self, deals: TableContent) -> None:
-        """The table file. UsageProblem for what no table can deal."""
+        """Write the table file. Raises UsageProblem if it is not valid."""
         text = table_text(self.house, deals, self.name, self.control)
         file = self.daemon.file
         fresh = file.with_name(f".{file.name}")
@@ -113,8 +114,9 @@ async def staged(
     gap_ms: int | None = None,
     people: tuple[RobotBadge, ...] = STAFF,
 ) -> AsyncIterator[Stage]:
-    """A stage in this folder, made where it is not there yet; `gap_ms`: how soon a card can follow
-    another one out of the shoe. UsageProblem; whatever ends it, no process and no port is left."""
+    """Yields a stage in this folder, which is created if needed; no process or port remains.
+
+    `gap_ms` is the minimum time between two cards of the shoe. Raises UsageProblem."""
     house = House(private(folder).resolve(), fitted, people)
     house.make()
     async with AsyncExitStack() as stack:

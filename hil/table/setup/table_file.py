@@ -1,5 +1,4 @@
-"""The table file of a simulated house: what is dealt there, and where devices, people and record
-are."""
+"""The table file of a simulated house: the game, and the paths of devices, people and record."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ NO_BURN: Final[Mapping[str, object]] = {"burn.on_shuffle": 0, "burn.on_dealer": 
 
 
 class TableContent(Struct, frozen=True):
-    """What a table deals, for what."""
+    """The game, options and wagers of a table file."""
 
     head: Mapping[str, object]
     """The file's [table], but its name."""
@@ -33,7 +32,7 @@ class TableContent(Struct, frozen=True):
 
 
 def example(table: str) -> TableContent:
-    """What one of the tables in configs/tables deals, devices and places left out."""
+    """Returns the content of a table of configs/tables, without devices and paths."""
     content: Mapping[str, Any] = read_named("table", table, "table").content
     head = {key: value for key, value in content["table"].items() if key != "name"}
     options = dict(flat(content["options"]))
@@ -42,13 +41,13 @@ def example(table: str) -> TableContent:
 
 
 def scripted(script: Script) -> TableContent:
-    """What a script's round is dealt by."""
+    """Returns the content for a script's rounds."""
     head = {"game": script.game, "title": "Scripts"}
     return TableContent(head, {}, {**dict(flat(script.config)), **NO_BURN})
 
 
 def table_text(house: House, deals: TableContent, name: str, control: Path) -> str:
-    """The file. Its places are written whole."""
+    """Returns the file's text, with absolute paths."""
     return "".join(f"{line}\n" for line in _lines(house, deals, name, control))
 
 
@@ -80,7 +79,7 @@ def _table(name: str, fields: Mapping[str, object]) -> Iterator[str]:
 
 
 def toml(value: object) -> str:
-    """A value as a table file has it. TypeError for what none can have."""
+    """Returns a value in TOML. Raises TypeError for other types."""
     match value:
         case None:
             return _text(TAKEN_AWAY)

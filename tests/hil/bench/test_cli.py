@@ -22,7 +22,7 @@ def run(*arguments: str) -> int:
 
 
 class _Clock:
-    """Time that only passes when somebody works."""
+    """A clock that only the contestants advance."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""The bench's host: a new device becomes ready by itself, and stdout stays data."""
+"""The bench's host: a new device is adopted automatically, and stdout stays data."""
 
 from __future__ import annotations
 

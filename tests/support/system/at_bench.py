@@ -30,11 +30,11 @@ SOON: Final = 30.0
 QUIET: Final = 0.4
 """Seconds in which robots who do not wait would have done something."""
 LOW: Final = ("2c", "3d", "4h", "5s", "6c", "7d", "8h")
-"""Nobody has a blackjack, and nobody is offered insurance."""
+"""A shoe without blackjacks and insurance."""
 
 
 class AtBench(NamedTuple):
-    """Who stands at the bench."""
+    """A person at the bench."""
 
     stage: Stage
     console: Console
@@ -69,7 +69,7 @@ class AtBench(NamedTuple):
         await self.done("hand", device=fitted.serial, hand=hand)
 
     async def pull(self) -> None:
-        """As somebody pulls who deals: when the shoe lets a card out."""
+        """Pull a card as a dealer does, when the lock is open."""
         await until(lambda: self.shoe["lock"] == "open", SOON)
         await self.done("hand", device="SH-1", button="pull")
 
@@ -83,7 +83,7 @@ class AtBench(NamedTuple):
         await until(lambda: words in self.page.table(), SOON)
 
     async def stays(self) -> None:
-        """Nobody does anything."""
+        """A player who does nothing."""
         before = (self.prompt, self.state, len(self.shoe["out"]))
         await asyncio.sleep(QUIET)
         assert (self.prompt, self.state, len(self.shoe["out"])) == before

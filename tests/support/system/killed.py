@@ -1,7 +1,7 @@
-"""A shoe that is dealt to its end while the daemon is killed again and again.
+"""Deals a shoe to its end while the daemon is killed repeatedly.
 
-Whoever plays answers by what is asked alone, and the cards are always the same: so what stands in
-the record at the end must be what an unkilled daemon records.
+The robot's answers depend on the prompts only, and the cards are fixed: so the final record must
+equal that of a daemon that was not killed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ ROUNDS: Final = 3
 SOON: Final = 1.5
 """Seconds after a start within which it is killed at any instant."""
 RECORDS: Final = 40
-"""Of a start, about, before anybody plays."""
+"""Approximate length of a start, before the play."""
 _LOOK: Final = 0.001
 _BESIDE: Final = (
     events.ControllerRestarted,
@@ -63,19 +63,19 @@ _BESIDE: Final = (
     events.DeviceLost,
     events.DeviceBack,
 )
-"""What is recorded because the controller was started anew."""
+"""Records that a restart of the controller adds."""
 _OTHERWISE: Final = frozenset({"actor", "second", "commitment", "opening"})
 """What is not the same in each run: who said it, and what binds a card."""
 
 
 class Scene:
-    """A stage, and everybody who has stood at it, one after each death."""
+    """A stage with the robots that played there, one per start of the daemon."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self.robots: list[Robot] = []
         self.hesitates = False
-        """Whoever stands there looks at a payment, and does not make it."""
+        """Wait for the prompt of a payment, without paying."""
 
 
 Kill: TypeAlias = Callable[[Scene], Awaitable[None]]
@@ -112,7 +112,7 @@ def at_record(number: int) -> Kill:
 
 
 def at_instant(seconds: float) -> Kill:
-    """So long after the start, whatever it does then."""
+    """Kill it this long after the start, in any state."""
 
     async def wait(scene: Scene) -> None:
         await asyncio.sleep(seconds)
@@ -165,7 +165,7 @@ async def _written(stage: Stage) -> AsyncIterator[Record]:
 async def _following(record: Path) -> Follower:
     """From the end of the record on, or from its beginning once it has one."""
     while True:
-        with suppress(RecordProblem):  # there is none yet
+        with suppress(RecordProblem):  # no record exists yet
             if numbers(record):
                 return Follower(record)
         await asyncio.sleep(_LOOK)
@@ -251,7 +251,7 @@ async def _until_killed(scene: Scene, kill: Kill) -> bool:
             await playing
         except (asyncio.CancelledError, ApiProblem, DidNotServe, Unreachable):
             if not struck:
-                raise  # it died by itself
+                raise  # not killed by this test
         await asyncio.wait((striking,), timeout=0 if not struck else None)
     finally:
         for task in (playing, striking):
@@ -280,7 +280,7 @@ class Hesitant(Robot):
         return await super().act(name, who, **fields)
 
 
-# --- what stands in the record ----------------------------------------------------------------
+# --- the record -------------------------------------------------------------------------------
 
 
 def decisions(record: Path) -> list[DecisionData]:
