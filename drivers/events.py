@@ -1,7 +1,8 @@
-"""What happens around a device, beside its own events: for the record, for screens, for engineers.
+"""Happenings around a device, beside its own events: for the record, the screens and the log.
 
-Each has the device's serial number and the host's monotonic clock; whoever records it adds the
-time of day. None of them can hold a card: none of them is made from a record or a reply.
+Each has the device's serial number and the time of the host's monotonic clock; the record adds the
+time of day. No happening can contain a card: none is made from a record or a reply. The class
+names are stored in records.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Happening(Struct, frozen=True, tag=True):
 
 
 class Identity(Struct, frozen=True):
-    """Who a device is, or says that it is."""
+    """Identity of a device, proven or claimed."""
 
     device_class: DeviceClass
     serial: str
@@ -33,8 +34,8 @@ class Identity(Struct, frozen=True):
 
 
 class StateChanged(Happening, frozen=True):
-    """Told as long as it is news. A device that goes through the same states for the same reasons
-    over and over, and is not ready in between, is told of once."""
+    """Reported if it is new: repeated changes for the same reasons are reported once until the
+    device is ready."""
 
     former: State
     state: State
@@ -42,8 +43,7 @@ class StateChanged(Happening, frozen=True):
 
 
 class PortOpened(Happening, frozen=True):
-    """Told once until the device was ready, as are those below and in the next section that can
-    come about over and over."""
+    """Reported once until the device is ready, as all below that can occur repeatedly."""
 
     port: str
 
@@ -54,7 +54,7 @@ class PortGone(Happening, frozen=True):
 
 
 class PortDenied(Happening, frozen=True):
-    """The port is there and cannot be opened."""
+    """The port exists and cannot be opened."""
 
     port: str
     why: str
@@ -64,7 +64,7 @@ class PortDenied(Happening, frozen=True):
 
 
 class Introduced(Happening, frozen=True):
-    """The device has answered HELLO; nothing of it is proven."""
+    """The device has answered HELLO; nothing is proven yet."""
 
     identity: Identity
     maker: str
@@ -73,14 +73,14 @@ class Introduced(Happening, frozen=True):
 
 
 class Swapped(Happening, frozen=True):
-    """Another device is in the place of the wanted one, or a copy of it."""
+    """A different device is in the place of the wanted one, or a copy of it."""
 
     expected: Identity
     found: Identity
 
 
 class AttemptFailed(Happening, frozen=True):
-    """An attempt at a session came to nothing."""
+    """A handshake failed."""
 
     error: str
     number: int
@@ -88,7 +88,7 @@ class AttemptFailed(Happening, frozen=True):
 
 
 class Informed(Happening, frozen=True):
-    """What runs on the device, once for each session."""
+    """Firmware and state of the device, once for each session."""
 
     firmware: bytes
     boot: int
@@ -103,7 +103,7 @@ class FirmwareChanged(Happening, frozen=True):
 
 
 class Restarted(Happening, frozen=True):
-    """The device has started since it was last asked."""
+    """The device has started since its last session."""
 
     old: int
     new: int
@@ -130,7 +130,7 @@ class Resumed(Happening, frozen=True):
 
 
 class Held(Happening, frozen=True):
-    """The device's ring does not continue the record; two people are asked."""
+    """The device's ring does not continue the record; two people have to decide."""
 
     verdict: Verdict
     epoch: int
@@ -150,7 +150,7 @@ class Adopted(Happening, frozen=True):
 
 
 class ClockRead(Happening, frozen=True):
-    """How the clocks stand, once for each session and whenever that has moved by a millisecond."""
+    """Offset of the clocks, once for each session and after each change of a millisecond."""
 
     offset_us: int
     """The device's clock minus the host's."""
@@ -158,20 +158,20 @@ class ClockRead(Happening, frozen=True):
 
 
 class DeviceStands(Happening, frozen=True):
-    """The device's own state flags have changed. At most once a second, as they are then."""
+    """The device's state flags have changed. At most once a second; the latest flags."""
 
     state: DeviceState
 
 
 class CommandOverdue(Happening, frozen=True):
-    """No reply came in time."""
+    """No reply arrived before the timeout."""
 
     command: str
     command_id: int
     sent: bool
-    """False: it never left the host."""
+    """False: it was never sent."""
     result: str | None
-    """The event that will tell whether it was carried out all the same."""
+    """The event that shows whether it was carried out, if there is one."""
 
 
 class CommandRefused(Happening, frozen=True):
@@ -181,75 +181,75 @@ class CommandRefused(Happening, frozen=True):
     arg: int
 
 
-# --- keeping ----------------------------------------------------------------------------------
+# --- storing ----------------------------------------------------------------------------------
 
 
 class KeepFailed(Happening, frozen=True):
-    """What came cannot be kept; nothing is acknowledged any more."""
+    """A record could not be stored; none is acknowledged any more."""
 
     why: str
 
 
 class KeepMended(Happening, frozen=True):
-    """It can be kept again."""
+    """Records can be stored again."""
 
 
 class Paused(Happening, frozen=True):
-    """Nobody takes the events away: the device is asked to wait."""
+    """No longer reported: only in records of earlier versions."""
 
 
 class WentOn(Happening, frozen=True):
-    """The events are taken away again."""
+    """No longer reported: only in records of earlier versions."""
 
     paused_us: int
 
 
-# --- what should not be -----------------------------------------------------------------------
+# --- faults -----------------------------------------------------------------------------------
 
 
 class StuckBehind(Happening, frozen=True):
-    """The device says that its ring goes up to `head`, and record `next` does not come, asked for
-    or not. The session is given up: the next one says from where on records are wanted."""
+    """The device's ring goes up to `head`, and record `next` does not arrive, even if requested.
+    The session is ended: the next one starts at the stored position."""
 
     next: int
     head: int
 
 
 class Doubled(Happening, frozen=True):
-    """More than one device that is plugged in has this serial number. They are tried in turn, and
-    this one now; its key shows which is the wanted one."""
+    """More than one device that is plugged in has this serial number. They are tried in order, this
+    one now; the key shows which one is authentic."""
 
     port: str
 
 
 class Damage(Happening, frozen=True):
-    """Damaged frames since the last such report."""
+    """Damaged frames since the last report."""
 
     counts: tuple[tuple[str, int], ...]
     """Causes and how often."""
 
 
 class Suspicion(Happening, frozen=True):
-    """Whole frames that the session did not accept, since the last such report."""
+    """Complete frames that the session rejected, since the last report."""
 
     counts: tuple[tuple[str, int], ...]
     """Names of errors and how often."""
 
 
 class Defect(Happening, frozen=True):
-    """The device said, in its own keys, what TableLink does not allow, since the last report."""
+    """Authentic frames that violate TableLink, since the last report."""
 
     counts: tuple[tuple[str, int], ...]
 
 
 class Alert(Happening, frozen=True):
-    """Hints in clear since the last such report. Anyone can make them: only to be shown."""
+    """Alerts in clear since the last report. Unauthenticated: only for display."""
 
     counts: tuple[tuple[str, int], ...]
 
 
 class DeviceCounts(Happening, frozen=True):
-    """The device itself counted damaged or refused frames."""
+    """Damaged and refused frames, as counted by the device."""
 
     damaged: int
     refused: int

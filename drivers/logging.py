@@ -1,8 +1,7 @@
-"""Where the lines for engineers go: to stderr. Stdout is data, and structlog's own beginning would
-write there.
+"""Log lines go to stderr: stdout is for data, and structlog would write there by default.
 
-Whoever runs drivers says so, once, before it does. What happened stands in the record; a line here
-that cannot be written is dropped, and no device waits or fails for it.
+A command that runs drivers calls to_stderr() first. The log is not the record: a line that cannot
+be written is dropped, and no device is blocked by it.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from typing import Final, TextIO
 import structlog
 
 _PIECE: Final = 1000
-"""Characters that a pipe has room for if it has any: 4096 bytes at least."""
+"""Characters that fit into a pipe that is writable: it has 4096 bytes at least."""
 
 
 def to_stderr(least: int = logging.INFO) -> None:
-    """From now on, and nothing below this level."""
+    """Configure structlog to write lines of at least this level."""
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            # Plain: the other kind shows local variables, which may hold a card or a key.
+            # Plain: the other formatter shows local variables, which may contain a card or a key.
             structlog.dev.ConsoleRenderer(
                 colors=False, exception_formatter=structlog.dev.plain_traceback
             ),
@@ -36,7 +35,7 @@ def to_stderr(least: int = logging.INFO) -> None:
 
 
 def takes(stream: TextIO) -> bool:
-    """Whether there is room for a piece. What is no file of the system's always has."""
+    """Whether the stream is writable now. One without a descriptor always is."""
     try:
         descriptor = stream.fileno()
     except OSError:
@@ -47,18 +46,18 @@ def takes(stream: TextIO) -> bool:
 
 
 class Stderr:
-    """What stderr is when the line is written."""
+    """Writes to the current value of sys.stderr."""
 
     def __init__(self, *_: object) -> None:
-        """structlog hands over the names that a logger was asked for by; they say nothing here."""
+        """structlog passes the names of the logger, which are not used here."""
 
     def msg(self, line: str) -> None:
-        # Its reader may have gone, its disk may be full, and it may be closed, or None.
+        # The reader may be gone, the disk full, and stderr closed or None.
         with suppress(OSError, ValueError, AttributeError):
             text = f"{line}\n"
             for at in range(0, len(text), _PIECE):
                 if not takes(sys.stderr):
-                    return  # its reader stands still, and nobody here waits for it
+                    return  # its reader does not read: the line is dropped
                 sys.stderr.write(text[at : at + _PIECE])
                 sys.stderr.flush()
 

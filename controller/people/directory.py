@@ -38,7 +38,7 @@ from controller.people.person import (
 from controller.people.pins import PeopleKey
 from drivers.keys import (
     LOCK,
-    LOCK_SECONDS,
+    LOCK_TIMEOUT,
     KeyProblem,
     append_line,
     check_private_directory,
@@ -157,7 +157,7 @@ class PeopleFile:
         by: tuple[str, ...],
         at: str,
         *,
-        timeout: float = LOCK_SECONDS,
+        timeout: float = LOCK_TIMEOUT,
     ) -> People:
         """Replace the person with this badge by `make(people)`, or add them. Atomic and durable,
         with a line in the history. Returns the changed people."""
@@ -220,7 +220,7 @@ def _make_directory(place: Path) -> None:
 
 
 @contextmanager
-def _locked(file: Path, what: str, timeout: float = LOCK_SECONDS) -> Iterator[None]:
+def _locked(file: Path, what: str, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
     with open_private(file, os.O_RDWR | os.O_CREAT) as lock:
         deadline = time.monotonic() + timeout
         while not _lock(file, lock):

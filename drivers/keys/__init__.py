@@ -27,7 +27,7 @@ from drivers.keys.private_files import (
 from drivers.keys.store import (
     HOST,
     LOCK,
-    LOCK_SECONDS,
+    LOCK_TIMEOUT,
     PLACE,
     KeyStore,
     PairedDevice,
@@ -38,7 +38,7 @@ __all__ = [
     "ALLOWED",
     "HOST",
     "LOCK",
-    "LOCK_SECONDS",
+    "LOCK_TIMEOUT",
     "MAX_NAME_BYTES",
     "PLACE",
     "BadName",

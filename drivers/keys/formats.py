@@ -1,4 +1,4 @@
-"""What stands in the files that hold keys."""
+"""Content of the key files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_of
 SUFFIX: Final = ".json"
 _KEY: Final = re.compile(r"[0-9a-f]{64}")
 _MOST: Final = 64 * 1024
-"""Bytes of a file that can still be one of ours."""
+"""Limit of bytes that are read of a key file."""
 
 __all__ = ["SUFFIX", "HostFile", "KeyProblem", "PairedDevice"]
 
@@ -40,7 +40,7 @@ class PairedDevice(Struct, frozen=True):
 
     @property
     def fingerprint(self) -> str:
-        """Of its key, as people read it."""
+        """Fingerprint of its key as text."""
         return fingerprint_text(fingerprint(self.key))
 
     def __repr__(self) -> str:
@@ -48,7 +48,7 @@ class PairedDevice(Struct, frozen=True):
 
 
 class HostFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """host.json. The fingerprint tells damage: of a key alone every bit would be as good."""
+    """Content of host.json. The fingerprint detects damage: a key alone has no redundancy."""
 
     format: Literal[1]
     private_key_hex: str
@@ -95,7 +95,7 @@ _F = TypeVar("_F", HostFile, _DeviceFile)
 
 
 def read_host(file: Path) -> HostFile:
-    """The host's key, or KeyProblem."""
+    """Read the host's key. Raises KeyProblem."""
     found = _decode(file, HostFile)
     if not _KEY.fullmatch(found.private_key_hex):
         raise damaged(file, "its key is not 64 digits 0 to 9 and a to f")
@@ -105,7 +105,7 @@ def read_host(file: Path) -> HostFile:
 
 
 def read_device(file: Path) -> PairedDevice:
-    """A paired device, or KeyProblem."""
+    """Read a paired device. Raises KeyProblem."""
     found = _decode(file, _DeviceFile)
     if file.name != f"{found.serial}{SUFFIX}":
         raise damaged(file, f"it is that of the device {found.serial!r}")
@@ -126,7 +126,7 @@ def read_device(file: Path) -> PairedDevice:
 
 
 def device_file(paired: PairedDevice) -> bytes:
-    """A paired device as its file has it."""
+    """Encode the file of a paired device."""
     check_serial(paired.serial)
     name = paired.device_class.name.lower()
     found = _DeviceFile(
@@ -157,7 +157,7 @@ def history_line(
 
 
 def check_serial(serial: str) -> None:
-    """Refuse what is no serial number: it becomes a file's name."""
+    """Reject an invalid serial number, which becomes a file name. Raises KeyProblem."""
     if not is_serial(serial):
         raise KeyProblem(repr(serial), "is no serial number", SERIAL_ALLOWED)
 
@@ -183,8 +183,8 @@ def _decode(file: Path, kind: type[_F]) -> _F:
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.MsgspecError as problem:
-        what = str(problem)  # its words name fields and places, never values
+        what = str(problem)  # its text names fields and places, never values
     except UnicodeDecodeError:
         what = "it holds bytes that are no text"
-    # Not in the handler: UnicodeDecodeError carries all that was read, the key too.
+    # Not in the handler: UnicodeDecodeError contains all that was read, also the key.
     raise damaged(file, what)

@@ -1,7 +1,7 @@
-"""Who says so: the names of people, and when two names are one person's.
+"""Validation of people's names, and whether two names are of one person.
 
-What takes two people takes them from here: pairing, and the adoption of a ring. A name that is
-allowed fits wherever it is to be kept.
+Used for dual control: pairing, and the adoption of a ring. A valid name fits every file that
+stores it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Final
 MAX_NAME_LENGTH: Final = 64
 """Characters of a name."""
 MAX_NAME_BYTES: Final = 108
-"""Bytes of a name in UTF-8, which is what files have room for."""
+"""Bytes of a name in UTF-8."""
 _CONTROLS: Final = ("Cc", "Zl", "Zp")
-"""Controls, and what ends a line or a paragraph: not printable, and no blanks either."""
+"""Controls, and ends of lines or paragraphs: neither printable nor accepted as blanks."""
 ALLOWED: Final = (
     f"1 to {MAX_NAME_LENGTH} printable characters, of up to {MAX_NAME_BYTES} bytes in UTF-8"
 )
 
 
 class BadName(ValueError):
-    """Nobody is called that."""
+    """The text is not a valid name."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f"{text!r} is no name; allowed: {ALLOWED}")
@@ -29,12 +29,12 @@ class BadName(ValueError):
 
 
 class TwoPeopleNeeded(ValueError):
-    """One person, or nobody, wants what takes two."""
+    """An act needs the names of two different people."""
 
 
 def name_of(text: str) -> str:
-    """The name, with single blanks between its words, or BadName. Other blanks than those that
-    people type are none of a name: a line's end, or a tab."""
+    """The name with single blanks between its words. Raises BadName, also for tabs and ends of
+    lines."""
     name = " ".join(text.split())
     if any(unicodedata.category(one) in _CONTROLS for one in text):
         raise BadName(text)
@@ -48,12 +48,12 @@ def name_of(text: str) -> str:
 
 
 def same_person(first: str, second: str) -> bool:
-    """Whether two names are told apart by no more than case, blanks and ways of writing."""
+    """Whether two names differ only in case, blanks and Unicode form."""
     return _folded(first) == _folded(second)
 
 
 def two_people(by: tuple[str, str]) -> tuple[str, str]:
-    """Their names, or TwoPeopleNeeded."""
+    """The normalized names. Raises TwoPeopleNeeded."""
     try:
         first, second = (name_of(text) for text in by)
     except BadName as problem:
@@ -64,11 +64,11 @@ def two_people(by: tuple[str, str]) -> tuple[str, str]:
 
 
 def _size(name: str) -> int:
-    # isprintable() has seen to it that there are no lone surrogates, which have no bytes.
+    # After isprintable() there are no lone surrogates, which cannot be encoded.
     return len(name.encode())
 
 
 def _folded(name: str) -> str:
-    # Folding the case may undo what NFKC has done, so that comes last.
+    # Case folding may undo NFKC, so NFKC comes last.
     folded = unicodedata.normalize("NFKC", name).casefold()
     return " ".join(unicodedata.normalize("NFKC", folded).split())

@@ -1,4 +1,4 @@
-"""Files that hold keys, on a disk: who may touch them, and how they are written."""
+"""Private files for keys: checks of owner and mode, and atomic writes."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Final
 
 _NEW: Final = ".new"
 _OTHERS: Final = 0o077
-_MENDED: Final = {
+_FIXES: Final = {
     errno.ENOSPC: "room on that disk",
     errno.EDQUOT: "room on that disk, or a larger quota",
     errno.EROFS: "a directory that can be written to",
     errno.EACCES: "a directory that this user may use",
     errno.EPERM: "a directory that this user may use",
 }
-"""What would do instead, where that can be said."""
+"""How to fix it, by errno."""
 
 
 class KeyProblem(Exception):
-    """The keys cannot be used: which file, how it is, how it must be."""
+    """A key file cannot be used: which file, why, and what is allowed."""
 
     def __init__(self, where: str, what: str, allowed: str | None) -> None:
         super().__init__(where, what, allowed)
@@ -36,11 +36,11 @@ class KeyProblem(Exception):
         return text if self.allowed is None else f"{text}; allowed: {self.allowed}"
 
 
-# --- who may touch them -----------------------------------------------------------------------
+# --- owner and mode ---------------------------------------------------------------------------
 
 
 def check_private_directory(place: Path) -> None:
-    """KeyProblem unless the directory is there, and ours alone."""
+    """Raises KeyProblem unless the directory exists and is private to this user."""
     try:
         found = place.stat()
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def check_private_directory(place: Path) -> None:
 
 @contextmanager
 def open_private(file: Path, flags: int) -> Iterator[int]:
-    """A descriptor of this file, made 0600 if it is made; KeyProblem if it is not ours alone."""
+    """Open a file, created with mode 0600. Raises KeyProblem if it is not private to this user."""
     try:
         descriptor = os.open(file, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except FileNotFoundError:
@@ -74,8 +74,8 @@ def open_private(file: Path, flags: int) -> Iterator[int]:
 
 
 def path_exists(place: Path) -> bool:
-    """Whether there is something of this name. KeyProblem where that cannot be told: what only
-    cannot be seen must not be taken as missing."""
+    """Whether the path exists. Raises KeyProblem if that is unknown: a path without permission
+    must not be treated as missing."""
     try:
         os.lstat(place)
     except (FileNotFoundError, NotADirectoryError):
@@ -86,7 +86,7 @@ def path_exists(place: Path) -> bool:
 
 
 def is_same_file(file: Path, descriptor: int) -> bool:
-    """Whether what is open is still the file of this name."""
+    """Whether the open descriptor is still the file of this name."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(file))
     except FileNotFoundError:
@@ -126,11 +126,11 @@ def _check(place: Path, found: os.stat_result, mode: str) -> None:
         )
 
 
-# --- how they are written ---------------------------------------------------------------------
+# --- writing ----------------------------------------------------------------------------------
 
 
 def make_private_directory(place: Path) -> None:
-    """Make it, durably, unless it is there."""
+    """Create the directory durably, unless it exists."""
     try:
         place.mkdir(mode=0o700)
         _sync_directory(place.parent)
@@ -141,20 +141,19 @@ def make_private_directory(place: Path) -> None:
 
 
 def write_private(file: Path, data: bytes, *, once: bool = False) -> None:
-    """Put these bytes into the file, durably: it holds the old ones or the new ones, whenever
-    power goes. With `once`, a file that is there already stays as it is."""
+    """Write the file atomically and durably. With `once`, an existing file is not replaced."""
     with private_file_written(file, data, once=once):
         pass
 
 
 @contextmanager
 def private_file_written(file: Path, data: bytes, *, once: bool = False) -> Iterator[None]:
-    """The same; what is done inside is done when the bytes have found room, and before they are
-    the file's. Where either cannot be done, nothing is left of them."""
+    """As write_private(). The block runs when the bytes are on the disk, before they become the
+    file. If the block or the write fails, nothing is left of them."""
     new = file.with_name(file.name + _NEW)
     try:
         with _failing(file):
-            new.unlink(missing_ok=True)  # left by one that was cut short; we hold the lock
+            new.unlink(missing_ok=True)  # left by an interrupted write; the caller holds the lock
             _fill(new, data)
         yield
         with _failing(file):
@@ -164,12 +163,12 @@ def private_file_written(file: Path, data: bytes, *, once: bool = False) -> Iter
                 new.replace(file)
             _sync_directory(file.parent)
     finally:
-        with suppress(OSError):  # where nothing can be removed either, the first problem counts
+        with suppress(OSError):  # the first error is raised
             new.unlink(missing_ok=True)
 
 
 def append_line(file: Path, line: bytes) -> None:
-    """Add a line, durably, or none of it. One that power has cut short before it is ended first."""
+    """Append a line durably and atomically. A truncated line before it is ended first."""
     with open_private(file, os.O_RDWR | os.O_CREAT | os.O_APPEND) as descriptor, _failing(file):
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
@@ -193,9 +192,9 @@ def remove_file(file: Path) -> None:
 
 
 def check_free_space(file: Path, size: int) -> None:
-    """Whether a file of this size could be written there. Nothing is left of it."""
+    """Raises KeyProblem if a file of this size cannot be written there. Leaves no file."""
     try:
-        write_private(file, os.urandom(size))  # nothing that a disk could make smaller
+        write_private(file, os.urandom(size))  # not compressible
     except KeyProblem:
         with suppress(OSError):
             file.unlink(missing_ok=True)
@@ -205,7 +204,7 @@ def check_free_space(file: Path, size: int) -> None:
 
 def key_problem(place: Path, what: str, problem: OSError) -> KeyProblem:
     reason = (problem.strerror or type(problem).__name__).lower()
-    return KeyProblem(str(place), f"{what}: {reason}", _MENDED.get(problem.errno or 0))
+    return KeyProblem(str(place), f"{what}: {reason}", _FIXES.get(problem.errno or 0))
 
 
 @contextmanager
@@ -227,7 +226,7 @@ def _fill(new: Path, data: bytes) -> None:
 
 def _link(new: Path, file: Path) -> None:
     try:
-        os.link(new, file)  # unlike a rename it never replaces a key that is there
+        os.link(new, file)  # unlike a rename it never replaces an existing key
     except FileExistsError:
         pass
     finally:

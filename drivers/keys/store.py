@@ -1,13 +1,14 @@
-"""The keys that this host holds: its own, and those of the devices that were paired with it.
+"""Key store of a host: its own key, and those of its paired devices.
 
-    DIRECTORY/            0700, ours
-      host.json           the host's key pair, made once
-      devices/SERIAL.json a paired device each: its key, and who paired it when
-      history.jsonl       every pairing and forgetting, a line each, never changed
-      lock                held while something is changed
+    DIRECTORY/            0700, of this user
+      host.json           the host's key pair, created once
+      devices/SERIAL.json one file per paired device: its key, and who paired it when
+      history.jsonl       one line per pairing and removal, append-only
+      lock                locked during changes
 
-Whoever can read host.json is this host. A directory or file that others may touch is refused and
-not mended, and a damaged file is refused and not skipped: somebody should know.
+A program that can read host.json can act as this host. A directory or file that other users may
+access is rejected and not repaired, and a damaged file is rejected and not skipped, so that people
+learn of it.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ DEVICES: Final = "devices"
 HISTORY: Final = "history.jsonl"
 LOCK: Final = "lock"
 _ROOM: Final = 1024
-"""Bytes that the file of a device has at most, about."""
-LOCK_SECONDS: Final = 5.0
-"""Changes take milliseconds. One that takes longer is stuck."""
+"""Bytes of the largest device file, about."""
+LOCK_TIMEOUT: Final = 5.0
+"""Timeout for the lock. A change takes milliseconds."""
 
 __all__ = ["PLACE", "KeyProblem", "KeyStore", "PairedDevice", "keys_directory"]
 
 
 def keys_directory(given: Path | None) -> Path:
-    """Where the keys lie: as given, else as the environment says, else beside other settings.
-    KeyProblem where there is none of these."""
+    """The directory of the keys: as given, else from the environment, else in the user's settings.
+    Raises KeyProblem if there is no such place."""
     if given is not None:
         return given
     if named := os.environ.get(PLACE):
@@ -54,7 +55,7 @@ def keys_directory(given: Path | None) -> Path:
 
 
 class KeyStore:
-    """The keys in a directory, which must exist and be ours alone; else KeyProblem."""
+    """The keys in a private directory. Raises KeyProblem if it does not exist or is not private."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -64,8 +65,8 @@ class KeyStore:
 
     @classmethod
     def create(cls, directory: Path) -> KeyStore:
-        """Make the directory and the host's key. KeyProblem if there is a key already; where the
-        key finds no room, no directory is left that was made for it."""
+        """Create the directory and the host's key. Raises KeyProblem if there is a key, and then
+        leaves no directory that was created for it."""
         made = _make(directory)
         try:
             store = cls(directory)
@@ -81,14 +82,14 @@ class KeyStore:
         return store
 
     def own(self) -> X25519PrivateKey:
-        """The host's key. An empty store makes it, once, and may wait for others meanwhile."""
+        """The host's key. An empty store creates it, and may block on the lock."""
         if not private_files.path_exists(self.directory / HOST):
             with self._locked():
                 self._make_own()
         return self.standing_own()
 
     def standing_own(self) -> X25519PrivateKey:
-        """The host's key, which must be there. Waits for nobody: an event loop may ask."""
+        """The host's key, which must exist. Does not block: may be called on an event loop."""
         return formats.read_host(self.directory / HOST).private_key()
 
     def devices(self) -> list[PairedDevice]:
@@ -101,7 +102,7 @@ class KeyStore:
         return formats.read_device(file) if private_files.path_exists(file) else None
 
     def add(self, paired: PairedDevice, *, replace: bool = False) -> None:
-        """Keep a device's key, durably. KeyProblem if one is kept and `replace` is not said."""
+        """Store a device's key durably. Raises KeyProblem if it exists, without `replace`."""
         with self._locked():
             file = self._file(paired.serial)
             if not replace and private_files.path_exists(file):
@@ -112,7 +113,7 @@ class KeyStore:
                 private_files.append_line(self.directory / HISTORY, line)
 
     def forget(self, serial: str, by: tuple[str, str], at: str) -> None:
-        """Let go of a device's key. It must be paired again before it is served."""
+        """Remove a device's key. It must be paired again before it is served."""
         with self._locked():
             paired = self.find(serial)
             if paired is None:
@@ -122,7 +123,7 @@ class KeyStore:
             private_files.remove_file(self._file(serial))
 
     def check_room(self) -> None:
-        """Whether a key could be kept now. KeyProblem before a pairing, not after it."""
+        """Raises KeyProblem if no key could be stored now: before a pairing, not after it."""
         with self._locked():
             private_files.make_private_directory(self._devices)
             private_files.check_free_space(self._devices / "room", _ROOM)
@@ -141,8 +142,8 @@ class KeyStore:
         return self._devices / f"{serial}{formats.SUFFIX}"
 
     def _begin(self, *, new: bool) -> None:
-        """Make the host's key in a store that is being made. The lock is held: where the key finds
-        no room, it goes too, and whoever waits for it notices."""
+        """Create the host's key in a new store; the caller holds the lock. If the key cannot be
+        written, the lock file is removed too, and other waiting processes notice."""
         try:
             self._make_own()
         except KeyProblem:
@@ -152,11 +153,11 @@ class KeyStore:
             raise
 
     def _make_own(self) -> None:
-        """Make the host's key, unless another process has just done it. The lock is held."""
+        """Create the host's key unless another process has. The caller holds the lock."""
         if private_files.path_exists(self.directory / HOST):
             return
         if self._files():
-            # With another key this host would be a stranger to every one of them.
+            # With a new key this host would be unknown to all of them.
             raise KeyProblem(
                 str(self.directory / HOST),
                 "is missing, and devices are paired with it",
@@ -169,18 +170,18 @@ class KeyStore:
     def _locked(self) -> Iterator[None]:
         file = self.directory / LOCK
         with private_files.open_private(file, os.O_RDWR | os.O_CREAT) as lock:
-            deadline = time.monotonic() + LOCK_SECONDS
+            deadline = time.monotonic() + LOCK_TIMEOUT
             while not _lock(file, lock):
                 if time.monotonic() > deadline:
                     raise KeyProblem(str(file), "another program changes the keys", "one at a time")
                 time.sleep(0.02)
             if not private_files.is_same_file(file, lock):
                 raise KeyProblem(str(file), "was removed while it was waited for", "to try again")
-            yield  # closing the file unlocks it
+            yield  # closing the file releases the lock
 
 
 def _make(directory: Path) -> list[Path]:
-    """Make it, and what is missing above it. What was made, the innermost first."""
+    """Create the directory and its parents. Returns what was created, the innermost first."""
     missing = []
     try:
         for one in (directory, *directory.parents):
@@ -195,7 +196,7 @@ def _make(directory: Path) -> list[Path]:
 
 
 def _unmake(made: list[Path]) -> None:
-    """Remove these again, as far as nobody has put anything there."""
+    """Remove these directories again if they are empty."""
     for directory in made:
         with suppress(OSError):
             directory.rmdir()

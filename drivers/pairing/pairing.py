@@ -1,4 +1,4 @@
-"""A pairing, or an introduction, at a real port and in real time."""
+"""Runs a pairing or an introduction at a real port."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ from firmware_protocol.messages.enums import AlertCode
 
 
 class IntroductionOutcome(Struct, frozen=True):
-    """How it ended."""
+    """Result of an introduction."""
 
     end: DeviceIntroduced | PairingDone | PairingFailed
     hints: tuple[AlertCode, ...]
-    """What was said in clear meanwhile, by the device or by anyone on the cable. Each once."""
+    """Alerts in clear, by the device or by anyone on the cable. Each once."""
     damaged: int
-    """Frames that came damaged."""
+    """Number of damaged frames."""
     lost: str | None
-    """Why the port has gone, if it has."""
+    """Why the port was lost, if it was."""
 
 
 async def run_introduction(address: Address, talk: Introduction) -> IntroductionOutcome:
-    """Open the port, let `talk` come to its end, close the port. PortRefused if it cannot be
-    opened."""
+    """Open the port, run `talk` to its end, close the port. Raises PortRefused."""
     conversation = _Conversation(talk)
     port = await open_port(address, conversation)
     try:
@@ -44,7 +43,7 @@ async def run_introduction(address: Address, talk: Introduction) -> Introduction
 
 
 class _Conversation:
-    """Carries bytes between a port and a talk, and wakes the talk in time."""
+    """Carries bytes between a port and an introduction, and wakes it when it is due."""
 
     def __init__(self, talk: Introduction) -> None:
         self._talk = talk
@@ -68,7 +67,7 @@ class _Conversation:
             self._timer.cancel()
         self._talk.close()
 
-    # --- ears ---------------------------------------------------------------------------------
+    # --- the port -----------------------------------------------------------------------------
 
     def heard(self, data: bytes) -> None:
         if self._port is not None:
@@ -87,7 +86,7 @@ class _Conversation:
                 self._hints[event.alert.code] = None
             elif isinstance(event, PairingNoise):
                 self._damaged += 1
-        # An Introduced that a pairing goes on from is no end.
+        # A DeviceIntroduced within a pairing is not its end.
         if self._talk.over and not self._end.done():
             ends = (DeviceIntroduced, PairingDone, PairingFailed)
             self._end.set_result(next(one for one in reversed(events) if isinstance(one, ends)))

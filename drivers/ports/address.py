@@ -1,11 +1,11 @@
-"""Where a device is plugged in, as people and table files write it.
+"""Address of a port, as people and table files write it.
 
     serial:/dev/serial/by-id/...   a serial port by its path; /dev/... alone means the same
     adapter:FT4NUM9K               the serial port whose USB adapter has this serial number
     usb:SH-0042                    a USB device by its serial number
     usb+NAME=ARGUMENT:SH-0042      the same through another pyusb backend
 
-A path such as /dev/ttyUSB0 names whatever was plugged in first. The other forms stay true.
+A path such as /dev/ttyUSB0 depends on the order of plugging in. The other forms are stable.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ ALLOWED: Final = (
     "serial:PATH or /dev/..., adapter:SERIAL, usb:SERIAL or usb+BACKEND=ARGUMENT:SERIAL"
 )
 _SERIAL: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
-"""A word of HELLO_RSP's size."""
+"""As long as the field of HELLO_RSP."""
 _ADAPTER: Final = re.compile(r"[!-~]{1,126}")
 _BACKEND: Final = re.compile(r"[a-z0-9_]+(=.+)?")
 _PLACED: Final = re.compile(
     r"(?P<port>usb.*) \(bus (?P<bus>[0-9]{1,3}) address (?P<address>[0-9]{1,3})\)"
 )
-"""As where_exactly says it."""
+"""As printed by Address.where_exactly."""
 SERIAL_ALLOWED: Final = "1 to 20 letters, digits, dots, dashes and underscores"
 
 
 class AddressProblem(Exception):
-    """A text that is no address: what is wrong with it, and what is allowed."""
+    """A text is not a valid address: why, and what is allowed."""
 
     def __init__(self, what: str, allowed: str = ALLOWED) -> None:
         super().__init__(what, allowed)
@@ -46,7 +46,7 @@ class AddressProblem(Exception):
 
 
 class Transport(Enum):
-    """How a device is plugged in, and what `where` then names."""
+    """Kind of a port, and what `where` contains."""
 
     SERIAL = "serial"
     """`where` is the path of a serial port."""
@@ -57,7 +57,7 @@ class Transport(Enum):
 
 
 class UsbPlace(Struct, frozen=True, order=True):
-    """Where on a USB bus a device is today."""
+    """Current place of a device on a USB bus."""
 
     bus: int
     address: int
@@ -70,9 +70,9 @@ class Address(Struct, frozen=True):
     transport: Transport
     where: str
     backend: str = OWN_BACKEND
-    """Of USB only: pyusb's backend, "name" or "name=argument"."""
+    """USB only: pyusb's backend, "name" or "name=argument"."""
     place: UsbPlace | None = None
-    """Of USB only, and in no table file: which one of several with the same number, today."""
+    """USB only, not in table files: selects one of several with the same number."""
 
     def __str__(self) -> str:
         also = "" if self.backend == OWN_BACKEND else f"+{self.backend}"
@@ -80,7 +80,7 @@ class Address(Struct, frozen=True):
 
     @property
     def where_exactly(self) -> str:
-        """In words for people, after the number; empty where the number is enough."""
+        """Text after the number; empty if the number is enough."""
         return "" if self.place is None else f" ({self.place})"
 
 
@@ -95,7 +95,7 @@ def is_adapter(text: str) -> bool:
 
 
 def parse(text: str) -> Address:
-    """The address that this text is, or AddressProblem."""
+    """Parse an address. Raises AddressProblem."""
     if "/" in text.partition(":")[0] and not text.startswith(f"{Transport.USB.value}+"):
         return _serial(text)
     head, colon, where = text.partition(":")
@@ -109,7 +109,7 @@ def parse(text: str) -> Address:
 
 
 def parse_placed(text: str) -> Address:
-    """As parse(), and also the address of one of several with the same number, as it is listed."""
+    """As parse(), but accepts also the place of one of several with the same number."""
     placed = _PLACED.fullmatch(text)
     if placed is None:
         return parse(text)

@@ -1,8 +1,7 @@
-"""What is plugged in: serial ports and USB devices, with the names that stay theirs.
+"""Search for serial ports and USB devices, and for their stable names.
 
-A path such as /dev/ttyUSB0 belongs to whatever was plugged in first; what is looked for is
-a serial number. These functions ask the machine and may take a while: not on the event loop, which
-has ask() for that.
+A path such as /dev/ttyUSB0 depends on the order of plugging in, so devices are searched by serial
+number. These functions block; the event loop calls them through ask().
 """
 
 from __future__ import annotations
@@ -23,11 +22,10 @@ from drivers.ports.port import PortRefused, no_thread
 BY_ID: Final = Path("/dev/serial/by-id")
 DEVICES: Final = Path("/dev")
 MAX_TEXT: Final = 126
-"""Characters of a text in a USB descriptor. Whoever makes a device chooses them."""
+"""Characters of a text in a USB descriptor, which the maker of the device chooses."""
 _PORTS: Final = ("ttyS*", "ttyUSB*", "ttyXRUSB*", "ttyACM*", "ttyAMA*", "rfcomm*", "ttyAP*")
 _ODD: Final = (OSError, TypeError, ValueError)
-"""What pyserial says of a port that is pulled out while it is looked at, or whose texts are no
-texts."""
+"""Errors of pyserial for a port that is unplugged during the search or has invalid texts."""
 
 
 _W = TypeVar("_W")
@@ -35,8 +33,7 @@ _F = TypeVar("_F")
 
 
 async def ask(what: Callable[[_W], _F], about: _W) -> _F:
-    """What this says, in a thread of its own. PortRefused where the machine, short of threads or
-    of descriptors, cannot be asked now."""
+    """Call this in a thread. Raises PortRefused without free threads or descriptors."""
     try:
         asked = asyncio.get_running_loop().run_in_executor(None, what, about)
     except RuntimeError as problem:
@@ -48,20 +45,20 @@ async def ask(what: Callable[[_W], _F], about: _W) -> _F:
 
 
 class FoundPort(Struct, frozen=True):
-    """Something that is plugged in."""
+    """A port or device that is plugged in."""
 
     address: Address
-    """By the most stable name that it has."""
+    """The most stable address that it has."""
     path: str | None
-    """Of a serial port: what it is called today."""
+    """Current path of a serial port."""
     serial: str | None
-    """Its serial number: of a serial port, that of the USB adapter."""
+    """Its serial number; of a serial port, that of the USB adapter."""
     maker: str | None
     model: str | None
 
 
 def serial_ports() -> list[FoundPort]:
-    """The serial ports that are plugged in. One that the machine has itself is listed too."""
+    """The serial ports that are plugged in, and those of the machine itself."""
     ports = sorted(_ports(), key=lambda port: port.device)
     numbers = Counter(port.serial_number for port in ports)
     stable = _stable_names()
@@ -77,7 +74,7 @@ def serial_ports() -> list[FoundPort]:
 
 
 def usb_devices(backend: str = OWN_BACKEND) -> list[FoundPort]:
-    """The USB devices that have our interface. PortRefused where the backend cannot be had."""
+    """The USB devices that have our interface. Raises PortRefused without the backend."""
     from drivers.ports import usb_discovery as usb_finding  # not every table has a USB library
 
     found = usb_finding.present(usb_finding.load_backend(backend))
@@ -100,7 +97,7 @@ def usb_places(address: Address) -> set[UsbPlace]:
 
 
 def adapter_path(serial: str) -> str:
-    """The path today of the port whose USB adapter has this serial number, or PortRefused."""
+    """Current path of the port whose USB adapter has this number. Raises PortRefused."""
     paths: list[str] = sorted(port.device for port in _ports() if port.serial_number == serial)
     if not paths:
         raise PortRefused(f"adapter:{serial}: no such adapter is plugged in", absent=True)
@@ -113,20 +110,20 @@ def adapter_path(serial: str) -> str:
 
 
 def plain(text: str | None) -> str | None:
-    """What a device says of itself, so that a terminal shows it and does nothing else."""
+    """A device's text, safe to print on a terminal."""
     if text is None:
         return None
-    # Whatever commands a terminal or turns the direction of text is not printable.
+    # Control sequences and changes of text direction are not printable.
     shown = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
     return shown if len(shown) <= MAX_TEXT else f"{shown[: MAX_TEXT - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _ports() -> list[Any]:
-    """What pyserial knows of each port."""
+    """The ports as pyserial describes them."""
     try:
         return list(list_ports.comports())
     except _ODD:
-        # One port spoils the list for all: what pyserial would list is looked at one by one.
+        # One bad port makes pyserial's list fail: the same ports are read one by one.
         paths = sorted(path for name in _PORTS for path in DEVICES.glob(name))
         found = (_looked_at(str(path)) for path in paths)
         return [port for port in found if port is not None and port.subsystem != "platform"]
@@ -140,10 +137,10 @@ def _looked_at(path: str) -> Any | None:
 
 
 def _stable_names() -> dict[Path, str]:
-    """Names that udev makes of serial numbers, by what they lead to."""
+    """Links that udev names after serial numbers, by their target."""
     try:
         links = sorted(BY_ID.iterdir())
-    except OSError:  # there are none, or they go while they are read
+    except OSError:  # there is no link, or one was just removed
         return {}
     return {_resolved(str(link)): str(link) for link in links if str(link).isprintable()}
 

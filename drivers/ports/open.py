@@ -1,4 +1,4 @@
-"""Open the port of an address, whatever its transport."""
+"""Opening of a port by its address, for all transports."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from drivers.ports.port import Port, PortListener
 
 
 async def open_port(address: Address, ears: PortListener) -> Port:
-    """The open port, or PortRefused."""
-    # Loaded when they are needed: not every table has a USB library or a serial port.
+    """Open the port of an address. Raises PortRefused."""
+    # Imported when needed: not every table has a USB library or a serial port.
     if address.transport is Transport.USB:
         from drivers.ports.usb import open_usb
 

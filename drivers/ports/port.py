@@ -1,7 +1,7 @@
-"""What a port is to whoever uses it: bytes to hear, bytes to write, and one end.
+"""Interface of a port: bytes in, bytes out, and one end.
 
-Serial and USB ports look the same from here, and so does a simulated one: a port carries bytes and
-knows nothing of frames. All calls and all of `PortListener` happen on the event loop's thread.
+Serial, USB and simulated ports have the same interface. A port carries bytes and does not depend
+on frames. All calls and all of `PortListener` happen on the event loop's thread.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import time
 from typing import Final, Protocol
 
 WRITE_BOUND: Final = 64 * 1024
-"""Bytes that may wait for a port. A device that leaves more untaken is as good as gone."""
+"""Limit of bytes that wait for a port. A device that does not accept them is treated as lost."""
 
 
 class PortLost(Exception):
-    """The port has ended by itself: unplugged, hung up, broken, or it takes no more bytes."""
+    """The port has ended: unplugged, hung up, broken, or it accepts no more bytes."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -22,7 +22,7 @@ class PortLost(Exception):
 
 
 class PortRefused(Exception):
-    """The port cannot be opened. `absent` says that there is none: it may come later."""
+    """The port cannot be opened. `absent`: it does not exist, and may be plugged in later."""
 
     def __init__(self, reason: str, *, absent: bool = False) -> None:
         super().__init__(reason, absent)
@@ -34,7 +34,7 @@ class PortRefused(Exception):
 
 
 def no_thread(name: str, problem: RuntimeError) -> PortRefused:
-    """What the machine says when it can start no more threads. It may later."""
+    """Error if no thread can be started now; a retry may succeed."""
     return PortRefused(f"{name}: the machine is short of threads ({problem})")
 
 
@@ -47,10 +47,10 @@ class PortListener(Protocol):
     """Receives the bytes of a port."""
 
     def heard(self, data: bytes) -> None:
-        """These bytes came, in their order. Never empty."""
+        """These bytes were received, in order. Never empty."""
 
     def lost(self, why: PortLost) -> None:
-        """The port has ended by itself. Called once, and nothing after it; not after close()."""
+        """The port has ended. The last call, made once, and never after close()."""
 
 
 class Port(Protocol):
@@ -58,11 +58,11 @@ class Port(Protocol):
 
     @property
     def name(self) -> str:
-        """As people know it: its path, or its USB serial number."""
+        """Its path or USB serial number."""
 
     def write(self, data: bytes) -> None:
-        """Queue these bytes. Never blocks and never raises; does nothing on a port that has ended.
-        Where WRITE_BOUND would be passed the port ends, and `lost` is told soon after."""
+        """Queue these bytes. Never blocks or raises; ignored on a port that has ended. If the queue
+        exceeds WRITE_BOUND, the port ends and `lost` is called soon after."""
 
     async def close(self) -> None:
-        """Let go of the port. What is still queued is dropped; no byte is heard afterwards."""
+        """Close the port. Queued bytes are dropped, and no byte is delivered afterwards."""

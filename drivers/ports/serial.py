@@ -1,8 +1,7 @@
-"""A serial port, owned by one event loop: nothing here waits, and nobody else has the port.
+"""Serial port, owned by one event loop and opened exclusively. Nothing here blocks.
 
-The descriptor is read and written directly, 19 us a message: pyserial opens and configures the
-port, which is what it is good at, and its own reading and writing are not used. They wait, or ask
-`in_waiting`, which raises after a hang-up.
+pyserial opens and configures the port. The descriptor is read and written directly, 19 us a
+message: pyserial's own methods block, or use `in_waiting`, which raises after a hang-up.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ import serial
 from drivers.ports.port import WRITE_BOUND, Port, PortListener, PortLost, PortRefused
 
 READ_SIZE: Final = 4096
-"""More than a tty hands out at once."""
+"""More than a tty delivers at once."""
 AGAIN_SECONDS: Final = 1.0
-"""Until closing is tried again where there was no thread for it."""
+"""Seconds until a close that needs a thread is retried if none could be started."""
 
 _GONE: Final = "there is no such port"
 _REFUSALS: Final = {
@@ -42,13 +41,12 @@ _REFUSALS: Final = {
 
 
 async def open_serial(path: str, ears: PortListener, *, baud: int = 115200) -> Port:
-    """The open port, or PortRefused. 8N1, no flow control, kept from everybody else who asks for
-    it exclusively."""
+    """Open the port with 8N1, no flow control, exclusive. Raises PortRefused."""
     return SerialPort(_open(path, baud), path, ears, asyncio.get_running_loop())
 
 
 class SerialPort:
-    """What open_serial returns."""
+    """Port that open_serial() returns."""
 
     def __init__(
         self, tty: serial.Serial, name: str, ears: PortListener, loop: asyncio.AbstractEventLoop
@@ -75,7 +73,7 @@ class SerialPort:
             return
         idle = not self._waiting
         self._waiting += data
-        if idle:  # else the loop says when there is room
+        if idle:  # else the loop calls _room()
             self._push()
             if self._waiting:
                 self._loop.add_writer(self._fd, self._room)
@@ -88,14 +86,14 @@ class SerialPort:
         try:
             data = os.read(self._fd, READ_SIZE)
         except BlockingIOError:
-            return  # someone else, or nobody, had something to read
+            return  # spurious wake-up
         except OSError as problem:
             self._end(_lost(problem))
             return
         if data:
             self._ears.heard(data)
         else:
-            # With VMIN 1 this is no pause: the other side has hung up.
+            # With VMIN 1 an empty read is a hang-up.
             self._end(PortLost("it was unplugged or hung up"))
 
     def _room(self) -> None:
@@ -118,7 +116,7 @@ class SerialPort:
         self._ears.lost(why)
 
     def _end_soon(self, why: PortLost) -> None:
-        """As _end, but not in the middle of the caller's write()."""
+        """As _end(), but deferred: not within the caller's write()."""
         self._release()
         self._loop.call_soon(self._tell, why)
 
@@ -130,7 +128,7 @@ class SerialPort:
         if self._over:
             return
         self._over = True
-        # A reader on a descriptor that has hung up would fire for ever.
+        # A reader on a descriptor that has hung up would be called in a loop.
         self._loop.remove_reader(self._fd)
         self._loop.remove_writer(self._fd)
         self._waiting.clear()
@@ -140,24 +138,24 @@ class SerialPort:
             self._close_elsewhere()
 
     def _close_elsewhere(self) -> None:
-        """The kernel waits up to 30 s for a device that takes nothing. The loop must not."""
+        """Close in a thread: the kernel blocks up to 30 s if the device accepts no bytes."""
         closing = threading.Thread(
             target=self._tty.close, name=f"closing {self._name}", daemon=True
         )
         try:
             closing.start()
-        except RuntimeError:  # the machine is short of threads, and whoever left the port has gone
+        except RuntimeError:  # no thread could be started, and no caller waits for this
             self._loop.call_later(AGAIN_SECONDS, self._close_elsewhere)
 
 
 def _discard(tty: serial.Serial) -> bool:
-    """Drop what the kernel has not sent. Whether nothing is left to wait for."""
+    """Drop what the kernel has not sent. Returns whether close() will not block."""
     try:
         # termios.error is neither OSError nor SerialException.
         termios.tcflush(tty.fileno(), termios.TCOFLUSH)
         return tty.out_waiting == 0
     except (termios.error, OSError):
-        return True  # it has hung up: nothing will be sent any more
+        return True  # it has hung up: nothing is sent any more
 
 
 def _lost(problem: OSError) -> PortLost:
@@ -193,13 +191,13 @@ def _open(path: str, baud: int) -> serial.Serial:
     except ValueError as problem:  # a speed that the driver does not know
         raise PortRefused(f"{path}: {problem}") from None
     with contextlib.suppress(ValueError, NotImplementedError, OSError, termios.error):
-        # FTDI adapters hold bytes back for 16 ms else. Others do not know it, and need not.
+        # Without it FTDI adapters delay bytes by 16 ms. Other adapters do not need it.
         tty.set_low_latency_mode(True)
     return tty
 
 
 def _look(path: str) -> None:
-    """Refuse what is no device before it is opened: opening alone may do something."""
+    """Reject what is not a device before it is opened: opening can have side effects."""
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
         raise PortRefused(f"{path}: it is a directory, no serial port")
@@ -214,7 +212,7 @@ def _refused(path: str, problem: BaseException) -> PortRefused:
 
 
 def _number(problem: BaseException | None) -> int:
-    """The errno behind what pyserial raises, which often keeps it in the words only."""
+    """The errno behind an exception of pyserial, which often has it only in its text."""
     while problem is not None:
         if isinstance(problem, OSError) and problem.errno is not None:
             return problem.errno

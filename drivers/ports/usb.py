@@ -1,11 +1,11 @@
-"""A USB device's bulk endpoints as a port.
+"""Port on the bulk endpoints of a USB device.
 
-pyusb waits in every call, so the device has an owner thread: it finds, claims, reads, and in the
-end lets go; whatever it has to say goes to the event loop. A second thread does nothing but write
-to the OUT endpoint. With one thread for both, a write waits until a read times out: with 2 ms of
-patience that is 1.1 ms for each acknowledgement and 500 cancelled transfers a second; a second
-thread takes 0.07 ms and cancels none. Transfers on different endpoints do not meet in libusb, and
-the owner ends the writer before it lets go of the device.
+pyusb blocks in every call, so the device has an owner thread: it finds, claims and reads it, and
+releases it in the end. Results are passed to the event loop. A second thread only writes to the
+OUT endpoint. With one thread for both, a write waits until a read times out: with a timeout of
+2 ms that is 1.1 ms for each acknowledgement and 500 cancelled transfers a second; a second thread
+takes 0.07 ms and cancels none. Transfers on different endpoints are independent in libusb, and
+the owner joins the writer before it releases the device.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from drivers.ports.port import WRITE_BOUND, Port, PortListener, PortLost, PortRe
 from drivers.ports.usb_discovery import ODD, Unit
 
 READ_MS: Final = 100
-"""How long a read waits: how long it takes at most until the owner sees that it should end."""
+"""Timeout of a read, and so the longest time until the owner thread notices that it must stop."""
 WRITE_MS: Final = 250
-"""How long a write waits before it looks whether it should end; then it goes on."""
+"""Timeout of a write, after which it is retried unless the port is closing."""
 READ_PACKETS: Final = 16
-"""A read's size in packets. Not a whole number of them would be an overflow."""
+"""Size of a read buffer in packets. A part of a packet would be an overflow."""
 HEAR_SIZE: Final = 4096
-"""Most bytes that are handed over in one turn of the event loop: a device that talks without end
-shall stall no other."""
+"""Bytes that are delivered in one turn of the event loop, so that a device that sends without
+pause does not block the others."""
 READ_BOUND: Final = 256 * 1024
-"""Bytes that may wait for the event loop. When it is that far behind, the device has to wait."""
+"""Limit of bytes that wait for the event loop. Beyond it the device is not read."""
 WRITE_SIZE: Final = 4096
-"""Most bytes of one transfer."""
+"""Limit of bytes of one transfer."""
 CLOSE_SECONDS: Final = 3.0
-"""How long close() waits for the threads. Past it the kernel holds them; they end by themselves."""
+"""Timeout of close() for the threads. Later the kernel blocks them; they end on their own."""
 
 
 async def open_usb(
     serial: str, ears: PortListener, *, backend: str = OWN_BACKEND, place: UsbPlace | None = None
 ) -> Port:
-    """The open port, or PortRefused. `place` says which of several with this number is meant."""
+    """Open the port. `place` selects one of several with this number. Raises PortRefused."""
     where = Address(Transport.USB, serial, backend, place)
     port = UsbPort(where, ears, asyncio.get_running_loop())
     port.start()
@@ -60,7 +60,7 @@ def _start(thread: threading.Thread, where: Address) -> None:
 
 
 class UsbPort:
-    """What open_usb returns. Methods without a word about threads run on the event loop."""
+    """Port that open_usb() returns. Event loop only, unless a comment names a thread."""
 
     def __init__(self, where: Address, ears: PortListener, loop: asyncio.AbstractEventLoop) -> None:
         self._where = where
@@ -70,13 +70,13 @@ class UsbPort:
         self._opened: asyncio.Future[None] = loop.create_future()
         self._gone = loop.create_future()
         self._closed = False
-        # What the threads share, all under one lock.
+        # Shared by the threads, under one lock.
         self._changed = threading.Condition()
         self._stop = False
         self._why: PortLost | None = None
         self._to_write = bytearray()
         self._to_hear = bytearray()
-        """Where there is something in it, the loop has been asked to _drain()."""
+        """If it is not empty, a call of _drain() is scheduled."""
         self._owner = threading.Thread(target=self._own, name=f"usb {self._serial}", daemon=True)
 
     @property
@@ -84,11 +84,11 @@ class UsbPort:
         return f"{self._serial}{self._where.where_exactly}"
 
     def start(self) -> None:
-        """Begin to open it, once; PortRefused if that cannot even be begun."""
+        """Start to open it, once. Raises PortRefused if no thread can be started."""
         _start(self._owner, self._where)
 
     async def opened(self) -> None:
-        """Wait until the port is open, or PortRefused."""
+        """Wait until the port is open. Raises PortRefused."""
         try:
             await self._opened
         except asyncio.CancelledError:
@@ -121,9 +121,9 @@ class UsbPort:
             self._ears.heard(data)
 
     def _over(self, refused: PortRefused | None) -> None:
-        """The last thing that the owner thread says."""
+        """The owner thread has ended."""
         if self._to_hear and not self._closed:
-            self._loop.call_soon(self._over, refused)  # that is heard first
+            self._loop.call_soon(self._over, refused)  # those bytes are delivered first
             return
         self._owner.join()
         self._gone.set_result(None)
@@ -139,7 +139,7 @@ class UsbPort:
     # --- any thread ---------------------------------------------------------------------------
 
     def _end(self, why: PortLost | None) -> None:
-        """Make the threads end. The first cause is kept."""
+        """Stop the threads. The first cause is kept."""
         with self._changed:
             if not self._stop:
                 self._stop = True
@@ -147,7 +147,7 @@ class UsbPort:
             self._changed.notify_all()
 
     def _say(self, callback: Callable[..., None], *args: object) -> None:
-        """Have the event loop call this. Where the loop is closed nobody listens any more."""
+        """Call this on the event loop. If the loop is closed, the port ends."""
         try:
             self._loop.call_soon_threadsafe(callback, *args)
         except RuntimeError:
@@ -164,13 +164,13 @@ class UsbPort:
                 usb_discovery.claim(unit, str(self._where))
                 self._serve(unit)
             finally:
-                usb_discovery.let_go(unit.device)
+                usb_discovery.release(unit.device)
         except PortRefused as problem:
             refused = problem
         except ODD as problem:
             refused = usb_discovery.refused(str(self._where), problem)
         finally:
-            # Said last of all: whoever hears of it finds the device free.
+            # The last call: the device is released when the listener learns of it.
             self._say(self._over, refused)
 
     def _serve(self, unit: Unit) -> None:
@@ -212,7 +212,7 @@ class UsbPort:
             self._end(_lost(problem))
 
     def _next(self) -> bytes:
-        """What is to be written next; nothing when the port ends."""
+        """The next bytes to write; none when the port ends."""
         with self._changed:
             self._changed.wait_for(lambda: self._stop or self._to_write)
             if self._stop:
@@ -226,7 +226,7 @@ class UsbPort:
         while rest and not self._stop:
             rest = rest[_write(unit, rest) or 0 :]
         if len(data) % unit.packet == 0:
-            # Without an empty packet the device could not see that the transfer has ended.
+            # Without an empty packet the device could not detect the end of the transfer.
             while not self._stop and _write(unit, b"") is None:
                 pass
 
@@ -241,7 +241,7 @@ def _read(unit: Unit, buffer: Any) -> int:
 
 
 def _write(unit: Unit, data: bytes) -> int | None:
-    """How many bytes were taken; None when none was within the time."""
+    """Number of accepted bytes; None on timeout."""
     try:
         return int(unit.device.write(unit.out, data, WRITE_MS))
     except usb.core.USBError as problem:
@@ -257,7 +257,7 @@ def _timed_out(problem: OSError) -> bool:
 def _lost(problem: Exception) -> PortLost:
     if not isinstance(problem, OSError):
         return PortLost(f"it failed: {problem}")
-    # At unplug a read that waits gives EIO on one host controller, ENODEV on another; EPIPE too.
+    # When unplugged, a pending read fails with EIO, ENODEV or EPIPE, by host controller.
     if problem.errno in (errno.EIO, errno.ENODEV, errno.EPIPE, errno.ENOENT, errno.ESHUTDOWN):
         return PortLost("it was unplugged")
     return PortLost(f"it failed: {problem.strerror or problem}")

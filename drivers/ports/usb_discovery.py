@@ -1,4 +1,4 @@
-"""USB devices that speak TableLink: which backend, which device, which interface, which endpoints.
+"""Search for USB devices with TableLink: backend, device, interface, endpoints.
 
 Blocks, as all of pyusb does: for the owner thread of a port, and for commands.
 """
@@ -25,8 +25,8 @@ _PACKET_MASK: Final = 0x7FF
 """The bits of wMaxPacketSize that are a size."""
 
 ODD: Final = (OSError, TypeError, ValueError, LookupError)
-"""What pyusb says of a device that is pulled out while it is looked at, or whose descriptors are
-none. One such device hides no other."""
+"""Errors of pyusb for a device that is unplugged during the search or has invalid descriptors. Such
+a device does not hide others."""
 
 NO_LIBRARY: Final = (
     "USB needs the library libusb 1.0, which is not installed (Debian, Ubuntu: libusb-1.0-0)"
@@ -35,7 +35,7 @@ NO_PERMISSION: Final = "no permission to open it, which a udev rule must give to
 
 
 class Present(NamedTuple):
-    """A device that is plugged in, in words."""
+    """Texts of a device that is plugged in."""
 
     serial: str
     maker: str | None
@@ -44,7 +44,7 @@ class Present(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """Our interface of a device, and where its bytes go in and out."""
+    """The TableLink interface of a device, and its endpoints."""
 
     device: Any
     configuration: int
@@ -58,10 +58,9 @@ class Unit(NamedTuple):
 
 
 def load_backend(name: str) -> Any:
-    """The pyusb backend of this name, "name" or "name=argument", anew. PortRefused if there is
-    none.
+    """A new pyusb backend of this name, "name" or "name=argument". Raises PortRefused.
 
-    A new one each time: where no udevd runs, libusb sees later plug-ins only so.
+    A new one each time: without udevd, libusb does not see later plug-ins otherwise.
     """
     kind, _, argument = name.partition("=")
     if kind == OWN_BACKEND:
@@ -85,7 +84,7 @@ def _load(point: EntryPoint, argument: str) -> Any:
 
 
 def present(backend: Any) -> list[Present]:
-    """All devices with our interface and a serial number that can be read and is one."""
+    """All devices with our interface and a valid serial number that can be read."""
     found = []
     for unit in _units(backend):
         device = unit.device
@@ -97,8 +96,8 @@ def present(backend: Any) -> list[Present]:
 
 
 def find(where: Address, backend: Any) -> Unit:
-    """The unit with this serial number, its device open; or PortRefused. With a place the one
-    there, else the only one: none of several is taken for the first."""
+    """The unit with this serial number, with its device open. With a place the one there, else the
+    only one. Raises PortRefused, also if there are several."""
     hidden: list[str] = []
     matching: list[Unit] = []
     for unit in _units(backend):
@@ -111,11 +110,11 @@ def find(where: Address, backend: Any) -> Unit:
         if matches and where.place in (None, _place(unit.device)):
             matching.append(unit)
         else:
-            let_go(unit.device)
+            release(unit.device)
     if len(matching) == 1:
         return matching[0]
     for unit in matching:
-        let_go(unit.device)
+        release(unit.device)
     if matching:
         places = ", ".join(str(_place(unit.device)) for unit in matching)
         raise PortRefused(
@@ -131,11 +130,11 @@ def find(where: Address, backend: Any) -> Unit:
 
 
 def claim(unit: Unit, name: str) -> None:
-    """Make the unit ours alone, or PortRefused. Its device stays open either way."""
+    """Claim the unit exclusively. Raises PortRefused; the device stays open in both cases."""
     try:
         _configure(unit)
         with contextlib.suppress(usb.core.USBError, NotImplementedError):
-            # Not all systems know of kernel drivers, and most have none for our interface.
+            # Not all systems have kernel drivers, and most have none for our interface.
             if unit.device.is_kernel_driver_active(unit.interface):
                 unit.device.detach_kernel_driver(unit.interface)
         usb.util.claim_interface(unit.device, unit.interface)
@@ -163,20 +162,20 @@ def refused(name: str, problem: Exception) -> PortRefused:
 
 
 def _configure(unit: Unit) -> None:
-    # To set a configuration that is set already would reset the device.
+    # Setting the active configuration again would reset the device.
     try:
         active = unit.device.get_active_configuration().bConfigurationValue
     except usb.core.USBError as problem:
         if problem.errno is not None:
             raise
-        active = None  # pyusb's own words: none is set yet
+        active = None  # pyusb's own error: none is set yet
     if active != unit.configuration:
         unit.device.set_configuration(unit.configuration)
 
 
-def let_go(device: Any) -> None:
-    """Give back what was claimed of it."""
-    with contextlib.suppress(*ODD):  # where it is gone, nothing is to be given back
+def release(device: Any) -> None:
+    """Release what was claimed of it."""
+    with contextlib.suppress(*ODD):  # it may be unplugged
         usb.util.dispose_resources(device)
 
 
@@ -185,14 +184,14 @@ def _disposed(device: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        let_go(device)
+        release(device)
 
 
 def _forbidden(problem: BaseException) -> bool:
-    """Whether a text cannot be read because we may not."""
+    """Whether a text cannot be read for lack of permission."""
     if isinstance(problem, OSError):
         return problem.errno == errno.EACCES
-    # ValueError is what pyusb says when it may not read any text of the device.
+    # pyusb raises ValueError if it may not read any text of the device.
     return isinstance(problem, ValueError) and not isinstance(problem, UnicodeError)
 
 
@@ -201,7 +200,7 @@ def _place(device: Any) -> UsbPlace:
 
 
 def _units(backend: Any) -> Iterator[Unit]:
-    # Not usb.core.find(): where one device goes while it looks, it finds no others.
+    # Not usb.core.find(): if one device is unplugged during its search, it finds no others.
     try:
         names = list(backend.enumerate_devices())
     except OSError as problem:

@@ -76,7 +76,7 @@ class Acknowledger:
                 return stored
 
     async def _store_queued(self, record: EventRecord, at: int, resets: int) -> StoredRecord | None:
-        """None if reset() was called meanwhile."""
+        """None if reset() was called in between."""
         try:
             async with self._lock:
                 if resets != self._resets:
@@ -95,7 +95,7 @@ class Acknowledger:
         return StoredRecord(record.seq, event)
 
     async def adopt(self, ring: AdoptedRing) -> None:
-        """Store an adoption; no record is stored meanwhile. Raises StoreFailed."""
+        """Store an adoption; no record is stored at that time. Raises StoreFailed."""
         async with self._lock:
             await _durable(lambda: self._store.adopt(ring))
 
@@ -123,7 +123,7 @@ class Acknowledger:
             cursor, recent = self._store.cursor(), dict(self._store.recent())
             ReceivedRecords(cursor, recent)  # A link starts with them: are they valid?
         except Exception as first:
-            # As broad as in _durable(), for the same reason.
+            # As broad as in _durable().
             raise StoreFailed(first) from first
         return cursor, recent
 
@@ -140,7 +140,7 @@ async def _durable(start: Callable[[], Awaitable[_T]]) -> _T:
             raise  # The waiting task is cancelled, not the store.
         raise StoreFailed(OSError("the store has given up")) from first
     except Exception as first:
-        # This broad, as an exception: a store is other people's code, and whatever it raises, the
-        # record is not stored. The cause is reported, and nothing is stored after it.
+        # Broad on purpose: after any error of a store, the record counts as not stored. The cause
+        # is reported, and nothing is stored after it.
         late = TimeoutError(f"not stored within {STORE_TIMEOUT:g} s")
         raise StoreFailed(late if limit.expired() else first) from first

@@ -88,7 +88,7 @@ def _search(wanted: WantedDevice) -> list[Address]:
     try:
         return ports + _with(wanted.serial, usb_devices(wanted.backend))
     except PortRefused:
-        # Without a USB library, devices at serial ports are found all the same.
+        # Without a USB library, devices at serial ports are still found.
         if not ports:
             raise
         return ports

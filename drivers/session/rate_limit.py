@@ -1,4 +1,4 @@
-"""What others can cause as often as they like, so that it is reported but cannot flood."""
+"""Rate limits for reports of what an unauthenticated peer can cause."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Final, Generic, TypeVar
 
 REPORT_INTERVAL_US: Final = 1_000_000
-"""Least time between two reports."""
+"""Minimum time between two reports."""
 MAX_KEYS: Final = 32
-"""Kinds that are told apart in one report."""
+"""Limit of kinds that are counted separately in one report."""
 OTHERS: Final = "others"
 
 Counts = tuple[tuple[str, int], ...]
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class ReportLimiter:
-    """The first is reported at once, what follows at most once a second."""
+    """Counts events: the first is reported at once, the following at most once a second."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -27,17 +27,17 @@ class ReportLimiter:
         self._counts[key if known else OTHERS] += count
 
     def due(self) -> int | None:
-        """When the next report is due; None: there is nothing to report."""
+        """Time of the next report; None: nothing to report."""
         return self._next if self._counts else None
 
-    def take(self, now: int) -> Counts:
-        """What is to be reported now, in the order of the keys; empty if nothing is due."""
+    def due_counts(self, now: int) -> Counts:
+        """The counts to report now, sorted by key; empty if nothing is due."""
         if not self._counts or now < self._next:
             return ()
-        return self.rest(now)
+        return self.all_counts(now)
 
-    def rest(self, now: int) -> Counts:
-        """All that was counted, due or not."""
+    def all_counts(self, now: int) -> Counts:
+        """All counts, due or not."""
         self._next = now + REPORT_INTERVAL_US
         counts = tuple(sorted(self._counts.items()))
         self._counts.clear()
@@ -45,32 +45,32 @@ class ReportLimiter:
 
 
 class LatestValue(Generic[T]):
-    """A value that changes: its first change is reported at once, what follows at most once a
-    second, as it is then."""
+    """A value whose first change is reported at once, and later ones at most once a second. The
+    latest value wins."""
 
     def __init__(self, value: T) -> None:
-        self._value = self._told = value
+        self._value = self._reported = value
         self._next = 0
 
-    def put(self, value: T) -> None:
+    def set(self, value: T) -> None:
         self._value = value
 
-    def known(self, value: T) -> None:
-        """It is this, and that has been told otherwise."""
-        self._value = self._told = value
+    def set_reported(self, value: T) -> None:
+        """The value is this, and was reported in another way."""
+        self._value = self._reported = value
 
     def due(self) -> int | None:
-        """When the next report is due; None: there is nothing to report."""
-        return None if self._value == self._told else self._next
+        """Time of the next report; None: nothing to report."""
+        return None if self._value == self._reported else self._next
 
-    def take(self, now: int) -> T | None:
-        """What is to be reported now, if anything."""
-        return self.rest(now) if now >= self._next else None
+    def due_value(self, now: int) -> T | None:
+        """The value to report now; None if nothing is due."""
+        return self.unreported(now) if now >= self._next else None
 
-    def rest(self, now: int) -> T | None:
-        """What was not reported yet, due or not."""
-        if self._value == self._told:
+    def unreported(self, now: int) -> T | None:
+        """The value if it was not reported yet, due or not."""
+        if self._value == self._reported:
             return None
         self._next = now + REPORT_INTERVAL_US
-        self._told = self._value
+        self._reported = self._value
         return self._value

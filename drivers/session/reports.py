@@ -1,4 +1,4 @@
-"""What a link tells, as happenings: once where once is enough, counted where noise could flood."""
+"""Happenings of a link: reported once if repeated, and rate-limited if noise could cause them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from firmware_protocol.messages.common import Info, Refused, Resume
 from firmware_protocol.messages.enums import DeviceState, Refusal
 
 MAX_KNOWN: Final = 64
-"""What is remembered as told. Strangers can think of more."""
+"""Limit of reported happenings that are cached: an unauthenticated peer can make more."""
 _ONCE: Final = frozenset(
     {
         happenings.AttemptFailed,
@@ -61,12 +61,12 @@ class Reports:
         self._firmware = wanted.firmware
         self._boot = wanted.boot
         self._known: dict[tuple[object, ...], None] = {}
-        """What has been told since the device was ready, and is no news."""
-        self._stood: State | None = None
-        """The state that was told last."""
+        """Happenings that were reported since the device was last ready."""
+        self._reported_state: State | None = None
+        """The state that was last reported."""
         self._quiet = ""
-        """Why the last change that was not told came about."""
-        self._opening_told: set[str] = set()
+        """Reason of the last change that was not reported."""
+        self._opening_reported: set[str] = set()
         self._offset: int | None = None
         self._flags = LatestValue[DeviceState | None](None)
         self._counts = LatestValue((0, 0))
@@ -76,27 +76,27 @@ class Reports:
         self._alerts = ReportLimiter()
 
     def tell(self, kind: Callable[..., AnyHappening], at: int, *fields: Any) -> None:
-        """One happening of this device, to whoever records it and to engineers. What a device, a
-        cable or a stranger can bring about over and over is told once until the device is ready."""
+        """Report one happening to the listener and to the log. What a device, a cable or an unknown
+        peer can cause repeatedly is reported once until the device is ready."""
         if kind in _ONCE and not self._is_news(kind, *fields):
             return
         happening = kind(self._wanted.serial, at, *fields)
-        # None of them holds a card, so engineers may see them as they are.
+        # No happening contains a card, so all of them may be logged.
         _log.info("device", happening=happening)
         self._on_happening(happening)
 
-    # --- what the supervisor itself does --------------------------------------------------
+    # --- states and ports -----------------------------------------------------------------
 
     def changed(self, at: int, former: State, state: State, why: str) -> None:
-        """Told when it is news; where it follows on what was not, that is told in one."""
+        """Report a new change of state. Changes before it that were not reported become one."""
         if state is State.READY:
             self._known.clear()
         elif not self._is_news(happenings.StateChanged, former, state, why):
             self._quiet = why
             return
-        if self._stood not in (None, former):
-            self.tell(happenings.StateChanged, at, self._stood, former, self._quiet)
-        self._stood = state
+        if self._reported_state not in (None, former):
+            self.tell(happenings.StateChanged, at, self._reported_state, former, self._quiet)
+        self._reported_state = state
         self.tell(happenings.StateChanged, at, former, state, why)
 
     def denied(self, at: int, port: str, why: str) -> None:
@@ -113,35 +113,35 @@ class Reports:
             del self._known[next(iter(self._known))]
         return True
 
-    # --- what the link says ---------------------------------------------------------------
+    # --- events of the link ---------------------------------------------------------------
 
     def report(self, event: LinkEvent, at: int) -> None:
         """Report an event of the link, except records."""
-        report = _REPORTS.get(type(event))
+        report = REPORTERS.get(type(event))
         if report is not None:
             report(self, event, at)
 
     def due(self) -> int | None:
-        """When wake() is wanted next."""
-        times = [tally.due() for tally, _ in self._tallies()]
+        """When wake() is due next; None: nothing to report."""
+        times = [limiter.due() for limiter, _ in self._limiters()]
         times += self._flags.due(), self._counts.due()
         return min((time for time in times if time is not None), default=None)
 
     def wake(self, now: int) -> None:
-        """Tell what was counted and is due."""
-        for tally, kind in self._tallies():
-            if counts := tally.take(now):
+        """Report the counts that are due."""
+        for limiter, kind in self._limiters():
+            if counts := limiter.due_counts(now):
                 self.tell(kind, now, counts)
-        self._tell_newest(now, self._flags.take(now), self._counts.take(now))
+        self._report_latest(now, self._flags.due_value(now), self._counts.due_value(now))
 
     def rest(self, now: int) -> None:
-        """Tell all that was counted: nothing follows."""
-        for tally, kind in self._tallies():
-            if counts := tally.rest(now):
+        """Report all counts: the last call."""
+        for limiter, kind in self._limiters():
+            if counts := limiter.all_counts(now):
                 self.tell(kind, now, counts)
-        self._tell_newest(now, self._flags.rest(now), self._counts.rest(now))
+        self._report_latest(now, self._flags.unreported(now), self._counts.unreported(now))
 
-    def _tallies(self) -> tuple[tuple[ReportLimiter, Callable[..., AnyHappening]], ...]:
+    def _limiters(self) -> tuple[tuple[ReportLimiter, Callable[..., AnyHappening]], ...]:
         return (
             (self._damage, happenings.Damage),
             (self._suspicion, happenings.Suspicion),
@@ -149,7 +149,7 @@ class Reports:
             (self._alerts, happenings.Alert),
         )
 
-    def _tell_newest(
+    def _report_latest(
         self, now: int, flags: DeviceState | None, counts: tuple[int, int] | None
     ) -> None:
         if flags is not None:
@@ -167,20 +167,20 @@ class Reports:
             self.tell(happenings.Swapped, at, self._wanted.identity, identity)
 
     def _turned_away(self, event: HandshakeFailed, at: int) -> None:
-        # A device that is off is asked twice a second: that it still does not answer is no news.
+        # A device that is off is asked twice a second: each failure after the first is no news.
         error = event.error
         self.tell(happenings.AttemptFailed, at, error.name, error.number, str(error))
 
     def _session_began(self, event: LinkSessionStarted, at: int) -> None:
         for what in [what for what in self._known if what[0] is happenings.AttemptFailed]:
             del self._known[what]
-        self._opening_told.clear()
+        self._opening_reported.clear()
         self._offset = None
         self.tell(happenings.SessionBegan, at, event.session, event.version, event.rekeyed)
 
     def _informed(self, event: DeviceInfoReceived, at: int) -> None:
         info = event.info
-        self._flags.known(info.state)
+        self._flags.set_reported(info.state)
         self.tell(
             happenings.Informed, at, info.firmware, info.boot, info.cause, info.capacity, info.state
         )
@@ -188,8 +188,8 @@ class Reports:
             self.tell(happenings.FirmwareChanged, at, self._firmware, info.firmware)
         if self._boot not in (0, info.boot):
             self.tell(happenings.Restarted, at, self._boot, info.boot, info.cause)
-            # The device counts from 0 in each of its starts.
-            self._counts.known((0, 0))
+            # A device counts from 0 after each start.
+            self._counts.set_reported((0, 0))
         self._firmware, self._boot = info.firmware, info.boot
 
     def _resumed(self, event: RingResumed, at: int) -> None:
@@ -207,11 +207,11 @@ class Reports:
         self.tell(happenings.SessionEnded, at, event.why)
 
     def _beat(self, event: BeatReceived, at: int) -> None:
-        self._flags.put(event.beat.state)
-        self._counts.put((event.beat.damaged, event.beat.refused))
+        self._flags.set(event.beat.state)
+        self._counts.set((event.beat.damaged, event.beat.refused))
 
     def _clock(self, event: ClockMeasured, at: int) -> None:
-        # It is read every ten seconds; how it goes is told, not that it goes.
+        # It is read every ten seconds; only a change of the offset is reported.
         if self._offset is not None and abs(event.offset_us - self._offset) < _CLOCK_STEP:
             return
         self._offset = event.offset_us
@@ -233,16 +233,16 @@ class Reports:
         self.tell(happenings.CommandOverdue, at, command.NAME, event.command_id, event.sent, result)
 
     def _is_first(self, command: Command, what: str) -> bool:
-        """The link asks INFO and RESUME for ever: once a session is told that it is in vain."""
+        """INFO and RESUME are retried without end: a failure is reported once a session."""
         if not isinstance(command, (Info, Resume)):
             return True
         key = f"{command.NAME} {what}"
-        known = key in self._opening_told
-        self._opening_told.add(key)
+        known = key in self._opening_reported
+        self._opening_reported.add(key)
         return not known
 
     def _alerted(self, event: AlertReceived, at: int) -> None:
-        # Its arg is left out: whatever a device puts there in clear is not repeated here.
+        # Without its arg: what a device sends in clear is not repeated here.
         self._alerts.add(event.alert.code.name.lower())
 
     def _damaged(self, event: FramesDamaged, at: int) -> None:
@@ -257,7 +257,7 @@ class Reports:
 
 _CLOCK_STEP: Final = 1_000
 
-_REPORTS: Final[dict[type, Callable[[Reports, Any, int], None]]] = {
+REPORTERS: Final[dict[type, Callable[[Reports, Any, int], None]]] = {
     HelloReceived: Reports._greeted,
     HandshakeFailed: Reports._turned_away,
     LinkSessionStarted: Reports._session_began,
@@ -275,4 +275,4 @@ _REPORTS: Final[dict[type, Callable[[Reports, Any, int], None]]] = {
     FrameRejected: Reports._suspicious,
     ProtocolViolated: Reports._defective,
 }
-"""All but Arrived, which holds a record."""
+"""All but RecordReceived, which contains a record."""

@@ -88,7 +88,7 @@ class NothingHeld(Exception):
 def _first_cause(
     method: Callable[Concatenate[Supervisor, _P], None],
 ) -> Callable[Concatenate[Supervisor, _P], None]:
-    """What is raised in here ends run(), in whichever task or callback of the loop it happens."""
+    """An exception in here ends run(), also in another task or in a callback of the loop."""
 
     @wraps(method)
     def noting(supervisor: Supervisor, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
@@ -102,7 +102,7 @@ def _first_cause(
 
 
 class Supervisor:
-    """See the module. The driver's way to its device."""
+    """See the module. The command channel of its driver."""
 
     def __init__(
         self,
@@ -271,12 +271,11 @@ class Supervisor:
     def _is_gone(self, held: RingHeld, link: HostLink) -> bool:
         return self.held != held or self.connection.link is not link
 
-    # --- the life of it -------------------------------------------------------------------
+    # --- run ------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Supervise until cancelled, or until the state of the device is not known any more: then
-        it raises the first cause. It runs once: what the store was doing at its end only the store
-        knows, and another supervisor asks it."""
+        it raises the first cause. It runs once: another supervisor reads the store's position."""
         if self._began:
             raise ValueError("run(): it has been run already")
         self._began = True
@@ -344,7 +343,7 @@ class Supervisor:
                 self._disconnect()
             finally:
                 if not await close(port):
-                    # The next attempt may succeed all the same, or reports why not.
+                    # The next attempt may succeed, or reports why not.
                     why = f"did not close within {CLOSE_TIMEOUT:.0f} s"
                     self._reports.denied(self._clock(), port.name, why)
 
@@ -385,8 +384,8 @@ class Supervisor:
             self.port_lost(opening, opening.why)
 
     def _end(self, why: str) -> None:
-        """Nothing continues. After a failure in here nothing is reported any more."""
-        with ExitStack() as last:  # last in, first out; and all of it, whatever one raises
+        """Release everything. After a failure nothing is reported any more."""
+        with ExitStack() as last:  # last in, first out; all of them, also after an exception
             last.callback(self._notify_state)
             last.callback(self.connection.abandon)
             last.callback(self._cancel_timers)
@@ -409,7 +408,7 @@ class Supervisor:
 
     @_first_cause
     def port_lost(self, opening: _Opening, why: str) -> None:
-        """The port has ended by itself."""
+        """The port has ended."""
         port = self.connection.port
         if opening is self._opening and port is not None and self._cause is None:
             self._reports.tell(happenings.PortGone, self._clock(), port.name, why)
@@ -515,7 +514,7 @@ class Supervisor:
 
     @_first_cause
     def _on(self, trigger: Trigger, why: str) -> None:
-        """Something has happened that the table of states answers."""
+        """Handle a trigger by the table of states."""
         now = self.connection.last_active_us = self._clock()
         former = self.state
         changed = self._machine.on(trigger)

@@ -121,14 +121,14 @@ class DeviceOutput(Generic[_S]):
 
 
 class LockableShoe(Protocol):
-    """The shoe, as far as it is locked and opened."""
+    """Lock of the shoe."""
 
     async def lock(self) -> object: ...
     async def open_gate(self) -> object: ...
 
 
 class SeatDevice(Protocol):
-    """The station, as far as it has buttons and lamps."""
+    """Buttons and lamps of a station."""
 
     async def arm(self, seat: int, buttons: ButtonMask, token: int, ttl_ms: int) -> None: ...
     async def disarm(self, seat: int) -> None: ...

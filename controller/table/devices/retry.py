@@ -22,7 +22,7 @@ _log: Final = structlog.get_logger("table.mending")
 
 
 class StoringDevice(Protocol):
-    """A supervisor, as far as it stores records."""
+    """The store failure of a supervisor."""
 
     @property
     def failure(self) -> Exception | None: ...

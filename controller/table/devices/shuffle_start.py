@@ -21,7 +21,7 @@ _NOT_STARTED: Final = (CommandRefused, CommandUnanswered, LinkBusy, NotReady)
 
 
 class StartableShuffler(Protocol):
-    """The shuffler, as far as it is started."""
+    """Start command of the shuffler."""
 
     async def start(self, decks: int, profile: int = 0) -> object: ...
     def looked(self) -> None: ...

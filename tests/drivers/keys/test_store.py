@@ -338,7 +338,7 @@ def test_everything_is_synced_before_it_counts(
 def test_a_store_that_is_held_by_another_is_waited_for_and_no_longer(
     store: KeyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_store, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(key_store, "LOCK_TIMEOUT", 0.05)
     with store._locked(), pytest.raises(KeyProblem, match="another program changes the keys"):
         store.add(paired())
     store.add(paired())

@@ -244,7 +244,7 @@ def test_the_key_that_stands_is_read_without_waiting(
 ) -> None:
     """For an event loop: it takes no lock and makes nothing."""
     monkeypatch.setattr(time, "sleep", failing(errno.EDEADLK))
-    monkeypatch.setattr(key_store, "LOCK_SECONDS", 60.0)
+    monkeypatch.setattr(key_store, "LOCK_TIMEOUT", 60.0)
     with store._locked():
         assert store.standing_own().private_bytes_raw() == raw(store)
         place = tmp_path / "empty"

@@ -136,7 +136,7 @@ def test_a_usb_device_that_goes_or_is_odd_hides_no_other(
     assert "SH-1" in [one.serial for one in discovery.usb_devices(NAME)]
     unit = unit_of("SH-1")
     assert unit.device.serial_number == "SH-1"
-    usb_discovery.let_go(unit.device)
+    usb_discovery.release(unit.device)
 
 
 def test_a_number_that_is_no_text_is_no_question_of_permission(bus: list[FakeDevice]) -> None:

@@ -17,7 +17,7 @@ from drivers import events as told
 from drivers.devices import Shoe, State
 from drivers.devices.shoe import ShoeCardRead
 from drivers.session.rate_limit import MAX_KEYS, OTHERS, REPORT_INTERVAL_US, ReportLimiter
-from drivers.session.reports import _REPORTS
+from drivers.session.reports import REPORTERS
 from firmware_protocol.device.control import (
     CardName,
     CutPower,
@@ -42,7 +42,7 @@ S = State
 
 
 def test_all_that_a_link_says_is_told_but_records() -> None:
-    assert set(_REPORTS) == set(get_args(LinkEvent)) - {RecordReceived}
+    assert set(REPORTERS) == set(get_args(LinkEvent)) - {RecordReceived}
 
 
 def test_a_happening_is_read_back_as_it_was(tmp_path: Path) -> None:
@@ -198,26 +198,26 @@ def test_two_orders_of_cards_look_the_same(tmp_path: Path) -> None:
 def test_the_first_is_told_at_once_and_the_rest_once_a_second() -> None:
     tally = ReportLimiter()
     assert tally.due() is None
-    assert tally.take(5_000_000) == ()
+    assert tally.due_counts(5_000_000) == ()
     tally.add("crc")
     assert tally.due() == 0
-    assert tally.take(5_000_000) == (("crc", 1),)
+    assert tally.due_counts(5_000_000) == (("crc", 1),)
     assert tally.due() is None
     for _ in range(7):
         tally.add("crc")
         tally.add("cobs")
         assert tally.due() == 5_000_000 + REPORT_INTERVAL_US
-        assert tally.take(5_000_000 + REPORT_INTERVAL_US - 1) == ()
-    assert tally.take(5_000_000 + REPORT_INTERVAL_US) == (("cobs", 7), ("crc", 7))
+        assert tally.due_counts(5_000_000 + REPORT_INTERVAL_US - 1) == ()
+    assert tally.due_counts(5_000_000 + REPORT_INTERVAL_US) == (("cobs", 7), ("crc", 7))
     tally.add("crc")
-    assert tally.rest(5_000_000 + REPORT_INTERVAL_US + 1) == (("crc", 1),)
-    assert tally.rest(9_000_000) == ()
+    assert tally.all_counts(5_000_000 + REPORT_INTERVAL_US + 1) == (("crc", 1),)
+    assert tally.all_counts(9_000_000) == ()
 
 
 def test_what_is_counted_apart_is_bounded() -> None:
     tally = ReportLimiter()
     for number in range(10_000):
         tally.add(f"name {number}")
-    counts = dict(tally.take(1))
+    counts = dict(tally.due_counts(1))
     assert len(counts) == MAX_KEYS + 1
     assert counts[OTHERS] == 10_000 - MAX_KEYS
