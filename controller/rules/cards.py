@@ -40,9 +40,5 @@ def parse_card(text: str, where: str) -> Card:
     return card
 
 
-def card_name(card: Card) -> str:
-    return NAMES[card]
-
-
 def card_names(cards: tuple[Card, ...]) -> tuple[str, ...]:
     return tuple(NAMES[card] for card in cards)

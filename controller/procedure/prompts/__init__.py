@@ -5,7 +5,6 @@ from __future__ import annotations
 from controller.procedure.prompts.catalogue import (
     BETS,
     CHOICES,
-    DETAILS,
     TEXTS,
     WHAT,
     WHY,
@@ -30,7 +29,6 @@ from controller.procedure.prompts.text import parts_of, say, sentence
 __all__ = [
     "BETS",
     "CHOICES",
-    "DETAILS",
     "SHOWS",
     "TEXTS",
     "WHAT",

@@ -17,7 +17,6 @@ from controller.rules.cards import (
     SUIT,
     SUITS,
     VALUE,
-    card_name,
     card_names,
     parse_card,
 )
@@ -43,7 +42,7 @@ def test_the_numbers_are_those_of_the_wire(number: int, name: str) -> None:
 
 @pytest.mark.parametrize("number", DECK)
 def test_a_card_is_its_name(number: int) -> None:
-    name = card_name(number)
+    name = NAMES[number]
     assert parse_card(name, "here") == number
     assert name == RANKS[RANK[number]] + SUITS[SUIT[number]]
     assert VALUE[number] == PIPS[name[0]]

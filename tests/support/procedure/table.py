@@ -34,7 +34,7 @@ from controller.procedure.model.events import Actor, Event
 from controller.procedure.model.felt import top
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import Hold, Spare, State, Step
-from controller.rules.cards import Card, card_name, card_names, parse_card
+from controller.rules.cards import NAMES, Card, card_names, parse_card
 from controller.rules.hands import is_blackjack
 from controller.rules.irregularities import Irregularity, Way
 
@@ -303,7 +303,7 @@ class Table:
     def _next_card(self, left: list[str]) -> None:
         if not self.from_shoe:
             spare = self.state.spare or Spare()
-            name = card_name(self._faces[spare.commitment] if spare.card < 0 else spare.card)
+            name = NAMES[self._faces[spare.commitment] if spare.card < 0 else spare.card]
             self._deal(f"(*{name})" if self.prompt.place == "hole" else f"*{name}")
             return
         assert left, f"no card is told for {self.state.step.value}"
