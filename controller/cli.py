@@ -34,7 +34,8 @@ class Subcommand(NamedTuple):
 
     def load(self) -> Register:
         """The register function. Raises BrokenCommand."""
-        return load(self.name, self.target)
+        found: Register = load(self.name, self.target)
+        return found
 
 
 COMMANDS = (

@@ -160,11 +160,11 @@ def load_handler(parsed: argparse.Namespace) -> Callable[[argparse.Namespace], i
     return load(handler.partition(":")[0], handler) if isinstance(handler, str) else handler
 
 
-def load(name: str, target: str) -> Callable[..., Any]:
-    """Import the function "module:function". Raises BrokenCommand if that fails."""
+def load(name: str, target: str) -> Any:
+    """Import "module:name". Raises BrokenCommand if that fails."""
     module, _, function = target.partition(":")
     try:
-        found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+        found = getattr(importlib.import_module(module), function)
     except Exception as problem:
         # Any error that a module raises while it is imported is reported with the command's name.
         cause = f"{type(problem).__name__}: {problem}"

@@ -3,59 +3,52 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from controller.errors import UsageProblem
-from hil.bench.devices import DEVICES
-from hil.bench.event import EVENT
-from hil.bench.measure import Line, Pace, Section
-from hil.bench.record import RECORD
-from hil.bench.reference import PEER
-from hil.bench.review import REVIEW
-from hil.bench.rows import JOBS, ROWS, TRANSITIONS
-from hil.bench.table import TABLE
-from hil.bench.verify import VERIFY
-from hil.bench.wire import WIRE
+from controller.commands import Subparsers, add_command, help_text, load, print_json
+from controller.errors import EXIT_NO, UsageProblem
 
-SECTIONS: Final[tuple[Section, ...]] = (
-    ROWS,
-    TRANSITIONS,
-    PEER,
-    JOBS,
-    WIRE,
-    EVENT,
-    DEVICES,
-    RECORD,
-    VERIFY,
-    REVIEW,
-    TABLE,
-)
-"""What is measured, in this order. A new measurement is a module with a section, and a place here.
-"""
+if TYPE_CHECKING:
+    from hil.bench.measure import Line, Section
 
-_QUICK: Final = Pace(slices=3, seconds=0.03)
-_FULL: Final = Pace(full=True)
-_EPILOG: Final = """\
-The contestants of a section run by turns in short slices, and medians are compared, so that a busy
-machine does not change the ratios much. Rates are of this machine, now.
-
-Exit codes: 0 measured; 1 with --check, when a ratio is below its aim; 2 wrong arguments.
-"""
+_SECTIONS: Final = {
+    "rows": "hil.bench.rows:ROWS",
+    "transitions": "hil.bench.rows:TRANSITIONS",
+    "peer": "hil.bench.reference:PEER",
+    "jobs": "hil.bench.rows:JOBS",
+    "wire": "hil.bench.wire:WIRE",
+    "event": "hil.bench.event:EVENT",
+    "devices": "hil.bench.devices:DEVICES",
+    "record": "hil.bench.record:RECORD",
+    "verify": "hil.bench.verify:VERIFY",
+    "review": "hil.bench.review:REVIEW",
+    "table": "hil.bench.table:TABLE",
+}
+"""The sections in the order of measurement, by name. They are imported when they are measured."""
 
 
-def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subparsers.add_parser(
+def register(subparsers: Subparsers) -> None:
+    parser = add_command(
+        subparsers,
         "bench",
-        help="measure the speed",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "measure the speed",
+        bench,
+        epilog=help_text(
+            notes="The contestants of a section run in turn in short slices, and medians are "
+            "compared, so that a busy\nmachine does not change the ratios much. Rates are of this "
+            "machine, now.",
+            exit_codes={
+                0: "measured",
+                1: "with --check, when a ratio is below its aim",
+                2: "wrong arguments",
+            },
+        ),
+        json=True,
     )
-    names = ", ".join(section.name for section in SECTIONS)
+    names = ", ".join(_SECTIONS)
     parser.add_argument(
         "--section",
         dest="sections",
@@ -72,12 +65,12 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="20,000 rounds of a table, 10 million records, a million rounds reviewed (hours)",
     )
     parser.add_argument("--check", action="store_true", help="fail when a ratio misses its aim")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(func=bench)
 
 
 def bench(args: argparse.Namespace) -> int:
-    pace = _QUICK if args.quick else _FULL if args.full else Pace()
+    from hil.bench.measure import Pace
+
+    pace = Pace(slices=3, seconds=0.03) if args.quick else Pace(full=args.full)
     found: dict[str, list[Line]] = {}
     for section in _chosen(args.sections):
         lines = found[section.name] = section.measure(pace)
@@ -85,17 +78,16 @@ def bench(args: argparse.Namespace) -> int:
             for text in _text(section, lines):
                 print(text, flush=True)
     if args.json:
-        print(json.dumps(_json(found), indent=2))
+        print_json(_json(found))
     missed = any(line.missed for lines in found.values() for line in lines)
-    return 1 if args.check and missed else 0
+    return EXIT_NO if args.check and missed else 0
 
 
 def _chosen(names: list[str]) -> list[Section]:
-    known = {section.name: section for section in SECTIONS}
     for name in names:
-        if name not in known:
-            raise UsageProblem("--section", f"there is no {name}", ", ".join(known))
-    return [section for section in SECTIONS if not names or section.name in names]
+        if name not in _SECTIONS:
+            raise UsageProblem("--section", f"there is no {name}", ", ".join(_SECTIONS))
+    return [load(name, target) for name, target in _SECTIONS.items() if not names or name in names]
 
 
 def _text(section: Section, lines: list[Line]) -> Iterator[str]:

@@ -1,10 +1,10 @@
 """`holecard bench`: contests by turns, and what it prints."""
 
-import argparse
 import json
 
 import pytest
 
+from controller.commands import dispatch
 from hil.bench import cli
 from hil.bench.measure import Line, Pace, Section, contest, ratio
 from hil.bench.record import RECORD
@@ -14,11 +14,7 @@ from hil.bench.verify import VERIFY
 
 
 def run(*arguments: str) -> int:
-    parser = argparse.ArgumentParser()
-    cli.register(parser.add_subparsers())
-    parsed = parser.parse_args(["bench", *arguments])
-    code: int = parsed.func(parsed)
-    return code
+    return dispatch(["bench", *arguments], cli.register)
 
 
 class _Clock:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.commands import parse
 from hil.bench import cli
 from hil.bench.measure import Pace
 from hil.bench.table import (
@@ -64,10 +64,8 @@ def test_how_much_is_measured() -> None:
 
 
 def test_it_is_short_or_full_and_not_both(capsys: pytest.CaptureFixture[str]) -> None:
-    parser = argparse.ArgumentParser()
-    cli.register(parser.add_subparsers())
     with pytest.raises(SystemExit) as ended:
-        parser.parse_args(["bench", "--quick", "--full"])
+        parse(["bench", "--quick", "--full"], cli.register)
     assert ended.value.code == 2
     assert "not allowed with argument" in capsys.readouterr().err
 
