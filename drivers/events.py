@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from drivers.devices import State
+from drivers.devices import LinkState
 from firmware_protocol.host import SessionEnding
 from firmware_protocol.messages.enums import DeviceClass, DeviceState, PowerCause, Verdict
 
@@ -37,8 +37,8 @@ class StateChanged(Happening, frozen=True):
     """Reported if it is new: repeated changes for the same reasons are reported once until the
     device is ready."""
 
-    former: State
-    state: State
+    former: LinkState
+    state: LinkState
     why: str
 
 

@@ -26,7 +26,7 @@ from controller.rules.irregularities import Irregularity
 from controller.table.intake import EventAnswer
 from controller.table.loop import RecordWriter, RequestResult
 from controller.table.running import RunningTable
-from drivers.devices import State
+from drivers.devices import LinkState
 
 _APPENDS: Final = (
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 3.0, 10.0,
@@ -156,7 +156,7 @@ class _TableCollector(Collector):
         )
         for serial, one in served.items():
             labels, supervisor = [serial, one.config.device], one.supervisor
-            for found in State:
+            for found in LinkState:
                 state.add_metric([*labels, found.value], float(supervisor.state is found))
             held.add_metric(labels, float(supervisor.held is not None))
             gaps.add_metric(labels, supervisor.connection.gaps)

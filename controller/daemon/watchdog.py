@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from controller.daemon.systemd import Notify, status
 from controller.table.running import RunningTable
-from drivers.devices import State
+from drivers.devices import LinkState
 
 MAX_LAG: Final = 5.0
 """Maximum seconds for which the loop may block."""
@@ -30,7 +30,7 @@ class LinkVitals(Struct, frozen=True):
     """The health of a device link."""
 
     serial: str
-    state: State
+    state: LinkState
     quiet: float
     """Seconds since the last activity."""
 
@@ -60,7 +60,7 @@ def _hanging(vitals: Vitals) -> Iterator[str]:
         yield f"the record has not answered for {vitals.append:.0f} s"
     for link in vitals.links:
         # A link whose records cannot be stored is paused; that is reported otherwise.
-        if link.state is not State.UNKEPT and link.quiet > MAX_QUIET:
+        if link.state is not LinkState.UNKEPT and link.quiet > MAX_QUIET:
             yield f"nothing was done for {link.serial} ({link.state.value}) for {link.quiet:.0f} s"
 
 

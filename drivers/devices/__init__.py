@@ -5,8 +5,8 @@ from __future__ import annotations
 from drivers.devices.classes import DRIVERS
 from drivers.devices.commands import (
     PERMANENT_REFUSALS,
-    CommandRefused,
-    CommandUnanswered,
+    CommandRefusedError,
+    CommandUnansweredError,
     NotReady,
     PendingCommands,
     accepts,
@@ -20,8 +20,8 @@ from drivers.devices.shoe import (
     CutCardCame,
     ReadFailed,
     RereadProblem,
-    Shoe,
     ShoeCardRead,
+    ShoeDriver,
     ShoeJammed,
     ShoeLoaded,
 )
@@ -30,12 +30,12 @@ from drivers.devices.shuffler import (
     DoorMoved,
     InDoubt,
     ShuffleDone,
-    Shuffler,
+    ShufflerDriver,
     ShufflerJammed,
     ShuffleStarted,
 )
-from drivers.devices.state import PORT_OPEN, State, StateMachine, Trigger
-from drivers.devices.station import LAMPS_OFF, ButtonPressed, LampSetting, Station
+from drivers.devices.state import PORT_OPEN, LinkState, StateMachine, Trigger
+from drivers.devices.station import LAMPS_OFF, ButtonPressed, LampSetting, StationDriver
 
 __all__ = [
     "DRIVERS",
@@ -45,8 +45,8 @@ __all__ = [
     "ButtonPressed",
     "CardRetracted",
     "CommandChannel",
-    "CommandRefused",
-    "CommandUnanswered",
+    "CommandRefusedError",
+    "CommandUnansweredError",
     "CountWrong",
     "CoverMoved",
     "CutCardCame",
@@ -56,6 +56,7 @@ __all__ = [
     "Faulted",
     "InDoubt",
     "LampSetting",
+    "LinkState",
     "NotReady",
     "Origin",
     "PendingCommands",
@@ -64,17 +65,16 @@ __all__ = [
     "ResultMissing",
     "Sealed",
     "SealedCard",
-    "Shoe",
     "ShoeCardRead",
+    "ShoeDriver",
     "ShoeJammed",
     "ShoeLoaded",
     "ShuffleDone",
     "ShuffleStarted",
-    "Shuffler",
+    "ShufflerDriver",
     "ShufflerJammed",
-    "State",
     "StateMachine",
-    "Station",
+    "StationDriver",
     "Tampered",
     "Trigger",
     "accepts",

@@ -7,11 +7,11 @@ from types import MappingProxyType
 from typing import Final
 
 from drivers.devices.driver import Driver
-from drivers.devices.shoe import Shoe
-from drivers.devices.shuffler import Shuffler
-from drivers.devices.station import Station
+from drivers.devices.shoe import ShoeDriver
+from drivers.devices.shuffler import ShufflerDriver
+from drivers.devices.station import StationDriver
 from firmware_protocol.messages.enums import DeviceClass
 
 DRIVERS: Final[Mapping[DeviceClass, type[Driver]]] = MappingProxyType(
-    {driver.DEVICE_CLASS: driver for driver in (Shoe, Shuffler, Station)}
+    {driver.DEVICE_CLASS: driver for driver in (ShoeDriver, ShufflerDriver, StationDriver)}
 )

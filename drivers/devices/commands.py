@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from drivers.devices.state import State
+from drivers.devices.state import LinkState
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Command, Event, Reply
@@ -18,13 +18,13 @@ from firmware_protocol.messages.errors import ProtocolError
 class NotReady(Exception):
     """The device accepts no such command in its state."""
 
-    def __init__(self, state: State, why: str) -> None:
+    def __init__(self, state: LinkState, why: str) -> None:
         super().__init__(f"the device is {state.value}: {why}")
         self.state = state
         self.why = why
 
 
-class CommandRefused(Exception):
+class CommandRefusedError(Exception):
     """The device refused the command; nothing was done."""
 
     def __init__(self, command: Command, why: Refusal, arg: int) -> None:
@@ -34,7 +34,7 @@ class CommandRefused(Exception):
         self.arg = arg
 
 
-class CommandUnanswered(Exception):
+class CommandUnansweredError(Exception):
     """No reply arrived before the timeout.
 
     If `sent` is true and the command is not idempotent, it is unknown whether it was carried out.
@@ -50,7 +50,7 @@ class CommandUnanswered(Exception):
 
 def unsent(problem: Exception) -> bool:
     """Whether the command that ended with this error was never sent."""
-    if isinstance(problem, CommandUnanswered):
+    if isinstance(problem, CommandUnansweredError):
         return not problem.sent
     return isinstance(problem, NOT_SENT)
 
@@ -61,7 +61,7 @@ PERMANENT_REFUSALS: Final = (Refusal.UNKNOWN, Refusal.MALFORMED, Refusal.UNSUPPO
 NOT_SENT: Final = (NotReady, LinkBusy, ProtocolError, ValueError)
 """Raised before anything is sent."""
 
-NOT_DONE: Final = (*NOT_SENT, CommandRefused, CommandUnanswered)
+NOT_DONE: Final = (*NOT_SENT, CommandRefusedError, CommandUnansweredError)
 """How a command can end without a reply of its own."""
 
 
@@ -94,13 +94,13 @@ _SAFE: Final[Mapping[type[Command], Callable[[Any], bool]]] = {
 _BEFORE_RESUME: Final = (registry.Info, registry.Reread)
 
 
-def accepts(state: State, command: Command) -> bool:
+def accepts(state: LinkState, command: Command) -> bool:
     """Whether a device in this state is sent this command."""
-    if state is State.READY:
+    if state is LinkState.READY:
         return True
-    if state is State.UNKEPT:
+    if state is LinkState.UNKEPT:
         return _SAFE.get(type(command), lambda _: False)(command)
-    return state is State.RESUMING and isinstance(command, _BEFORE_RESUME)
+    return state is LinkState.RESUMING and isinstance(command, _BEFORE_RESUME)
 
 
 # --- pending commands -------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class PendingCommands:
         if command is None or future is None or future.done():
             return
         if isinstance(reply, registry.Refused):
-            future.set_exception(CommandRefused(command, reply.why, reply.arg))
+            future.set_exception(CommandRefusedError(command, reply.why, reply.arg))
         else:
             future.set_result(reply)
 
@@ -141,4 +141,4 @@ class PendingCommands:
     def unanswered(self, command_id: int, *, sent: bool) -> None:
         command, future = self._waiting.get(command_id, (None, None))
         if command is not None and future is not None and not future.done():
-            future.set_exception(CommandUnanswered(command, sent=sent))
+            future.set_exception(CommandUnansweredError(command, sent=sent))

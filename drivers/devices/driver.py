@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from drivers.devices.commands import CommandUnanswered
+from drivers.devices.commands import CommandUnansweredError
 from drivers.devices.events import COMMON, DeviceEvent, Makes, Origin
-from drivers.devices.state import State
+from drivers.devices.state import LinkState
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.common import InfoReply, SelftestReply
@@ -46,7 +46,7 @@ class CommandChannel(Protocol):
     def device_class(self) -> DeviceClass: ...
 
     @property
-    def state(self) -> State: ...
+    def state(self) -> LinkState: ...
 
     async def call(self, command: Command) -> Reply:
         """The reply. Raises CommandRefused, CommandUnanswered or NotReady."""
@@ -102,7 +102,7 @@ class Driver:
         for watch in self._watches:
             watch.add(event)
 
-    def state_changed(self, state: State) -> None:
+    def state_changed(self, state: LinkState) -> None:
         """The device has this state from now on."""
 
     async def work(self) -> None:
@@ -135,7 +135,7 @@ class Driver:
         with self.watching(kind) as watch:
             try:
                 reply = await self.channel.call(command)
-            except CommandUnanswered as lost:
+            except CommandUnansweredError as lost:
                 if not lost.sent:
                     raise
             try:

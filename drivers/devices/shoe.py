@@ -91,7 +91,7 @@ EVENTS: Final[Makes] = MappingProxyType(
 )
 
 
-class Shoe(Driver):
+class ShoeDriver(Driver):
     """One card-reading shoe."""
 
     DEVICE_CLASS: ClassVar = DeviceClass.SHOE

@@ -76,7 +76,7 @@ class InDoubt(Exception):
     """START is not sent while it is unknown whether the last one was carried out."""
 
 
-class Shuffler(Driver):
+class ShufflerDriver(Driver):
     """One batch shuffler."""
 
     DEVICE_CLASS: ClassVar = DeviceClass.SHUFFLER

@@ -13,7 +13,7 @@ from msgspec import Struct
 from transitions import Machine
 
 
-class State(Enum):
+class LinkState(Enum):
     """State of a device, as seen by the table."""
 
     ABSENT = "absent"
@@ -39,7 +39,7 @@ class State(Enum):
     """A different device is there, or the keys are not valid; retried slowly."""
 
 
-S = State
+S = LinkState
 
 PORT_OPEN: Final = (S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY, S.UNKEPT)
 """States in which a port is open (UNKEPT: may be) and events of the link change something."""
@@ -81,8 +81,8 @@ class StateRow(Struct, frozen=True):
     """`trigger` in one of the states `at` leads to `to`; None: no change. `text` says why."""
 
     trigger: Trigger
-    at: tuple[State, ...]
-    to: State | None
+    at: tuple[LinkState, ...]
+    to: LinkState | None
     text: str
 
 
@@ -161,7 +161,7 @@ ROWS: Final = (
     ),
     StateRow(T.ADOPTED_LATE, WITHOUT_PORT, None, "the next session starts at the stored position"),
     # --- the end ------------------------------------------------------------------------------
-    StateRow(T.STOP, tuple(State), S.ABSENT, "the host has stopped"),
+    StateRow(T.STOP, tuple(LinkState), S.ABSENT, "the host has stopped"),
 )
 
 
@@ -169,11 +169,11 @@ class StateMachine:
     """State of one device."""
 
     def __init__(self) -> None:
-        self.state = State.ABSENT
+        self.state = LinkState.ABSENT
         self._machine = Machine(
             model=self,
-            states=State,
-            initial=State.ABSENT,
+            states=LinkState,
+            initial=LinkState.ABSENT,
             auto_transitions=False,
             queued=False,
         )

@@ -19,14 +19,14 @@ from msgspec import Struct
 from drivers.devices.commands import (
     NOT_DONE,
     PERMANENT_REFUSALS,
-    CommandRefused,
-    CommandUnanswered,
+    CommandRefusedError,
+    CommandUnansweredError,
     NotReady,
     unsent,
 )
 from drivers.devices.driver import CommandChannel, Driver
 from drivers.devices.events import COMMON, DeviceEvent, Makes, Origin, same_fields
-from drivers.devices.state import IN_SESSION, State
+from drivers.devices.state import IN_SESSION, LinkState
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Event
@@ -119,7 +119,7 @@ EVENTS: Final[Makes] = MappingProxyType(
 )
 
 
-class Station(Driver):
+class StationDriver(Driver):
     """Buttons and lamps of one seat or several."""
 
     DEVICE_CLASS: ClassVar = DeviceClass.STATION
@@ -144,11 +144,11 @@ class Station(Driver):
 
     # --- called by the supervisor ---------------------------------------------------------
 
-    def state_changed(self, state: State) -> None:
+    def state_changed(self, state: LinkState) -> None:
         if state not in IN_SESSION:
             # The station disarms itself when its session ends.
             self._tokens.clear()
-        if state is State.READY:
+        if state is LinkState.READY:
             self._renew_at = dict.fromkeys(self._settings, 0.0)
             self._changed.set()
 
@@ -226,7 +226,7 @@ class Station(Driver):
         self._changed.set()
 
     async def _renew(self) -> None:
-        if self.channel.state is not State.READY:
+        if self.channel.state is not LinkState.READY:
             self._renew_at.clear()
             return
         loop = asyncio.get_running_loop()
@@ -240,12 +240,12 @@ class Station(Driver):
         self._renew_at[seat] = _half_time(setting)
         try:
             await self._call(setting.command(seat), LampsReply)
-        except CommandRefused as refused:
+        except CommandRefusedError as refused:
             permanent = refused.why in PERMANENT_REFUSALS
             _log.warning("lamps refused", seat=seat, why=refused.why.name, given_up=permanent)
             if permanent and self._settings.get(seat) is setting:
                 self._set(seat, LAMPS_OFF)
-        except (CommandUnanswered, LinkBusy, NotReady) as problem:
+        except (CommandUnansweredError, LinkBusy, NotReady) as problem:
             _log.info("lamps not renewed", seat=seat, why=str(problem))
 
 

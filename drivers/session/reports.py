@@ -8,7 +8,7 @@ from typing import Any, Final
 import structlog
 
 from drivers import events as happenings
-from drivers.devices import State
+from drivers.devices import LinkState
 from drivers.events import AnyHappening
 from drivers.session.lookup import WantedDevice, identity_of
 from drivers.session.rate_limit import LatestValue, ReportLimiter
@@ -62,7 +62,7 @@ class Reports:
         self._boot = wanted.boot
         self._known: dict[tuple[object, ...], None] = {}
         """Happenings that were reported since the device was last ready."""
-        self._reported_state: State | None = None
+        self._reported_state: LinkState | None = None
         """The state that was last reported."""
         self._quiet = ""
         """Reason of the last change that was not reported."""
@@ -87,9 +87,9 @@ class Reports:
 
     # --- states and ports -----------------------------------------------------------------
 
-    def changed(self, at: int, former: State, state: State, why: str) -> None:
+    def changed(self, at: int, former: LinkState, state: LinkState, why: str) -> None:
         """Report a new change of state. Changes before it that were not reported become one."""
-        if state is State.READY:
+        if state is LinkState.READY:
             self._known.clear()
         elif not self._is_news(happenings.StateChanged, former, state, why):
             self._quiet = why

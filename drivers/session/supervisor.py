@@ -26,8 +26,8 @@ from drivers.devices import (
     DRIVERS,
     PORT_OPEN,
     Driver,
+    LinkState,
     NotReady,
-    State,
     StateMachine,
     Trigger,
     accepts,
@@ -156,14 +156,14 @@ class Supervisor:
         return self.wanted.device_class
 
     @property
-    def state(self) -> State:
+    def state(self) -> LinkState:
         return self._machine.state
 
     async def ready(self) -> None:
         """Return when the device is ready. Waits also for run() to start, and while the device is
         absent, refused, held or unkept: the caller sets the timeout. Raises NotReady if run() has
         ended, or ends."""
-        while self.state is not State.READY:
+        while self.state is not LinkState.READY:
             if self._ended:
                 raise NotReady(self.state, self.why)
             await self._state_changed.wait()
@@ -263,7 +263,7 @@ class Supervisor:
             happenings.Adopted, now, held.verdict, held.epoch, held.oldest, held.head, people
         )
         self.held = None
-        if self.state is State.RESUMING:
+        if self.state is LinkState.RESUMING:
             self.why = "adopted by two people; where does the record go on?"
         self._expect_answer()
         self._flush()
@@ -308,9 +308,9 @@ class Supervisor:
         while True:
             self._on(Trigger.LOOK, "looked for")
             await self._visit()
-            if self.state is State.UNKEPT:
+            if self.state is LinkState.UNKEPT:
                 await self._recovered.wait()
-            refused = self.state is State.REFUSED
+            refused = self.state is LinkState.REFUSED
             await asyncio.sleep(RETRY_REFUSED if refused else self._backoff.next_delay())
 
     async def _visit(self) -> None:
@@ -473,7 +473,7 @@ class Supervisor:
 
     def _no_answer(self) -> None:
         self._answer_by = None
-        if self.state is not State.UNKEPT:  # that is worse, and known
+        if self.state is not LinkState.UNKEPT:  # that is worse, and known
             link = self.connection.link
             running = link is not None and link.running
             missing = "RESUME was not answered" if running else "no session came about"
@@ -509,7 +509,7 @@ class Supervisor:
         found = trigger_of(event, self.wanted)
         if found is not None and self.state in PORT_OPEN:  # else the link only reports the rest
             self._on(*found)
-            if isinstance(event, RingHeld) and self.state is State.RESUMING:
+            if isinstance(event, RingHeld) and self.state is LinkState.RESUMING:
                 self.why = found[1]
 
     @_first_cause
@@ -525,7 +525,7 @@ class Supervisor:
                 self._reports.changed(now, former, self.state, why)
             if self._ready_at is not None and now - self._ready_at >= STEADY_US:
                 self._backoff.reset()
-            self._ready_at = now if self.state is State.READY else None
+            self._ready_at = now if self.state is LinkState.READY else None
             self._notify_state()
             self.driver.state_changed(self.state)
 

@@ -16,7 +16,7 @@ from typing import Final, cast
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from drivers import logging as log_lines
-from drivers.devices import DeviceEvent, Shoe, Shuffler, State, Station
+from drivers.devices import DeviceEvent, LinkState, ShoeDriver, ShufflerDriver, StationDriver
 from drivers.events import AnyHappening, Held
 from drivers.ports import Address, Transport
 from drivers.session import AdoptedRing, NothingHeld, Supervisor, WantedDevice
@@ -170,13 +170,13 @@ async def _busy(table: _Table, seconds: float) -> tuple[float, float]:
     """More than people do: cards without a pause, a shuffle, all buttons four times a second."""
     shoe, shuffler, *stations = table
     shoe.sim.control.do(Load(decks=8))
-    await cast(Shoe, shoe.host.driver).open_gate()
+    await cast(ShoeDriver, shoe.host.driver).open_gate()
     shuffler.sim.control.do(ShufflePace(int(seconds * 1000)))
     shuffler.sim.control.do(Put(6))
     for station in stations:
-        await cast(Station, station.host.driver).arm(1, _EVERY_BUTTON, 1, 60_000)
+        await cast(StationDriver, station.host.driver).arm(1, _EVERY_BUTTON, 1, 60_000)
     shoe.sim.control.do(Draw(count=300, dwell_ms=0))
-    await cast(Shuffler, shuffler.host.driver).start(6)
+    await cast(ShufflerDriver, shuffler.host.driver).start(6)
     cost = _HostLoad(table)
     for _ in range(int(seconds / _CHORD_EVERY)):
         for station in stations:
@@ -190,10 +190,10 @@ async def _reconnects(device: _BenchDevice, times: int) -> list[float]:
     out = []
     for _ in range(times):
         device.sim.control.do(Plug(connected=False))
-        await device.host.until(lambda one: one.state is not State.READY)
+        await device.host.until(lambda one: one.state is not LinkState.READY)
         begun = time.perf_counter()
         device.sim.control.do(Plug(connected=True))
-        await device.host.until(lambda one: one.state is State.READY)
+        await device.host.until(lambda one: one.state is LinkState.READY)
         out.append(1000 * (time.perf_counter() - begun))
     return out
 

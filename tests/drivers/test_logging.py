@@ -15,7 +15,7 @@ import structlog
 
 from drivers import events
 from drivers import logging as log_lines
-from drivers.devices import State
+from drivers.devices import LinkState
 from tests.support.drivers.simulated import running, simulate, table
 
 
@@ -25,7 +25,7 @@ def plays(tmp_path: Path) -> list[events.AnyHappening]:
     async def main() -> list[events.AnyHappening]:
         async with table(tmp_path) as (_, _, watched), running(watched):
             await watched.ready()
-            assert watched.state is State.READY
+            assert watched.state is LinkState.READY
             happenings: list[events.AnyHappening] = watched.told
             return happenings
 

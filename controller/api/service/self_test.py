@@ -15,7 +15,7 @@ from controller.api.service.acts import people_news, supervisor_of
 from controller.api.service.context import ServedTable, table_problems
 from controller.api.service.screens import ScreenSession
 from controller.audit.format.records import RecordEntry, record_actor
-from drivers.devices import CommandRefused, CommandUnanswered, NotReady
+from drivers.devices import CommandRefusedError, CommandUnansweredError, NotReady
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages.enums import FaultCode
 
@@ -27,8 +27,8 @@ NO_ANSWER: Final = "not answered"
 NOTHING_FOUND: Final = FaultCode.NONE.name.lower()
 _CODES: Final[Mapping[type[Exception], str]] = MappingProxyType(
     {
-        CommandRefused: "test_refused",
-        CommandUnanswered: "not_tested",
+        CommandRefusedError: "test_refused",
+        CommandUnansweredError: "not_tested",
         LinkBusy: "test_busy",
         NotReady: "not_tested",
     }

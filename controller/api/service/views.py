@@ -22,7 +22,7 @@ from controller.config import TableConfig
 from controller.procedure.prompts import MoneyFormat
 from controller.table.loop import TableParts
 from controller.table.running import RunningTable
-from drivers.devices import State as LinkState
+from drivers.devices import LinkState
 
 
 class CachedView(Struct, frozen=True):

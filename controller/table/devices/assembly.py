@@ -20,10 +20,10 @@ from controller.table.loop import (
     TableParts,
 )
 from controller.table.restart import RestoredTable
-from drivers.devices import Driver, Shoe, Shuffler, State, Station
+from drivers.devices import Driver, LinkState, ShoeDriver, ShufflerDriver, StationDriver
 from drivers.session import Supervisor
 
-REACHABLE: Final = (State.READY, State.UNKEPT)
+REACHABLE: Final = (LinkState.READY, LinkState.UNKEPT)
 """States in which a device can be made safe."""
 
 
@@ -90,25 +90,25 @@ class TableDevices:
     def _drivers(self) -> list[Driver]:
         return [one.supervisor.driver for one in self.supervised.values()]
 
-    def _only_shoe(self) -> Shoe:
-        found = [driver for driver in self._drivers if isinstance(driver, Shoe)]
+    def _only_shoe(self) -> ShoeDriver:
+        found = [driver for driver in self._drivers if isinstance(driver, ShoeDriver)]
         if len(found) != 1:
             raise ValueError(f"a table has one shoe, not {len(found)}")
         return found[0]
 
-    def _shuffler(self) -> Shuffler | None:
-        found = [driver for driver in self._drivers if isinstance(driver, Shuffler)]
+    def _shuffler(self) -> ShufflerDriver | None:
+        found = [driver for driver in self._drivers if isinstance(driver, ShufflerDriver)]
         if len(found) > 1:
             raise ValueError(f"a table has one shuffler at most, not {len(found)}")
         return found[0] if found else None
 
-    def _stations(self) -> dict[int, tuple[str, Station]]:
+    def _stations(self) -> dict[int, tuple[str, StationDriver]]:
         """Stations with their serial numbers, by seat."""
         return {
             seat: (serial, one.supervisor.driver)
             for serial, one in self.supervised.items()
             for seat in one.config.seats
-            if isinstance(one.supervisor.driver, Station)
+            if isinstance(one.supervisor.driver, StationDriver)
         }
 
     @property

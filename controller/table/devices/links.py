@@ -20,7 +20,7 @@ from controller.table.intake import card_destination
 from controller.table.loop import DeviceRecordStore, TableLoop, TableStopped
 from controller.table.memory import DeviceFault, FaultCause
 from drivers import events
-from drivers.devices import State
+from drivers.devices import LinkState
 from firmware_protocol.messages.enums import DeviceState
 
 CATCH_UP_TIMEOUT: Final = 5.0
@@ -38,7 +38,7 @@ class DeviceStatus(Protocol):
     """The state of a supervisor."""
 
     @property
-    def state(self) -> State: ...
+    def state(self) -> LinkState: ...
     @property
     def why(self) -> str: ...
 
@@ -81,7 +81,7 @@ class DeviceLink:
         """Record a happening. Does not block."""
         self._table.later(entry_of(happening, self._device))
         match happening:
-            case events.StateChanged(state=State.READY | State.UNKEPT):
+            case events.StateChanged(state=LinkState.READY | LinkState.UNKEPT):
                 self._on_back(self.serial)
             case events.Resumed(head=head):
                 self._head = head
@@ -117,12 +117,12 @@ class DeviceLink:
         if supervisor is None:
             return None
         now = asyncio.get_running_loop().time()
-        unkept = supervisor.state is State.UNKEPT
+        unkept = supervisor.state is LinkState.UNKEPT
         if unkept and (self._table.stopped is not None or self._table.waits):
             # The fault is the record's, and the table knows it. After it, the device has its time.
             self._away_since = None
             return RECHECK_INTERVAL
-        if supervisor.state is State.READY:
+        if supervisor.state is LinkState.READY:
             self._away_since, self._was_ready = None, True
             await self._ready()
             return None

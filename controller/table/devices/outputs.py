@@ -19,8 +19,8 @@ from controller.table.devices.lamps import LAMPS
 from controller.table.memory import NO_BUTTONS, TableDisplay
 from drivers.devices import (
     PERMANENT_REFUSALS,
-    CommandRefused,
-    CommandUnanswered,
+    CommandRefusedError,
+    CommandUnansweredError,
     LampSetting,
     NotReady,
 )
@@ -102,11 +102,11 @@ class DeviceOutput(Generic[_S]):
             await self._send(setting)
         except NotReady as away:
             return self._rejected(away, None)  # renew() is called when it is back
-        except CommandRefused as refused:
+        except CommandRefusedError as refused:
             return self._rejected(
                 refused, None if refused.why in PERMANENT_REFUSALS else RETRY_DELAY
             )
-        except (CommandUnanswered, LinkBusy) as problem:
+        except (CommandUnansweredError, LinkBusy) as problem:
             return self._rejected(problem, RETRY_DELAY)
         self._why = ""
         if setting == self.setting:

@@ -11,13 +11,19 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from controller.audit.format.records import CONTROLLER, RecordEntry
-from drivers.devices import CommandRefused, CommandUnanswered, InDoubt, NotReady, ResultMissing
+from drivers.devices import (
+    CommandRefusedError,
+    CommandUnansweredError,
+    InDoubt,
+    NotReady,
+    ResultMissing,
+)
 from firmware_protocol.host import LinkBusy
 
 _TODO: Final = "look at the shuffler, then ask for the shuffle again"
 NONE_RUNS: Final = f"no shuffle runs: it has ended, or was never begun; {_TODO}"
 """After a shuffle that was not right, or a restart of the controller."""
-_NOT_STARTED: Final = (CommandRefused, CommandUnanswered, LinkBusy, NotReady)
+_NOT_STARTED: Final = (CommandRefusedError, CommandUnansweredError, LinkBusy, NotReady)
 
 
 class StartableShuffler(Protocol):

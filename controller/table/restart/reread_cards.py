@@ -17,7 +17,13 @@ from controller.audit.format.hole_cards import SealProblem
 from controller.audit.format.records import CONTROLLER, RecordEntry
 from controller.table.memory import CardVault
 from controller.table.restart.restore import FaceDownCard
-from drivers.devices import CommandRefused, CommandUnanswered, NotReady, RereadProblem, Sealed
+from drivers.devices import (
+    CommandRefusedError,
+    CommandUnansweredError,
+    NotReady,
+    RereadProblem,
+    Sealed,
+)
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages.enums import Refusal
 from firmware_protocol.messages.shoe import CardRead
@@ -76,9 +82,9 @@ class CardRereader:
         while self._lies(one.commitment):
             try:
                 await self._ask(one)
-            except (NotReady, LinkBusy, CommandUnanswered):
+            except (NotReady, LinkBusy, CommandUnansweredError):
                 await asyncio.sleep(RETRY)
-            except CommandRefused as refused:
+            except CommandRefusedError as refused:
                 if refused.why not in _LATER:
                     why = f"the shoe does not have it any more: {refused.why.name.lower()}"
                     raise CardUnavailable(why) from None

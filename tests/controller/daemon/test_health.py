@@ -21,7 +21,7 @@ from controller.daemon.watchdog import (
 )
 from controller.table.loop import TableEnvironment
 from controller.table.running import RunningTable, parts_of
-from drivers.devices import State
+from drivers.devices import LinkState
 from drivers.ports import Address, monotonic_us
 from drivers.session import PortSearch, WantedDevice
 from drivers.session.lookup import CLOSE_TIMEOUT, OPEN_TIMEOUT
@@ -29,12 +29,12 @@ from drivers.session.supervisor import ANSWER_TIMEOUT, RETRY_MAX, RETRY_REFUSED
 from tests.support.asynchronous import asynchronous
 from tests.support.daemon.rig import furnished, until
 
-WELL = Vitals(0.001, 0.0, 0.002, (LinkVitals("SH-1", State.READY, 0.4),))
-KEPT = tuple(state for state in State if state is not State.UNKEPT)
+WELL = Vitals(0.001, 0.0, 0.002, (LinkVitals("SH-1", LinkState.READY, 0.4),))
+KEPT = tuple(state for state in LinkState if state is not LinkState.UNKEPT)
 
 
-def links(state: State, quiet: float) -> tuple[LinkVitals, ...]:
-    return (LinkVitals("SF-1", State.READY, 0.4), LinkVitals("SH-1", state, quiet))
+def links(state: LinkState, quiet: float) -> tuple[LinkVitals, ...]:
+    return (LinkVitals("SF-1", LinkState.READY, 0.4), LinkVitals("SH-1", state, quiet))
 
 
 def test_all_is_well() -> None:
@@ -49,7 +49,7 @@ def test_all_is_well() -> None:
         (Vitals(0.0, 9.0, 0.0), "the loop stood still for 9.0 s"),
         (Vitals(0.0, 0.0, 31.0), "the record has not answered for 31 s"),
         (
-            Vitals(0.0, 0.0, 0.0, links(State.OPENING, 61.0)),
+            Vitals(0.0, 0.0, 0.0, links(LinkState.OPENING, 61.0)),
             "nothing was done for SH-1 (opening) for 61 s",
         ),
     ],
@@ -58,11 +58,13 @@ def test_what_hangs_is_named(vitals: Vitals, words: str) -> None:
     assert judge(vitals) == (words,)
 
 
-@pytest.mark.parametrize("state", State)
-def test_a_device_that_is_away_is_no_reason_but_one_that_nobody_looks_for_is(state: State) -> None:
+@pytest.mark.parametrize("state", LinkState)
+def test_a_device_that_is_away_is_no_reason_but_one_that_nobody_looks_for_is(
+    state: LinkState,
+) -> None:
     assert judge(Vitals(0.0, 0.0, 0.0, links(state, MAX_QUIET))) == ()
     found = judge(Vitals(0.0, 0.0, 0.0, links(state, MAX_QUIET + 1)))
-    assert len(found) == (state is not State.UNKEPT)
+    assert len(found) == (state is not LinkState.UNKEPT)
 
 
 def test_what_a_supervisor_does_takes_less_than_that() -> None:
@@ -85,7 +87,7 @@ good = st.builds(
     st.floats(0, MAX_LAG),
     st.floats(0, MAX_LAG),
     st.floats(0, MAX_APPEND),
-    st.builds(links, st.sampled_from(State), st.floats(0, MAX_QUIET)),
+    st.builds(links, st.sampled_from(LinkState), st.floats(0, MAX_QUIET)),
 )
 
 
@@ -109,7 +111,7 @@ async def test_devices_that_are_looked_for_in_vain_get_on(tmp_path: Path) -> Non
         await until(lambda: judge(linked(table)) == ())
         at = [one.quiet for one in linked(table, 30).links]
         await until(lambda: [one.quiet for one in linked(table, 30).links] < at)
-        assert [one.state for one in linked(table).links] == [State.ABSENT] * 3
+        assert [one.state for one in linked(table).links] == [LinkState.ABSENT] * 3
         assert len(judge(linked(table, MAX_QUIET + 5))) == 3
 
 

@@ -15,7 +15,7 @@ import structlog
 from controller.daemon import logging as lines
 from controller.procedure.model.state import Step
 from controller.rules.cards import DECK
-from drivers.devices import State
+from drivers.devices import LinkState
 from drivers.events import StateChanged
 from hil.table.robots import wire_name
 from tests.support.table.simulated.serving import run, serving
@@ -97,7 +97,7 @@ def test_what_happens_around_a_device_is_told_in_plain_words(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     lines.to_stderr(terminal=False)
-    happening = StateChanged("SH-1", 5, State.READY, State.LOST, "it was unplugged")
+    happening = StateChanged("SH-1", 5, LinkState.READY, LinkState.LOST, "it was unplugged")
     structlog.get_logger().info("device", happening=happening)
     (line,) = said(capsys)
     del line["timestamp"]

@@ -18,7 +18,7 @@ from controller.daemon.metrics import Metrics, TimedWriter, metrics_app
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity
-from drivers.devices import State
+from drivers.devices import LinkState
 from firmware_protocol.device.control import Plug
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import run, serving
@@ -92,7 +92,7 @@ def test_links_by_device_and_state(tmp_path: Path) -> None:
             texts.append(_text(metrics))
             one.room.shoe.request(Plug(connected=False))
             shoe = one.table.supervisor("SH-1")
-            await until(lambda: shoe.state is not State.READY)
+            await until(lambda: shoe.state is not LinkState.READY)
             texts.append(_text(metrics))
 
     run(main())
@@ -101,7 +101,7 @@ def test_links_by_device_and_state(tmp_path: Path) -> None:
     assert value(here, "holecard_link_state", state="ready", **labels) == 1
     assert value(away, "holecard_link_state", state="ready", **labels) == 0
     states = [one for one in samples(away) if one.name == "holecard_link_state"]
-    assert len(states) == 3 * len(State)
+    assert len(states) == 3 * len(LinkState)
     assert sum(one.value for one in states) == 3
     assert value(here, "holecard_link_held", **labels) == 0
     for name in ("gaps", "resends"):

@@ -14,7 +14,7 @@ import firmware_protocol
 from drivers.devices import (
     DRIVERS,
     DeviceEvent,
-    State,
+    LinkState,
     commands,
     shoe,
     shuffler,
@@ -130,15 +130,15 @@ def test_what_may_be_asked_when() -> None:
     arms = registry.Arm(1, ButtonMask.HIT, 1, 1000)
     safe = {registry.Info(), locks, registry.Abort(), registry.Reread(1, 1)}
     unsafe = {opens, arms, registry.Start(6, 0), registry.Eject()}
-    assert all(commands.accepts(State.READY, one) for one in safe | unsafe)
-    assert all(commands.accepts(State.UNKEPT, one) for one in safe)
-    assert not any(commands.accepts(State.UNKEPT, one) for one in unsafe)
-    assert commands.accepts(State.UNKEPT, registry.Arm(1, ButtonMask.HIT, 1, 0))
-    assert commands.accepts(State.UNKEPT, registry.Arm(1, ButtonMask(0), 1, 1000))
-    assert commands.accepts(State.RESUMING, registry.Reread(1, 1))
-    assert commands.accepts(State.RESUMING, registry.Info())
-    assert not any(commands.accepts(State.RESUMING, one) for one in (locks, opens, arms))
-    for state in set(State) - {State.READY, State.UNKEPT, State.RESUMING}:
+    assert all(commands.accepts(LinkState.READY, one) for one in safe | unsafe)
+    assert all(commands.accepts(LinkState.UNKEPT, one) for one in safe)
+    assert not any(commands.accepts(LinkState.UNKEPT, one) for one in unsafe)
+    assert commands.accepts(LinkState.UNKEPT, registry.Arm(1, ButtonMask.HIT, 1, 0))
+    assert commands.accepts(LinkState.UNKEPT, registry.Arm(1, ButtonMask(0), 1, 1000))
+    assert commands.accepts(LinkState.RESUMING, registry.Reread(1, 1))
+    assert commands.accepts(LinkState.RESUMING, registry.Info())
+    assert not any(commands.accepts(LinkState.RESUMING, one) for one in (locks, opens, arms))
+    for state in set(LinkState) - {LinkState.READY, LinkState.UNKEPT, LinkState.RESUMING}:
         assert not any(commands.accepts(state, one) for one in safe | unsafe)
 
 

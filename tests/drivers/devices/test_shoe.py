@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from drivers.devices import CommandRefused, NotReady, RereadProblem, Sealed, Shoe, State, Tampered
+from drivers.devices import (
+    CommandRefusedError,
+    LinkState,
+    NotReady,
+    RereadProblem,
+    Sealed,
+    ShoeDriver,
+    Tampered,
+)
 from drivers.devices.events import Started
 from drivers.devices.shoe import (
     CardRetracted,
@@ -37,7 +45,7 @@ from tests.support.drivers.simulated import running, simulate, table, until
 def test_cards_come_sealed_and_in_order(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
-            shoe: Shoe = watched.driver
+            shoe: ShoeDriver = watched.driver
             async with running(watched):
                 await watched.ready()
                 device.request(Load(cards=("As", "Kd", "2c", "cut", "Th"), decks=0))
@@ -58,7 +66,7 @@ def test_cards_come_sealed_and_in_order(tmp_path: Path) -> None:
 def test_everything_else_that_a_shoe_tells(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
-            shoe: Shoe = watched.driver
+            shoe: ShoeDriver = watched.driver
             async with running(watched):
                 await watched.ready()
                 device.request(Load(cards=("As", "cut", "2c", "3c"), decks=0))
@@ -108,7 +116,7 @@ def test_everything_else_that_a_shoe_tells(tmp_path: Path) -> None:
 def test_the_lock_is_what_was_asked(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
-            shoe: Shoe = watched.driver
+            shoe: ShoeDriver = watched.driver
             with pytest.raises(NotReady, match="the device is absent"):
                 await shoe.lock()
             async with running(watched):
@@ -130,12 +138,12 @@ def test_a_record_can_be_asked_for_again(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
-            shoe: Shoe = watched.driver
+            shoe: ShoeDriver = watched.driver
             async with running(watched):
                 await until(lambda: watched.supervisor.held is not None)
                 epoch = watched.supervisor.held.epoch
                 again = await shoe.reread(epoch, 1)
-                assert watched.state is State.RESUMING
+                assert watched.state is LinkState.RESUMING
                 await watched.ready()
                 device.request(Load(cards=("As", "Kd"), decks=0))
                 await shoe.open_gate()
@@ -146,7 +154,7 @@ def test_a_record_can_be_asked_for_again(tmp_path: Path) -> None:
                 for record in watched.store.records:
                     assert (await shoe.reread(epoch, record.seq)).open() == record
                 for wrong in ((epoch, 99), (epoch ^ 1, 1)):
-                    with pytest.raises(CommandRefused) as refused:
+                    with pytest.raises(CommandRefusedError) as refused:
                         await shoe.reread(*wrong)
                     assert refused.value.why is Refusal.NOT_KEPT
 
@@ -156,7 +164,7 @@ def test_a_record_can_be_asked_for_again(tmp_path: Path) -> None:
 def test_a_shoe_that_gives_another_record_is_found_out() -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.SHOE)
-        shoe: Shoe = line.driver
+        shoe: ShoeDriver = line.driver
         line.answers = [RereadReply(bytes(56)), RereadReply(b"\x01" * 56)]
         for _ in range(2):
             with pytest.raises(RereadProblem, match="record 7 came back as"):

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from drivers.devices import (
-    CommandRefused,
-    CommandUnanswered,
+    CommandRefusedError,
+    CommandUnansweredError,
     Faulted,
     InDoubt,
+    LinkState,
     NotReady,
     ResultMissing,
-    Shuffler,
-    State,
+    ShufflerDriver,
 )
 from drivers.devices.driver import RESULT_TIMEOUT
 from drivers.devices.shuffler import (
@@ -41,14 +41,16 @@ from tests.support.drivers.simulated import now_us, running, simulate, table
 def test_a_shuffle_from_start_to_done(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
-            shuffler: Shuffler = watched.driver
+            shuffler: ShufflerDriver = watched.driver
             async with running(watched):
                 await watched.ready()
                 device.request(ShufflePace(shuffle_ms=3000))
                 device.request(Put(decks=2))
                 started = await shuffler.start(2)
                 assert (started.shuffle, started.decks) == (1, 2)
-                with pytest.raises(CommandRefused, match="START was refused: not_now") as refused:
+                with pytest.raises(
+                    CommandRefusedError, match="START was refused: not_now"
+                ) as refused:
                     await shuffler.start(2)
                 assert refused.value.why is Refusal.NOT_NOW
                 assert not shuffler.in_doubt
@@ -70,7 +72,7 @@ def test_a_shuffle_from_start_to_done(tmp_path: Path) -> None:
 def test_an_abort_ends_it_and_without_a_shuffle_changes_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
-            shuffler: Shuffler = watched.driver
+            shuffler: ShufflerDriver = watched.driver
             async with running(watched):
                 await watched.ready()
                 device.request(Put(decks=1))
@@ -91,7 +93,7 @@ def test_an_abort_ends_it_and_without_a_shuffle_changes_nothing(tmp_path: Path) 
 def test_when_the_reply_is_lost_the_event_tells_and_nothing_is_sent_again(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
-            shuffler: Shuffler = watched.driver
+            shuffler: ShufflerDriver = watched.driver
             async with running(watched):
                 await watched.ready()
                 device.request(Put(decks=1))
@@ -109,11 +111,11 @@ def test_when_the_reply_is_lost_the_event_tells_and_nothing_is_sent_again(tmp_pa
 # --- each way in which it can come ----------------------------------------------------------------
 
 
-def lost(*, sent: bool = True) -> CommandUnanswered:
-    return CommandUnanswered(registry.Start(1, 0), sent=sent)
+def lost(*, sent: bool = True) -> CommandUnansweredError:
+    return CommandUnansweredError(registry.Start(1, 0), sent=sent)
 
 
-def shuffling(*answers: Reply | Exception) -> tuple[FakeLine, Shuffler]:
+def shuffling(*answers: Reply | Exception) -> tuple[FakeLine, ShufflerDriver]:
     line = FakeLine(DeviceClass.SHUFFLER)
     line.answers = list(answers)
     return line, line.driver
@@ -209,8 +211,8 @@ def test_the_doubt_ends_when_someone_has_looked() -> None:
 @pytest.mark.parametrize(
     "problem",
     [
-        CommandRefused(registry.Start(1, 0), Refusal.NOT_NOW, 0),
-        NotReady(State.LOST, "it has gone"),
+        CommandRefusedError(registry.Start(1, 0), Refusal.NOT_NOW, 0),
+        NotReady(LinkState.LOST, "it has gone"),
         LinkBusy("too many"),
         lost(sent=False),
     ],

@@ -9,7 +9,7 @@ from typing import Final, get_args
 import pytest
 from transitions import MachineError
 
-from drivers.devices import PORT_OPEN, State, StateMachine, Trigger
+from drivers.devices import PORT_OPEN, LinkState, StateMachine, Trigger
 from drivers.devices.state import ROWS, WITHOUT_PORT, StateRow
 from drivers.session import supervisor, triggers
 from firmware_protocol.host.events import (
@@ -33,7 +33,7 @@ from firmware_protocol.host.events import (
     RingResumed,
 )
 
-S, T = State, Trigger
+S, T = LinkState, Trigger
 
 TRIGGERS: Final[dict[type, tuple[Trigger, ...]]] = {
     FramesDamaged: (T.GREETED, T.SWAPPED),
@@ -74,30 +74,30 @@ CHANGES_NOTHING: Final = frozenset(
 """The link's events that are told and change no state."""
 
 
-def rows_at(state: State) -> Iterator[StateRow]:
+def rows_at(state: LinkState) -> Iterator[StateRow]:
     """What can happen to a device that stands here."""
     return (row for row in ROWS if state in row.at)
 
 
-def standing(state: State) -> StateMachine:
+def standing(state: LinkState) -> StateMachine:
     one = StateMachine()
     one.state = state
     return one
 
 
 def test_every_state_is_reached_from_the_start() -> None:
-    reached, open_ends = {State.ABSENT}, [State.ABSENT]
+    reached, open_ends = {LinkState.ABSENT}, [LinkState.ABSENT]
     while open_ends:
         for row in rows_at(open_ends.pop()):
             if row.to is not None and row.to not in reached:
                 reached.add(row.to)
                 open_ends.append(row.to)
-    assert reached == set(State)
+    assert reached == set(LinkState)
 
 
 def test_every_state_is_left_again_for_ready() -> None:
     """From wherever a device stands there is a way back to the game."""
-    back = {State.READY}
+    back = {LinkState.READY}
     while more := {
         state
         for row in ROWS
@@ -106,11 +106,11 @@ def test_every_state_is_left_again_for_ready() -> None:
         if state not in back
     }:
         back |= more
-    assert back == set(State)
+    assert back == set(LinkState)
 
 
 def test_a_port_is_open_or_it_is_not() -> None:
-    assert set(PORT_OPEN) | set(WITHOUT_PORT) == set(State)
+    assert set(PORT_OPEN) | set(WITHOUT_PORT) == set(LinkState)
     assert not set(PORT_OPEN) & set(WITHOUT_PORT)
 
 
@@ -128,7 +128,7 @@ def test_every_event_of_the_link_has_its_place() -> None:
 @pytest.mark.parametrize("state", PORT_OPEN, ids=lambda state: state.value)
 @pytest.mark.parametrize("trigger", [one for names in TRIGGERS.values() for one in names])
 def test_every_event_of_the_link_has_an_answer_in_every_state(
-    trigger: Trigger, state: State
+    trigger: Trigger, state: LinkState
 ) -> None:
     answered = any(row.trigger is trigger for row in rows_at(state))
     assert answered != ((trigger, state) in IMPOSSIBLE)
@@ -143,8 +143,8 @@ def test_the_machine_does_what_the_rows_say() -> None:
             assert machine.state is to, row
 
 
-@pytest.mark.parametrize("state", State, ids=lambda state: state.value)
-def test_what_has_no_row_is_an_error(state: State) -> None:
+@pytest.mark.parametrize("state", LinkState, ids=lambda state: state.value)
+def test_what_has_no_row_is_an_error(state: LinkState) -> None:
     known = {row.trigger for row in rows_at(state)}
     for trigger in {row.trigger for row in ROWS} - known:
         with pytest.raises(MachineError):

@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from drivers.devices import CommandRefused, CommandUnanswered, NotReady, State, Station
+from drivers.devices import (
+    CommandRefusedError,
+    CommandUnansweredError,
+    LinkState,
+    NotReady,
+    StationDriver,
+)
 from drivers.devices.station import ButtonPressed, ButtonReleased, ButtonStuck, LampBroken
 from firmware_protocol.device.control import Chord, Describe, Plug, Press, SetLamp
 from firmware_protocol.host import LinkBusy
@@ -25,7 +31,7 @@ from tests.support.drivers.simulated import running, simulate
 def test_a_press_comes_down_and_up_with_its_token(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_station(tmp_path) as (_, device, watched):
-            station: Station = watched.driver
+            station: StationDriver = watched.driver
             async with running(watched):
                 await watched.ready()
                 await station.arm(1, ALL, 0x1234, 5000)
@@ -54,7 +60,7 @@ def test_a_press_comes_down_and_up_with_its_token(tmp_path: Path) -> None:
 def test_a_press_under_another_arm_than_the_wanted_one_is_stale() -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station: Station = line.driver
+        station: StationDriver = line.driver
 
         def press(token: int, where: int = 1, edge: Edge = Edge.DOWN) -> bool:
             event = line.comes(Button(where, WhichButton.HIT, edge, 0, 1, token))
@@ -77,7 +83,7 @@ def test_a_press_under_another_arm_than_the_wanted_one_is_stale() -> None:
         assert press(9)
         assert not press(8, where=2)
         # With its session the station disarms itself.
-        line.stands(State.LOST)
+        line.stands(LinkState.LOST)
         assert press(8, where=2)
         assert station.armed == {}
 
@@ -94,15 +100,15 @@ def stale(line: FakeLine, token: int) -> bool:
 @pytest.mark.parametrize(
     "problem",
     [
-        CommandUnanswered(Arm(1, ALL, 2, 9), sent=True),
-        CommandRefused(Arm(1, ALL, 2, 9), Refusal.FAILED, 0),
+        CommandUnansweredError(Arm(1, ALL, 2, 9), sent=True),
+        CommandRefusedError(Arm(1, ALL, 2, 9), Refusal.FAILED, 0),
     ],
     ids=lambda problem: type(problem).__name__,
 )
 def test_an_arm_that_was_sent_leaves_no_former_one_in_force(problem: Exception) -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station: Station = line.driver
+        station: StationDriver = line.driver
         await station.arm(1, ALL, 1, 1000)
         line.answers = [problem]
         with pytest.raises(type(problem)):
@@ -116,16 +122,16 @@ def test_an_arm_that_was_sent_leaves_no_former_one_in_force(problem: Exception) 
 @pytest.mark.parametrize(
     "problem",
     [
-        NotReady(State.UNKEPT, "the disk is full"),
+        NotReady(LinkState.UNKEPT, "the disk is full"),
         LinkBusy("too many"),
-        CommandUnanswered(Arm(1, ALL, 2, 9), sent=False),
+        CommandUnansweredError(Arm(1, ALL, 2, 9), sent=False),
     ],
     ids=lambda problem: type(problem).__name__,
 )
 def test_an_arm_that_was_not_sent_changes_nothing(problem: Exception) -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station: Station = line.driver
+        station: StationDriver = line.driver
         for armed in ({}, {1: 1}):
             line.answers = [problem]
             with pytest.raises(type(problem)):
@@ -143,7 +149,7 @@ def test_an_arm_that_was_not_sent_changes_nothing(problem: Exception) -> None:
 def test_an_arm_that_is_no_command_changes_nothing(where: int, ttl_ms: int) -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station: Station = line.driver
+        station: StationDriver = line.driver
         await station.arm(1, ALL, 1, 1000)
         with pytest.raises(errors.OutOfRange):
             await station.arm(1 if ttl_ms < 0 else where, ALL, 2, ttl_ms)
@@ -157,13 +163,13 @@ def test_an_arm_that_is_no_command_changes_nothing(where: int, ttl_ms: int) -> N
 def test_an_arm_that_was_not_sent_takes_no_later_one_back() -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station: Station = line.driver
+        station: StationDriver = line.driver
         call, may_fail = line.call, asyncio.Event()
 
         async def late(command: Any) -> Any:
             if isinstance(command, Arm) and command.token == 2:
                 await may_fail.wait()
-                raise CommandUnanswered(command, sent=False)
+                raise CommandUnansweredError(command, sent=False)
             return await call(command)
 
         line.call = late  # type: ignore[method-assign]
@@ -172,7 +178,7 @@ def test_an_arm_that_was_not_sent_takes_no_later_one_back() -> None:
         await asyncio.sleep(0.01)
         await station.arm(1, ALL, 3, 1000)
         may_fail.set()
-        with pytest.raises(CommandUnanswered):
+        with pytest.raises(CommandUnansweredError):
             await failing
         assert station.armed == {1: 3}
 
@@ -182,7 +188,7 @@ def test_an_arm_that_was_not_sent_takes_no_later_one_back() -> None:
 def test_whoever_watches_for_presses_sees_them() -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station: Station = line.driver
+        station: StationDriver = line.driver
         await station.arm(1, ALL, 1, 1000)
         with station.watching(ButtonPressed) as watch:
             assert not stale(line, 1)
@@ -196,7 +202,7 @@ def test_whoever_watches_for_presses_sees_them() -> None:
 def test_an_arm_is_the_tables_wish_and_is_never_renewed(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_station(tmp_path) as (_, device, watched):
-            station: Station = watched.driver
+            station: StationDriver = watched.driver
             async with running(watched):
                 await watched.ready()
                 await station.arm(1, ALL, 5, 800)
@@ -208,7 +214,7 @@ def test_an_arm_is_the_tables_wish_and_is_never_renewed(tmp_path: Path) -> None:
                 device.request(Plug(connected=False))
                 await asyncio.sleep(2)
                 device.request(Plug(connected=True))
-                await watched.until(State.READY)
+                await watched.until(LinkState.READY)
                 await asyncio.sleep(2)
                 assert seat(device)["armed"] == []
                 assert station.armed == {}
@@ -219,7 +225,7 @@ def test_an_arm_is_the_tables_wish_and_is_never_renewed(tmp_path: Path) -> None:
 def test_the_rest_of_what_a_station_tells(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_station(tmp_path) as (_, device, watched):
-            station: Station = watched.driver
+            station: StationDriver = watched.driver
             async with running(watched):
                 await watched.ready()
                 device.request(Press(seat=1, button="bet", held_ms=None))

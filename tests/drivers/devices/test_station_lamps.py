@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from drivers.devices import CommandRefused, CommandUnanswered, State, Station
+from drivers.devices import CommandRefusedError, CommandUnansweredError, LinkState, StationDriver
 from drivers.devices.station import DARK, LAMPS_OFF, LEASE_MS, LampSetting
 from firmware_protocol.device.control import CutPower, Describe, Plug
 from firmware_protocol.messages import errors
@@ -27,7 +27,7 @@ def lit(device: Plugged) -> bool:
 def test_lamps_stay_lit_while_they_are_wanted(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_station(tmp_path) as (_, device, watched):
-            station: Station = watched.driver
+            station: StationDriver = watched.driver
             async with running(watched):
                 await watched.ready()
                 await station.lamps(1, BLUE)
@@ -47,7 +47,7 @@ def test_lamps_stay_lit_while_they_are_wanted(tmp_path: Path) -> None:
 def test_lamps_go_dark_by_themselves_without_a_host(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_station(tmp_path) as (_, device, watched):
-            station: Station = watched.driver
+            station: StationDriver = watched.driver
             async with running(watched):
                 await watched.ready()
                 await station.lamps(1, BLUE)
@@ -63,7 +63,7 @@ def test_lamps_go_dark_by_themselves_without_a_host(tmp_path: Path) -> None:
 def test_lamps_come_back_with_the_station(tmp_path: Path, away: Any) -> None:
     async def main() -> None:
         async with at_station(tmp_path) as (_, device, watched):
-            station: Station = watched.driver
+            station: StationDriver = watched.driver
             async with running(watched):
                 await watched.ready()
                 await station.lamps(1, BLUE)
@@ -73,7 +73,7 @@ def test_lamps_come_back_with_the_station(tmp_path: Path, away: Any) -> None:
                     assert not lit(device)
                     device.request(Plug(connected=True))
                 await asyncio.sleep(2)
-                await watched.until(State.READY)
+                await watched.until(LinkState.READY)
                 await asyncio.sleep(0.1)
                 assert lit(device)
                 assert seat(device)["lamps"]
@@ -84,7 +84,7 @@ def test_lamps_come_back_with_the_station(tmp_path: Path, away: Any) -> None:
 def test_leases_are_taken_anew_at_half_time() -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station: Station = line.driver
+        station: StationDriver = line.driver
         task = asyncio.create_task(station.work())
         began = now_us()
         times: list[float] = []
@@ -111,12 +111,12 @@ def test_leases_are_taken_anew_at_half_time() -> None:
 def test_what_a_station_cannot_do_is_not_asked_for_ever(why: Refusal) -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station: Station = line.driver
+        station: StationDriver = line.driver
         task = asyncio.create_task(station.work())
         await station.lamps(1, BLUE)
         line.answers = [
-            CommandUnanswered(BLUE.command(1), sent=True),
-            CommandRefused(BLUE.command(1), why, 5),
+            CommandUnansweredError(BLUE.command(1), sent=True),
+            CommandRefusedError(BLUE.command(1), why, 5),
         ]
         await asyncio.sleep(10)
         assert len(line.called) == 3
@@ -132,10 +132,10 @@ def test_what_a_station_cannot_do_is_not_asked_for_ever(why: Refusal) -> None:
 def test_what_a_station_does_not_do_now_is_asked_again(why: Refusal) -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station: Station = line.driver
+        station: StationDriver = line.driver
         task = asyncio.create_task(station.work())
         await station.lamps(1, BLUE)
-        line.answers = [CommandRefused(BLUE.command(1), why, 5)] * 3
+        line.answers = [CommandRefusedError(BLUE.command(1), why, 5)] * 3
         await asyncio.sleep(4.5)
         assert len(line.called) == 5
         assert line.answers == []
@@ -149,7 +149,7 @@ def test_what_a_station_does_not_do_now_is_asked_again(why: Refusal) -> None:
 def test_the_table_may_change_its_mind_while_leases_are_taken(wanted: LampSetting | None) -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station: Station = line.driver
+        station: StationDriver = line.driver
         task = asyncio.create_task(station.work())
         for where in (1, 2, 3):
             await station.lamps(where, BLUE)
@@ -178,7 +178,7 @@ def test_the_table_may_change_its_mind_while_leases_are_taken(wanted: LampSettin
 def test_a_wish_that_is_no_command_is_not_kept() -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
-        station: Station = line.driver
+        station: StationDriver = line.driver
         for where, wish in (
             (0, BLUE),
             (16, BLUE),

@@ -14,7 +14,7 @@ import pytest
 from serial.tools import list_ports
 
 from drivers import events
-from drivers.devices import State
+from drivers.devices import LinkState
 from drivers.ports import (
     Address,
     PortRefused,
@@ -102,7 +102,7 @@ def test_a_supervisor_looks_again(tmp_path: Path) -> None:
         bus.mkdir()
         async with running_device(house.setup(usb=bus)), hosted(house, None, f"sim={bus}") as host:
             with no_more_threads():
-                await until(lambda: host.supervisor.state is State.OPENING, 5)
+                await until(lambda: host.supervisor.state is LinkState.OPENING, 5)
                 assert "short of threads" in host.supervisor.why
                 await asyncio.sleep(0.5)
             denials = [one.why for one in host.told if isinstance(one, events.PortDenied)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from drivers.devices import State
+from drivers.devices import LinkState
 from drivers.session.connection import Connection
 from firmware_protocol.device.control import Draw, LineNoise, Load, Plug
 from tests.long.fuzz.wired import Wired
@@ -37,7 +37,7 @@ def test_something_is_done_for_a_device_all_the_time(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path) as one:
             shoe = one.table.supervisor("SH-1")
-            for connected, state in ((True, State.READY), (False, State.ABSENT)):
+            for connected, state in ((True, LinkState.READY), (False, LinkState.ABSENT)):
                 one.room.shoe.request(Plug(connected=connected))
                 await until(lambda state=state: shoe.state is state)  # type: ignore[misc]
                 for _ in range(5):

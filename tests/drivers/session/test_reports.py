@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from drivers import events as told
-from drivers.devices import State
+from drivers.devices import LinkState
 from drivers.session import PortSearch, WantedDevice
 from drivers.session.reports import MAX_KNOWN, Reports
 from firmware_protocol.device import identity
@@ -17,7 +17,7 @@ from firmware_protocol.messages.control import DeviceBeat
 from firmware_protocol.messages.enums import DeviceClass, DeviceState
 from tests.support.drivers.simulated import Desk, Plugged, Watched, running, simulate, table
 
-S = State
+S = LinkState
 HOUR = 3600.0
 SECOND = 1_000_000
 

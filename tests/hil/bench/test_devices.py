@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from drivers.devices import NotReady, State
+from drivers.devices import LinkState, NotReady
 from drivers.session import WantedDevice
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Load, Plug
@@ -36,10 +36,10 @@ def test_a_new_device_is_adopted_and_nothing_is_said_on_stdout(
         async with running_device(setup) as live:
             async with hosted(wanted) as host:
                 await host.ready()
-                assert host.supervisor.state is State.READY
+                assert host.supervisor.state is LinkState.READY
                 live.request(Load(decks=1))
                 live.request(Plug(connected=False))
-                await host.until(lambda one: one.state is not State.READY)
+                await host.until(lambda one: one.state is not LinkState.READY)
                 live.request(Plug(connected=True))
                 await host.ready()
                 structlog.get_logger("drivers").error("a bug")

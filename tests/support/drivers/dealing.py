@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from drivers.devices import DeviceEvent, Shoe, State
+from drivers.devices import DeviceEvent, LinkState, ShoeDriver
 from firmware_protocol.device.control import Load, MoveCover
 from tests.support.drivers.simulated import Plugged, Watched
 
@@ -34,12 +34,12 @@ async def store_fails(device: Plugged, watched: Watched, problem: OSError = FULL
     watched.store.failing = problem
     device.request(MoveCover(open=True))
     device.request(MoveCover(open=False))
-    await watched.until(State.UNKEPT)
+    await watched.until(LinkState.UNKEPT)
     watched.store.failing = None
 
 
-async def dealing(device: Plugged, watched: Watched, decks: int = 6) -> Shoe:
-    shoe: Shoe = watched.driver
+async def dealing(device: Plugged, watched: Watched, decks: int = 6) -> ShoeDriver:
+    shoe: ShoeDriver = watched.driver
     await watched.ready()
     device.request(Load(decks=decks))
     await shoe.open_gate()

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
 
-from drivers.devices import DRIVERS, DeviceEvent, Origin, State
+from drivers.devices import DRIVERS, DeviceEvent, LinkState, Origin
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.enums import DeviceClass
 
@@ -16,7 +16,7 @@ Answer = Callable[[Command], Awaitable[Reply]]
 class FakeLine:
     def __init__(self, device_class: DeviceClass) -> None:
         self.device_class = device_class
-        self.state = State.READY
+        self.state = LinkState.READY
         self.called: list[Command] = []
         self.answers: list[Reply | Exception] = []
         """The next answers, first one first; without one the command's plain reply is made."""
@@ -41,6 +41,6 @@ class FakeLine:
         self.driver.notify(told)
         return told
 
-    def stands(self, state: State) -> None:
+    def stands(self, state: LinkState) -> None:
         self.state = state
         self.driver.state_changed(state)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from drivers import events
-from drivers.devices import CommandUnanswered, Shoe, State
+from drivers.devices import CommandUnansweredError, LinkState, ShoeDriver
 from drivers.keys import KeyStore, PairedDevice
 from drivers.ports import Address
 from drivers.session import Supervisor, WantedDevice
@@ -70,17 +70,17 @@ class Host:
 
     async def ready(self) -> None:
         what = self.supervisor
-        await until(lambda: what.state is State.READY or what.held is not None, 20)
-        if what.state is not State.READY:
+        await until(lambda: what.state is LinkState.READY or what.held is not None, 20)
+        if what.state is not LinkState.READY:
             await what.adopt(BY)
-            await until(lambda: what.state is State.READY, 5)
+            await until(lambda: what.state is LinkState.READY, 5)
 
     async def opens(self) -> None:
         """The gate. That a device has started anew is not known before its silence is."""
         for _ in range(5):
-            await until(lambda: self.supervisor.state is State.READY, 15)
-            with suppress(CommandUnanswered):
-                await cast(Shoe, self.supervisor.driver).open_gate()
+            await until(lambda: self.supervisor.state is LinkState.READY, 15)
+            with suppress(CommandUnansweredError):
+                await cast(ShoeDriver, self.supervisor.driver).open_gate()
                 return
         raise AssertionError("the gate does not open")
 

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from drivers import events as happenings
-from drivers.devices import DeviceEvent, State
+from drivers.devices import DeviceEvent, LinkState
 from drivers.ports import Address, PortListener, PortLost, PortRefused, Transport
 from drivers.session import AdoptedRing, Supervisor, WantedDevice
 from firmware_protocol.device import identity
@@ -329,14 +329,14 @@ class Watched:
         return self.own()
 
     @property
-    def state(self) -> State:
+    def state(self) -> LinkState:
         return self.supervisor.state
 
     def of(self, kind: type[T]) -> list[T]:
         return [one for one in self.told if isinstance(one, kind)]
 
     @property
-    def states(self) -> list[State]:
+    def states(self) -> list[LinkState]:
         return [one.state for one in self.of(happenings.StateChanged)]
 
     def events(self) -> list[DeviceEvent]:
@@ -344,15 +344,17 @@ class Watched:
         events, self.store.events = self.store.events, []
         return events
 
-    async def until(self, *states: State, within: float = 30.0) -> None:
+    async def until(self, *states: LinkState, within: float = 30.0) -> None:
         await until(lambda: self.state in states, within)
 
     async def ready(self, within: float = 30.0) -> None:
         """Ready; a ring that the host has never seen is adopted by two people."""
-        await until(lambda: self.state is State.READY or self.supervisor.held is not None, within)
-        if self.state is not State.READY:
+        await until(
+            lambda: self.state is LinkState.READY or self.supervisor.held is not None, within
+        )
+        if self.state is not LinkState.READY:
             await self.supervisor.adopt(("Ann", "Bob"))
-            await self.until(State.READY, within=within)
+            await self.until(LinkState.READY, within=within)
 
 
 async def until(true: Callable[[], bool], within: float = 30.0) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from controller.procedure.model.state import Step
-from drivers.devices import State
+from drivers.devices import LinkState
 from firmware_protocol.device.control import InjectDefect, Plug
 from hil.table.robots import Screen
 from hil.table.robots.api_client import NotAllowed, NotNow, Unknown
@@ -51,7 +51,7 @@ async def test_a_device_that_does_not_answer(at: AtApi) -> None:
     screen = await technician(at)
     shoe = at.table.supervisor("SH-1")
     at.room.shoe.request(Plug(connected=False))
-    await until(lambda: shoe.state is not State.READY)
+    await until(lambda: shoe.state is not LinkState.READY)
     with pytest.raises(NotNow, match="not_tested"):
         await screen.self_test("SH-1")
     assert [one["found"] for _, one in recorded(at)] == ["not answered"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from drivers.devices import State
+from drivers.devices import LinkState
 from firmware_protocol.device.control import Plug
 from hil.simulator import LiveDevice
 from hil.simulator.process import device_in_loop
@@ -40,7 +40,7 @@ async def told(daemon: Child, word: str) -> None:
     await asyncio.to_thread(daemon.until_told, word)
 
 
-async def stands(api: Api, serial: str, *states: State) -> None:
+async def stands(api: Api, serial: str, *states: LinkState) -> None:
     async with asyncio.timeout(60):
         while True:
             links = {link.serial: link.state for link in (await api.health()).links}
@@ -71,18 +71,18 @@ def test_a_table_with_its_devices_and_people(tmp_path: Path) -> None:
                     await asyncio.sleep(0.02)
             for serial in SERIALS:
                 await screen.adopt(serial, BO, GIL)
-                await stands(api, serial, State.READY)
+                await stands(api, serial, LinkState.READY)
             assert (await api.health()).ready
             assert await held(figures) == 0
             await screen.sign_in("D-17", PINS["D-17"])
             # A cable that is pulled is no reason to begin anew, for as long as it is looked for.
             shoe.request(Plug(connected=False))
-            await stands(api, "SH-1", State.ABSENT, State.LOST, State.OPENING)
+            await stands(api, "SH-1", LinkState.ABSENT, LinkState.LOST, LinkState.OPENING)
             for _ in range(2):
                 daemon.forget()
                 await told(daemon, "WATCHDOG=1")
             shoe.request(Plug(connected=True))
-            await stands(api, "SH-1", State.READY)
+            await stands(api, "SH-1", LinkState.READY)
             daemon.signal(signal.SIGKILL)
             assert await asyncio.to_thread(daemon.code) == -signal.SIGKILL
             try:
@@ -95,7 +95,7 @@ def test_a_table_with_its_devices_and_people(tmp_path: Path) -> None:
         await told(daemon, "READY=1")
         async with Api(tmp_path / "s") as api:
             for serial in SERIALS:  # adopted once, and from then on known
-                await stands(api, serial, State.READY)
+                await stands(api, serial, LinkState.READY)
             view = await (await api.open("dealer")).table()
             assert view.dealer is not None
             assert view.dealer.name == "Ann Lee"

@@ -13,7 +13,7 @@ from controller.procedure.model import events
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from drivers.devices import State as LinkState
+from drivers.devices import LinkState
 from firmware_protocol.device.control import Draw, Load, Plug
 from firmware_protocol.device.interfaces import CannotDo
 from hil.devices import shoe_reader

@@ -12,7 +12,7 @@ from controller.procedure.model.events import DeviceLost
 from controller.procedure.model.state import Step
 from controller.table.devices.links import LOST_AFTER, DeviceLink
 from controller.table.loop import TableStopped
-from drivers.devices import State
+from drivers.devices import LinkState
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import Served, run, serving
 from tests.support.table.simulated.simulated_table import DEALER, SHOE
@@ -22,12 +22,12 @@ class Stands:
     """A device that stands as it is told to."""
 
     def __init__(self, link: DeviceLink) -> None:
-        self.state = State.READY
+        self.state = LinkState.READY
         self.why = ""
         self._link = link
         link.supervisor = self
 
-    async def is_(self, state: State, seconds: float) -> None:
+    async def is_(self, state: LinkState, seconds: float) -> None:
         """From now on, and for so long."""
         self.state, self.why = state, "so it is told"
         self._link.check()
@@ -49,18 +49,18 @@ def test_a_device_that_is_mended_has_its_moment_to_come_back(tmp_path: Path) -> 
         async with serving(tmp_path) as one:
             await one.to_step(Step.TURN)
             stands = shoe(one)
-            await stands.is_(State.LOST, LOST_AFTER - 0.5)
+            await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)
             one.room.book.refusing = RetryLater("record", "no room", "make room")
             with pytest.raises(TableStopped):
                 await one.table.act({"type": "CheckHole"}, DEALER)
-            await stands.is_(State.UNKEPT, 60)
+            await stands.is_(LinkState.UNKEPT, 60)
             assert one.table.shown.stopped
             one.room.book.refusing = None
             await until(lambda: not one.table.shown.stopped, 40)
-            await stands.is_(State.LOST, LOST_AFTER - 0.5)
-            await stands.is_(State.READY, 60)
+            await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)
+            await stands.is_(LinkState.READY, 60)
             assert lost(one) == []
-            await stands.is_(State.LOST, LOST_AFTER + 0.5)
+            await stands.is_(LinkState.LOST, LOST_AFTER + 0.5)
             assert lost(one) == ["lost: so it is told"]
 
     run(main())
@@ -73,13 +73,13 @@ def test_people_are_told_of_a_device_that_nothing_is_kept_of(tmp_path: Path) -> 
         async with serving(tmp_path) as one:
             await one.to_step(Step.TURN)
             stands = shoe(one)
-            await stands.is_(State.UNKEPT, LOST_AFTER - 0.5)
-            await stands.is_(State.LOST, LOST_AFTER - 0.5)  # tried again
+            await stands.is_(LinkState.UNKEPT, LOST_AFTER - 0.5)
+            await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)  # tried again
             assert lost(one) == []
-            await stands.is_(State.UNKEPT, 1)
+            await stands.is_(LinkState.UNKEPT, 1)
             assert lost(one) == ["unkept: so it is told"]
             assert one.at(Step.DEVICE)
-            await stands.is_(State.READY, 1)
+            await stands.is_(LinkState.READY, 1)
             assert one.at(Step.FELT)
 
     run(main())

@@ -16,8 +16,14 @@ from controller.table.devices.outputs import REARM_INTERVAL, RETRY_DELAY, Device
 from controller.table.devices.shuffle_start import NONE_RUNS, ShuffleStarter
 from controller.table.memory import ButtonTokens, TableDisplay
 from controller.table.memory.display import SeatButtons
-from drivers.devices import CommandRefused, CommandUnanswered, InDoubt, NotReady, ResultMissing
-from drivers.devices import State as LinkState
+from drivers.devices import (
+    CommandRefusedError,
+    CommandUnansweredError,
+    InDoubt,
+    LinkState,
+    NotReady,
+    ResultMissing,
+)
 from drivers.devices.station import LampSetting
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import registry
@@ -25,9 +31,9 @@ from firmware_protocol.messages.enums import ButtonMask, LockState, Refusal
 from tests.support.drivers.simulated import simulate, stopped
 
 AWAY = NotReady(LinkState.ABSENT, "not plugged in")
-REFUSED = CommandRefused(registry.Lock(LockState.OPEN), Refusal.NOT_NOW, 0)
-HOPELESS = CommandRefused(registry.Lock(LockState.OPEN), Refusal.UNSUPPORTED, 0)
-UNANSWERED = CommandUnanswered(registry.Lock(LockState.OPEN), sent=True)
+REFUSED = CommandRefusedError(registry.Lock(LockState.OPEN), Refusal.NOT_NOW, 0)
+HOPELESS = CommandRefusedError(registry.Lock(LockState.OPEN), Refusal.UNSUPPORTED, 0)
+UNANSWERED = CommandUnansweredError(registry.Lock(LockState.OPEN), sent=True)
 BUSY = LinkBusy("too much on its way")
 HIT = ButtonMask.HIT | ButtonMask.STAND
 
@@ -245,8 +251,8 @@ def test_a_shuffle_is_started_once() -> None:
     [
         AWAY,
         BUSY,
-        CommandRefused(registry.Start(6, 0), Refusal.NOT_NOW, 0),
-        CommandUnanswered(registry.Start(6, 0), sent=False),
+        CommandRefusedError(registry.Start(6, 0), Refusal.NOT_NOW, 0),
+        CommandUnansweredError(registry.Start(6, 0), sent=False),
         ResultMissing(registry.Start(6, 0), answered=False),
         InDoubt("someone has to look"),
     ],

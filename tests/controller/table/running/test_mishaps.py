@@ -12,7 +12,7 @@ from controller.audit.errors import DiskFull
 from controller.procedure.model import events
 from controller.procedure.model.state import Step
 from controller.table.devices.links import LOST_AFTER
-from drivers.devices import State as LinkState
+from drivers.devices import LinkState
 from firmware_protocol.device.control import (
     CutPower,
     Draw,

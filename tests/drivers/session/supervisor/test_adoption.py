@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from drivers import events
-from drivers.devices import Shoe, State
+from drivers.devices import LinkState, ShoeDriver
 from drivers.keys import TwoPeopleNeeded
 from drivers.session import NothingHeld
 from firmware_protocol.device.control import Draw, Load, MoveCover, Plug, RingMemory
@@ -28,7 +28,7 @@ from tests.support.drivers.simulated import (
     until,
 )
 
-S = State
+S = LinkState
 BY = ("Ann", "Bob")
 
 
@@ -39,7 +39,7 @@ async def held(watched: Watched) -> Any:
 
 
 async def plays(device: Plugged, watched: Watched, cards: int = 5) -> None:
-    shoe: Shoe = watched.driver
+    shoe: ShoeDriver = watched.driver
     await watched.ready()
     device.request(Load(decks=8))
     await shoe.open_gate()

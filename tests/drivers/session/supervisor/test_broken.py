@@ -13,13 +13,13 @@ from transitions import MachineError
 
 from drivers import events as told
 from drivers.devices import (
-    CommandUnanswered,
+    CommandUnansweredError,
     DeviceEvent,
+    LinkState,
     NotReady,
     ResultMissing,
-    Shoe,
-    Shuffler,
-    State,
+    ShoeDriver,
+    ShufflerDriver,
 )
 from drivers.devices.driver import RESULT_TIMEOUT
 from drivers.session import StoreFailed
@@ -30,7 +30,7 @@ from firmware_protocol.messages.common import Info
 from firmware_protocol.messages.enums import DeviceClass
 from tests.support.drivers.simulated import Plugged, Watched, running, simulate, table, until
 
-S = State
+S = LinkState
 Prepare = Callable[[Plugged, Watched], Coroutine[Any, Any, None]]
 
 
@@ -150,7 +150,7 @@ def test_whoever_cannot_be_told_of_what_people_do_ends_it_too(tmp_path: Path, ki
 )
 @pytest.mark.parametrize("way", ["receive", "wake"])
 def test_what_no_link_says_ends_it(
-    tmp_path: Path, at: State, events: list[said.LinkEvent], way: str
+    tmp_path: Path, at: LinkState, events: list[said.LinkEvent], way: str
 ) -> None:
     """Half of what happened is not gone on with, and the state does not stay as it was."""
 
@@ -178,7 +178,7 @@ def test_a_command_under_way_has_an_end(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
             async with ending(watched, device):
-                shoe: Shoe = watched.driver
+                shoe: ShoeDriver = watched.driver
                 await watched.ready()
                 device.request(Freeze(on=True))
                 asked = [asyncio.create_task(shoe.info()) for _ in range(3)]
@@ -187,7 +187,7 @@ def test_a_command_under_way_has_an_end(tmp_path: Path) -> None:
                 with pytest.raises(BrokenPipeError):
                     device.hang_up("pulled")
             for one in asked:
-                with pytest.raises(CommandUnanswered):
+                with pytest.raises(CommandUnansweredError):
                     await one
 
     simulate(main())
@@ -201,7 +201,7 @@ def test_a_command_whose_end_was_not_told_any_more_has_an_end(tmp_path: Path, ki
     async def main() -> None:
         async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
             async with ending(watched, device):
-                shuffler: Shuffler = watched.driver
+                shuffler: ShufflerDriver = watched.driver
                 await watched.ready()
                 device.request(Freeze(on=True))
                 await asyncio.sleep(0.7 if kind is told.SessionEnded else 0.1)
@@ -220,7 +220,7 @@ def test_a_command_that_cannot_be_flushed_leaves_nothing(tmp_path: Path) -> None
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
             async with ending(watched, device) as causes:
-                shoe: Shoe = watched.driver
+                shoe: ShoeDriver = watched.driver
                 await watched.ready()
 
                 def write(_: bytes) -> None:
@@ -239,7 +239,7 @@ def test_a_command_that_cannot_be_flushed_leaves_nothing(tmp_path: Path) -> None
 def test_a_driver_that_fails_ends_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
-            shoe: Shoe = watched.driver
+            shoe: ShoeDriver = watched.driver
             async with ending(watched, device) as causes:
                 await watched.ready()
 

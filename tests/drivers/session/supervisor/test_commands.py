@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from drivers import events
-from drivers.devices import CommandRefused, CommandUnanswered, NotReady, Shoe, State
+from drivers.devices import (
+    CommandRefusedError,
+    CommandUnansweredError,
+    LinkState,
+    NotReady,
+    ShoeDriver,
+)
 from firmware_protocol.device.control import Break, Freeze, Plug, Put
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import errors, registry
@@ -16,7 +22,7 @@ from firmware_protocol.messages.enums import DeviceClass, LockState, Refusal, Re
 from firmware_protocol.messages.shoe import LockReply
 from tests.support.drivers.simulated import now_us, running, simulate, stopped, table
 
-S = State
+S = LinkState
 LOCK = registry.Lock(LockState.LOCKED)
 
 
@@ -26,7 +32,7 @@ def test_no_reply_in_time_is_told(tmp_path: Path) -> None:
             await watched.ready()
             device.request(Break(name="late-replies"))
             began = now_us()
-            with pytest.raises(CommandUnanswered, match="LOCK was not answered") as problem:
+            with pytest.raises(CommandUnansweredError, match="LOCK was not answered") as problem:
                 await watched.supervisor.call(LOCK)
             assert now_us() - began == LOCK.DEADLINE_MS * 1000
             assert problem.value.sent
@@ -47,7 +53,7 @@ def test_a_lost_start_names_the_event_that_tells(tmp_path: Path) -> None:
             await watched.ready()
             device.request(Put(decks=1))
             device.request(Break(name="late-replies"))
-            with pytest.raises(CommandUnanswered, match="look for STARTED") as problem:
+            with pytest.raises(CommandUnansweredError, match="look for STARTED") as problem:
                 await watched.supervisor.call(registry.Start(1, 0))
             assert problem.value.result is registry.Started
             (overdue,) = watched.of(events.CommandOverdue)
@@ -60,7 +66,9 @@ def test_a_refusal_says_why(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, _, watched), running(watched):
             await watched.ready()
-            with pytest.raises(CommandRefused, match="REREAD was refused: not_kept") as problem:
+            with pytest.raises(
+                CommandRefusedError, match="REREAD was refused: not_kept"
+            ) as problem:
                 await watched.supervisor.call(registry.Reread(1, 1))
             assert problem.value.why is Refusal.NOT_KEPT
             (refused,) = watched.of(events.CommandRefused)
@@ -105,7 +113,7 @@ def test_many_at_once_are_answered_one_by_one_and_too_many_are_not_taken(tmp_pat
 
 
 @pytest.mark.parametrize("state", [S.ABSENT, S.LOST, S.REFUSED])
-def test_without_the_device_nothing_is_asked(tmp_path: Path, state: State) -> None:
+def test_without_the_device_nothing_is_asked(tmp_path: Path, state: LinkState) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
             if state is S.ABSENT:
@@ -158,7 +166,7 @@ def test_one_that_may_not_is_given_up_with_the_port(tmp_path: Path, away: float)
             await asyncio.sleep(0.1)
             began = now_us()
             device.request(Plug(connected=False))
-            with pytest.raises(CommandUnanswered):
+            with pytest.raises(CommandUnansweredError):
                 await call
             assert now_us() == began
             await asyncio.sleep(away)
@@ -184,7 +192,7 @@ def test_a_command_for_a_lost_device_ends_with_its_deadline(tmp_path: Path) -> N
             device.request(Freeze(on=True))
             await asyncio.sleep(0)
             device.request(Plug(connected=False))
-            with pytest.raises(CommandUnanswered):
+            with pytest.raises(CommandUnansweredError):
                 await call
             assert now_us() - began <= LOCK.DEADLINE_MS * 1000
 
@@ -194,7 +202,7 @@ def test_a_command_for_a_lost_device_ends_with_its_deadline(tmp_path: Path) -> N
 def test_whoever_does_not_wait_for_the_reply_harms_nobody(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, _, watched), running(watched):
-            shoe: Shoe = watched.driver
+            shoe: ShoeDriver = watched.driver
             await watched.ready()
             call = asyncio.create_task(shoe.open_gate())
             await asyncio.sleep(0)
@@ -216,8 +224,8 @@ def test_when_the_host_stops_nobody_waits_on(tmp_path: Path) -> None:
                 ]
                 await asyncio.sleep(0.01)
             answers = await asyncio.gather(*calls, return_exceptions=True)
-            assert all(isinstance(one, CommandUnanswered) for one in answers)
-            assert [one.sent for one in answers if isinstance(one, CommandUnanswered)] == [
+            assert all(isinstance(one, CommandUnansweredError) for one in answers)
+            assert [one.sent for one in answers if isinstance(one, CommandUnansweredError)] == [
                 True,
                 True,
                 False,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from drivers import events
-from drivers.devices import CommandUnanswered, Shoe, State
+from drivers.devices import CommandUnansweredError, LinkState, ShoeDriver
 from drivers.devices.shoe import ShoeCardRead
 from firmware_protocol.device.control import (
     Break,
@@ -38,7 +38,7 @@ from tests.support.drivers.simulated import (
     until,
 )
 
-S = State
+S = LinkState
 
 
 # --- power, noise, and all of it ------------------------------------------------------------------
@@ -72,12 +72,12 @@ def test_power_may_go_at_any_moment(tmp_path: Path, moment: Moment, off_ms: int)
     simulate(main())
 
 
-async def _opened(watched: Watched, shoe: Shoe) -> None:
+async def _opened(watched: Watched, shoe: ShoeDriver) -> None:
     """The gate is open. The command itself may be what the power goes at."""
     await watched.until(S.READY)
     try:
         assert await shoe.open_gate() is LockState.OPEN
-    except CommandUnanswered:
+    except CommandUnansweredError:
         await asyncio.sleep(0.2)
         await _opened(watched, shoe)
 
@@ -141,7 +141,7 @@ def test_all_of_it_at_once(tmp_path: Path, seed: int) -> None:
     simulate(main())
 
 
-async def _mishap(dice: random.Random, device: Plugged, watched: Watched, shoe: Shoe) -> None:
+async def _mishap(dice: random.Random, device: Plugged, watched: Watched, shoe: ShoeDriver) -> None:
     stand, chance = device.stand, dice.random()
     alive = stand.powered and not stand.frozen
     if chance < 0.4 and alive:

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from drivers import events
-from drivers.devices import State
+from drivers.devices import LinkState
 from drivers.session import NothingHeld, StoreFailed
 from drivers.session.acknowledge import STORE_TIMEOUT
 from drivers.session.supervisor import ANSWER_TIMEOUT
@@ -20,7 +20,7 @@ from firmware_protocol.device.control import MoveCover, Plug, RingMemory
 from tests.drivers.session.supervisor.test_adoption import BY, held, plays
 from tests.support.drivers.simulated import now_us, running, simulate, stopped, table
 
-S = State
+S = LinkState
 
 
 @pytest.mark.parametrize("skip", [False, True])

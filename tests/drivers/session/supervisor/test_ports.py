@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from drivers import events
-from drivers.devices import State
+from drivers.devices import LinkState
 from drivers.devices.shoe import ShoeCardRead
 from drivers.ports import parse
 from drivers.session import supervisor
@@ -23,7 +23,7 @@ from tests.support.drivers.real_host import SERIAL, Host, House, hosted
 from tests.support.drivers.simulated import until
 from tests.support.paths import ROOT
 
-S = State
+S = LinkState
 
 
 async def a_game(live: LiveDevice, host: Host, away: float) -> None:

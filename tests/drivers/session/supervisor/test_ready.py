@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from drivers import events
-from drivers.devices import NotReady, State
+from drivers.devices import LinkState, NotReady
 from drivers.keys import KeyProblem
 from firmware_protocol.device.control import Freeze, Plug
 from tests.drivers.session.supervisor.test_broken import ending
@@ -24,7 +24,7 @@ from tests.support.drivers.simulated import (
     until,
 )
 
-S = State
+S = LinkState
 BY = ("Ann", "Bob")
 
 
@@ -110,7 +110,7 @@ def test_a_moment_that_is_over_already_does_not_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at", [S.ABSENT, S.RESUMING, S.IDENTIFYING])
-def test_it_does_not_outlast_the_host(tmp_path: Path, at: State) -> None:
+def test_it_does_not_outlast_the_host(tmp_path: Path, at: LinkState) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
             device.request(Plug(connected=at is not S.ABSENT))

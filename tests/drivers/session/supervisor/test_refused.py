@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from drivers import events
-from drivers.devices import State
+from drivers.devices import LinkState
 from drivers.events import Identity
 from drivers.keys import KeyProblem
 from drivers.session import PortSearch, WantedDevice
@@ -20,7 +20,7 @@ from firmware_protocol.device.identity import pair_directly
 from firmware_protocol.messages.enums import DeviceClass
 from tests.support.drivers.simulated import Desk, Plugged, Watched, running, simulate, table
 
-S = State
+S = LinkState
 STRANGER = X25519PrivateKey.from_private_bytes(bytes(range(2, 34)))
 
 

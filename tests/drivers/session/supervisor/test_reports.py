@@ -14,7 +14,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from drivers import events as told
-from drivers.devices import Shoe, State
+from drivers.devices import LinkState, ShoeDriver
 from drivers.devices.shoe import ShoeCardRead
 from drivers.session.rate_limit import MAX_KEYS, OTHERS, REPORT_INTERVAL_US, ReportLimiter
 from drivers.session.reports import REPORTERS
@@ -38,7 +38,7 @@ from firmware_protocol.messages.frames import Alert
 from firmware_protocol.tablelink.framing import Frame, encode_frame
 from tests.support.drivers.simulated import Desk, Plugged, Watched, now_us, running, simulate, table
 
-S = State
+S = LinkState
 
 
 def test_all_that_a_link_says_is_told_but_records() -> None:
@@ -157,7 +157,7 @@ def test_two_orders_of_cards_look_the_same(tmp_path: Path) -> None:
         watched = Watched(desk, device.wanted)
         with capture_logs() as logs:
             async with running(watched):
-                shoe: Shoe = watched.driver
+                shoe: ShoeDriver = watched.driver
                 await watched.ready()
                 device.request(Load(cards=cards, decks=0))
                 await shoe.open_gate()

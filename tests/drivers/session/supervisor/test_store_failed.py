@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from drivers import events
-from drivers.devices import NotReady, State
+from drivers.devices import LinkState, NotReady
 from drivers.session import NothingHeld, StoreFailed
 from firmware_protocol.device.control import Draw, MoveCover, Plug, RingMemory
 from firmware_protocol.host import RecordCursor
@@ -19,7 +19,7 @@ from firmware_protocol.messages.enums import LockState
 from tests.support.drivers.dealing import acknowledged, dealing, head, same
 from tests.support.drivers.simulated import MemoryStore, Watched, running, simulate, stopped, table
 
-S = State
+S = LinkState
 BROKEN_DISK = OSError(errno.EIO, "the disk says no")
 BY = ("Ann", "Bob")
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from drivers import events
-from drivers.devices import Shoe, State
+from drivers.devices import LinkState, ShoeDriver
 from drivers.ports import Address, PortLost, Transport
 from drivers.session import PortSearch, WantedDevice, supervisor
 from drivers.session.lookup import CLOSE_TIMEOUT
@@ -33,13 +33,13 @@ from tests.support.drivers.simulated import (
     until,
 )
 
-S = State
+S = LinkState
 COMES_UP = [S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY]
 
 
 async def draws(device: Plugged, watched: Watched, count: int) -> None:
     """Cards go out of the shoe and arrive."""
-    shoe: Shoe = watched.driver
+    shoe: ShoeDriver = watched.driver
     await shoe.open_gate()
     head = device.stand.firmware.ring.head
     device.request(Draw(count=count))
@@ -264,7 +264,7 @@ def test_new_keys_disturb_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
             device.request(Load(decks=6))
-            shoe: Shoe = watched.driver
+            shoe: ShoeDriver = watched.driver
             await shoe.open_gate()
             device.request(Draw(count=200))
             for _ in range(2000):

@@ -32,7 +32,7 @@ from controller.table.intake import DeviceSettings
 from controller.table.loop import DeviceConfig, TableEnvironment, TableParts
 from controller.table.memory import TableDisplay
 from controller.table.running import RunningTable
-from drivers.devices import State as LinkState
+from drivers.devices import LinkState
 from drivers.session import Supervisor
 from firmware_protocol.device.control import Plug
 from firmware_protocol.messages.enums import DeviceClass

@@ -12,7 +12,7 @@ from controller.rules.irregularities import Irregularity
 from controller.screens.console.view.page import ConsolePage
 from controller.screens.console.view.status import StatusLine
 from controller.table.memory import WitnessStatus
-from drivers.devices import State as Link
+from drivers.devices import LinkState as Link
 from tests.support.procedure.random_games import game_as_it_is
 from tests.support.screens.console.shown_at import (
     DEVICES,

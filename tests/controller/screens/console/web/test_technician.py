@@ -11,7 +11,7 @@ import pytest
 from controller.api.http.sse import HEARTBEAT
 from controller.people.sign_in import SESSION_SECONDS
 from controller.screens.common.texts import load
-from drivers.devices import State
+from drivers.devices import LinkState
 from firmware_protocol.device.control import InjectDefect, Plug
 from tests.support.drivers.simulated import until
 from tests.support.screens.at_pages import AtPages, Tab, came, opened, pages_test
@@ -103,7 +103,7 @@ async def test_why_nothing_came_of_it(pages: AtPages, fault: Plug | None, code: 
     else:
         pages.at.room.shoe.request(fault)
         shoe = pages.at.table.supervisor("SH-1")
-        await until(lambda: shoe.state is not State.READY)
+        await until(lambda: shoe.state is not LinkState.READY)
         tried = [await tab.act("SelfTest", serial="SH-1")]
     said = [one.json() for one in tried]
     codes = {one.get("code", "") for one in said}
