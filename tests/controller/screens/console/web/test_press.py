@@ -12,21 +12,27 @@ from tests.support.api.at_api import run
 from tests.support.screens.at_pages import at_pages
 from tests.support.tracing import Trace, traced
 
-PRESS_MODULES = 45
 DEVICES = ("drivers/", "firmware_protocol/")
 """Devices are told of the new state by tasks of their own."""
 
 
+WAGER = {"seat": 1, "bet": "main", "amount": 1000}
+
+
 @pytest.mark.parametrize(
-    ("kind", "fields"),
-    [("WagerPlaced", {"seat": 1, "bet": "main", "amount": 1000}), ("ShuffleCalled", {})],
+    ("kind", "fields", "step", "limit"),
+    [
+        ("WagerPlaced", WAGER, Step.WAGERING, 45),
+        ("ShuffleCalled", {}, Step.WAGERING, 45),
+        ("Paid", {}, Step.PAYING, 49),  # the record is signed as well
+    ],
 )
-def test_a_press(tmp_path: Path, kind: str, fields: dict[str, Any]) -> None:
+def test_a_press(tmp_path: Path, kind: str, fields: dict[str, Any], step: Step, limit: int) -> None:
     traces: list[Trace] = []
 
     async def main() -> None:
         async with at_pages(tmp_path) as pages:
-            await pages.at.to_step(await pages.at.dealing(), Step.WAGERING)
+            await pages.at.to_step(await pages.at.dealing(), step)
             tab = await pages.dealing()
             with traced() as trace:
                 answer = await tab.act(kind, **fields)
@@ -36,4 +42,4 @@ def test_a_press(tmp_path: Path, kind: str, fields: dict[str, Any]) -> None:
     run(main())
     (found,) = traces
     assert "controller/table/loop/loop.py" in found.files
-    assert len(found.files) <= PRESS_MODULES, found.files
+    assert len(found.files) <= limit, found.files
