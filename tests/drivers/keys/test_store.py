@@ -11,25 +11,17 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from drivers.keys import KeyStore, PairedDevice, formats
+from drivers.keys import KeyStore, formats
 from drivers.keys import store as key_store
 from drivers.keys.store import KeyProblem
-from firmware_protocol.messages.enums import DeviceClass
+from tests.support.drivers.paired_keys import paired, raw
 
 AT = "2026-07-29T17:30:00Z"
-
-
-def paired(serial: str = "SH-1", key: bytes = bytes(range(32))) -> PairedDevice:
-    return PairedDevice(DeviceClass.SHOE, serial, "Maker", "Model", key, AT, ("Ann", "Bob"))
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> KeyStore:
     return KeyStore.create(tmp_path / "keys")
-
-
-def raw(store: KeyStore) -> bytes:
-    return store.own().private_bytes_raw()
 
 
 def mode(place: Path) -> int:

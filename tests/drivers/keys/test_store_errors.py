@@ -19,7 +19,7 @@ from rich.pretty import pretty_repr
 from drivers.keys import KeyStore, formats, private_files
 from drivers.keys import store as key_store
 from drivers.keys.store import KeyProblem
-from tests.drivers.keys.test_store import paired, raw
+from tests.support.drivers.paired_keys import paired, raw
 from tests.support.hil.conform.failing_disk import FailingDisk
 
 

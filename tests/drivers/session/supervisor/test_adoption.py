@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from drivers import events
-from drivers.devices import LinkState, ShoeDriver
+from drivers.devices import LinkState
 from drivers.keys import TwoPeopleNeeded
 from drivers.session import NothingHeld
-from firmware_protocol.device.control import Draw, Load, MoveCover, Plug, RingMemory
+from firmware_protocol.device.control import Draw, MoveCover, Plug, RingMemory
 from firmware_protocol.host import NO_CURSOR
 from firmware_protocol.messages.enums import Verdict
+from tests.support.drivers.holding import BY, draws, held, plays
 from tests.support.drivers.simulated import (
     MemoryStore,
     Plugged,
@@ -25,32 +26,9 @@ from tests.support.drivers.simulated import (
     running,
     simulate,
     table,
-    until,
 )
 
 S = LinkState
-BY = ("Ann", "Bob")
-
-
-async def held(watched: Watched) -> Any:
-    await until(lambda: watched.supervisor.held is not None)
-    assert watched.state is S.RESUMING
-    return watched.supervisor.held
-
-
-async def plays(device: Plugged, watched: Watched, cards: int = 5) -> None:
-    shoe: ShoeDriver = watched.driver
-    await watched.ready()
-    device.request(Load(decks=8))
-    await shoe.open_gate()
-    await draws(device, watched, cards)
-
-
-async def draws(device: Plugged, watched: Watched, cards: int) -> None:
-    device.request(Draw(count=cards, force=True))
-    await asyncio.sleep(cards * 0.12 + 1)
-    if watched.state is S.READY:
-        assert watched.store.cursor().seq == device.stand.firmware.ring.head
 
 
 # --- what it takes --------------------------------------------------------------------------------

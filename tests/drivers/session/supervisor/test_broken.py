@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from drivers.devices import (
     CommandUnansweredError,
     DeviceEvent,
     LinkState,
-    NotReady,
     ResultMissing,
     ShoeDriver,
     ShufflerDriver,
@@ -26,31 +24,12 @@ from drivers.session import StoreFailed
 from firmware_protocol.device.control import CutPower, Draw, Freeze, LineNoise, Load, Plug
 from firmware_protocol.host import SessionEnding
 from firmware_protocol.host import events as said
-from firmware_protocol.messages.common import Info
 from firmware_protocol.messages.enums import DeviceClass
+from tests.support.drivers.holding import ending
 from tests.support.drivers.simulated import Plugged, Watched, running, simulate, table, until
 
 S = LinkState
 Prepare = Callable[[Plugged, Watched], Coroutine[Any, Any, None]]
-
-
-@asynccontextmanager
-async def ending(watched: Watched, device: Plugged) -> AsyncIterator[list[BaseException]]:
-    """It runs in here, and by the end of this it has ended by itself and left nothing."""
-    causes: list[BaseException] = []
-    task = asyncio.create_task(watched.supervisor.run())
-    try:
-        yield causes
-        with pytest.raises(ExceptionGroup) as ended:
-            await asyncio.wait_for(task, 20)
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    causes += ended.value.exceptions
-    assert watched.state is S.ABSENT
-    assert device.ears is None
-    with pytest.raises(NotReady):
-        await watched.supervisor.call(Info())
 
 
 async def ready(device: Plugged, watched: Watched) -> None:

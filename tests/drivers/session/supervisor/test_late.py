@@ -17,7 +17,7 @@ from drivers.session.acknowledge import STORE_TIMEOUT
 from drivers.session.supervisor import ANSWER_TIMEOUT
 from firmware_protocol.device.commands import CommandHandler
 from firmware_protocol.device.control import MoveCover, Plug, RingMemory
-from tests.drivers.session.supervisor.test_adoption import BY, held, plays
+from tests.support.drivers.holding import BY, held, plays
 from tests.support.drivers.simulated import now_us, running, simulate, stopped, table
 
 S = LinkState

@@ -11,8 +11,8 @@ from drivers import events
 from drivers.devices import LinkState, NotReady
 from drivers.keys import KeyProblem
 from firmware_protocol.device.control import Freeze, Plug
-from tests.drivers.session.supervisor.test_broken import ending
 from tests.support.drivers.dealing import store_fails
+from tests.support.drivers.holding import ending
 from tests.support.drivers.simulated import (
     OWN,
     Watched,

@@ -1,0 +1,16 @@
+"""Paired devices and keys of a store."""
+
+from __future__ import annotations
+
+from drivers.keys import KeyStore, PairedDevice
+from firmware_protocol.messages.enums import DeviceClass
+
+AT = "2026-07-29T17:30:00Z"
+
+
+def paired(serial: str = "SH-1", key: bytes = bytes(range(32))) -> PairedDevice:
+    return PairedDevice(DeviceClass.SHOE, serial, "Maker", "Model", key, AT, ("Ann", "Bob"))
+
+
+def raw(store: KeyStore) -> bytes:
+    return store.own().private_bytes_raw()
