@@ -14,7 +14,7 @@ from controller.errors import EXIT_NO, UsageProblem
 if TYPE_CHECKING:
     from hil.bench.measure import Line, Section
 
-_SECTIONS: Final = {
+SECTIONS: Final = {
     "rows": "hil.bench.rows:ROWS",
     "transitions": "hil.bench.rows:TRANSITIONS",
     "peer": "hil.bench.reference:PEER",
@@ -48,7 +48,7 @@ def register(subparsers: Subparsers) -> None:
         ),
         json=True,
     )
-    names = ", ".join(_SECTIONS)
+    names = ", ".join(SECTIONS)
     parser.add_argument(
         "--section",
         dest="sections",
@@ -85,9 +85,9 @@ def bench(args: argparse.Namespace) -> int:
 
 def _chosen(names: list[str]) -> list[Section]:
     for name in names:
-        if name not in _SECTIONS:
-            raise UsageProblem("--section", f"there is no {name}", ", ".join(_SECTIONS))
-    return [load(name, target) for name, target in _SECTIONS.items() if not names or name in names]
+        if name not in SECTIONS:
+            raise UsageProblem("--section", f"there is no {name}", ", ".join(SECTIONS))
+    return [load(name, target) for name, target in SECTIONS.items() if not names or name in names]
 
 
 def _text(section: Section, lines: list[Line]) -> Iterator[str]:

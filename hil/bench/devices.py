@@ -1,4 +1,4 @@
-"""A shoe, a shuffler and seven stations: what they cost the host, and the way back after a pull."""
+"""The host's CPU load with nine devices, and the time to reconnect one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 import logging
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -32,79 +32,6 @@ from hil.simulator import DeviceProcess, device_process
 OWN: Final = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
 PUBLIC: Final = public_bytes(OWN)
 _TIMEOUT: Final = 20.0
-
-
-class CursorStore:
-    """A RecordStore without a disk: what is measured is the way to it."""
-
-    def __init__(self) -> None:
-        self.kept = NO_CURSOR
-        self.count = 0
-
-    def cursor(self) -> RecordCursor:
-        return self.kept
-
-    def recent(self) -> Mapping[int, bytes]:
-        return MappingProxyType({})
-
-    async def store(self, record: EventRecord, event: DeviceEvent) -> None:
-        self.kept = RecordCursor(record.epoch, record.seq, record.chain)
-        self.count += 1
-
-    async def adopt(self, ring: AdoptedRing) -> None:
-        self.kept = ring.cursor or self.kept
-
-
-class BenchHost:
-    """One supervised device, for as long as the bench wants it."""
-
-    def __init__(self, wanted: WantedDevice, keeper: CursorStore) -> None:
-        self.keeper = keeper
-        self._stands = asyncio.Event()
-        self._new = asyncio.Event()
-        self.supervisor = Supervisor(wanted, self.keeper, own=lambda: OWN, on_happening=self._tell)
-        self.driver = self.supervisor.driver
-
-    def _tell(self, happening: AnyHappening) -> None:
-        self._stands.set()
-        if isinstance(happening, Held) and happening.verdict is Verdict.NEW_EPOCH:
-            self._new.set()
-
-    async def until(self, good: Callable[[Supervisor], object]) -> None:
-        async with asyncio.timeout(_TIMEOUT):
-            while not good(self.supervisor):
-                self._stands.clear()
-                await self._stands.wait()
-
-    async def ready(self) -> None:
-        async with asyncio.timeout(_TIMEOUT):
-            await self.supervisor.ready()
-
-    async def adopt(self) -> None:
-        """A new device's ring is adopted, as two people would."""
-        while True:
-            await self._new.wait()
-            self._new.clear()
-            with suppress(NothingHeld):  # it has gone meanwhile, and is told of when it is back
-                await self.supervisor.adopt(("first", "second"))
-
-
-@asynccontextmanager
-async def hosted(
-    wanted: WantedDevice, keeper: CursorStore | None = None
-) -> AsyncIterator[BenchHost]:
-    log_lines.to_stderr(logging.ERROR)
-    host = BenchHost(wanted, keeper or CursorStore())
-    works = (host.supervisor.run(), host.adopt())
-    tasks = [asyncio.create_task(work) for work in works]
-    try:
-        yield host
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
 _SEATS: Final = 7
 _TABLE: Final[tuple[Profile, ...]] = ("shoe", "shuffler", *("station",) * _SEATS)
 _EVERY_BUTTON: Final = ButtonMask(0x1FF)
@@ -115,13 +42,84 @@ _CHORD_EVERY: Final = 0.25
 _SECONDS: Final = 4.0
 
 
-class _BenchDevice:
-    def __init__(self, sim: DeviceProcess, host: BenchHost) -> None:
-        self.sim = sim
-        self.host = host
+class CursorStore:
+    """A RecordStore in memory, so that no disk is measured."""
+
+    def __init__(self) -> None:
+        self.position = NO_CURSOR
+        self.count = 0
+
+    def cursor(self) -> RecordCursor:
+        return self.position
+
+    def recent(self) -> Mapping[int, bytes]:
+        return MappingProxyType({})
+
+    async def store(self, record: EventRecord, event: DeviceEvent) -> None:
+        self.position = RecordCursor(record.epoch, record.seq, record.chain)
+        self.count += 1
+
+    async def adopt(self, ring: AdoptedRing) -> None:
+        self.position = ring.cursor or self.position
 
 
-_Table = list[_BenchDevice]
+class BenchHost:
+    """The host's supervisor of one device."""
+
+    def __init__(self, wanted: WantedDevice, store: CursorStore) -> None:
+        self.store = store
+        self._changed = asyncio.Event()
+        self._held = asyncio.Event()
+        self.supervisor = Supervisor(
+            wanted, store, own=lambda: OWN, on_happening=self._on_happening
+        )
+        self.driver = self.supervisor.driver
+
+    def _on_happening(self, happening: AnyHappening) -> None:
+        self._changed.set()
+        if isinstance(happening, Held) and happening.verdict is Verdict.NEW_EPOCH:
+            self._held.set()
+
+    async def until(self, good: Callable[[Supervisor], object]) -> None:
+        async with asyncio.timeout(_TIMEOUT):
+            while not good(self.supervisor):
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def ready(self) -> None:
+        async with asyncio.timeout(_TIMEOUT):
+            await self.supervisor.ready()
+
+    async def adopt(self) -> None:
+        """Adopt each new device's ring, as with two-person approval."""
+        while True:
+            await self._held.wait()
+            self._held.clear()
+            with suppress(NothingHeld):  # disconnected; it is held again after it is back
+                await self.supervisor.adopt(("first", "second"))
+
+
+@asynccontextmanager
+async def hosted(
+    wanted: WantedDevice, store: CursorStore | None = None
+) -> AsyncIterator[BenchHost]:
+    log_lines.to_stderr(logging.ERROR)
+    host = BenchHost(wanted, store or CursorStore())
+    tasks = [asyncio.create_task(work) for work in (host.supervisor.run(), host.adopt())]
+    try:
+        yield host
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _BenchDevice(NamedTuple):
+    sim: DeviceProcess
+    host: BenchHost
+
+
+_Table: TypeAlias = list[_BenchDevice]
 
 
 @asynccontextmanager
@@ -142,32 +140,20 @@ async def _table(folder: Path) -> AsyncIterator[_Table]:
         yield table
 
 
-class _HostLoad:
-    """What this process takes from its making to told()."""
-
-    def __init__(self, table: _Table) -> None:
-        self._table = table
-        self._events = self._count()
-        self._cpu, self._wall = time.process_time(), time.perf_counter()
-
-    def _count(self) -> int:
-        return sum(device.host.keeper.count for device in self._table)
-
-    def told(self) -> tuple[float, float]:
-        """Percent of one core, and events a second."""
-        wall = time.perf_counter() - self._wall
-        cpu = time.process_time() - self._cpu
-        return 100 * cpu / wall, (self._count() - self._events) / wall
+def _stored(table: _Table) -> int:
+    return sum(device.host.store.count for device in table)
 
 
-async def _idle(table: _Table, seconds: float) -> tuple[float, float]:
-    cost = _HostLoad(table)
-    await asyncio.sleep(seconds)
-    return cost.told()
+async def _load(table: _Table, work: Awaitable[object]) -> tuple[float, float]:
+    """Returns this process's CPU in percent of a core, and events a second, during the work."""
+    events, cpu, wall = _stored(table), time.process_time(), time.perf_counter()
+    await work
+    wall = time.perf_counter() - wall
+    return 100 * (time.process_time() - cpu) / wall, (_stored(table) - events) / wall
 
 
-async def _busy(table: _Table, seconds: float) -> tuple[float, float]:
-    """More than people do: cards without a pause, a shuffle, all buttons four times a second."""
+async def _start(table: _Table, seconds: float) -> None:
+    """Start drawing cards without pauses and shuffling, and arm all buttons."""
     shoe, shuffler, *stations = table
     shoe.sim.control.do(Load(decks=8))
     await cast(ShoeDriver, shoe.host.driver).open_gate()
@@ -177,16 +163,18 @@ async def _busy(table: _Table, seconds: float) -> tuple[float, float]:
         await cast(StationDriver, station.host.driver).arm(1, _EVERY_BUTTON, 1, 60_000)
     shoe.sim.control.do(Draw(count=300, dwell_ms=0))
     await cast(ShufflerDriver, shuffler.host.driver).start(6)
-    cost = _HostLoad(table)
+
+
+async def _press(table: _Table, seconds: float) -> None:
+    """Press all buttons of all stations four times a second."""
     for _ in range(int(seconds / _CHORD_EVERY)):
-        for station in stations:
+        for station in table[2:]:
             station.sim.control.do(_CHORD)
         await asyncio.sleep(_CHORD_EVERY)
-    return cost.told()
 
 
 async def _reconnects(device: _BenchDevice, times: int) -> list[float]:
-    """Milliseconds from the cable being back to the device being ready."""
+    """Returns the milliseconds from plugging the cable in to the device being ready."""
     out = []
     for _ in range(times):
         device.sim.control.do(Plug(connected=False))
@@ -201,8 +189,9 @@ async def _reconnects(device: _BenchDevice, times: int) -> list[float]:
 async def _run(folder: Path, pace: Pace) -> list[Line]:
     seconds = min(_SECONDS, pace.slices * pace.seconds * 4)
     async with _table(folder) as table:
-        idle, _ = await _idle(table, seconds)
-        busy, rate = await _busy(table, seconds)
+        idle, _ = await _load(table, asyncio.sleep(seconds))
+        await _start(table, seconds)
+        busy, rate = await _load(table, _press(table, seconds))
         back = await _reconnects(table[-1], max(3, pace.slices // 2))
     return [
         Line("idle", "host's CPU, nine devices idle", idle, "% of core"),

@@ -1,4 +1,7 @@
-"""One event there and back over a pty, beside a bare echo over the same pty in the same run."""
+"""One event there and back over a pty, beside a bare echo over the same pty in the same run.
+
+The device is a child process, `python -m hil.bench.event LINK FOLDER`, which measures.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,13 @@ import asyncio
 import json
 import os
 import select
-import subprocess
 import sys
 import tempfile
 import time
 import tty
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median, quantiles
+from subprocess import Popen
 from typing import Final
 
 from drivers.ports import Address, Port, PortListener, PortLost, Transport, open_serial
@@ -22,23 +24,32 @@ from firmware_protocol.device import identity
 from firmware_protocol.messages.enums import DeviceClass, JamCode
 from firmware_protocol.messages.shoe import ShoeJam
 from hil.bench.devices import PUBLIC, CursorStore, hosted
-from hil.bench.measure import Line, Pace, Section
+from hil.bench.measure import Line, Pace, Samples, Section, child_process, ratio, request, seconds
 from hil.devices import SimulatedShoe
 from hil.faults import faulty_device
 from hil.ports import set_link
 
 SIZE: Final = 86
-"""Bytes of an event and of an acknowledgement on the wire, and of what is echoed."""
+"""Bytes of an event and of an acknowledgement on the wire, and of an echo."""
 _EVENT: Final = ShoeJam(JamCode.STUCK)
 _READ: Final = 4096
-_PATIENCE: Final = 20.0
+_TIMEOUT: Final = 20.0
+_AT_MOST: Final = 5.0
+_SLICE: Final = 40
+"""Events, and echoes, in a slice."""
+_MICRO: Final = 1e6
+
+
+# --- the device, a child process ----------------------------------------------------------------
 
 
 def _now() -> int:
     return time.monotonic_ns() // 1000
 
 
-class _Far:
+class _EventDevice:
+    """A simulated shoe behind a pty, which times echoes and events."""
+
     def __init__(self, link: Path, place: Path) -> None:
         self.master, self.slave = os.openpty()
         tty.setraw(self.slave)
@@ -46,82 +57,73 @@ class _Far:
         self.device = faulty_device(place, SimulatedShoe(), now=_now(), sync=False)
 
     def echo(self, count: int) -> list[float]:
-        """Microseconds until all bytes of a frame have come back."""
-        frame, times = bytes(range(1, SIZE + 1)), []
-        self._settle()
-        for _ in range(count):
-            begun = time.perf_counter_ns()
+        """Returns the seconds until all bytes of a frame have come back."""
+        frame = bytes(range(1, SIZE + 1))
+
+        def once() -> None:
             os.write(self.master, frame)
             left = SIZE
             while left:
-                self._wait(_PATIENCE)
+                if not self._readable(_TIMEOUT):
+                    raise TimeoutError("no echo")
                 left -= len(os.read(self.master, left))
-            times.append((time.perf_counter_ns() - begun) / 1000)
-        return times
+
+        while self._readable(0.05):  # bytes of the former session
+            os.read(self.master, _READ)
+        return [seconds(once) for _ in range(count)]
 
     def event(self, count: int) -> list[float]:
-        """Microseconds from a record that is committed until its acknowledgement was taken."""
-        device, times = self.device, list[float]()
-        device.sessions.end(_now())  # the host of the last turn has gone
-        self._until(lambda: self._flows() and device.records.room.acked == device.ring.head)
+        """Returns the seconds from a committed record to its acknowledgement."""
+        device, took = self.device, list[float]()
+
+        def acknowledged() -> bool:
+            return device.records.room.acked == device.ring.head
+
+        def sending() -> bool:
+            session = device.sessions.running
+            return session is not None and session.sending is not None
+
+        device.sessions.end(_now())  # the host of the former slice has gone
+        self._run_until(lambda: sending() and acknowledged())
         for _ in range(count):
             device.record(_EVENT, _now())
-            begun = time.perf_counter_ns()
-            self._until(lambda: device.records.room.acked == device.ring.head)
-            times.append((time.perf_counter_ns() - begun) / 1000)
-        return times
+            took.append(seconds(lambda: self._run_until(acknowledged)))
+        return took
 
-    def _flows(self) -> bool:
-        session = self.device.sessions.running
-        return session is not None and session.sending is not None
-
-    def _until(self, done: Callable[[], bool]) -> None:
-        device, last = self.device, _now() + int(_PATIENCE * 1e6)
+    def _run_until(self, done: Callable[[], bool]) -> None:
+        device, last = self.device, _now() + int(_TIMEOUT * 1e6)
         while True:
             if data := device.take():
                 os.write(self.master, data)
             if done():
                 return
             if _now() > last:
-                raise TimeoutError(f"nothing was acknowledged for {_PATIENCE:.0f} s")
+                raise TimeoutError(f"nothing was acknowledged for {_TIMEOUT:.0f} s")
             due = device.due()
-            rest = last if due is None else due
-            if self._wait(max(0, rest - _now()) / 1e6, must=False):
+            until = last if due is None else due
+            if self._readable(max(0, until - _now()) / 1e6):
                 device.receive(os.read(self.master, _READ), _now())
             else:
                 device.wake(_now())
 
-    def _wait(self, seconds: float, *, must: bool = True) -> bool:
-        ready = bool(select.select([self.master], [], [], seconds)[0])
-        if must and not ready:
-            raise TimeoutError("nothing came back")
-        return ready
-
-    def _settle(self) -> None:
-        """What the last turn left on the line is no echo."""
-        while self._wait(0.05, must=False):
-            os.read(self.master, _READ)
+    def _readable(self, timeout: float) -> bool:
+        return bool(select.select([self.master], [], [], timeout)[0])
 
 
-def main(link: str, place: str) -> None:
-    far = _Far(Path(link), Path(place))
-    turns: dict[str, Callable[[int], list[float]]] = {"echo": far.echo, "event": far.event}
+def serve(link: str, place: str) -> None:
+    """Answer requests "echo COUNT" and "event COUNT" of stdin with times as JSON."""
+    device = _EventDevice(Path(link), Path(place))
     print("ready", flush=True)
     for line in sys.stdin:
-        what, count = line.split()
-        print(json.dumps(turns[what](int(count))), flush=True)
+        name, count = line.split()
+        took = device.echo(int(count)) if name == "echo" else device.event(int(count))
+        print(json.dumps(took), flush=True)
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+# --- the host -----------------------------------------------------------------------------------
 
 
-_AT_MOST: Final = 5.0
-_SLICE: Final = 40
-"""Events, and echoes, in a slice."""
-
-
-class _Echo(PortListener):
+class _PortEcho(PortListener):
     def __init__(self) -> None:
         self.port: Port | None = None
 
@@ -133,87 +135,73 @@ class _Echo(PortListener):
         self.port = None
 
 
-class _FarEnd:
-    """The other process, asked over its stdin without blocking this loop."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-
-    async def turn(self, what: str, count: int) -> list[float]:
-        return await asyncio.to_thread(self._turn, what, count)
-
-    def _turn(self, what: str, count: int) -> list[float]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{what} {count}\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError("the far end of the bench has ended")
-        times: list[float] = json.loads(line)
-        return times
+async def _slice(device: Popen[str], name: str) -> list[float]:
+    """Have the device measure a slice, without blocking this event loop."""
+    answer = await asyncio.to_thread(request, device, f"{name} {_SLICE}")
+    took: list[float] = json.loads(answer)
+    return took
 
 
-async def _echoes(far: _FarEnd, link: Path, count: int) -> list[float]:
-    ears = _Echo()
-    port = ears.port = await open_serial(str(link), ears)
+async def _echoes(device: Popen[str], link: Path) -> list[float]:
+    listener = _PortEcho()
+    port = listener.port = await open_serial(str(link), listener)
     try:
-        return await far.turn("echo", count)
+        return await _slice(device, "echo")
     finally:
         await port.close()
 
 
-async def _events(
-    far: _FarEnd, wanted: WantedDevice, keeper: CursorStore, count: int
-) -> list[float]:
-    async with hosted(wanted, keeper) as host:
-        # The far end lives only while it is asked for something: the handshake is in its turn.
-        turn = asyncio.create_task(far.turn("event", count))
+async def _events(device: Popen[str], wanted: WantedDevice, store: CursorStore) -> list[float]:
+    async with hosted(wanted, store) as host:
+        # The device only runs during a request, so the handshake is part of it.
+        slice_ = asyncio.create_task(_slice(device, "event"))
         await host.ready()
-        return await turn
+        return await slice_
 
 
-async def _there_and_back(folder: Path, slices: int) -> tuple[list[float], list[float]]:
+async def _there_and_back(folder: Path, slices: int) -> Samples:
     place, link = folder / "shoe", folder / "port"
     own = identity.create(place, DeviceClass.SHOE, "SH-BENCH")
     identity.pair_directly(place, PUBLIC)
-    command = [sys.executable, "-m", "hil.bench.event", str(link), str(place)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    with process:
-        try:
-            assert process.stdout is not None
-            await asyncio.to_thread(process.stdout.readline)
-            far, keeper = _FarEnd(process), CursorStore()
-            address = Address(Transport.SERIAL, str(link))
-            wanted = WantedDevice(DeviceClass.SHOE, own.serial, own.public, address)
-            echoes, events = list[float](), list[float]()
-            for _ in range(slices):
-                echoes += await _echoes(far, link, _SLICE)
-                events += await _events(far, wanted, keeper, _SLICE)
-            return echoes, events
-        finally:
-            process.kill()
-
-
-def _p99(times: list[float]) -> float:
-    return quantiles(times, n=100)[98]
+    took: dict[str, list[float]] = {"echo": [], "event": []}
+    with child_process("hil.bench.event", link, place) as device:
+        await asyncio.to_thread(request, device)
+        address = Address(Transport.SERIAL, str(link))
+        wanted = WantedDevice(DeviceClass.SHOE, own.serial, own.public, address)
+        store = CursorStore()
+        for _ in range(slices):
+            took["echo"] += await _echoes(device, link)
+            took["event"] += await _events(device, wanted, store)
+    return Samples(took)
 
 
 def _measure(pace: Pace) -> list[Line]:
     with tempfile.TemporaryDirectory() as folder:
-        echoes, events = asyncio.run(_there_and_back(Path(folder), pace.slices))
-    lines = []
-    for name, times in (("echo", echoes), ("event", events)):
-        text = f"{name}, {SIZE} bytes each way"
-        lines.append(Line(f"{name}_p50", f"{text}, p50", median(times), "us"))
-        lines.append(Line(f"{name}_p99", f"{text}, p99", _p99(times), "us"))
-    p50 = median(events) / median(echoes)
-    p99 = _p99(events) / _p99(echoes)
-    lines.append(Line("ratio", "event beside echo, p50", p50, "times", at_most=_AT_MOST))
-    lines.append(Line("ratio_p99", "event beside echo, p99", p99, "times"))
-    return lines
+        took = asyncio.run(_there_and_back(Path(folder), pace.slices))
+    parts = {"p50": 0.5, "p99": 0.99}
+    beside = {
+        key: took.quantile("event", part) / took.quantile("echo", part)
+        for key, part in parts.items()
+    }
+    return [
+        *(
+            Line(
+                f"{name}_{key}",
+                f"{name}, {SIZE} bytes each way, {key}",
+                took.quantile(name, part) * _MICRO,
+                "us",
+            )
+            for name in ("echo", "event")
+            for key, part in parts.items()
+        ),
+        ratio("ratio", "event beside echo, p50", beside["p50"], at_most=_AT_MOST),
+        ratio("ratio_p99", "event beside echo, p99", beside["p99"]),
+    ]
 
 
 EVENT: Final = Section(
     "event", "one event there and back over a pty, from its record to its acknowledgement", _measure
 )
+
+if __name__ == "__main__":
+    serve(*sys.argv[1:])

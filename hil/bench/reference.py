@@ -21,7 +21,7 @@ _SEED: Final = 21
 
 
 class _PeerCards:
-    """The peer's cards, drawn as ours are: any of those that are left."""
+    """The peer's cards, drawn as in our simulation: a random one of the remaining cards."""
 
     def __init__(self, deck: list[Any], random: Callable[[], float]) -> None:
         self._cards = deck
@@ -51,7 +51,7 @@ def _deck() -> list[Any]:
 
 
 def peer() -> Contestant:
-    """Rounds at the peer's table, decided by the same strategy as ours."""
+    """Returns a contestant that plays at the peer's table with the same strategy."""
     from blackjack21 import Table
     from blackjack21.utils import calculate_hand
 
@@ -98,8 +98,8 @@ def _measure(pace: Pace) -> list[Line]:
         return [Line("ratio", name, None, "", note=note)]
     rates = contest({"holecard": rounds_of(GAME, through_rows), "peer": peer()}, pace)
     return [
-        rate("holecard", f"holecard, {GAME}", rates.rate("holecard")),
-        rate("peer", f"blackjack21 {version('blackjack21')}", rates.rate("peer")),
+        rate("holecard", f"holecard, {GAME}", rates.median("holecard")),
+        rate("peer", f"blackjack21 {version('blackjack21')}", rates.median("peer")),
         ratio("ratio", name, rates.ratio("holecard", "peer"), _AT_LEAST),
     ]
 

@@ -1,6 +1,7 @@
-"""The review of a long record: its list of rounds, any round opened, and rounds looked for by card
-and by dealer and amount, beside the same rows asked for by hand in SQLite. With --full the record
-has a million rounds.
+"""The review's pages of a long record, beside the same rows queried directly in SQLite.
+
+Pages: the list of rounds, a round, searches by card and by dealer and amount. With --full the
+record has a million rounds.
 """
 
 from __future__ import annotations
@@ -10,36 +11,28 @@ import time
 from collections import Counter
 from pathlib import Path
 from random import Random
-from statistics import median
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
 import apsw
 import httpx
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from controller.audit.format.hole_cards import HoleKey
 from controller.audit.index import open_index
-from controller.audit.simulate import RecorderKeys, record_par
-from controller.config import load_game
-from controller.games import default_jurisdiction, game_of
+from controller.audit.simulate import record_par
 from controller.rules.cards import DECK
 from controller.rules.cards import NAMES as CARDS
 from controller.screens.common.sessions import LinkSessions, LoginLinks, PageUser
 from controller.screens.common.texts import load
 from controller.screens.review.source import FileSource
 from controller.screens.review.web import LinkLogin, application, pages_of
-from hil.bench.measure import Line, Pace, Section
-from hil.bench.record import scratch
+from hil.bench.measure import Line, Pace, Samples, Section, ratio, scratch
+from hil.bench.verify import bench_game, recorder_keys
 
 ROUNDS: Final = 20_000
 FULL_ROUNDS: Final = 1_000_000
 LOOKS: Final = 15
 """Pages of each kind."""
-_MOST: Final = 0.5
-"""Seconds."""
-_USUAL: Final = Pace().slices * Pace().seconds
+_MAX_SECONDS: Final = 0.5
 _PAGE: Final = 50
 Value: TypeAlias = int | str
 _MILLI: Final = 1e3
@@ -64,9 +57,9 @@ _AMOUNT: Final = (
     "SELECT amount FROM raw_amounts GROUP BY amount HAVING count(*) > ? "
     "ORDER BY amount DESC LIMIT 1"
 )
-"""The largest that is no rarity."""
+"""The largest amount that occurs more often than _RARE."""
 _RARE: Final = 0.01
-"""In so many rounds."""
+"""Part of the rounds."""
 NAMES: Final = {
     "list": "rounds listed",
     "round": "a round opened",
@@ -76,15 +69,15 @@ NAMES: Final = {
 
 
 class _Search(NamedTuple):
-    """One kind of page, and its rows by hand."""
+    """A page, and the query for its rows."""
 
     path: str
     query: str
     values: tuple[Value, ...]
 
 
-def _asked(db: apsw.Connection, random: Random, rounds: int) -> dict[str, _Search]:
-    """One page of each kind, up to any round."""
+def _searches(db: apsw.Connection, random: Random, rounds: int) -> dict[str, _Search]:
+    """Returns one page of each kind, up to a random round."""
     number, card = random.randint(1, rounds), random.choice(DECK)
     before = f"before={number + 1}"
     dealer = str(db.execute(_DEALER).get)
@@ -103,22 +96,15 @@ def _asked(db: apsw.Connection, random: Random, rounds: int) -> dict[str, _Searc
 def rounds_of(pace: Pace) -> int:
     if pace.full:
         return FULL_ROUNDS
-    return max(100, round(ROUNDS * min(1.0, pace.slices * pace.seconds / _USUAL)))
+    return max(100, round(ROUNDS * pace.share))
 
 
-def _timed(db: apsw.Connection, query: str, values: tuple[Value, ...]) -> tuple[float, int]:
-    """Seconds, and how many rows there are."""
-    begun = time.perf_counter()
-    found = list(db.execute(query, values))
-    return time.perf_counter() - begun, len(found)
-
-
-async def _looked(record: Path, scratch: Path, rounds: int) -> dict[str, list[float]]:
-    """Seconds of each page, and of its rows."""
+async def _times(record: Path, folder: Path, rounds: int) -> Samples:
+    """Returns the seconds of each page, and of its rows."""
     source = FileSource(record)
     source.begin(lambda words: None)
     links = LoginLinks()
-    review = application(source, pages_of(load()), LinkLogin(LinkSessions(), links), scratch)
+    review = application(source, pages_of(load()), LinkLogin(LinkSessions(), links), folder)
     review.house.prepare()
     times: dict[str, list[float]] = {name: [] for one in NAMES for name in (one, f"{one}_sql")}
     rows: Counter[str] = Counter()
@@ -138,37 +124,34 @@ async def _looked(record: Path, scratch: Path, rounds: int) -> dict[str, list[fl
                 return took
 
             for _ in range(LOOKS):
-                for name, one in _asked(db, random, rounds).items():
+                for name, one in _searches(db, random, rounds).items():
                     times[name].append(await page(one.path))
-                    seconds, count = _timed(db, one.query, one.values)
-                    times[f"{name}_sql"].append(seconds)
-                    rows[name] += count
+                    begun = time.perf_counter()
+                    found = list(db.execute(one.query, one.values))
+                    times[f"{name}_sql"].append(time.perf_counter() - begun)
+                    rows[name] += len(found)
     finally:
         db.close()
         review.close()
-    nothing = [name for name in NAMES if not rows[name]]
-    if nothing:
-        raise AssertionError(f"nothing is there: {', '.join(nothing)}")
-    return times
+    if empty := [name for name in NAMES if not rows[name]]:
+        raise AssertionError(f"no rows were found for: {', '.join(empty)}")
+    return Samples(times)
 
 
 def _measure(pace: Pace) -> list[Line]:
-    rounds = rounds_of(pace)
-    public = X25519PrivateKey.generate().public_key()
-    keys = RecorderKeys(Ed25519PrivateKey.generate(), HoleKey(bytes(range(32))), public)
-    game = game_of(load_game("mega"), default_jurisdiction())
+    rounds, keys = rounds_of(pace), recorder_keys()
     with scratch() as place:
-        record_par(place / "record", game, rounds, lambda _: keys)
-        times = asyncio.run(_looked(place / "record", place, rounds))
-    middle = {name: median(found) for name, found in times.items()}
+        record_par(place / "record", bench_game(), rounds, lambda _: keys)
+        took = asyncio.run(_times(place / "record", place, rounds))
     lines = [Line("rounds", "rounds in the record", rounds, "rounds")]
     for name, text in NAMES.items():
-        by_hand = middle[f"{name}_sql"]
+        page, by_hand = took.median(name), took.median(f"{name}_sql")
+        longest = max(took.by_name[name])
         lines += [
-            Line(name, f"{text}, page", middle[name] * _MILLI, "ms"),
-            Line(f"{name}_longest", "  the longest", max(times[name]), "s", at_most=_MOST),
+            Line(name, f"{text}, page", page * _MILLI, "ms"),
+            Line(f"{name}_longest", "  the longest", longest, "s", at_most=_MAX_SECONDS),
             Line(f"{name}_sql", f"{text}, rows by hand", by_hand * _MILLI, "ms"),
-            Line(f"{name}_ratio", "  beside them", middle[name] / by_hand, "times"),
+            ratio(f"{name}_ratio", "  beside them", page / by_hand),
         ]
     return lines
 

@@ -1,28 +1,24 @@
-"""Rounds through the rows: one seat, every effect made, the record kept."""
+"""Rounds through the rows with one seat, and the same rounds in two processes."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from random import Random
-from statistics import median
 from typing import Final
 
 from controller.games import unburned_game
 from controller.procedure.engine import LiveTable, Procedure
 from controller.sim.par import BLOCK, BlockPlayer, ParPlan, ordered_tallies, workers
 from controller.sim.play import Play, PlaySetup, Stepper, basic, stakes_for
-from hil.bench.measure import Contestant, Line, Pace, Section, contest, rate, ratio
+from hil.bench.measure import Contestant, Line, Pace, Section, by_turns, contest, rate, ratio
 
 GAMES: Final = ("maxtime", "sf21x", "classic", "mega")
 _SEED: Final = 21
 
 
 def rounds_of(name: str, table: Callable[[str], Stepper]) -> Contestant:
-    """Rounds of the game by its basic strategy, the main wager only, a fresh shuffle each."""
+    """Returns a contestant that plays rounds by basic strategy, each with a new shuffle."""
     stepper = table(name)
     setup = PlaySetup(1, stakes_for(stepper.game, side=False))
     play = Play(stepper, basic(name), setup, Random(_SEED).random)
@@ -44,26 +40,21 @@ def through_transitions(name: str) -> LiveTable:
 
 def _rows(pace: Pace) -> list[Line]:
     rates = contest({name: rounds_of(name, through_rows) for name in GAMES}, pace)
-    return [rate(name, name, rates.rate(name)) for name in GAMES]
+    return [rate(name, name, rates.median(name)) for name in GAMES]
 
 
 def _transitions(pace: Pace) -> list[Line]:
     lines: list[Line] = []
     for name in GAMES:
-        rates = contest(
-            {
-                "rows": rounds_of(name, through_rows),
-                "transitions": rounds_of(name, through_transitions),
-            },
-            pace,
-        )
+        tables: dict[str, Callable[[str], Stepper]] = {
+            "rows": through_rows,
+            "transitions": through_transitions,
+        }
+        rates = contest({key: rounds_of(name, table) for key, table in tables.items()}, pace)
+        beside = rates.ratio("transitions", "rows")
         lines += [
-            rate(name, name, rates.rate("transitions")),
-            ratio(
-                f"{name}.ratio",
-                f"{name}, beside the dictionary",
-                rates.ratio("transitions", "rows"),
-            ),
+            rate(name, name, rates.median("transitions")),
+            ratio(f"{name}.ratio", f"{name}, beside the dictionary", beside),
         ]
     return lines
 
@@ -77,42 +68,23 @@ TRANSITIONS: Final = Section(
 GAME: Final = "classic"
 _JOBS: Final = 2
 _BLOCKS: Final = range(4)
-"""Played at a time in each number of jobs."""
+"""Played in each slice."""
 _TURNS_AROUND: Final = 2_000_000
 _AT_LEAST: Final = 1.8
 
 
 def spin(turns: int) -> int:
-    """Keeps a core busy with nothing else."""
+    """Compute on one core, without memory or I/O."""
     total = 0
     for each in range(turns):
         total += each
     return total
 
 
-def _wall(run: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    run()
-    return time.perf_counter() - begun
-
-
-class _Times:
-    """Seconds in one process and in two, by turns."""
-
-    def __init__(self) -> None:
-        self.one: list[float] = []
-        self.two: list[float] = []
-
-    def take(self, one: Callable[[], object], two: Callable[[], object]) -> None:
-        self.two.append(_wall(two))
-        self.one.append(_wall(one))
-
-    def ratio(self) -> float:
-        return median([one / two for one, two in zip(self.one, self.two, strict=True)])
-
-
-@contextmanager
-def _plan_and_pool() -> Iterator[tuple[BlockPlayer, ProcessPoolExecutor]]:
+def _measure(pace: Pace) -> list[Line]:
+    name = f"--jobs {_JOBS} beside --jobs 1"
+    if len(os.sched_getaffinity(0)) < _JOBS:
+        return [Line("ratio", name, None, "", note="there is but one core here")]
     game = unburned_game(GAME, {}, "bench")
     plan = ParPlan(
         game=GAME,
@@ -126,31 +98,24 @@ def _plan_and_pool() -> Iterator[tuple[BlockPlayer, ProcessPoolExecutor]]:
         side=False,
     )
     with workers(plan, _JOBS) as pool:
-        yield BlockPlayer(plan), pool
-
-
-def _measure(pace: Pace) -> list[Line]:
-    name = f"--jobs {_JOBS} beside --jobs 1"
-    if len(os.sched_getaffinity(0)) < _JOBS:
-        return [Line("ratio", name, None, "", note="there is but one core here")]
-    rounds, idle = _Times(), _Times()
-    with _plan_and_pool() as (player, pool):
+        player = BlockPlayer(plan)
         list(ordered_tallies(pool, _BLOCKS, _JOBS))  # warms up
-        for _ in range(max(2, pace.slices // 2)):
-            rounds.take(
-                lambda: [player.play(block) for block in _BLOCKS],
-                lambda: list(ordered_tallies(pool, _BLOCKS, _JOBS)),
-            )
-            idle.take(
-                lambda: [spin(_TURNS_AROUND) for _ in range(_JOBS)],
-                lambda: list(pool.map(spin, [_TURNS_AROUND] * _JOBS)),
-            )
+        took = by_turns(
+            {
+                "two": lambda: list(ordered_tallies(pool, _BLOCKS, _JOBS)),
+                "one": lambda: [player.play(block) for block in _BLOCKS],
+                "idle_two": lambda: list(pool.map(spin, [_TURNS_AROUND] * _JOBS)),
+                "idle_one": lambda: [spin(_TURNS_AROUND) for _ in range(_JOBS)],
+            },
+            max(2, pace.slices // 2),
+        )
     played = len(_BLOCKS) * BLOCK
+    machine = took.ratio("idle_one", "idle_two")
     return [
-        rate("one", f"{GAME} with its figures, --jobs 1", played / median(rounds.one)),
-        rate("two", f"{GAME} with its figures, --jobs 2", played / median(rounds.two)),
-        ratio("machine", "empty loops: what the machine gives two now", idle.ratio()),
-        ratio("ratio", name, rounds.ratio(), _AT_LEAST),
+        rate("one", f"{GAME} with its figures, --jobs 1", played / took.median("one")),
+        rate("two", f"{GAME} with its figures, --jobs 2", played / took.median("two")),
+        ratio("machine", "empty loops: what the machine gives two now", machine),
+        ratio("ratio", name, took.ratio("one", "two"), _AT_LEAST),
     ]
 
 

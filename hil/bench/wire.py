@@ -1,7 +1,8 @@
-"""The wire without a wire: frames and records made and taken, beside the bare cipher."""
+"""Frames and records encoded and decoded in memory, beside the bare cipher."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -16,7 +17,7 @@ from hil.bench.measure import Contestant, Line, Pace, Section, contest, rate, ra
 _KEY: Final = bytes(range(32))
 _SESSION: Final = 7
 _BATCH: Final = 256
-"""Frames that are opened under one session, so that their counters can begin anew."""
+"""Frames of one session; then its counters start again."""
 
 
 def _record() -> EventRecord:
@@ -24,40 +25,16 @@ def _record() -> EventRecord:
     return chained(NO_CHAIN, epoch=1, seq=1, boot=1, t_us=1, event=event)
 
 
-def _encoding() -> Contestant:
-    frame = Frame(FrameKind.DATA, _SESSION, 1, bytes(range(1, 73)))
+def _repeat(run: Callable[[], object]) -> Contestant:
+    def repeated(count: int) -> None:
+        for _ in range(count):
+            run()
 
-    def run(frames: int) -> None:
-        for _ in range(frames):
-            frame.encode()
-
-    return run
-
-
-def _decoding() -> Contestant:
-    encoded = Frame(FrameKind.DATA, _SESSION, 1, bytes(range(1, 73))).encode()
-    deframer = Deframer()
-
-    def run(frames: int) -> None:
-        for _ in range(frames):
-            deframer.feed(encoded)
-
-    return run
-
-
-def _sealing() -> Contestant:
-    """A record all the way out: fields, chain, padding, seal, CRC, COBS."""
-    sealer, record = Sealer(_KEY, _SESSION), _record()
-
-    def run(frames: int) -> None:
-        for _ in range(frames):
-            sealer.seal(record.encode()).encode()
-
-    return run
+    return repeated
 
 
 def _opening() -> Contestant:
-    """A record all the way in: COBS, CRC, tag, counter, fields."""
+    """The whole decoding of a record: COBS, CRC, tag, counter, fields."""
     sealer, plaintext = Sealer(_KEY, _SESSION), _record().encode()
     wire = [sealer.seal(plaintext).encode() for _ in range(_BATCH)]
 
@@ -66,9 +43,9 @@ def _opening() -> Contestant:
         for number in range(frames):
             if number % _BATCH == 0:
                 opener = Opener(_KEY, _SESSION)
-            for heard in deframer.feed(wire[number % _BATCH]):
-                if isinstance(heard, Frame):
-                    decode(opener.open(heard), sender="device")
+            for frame in deframer.feed(wire[number % _BATCH]):
+                if isinstance(frame, Frame):
+                    decode(opener.open(frame), sender="device")
 
     return run
 
@@ -84,19 +61,25 @@ def _bare() -> Contestant:
 
 
 def _measure(pace: Pace) -> list[Line]:
+    frame, deframer = Frame(FrameKind.DATA, _SESSION, 1, bytes(range(1, 73))), Deframer()
+    encoded = frame.encode()
+    sealer, record = Sealer(_KEY, _SESSION), _record()
     contestants = {
-        "encode": _encoding(),
-        "decode": _decoding(),
-        "seal": _sealing(),
+        "encode": _repeat(frame.encode),
+        "decode": _repeat(lambda: deframer.feed(encoded)),
+        "seal": _repeat(lambda: sealer.seal(record.encode()).encode()),
         "open": _opening(),
         "bare": _bare(),
     }
     rates = contest(contestants, pace)
+    texts = {
+        "encode": "frames encoded",
+        "decode": "frames decoded",
+        "seal": "records sealed and encoded",
+        "open": "records decoded and opened",
+    }
     return [
-        rate("encode", "frames encoded", rates.rate("encode"), "frames"),
-        rate("decode", "frames decoded", rates.rate("decode"), "frames"),
-        rate("seal", "records sealed and encoded", rates.rate("seal"), "frames"),
-        rate("open", "records decoded and opened", rates.rate("open"), "frames"),
+        *(rate(name, text, rates.median(name), "frames") for name, text in texts.items()),
         ratio("seal_ratio", "sealed, beside the bare cipher", rates.ratio("seal", "bare")),
         ratio("open_ratio", "opened, beside the bare cipher", rates.ratio("open", "bare")),
     ]

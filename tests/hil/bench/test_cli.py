@@ -1,10 +1,10 @@
-"""`holecard bench`: contests by turns, and what it prints."""
+"""`holecard bench`: contests by turns, sections, output."""
 
 import json
 
 import pytest
 
-from controller.commands import dispatch
+from controller.commands import dispatch, load
 from hil.bench import cli
 from hil.bench.measure import Line, Pace, Section, contest, ratio
 from hil.bench.record import RECORD
@@ -43,8 +43,8 @@ def test_contestants_run_by_turns_and_slow_slices_do_not_count() -> None:
         works("slow", rounds * 0.004)
 
     rates = contest({"fast": fast, "slow": slow}, Pace(slices=5, seconds=1), clock)
-    assert rates.rate("fast") == pytest.approx(1000)
-    assert rates.rate("slow") == pytest.approx(250)
+    assert rates.median("fast") == pytest.approx(1000)
+    assert rates.median("slow") == pytest.approx(250)
     assert rates.ratio("slow", "fast") == pytest.approx(0.25)
     assert turns[-10:] == ["fast", "slow"] * 5
 
@@ -119,6 +119,10 @@ def test_the_peer_plays(capsys: pytest.CaptureFixture[str]) -> None:
     peer()(200)
     assert run("--section", "peer", "--quick") == 0
     assert "holecard beside blackjack21" in capsys.readouterr().out
+
+
+def test_sections_have_the_names_of_the_command_line() -> None:
+    assert [load(name, target).name for name, target in cli.SECTIONS.items()] == list(cli.SECTIONS)
 
 
 def test_an_unknown_section_is_refused() -> None:
