@@ -12,16 +12,16 @@ GAMES: Final = ("maxtime", "sf21x", "classic", "mega")
 MAX_ROUNDS: Final = 1000
 ROUNDS: Final = 2
 _NOTES: Final = """\
-On a terminal it goes on until Ctrl-C, and tells where its pages are: the dealer's console, the
-review, and the bench page, where people see the devices from outside, take a seat, pull cards,
-press buttons and switch faults on. Badges and PINs are told too. Whoever signs in at the console
-and relieves the dealer deals; the robot watches, until it is told on the bench page to deal again.
+On a terminal it runs until Ctrl-C, and prints the addresses of its pages: the dealer's console, the
+review, and the bench page, where users see the devices from outside, take a seat, pull cards, press
+buttons and cause faults. Badges and PINs are printed too. A user who signs in at the console and
+relieves the dealer deals; the robot waits until the bench page asks it to deal again.
 
 A shoe, a shuffler and seven stations are simulated behind real ports; `holecard serve` deals with
-them as with any others. A robot dealer sees the dealer's prompts alone, pulls cards out of the shoe
-and enters what a dealer enters; robot players press the buttons that light up. The cards come of
---seed. At the end the record is verified. With --dir everything stays there: the record, the keys,
-the daemon's own words in daemon.log; and the next demo goes on with it.
+them as with any others. A robot dealer reads only the dealer's prompts, pulls cards out of the shoe
+and enters what a dealer enters; robot players press the buttons that are lit. --seed determines the
+cards. At the end the record is verified. With --dir all files are kept there: the record, the keys,
+the daemon's log in daemon.log; the next demo in that folder continues the record.
 """
 
 

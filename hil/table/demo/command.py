@@ -10,65 +10,51 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
+from rich import box
+from rich.table import Table
 
+from controller.audit.text import verify_report_lines
+from controller.audit.verify import VerifyReport
 from controller.commands import print_json
 from controller.errors import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_NO, printable
 from hil.table.demo.cli import GAMES, ROUNDS
+from hil.table.demo.demo import Demo, Plan
+from hil.table.demo.spectator import Tally
+from hil.table.demo.terminal import TerminalScreen, screen_for
 from hil.table.robots import ApiProblem, RobotStuck, Unreachable
 from hil.table.setup import DidNotServe
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from controller.audit.verify import VerifyReport
-    from hil.table.demo.demo import Demo
-    from hil.table.demo.spectator import Tally
-    from hil.table.demo.terminal import TerminalScreen
-
-
 FAULTS: Final = (ApiProblem, DidNotServe, RobotStuck, TimeoutError, Unreachable)
-
-
-_ITS_OWN: Final = (1, 2)
-"""Codes of a daemon that does not begin: the record is damaged, or something of the house is not in
-order. They are the same for whoever starts it."""
+_START_CODES: Final = (1, 2)
+"""Exit codes of a daemon that did not start: a damaged record, or an invalid configuration. The
+demo exits with the same code."""
 
 
 def code_of(problem: BaseException) -> int:
-    """What a command ends with."""
-    if isinstance(problem, DidNotServe) and problem.code in _ITS_OWN:
+    """Returns the exit code for an error."""
+    if isinstance(problem, DidNotServe) and problem.code in _START_CODES:
         return problem.code
     return EXIT_BROKEN
 
 
 def words_of(problem: BaseException) -> str:
-    """What has failed, in a line or more."""
+    """Returns the error's text."""
     said = str(problem) or "nothing came of it in time"
     return f"the table has failed: {type(problem).__name__}: {said}"
 
 
-_ANY: Final = 0
-"""A free port."""
-
-
-# --- the demo -----------------------------------------------------------------------------------
-
-
 def show(args: argparse.Namespace) -> int:
-    """Play and show; an interrupt ends it with the summary so far."""
-    from hil.table.demo.demo import Demo, Plan
-    from hil.table.demo.terminal import screen_for
-
+    """Run the demo and print its summary, also after an interrupt."""
     games = GAMES if args.game == "all" else (args.game,)
     stream = sys.stderr if args.json else sys.stdout
     screen = screen_for(stream, plain=args.plain, quiet=args.json)
     speed = args.speed if screen.watched else 0.0
     lives = screen.watched
     rounds = ROUNDS if args.rounds is None and not lives else args.rounds
-    page = _ANY if args.page_port is None and lives else args.page_port
+    page = 0 if args.page_port is None and lives else args.page_port
     plan = Plan(games, rounds, args.seats, args.seed, speed, page)
     with _folder(args.dir) as folder:
         demo = Demo(plan, screen, folder)
@@ -79,7 +65,7 @@ def show(args: argparse.Namespace) -> int:
             print(f"holecard: demo: {words_of(problem)}", file=sys.stderr)
             return code_of(problem)
         finally:
-            screen.stop()  # a terminal gets its cursor back whatever happened
+            screen.stop()  # shows the terminal's cursor again
         report = demo.verify() if demo.tallies else None
         if args.json:
             print_json(_as_json(demo.tallies, report, interrupted=interrupted))
@@ -93,7 +79,7 @@ def show(args: argparse.Namespace) -> int:
 
 
 def _run(demo: Demo) -> bool:
-    """Whether it was interrupted. UsageProblem, FAULTS."""
+    """Run the demo. Returns whether it was interrupted. Raises UsageProblem and FAULTS."""
 
     async def whole() -> None:
         task = asyncio.current_task()
@@ -122,10 +108,7 @@ def _folder(given: str | None) -> Iterator[Path]:
 
 
 def summary_table(tallies: list[Tally], *, interrupted: bool) -> Table:
-    """What was wagered, handed back and kept, and the tokes apart."""
-    from rich import box
-    from rich.table import Table
-
+    """Returns a table of wagers, payments and the difference; tokes in other columns."""
     table = Table(box=box.SIMPLE, title_justify="left")
     table.title = "Interrupted: the rounds so far" if interrupted else "All rounds"
     headings = ("rounds", "an hour", "wagers", "paid back", "kept", "tokes", "to dealers")
@@ -148,12 +131,12 @@ def sum_up(screen: TerminalScreen, table: Table) -> None:
     if screen.fits(table):
         screen.table(table)
         return
-    for line in _one_by_one(table):
+    for line in _as_lines(table):
         screen.line(line)
 
 
-def _one_by_one(table: Table) -> Iterator[str]:
-    """The same, a figure a line: where there is no room for columns, no money is cut off."""
+def _as_lines(table: Table) -> Iterator[str]:
+    """Yields one figure a line, for terminals that are too narrow for the table."""
     heads, *columns = table.columns
     yield ""
     yield str(table.title)
@@ -163,8 +146,6 @@ def _one_by_one(table: Table) -> Iterator[str]:
 
 
 def _words(report: VerifyReport | None) -> Iterator[str]:
-    from controller.audit.text import verify_report_lines
-
     if report is not None:
         yield "holecard audit verify:"
         yield from (f"  {printable(line)}" for line in verify_report_lines(report))

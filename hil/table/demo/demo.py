@@ -42,7 +42,7 @@ from hil.table.robots import (
     SeatClaims,
     SharedRobot,
     TableSurroundings,
-    console,
+    open_console,
 )
 from hil.table.setup import (
     DEALER,
@@ -133,7 +133,7 @@ class Demo:
         code = 0
         try:
             url = await self._screens(stage) if self._plan.page_port is not None else None
-            async with console(stage.control) as screen:
+            async with open_console(stage.control) as screen:
                 await self._rounds(stage, screen, game, desk, url)
         finally:
             desk.playing = None

@@ -24,12 +24,12 @@ from hil.table.robots import (
     ApiProblem,
     Console,
     HandledDevice,
+    PlayerChoice,
     RobotStuck,
     SeatClaims,
     SharedRobot,
     Unreachable,
 )
-from hil.table.robots.text import PlayerChoice
 from hil.table.setup import FittedDevice
 
 ABOUT_ROBOT: Final = "the robot deals already"

@@ -18,8 +18,8 @@ from controller.procedure.prompts import MoneyFormat, total_words
 from controller.rules.cards import NAMES, SUIT, Card
 from firmware_protocol.device.control import ButtonName
 from firmware_protocol.device.interfaces import Answer
+from hil.table.robots import ASKING, SeatClaims, card_of
 from hil.table.robots import BUTTONS as SAID_BY
-from hil.table.robots import SeatClaims, card_of
 from hil.table.setup import DEALER
 
 BUTTONS: Final[tuple[ButtonName, ...]] = (
@@ -35,7 +35,6 @@ BUTTONS: Final[tuple[ButtonName, ...]] = (
 )
 FROM_FELT: Final = frozenset({Tell.ENTER_CARD, Tell.CONFIRM_CARD})
 """Prompts at which the card that came out last lies face up before the dealer."""
-_ASKING: Final = frozenset({Tell.DECIDE, Tell.ASK_INSURANCE, Tell.ASK_NATURAL})
 _SUITS: Final = "♣♦♥♠"
 _SUIT_NAMES: Final = ("clubs", "diamonds", "hearts", "spades")
 _RANKS: Final = {"A": "ace", "T": "ten", "J": "jack", "Q": "queen", "K": "king"}
@@ -279,7 +278,7 @@ def _seat(number: int, at: At, serial: str, answer: Answer) -> ShownSeat:
     found: Mapping[str, Any] = inside["seats"][str(number)] if inside else {}
     prompt, company, money = at.view.prompt, at.company, at.money
     yours = number in company.seats
-    asked = prompt is not None and prompt.tell in _ASKING and prompt.seat == number
+    asked = prompt is not None and prompt.tell in ASKING and prompt.seat == number
     betting = prompt is not None and prompt.tell is Tell.TAKE_WAGERS
     placed = next((one.main for one in at.state.seats if one.number == number), 0)
     tells = yours and asked and at.robot_deals

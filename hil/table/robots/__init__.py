@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hil.table.robots.api_client import PREFIX, Api, ApiProblem, Screen, Unreachable
-from hil.table.robots.console import Console, console, state_of
+from hil.table.robots.console import Console, open_console, state_of
 from hil.table.robots.players import RandomPlayers
 from hil.table.robots.robot import (
     ROBOT_TIMEOUT,
@@ -43,7 +43,7 @@ __all__ = [
     "TableSurroundings",
     "Unreachable",
     "card_of",
-    "console",
+    "open_console",
     "state_of",
     "wire_name",
 ]

@@ -1,6 +1,6 @@
 """The dealer's screen at a served table: the views and acts of the control API.
 
-    async with console(socket) as screen:       # the dealer is signed in, every device is ready
+    async with open_console(socket) as screen:   # the dealer is signed in, every device is ready
         screen.shown, screen.view
         await screen.act("Paid", {}, "dealer")
 
@@ -124,7 +124,7 @@ _C = TypeVar("_C", bound=Console)
 
 
 @asynccontextmanager
-async def console(socket: Path, *, name: str = "dealer") -> AsyncIterator[Console]:
+async def open_console(socket: Path, *, name: str = "dealer") -> AsyncIterator[Console]:
     """Sign the dealer in at a new screen. Raises ApiProblem and Unreachable."""
     async with Api(socket) as api:
         screen = await api.open(name)

@@ -33,7 +33,7 @@ from controller.sim.scripts import (
     ScriptStart,
     play_at,
 )
-from hil.table.robots import Console, MimicPlayers, Robot, RobotOptions, RobotStuck, console
+from hil.table.robots import Console, MimicPlayers, Robot, RobotOptions, RobotStuck, open_console
 from hil.table.scripts.shoe import rounds_of, shoe_of
 from hil.table.scripts.wire_table import WiredTable, WireTable
 from hil.table.setup import FEW, DidNotServe, Stage, staged
@@ -115,7 +115,7 @@ class ScriptRunner:
     async def _begin(self, scripted: ScriptRound) -> _RobotsAtTable:
         await self.stage.serve(deals_of(scripted.script))
         self._open = AsyncExitStack()
-        screen = await self._open.enter_async_context(console(self.stage.control))
+        screen = await self._open.enter_async_context(open_console(self.stage.control))
         self._at = _RobotsAtTable(self.stage, screen)
         return self._at
 

@@ -18,7 +18,14 @@ from firmware_protocol.device.interfaces import Answer
 from hil.table.demo.demo import TABLES, everybody_bets
 from hil.table.page import Desk, ServedGame
 from hil.table.page.app import SECRET_HEADER, Page, application
-from hil.table.robots import Console, MimicPlayers, RobotOptions, SeatClaims, SharedRobot, console
+from hil.table.robots import (
+    Console,
+    MimicPlayers,
+    RobotOptions,
+    SeatClaims,
+    SharedRobot,
+    open_console,
+)
 from hil.table.robots.robot import card_of
 from hil.table.robots.surroundings import mechanism
 from hil.table.scripts.shoe import whole_shoe
@@ -98,7 +105,7 @@ async def at_bench(folder: Path, game: str, *top: str, robots: int = 2) -> Async
     """`top`: the first cards of the shoe, the burned one first."""
     async with staged(folder, FEW, people=STAFF_AND_VISITORS) as stage:
         await stage.serve(everybody_bets(example(TABLES[game])))
-        async with console(stage.control) as screen:
+        async with open_console(stage.control) as screen:
             dealt = game_of_table(stage.table)
             company = SeatClaims(robots)
             players = MimicPlayers(*((seat, "main", 1000) for seat in range(1, robots + 1)))

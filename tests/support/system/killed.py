@@ -38,7 +38,7 @@ from hil.table.robots import (
     Robot,
     RobotOptions,
     Unreachable,
-    console,
+    open_console,
 )
 from hil.table.robots.robot import Who, card_of
 from hil.table.scripts.shoe import whole_shoe
@@ -221,7 +221,7 @@ def over(shown: TableDisplay) -> bool:
 
 async def _to_the_end(scene: Scene) -> State:
     await scene.stage.daemon.start()
-    async with console(scene.stage.control) as screen:
+    async with open_console(scene.stage.control) as screen:
         scene.robots.append(Hesitant(scene, screen))
         await scene.robots[-1].play(over)
         return screen.shown.state
