@@ -73,12 +73,13 @@ class CommandQueue:
     def __init__(self, host_boot: int) -> None:
         self.host_boot = host_boot
         self._last_id = 0
-        self._queue: list[PendingCommand] = []
-        self._ordinary: PendingCommand | None = None
-        self._selftest: PendingCommand | None = None
+        self.waiting: list[PendingCommand] = []
+        """The commands that are not started yet."""
+        self.active: tuple[PendingCommand, ...] = ()
+        """The commands in progress: a SELFTEST, then another one."""
 
     def __len__(self) -> int:
-        return len(self._queue) + sum(1 for _ in self.active())
+        return len(self.waiting) + len(self.active)
 
     def make(self, command: Command) -> PendingCommand:
         """Encode a command with the next id. Raises ProtocolError if a field cannot be encoded."""
@@ -91,50 +92,46 @@ class CommandQueue:
         if len(self) >= MAX_COMMANDS:
             raise LinkBusy(f"{len(self)} commands are waiting for a reply")
         if isinstance(command, Selftest) and any(
-            isinstance(call.command, Selftest) for call in (*self.active(), *self._queue)
+            isinstance(call.command, Selftest) for call in (*self.active, *self.waiting)
         ):
             raise LinkBusy("a SELFTEST is in progress")
         call = self.make(command)
-        self._queue.append(call)
+        self.waiting.append(call)
         return call
-
-    def active(self) -> Iterator[PendingCommand]:
-        """The commands in progress."""
-        if self._selftest is not None:
-            yield self._selftest
-        if self._ordinary is not None:
-            yield self._ordinary
 
     def advance(self, may_go: Callable[[PendingCommand], bool], now: int) -> None:
         """Start the commands that are next in the queue."""
-        while self._queue:
+        while self.waiting:
             at = 0
-            if not may_go(self._queue[0]):
-                reads = (i for i, call in enumerate(self._queue) if _reads(call) and may_go(call))
+            if not may_go(self.waiting[0]):
+                reads = (i for i, call in enumerate(self.waiting) if _reads(call) and may_go(call))
                 at = next(reads, 0)
-            call = self._queue[at]
+            call = self.waiting[at]
             if isinstance(call.command, Selftest):
-                self._selftest = call  # add() rejects a second one
+                self.active = (call, *self.active)  # add() rejects a second one
             elif self._ordinary is None:
-                self._ordinary = call
+                self.active = (*self.active, call)
             else:
                 return
-            del self._queue[at]
+            del self.waiting[at]
             call.start(now)
+
+    @property
+    def _ordinary(self) -> PendingCommand | None:
+        """The command in progress that is no SELFTEST."""
+        last = self.active[-1] if self.active else None
+        return None if last is None or isinstance(last.command, Selftest) else last
 
     def in_flight(self, session: int) -> bool:
         """Whether a command other than SELFTEST waits for its reply in this session."""
         return self._ordinary is not None and self._ordinary.sent_in == session
 
     def find(self, command_id: int) -> PendingCommand | None:
-        return next((call for call in self.active() if call.id == command_id), None)
+        return next((call for call in self.active if call.id == command_id), None)
 
     def done(self, call: PendingCommand) -> None:
         """Remove a command that was answered or has failed."""
-        if call is self._ordinary:
-            self._ordinary = None
-        if call is self._selftest:
-            self._selftest = None
+        self.active = tuple(one for one in self.active if one is not call)
 
     def overdue(self, now: int) -> list[PendingCommand]:
         """Remove and return the commands that have timed out."""
@@ -146,15 +143,15 @@ class CommandQueue:
 
     def clear(self) -> list[PendingCommand]:
         """Remove and return all commands."""
-        rest = [*self._drop(lambda _: True), *self._queue]
-        self._queue.clear()
+        rest = [*self._drop(lambda _: True), *self.waiting]
+        self.waiting.clear()
         return rest
 
     def due(self) -> Iterator[int]:
-        return (call.until for call in self.active() if call.until is not None)
+        return (call.until for call in self.active if call.until is not None)
 
     def _drop(self, which: Callable[[PendingCommand], bool]) -> list[PendingCommand]:
-        dropped = [call for call in self.active() if which(call)]
+        dropped = [call for call in self.active if which(call)]
         for call in dropped:
             self.done(call)
         return dropped

@@ -16,7 +16,12 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
 from firmware_protocol.host.events import HandshakeFailed, HelloReceived
-from firmware_protocol.host.session import HostSession, HostSessions, LinkOutput
+from firmware_protocol.host.exchange import (
+    INITIAL_DELAY,
+    HostSession,
+    HostSessions,
+    LinkOutput,
+)
 from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
 from firmware_protocol.messages.errors import HandshakeError, ProtocolError, WrongDevice
 from firmware_protocol.messages.frames import Hello, HelloRsp
@@ -31,7 +36,6 @@ from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.hello import agree, pick_session, prologue
 from firmware_protocol.tablelink.noise import Handshake
 
-INITIAL_DELAY: Final = 500_000
 MAX_DELAY: Final = 8_000_000
 _HELLO_WAIT: Final = HELLO_WAIT_MS * 1000
 _HANDSHAKE_WAIT: Final = HANDSHAKE_WAIT_MS * 1000
@@ -83,7 +87,8 @@ class HandshakeAttempts:
         self._random = random
         self._output = output
         self._phase = Phase.IDLE
-        self._until: int | None = None
+        self.until: int | None = None
+        """When wake() must be called; None: nothing is due."""
         self._delay = INITIAL_DELAY
         self._sent: Frame | None = None
         self._answer: HelloRsp | None = None
@@ -98,16 +103,11 @@ class HandshakeAttempts:
 
     def shorten_backoff(self, now: int) -> None:
         """Limit the current backoff to the initial delay, because the session ended."""
-        if self._phase is Phase.BACKOFF and self._until is not None:
-            self._until = min(self._until, now + INITIAL_DELAY)
-
-    def due(self) -> int | None:
-        return self._until
+        if self._phase is Phase.BACKOFF and self.until is not None:
+            self.until = min(self.until, now + INITIAL_DELAY)
 
     def wake(self, now: int) -> None:
-        """Do what is due."""
-        if self._until is None or now < self._until:
-            return
+        """Do what is due at `until`."""
         if self._phase is Phase.HELLO_SENT:
             self.fail(self._malformed or HandshakeError("no HELLO_RSP came"), now)
             self._send_hello(now)
@@ -145,7 +145,7 @@ class HandshakeAttempts:
         else:
             delay = 0
         self.drop()
-        self._phase, self._until = Phase.BACKOFF, now + delay
+        self._phase, self.until = Phase.BACKOFF, now + delay
         self._output.report(HandshakeFailed(error))
 
     def drop(self) -> None:
@@ -158,17 +158,17 @@ class HandshakeAttempts:
         self._reset()
 
     def _reset(self) -> None:
-        self._phase, self._until = Phase.IDLE, None
+        self._phase, self.until = Phase.IDLE, None
         self._shake = self._answer = self._malformed = None
 
     def _send_hello(self, now: int) -> None:
-        taken = {session.id for session in self._sessions}
+        taken = {session.id for session in self._sessions.all}
         if self._sent is not None:
             taken.add(self._sent.session)
         session = pick_session(taken, self._random or secrets.token_bytes)
         self._reset()
         self._sent = Frame(FrameKind.HELLO, session, 0, self._hello)
-        self._phase, self._until = Phase.HELLO_SENT, now + _HELLO_WAIT
+        self._phase, self.until = Phase.HELLO_SENT, now + _HELLO_WAIT
         # The leading 0x00 ends an incomplete frame on the line.
         self._output.write(b"\0" + self._sent.encode())
 
@@ -187,7 +187,7 @@ class HandshakeAttempts:
         if self._random is not None:
             self._shake.fix_ephemeral(X25519PrivateKey.from_private_bytes(self._random(32)))
         message = self._shake.write()
-        self._phase, self._until = Phase.HS1_SENT, now + _HANDSHAKE_WAIT
+        self._phase, self.until = Phase.HS1_SENT, now + _HANDSHAKE_WAIT
         self._output.write(Frame(FrameKind.HS1, hello.session, 0, message, self._version).encode())
 
     def _check_identity(self, answer: HelloRsp) -> None:

@@ -34,9 +34,8 @@ from firmware_protocol.host.events import (
     ProtocolViolated,
     SessionEnding,
 )
-from firmware_protocol.host.exchange import Exchange
-from firmware_protocol.host.handshake import INITIAL_DELAY, HandshakeAttempts, PeerIdentity
-from firmware_protocol.host.session import HostSession, HostSessions, LinkOutput
+from firmware_protocol.host.exchange import Exchange, HostSession, HostSessions, LinkOutput
+from firmware_protocol.host.handshake import HandshakeAttempts, PeerIdentity
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass, FrameKind
 from firmware_protocol.messages.errors import HandshakeError, ProtocolError, WrongSession
@@ -151,14 +150,14 @@ class HostLink:
 
     def due(self) -> int | None:
         """When wake() must be called next; None: only after another call."""
-        running, attempt = self.sessions.running, self._attempts.due()
+        running, attempt = self.sessions.running, self._attempts.until
         if self.output.events or (running is not None and running.spent):
             return self._now
-        times = [*self._exchange.due(), *(session.dead_at for session in self.sessions)]
+        times = [*self._exchange.due(), *(session.dead_at for session in self.sessions.all)]
         if attempt is not None:
             times.append(attempt)
         elif running is not None:
-            times.append(self._renew_at(running))
+            times.append(running.renew_at(self._rekey_frames, self._session_life))
         return min(times, default=None)
 
     def take(self) -> bytes:
@@ -237,7 +236,7 @@ class HostLink:
                 self.output.report(running.missing)
             self._end(running.ending, now)
         running = self.sessions.running
-        if running is not None and now >= self._renew_at(running):
+        if running is not None and now >= running.renew_at(self._rekey_frames, self._session_life):
             self._attempts.start(now)
         self._now = now
         events, self.output.events = self.output.events, []
@@ -251,14 +250,8 @@ class HostLink:
         if pending is not None and now >= pending.dead_at:
             self._attempts.fail(HandshakeError("no DATA came under the new keys"), now)
         self._exchange.tick(now)
-        self._attempts.wake(now)
-
-    def _renew_at(self, session: HostSession) -> int:
-        """When a rekey is due. Never at once, because the device picks its counters and handshakes
-        cost more than frames."""
-        if session.frames >= self._rekey_frames:
-            return session.started_at + INITIAL_DELAY
-        return session.started_at + self._session_life
+        if self._attempts.until is not None and now >= self._attempts.until:
+            self._attempts.wake(now)
 
     def _end(self, why: SessionEnding, now: int) -> None:
         """End the running session."""

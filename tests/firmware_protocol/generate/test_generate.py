@@ -11,8 +11,8 @@ from firmware_protocol.generate import __main__, emit_page
 from firmware_protocol.generate import catalogue as catalogues
 from firmware_protocol.generate.catalogue import CatalogueError
 from firmware_protocol.generate.schema import REPLY_OFFSET, schema_hash
-from firmware_protocol.host.handshake import INITIAL_DELAY, MAX_DELAY
-from firmware_protocol.host.session import MAX_LOST
+from firmware_protocol.host.exchange import INITIAL_DELAY, MAX_LOST
+from firmware_protocol.host.handshake import MAX_DELAY
 from firmware_protocol.messages import errors, registry
 from firmware_protocol.messages.limits import SCHEMA_HASHES
 from tests.support.firmware_protocol.strategies import catalogue

@@ -20,7 +20,7 @@ from firmware_protocol.host import (
     RingResumed,
     SessionEnding,
 )
-from firmware_protocol.host.session import BEHIND_ASK, BEHIND_END
+from firmware_protocol.host.exchange import BEHIND_ASK, BEHIND_END
 from firmware_protocol.messages.common import Resume, ResumeReply
 from firmware_protocol.messages.control import EvtNak
 from firmware_protocol.messages.enums import FrameKind, NakWhy, ResumeMode, Verdict

@@ -9,7 +9,7 @@ from firmware_protocol.host import (
     FramesDamaged,
     ProtocolViolated,
 )
-from firmware_protocol.host.session import MAX_OUT
+from firmware_protocol.host.exchange import MAX_OUT
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.control import PairDone
 from firmware_protocol.messages.enums import AlertCode, FrameKind

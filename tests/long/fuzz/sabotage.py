@@ -14,9 +14,8 @@ from firmware_protocol.host import (
     RingResumed,
 )
 from firmware_protocol.host.cursor import RecordStatus
-from firmware_protocol.host.exchange import Exchange
+from firmware_protocol.host.exchange import Exchange, HostSession
 from firmware_protocol.host.resume import Resumption
-from firmware_protocol.host.session import HostSession
 from firmware_protocol.messages.common import Resume, ResumeReply
 from firmware_protocol.messages.enums import Verdict
 from firmware_protocol.tablelink.plaintext import EventRecord

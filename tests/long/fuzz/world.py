@@ -31,7 +31,7 @@ from firmware_protocol.host import (
     SessionEnding,
 )
 from firmware_protocol.host.commands import MAX_COMMANDS
-from firmware_protocol.host.session import MAX_OUT
+from firmware_protocol.host.exchange import MAX_OUT
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.errors import NotAuthentic

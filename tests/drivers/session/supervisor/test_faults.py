@@ -23,7 +23,7 @@ from firmware_protocol.device.control import (
     Plug,
 )
 from firmware_protocol.host import SessionEnding
-from firmware_protocol.host.session import BEHIND_ASK, BEHIND_END
+from firmware_protocol.host.exchange import BEHIND_ASK, BEHIND_END
 from firmware_protocol.messages.enums import LockState, Verdict
 from firmware_protocol.messages.limits import WINDOW
 from tests.support.drivers.dealing import FULL_DISK, dealing, head, same, store_fails
