@@ -14,7 +14,8 @@ from controller.api.contract.messages import Tested
 from controller.api.service.acts import people_news, supervisor_of
 from controller.api.service.context import ServedTable, table_problems
 from controller.api.service.screens import ScreenSession
-from controller.audit.format.records import RecordEntry, record_actor
+from controller.audit.format.records import RecordEntry
+from controller.audit.replay import record_actor
 from drivers.devices import CommandRefusedError, CommandUnansweredError, NotReady
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages.enums import FaultCode

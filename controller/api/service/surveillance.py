@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 from controller.api.contract.errors import Problem
 from controller.api.service.context import ServedTable, table_problems
 from controller.api.service.screens import ScreenSession
-from controller.audit.format.records import RecordEntry, record_actor
+from controller.audit.format.records import RecordEntry
+from controller.audit.replay import record_actor
 from controller.people import SignInSession
 
 INTERVAL: Final = 60.0

@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from controller.procedure.model.events import Actor
 from controller.procedure.model.state import State
 
 VERSION: Final = 1
@@ -52,10 +51,6 @@ class RecordActor(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 CONTROLLER: Final = RecordActor("device", "controller")
-
-
-def record_actor(actor: Actor) -> RecordActor:
-    return RecordActor(actor.role, actor.name, actor.seat)
 
 
 class DeviceCursor(Struct, frozen=True, gc=False):

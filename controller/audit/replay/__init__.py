@@ -9,6 +9,7 @@ from controller.audit.replay.entries import (
     decode_refusal,
     event_entry,
     read_decision,
+    record_actor,
 )
 from controller.audit.replay.fallback import other_code_state, other_code_state_after
 from controller.audit.replay.hole_opening import (
@@ -61,6 +62,7 @@ __all__ = [
     "proc_of",
     "procedure_of",
     "read_decision",
+    "record_actor",
     "replay_opening",
     "sealed_hole_cards",
     "software_name",

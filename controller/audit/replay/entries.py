@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from controller.audit.format.hole_cards import COMMITMENT_SIZE, SEALED_TEXT
-from controller.audit.format.records import DeviceCursor, Record, RecordEntry, record_actor
+from controller.audit.format.records import DeviceCursor, Record, RecordActor, RecordEntry
 from controller.procedure.engine import EVENTS
 from controller.procedure.model.effects import (
     Corrected,
@@ -30,6 +30,7 @@ from controller.procedure.model.effects import (
     WagersLocked,
 )
 from controller.procedure.model.events import (
+    Actor,
     ErrorCardDrawn,
     Event,
     HoleChecked,
@@ -88,6 +89,10 @@ _NO_CARD: Final = -1
 
 
 # --- what is recorded -------------------------------------------------------------------------
+
+
+def record_actor(actor: Actor) -> RecordActor:
+    return RecordActor(actor.role, actor.name, actor.seat)
 
 
 def event_entry(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from controller.procedure.model.clauses import of_game, pay_rules
+from controller.procedure.model.clauses import TELL_RULES, of_game, pay_rules
 from controller.procedure.model.effects import Effect, Stations
 from controller.procedure.model.permissions import who_may
 from controller.procedure.model.state import Place
@@ -59,6 +59,8 @@ class Game:
         self.natural_may_double = options.double.natural
         self.buttons = options.decisions.by != "signals"
         self.who = who_may(options)
+        self.tell_rules = {tell: of_game(rules, name) for tell, rules in TELL_RULES.items()}
+        """The clauses of the sheet that a prompt cites."""
         self.chips_for = lru_cache(maxsize=_MOST_CACHED)(self._chips_for)
         self.deal_order = lru_cache(maxsize=256)(_deal_order)
         self.pay_rules = lru_cache(maxsize=256)(self._pay_rules)

@@ -11,7 +11,6 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
-from controller.procedure.model.clauses import TELL_RULES, of_game
 from controller.procedure.model.effects import (
     Effect,
     Lamp,
@@ -67,7 +66,7 @@ _WORDS: Final = {
 
 
 def _rule(g: Game, tell: Tell) -> tuple[str, ...]:
-    return of_game(TELL_RULES.get(tell, ()), g.name)
+    return g.tell_rules.get(tell, ())
 
 
 def _fixed(tell: Tell, *more: Effect, to_floor: bool = False) -> Shows:

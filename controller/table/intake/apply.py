@@ -105,11 +105,12 @@ class Applier:
         if accepted or not _shows_card(given):
             for note in given.notes:
                 work.note(note)
-        work.faults = work.faults.after(given.wrong, given.right)
+        if given.wrong or given.right:
+            work.faults = work.faults.after(given.wrong, given.right)
         if given.twin and "duplicate" not in work.memory.alarmed:
             work.memory = replace(work.memory, twin=True)
         for _ in range(MAX_FOLLOWING):
-            follows = next_report(work.faults, work.state) or work.suspicion()
+            follows = work.device_report() or work.suspicion()
             if follows is None or not work.step(follows):
                 break
         arms = self._armed(now.arms, work.state)
@@ -125,9 +126,7 @@ class Applier:
 
     def _armed(self, former: ButtonTokens, state: State) -> ButtonTokens:
         game, settings = self.context.game, self.context.settings
-        masks = (
-            (seat, open_buttons(game, settings, self._accepts, state, seat)) for seat in self._seats
-        )
+        masks = open_buttons(game, settings, self._accepts, state, self._seats)
         return assign_tokens(former, state, masks)
 
 
@@ -174,6 +173,12 @@ class _Application:
         found = count_loading(self.memory, self._decks, ran_out=ran_out)
         self.note(inventory_entry(found, self.state.round))
         self._suspected += [why for why in deck_suspicions(found) if why not in self.memory.alarmed]
+
+    def device_report(self) -> Event | None:
+        """The next event about a device that was lost or is back."""
+        if not self.faults.every and not self.state.lost:
+            return None
+        return next_report(self.faults, self.state)
 
     def suspicion(self) -> Event | None:
         """The next suspicion about the decks that is still to be reported."""

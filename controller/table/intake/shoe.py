@@ -95,8 +95,8 @@ def face_up(
 ) -> TableInput:
     """Input of a card that becomes visible with `event`. `seen` records how it was read. A doubtful
     reading makes it unreadable instead; suspicions about the decks follow."""
-    back = _back_suspicions(context, memory, read)
     doubt = _doubt(context, read)
+    back = _back_suspicions(context, memory, read)
     if doubt:
         return TableInput((events.CardUnreadable(SHOE, doubt), *back), notes=(seen,))
     order = memory.sequence_with(SeenCard(read.pos, read.card, read.back)).order

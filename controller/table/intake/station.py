@@ -6,7 +6,7 @@ event that the button has when the press arrives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -90,7 +90,7 @@ def _bet(g: Game, settings: DeviceSettings, s: State, who: Actor) -> Event | Non
 
 def _calls(g: Game, settings: DeviceSettings, s: State, who: Actor) -> Event | None:
     """Not while the table is held: the floor has been called then."""
-    if s.step in HOLDING or seat_of(s, who.seat) is None:
+    if s.step in HOLDING or all(seat.number != who.seat for seat in s.seats):
         return None
     return events.FloorCalled(who, who.seat)
 
@@ -113,15 +113,21 @@ _BITS: Final = tuple((1 << button, event_of) for button, event_of in BUTTON_EVEN
 
 
 def open_buttons(
-    game: Game, settings: DeviceSettings, accepts: AcceptsEvent, s: State, seat: int
-) -> ButtonMask:
-    """The buttons of a seat whose events the procedure accepts now."""
-    who, mask = _seat_actor(seat), 0
-    for bit, event_of in _BITS:
-        event = event_of(game, settings, s, who)
-        if event is not None and accepts(s, event):
-            mask |= bit
-    return ButtonMask(mask)
+    game: Game, settings: DeviceSettings, accepts: AcceptsEvent, s: State, seats: Iterable[int]
+) -> list[tuple[int, ButtonMask]]:
+    """The buttons of each seat whose events the procedure accepts now."""
+    masks = dict.fromkeys(seats, 0)
+    candidates = []
+    for seat in masks:
+        who = _seat_actor(seat)
+        for bit, event_of in _BITS:
+            event = event_of(game, settings, s, who)
+            if event is not None:
+                candidates.append((seat, bit, event))
+    for seat, bit, event in candidates:
+        if accepts(s, event):
+            masks[seat] |= bit
+    return [(seat, ButtonMask(mask)) for seat, mask in masks.items()]
 
 
 def pressed(

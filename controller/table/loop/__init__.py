@@ -12,7 +12,7 @@ from controller.table.loop.acts import (
     read_act,
 )
 from controller.table.loop.handover import dealer_after, is_relief, relief_input
-from controller.table.loop.loop import TableLoop
+from controller.table.loop.loop import DeviceRecordStore, StoredPosition, TableLoop
 from controller.table.loop.parts import (
     REAL_ENVIRONMENT,
     DeviceConfig,
@@ -20,7 +20,6 @@ from controller.table.loop.parts import (
     TableEnvironment,
     TableParts,
 )
-from controller.table.loop.record_store import DeviceRecordStore, StoredPosition
 from controller.table.loop.requests import (
     ANOTHER_CARD,
     HoldNames,

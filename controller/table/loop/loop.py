@@ -2,7 +2,8 @@
 
 Device events, acts of people and entries for the record are processed serially. Each is decided by
 the procedure and appended to the record. Only when the append is durable, the new state is adopted,
-the request is answered, and displays and devices are notified.
+the request is answered, and displays and devices are notified. A device's records are stored by the
+same append: event and cursor in one write, and its supervisor acknowledges them afterwards.
 
     table = Table(applier, book.append, now, show=outlets.want)
     task = asyncio.create_task(table.run())
@@ -12,19 +13,23 @@ the request is answered, and displays and devices are notified.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import structlog
+from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.audit.errors import LogFailed, RetryLater
 from controller.audit.format.hole_cards import SealProblem
 from controller.audit.format.records import CONTROLLER as BY_CONTROLLER
-from controller.audit.format.records import ChainPosition, RecordEntry
+from controller.audit.format.records import ChainPosition, DeviceCursor, RecordActor, RecordEntry
 from controller.procedure.engine import RowFault
 from controller.procedure.model.effects import Effect
+from controller.procedure.model.events import Device
 from controller.procedure.model.state import State
 from controller.table.intake import (
     AppliedInput,
@@ -46,6 +51,9 @@ from controller.table.loop.requests import (
 )
 from controller.table.memory import DeviceFault, TableDisplay, prompt_of
 from drivers.devices import DeviceEvent
+from drivers.session import RECENT, AdoptedRing
+from firmware_protocol.host import NO_CURSOR, RecordCursor
+from firmware_protocol.tablelink.plaintext import EventRecord
 
 MAX_WAITING: Final = 64
 """Limit of the queue for acts and entries. A working table has a few; more means that it hangs."""
@@ -58,6 +66,8 @@ _CANNOT: Final = (RowFault, ArithmeticError, LookupError, ValueError)
 """Errors of the rules for an impossible event: an unknown seat or hand, or a wrong amount."""
 _UNWRITABLE: Final = (TypeError, ValueError, OverflowError)
 _CLOSING: Final = "the table is closing"
+ADOPTED: Final = "adopted"
+"""`what` of the record entry of an adopted ring."""
 
 _log: Final = structlog.get_logger("table")
 
@@ -322,8 +332,8 @@ class TableLoop:
         self.now = applied.now
         if appended:
             self.seq = appended[-1].seq
-        self._context.vault.forget(face_down(applied.now.state))
         effects, slow = applied.effects, self._slow
+        self._context.vault.forget(face_down(applied.now.state))
         self._slow = False
         if effects is None and (item.first or slow):
             effects = self._applier.shows(self.state)
@@ -380,8 +390,7 @@ class TableLoop:
     # --- display --------------------------------------------------------------------------
 
     def _shown(self, effects: tuple[Effect, ...]) -> TableDisplay:
-        prompt = prompt_of(effects)
-        again = prompt is not None and prompt == self._repeated
+        again = self._repeated is not None and prompt_of(effects) == self._repeated
         if not again and not self.now.state.holds:
             self._repeated = None
         soon = self.stopped is None and bool(self._waits)
@@ -402,3 +411,113 @@ def _drop(answer: asyncio.Future[RequestResult]) -> None:
     """Log the error of an entry that no caller waits for."""
     if not answer.cancelled() and answer.exception() is not None:
         _log.warning("not recorded", why=str(answer.exception()))
+
+
+# --- the store of the devices' records ------------------------------------------------------
+
+
+class PositionUnknown(LookupError):
+    """The stored position is unknown while an append is running."""
+
+
+class StoredPosition(Struct, frozen=True):
+    """The position of a device's log in the record when it was opened."""
+
+    cursor: RecordCursor = NO_CURSOR
+    recent: Mapping[int, bytes] = MappingProxyType({})
+
+
+class DeviceRecordStore:
+    """The record store of one device."""
+
+    def __init__(
+        self, table: TableLoop, device: Device, serial: str, stood: StoredPosition
+    ) -> None:
+        self.device: Device = device
+        self.serial = serial
+        self._table = table
+        self._cursor = stood.cursor
+        self._recent = dict(stood.recent)
+        self._adopted: AdoptedRing | None = None
+        """The last adoption, if no record was stored since."""
+        self._in_hand = 0
+        """Number of records in the table's queue or in a running append."""
+
+    # --- interface for the supervisor -----------------------------------------------------
+
+    def cursor(self) -> RecordCursor:
+        self._check_settled()
+        return self._cursor
+
+    def recent(self) -> Mapping[int, bytes]:
+        self._check_settled()
+        return MappingProxyType(self._recent)
+
+    def store(self, record: EventRecord, event: DeviceEvent) -> Awaitable[object]:
+        """Raises TableStopped, and ValueError for a record that does not follow the cursor."""
+        self._check(record)
+        source = DeviceSource(self.device, self._place(record))
+        self._in_hand += 1
+        return self._table.device_event(event, source, partial(self._settled, record))
+
+    async def adopt(self, adoption: AdoptedRing) -> None:
+        await self._table.record(_entry(self.serial, adoption))
+        self._adopted = adoption
+        self._recent = {}
+        self._cursor = adoption.cursor or self._cursor
+
+    @property
+    def seq(self) -> int:
+        """Sequence number of the last durable record."""
+        return self._cursor.seq
+
+    # --- position -------------------------------------------------------------------------
+
+    def _check_settled(self) -> None:
+        if self._in_hand:
+            raise PositionUnknown(f"a record of {self.serial} is being appended")
+
+    def _check(self, record: EventRecord) -> None:
+        """A record must follow the cursor by one in the same epoch, or start at an adopted one."""
+        self._check_settled()
+        cursor, adopted = self._cursor, self._adopted
+        if adopted is not None and record.epoch == adopted.epoch and record.seq >= adopted.next:
+            return
+        if not cursor.epoch and adopted is None:
+            return
+        if (record.epoch, record.seq) != (cursor.epoch, cursor.seq + 1):
+            raise ValueError(f"record {record.seq} of {record.epoch} does not follow {cursor}")
+
+    def _settled(self, record: EventRecord, recorded: bool) -> None:
+        self._in_hand -= 1
+        if not recorded:
+            return
+        if record.epoch != self._cursor.epoch:
+            self._recent = {}
+        self._adopted = None
+        self._cursor = RecordCursor(record.epoch, record.seq, record.chain)
+        self._recent[record.seq] = record.chain
+        self._recent.pop(record.seq - RECENT, None)
+
+    def _place(self, record: EventRecord) -> DeviceCursor:
+        return DeviceCursor(
+            self.serial, record.epoch, record.seq, record.chain.hex(), record.boot, record.t_us
+        )
+
+
+def _entry(serial: str, adoption: AdoptedRing) -> RecordEntry:
+    """The record entry of an adoption. Only an adoption moves a device's cursor back."""
+    at, cursor = adoption.cursor, None
+    if at is not None:
+        cursor = DeviceCursor(serial, at.epoch, at.seq, at.chain.hex())
+    data = {
+        "what": ADOPTED,
+        "device": serial,
+        "verdict": adoption.verdict.name.lower(),
+        "epoch": adoption.epoch,
+        "oldest": adoption.oldest,
+        "head": adoption.head,
+        "next": adoption.next,
+        "two": list(adoption.by),
+    }
+    return RecordEntry("link", RecordActor("floor", adoption.by[0]), data, cursor=cursor, sign=True)

@@ -21,7 +21,8 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.audit.format.records import RecordEntry, record_actor
+from controller.audit.format.records import RecordEntry
+from controller.audit.replay import record_actor
 from controller.people import SignInData, dealer
 from controller.procedure.engine import LiveTable, Procedure
 from controller.procedure.model.events import Actor, ShuffleStarted
@@ -329,8 +330,9 @@ class RunningTable:
             self._store_retry.failed()
 
     def _on_result(self, done: RequestResult) -> None:
-        self.deals = dealer_after(self.deals, done.entries)
-        if done.appended:
+        if any(entry.kind == "person" for entry in done.entries):
+            self.deals = dealer_after(self.deals, done.entries)
+        if done.appended and done.state.holds is not self._cases.holds:
             self._cases = self._cases.after(done.state.holds, done.appended[-1].seq)
         starting = self.devices.shuffle_starter
         if starting is not None:

@@ -13,7 +13,7 @@ from controller.audit.errors import RetryLater as RecordFull
 from controller.procedure.model import events
 from controller.procedure.model.state import Step
 from controller.table.intake import TableInput
-from controller.table.loop.record_store import ADOPTED
+from controller.table.loop.loop import ADOPTED
 from hil.table.robots import Screen
 from hil.table.robots.api_client import BadRequest, NotAllowed, NotNow, Stopped, TooMuch
 from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, api_test, asked

@@ -278,7 +278,7 @@ def exists(story: str) -> bool:
     if not separator:
         return story in {case.name for case in CASES}
     body = ast.parse((TESTS / file).read_text()).body
-    return name in {one.name for one in body if isinstance(one, ast.FunctionDef)}
+    return name in {one.name for one in body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 @pytest.mark.parametrize("sentence", BESIDE)

@@ -9,7 +9,7 @@ import pytest
 from controller.audit.errors import DiskFull
 from controller.procedure.model.state import Step
 from controller.table.loop import DeviceRecordStore, StoredPosition, TableStopped
-from controller.table.loop.record_store import PositionUnknown
+from controller.table.loop.loop import PositionUnknown
 from drivers.devices import Origin
 from drivers.devices.shoe import CoverMoved
 from drivers.session import AdoptedRing

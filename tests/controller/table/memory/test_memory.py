@@ -135,7 +135,7 @@ HOUSE = DeviceSettings(standing=STANDING)  # type: ignore[arg-type]
 
 
 def buttons(s: State, seat: int, house: DeviceSettings = HOUSE) -> ButtonMask:
-    return open_buttons(GAME, house, PROCEDURE.takes, s, seat)
+    return open_buttons(GAME, house, PROCEDURE.takes, s, (seat,))[0][1]
 
 
 def test_exactly_what_the_procedure_takes_is_armed() -> None:
