@@ -278,7 +278,8 @@ def exists(story: str) -> bool:
     if not separator:
         return story in {case.name for case in CASES}
     body = ast.parse((TESTS / file).read_text()).body
-    return name in {one.name for one in body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+    functions = ast.FunctionDef | ast.AsyncFunctionDef
+    return name in {one.name for one in body if isinstance(one, functions)}
 
 
 @pytest.mark.parametrize("sentence", BESIDE)
