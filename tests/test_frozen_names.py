@@ -1,8 +1,8 @@
 """Names that are bytes: tags and fields of values that are stored or sent.
 
 `frozen_names.json` was made from the first version that wrote records, without values that are
-encoded as arrays. If a test here fails, a rename has changed bytes: rename back, or keep the old name
-with `tag=` or `rename=`.
+encoded as arrays. If a test here fails, a rename has changed bytes: rename back, or keep the old
+name with `tag=` or `rename=`.
 """
 
 import importlib

@@ -23,8 +23,7 @@ from controller.doctor.check import (
     warning,
     wrong,
 )
-from controller.doctor.host import install_rules
-from controller.doctor.processes import Process, locking, opening
+from controller.doctor.host import Process, install_rules, locking, opening
 from controller.doctor.record import serving
 from drivers.keys import KeyProblem, KeyStore
 from drivers.ports import BY_ID, OWN_BACKEND, Address, AddressProblem, PortRefused, Transport, parse

@@ -19,7 +19,7 @@ from controller.doctor.check import (
     line,
     wrong,
 )
-from controller.doctor.host import made_by_service, shut_off
+from controller.doctor.host import Process, listening, made_by_service, shut_off
 from controller.doctor.permissions import (
     USE,
     belongs_to_others,
@@ -28,7 +28,6 @@ from controller.doctor.permissions import (
     not_a_directory,
     path_status,
 )
-from controller.doctor.processes import Process, listening
 from controller.doctor.record import serving
 from controller.errors import UsageProblem
 from controller.screens.common.server import ListenAddress

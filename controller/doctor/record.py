@@ -30,9 +30,8 @@ from controller.doctor.check import (
     warning,
     wrong,
 )
-from controller.doctor.host import set_clock
+from controller.doctor.host import Process, locking, set_clock
 from controller.doctor.permissions import FIRST
-from controller.doctor.processes import Process, locking
 from controller.games import game_of_table
 from controller.procedure.engine import Procedure
 from controller.table.restart import MAX_BEHIND

@@ -30,6 +30,35 @@ Where a device of this number was paired with another key, --replace wants a yes
 {_PLACE}"""
 
 
+def _add_pair(commands: Subparsers) -> argparse.ArgumentParser:
+    pairing = add_command(
+        commands,
+        "pair",
+        "pair the device at a port",
+        "controller.pairing.pair:pair",
+        epilog=help_text(
+            (
+                "devices pair /dev/serial/by-id/usb-EW_Shoe-if00",
+                'devices pair usb:EW-000123 --by "Ann Lee" --and "Bo Chan"',
+                "devices pair adapter:FT4NUM9K --by Ann --and Bo --label - < code",
+            ),
+            _PAIRING,
+            {0: "paired", 1: "not paired", 2: "wrong arguments, keys or port"},
+        ),
+        json=True,
+    )
+    _add_keys(pairing)
+    pairing.add_argument("port", metavar="PORT", help="where the device is plugged in")
+    pairing.add_argument(
+        "--label", metavar="CODE", help="code of the sealed label; - reads it from standard input"
+    )
+    pairing.add_argument("--fingerprint", metavar="DIGITS", help="pair only a device with this key")
+    pairing.add_argument(
+        "--replace", action="store_true", help="also if a device of this number is paired already"
+    )
+    return pairing
+
+
 def register(subparsers: Subparsers) -> None:
     commands = add_group(
         subparsers,
@@ -71,31 +100,7 @@ def register(subparsers: Subparsers) -> None:
     ports.add_argument(
         "--usb", default=OWN_BACKEND, metavar="BACKEND", help="search USB devices through this"
     )
-    pairing = add_command(
-        commands,
-        "pair",
-        "pair the device at a port",
-        "controller.pairing.pair:pair",
-        epilog=help_text(
-            (
-                "devices pair /dev/serial/by-id/usb-EW_Shoe-if00",
-                'devices pair usb:EW-000123 --by "Ann Lee" --and "Bo Chan"',
-                "devices pair adapter:FT4NUM9K --by Ann --and Bo --label - < code",
-            ),
-            _PAIRING,
-            {0: "paired", 1: "not paired", 2: "wrong arguments, keys or port"},
-        ),
-        json=True,
-    )
-    _add_keys(pairing)
-    pairing.add_argument("port", metavar="PORT", help="where the device is plugged in")
-    pairing.add_argument(
-        "--label", metavar="CODE", help="code of the sealed label; - reads it from standard input"
-    )
-    pairing.add_argument("--fingerprint", metavar="DIGITS", help="pair only a device with this key")
-    pairing.add_argument(
-        "--replace", action="store_true", help="also if a device of this number is paired already"
-    )
+    pairing = _add_pair(commands)
     _command(
         commands,
         "list",

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from controller.lazy_door import lazy_door
 
 if TYPE_CHECKING:
-    from controller.people.approvals import ADOPTED, SECONDS, Act, act_of
     from controller.people.directory import PeopleFile
     from controller.people.history import history_differences
-    from controller.people.person import HouseRole, People, Person
+    from controller.people.person import ADOPTED, SECONDS, Act, HouseRole, People, Person, act_of
     from controller.people.records import RecordView, SignInData, SignOutData, entry_for
     from controller.people.restore import restore_sign_ins
     from controller.people.service import DENIAL_TEXTS, ActSigners, DenialReason, Denied, PeopleDesk
@@ -26,10 +25,9 @@ else:
     __getattr__ = lazy_door(
         __name__,
         {
-            "approvals": "ADOPTED SECONDS Act act_of",
             "directory": "PeopleFile",
             "history": "history_differences",
-            "person": "HouseRole People Person",
+            "person": "ADOPTED SECONDS Act HouseRole People Person act_of",
             "records": "RecordView SignInData SignOutData entry_for",
             "restore": "restore_sign_ins",
             "service": "DENIAL_TEXTS ActSigners DenialReason Denied PeopleDesk",

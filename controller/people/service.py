@@ -26,9 +26,8 @@ from msgspec import Struct
 
 from controller.audit.format.records import CONTROLLER, Moment, RecordEntry
 from controller.people import sign_in as states
-from controller.people.approvals import SECONDS, Act
 from controller.people.directory import FileFingerprint, PeopleFile
-from controller.people.person import HouseRole, People
+from controller.people.person import SECONDS, Act, HouseRole, People
 from controller.people.pin_check import PinCheck, check_pin_of, read_lock, renew_verifier
 from controller.people.pins import COST, CannotHash, Cost
 from controller.people.records import (

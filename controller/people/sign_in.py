@@ -19,8 +19,7 @@ from msgspec.structs import replace
 
 from controller.audit.format.records import Moment, Record
 from controller.people import rate_limit
-from controller.people.approvals import Act
-from controller.people.person import HouseRole, People, Person
+from controller.people.person import Act, HouseRole, People, Person
 from controller.people.rate_limit import (
     BADGE,
     NO_GUESSES,

@@ -137,7 +137,12 @@ class Play:
             tuple(_decisions(actor, seat, hand) for hand in range(game.options.split.max_hands))
             for seat, actor in enumerate(self._voices)
         )
-        self._acts: dict[Step, _Act] = {
+        self._acts = self._acts_by_step()
+
+    def _acts_by_step(self) -> dict[Step, _Act]:
+        """What is done at each step that waits."""
+        vault = self._vault
+        return {
             Step.WAGERING: self._wager,
             Step.DEALING: self._deal,
             Step.HAND_CARD: self._draw,

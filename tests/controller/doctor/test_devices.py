@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from controller.doctor.processes import locking, opening
+from controller.doctor.host import locking, opening
 from drivers.keys import KeyStore
 from drivers.ports import Address, PortRefused, Transport, usb_discovery
 from drivers.ports import FoundPort as Plugged

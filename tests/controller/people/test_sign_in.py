@@ -24,8 +24,7 @@ from controller.people import (
     dealer,
     entry_for,
 )
-from controller.people.approvals import TWO
-from controller.people.person import ROLES
+from controller.people.person import ROLES, TWO
 from controller.people.rate_limit import BADGE, SCREEN
 from controller.people.records import (
     Authorisation,
