@@ -111,10 +111,19 @@ class CardTimer:
 class ViewStream(asyncio.Protocol):
     """Reads the table's stream by HTTP/1.0, which has no chunks, and times the first bytes."""
 
-    def __init__(self, token: str, on_view: Callable[[View, int], None]) -> None:
+    def __init__(
+        self,
+        token: str,
+        on_view: Callable[[View, int], None],
+        *,
+        decode: Callable[[bytes], View] = _view,
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
         self.over: str = ""
         """Why the stream has ended."""
         self._token = token
+        self._decode = decode
+        self._clock = clock
         self._on_view = on_view
         self._buffer = b""
         self._since = 0
@@ -131,7 +140,7 @@ class ViewStream(asyncio.Protocol):
         transport.write("".join(f"{line}\r\n" for line in (*lines, "")).encode())
 
     def data_received(self, data: bytes) -> None:
-        at = time.monotonic_ns()
+        at = self._clock()
         if not self._buffer:
             self._since = at
         self._buffer += data
@@ -141,7 +150,7 @@ class ViewStream(asyncio.Protocol):
         for block in blocks:
             _, found, sent = block.partition(b"\ndata: ")
             if found:
-                self._on_view(_view(sent), self._since)
+                self._on_view(self._decode(sent), self._since)
             self._since = at
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -124,11 +123,11 @@ class Page:
 
     async def post(self, request: Request) -> Response:
         """Run one request. An error response means that nothing has changed."""
-        does = _DOES.get(request.path_params["what"])
-        if does is None:
+        what = request.path_params["what"]
+        if what not in _REQUESTS:
             raise HTTPException(404)
         try:
-            answer = await does(self._desk, await self._read(request))
+            answer = await _run(self._desk, what, await self._read(request))
         except BenchRefusal as no:
             return _refused(no)
         said = {name: value for name, value in (answer or {}).items() if name in _TOLD}
@@ -158,51 +157,34 @@ class Page:
 _TOLD: Final = ("queued", "ms", "count", "shoe", "pos", "changed", "recorded")
 """Fields of a device's answer that are returned to the page."""
 
-Does = Callable[[Desk, Posted], Awaitable[dict[str, Any] | None]]
+_REQUESTS: Final = frozenset({"hand", "seat", "say", "next-card", "discards", "deal", "game"})
 
 
-async def _hand(desk: Desk, posted: Posted) -> dict[str, Any] | None:
-    if posted.button:
-        return desk.often(posted.device, posted.button)
-    return desk.hand(posted.device, bytes(posted.hand))
-
-
-async def _seat(desk: Desk, posted: Posted) -> None:
-    does = {"take": desk.take, "leave": desk.leave, "out": desk.sit_out}
-    if posted.how not in does:
-        raise BenchRefusal(f"nobody does that with a seat: {posted.how}", ", ".join(does), 400)
-    does[posted.how](posted.seat)
-
-
-async def _say(desk: Desk, posted: Posted) -> None:
-    desk.says(posted.seat, posted.choice)
-
-
-async def _next_card(desk: Desk, posted: Posted) -> None:
-    desk.next_card(posted.how)
-
-
-async def _discards(desk: Desk, posted: Posted) -> None:
-    await desk.discards()
-
-
-async def _deal(desk: Desk, posted: Posted) -> None:
-    await desk.robot_deals()
-
-
-async def _game(desk: Desk, posted: Posted) -> None:
-    desk.next_game()
-
-
-_DOES: Final[dict[str, Does]] = {
-    "hand": _hand,
-    "seat": _seat,
-    "say": _say,
-    "next-card": _next_card,
-    "discards": _discards,
-    "deal": _deal,
-    "game": _game,
-}
+async def _run(desk: Desk, what: str, posted: Posted) -> dict[str, Any] | None:
+    """Run one of the requests. Returns a device's answer. Raises BenchRefusal."""
+    match what:
+        case "hand" if posted.button:
+            return desk.often(posted.device, posted.button)
+        case "hand":
+            return desk.hand(posted.device, bytes(posted.hand))
+        case "seat":
+            does = {"take": desk.take, "leave": desk.leave, "out": desk.sit_out}
+            if posted.how not in does:
+                raise BenchRefusal(
+                    f"nobody does that with a seat: {posted.how}", ", ".join(does), 400
+                )
+            does[posted.how](posted.seat)
+        case "say":
+            desk.says(posted.seat, posted.choice)
+        case "next-card":
+            desk.next_card(posted.how)
+        case "discards":
+            await desk.discards()
+        case "deal":
+            await desk.robot_deals()
+        case _:
+            desk.next_game()
+    return None
 
 
 def _event(table: str) -> bytes:

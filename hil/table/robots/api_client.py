@@ -327,14 +327,14 @@ def problem_of(status: int, body: bytes) -> ApiProblem:
 
 
 async def server_sent(
-    chunks: AsyncIterator[bytes],
+    chunks: AsyncIterator[bytes], max_bytes: int = MAX_EVENT_BYTES
 ) -> AsyncGenerator[tuple[bytes, bytes], None]:
     """Parse server-sent events: yields (event, data). Comments (heartbeats) are skipped."""
     rest = b""
     async for chunk in chunks:
         *blocks, rest = (rest + chunk).split(b"\n\n")
-        if len(rest) > MAX_EVENT_BYTES:
-            raise Unreachable(f"an event of more than {MAX_EVENT_BYTES} bytes")
+        if len(rest) > max_bytes:
+            raise Unreachable(f"an event of more than {max_bytes} bytes")
         for block in blocks:
             lines = [line.partition(b":") for line in block.split(b"\n")]
             fields = {name: value.removeprefix(b" ") for name, _, value in lines if name}

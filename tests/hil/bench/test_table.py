@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from controller.api.contract.view import View
 from controller.commands import parse
 from hil.bench import cli
 from hil.bench.measure import Pace, times
@@ -104,13 +106,16 @@ def test_players_stand_at_the_seats_that_are_taken() -> None:
     assert [seat for seat, _, _ in players.wagers()] == [1]
 
 
-def test_an_event_is_timed_by_its_first_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_is_timed_by_its_first_byte() -> None:
     """Also where its bytes come in pieces, or with those of another one."""
     clock = iter(range(100, 1000, 100))
-    monkeypatch.setattr("hil.bench.table_clients.time.monotonic_ns", lambda: next(clock))
-    monkeypatch.setattr("hil.bench.table_clients._view", bytes)
     told: list[tuple[object, int]] = []
-    stream = ViewStream("token", lambda view, at: told.append((view, at)))
+    stream = ViewStream(
+        "token",
+        lambda view, at: told.append((view, at)),
+        decode=lambda data: cast(View, data),
+        clock=lambda: next(clock),
+    )
     for data in (
         b"HTTP/1.1 200 OK\r\nA: b\r\n",  # 100
         b"\r\n",  # 200

@@ -1,4 +1,4 @@
-"""What a client of the API makes of what comes: events, errors, and things that are no API."""
+"""The API client: parsing of events and errors, and answers that are not from the API."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hil.table.robots import Api, ApiProblem, Unreachable, api_client
-from hil.table.robots.api_client import PROBLEMS, bearer, problem_of, server_sent
+from hil.table.robots import Api, ApiProblem, Unreachable
+from hil.table.robots.api_client import MAX_EVENT_BYTES, PROBLEMS, bearer, problem_of, server_sent
 
 
-def events_of(*chunks: bytes) -> list[tuple[bytes, bytes]]:
+def events_of(*chunks: bytes, max_bytes: int = MAX_EVENT_BYTES) -> list[tuple[bytes, bytes]]:
     async def come() -> AsyncIterator[bytes]:
         for chunk in chunks:
             yield chunk
 
     async def main() -> list[tuple[bytes, bytes]]:
-        return [event async for event in server_sent(come())]
+        return [event async for event in server_sent(come(), max_bytes)]
 
     return asyncio.run(main())
 
@@ -43,14 +43,13 @@ def test_an_event_that_is_cut_off_is_none() -> None:
     assert events_of(b": only a comment\n\n", b"event: table\n\n") == []
 
 
-def test_an_event_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_client, "MOST_BYTES", 100)
+def test_an_event_without_an_end() -> None:
     with pytest.raises(Unreachable, match="more than 100 bytes"):
-        events_of(b"data: " + b"x" * 100)
+        events_of(b"data: " + b"x" * 100, max_bytes=100)
 
 
 @pytest.mark.parametrize("status", [*PROBLEMS, 405, 500])
-def test_errors_are_told_apart_by_their_status(status: int) -> None:
+def test_each_error_status_has_its_class(status: int) -> None:
     body = b'{"error":{"code":"wait","what":"too many wrong PINs","allowed":"later","wait":30}}'
     problem = problem_of(status, body)
     assert type(problem) is PROBLEMS.get(status, ApiProblem)
