@@ -1,5 +1,7 @@
-"""The bench page as an application: one page, one stream of what changes, and posts that do one
-thing each. It is for browsers on this machine alone, as the tables' own screens are."""
+"""The bench page's HTTP application: a page, a stream of its changes, and requests as POST.
+
+Only browsers on this machine can use it, as with the tables' own screens.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ POLL_INTERVAL: Final = 0.1
 """Seconds between two reads of the devices while the page is open."""
 MAX_STREAMS: Final = 32
 MOST_BYTES: Final = 16 * 1024
-"""Of what is posted."""
+"""Limit for the body of a request."""
 SECRET_HEADER: Final = "X-Bench"
 _STATIC: Final = {
     "icon.svg": "image/svg+xml",
@@ -42,7 +44,7 @@ _SITES: Final = ("same-origin", "none")
 
 
 class Posted(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a post may say. Which of it there must be, the path knows."""
+    """The body of a request; which fields are needed depends on its path."""
 
     device: str = ""
     button: str = ""
@@ -53,12 +55,12 @@ class Posted(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Page:
-    """See the module."""
+    """Renders the bench page and handles its requests."""
 
     def __init__(self, desk: Desk, people: tuple[RobotBadge, ...]) -> None:
         self.listeners = desk.listeners = Listeners(MAX_STREAMS)
         self.secret = secrets.token_urlsafe(24)
-        """Goes with each post: only who has the page has it."""
+        """Sent with each request by the page's script, so that other sites cannot send any."""
         self._desk = desk
         self._people = people
         self._env = Environment(
@@ -69,7 +71,7 @@ class Page:
             lstrip_blocks=True,
         )
         self._drawn: tuple[BenchPicture | None, str | None, str] = (None, None, "")
-        """What was drawn last, and as what: all that look are sent the same."""
+        """The content, the console's address and their rendering, cached for all streams."""
 
     # --- rendering ------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
-"""A whole table with its bench page before it: the daemon, simulated devices, robots that make
-room, and a browser's requests without a port between."""
+"""A whole table with its bench page: the daemon, simulated devices, robots, and an HTTP client
+of the page without a port."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ class AtBench(NamedTuple):
         )
 
     async def until_seen(self, words: str) -> None:
-        """On the page."""
+        """Wait until the page shows this text."""
         await until(lambda: words in self.page.table(), SOON)
 
     async def stays(self) -> None:
-        """A player who does nothing."""
+        """Assert that neither the prompt, the state nor the shoe changes for QUIET seconds."""
         before = (self.prompt, self.state, len(self.shoe["out"]))
         await asyncio.sleep(QUIET)
         assert (self.prompt, self.state, len(self.shoe["out"])) == before
@@ -125,7 +125,7 @@ async def at_bench(folder: Path, game: str, *top: str, robots: int = 2) -> Async
 
 @asynccontextmanager
 async def dealing(one: AtBench, done: Callable[[State], bool]) -> AsyncIterator[asyncio.Task[None]]:
-    """The robots go on beside us until this is so."""
+    """Run the robots in a task until `done` returns true."""
     task = asyncio.create_task(one.robot.play(lambda shown: done(shown.state), most=100_000))
     try:
         yield task
