@@ -11,9 +11,9 @@ from msgspec.structs import force_setattr, replace
 
 from controller.procedure.engine.row_table import REFUSALS, ROWS, RowFault
 from controller.procedure.model.effects import Effect
-from controller.procedure.model.events import Actor, Event, Go
+from controller.procedure.model.events import Actor, Event, Go, Role
 from controller.procedure.model.game import Game
-from controller.procedure.model.permissions import NOBODY, theirs
+from controller.procedure.model.permissions import NOBODY
 from controller.procedure.model.row import Decision, Do, Makes, Refusal, Refused, Row, When
 from controller.procedure.model.state import PASSING, State, Step
 from controller.procedure.prompts import SHOWS
@@ -26,6 +26,14 @@ MAX_PASSED: Final = 64
 def rows_of(game: Game) -> tuple[Row, ...]:
     """Returns the rows of a game."""
     return tuple(row for row in ROWS if row.needs is None or row.needs(game.options))
+
+
+def theirs(event: Event, allowed: frozenset[Role]) -> bool:
+    """Whether the actor's role may bring the event; a player only for the own seat."""
+    who = event.actor
+    return who.role in allowed and (
+        who.role != "player" or getattr(event, "seat", 0) in (0, who.seat)
+    )
 
 
 def moved(s: State, new: State, to: Step) -> State:

@@ -9,12 +9,12 @@ from typing import Any
 
 from transitions import EventData, Machine, Transition
 
-from controller.procedure.engine.dispatch import GO, MAX_PASSED, Procedure, apply
+from controller.procedure.engine.dispatch import GO, MAX_PASSED, Procedure, apply, theirs
 from controller.procedure.engine.row_table import RowFault
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
-from controller.procedure.model.permissions import NOBODY, theirs
+from controller.procedure.model.permissions import NOBODY
 from controller.procedure.model.row import Decision, Refused, Row, When
 from controller.procedure.model.state import PASSING, State, Step
 from controller.procedure.prompts import SHOWS

@@ -101,14 +101,3 @@ def who_may(o: Options) -> dict[type[Event], frozenset[Role]]:
     if "player" not in deciders:
         who[events.Withdrawn] = deciders
     return who
-
-
-def theirs(event: Event, allowed: frozenset[Role]) -> bool:
-    """Whether the actor's role may bring the event; a player only for the own seat."""
-    role = event.actor.role
-    return role in allowed and (role != "player" or own_seat(event))
-
-
-def own_seat(event: Event) -> bool:
-    """Whether a player's station acts for its own seat."""
-    return getattr(event, "seat", 0) in (0, event.actor.seat)
