@@ -26,8 +26,8 @@ from firmware_protocol.messages.limits import (
 from firmware_protocol.tablelink import plaintext
 from firmware_protocol.tablelink.framing import VERSIONS, Deframer, Heard
 from firmware_protocol.tablelink.hello import common_version
+from firmware_protocol.tablelink.noise import Opener, Sealer
 from firmware_protocol.tablelink.plaintext import Plaintext
-from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 
 MAX_WRONG_CODES: Final = 5
 """Wrong label codes after which pairing is locked."""

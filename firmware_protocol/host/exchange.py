@@ -55,9 +55,8 @@ from firmware_protocol.messages.limits import (
 )
 from firmware_protocol.tablelink import plaintext
 from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.noise import SessionKeys
+from firmware_protocol.tablelink.noise import Opener, Sealer, SessionKeys
 from firmware_protocol.tablelink.plaintext import CommandReply, EventRecord
-from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 
 _BEAT: Final = HEARTBEAT_MS * 1000
 _DEAD: Final = DEAD_MS * 1000

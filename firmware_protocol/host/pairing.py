@@ -34,8 +34,7 @@ from firmware_protocol.tablelink import plaintext
 from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_of, fingerprint_text
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.hello import agree, pick_session, prologue
-from firmware_protocol.tablelink.noise import Handshake, SessionKeys
-from firmware_protocol.tablelink.session_cipher import Opener
+from firmware_protocol.tablelink.noise import Handshake, Opener, SessionKeys
 
 HELLO_TRIES: Final = 6
 _MS: Final = 1000

@@ -1,9 +1,15 @@
-"""The two Noise handshakes, for both sides: KK for sessions, XXpsk3 for pairing.
+"""Noise, for both sides: the handshakes KK for sessions and XXpsk3 for pairing, and the ciphers.
 
     shake = Handshake.kk("host", prologue, own_key, device_public)
     port.write(frame(HS1, shake.write()))
     shake.read(payload_of_hs2)
     keys = shake.split()
+    sealer, opener = Sealer(keys.send, session), Opener(keys.receive, session)
+    port.write(sealer.seal(plaintext.encode(message)).encode())
+    message = plaintext.decode(opener.open(frame), sender="device")
+
+In a session the counter in a frame's header is the nonce, and the header is the associated data. A
+counter is never used twice: a retry is sealed again under the next one.
 
 Implements CipherState, SymmetricState and HandshakeState of the Noise specification (revision 34),
 reduced to these two patterns. Every invalid input of the peer raises a HandshakeError, after which
@@ -20,14 +26,24 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
+from firmware_protocol.messages.enums import FrameKind
 from firmware_protocol.messages.errors import (
+    BadFrame,
     BadKey,
     HandshakeNotAuthentic,
     HandshakeOrder,
     HandshakeSize,
     KeysWiped,
+    NotAuthentic,
+    Replayed,
+    SessionSpent,
     WeakKey,
+    WrongSession,
+    WrongSize,
 )
+from firmware_protocol.messages.limits import MAX_FRAMES, TAG_SIZE, VERSION
+from firmware_protocol.tablelink.framing import Frame, pack_header
+from firmware_protocol.tablelink.plaintext import SIZES
 
 Role = Literal["host", "device"]
 Token = Literal["e", "s", "ee", "es", "se", "ss", "psk"]
@@ -41,7 +57,6 @@ _XX: Final[tuple[tuple[Token, ...], ...]] = (
     ("e", "ee", "s", "es"),
     ("s", "se", "psk"),
 )
-_TAG: Final = 16
 _HASH: Final = 64
 
 
@@ -83,6 +98,72 @@ class Cipher:
 def _nonce(number: int) -> bytes:
     """4 zero bytes, then the number in 8 bytes."""
     return (number << 32).to_bytes(12, "little")
+
+
+class Sealer:
+    """Sends one direction of a session."""
+
+    def __init__(self, key: bytes, session: int, version: int = VERSION) -> None:
+        if not 0 < session <= 0xFFFF:
+            raise BadFrame(f"session {session} is not 1 to 65535")
+        self._cipher = Cipher(key)
+        self.session = session
+        self.version = version
+        self.counter = 0
+        """The counter of the next frame."""
+
+    def seal(self, plaintext: bytes) -> Frame:
+        """The frame that carries this plaintext, under the next counter."""
+        if len(plaintext) not in SIZES:
+            raise WrongSize(f"plaintext: has {len(plaintext)} bytes, not one of {SIZES}")
+        if self.counter >= MAX_FRAMES:
+            raise SessionSpent(f"session {self.session}: all counters are used")
+        counter = self.counter
+        size = len(plaintext) + TAG_SIZE
+        header = pack_header(FrameKind.DATA, self.session, counter, size, self.version)
+        sealed = self._cipher.seal(counter, header, plaintext)
+        self.counter += 1
+        return Frame(FrameKind.DATA, self.session, counter, sealed, self.version)
+
+    def wipe(self) -> None:
+        self._cipher.wipe()
+
+
+class Opener:
+    """Receives one direction of a session. A rejected frame has no side effects."""
+
+    def __init__(self, key: bytes, session: int, version: int = VERSION) -> None:
+        self._cipher = Cipher(key)
+        self.session = session
+        self.version = version
+        self.last = -1
+        """The highest counter that was accepted."""
+
+    def open(self, frame: Frame) -> bytes:
+        """Returns the plaintext of this frame.
+
+        Raises WrongSession, Replayed, SessionSpent or NotAuthentic. Only NotAuthentic means that
+        the frame was forged or changed, because the CRC detects noise.
+        """
+        if (
+            frame.session != self.session
+            or frame.version != self.version
+            or frame.kind is not FrameKind.DATA
+        ):
+            raise WrongSession(f"{frame.kind.name} of session {frame.session}")
+        if frame.counter <= self.last:
+            raise Replayed(f"counter {frame.counter} after {self.last}")
+        if frame.counter >= MAX_FRAMES:
+            raise SessionSpent(f"counter {frame.counter} is beyond the limit of a session")
+        try:
+            plaintext = self._cipher.open(frame.counter, frame.header(), frame.payload)
+        except InvalidTag:
+            raise NotAuthentic(f"session {frame.session}, counter {frame.counter}") from None
+        self.last = frame.counter
+        return plaintext
+
+    def wipe(self) -> None:
+        self._cipher.wipe()
 
 
 class _Symmetric:
@@ -315,5 +396,5 @@ def _live(key: _T | None) -> _T:
 def _sizes(tokens: tuple[Token, ...]) -> tuple[int, ...]:
     """Encoded size of each token and of the empty payload. In both patterns static keys and
     payloads are always sealed."""
-    sizes: dict[Token, int] = {"e": KEY_SIZE, "s": KEY_SIZE + _TAG}
-    return (*(sizes.get(token, 0) for token in tokens), _TAG)
+    sizes: dict[Token, int] = {"e": KEY_SIZE, "s": KEY_SIZE + TAG_SIZE}
+    return (*(sizes.get(token, 0) for token in tokens), TAG_SIZE)

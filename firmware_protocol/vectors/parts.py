@@ -19,9 +19,8 @@ from firmware_protocol.messages.registry import MESSAGES, Hello, HelloRsp
 from firmware_protocol.messages.shoe import CardRead, Cover, Reread, RereadReply
 from firmware_protocol.tablelink import fingerprints, hello, plaintext
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage, cobs_encode, crc32c
-from firmware_protocol.tablelink.noise import Handshake, SessionKeys
+from firmware_protocol.tablelink.noise import Handshake, Sealer, SessionKeys
 from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord
-from firmware_protocol.tablelink.session_cipher import Sealer
 from firmware_protocol.vectors.samples import WHICH, samples, some_bytes, some_number
 
 SESSION: Final = 0x1234

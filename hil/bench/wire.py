@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from firmware_protocol.messages.enums import CardFlags, FrameKind
 from firmware_protocol.messages.registry import CardRead
 from firmware_protocol.tablelink.framing import Deframer, Frame
+from firmware_protocol.tablelink.noise import Opener, Sealer
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained, decode
-from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 from hil.bench.measure import Contestant, Line, Pace, Section, contest, rate, ratio
 
 _KEY: Final = bytes(range(32))

@@ -43,8 +43,8 @@ from firmware_protocol.tablelink.framing import (
     cobs_encode,
     crc32c,
 )
+from firmware_protocol.tablelink.noise import Opener, Sealer
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, Plaintext
-from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 
 IsBroken = Callable[[str], bool]
 _PAUSE_US: Final = 5_000

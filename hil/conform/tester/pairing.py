@@ -12,9 +12,8 @@ from firmware_protocol.messages.limits import PAIR_WAIT_MS
 from firmware_protocol.messages.registry import PairDone
 from firmware_protocol.tablelink.fingerprints import fingerprint_of, label_psk, read_label
 from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.noise import Handshake, SessionKeys
+from firmware_protocol.tablelink.noise import Handshake, Opener, SessionKeys
 from firmware_protocol.tablelink.plaintext import decode
-from firmware_protocol.tablelink.session_cipher import Opener
 from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.findings import ItemSkipped
 

@@ -36,7 +36,7 @@ from firmware_protocol.messages.registry import (
     ResumeReply,
 )
 from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.noise import SessionKeys
+from firmware_protocol.tablelink.noise import Opener, Sealer, SessionKeys
 from firmware_protocol.tablelink.plaintext import (
     NO_CHAIN,
     CommandCall,
@@ -46,7 +46,6 @@ from firmware_protocol.tablelink.plaintext import (
     decode,
     encode,
 )
-from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 from hil.conform.tester import text as words
 from hil.conform.tester.findings import ItemFinding
 from hil.conform.tester.wire import TesterWire

@@ -15,7 +15,7 @@ from firmware_protocol.messages.control import PairDone
 from firmware_protocol.messages.enums import AlertCode, FrameKind
 from firmware_protocol.messages.frames import Alert
 from firmware_protocol.tablelink.framing import Cause, Frame
-from firmware_protocol.tablelink.session_cipher import Sealer
+from firmware_protocol.tablelink.noise import Sealer
 from tests.long.fuzz.wired import START, Wired
 
 

@@ -14,7 +14,7 @@ from firmware_protocol.messages.frames import Hello, HelloRsp
 from firmware_protocol.messages.limits import MAX_FRAMES, SCHEMA_HASHES
 from firmware_protocol.tablelink import fingerprints, hello
 from firmware_protocol.tablelink.framing import Deframer, Frame
-from firmware_protocol.tablelink.session_cipher import Opener, Sealer
+from firmware_protocol.tablelink.noise import Opener, Sealer
 
 KEY = bytes(range(32))
 PLAIN = b"p" * 56

@@ -25,9 +25,8 @@ from firmware_protocol.messages.codec import Payload
 from firmware_protocol.messages.enums import FrameKind
 from firmware_protocol.tablelink import fingerprints, framing, plaintext
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
-from firmware_protocol.tablelink.noise import KK_NAME, XX_NAME
+from firmware_protocol.tablelink.noise import KK_NAME, XX_NAME, Opener, Sealer
 from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord
-from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 from firmware_protocol.vectors import make, parts
 from tests.firmware_protocol.tablelink.test_framing import plain_cobs, plain_crc
 from tests.support.firmware_protocol.strategies import catalogue

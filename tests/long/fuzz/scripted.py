@@ -31,7 +31,7 @@ from firmware_protocol.messages.shoe import Cover, Lock, LockReply
 from firmware_protocol.tablelink.fingerprints import fingerprint
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.hello import prologue
-from firmware_protocol.tablelink.noise import Handshake
+from firmware_protocol.tablelink.noise import Handshake, Opener, Sealer
 from firmware_protocol.tablelink.plaintext import (
     NO_CHAIN,
     CommandCall,
@@ -42,7 +42,6 @@ from firmware_protocol.tablelink.plaintext import (
     decode,
     encode,
 )
-from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 
 OWN = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 DEVICE = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))

@@ -16,7 +16,7 @@ from firmware_protocol.messages.frames import PAYLOAD_SIZES, Alert, Hello, Hello
 from firmware_protocol.messages.limits import MAX_ENCODED
 from firmware_protocol.tablelink import hello, plaintext
 from firmware_protocol.tablelink.framing import Deframer, Frame, cobs_decode, cobs_encode
-from firmware_protocol.tablelink.session_cipher import Sealer
+from firmware_protocol.tablelink.noise import Sealer
 from tests.long.fuzz.disk import bounded
 from tests.long.fuzz.scripted import BOOT, DEVICE_KEY, EPOCH, OWN, SERIAL, Scripted, lock
 from tests.long.fuzz.wired import START, Wired

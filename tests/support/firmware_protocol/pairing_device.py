@@ -23,8 +23,7 @@ from firmware_protocol.tablelink import plaintext
 from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
 from firmware_protocol.tablelink.framing import Deframer, Frame
 from firmware_protocol.tablelink.hello import prologue
-from firmware_protocol.tablelink.noise import Handshake
-from firmware_protocol.tablelink.session_cipher import Sealer
+from firmware_protocol.tablelink.noise import Handshake, Sealer
 
 CODE = bytes(range(16))
 

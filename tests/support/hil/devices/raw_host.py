@@ -21,7 +21,7 @@ from firmware_protocol.messages.limits import SCHEMA_HASHES
 from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.hello import prologue
-from firmware_protocol.tablelink.noise import Handshake
+from firmware_protocol.tablelink.noise import Handshake, Opener, Sealer
 from firmware_protocol.tablelink.plaintext import (
     NO_CHAIN,
     CommandCall,
@@ -31,7 +31,6 @@ from firmware_protocol.tablelink.plaintext import (
     decode,
     encode,
 )
-from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 
 BOOT = 0x1122334455667788
 HOST_KEY = X25519PrivateKey.from_private_bytes(bytes(range(32)))
