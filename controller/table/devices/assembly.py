@@ -91,12 +91,14 @@ class TableDevices:
         return [one.supervisor.driver for one in self.supervised.values()]
 
     def _only_shoe(self) -> ShoeDriver:
+        """Raises ValueError unless the table has exactly one shoe."""
         found = [driver for driver in self._drivers if isinstance(driver, ShoeDriver)]
         if len(found) != 1:
             raise ValueError(f"a table has one shoe, not {len(found)}")
         return found[0]
 
     def _shuffler(self) -> ShufflerDriver | None:
+        """Raises ValueError if the table has more than one shuffler."""
         found = [driver for driver in self._drivers if isinstance(driver, ShufflerDriver)]
         if len(found) > 1:
             raise ValueError(f"a table has one shuffler at most, not {len(found)}")
@@ -130,7 +132,7 @@ class TableDevices:
         )
 
     async def caught_up(self) -> None:
-        """Return when all that shoe and shuffler had in their logs when they were resumed is
+        """Returns when all that shoe and shuffler had in their logs when they were resumed is
         recorded. Old presses of a station do not count."""
         for one in self.supervised.values():
             if one.config.device != "station":

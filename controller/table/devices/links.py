@@ -98,7 +98,7 @@ class DeviceLink:
         self._changed.set()
 
     async def caught_up(self, store: DeviceRecordStore) -> None:
-        """Return when all that was in the device's log when it was resumed is recorded."""
+        """Returns when all that was in the device's log when it was resumed is recorded."""
         while self._head is None or store.seq < self._head:
             await asyncio.sleep(POLL_INTERVAL)
 

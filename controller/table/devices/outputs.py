@@ -28,7 +28,7 @@ from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages.enums import ButtonMask
 
 RETRY_DELAY: Final = 0.5
-"""Seconds until a setting that a device has not accepted is sent again."""
+"""Seconds until the retry of a setting that a device has not accepted."""
 ARM_LIFE_MS: Final = 60_000
 REARM_INTERVAL: Final = 30.0
 """Seconds after which buttons that are still wanted are armed again."""
@@ -185,7 +185,7 @@ class DeviceOutputs:
                 output.renew()
 
     async def settled(self, serials: frozenset[str]) -> None:
-        """Return when these devices have accepted all settings."""
+        """Returns when these devices have accepted all settings."""
         for output in self._all:
             if output.serial in serials:
                 await output.accepted.wait()

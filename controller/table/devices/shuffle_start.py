@@ -65,8 +65,8 @@ class ShuffleStarter:
         self.problem = ""
 
     def problem_now(self, *, shuffling: bool) -> str:
-        """Why the shuffle that the table waits for may not have started, for people; empty if it
-        may. `shuffling`: the shuffler has reported its start, and not its end."""
+        """Returns why the shuffle that the table waits for may not have started, for people; empty
+        if it may. `shuffling`: the shuffler has reported its start, and not its end."""
         if self.problem or self.asked or shuffling:
             return self.problem
         return NONE_RUNS
