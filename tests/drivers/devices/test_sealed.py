@@ -124,10 +124,14 @@ def test_it_has_nothing_to_look_into() -> None:
     with pytest.raises(TypeError):
         vars(card)
     assert not shows(repr([getattr(card, name) for name in dir(card) if name != "open"]))
-    with pytest.raises(SealBroken):
-        card._open = lambda: 1
-    with pytest.raises(SealBroken):
-        del card._open
+    own = [name for name in dir(card) if not name.startswith("__")]
+    assert "open" in own
+    for name in (*own, "other"):
+        with pytest.raises(SealBroken):
+            setattr(card, name, lambda: 1)
+        with pytest.raises(SealBroken):
+            delattr(card, name)
+    assert card.open() == CARD
     with pytest.raises(AttributeError):
         card.__dict__  # noqa: B018
 
@@ -177,7 +181,7 @@ def test_queues_and_tasks_do_not_hold_it() -> None:
         future = asyncio.get_running_loop().create_future()
         future.set_result(RECORD)
         await asyncio.sleep(0)
-        text = "".join(map(repr, (queue, *queue._queue, task, future)))  # type: ignore[attr-defined]
+        text = "".join(map(repr, (queue, *HOLDERS.values(), task, future)))
         task.cancel()
         return text.replace(repr(id(task)), "").replace(hex(id(queue)), "")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import multiprocessing
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -14,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from drivers.keys import KeyStore, formats
 from drivers.keys import store as key_store
 from drivers.keys.store import KeyProblem
-from tests.support.drivers.paired_keys import paired, raw
+from tests.support.drivers.paired_keys import changing, paired, raw
 
 AT = "2026-07-29T17:30:00Z"
 
@@ -331,7 +333,7 @@ def test_a_store_that_is_held_by_another_is_waited_for_and_no_longer(
     store: KeyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(key_store, "LOCK_TIMEOUT", 0.05)
-    with store._locked(), pytest.raises(KeyProblem, match="another program changes the keys"):
+    with changing(store), pytest.raises(KeyProblem, match="another program changes the keys"):
         store.add(paired())
     store.add(paired())
 
@@ -364,10 +366,21 @@ def test_an_own_key_that_another_made_first_stays(
 ) -> None:
     place = tmp_path / "keys"
     place.mkdir(mode=0o700)
+    first: list[bytes] = []
+    flock = fcntl.flock
+
+    def flock_after_another(lock: Any, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        other = KeyStore(place)
+        first.append(raw(other))
+        other.add(paired())
+        flock(lock, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock_after_another)
     store = KeyStore(place)
-    store._make_own()
-    first = raw(store)
-    store._make_own()
-    assert raw(store) == first
-    assert isinstance(store.own(), X25519PrivateKey)
-    assert sorted(file.name for file in place.iterdir()) == ["host.json"]
+    own = store.own()
+    assert isinstance(own, X25519PrivateKey)
+    assert [own.private_bytes_raw()] == first
+    assert store.devices() == [paired()]
+    files = sorted(file.name for file in place.iterdir())
+    assert files == ["devices", "history.jsonl", "host.json", "lock"]

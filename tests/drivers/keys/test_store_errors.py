@@ -19,7 +19,7 @@ from rich.pretty import pretty_repr
 from drivers.keys import KeyStore, formats, private_files
 from drivers.keys import store as key_store
 from drivers.keys.store import KeyProblem
-from tests.support.drivers.paired_keys import paired, raw
+from tests.support.drivers.paired_keys import changing, paired, raw
 from tests.support.hil.conform.failing_disk import FailingDisk
 
 
@@ -245,7 +245,7 @@ def test_the_key_that_stands_is_read_without_waiting(
     """For an event loop: it takes no lock and makes nothing."""
     monkeypatch.setattr(time, "sleep", failing(errno.EDEADLK))
     monkeypatch.setattr(key_store, "LOCK_TIMEOUT", 60.0)
-    with store._locked():
+    with changing(store):
         assert store.standing_own().private_bytes_raw() == raw(store)
         place = tmp_path / "empty"
         place.mkdir(mode=0o700)

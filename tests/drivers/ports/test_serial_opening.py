@@ -8,13 +8,12 @@ import os
 import termios
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import serial
 
 from drivers.ports import PortRefused, open_serial
-from drivers.ports import serial as serial_port
-from drivers.ports.serial import SerialPort
 from tests.support.drivers.lines import Line, descriptors
 from tests.support.drivers.listening import Listener
 
@@ -79,15 +78,17 @@ def test_what_is_no_port_is_refused_in_plain_words(tmp_path: Path) -> None:
 def test_each_refusal_of_the_system_has_its_words(
     line: Line, monkeypatch: pytest.MonkeyPatch, number: int, words: str, absent: bool
 ) -> None:
-    def fail(*_: object) -> int:
-        raise OSError(number, os.strerror(number))
+    really = os.open
 
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "open", fail)
-        with pytest.raises(PortRefused) as caught:
-            serial_port._open(line.path, 115200)
-    assert words in str(caught.value)
-    assert caught.value.absent == absent
+    def fail(path: Any, *how: Any, **where: Any) -> int:
+        if path == line.path:
+            raise OSError(number, os.strerror(number))
+        return really(path, *how, **where)
+
+    monkeypatch.setattr(os, "open", fail)
+    why = refusal(line.path)
+    assert words in str(why)
+    assert why.absent == absent
 
 
 def test_a_port_that_goes_while_it_is_opened(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,8 +107,7 @@ def test_the_line_is_raw_and_adapters_are_asked_for_low_latency(
 
     async def run() -> None:
         port = await open_serial(line.path, Listener(), baud=921600)
-        assert isinstance(port, SerialPort)
-        attributes = termios.tcgetattr(port._fd)
+        attributes = termios.tcgetattr(line.master)  # those of the line, for both of its ends
         assert attributes[4] == attributes[5] == termios.B921600
         assert not attributes[3] & (termios.ICANON | termios.ECHO | termios.ISIG)
         assert not attributes[0] & (termios.IXON | termios.ICRNL)

@@ -14,7 +14,6 @@ import serial
 
 from drivers.ports import open_serial
 from drivers.ports.port import WRITE_BOUND
-from drivers.ports.serial import SerialPort
 from tests.support.drivers.lines import Line, descriptors
 from tests.support.drivers.listening import PATIENCE, Listener, turns
 
@@ -89,14 +88,14 @@ def test_a_hang_up_is_told_once_and_the_reader_does_not_spin(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = 0
-    read = SerialPort._read
+    read = os.read
 
-    def counted(self: SerialPort) -> None:
+    def counted(fd: int, size: int) -> bytes:
         nonlocal reads
         reads += 1
-        read(self)
+        return read(fd, size)
 
-    monkeypatch.setattr(SerialPort, "_read", counted)
+    monkeypatch.setattr(os, "read", counted)
 
     async def run() -> None:
         ears = Listener()
@@ -164,15 +163,34 @@ def test_the_port_opens_again_after_a_hang_up(line: Line) -> None:
 def test_end_of_file_is_a_hang_up_and_a_wake_without_bytes_is_not(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    read = os.read
+
     async def run() -> None:
         ears = Listener()
-        port = await open_serial(line.path, ears)
-        assert isinstance(port, SerialPort)
-        port._read()  # nothing is there: EAGAIN, and no end of file
-        assert ears.losses == []
+        await open_serial(line.path, ears)
+        problems: list[type[OSError]] = []
+
+        def too_late(fd: int, size: int) -> bytes:
+            assert read(fd, size) == b"x"
+            try:
+                return read(fd, size)  # nothing is there: EAGAIN, and no end of file
+            except OSError as problem:
+                problems.append(type(problem))
+                raise
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "read", too_late)
+            line.send(b"x")
+            async with asyncio.timeout(PATIENCE):
+                while not problems:
+                    await asyncio.sleep(0)
+            await turns()
+        assert problems == [BlockingIOError]
+        assert (ears.data, ears.losses) == (b"", [])
         with monkeypatch.context() as patch:
             patch.setattr(os, "read", lambda fd, size: b"")
-            port._read()
+            line.send(b"x")
+            await ears.until_lost()
         assert [why.reason for why in ears.losses] == ["it was unplugged or hung up"]
 
     asyncio.run(run())
@@ -194,11 +212,11 @@ def test_any_error_of_a_read_ends_it(
 
     async def run() -> None:
         ears = Listener()
-        port = await open_serial(line.path, ears)
-        assert isinstance(port, SerialPort)
+        await open_serial(line.path, ears)
         with monkeypatch.context() as patch:
             patch.setattr(os, "read", fail)
-            port._read()
+            line.send(b"x")
+            await ears.until_lost()
         assert ears.losses[0].reason.startswith(reason)
 
     asyncio.run(run())
@@ -226,24 +244,25 @@ def test_output_waits_in_its_order_until_the_device_takes_it(line: Line) -> None
 def test_a_port_with_nothing_to_write_does_not_spin(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pushes = 0
-    push = SerialPort._push
+    writes = 0
+    write = os.write
 
-    def counted(self: SerialPort) -> None:
-        nonlocal pushes
-        pushes += 1
-        push(self)
+    def counted(fd: int, data: bytes) -> int:
+        nonlocal writes
+        writes += 1
+        return write(fd, data)
 
-    monkeypatch.setattr(SerialPort, "_push", counted)
+    monkeypatch.setattr(os, "write", counted)
 
     async def run() -> None:
         port = await open_serial(line.path, Listener())
         port.write(bytes(40_000))
         assert len(await received(line, 40_000)) == 40_000
         await turns()
-        before = pushes
+        before = writes
+        assert before > 1
         await turns(20)
-        assert pushes == before
+        assert writes == before
         await port.close()
 
     asyncio.run(run())

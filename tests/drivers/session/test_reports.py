@@ -127,13 +127,15 @@ def test_what_is_known_is_bounded_and_a_new_reason_is_news() -> None:
         made.changed(number, S.LOST, S.OPENING, "looked for")
     reasons = [one.why for one in out if isinstance(one, told.StateChanged)]
     assert len({why for why in reasons if why.startswith("reason")}) == 10 * MAX_KNOWN
-    assert len(made._known) <= MAX_KNOWN
     follows([one for one in out if isinstance(one, told.StateChanged)])
     count = len(out)
     for number in range(10):
         made.changed(number, S.OPENING, S.LOST, f"reason {10 * MAX_KNOWN - 1}")
         made.changed(number, S.LOST, S.OPENING, "looked for")
     assert len(out) == count
+    forgotten = f"reason {9 * MAX_KNOWN - 1}"  # so many others have come since
+    made.changed(0, S.OPENING, S.LOST, forgotten)
+    assert out[-1] == told.StateChanged("SH-1", 0, S.OPENING, S.LOST, forgotten)
 
 
 def test_a_cycle_that_leads_elsewhere_is_told_without_a_gap() -> None:

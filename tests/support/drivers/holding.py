@@ -11,10 +11,16 @@ import pytest
 
 from drivers.devices import LinkState, NotReady, ShoeDriver
 from firmware_protocol.device.control import Draw, Load
-from firmware_protocol.messages.common import Info
+from firmware_protocol.messages.codec import Reply
+from firmware_protocol.messages.common import Info, ResumeReply
 from tests.support.drivers.simulated import Plugged, Watched, until
 
 BY = ("Ann", "Bob")
+
+
+def mute_on_resume(_: object, reply: Reply, *, first: bool) -> int | None:
+    """`Behaviour.reply_after` of a device that answers all commands at once but RESUME."""
+    return None if isinstance(reply, ResumeReply) else 0
 
 
 async def held(watched: Watched) -> Any:

@@ -225,14 +225,14 @@ class MemoryStore:
     """Stores records in memory, the record and the cursor in one step, and is as strict as the
     record about which record may follow which."""
 
-    def __init__(self) -> None:
+    def __init__(self, cursor: RecordCursor = NO_CURSOR) -> None:
         self.records: list[EventRecord] = []
         self.events: list[DeviceEvent] = []
         """What the records are to the driver."""
         self.adoptions: list[AdoptedRing] = []
         self.failing: OSError | None = None
         self.slow = 0.0
-        self._cursor = NO_CURSOR
+        self._cursor = cursor
         self._adopted: AdoptedRing | None = None
 
     @classmethod

@@ -15,9 +15,9 @@ from drivers.devices import LinkState
 from drivers.session import NothingHeld, StoreFailed
 from drivers.session.acknowledge import STORE_TIMEOUT
 from drivers.session.supervisor import ANSWER_TIMEOUT
-from firmware_protocol.device.commands import CommandHandler
 from firmware_protocol.device.control import MoveCover, Plug, RingMemory
-from tests.support.drivers.holding import BY, held, plays
+from hil.faults import FaultyBehaviour
+from tests.support.drivers.holding import BY, held, mute_on_resume, plays
 from tests.support.drivers.simulated import now_us, running, simulate, stopped, table
 
 S = LinkState
@@ -199,7 +199,7 @@ def test_a_device_that_does_not_answer_an_adoption_is_opened_anew(
         async with table(tmp_path) as (_, _, watched), running(watched):
             await held(watched)
             with monkeypatch.context() as patch:
-                patch.setattr(CommandHandler, "_resume", lambda *_: None)
+                patch.setattr(FaultyBehaviour, "reply_after", mute_on_resume)
                 await watched.supervisor.adopt(BY)
                 assert watched.supervisor.why.startswith("adopted by two people")
                 with pytest.raises(NothingHeld, match="adopted by two people"):

@@ -225,9 +225,7 @@ def test_a_host_may_stop_while_it_waits_to_be_mended(tmp_path: Path) -> None:
             await watched.until(S.UNKEPT)
             await stopped(task)
             assert watched.state is S.ABSENT
-            keeper = MemoryStore()
-            keeper._cursor = RecordCursor(7, 0, bytes(8))
-            again = Watched(desk, device.wanted, keeper)
+            again = Watched(desk, device.wanted, MemoryStore(RecordCursor(7, 0, bytes(8))))
             async with running(again):
                 await again.ready()
 

@@ -16,11 +16,12 @@ from drivers.ports import Address, PortLost, Transport
 from drivers.session import PortSearch, WantedDevice, supervisor
 from drivers.session.lookup import CLOSE_TIMEOUT
 from drivers.session.supervisor import ANSWER_TIMEOUT
-from firmware_protocol.device.commands import CommandHandler
 from firmware_protocol.device.control import Break, CutPower, Draw, Firmware, Freeze, Load, Plug
 from firmware_protocol.device.interfaces import CommandRefusal
 from firmware_protocol.host import HostLink, SessionEnding
 from firmware_protocol.messages.enums import PowerCause, Refusal
+from hil.faults import FaultyBehaviour
+from tests.support.drivers.holding import mute_on_resume
 from tests.support.drivers.simulated import (
     Plugged,
     SimPort,
@@ -236,11 +237,13 @@ def test_a_port_without_an_answer_is_opened_anew(tmp_path: Path) -> None:
 def test_a_device_that_does_not_say_where_its_ring_stands_is_opened_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
-    def mute(*_: object) -> None:
-        if refused:
-            raise CommandRefusal(Refusal.FAILED)
+    def refuse(*_: object) -> None:
+        raise CommandRefusal(Refusal.FAILED)
 
-    monkeypatch.setattr(CommandHandler, "_resume", mute)
+    if refused:
+        monkeypatch.setattr(FaultyBehaviour, "verdict", refuse)
+    else:
+        monkeypatch.setattr(FaultyBehaviour, "reply_after", mute_on_resume)
 
     async def main() -> None:
         async with table(tmp_path) as (_, _, watched), running(watched):
