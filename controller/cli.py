@@ -75,7 +75,7 @@ record is not as it must be; 2 wrong arguments, a wrong file, or a place without
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `holecard` with these arguments and return its exit code."""
+    """Runs `holecard` with these arguments. Returns its exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     return exit_code_of(lambda: _run(arguments))
 

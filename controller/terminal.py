@@ -27,7 +27,7 @@ class PromptCancelled(Exception):
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Raise UsageProblem for an error of keys, ports or addresses."""
+    """Raises UsageProblem for an error of keys, ports or addresses."""
     try:
         yield
     except KeyProblem as problem:
@@ -59,7 +59,7 @@ def at_terminal() -> bool:
 
 
 def ask(question: str) -> str:
-    """Ask on stderr and return the answer. Raises PromptCancelled at the end of the input."""
+    """Asks on stderr. Returns the answer. Raises PromptCancelled at the end of the input."""
     print(question, end="", file=sys.stderr, flush=True)
     answer = input_line()
     if not answer:
@@ -96,7 +96,7 @@ def echo_restored() -> Iterator[None]:
 
 
 def check_two_people(args: argparse.Namespace) -> None:
-    """Raise UsageProblem if --by and --and cannot be used, or are missing with no terminal."""
+    """Raises UsageProblem if --by and --and cannot be used, or are missing with no terminal."""
     for option, name in ((_BY, args.by), (_AND, args.second)):
         if name is not None:
             _name(option, name)

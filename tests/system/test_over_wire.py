@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.verify import verify
 from controller.errors import UsageProblem
 from controller.procedure.engine import Procedure
 from controller.procedure.model.events import Event
@@ -14,6 +13,7 @@ from controller.procedure.model.row import Decision, Refused
 from controller.sim.scripts import ScriptRound
 from controller.sim.scripts.runner import play_script, procedure_for
 from hil.table.scripts.over_wire import over_wire, playing
+from tests.support.system.findings import findings
 from tests.support.table.simulated.scripted import scripts
 
 Round = tuple[ScriptRound, Procedure]
@@ -25,12 +25,6 @@ def usual(game: str, many: int) -> list[Round]:
     found = [one for one in scripts(game) if not one.script.config]
     known: dict[bytes, Procedure] = {}
     return [(one, procedure_for(one, known)) for one in found[:: len(found) // many][:many]]
-
-
-def findings(record: Path) -> list[str]:
-    report = verify(record)
-    assert report.again > 0
-    return [str(finding) for finding in report.findings]
 
 
 @pytest.mark.timeout(400)

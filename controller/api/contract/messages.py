@@ -39,7 +39,7 @@ class OpenScreen(Sent, frozen=True):
 
 
 class SignIn(Sent, frozen=True):
-    """Somebody says who they are. `relieve`: a dealer takes the place of the one who deals."""
+    """Signs a person in. `relieve`: a dealer takes the place of the one who deals."""
 
     badge: Badge
     pin: Pin
@@ -51,12 +51,12 @@ class SignIn(Sent, frozen=True):
 
 
 class SignOut(Sent, frozen=True):
-    """Whoever is signed in at this screen leaves."""
+    """Signs out the person who is signed in at this screen."""
 
 
 class Authorise(Sent, frozen=True):
-    """Somebody signs for one act, as it will be sent: from this screen, once, within a minute.
-    `second`: as its second person."""
+    """One person signs for one act, with the same body as the later request: valid once, from this
+    screen, for a minute. `second`: as the second person of the act."""
 
     act: Mapping[str, Any]
     badge: Badge
@@ -68,7 +68,7 @@ class Authorise(Sent, frozen=True):
 
 
 class AdoptDevice(Sent, frozen=True):
-    """A device's log is taken up where it stands. `skip`: what it holds unrecorded is left out."""
+    """Adopts the log of a device as it is. `skip`: its events that are not recorded are skipped."""
 
     skip: bool = False
 
@@ -78,7 +78,7 @@ class SelfTest(Sent, frozen=True):
 
 
 class ShuffleAgain(Sent, frozen=True):
-    """Somebody has looked at the shuffler: it does not shuffle, and shall."""
+    """Starts the shuffle again, after a person has checked that the shuffler does not run."""
 
 
 # --- what is answered -------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class Answer(Struct, frozen=True, omit_defaults=True):
 
 
 class Acted(Struct, frozen=True):
-    """It stands in the record, whether it was taken or refused."""
+    """Response to an act that is in the record, whether it was accepted or refused."""
 
     seq: int
     answers: tuple[Answer, ...]
@@ -186,7 +186,7 @@ class Health(Struct, frozen=True):
 
 
 class ErrorBody(Struct, frozen=True, omit_defaults=True):
-    """What is wrong with a request. Nothing has happened."""
+    """Response with the error of a request, which has had no effect."""
 
     code: str
     what: str

@@ -77,8 +77,8 @@ class PromptShown(Struct, frozen=True, gc=False, tag="Prompt"):
 
 
 class StateShown(Struct, frozen=True, gc=False):
-    """The procedure's state, field by field. What is not named here is shown to nobody: how often
-    each card of the shoe was seen is a count, and no count is anybody's business."""
+    """The procedure's state, field by field. A field that is not listed here is not published, for
+    example the count of each card that was seen in this shoe."""
 
     step: Step
     round: int
@@ -133,7 +133,7 @@ class DeviceShown(Struct, frozen=True):
 
 
 class RecordShown(Struct, frozen=True):
-    """How far the record goes, and whether somebody else has seen it lately."""
+    """Length of the record, and whether a witness has countersigned it lately."""
 
     seq: int
     witnessed: int = 0

@@ -91,7 +91,7 @@ class TableLoop:
         block."""
         self._applier = applier
         self._context = applier.context
-        self._append = append
+        self.append = append
         self.now = applier.with_buttons(start.now)
         self.seq = start.seq
         """Sequence number of the last durable entry."""
@@ -280,7 +280,7 @@ class TableLoop:
         self._since = loop.time()
         slow = loop.call_later(SLOW_AFTER, self._is_slow)
         try:
-            return await self._append(*entries)
+            return await self.append(*entries)
         finally:
             slow.cancel()
             self._since = None

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -20,13 +19,11 @@ from controller.daemon import exit_codes
 from controller.daemon.cli import STOP_WITHIN
 from controller.daemon.watchdog import FEEDS_PER_TIMEOUT
 from tests.conftest import require
-from tests.controller.daemon.test_metrics import exposed
+from tests.support.daemon.exposed import exposed
+from tests.support.daemon.installed import DEPLOY, PAGE, UNIT, blocks
 from tests.support.daemon.rig import UNIT_ENVIRONMENT
 from tests.support.paths import ROOT
 
-DEPLOY = Path(str(files("configs"))) / "deploy"
-UNIT = (DEPLOY / "holecard@.service").read_text(encoding="utf-8")
-PAGE = (DEPLOY / "INSTALL.md").read_text(encoding="utf-8")
 PLACE = "/var/lib/holecard/blackjack-1"
 TABLE = "/etc/holecard/blackjack-1.toml"
 
@@ -71,10 +68,6 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
 
 
 # --- the page ---------------------------------------------------------------------------------
-
-
-def blocks(kind: str) -> list[str]:
-    return re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)
 
 
 def commands() -> Iterator[list[str]]:

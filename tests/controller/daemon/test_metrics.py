@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from controller.daemon.metrics import Metrics, TimedWriter, metrics_app
@@ -20,6 +18,7 @@ from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity
 from drivers.devices import LinkState
 from firmware_protocol.device.control import Plug
+from tests.support.daemon.exposed import exposition
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import run, serving
 from tests.support.table.simulated.simulated_table import DEALER, SimulatedBook
@@ -57,7 +56,7 @@ def test_rounds_are_counted_and_nobody_is_named(tmp_path: Path) -> None:
             await one.to_end()
             await one.table.act({"type": "RevealHole"}, DEALER)
             await one.table.act({"type": "FloorCalled"}, DEALER)
-            texts.append(_text(metrics))
+            texts.append(exposition(metrics))
 
     run(main())
     (text,) = texts
@@ -78,10 +77,6 @@ def test_rounds_are_counted_and_nobody_is_named(tmp_path: Path) -> None:
     assert not [word for word in words if re.fullmatch("(?i)[2-9tjqka][cdhs]", word)]
 
 
-def _text(metrics: Metrics) -> str:
-    return generate_latest(metrics.registry).decode()
-
-
 def test_links_by_device_and_state(tmp_path: Path) -> None:
     metrics = Metrics("bj-1")
     texts: list[str] = []
@@ -89,11 +84,11 @@ def test_links_by_device_and_state(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path) as one:
             metrics.follow(one.table)
-            texts.append(_text(metrics))
+            texts.append(exposition(metrics))
             one.room.shoe.request(Plug(connected=False))
             shoe = one.table.supervisor("SH-1")
             await until(lambda: shoe.state is not LinkState.READY)
-            texts.append(_text(metrics))
+            texts.append(exposition(metrics))
 
     run(main())
     here, away = texts
@@ -109,7 +104,7 @@ def test_links_by_device_and_state(tmp_path: Path) -> None:
 
 
 def test_each_irregularity_is_there_from_the_beginning() -> None:
-    text = _text(Metrics("bj-1"))
+    text = exposition(Metrics("bj-1"))
     found = {
         one.labels["kind"] for one in samples(text) if one.name == "holecard_irregularities_total"
     }
@@ -126,7 +121,7 @@ def test_a_refusal_can_be_an_irregularity_of_its_own(tmp_path: Path) -> None:
             await one.to_step(Step.TURN)
             late = {"type": "WagerPlaced", "seat": 7, "bet": "main", "amount": 1000}
             await one.table.act(late, DEALER)
-            texts.append(_text(metrics))
+            texts.append(exposition(metrics))
 
     run(main())
     assert value(texts[0], "holecard_irregularities_total", kind="late_wager") == 1
@@ -151,7 +146,7 @@ def test_a_bet_without_a_main_wager_and_a_double_taken_back_are_irregularities(
             for act in (double, {"type": "Withdrawn"}):
                 done = await one.table.act(act, DEALER)
                 assert isinstance(done.answered[0].answer, Decision)
-            texts.append(_text(metrics))
+            texts.append(exposition(metrics))
 
     run(main())
     assert value(texts[0], "holecard_irregularities_total", kind="late_wager") == 1
@@ -192,7 +187,7 @@ def test_how_long_the_record_takes() -> None:
     metrics = Metrics("bj-1")
     metrics.appended(took[0])
     metrics.late(0.002)
-    text = _text(metrics)
+    text = exposition(metrics)
     assert value(text, "holecard_append_seconds_count") == 1
     assert value(text, "holecard_append_seconds_bucket", le="0.01") == 0
     assert value(text, "holecard_loop_lag_seconds_bucket", le="0.0025") == 1
@@ -214,20 +209,3 @@ def test_they_are_read_at_one_place_and_by_programs_of_this_machine() -> None:
             return [posted.status_code, (await client.get("/")).status_code]
 
     assert asyncio.run(others()) == [405, 404]
-
-
-def exposed() -> set[str]:
-    """The names of all figures of a table."""
-    found: set[str] = set()
-
-    async def main() -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            async with serving(Path(folder)) as one:
-                metrics = Metrics("bj-1")
-                metrics.follow(one.table)
-                for family in text_string_to_metric_families(_text(metrics)):
-                    total = "_total" if family.type == "counter" else ""
-                    found.add(f"{family.name}{total}")
-
-    run(main())
-    return {name for name in found if not name.endswith("_created")}

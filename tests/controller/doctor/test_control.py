@@ -14,20 +14,8 @@ from controller.daemon import MAX_SOCKET_PATH
 from controller.daemon.sockets import listening
 from controller.doctor import network
 from controller.errors import UsageProblem
-from tests.support.daemon.doctor_house import House, child, house
+from tests.support.daemon.doctor_house import LISTENING, House, child, house
 from tests.support.table.simulated.house import mode
-
-LISTENING = """\
-import socket, sys
-place = sys.argv[1]
-kind = socket.AF_INET if place.isdigit() else socket.AF_UNIX
-with socket.socket(kind) as one:
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    one.bind(("127.0.0.1", int(place)) if place.isdigit() else place)
-    one.listen()
-    print("begun", flush=True)
-    sys.stdin.read()
-"""
 
 
 @pytest.fixture

@@ -19,8 +19,7 @@ from drivers.ports import FoundPort as Plugged
 from firmware_protocol.device.control import ServiceSwitch
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.fingerprints import fingerprint_text
-from tests.controller.doctor.test_record import LOCKING
-from tests.support.daemon.doctor_house import House, child, house, owned, pair
+from tests.support.daemon.doctor_house import LOCKING, House, child, house, owned, pair
 from tests.support.devices.standing import standing
 
 OPENING = """\

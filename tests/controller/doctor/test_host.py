@@ -18,7 +18,7 @@ from controller.doctor import disk, host
 from controller.doctor.check import Machine
 from controller.doctor.disk import Mount, bytes_a_day, mount_of, mounts
 from controller.doctor.host import RULES, UNIT, deployed, numbered
-from tests.support.daemon.doctor_house import NOON, House, clock, house
+from tests.support.daemon.doctor_house import NOON, House, as_installed, clock, house
 
 MOUNTS = """\
 22 27 0:21 / /proc rw,relatime - proc proc rw
@@ -192,13 +192,6 @@ def test_a_clock_of_which_only_systemd_says_something(made: House) -> None:
 
 
 # --- the service ------------------------------------------------------------------------------
-
-
-def as_installed(made: House, **files: str) -> None:
-    """The table's file lies where the service looks for it."""
-    made.elsewhere(**{"/run/systemd/system/x": "", "/etc/systemd/system/y": "", **files})
-    text = made.file.read_text().replace('"run/', f'"{made.run}/')
-    made.file = made.put("/etc/holecard/first.toml", text)
 
 
 def test_a_unit_that_is_not_installed(made: House) -> None:

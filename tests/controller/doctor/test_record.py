@@ -24,6 +24,7 @@ from controller.games import DEALER, game_of_table
 from controller.procedure.engine import Procedure
 from controller.procedure.model.events import WagerPlaced
 from tests.support.daemon.doctor_house import (
+    LOCKING,
     NAME,
     NOON,
     House,
@@ -34,13 +35,6 @@ from tests.support.daemon.doctor_house import (
     tree,
 )
 
-LOCKING = """\
-import fcntl, sys
-lock = open(sys.argv[1])
-fcntl.flock(lock, fcntl.LOCK_EX)
-print("begun", flush=True)
-sys.stdin.read()
-"""
 SECOND = 1_000_000
 SIGNED = ("certificate", "checkpoint")
 POINT = bytes([9, *bytes(31)])

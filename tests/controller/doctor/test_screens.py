@@ -9,10 +9,8 @@ import pytest
 
 from controller.doctor import network
 from controller.doctor.host import UNIT, deployed
-from tests.controller.daemon.test_deploy import blocks
-from tests.controller.doctor.test_control import LISTENING
-from tests.controller.doctor.test_host import as_installed
-from tests.support.daemon.doctor_house import House, child, house
+from tests.support.daemon.doctor_house import LISTENING, House, as_installed, child, house
+from tests.support.daemon.installed import blocks
 from tests.support.daemon.rig import free_port
 from tests.support.screens.certificates import certified
 

@@ -18,7 +18,7 @@ from firmware_protocol.generate import Field
 from firmware_protocol.messages.enums import FrameKind
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage, cobs_encode, crc32c
 from tests.conftest import require
-from tests.firmware_protocol.tablelink.test_framing import PIECES
+from tests.support.firmware_protocol.framing import PIECES
 from tests.support.firmware_protocol.strategies import catalogue
 
 FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wconversion", "-Wshadow"]

@@ -28,7 +28,7 @@ from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.noise import KK_NAME, XX_NAME, Opener, Sealer
 from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord
 from firmware_protocol.vectors import make, parts
-from tests.firmware_protocol.tablelink.test_framing import plain_cobs, plain_crc
+from tests.support.firmware_protocol.framing import plain_cobs, plain_crc
 from tests.support.firmware_protocol.strategies import catalogue
 
 DIGESTS: dict[int, str] = {

@@ -11,8 +11,9 @@ from typing import Final
 import pytest
 
 from controller.procedure.model.state import Step
-from tests.controller.screens.browser import test_again, test_rounds
 from tests.support.screens.browser.irregular import IN_ONE_DECK, IN_USUAL_DECKS, ONE_DECK
+from tests.support.screens.browser.killed import killed_at
+from tests.support.screens.browser.rounds import ALL, HERE, whole_round
 from tests.support.screens.browser.stories import play, recorded
 from tests.support.screens.browser.table import How, at_table
 
@@ -41,12 +42,10 @@ def test_what_goes_wrong_in_one_deck(how: How, tmp_path: Path) -> None:
     recorded(asyncio.run(told(tmp_path, IN_ONE_DECK, how, ONE_DECK)), IN_ONE_DECK)
 
 
-@pytest.mark.parametrize(
-    ("game", "how"), [one for one in test_rounds.ALL if one not in test_rounds.HERE]
-)
+@pytest.mark.parametrize(("game", "how"), [one for one in ALL if one not in HERE])
 def test_a_whole_round(game: str, how: How, tmp_path: Path) -> None:
-    test_rounds.test_a_whole_round_at_the_page(game, how, tmp_path)
+    whole_round(game, how, tmp_path)
 
 
 def test_a_controller_that_is_killed_while_a_seat_decides(tmp_path: Path) -> None:
-    test_again.test_a_controller_that_is_killed(Step.TURN, tmp_path)
+    killed_at(Step.TURN, tmp_path)

@@ -11,8 +11,8 @@ from controller.procedure.engine import Procedure
 from controller.sim.scripts.runner import play_script, procedure_for
 from hil.table.scripts.over_wire import playing
 from tests.long.campaigns import SHARE
+from tests.support.system.findings import findings
 from tests.support.table.simulated.scripted import scripts
-from tests.system.test_over_wire import findings
 
 PARTS = [("examples", 1), ("classic", 5), ("maxtime", 4), ("mega", 4), ("sf21x", 5)]
 """Of each file, so that several tables can deal it side by side: most of the time goes into waiting

@@ -124,7 +124,7 @@ def _must_be_wrong(
     name: str, place: Path, witness: WitnessedCheckpoint | None, file: Path | None
 ) -> None:
     mine, _ = _ours(place, witness)
-    key = verify_record._key(str(WITNESS.cosigner), verify_record.COSIGNED)
+    key = verify_record.Key(WITNESS.cosigner.name, WITNESS.cosigner.key)
     reading = verify_record.Reading(place, None, file)
     theirs = verify_record.verify(reading, key if file else None, lambda _: None)["exit"]
     if not mine == INVALID == theirs:

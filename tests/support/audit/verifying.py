@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 
 from controller.audit import verify_record
+from controller.audit.format.notes import format_note, parse_note
+from controller.audit.read.reader import segments
 from tests.support.audit.tools.by_page import Json
+from tests.support.audit.tools.outside import WITNESS
+from tests.support.audit.tools.signers import SECONDS
 
 
 def told(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> Json:
@@ -23,3 +27,10 @@ def read(folder: Path) -> Json:
     """The same without the command."""
     reading = verify_record.Reading(folder, None, None)
     return verify_record.verify(reading, None, lambda _: None)
+
+
+def seen(place: Path) -> bytes:
+    """The last checkpoint of a record, countersigned."""
+    *_, last = segments(place)
+    note = parse_note(json.loads(last.frames[-1].data)["data"]["note"])
+    return format_note(note.text, *note.signatures, WITNESS.cosign(note.text, SECONDS)).encode()

@@ -288,3 +288,32 @@ def owned(
     said = os.stat_result((bits, *about[1:4], uid, gid, *about[6:]))
     real = Path.stat
     patch.setattr(Path, "stat", lambda one, **how: said if one == path else real(one, **how))
+
+
+LISTENING = """\
+import socket, sys
+place = sys.argv[1]
+kind = socket.AF_INET if place.isdigit() else socket.AF_UNIX
+with socket.socket(kind) as one:
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("127.0.0.1", int(place)) if place.isdigit() else place)
+    one.listen()
+    print("begun", flush=True)
+    sys.stdin.read()
+"""
+
+
+def as_installed(made: House, **files: str) -> None:
+    """The table's file lies where the service looks for it."""
+    made.elsewhere(**{"/run/systemd/system/x": "", "/etc/systemd/system/y": "", **files})
+    text = made.file.read_text().replace('"run/', f'"{made.run}/')
+    made.file = made.put("/etc/holecard/first.toml", text)
+
+
+LOCKING = """\
+import fcntl, sys
+lock = open(sys.argv[1])
+fcntl.flock(lock, fcntl.LOCK_EX)
+print("begun", flush=True)
+sys.stdin.read()
+"""

@@ -109,11 +109,11 @@ class AllowedActs:
         return isinstance(self._procedure.step(self.state, event), Decision)
 
     def seats(self, name: str, among: Iterable[int], who: ActingRole = "dealer") -> tuple[int, ...]:
-        """Return the seats for which the act is accepted."""
+        """Returns the seats for which the act is accepted."""
         return tuple(seat for seat in among if self.takes(name, {"seat": seat}, who))
 
     def people(self, name: str, fields: Mapping[str, Any]) -> int:
-        """Return how many people sign for an act of the floor."""
+        """Returns how many people sign for an act of the floor."""
         kind = _BY_NAME[name]
         two = takes_two(kind, {"type": name, **fields}, self.state, self.game)
         return 2 if act_of(kind, two=two).two else 1
@@ -128,7 +128,7 @@ class AllowedActs:
         sample: Mapping[str, Any] | None = None,
         **trim: Unpack[ButtonOptions],
     ) -> tuple[ActButton, ...]:
-        """Return the button if the act is accepted. `sample`: values for the fields to enter."""
+        """Returns the button if the act is accepted. `sample`: values for the fields to enter."""
         fields = fields or {}
         if not self.takes(name, {**fields, **(sample or {})}, who):
             return ()
@@ -144,7 +144,7 @@ class AllowedActs:
         people: int = 0,
         **trim: Unpack[ButtonOptions],
     ) -> ActButton:
-        """Return the button without checking the act."""
+        """Returns the button without checking the act."""
         act = msgspec.json.encode({"type": name, **(fields or {})}).decode()
         return ActButton(
             "-".join(filter(None, ("act", name.lower(), trim.get("tail", "")))),
@@ -173,13 +173,13 @@ def _procedure(game: Game) -> Procedure:
 
 
 def state_of(shown: StateShown) -> State:
-    """Return the state that a view shows."""
+    """Returns the state that a view shows."""
     known = {name: getattr(shown, name) for name in shown.__struct_fields__}
     return State(**known, seen=_seen(shown))
 
 
 def _seen(shown: StateShown) -> int:
-    """Return the counts of the face-up cards."""
+    """Returns the counts of the face-up cards."""
     cards = [*shown.dealer, *(card for hand in shown.hands for card in hand.cards)]
     if shown.spare is not None and shown.spare.card >= 0:
         cards.append(shown.spare.card)

@@ -53,7 +53,7 @@ _KEYS: Final = {
 
 
 def answers(offers: AllowedActs, tongue: HouseTerms) -> tuple[ActButton, ...]:
-    """Return the buttons for the current prompt."""
+    """Returns the buttons for the current prompt."""
     prompt = offers.view.prompt
     return () if prompt is None else _ANSWERS[prompt.tell](offers, prompt, tongue)
 

@@ -40,7 +40,7 @@ class MenuGroup(Struct, frozen=True):
 
 
 def groups(offers: AllowedActs, tongue: HouseTerms) -> tuple[MenuGroup, ...]:
-    """Return the groups that have buttons."""
+    """Returns the groups that have buttons."""
     made = {
         "cards": _cards(offers, tongue),
         "play": _play(offers, tongue),
@@ -79,7 +79,7 @@ def _cards(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
 
 
 def _free(o: AllowedActs) -> int:
-    """Return a card that may still be in the shoe."""
+    """Returns a card that may still be in the shoe."""
     return next((card for card in DECK if (o.state.seen >> 4 * card) & 15 < o.game.decks), 0)
 
 

@@ -19,7 +19,7 @@ _ALL: Final = ascii_lowercase + digits
 def with_keys(
     main: tuple[ActButton, ...], aside: tuple[ActButton, ...], wagers: WagerPanel | None
 ) -> tuple[tuple[ActButton, ...], tuple[ActButton, ...], WagerPanel | None]:
-    """Return the buttons with their keys; earlier ones choose first."""
+    """Returns the buttons with their keys; earlier ones choose first."""
     seats = () if wagers is None else wagers.seats
     enter = [action for seat in seats for action in seat.enter]
     named = dict(_named((*aside, *main, *enter)))
@@ -49,6 +49,6 @@ def _named(actions: Iterable[ActButton]) -> Iterator[tuple[str, str]]:
 
 
 def _free(label: str, taken: set[str]) -> str:
-    """Return the first free letter of the label, or any free key; empty if all are taken."""
+    """Returns the first free letter of the label, or any free key; empty if all are taken."""
     free = (one for one in f"{label.lower()}{_ALL}" if one in _ALL and one not in taken)
     return next(free, "")

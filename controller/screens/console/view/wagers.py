@@ -38,7 +38,7 @@ class WagerPanel(Struct, frozen=True):
 
 
 def wagers_of(offers: AllowedActs, tongue: HouseTerms) -> WagerPanel | None:
-    """Return None if no wager can be placed or removed."""
+    """Returns None if no wager can be placed or removed."""
     s = offers.state
     if s.step is not Step.WAGERING and not (s.step in _BEFORE and s.seats):
         return None
@@ -79,7 +79,7 @@ def _enter(o: AllowedActs, t: HouseTerms, number: int, seat: Seat | None) -> tup
 
 
 def _least(o: AllowedActs, bet: str) -> int:
-    """Return an amount within the limits."""
+    """Returns an amount within the limits."""
     limit: Limit = o.game.limits[bet]
     unit, least = o.game.money.unit, limit.min or 1
     least = -(-least // unit) * unit

@@ -155,7 +155,7 @@ class ConsoleApp:
     # --- sessions -------------------------------------------------------------------------
 
     def browser(self, request: Request) -> Browser:
-        """Return the browser's session, or a new one. Raises Problem if there are too many."""
+        """Returns the browser's session, or a new one. Raises Problem if there are too many."""
         host = "" if request.client is None else request.client.host
         return self._browser(request) or self._browsers.begin(host)
 
@@ -174,7 +174,7 @@ class ConsoleApp:
 
 
 def problem_response(texts: Texts) -> Callable[[Request, Exception], Awaitable[Response]]:
-    """Return the handler that answers a Problem as the page reads it, with the house's texts."""
+    """Returns the handler that answers a Problem as the page reads it, with the house's texts."""
 
     async def handler(request: Request, problem: Exception) -> Response:
         assert isinstance(problem, Problem)

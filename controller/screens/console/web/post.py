@@ -1,7 +1,7 @@
 """The console's forms: badges and PINs, acts, appearance.
 
 Each calls the same function as a program's request, for the screen of the browser's session. The
-answer says only whether it was done, and why not.
+response says only whether it was done, and why not.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _SIGNED_IN: Final = {
 
 
 class PostResult(Struct, frozen=True):
-    """The answer to a form."""
+    """The response to a form."""
 
     done: bool
     said: str
@@ -105,7 +105,7 @@ class ShownHistory:
             self._states.append(ShownState(self._table.shown, ""))
 
     def at(self, seq: int) -> ShownState | None:
-        """Return the state with this seq; None if it is unknown or too old."""
+        """Returns the state with this seq; None if it is unknown or too old."""
         self.now()
         return next((one for one in reversed(self._states) if one.shown.seq == seq), None)
 
@@ -272,12 +272,12 @@ class PostHandlers:
 
 
 def same_prompt(kind: type[Event] | None, then: ShownState, now: ShownState) -> bool:
-    """Return whether the act answers the current prompt as it answered the earlier one."""
+    """Returns whether the act answers the current prompt as it answered the earlier one."""
     return kind in ANY_TIME or _prompt(then.shown) == _prompt(now.shown)
 
 
 def is_invisible(then: ShownState, now: ShownState) -> bool:
-    """Return whether the page looks the same after the act. Wagers are always visible."""
+    """Returns whether the page looks the same after the act. Wagers are always visible."""
     visible = Step.WAGERING in (then.shown.state.step, now.shown.state.step)
     return not visible and _prompt(then.shown) == _prompt(now.shown)
 
@@ -289,7 +289,7 @@ def same_case(
     now: ShownState,
     game: Game,
 ) -> bool:
-    """Return whether the floor would sign for the same act in both states."""
+    """Returns whether the floor would sign for the same act in both states."""
     if kind is None or then == now:
         return True
     before, after = (act_for(kind, sent, one.shown.state, game, one.case) for one in (then, now))

@@ -87,7 +87,7 @@ class RenderCache:
         )
 
     def now(self, screen: ScreenSession) -> bytes:
-        """Return the current update as an event; the same object while nothing has changed."""
+        """Returns the current update as an event; the same object while nothing has changed."""
         seen, viewer = self._api.views.now(), self.viewer(screen)
         if seen is not self._seen:
             self._seen, self._events = seen, {}

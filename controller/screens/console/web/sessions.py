@@ -109,7 +109,7 @@ class Browsers:
         return made
 
     def find(self, name: str | None) -> Browser | None:
-        """Return the session of a cookie and mark it as used; None if it is invalid."""
+        """Returns the session of a cookie and mark it as used; None if it is invalid."""
         found = self._browsers.get(name or "")
         if found is None or not self.alive(found):
             return None
@@ -117,7 +117,7 @@ class Browsers:
         return found
 
     def alive(self, browser: Browser) -> bool:
-        """Return whether the session is valid, without marking it as used."""
+        """Returns whether the session is valid, without marking it as used."""
         there = self._browsers.get(browser.id) is browser
         return there and self._api.screens.is_open(browser.screen) and not self._expired(browser)
 
@@ -170,7 +170,7 @@ class Browsers:
 
 
 def subscriber_address(host: str) -> str:
-    """Return what one subscriber of a network has: an IPv4 address, or an IPv6 network."""
+    """Returns what one subscriber of a network has: an IPv4 address, or an IPv6 network."""
     try:
         found = ip_address(host)
     except ValueError:

@@ -73,7 +73,7 @@ class CaseStore:
             self._kept[kept.id] = kept
 
     def find(self, key: str, who: str) -> StoredCase | None:
-        """Return a case of this user."""
+        """Returns a case of this user."""
         found = self._kept.get(key)
         return found if found is not None and found.who == who else None
 

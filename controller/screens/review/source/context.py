@@ -108,12 +108,12 @@ class ReviewContext:
         return see_other(self.pages.base + path)
 
     def table_at(self, db: apsw.Connection, seq: int) -> TableInfo:
-        """Return the boot of a record. Raises RecordProblem."""
+        """Returns the boot of a record. Raises RecordProblem."""
         lying = queries.last_of_kind(db, "opened", seq)
         return TableInfo(None, "", _SEATS) if lying is None else self._table(lying)
 
     def games(self, db: apsw.Connection) -> list[GameStart]:
-        """Return from which record on which game was dealt. Raises RecordProblem."""
+        """Returns from which record on which game was dealt. Raises RecordProblem."""
         boots = queries.all_of_kind(db, "opened")
         return [GameStart(one.place.seq, self._table(one).game) for one in boots]
 

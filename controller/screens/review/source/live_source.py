@@ -113,7 +113,7 @@ class LiveSource(FileSource):
         raise IndexBusy(self.record / NAME, what, "look again in a moment")
 
     def _last(self) -> int:
-        """Return the last indexed seq; 0 for an empty index."""
+        """Returns the last indexed seq; 0 for an empty index."""
         if self._spoilt:
             return 0
         try:

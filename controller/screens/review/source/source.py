@@ -121,11 +121,11 @@ class FileSource:
         index.catch_up()
 
     def _has_more(self, db: apsw.Connection) -> bool:
-        """Return whether the record has entries beyond the index. Raises RecordProblem."""
+        """Returns whether the record has entries beyond the index. Raises RecordProblem."""
         return has_more(self.record, db, self._file)
 
     def durable(self) -> int | None:
-        """Return the last durable seq; None if no table in this process writes the record."""
+        """Returns the last durable seq; None if no table in this process writes the record."""
         return None
 
     def export(

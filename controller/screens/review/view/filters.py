@@ -50,7 +50,7 @@ class Filters(Struct, frozen=True):
     """The fields as typed."""
 
     def address(self, path: str, **more: object) -> str:
-        """Return the URL of a page with these filters."""
+        """Returns the URL of a page with these filters."""
         pairs = {**self.fields, **{name: str(value) for name, value in more.items() if value}}
         return f"{path}?{urlencode(pairs)}" if pairs else path
 
@@ -81,7 +81,7 @@ def filters_of(fields: Mapping[str, str], money: AmountFormat) -> Filters:
 
 
 def typed(fields: Mapping[str, str]) -> Filters:
-    """Return the fields as typed, to be corrected, without a search."""
+    """Returns the fields as typed, to be corrected, without a search."""
     return Filters(RecordQuery(), {name: fields[name] for name in FIELDS if name in fields})
 
 

@@ -61,13 +61,13 @@ def round_of(db: apsw.Connection, number: int) -> RoundRow | None:
 
 
 def round_at(db: apsw.Connection, seq: int) -> int:
-    """Return the round of a record; 0 before the first."""
+    """Returns the round of a record; 0 before the first."""
     asked = "SELECT round FROM raw_rounds WHERE first_seq <= ? ORDER BY first_seq DESC LIMIT 1"
     return _number(db, asked, seq)
 
 
 def beside(db: apsw.Connection, number: int) -> tuple[int, int]:
-    """Return the rounds before and after; 0: no such round."""
+    """Returns the rounds before and after; 0: no such round."""
     before = "SELECT round FROM raw_rounds WHERE round < ? ORDER BY round DESC LIMIT 1"
     after = "SELECT round FROM raw_rounds WHERE round > ? ORDER BY round LIMIT 1"
     return _number(db, before, number), _number(db, after, number)
@@ -82,19 +82,19 @@ def first_seq(db: apsw.Connection) -> int:
 
 
 def times(db: apsw.Connection) -> tuple[int, int]:
-    """Return the minimum and maximum time, even if the clock was set back."""
+    """Returns the minimum and maximum time, even if the clock was set back."""
     first, last = ask(db, "SELECT min(first_utc), max(last_utc) FROM raw_segments")[0]
     return int(first or 0), int(last or 0)
 
 
 def lying(db: apsw.Connection, first: int, last: int, most: int) -> list[RecordLocation]:
-    """Return the locations of these records, up to a limit."""
+    """Returns the locations of these records, up to a limit."""
     rows = ask(db, f"{_PLACES} LIMIT ?", first, last, most)
     return [RecordLocation(RecordPosition(*row[:3]), row[3]) for row in rows]
 
 
 def last_of_kind(db: apsw.Connection, kind: str, seq: int) -> RecordLocation | None:
-    """Return the last record of a kind up to `seq`."""
+    """Returns the last record of a kind up to `seq`."""
     asked = (
         "SELECT segment, offset, seq, length FROM raw_records WHERE seq = (SELECT max(seq) "
         f"FROM raw_records INDEXED BY raw_records_kind WHERE kind = ({_KIND}) AND seq <= ?)"
@@ -118,7 +118,7 @@ def bets(db: apsw.Connection, first: int, last: int) -> list[SettledBet]:
 
 
 def seats_of_cards(db: apsw.Connection, first: int, last: int) -> dict[tuple[int, Card], int]:
-    """Return the seat of each face-up card, by record and card."""
+    """Returns the seat of each face-up card, by record and card."""
     found: dict[tuple[int, Card], int] = {}
     for seq, card, seat in ask(db, _CARDS, first, last):
         found.setdefault((seq, card), seat)
@@ -133,19 +133,19 @@ _CARDS: Final = (
 
 
 def problems_in(db: apsw.Connection, first: int, last: int) -> dict[int, str]:
-    """Return the problems by record."""
+    """Returns the problems by record."""
     asked = "SELECT seq, what FROM problems WHERE seq BETWEEN ? AND ?"
     return dict(ask(db, asked, first, last))
 
 
 def problems_of(db: apsw.Connection, found: Sequence[RoundRow]) -> dict[int, int]:
-    """Return the number of problems of each round."""
+    """Returns the number of problems of each round."""
     asked = "SELECT count(*) FROM raw_problems WHERE seq BETWEEN ? AND ?"
     return {one.round: _number(db, asked, one.first_seq, one.last_seq) for one in found}
 
 
 def problem_beside(db: apsw.Connection, first: int, last: int) -> tuple[int, int]:
-    """Return the problems before and after a range; 0: no such problem."""
+    """Returns the problems before and after a range; 0: no such problem."""
     before = "SELECT max(seq) FROM raw_problems WHERE seq < ?"
     after = "SELECT min(seq) FROM raw_problems WHERE seq > ?"
     return _number(db, before, first), _number(db, after, last)
@@ -154,7 +154,7 @@ def problem_beside(db: apsw.Connection, first: int, last: int) -> tuple[int, int
 def problems(
     db: apsw.Connection, *, before: int | None, what: str | None, limit: int
 ) -> list[ProblemRecord]:
-    """Return the newest problems before `before`."""
+    """Returns the newest problems before `before`."""
     asked = (
         "SELECT p.seq, p.what, r.utc, r.round, r.kind, r.name, r.seat, r.event, r.dealer "
         "FROM problems p CROSS JOIN records r ON r.seq = p.seq "
@@ -165,7 +165,7 @@ def problems(
 
 
 def problem_names(db: apsw.Connection) -> list[tuple[str, int]]:
-    """Return each kind of problem with its count."""
+    """Returns each kind of problem with its count."""
     asked = (
         "SELECT word, count FROM (SELECT what, count(*) AS count FROM raw_problems GROUP BY what) "
         "JOIN words ON id = what ORDER BY word"
@@ -174,7 +174,7 @@ def problem_names(db: apsw.Connection) -> list[tuple[str, int]]:
 
 
 def names(db: apsw.Connection) -> tuple[list[str], list[str]]:
-    """Return all dealers, and all people."""
+    """Returns all dealers, and all people."""
     dealers = "SELECT word FROM words WHERE id IN (SELECT dealer FROM raw_shifts) ORDER BY word"
     # A loose index scan: as many steps as there are names.
     people = (
@@ -191,6 +191,6 @@ def _number(db: apsw.Connection, asked: str, *values: Any) -> int:
 
 
 def ask(db: apsw.Connection, asked: str, *values: Any) -> list[tuple[Any, ...]]:
-    """Return all rows. Raises IndexProblem."""
+    """Returns all rows. Raises IndexProblem."""
     with sqlite_errors(Path(db.filename)):
         return db.execute(asked, values).fetchall()

@@ -70,7 +70,7 @@ class ReplayCache:
         self._lock = Lock()
 
     def before(self, number: int, offset: int) -> TableReplay:
-        """Return the state before the record at this offset. Raises Damaged, CannotWrite."""
+        """Returns the state before the record at this offset. Raises Damaged, CannotWrite."""
         with self._lock:
             near = [at for at in self._kept if at[0] == number and at[1] <= offset]
             known = replace(self._kept[max(near)]) if near else None
@@ -87,7 +87,7 @@ class ReplayCache:
 def before(
     record: Path, number: int, offset: int, since: int = 0, known: TableReplay | None = None
 ) -> TableReplay:
-    """Return the state before the record at this offset, from the segment's snapshot or from a
+    """Returns the state before the record at this offset, from the segment's snapshot or from a
     known state at `since`. Raises Damaged, CannotWrite."""
     file = segment_file(record, number)
     buffer = load(file, number)
@@ -109,7 +109,7 @@ def before(
 
 
 def _begun(file: Path, number: int, buffer: bytes) -> tuple[TableReplay, int]:
-    """Return the state of the snapshot, and the offset of the second record. Raises Damaged,
+    """Returns the state of the snapshot, and the offset of the second record. Raises Damaged,
     DecodeError."""
     first = unpack(buffer, HEADER_SIZE)
     if first is None:

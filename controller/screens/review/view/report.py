@@ -98,7 +98,7 @@ class GameStart(Struct, frozen=True):
 
 
 def last_day(db: apsw.Connection) -> tuple[int, int]:
-    """Return the UTC day of the last round, or of the last record."""
+    """Returns the UTC day of the last round, or of the last record."""
     found = ask(db, "SELECT max(first_utc) FROM raw_rounds")[0][0]
     day = (times(db)[1] if found is None else found) // _DAY * _DAY
     return day, day + _DAY - 1
@@ -111,7 +111,7 @@ def report(
     games: Sequence[GameStart],
     label: Callable[[int], str],
 ) -> PaceReport:
-    """Return the report of the rounds that started in this time. `label` formats a time."""
+    """Returns the report of the rounds that started in this time. `label` formats a time."""
     rows = ask(db, _ROUNDS, since, until, MAX_ROUNDS + 1)
     cut, rows = len(rows) > MAX_ROUNDS, rows[:MAX_ROUNDS]
     first = rows[0][0] if rows else 0
@@ -157,7 +157,7 @@ class _Key(NamedTuple):
 def _summed(
     rows: Sequence[tuple[Any, ...]], times: Iterable[int], games: Sequence[GameStart]
 ) -> dict[_Key, list[int]]:
-    """Return the sums of each group: rounds, timed ones, time, void, irregular, corrected."""
+    """Returns the sums of each group: rounds, timed ones, time, void, irregular, corrected."""
     begins = [one.seq for one in games]
     found: dict[_Key, list[int]] = {}
     for row, micros in zip(rows, times, strict=True):

@@ -45,7 +45,7 @@ def newest(
     limit: int = 50,
     clock: Callable[[], float] = time.monotonic,
 ) -> SearchResult:
-    """Return matching rounds before `before`. Raises UsageProblem, IndexProblem."""
+    """Returns matching rounds before `before`. Raises UsageProblem, IndexProblem."""
     low, high = ends(db)
     if wanted.rounds is not None:
         low, high = max(low, wanted.rounds[0]), min(high, wanted.rounds[1])
@@ -71,7 +71,7 @@ def newest(
 
 
 def ends(db: apsw.Connection) -> tuple[int, int]:
-    """Return the first and last round; (1, 0) without rounds. Raises IndexProblem."""
+    """Returns the first and last round; (1, 0) without rounds. Raises IndexProblem."""
     # As two queries: one for both would scan all rounds.
     first, last = ask(
         db, "SELECT (SELECT min(round) FROM raw_rounds), (SELECT max(round) FROM raw_rounds)"
@@ -87,7 +87,7 @@ def _between(
     clock: Callable[[], float],
     until: float | None,
 ) -> list[RoundRow]:
-    """Return the matching rounds of a window, ascending."""
+    """Returns the matching rounds of a window, ascending."""
     window = replace(wanted, rounds=rounds)
     room = min(most + 1, rounds[1] - rounds[0] + 1)
     found: list[RoundRow] = []

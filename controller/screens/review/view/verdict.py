@@ -132,9 +132,9 @@ def _hidden(part: VerifiedSegment, holes: HoleCardTracker, round_: int) -> list[
 def _signed_over(
     record: Path, number: int, there: list[int], span: tuple[int, int], key: VerifierKey | None
 ) -> tuple[SignedCheckpoint | None, int]:
-    """Return the first checkpoint over the whole round, which ends in segment `number`, or else the
-    last one over part of it; and the number of its records without a checkpoint, except those that
-    sign and close the record."""
+    """Returns the first checkpoint over the whole round, which ends in segment `number`, or else
+    the last one over part of it; and the number of its records without a checkpoint, except those
+    that sign and close the record."""
     origin = first_head(record).snapshot.origin
     found: SignedCheckpoint | None = None
     kinds: dict[int, str] = {}
@@ -168,7 +168,7 @@ def _proved(
 
 
 def _named(record: Path, signed: SignedCheckpoint) -> VerifierKey:
-    """Return the table's key according to the record before the checkpoint."""
+    """Returns the table's key according to the record before the checkpoint."""
     segment = read_segment(record, segment_of(record, signed.seq))
     signatures = SignatureReader(segment.snapshot.origin)
     signatures.begin(segment)

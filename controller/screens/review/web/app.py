@@ -48,7 +48,7 @@ _PACKAGES: Final = {
 
 
 def pages_of(texts: Texts, base: str = "") -> tuple[Pages, StaticFiles]:
-    """Return the templates and static files. `base`: the path of the mount."""
+    """Returns the templates and static files. `base`: the path of the mount."""
     static = StaticFiles(*_PACKAGES.values())
     words = {
         "names": NAMES,

@@ -169,7 +169,7 @@ def _typed(visit: Visit[ReviewContext]) -> dict[str, str]:
 def _again(
     visit: Visit[ReviewContext], name: str, wrong: UsageProblem, typed: Mapping[str, str]
 ) -> Response:
-    """Return the form with its error; nothing of the record is shown."""
+    """Returns the form with its error; nothing of the record is shown."""
     page = f"review/{name}.html"
     return visit.house.page(visit, page, status=400, wrong=wrong, **typed)
 

@@ -217,7 +217,7 @@ def _replayed(house: ReviewContext, db: apsw.Connection, number: int) -> tuple[_
 
 
 def _frame(made: RoundReplay, seq: int) -> int:
-    """Return the index of the last frame up to `seq`."""
+    """Returns the index of the last frame up to `seq`."""
     found = 0
     for index, frame in enumerate(made.frames):
         if frame.seq <= seq:

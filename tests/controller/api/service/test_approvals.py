@@ -18,7 +18,6 @@ from controller.procedure.model.events import Event
 from controller.procedure.model.state import Due, Hold, State, Step
 from controller.rules.irregularities import Irregularity, Way
 from controller.table.intake import TableInput
-from controller.table.loop.requests import LoopRequest
 from hil.table.robots.api_client import BadRequest, NotAllowed, NotNow, Pin
 from tests.support.api.at_api import FIRST, SECOND, AtApi, api_test, at_api, run
 from tests.support.api.deeds import FIELDS, VOID, last_event, nothing_recorded, send
@@ -238,12 +237,12 @@ async def test_what_comes_before_its_turn_makes_it_another_case(
     await at.to_step(screen, Step.DEALING)
     await screen.authorise(VOID, *FIRST)
     await screen.authorise(VOID, *SECOND, second=True)
-    loop, called = asyncio.get_running_loop(), TableInput((events.FloorCalled(DEALER, 0),))
+    call = at.table.table.act(lambda now: TableInput((events.FloorCalled(DEALER, 0),)))
     take = at.desk.take
 
     def first(act: Act, screen: str, now: Moment) -> ActSigners | Denied:
         """Somebody calls the floor at the same moment."""
-        at.table.table._queue.put_nowait(LoopRequest(lambda now: called, loop.create_future()))
+        call.send(None)  # the call is in the queue before this act
         return take(act, screen, now)
 
     monkeypatch.setattr(at.desk, "take", first)

@@ -114,7 +114,7 @@ async def test_a_disk_that_stalls_holds_up_only_who_is_to_be_recorded(
         return await append(*entries)
 
     monkeypatch.setattr(at.room.book, "append", stalls)
-    monkeypatch.setattr(at.table.table, "_append", stalls)
+    monkeypatch.setattr(at.table.table, "append", stalls)
     began = loop.time()
     looking = [asyncio.create_task(one.table()) for one in (screen, screen, other) for _ in "ab"]
     await asyncio.sleep(1)

@@ -17,9 +17,9 @@ from controller.audit.keys import witness_text
 from controller.audit.read.reader import segments
 from controller.audit.replay import identity
 from controller.audit.verify import decisions
-from tests.controller.audit.verify.test_tampering import seen
 from tests.support.audit.tools.audit_command import Runs, rounds
 from tests.support.audit.tools.outside import WITNESS, played
+from tests.support.audit.verifying import seen
 from tests.support.paths import ROOT
 from tests.support.terminal import terminal
 

@@ -18,6 +18,7 @@ from controller.audit.format.notes import (
     parse_note,
     verify_note,
 )
+from tests.support.audit.certificate_note import KEY, NOTE
 from tests.support.audit.tools.signers import (
     BOOT,
     BOOT_KEY,
@@ -30,8 +31,6 @@ from tests.support.audit.tools.signers import (
     signing_key,
 )
 
-KEY = BOOT_KEY.verifier.key
-NOTE = certificate(ORIGIN, BOOT, KEY, 7, TABLE_KEY)
 LINES = NOTE.splitlines()[:5]
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from threading import Thread
 from typing import Final
@@ -32,6 +32,7 @@ from tests.support.audit.tools.indexing import (
     SMALL,
     dump,
     dump_of,
+    held,
     rebuilt,
     same_as_rebuilt,
     some_rounds,
@@ -275,16 +276,6 @@ def test_two_may_catch_up_the_same_index(place: Path) -> None:
         one.catch_up()
         assert other.position == one.position
         assert same_as_rebuilt(other)
-
-
-@contextmanager
-def held(index: Index) -> Iterator[None]:
-    """Somebody writes the index, and does not end."""
-    index.db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        index.db.execute("ROLLBACK")
 
 
 def test_who_writes_it_too_long_is_told_of(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

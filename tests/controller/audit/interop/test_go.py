@@ -25,7 +25,7 @@ from controller.audit.format.notes import (
     verify_note,
 )
 from tests.conftest import require
-from tests.controller.audit.format.test_certificates import NOTE as CERTIFICATE
+from tests.support.audit.certificate_note import NOTE as CERTIFICATE
 from tests.support.audit.leaves import Leaves
 from tests.support.audit.record import growing
 from tests.support.audit.tools.signers import (

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -222,14 +223,15 @@ def test_a_disk_that_fails_at_any_call(
 
 
 def _killed_at(place: Path, role: Role, nth: int) -> None:
-    """Create a key and exit before the nth call that changes a file."""
+    """Create a key, and be killed before the nth call that changes a file. Ends with SIGTERM
+    after the last call."""
     left = [nth]
 
     def dying(real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
             left[0] -= 1
             if left[0] == -1:
-                os._exit(9)
+                signal.raise_signal(signal.SIGKILL)
             return real(*given, **named)
 
         return call
@@ -237,13 +239,13 @@ def _killed_at(place: Path, role: Role, nth: int) -> None:
     for name in ("open", "write", "fsync", "link", "unlink", "mkdir"):
         setattr(os, name, dying(getattr(os, name)))
     create_key(place, role, NAMES[role])
-    os._exit(0)
+    signal.raise_signal(signal.SIGTERM)
 
 
 def _killed_in_turn(place: str, role: Role) -> list[int]:
-    """The exit codes of processes that each exit one call later; the last one succeeds."""
+    """The exit codes of processes that are each killed one call later; the last one succeeds."""
     ends: list[int] = []
-    while 0 not in ends and len(ends) < 99:
+    while -signal.SIGTERM not in ends and len(ends) < 99:
         child = os.fork()
         if child == 0:
             _killed_at(Path(place) / str(len(ends)), role, len(ends))
@@ -259,7 +261,7 @@ def test_killed_before_any_call(tmp_path: Path, role: Role) -> None:
         ends = pool.apply(_killed_in_turn, (str(tmp_path), role))
         pool.close()
         pool.join()
-    assert set(ends) == {9, 0}
+    assert set(ends) == {-signal.SIGKILL, -signal.SIGTERM}
     seen = set()
     for nth in range(len(ends)):
         place = tmp_path / str(nth)

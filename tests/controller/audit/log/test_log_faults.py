@@ -15,6 +15,7 @@ from controller.audit.format.records import ClockData
 from controller.audit.format.segments import segment_file
 from controller.audit.log import LogWriter, RecordOpening
 from controller.audit.read.reader import segments
+from tests.support.audit.interrupted import Interrupted
 from tests.support.audit.record.table import (
     TABLE,
     FakeClock,
@@ -127,23 +128,6 @@ def test_two_writers_in_one_process_exclude_each_other(place: Path) -> None:
     thread.join()
     log.close()
     assert found == ["InUse"]
-
-
-class Interrupted(RealDisk):
-    """KeyboardInterrupt in one of its calls."""
-
-    def __init__(self) -> None:
-        self.at = ""
-
-    def sync(self, fd: int) -> None:
-        if self.at == "sync":
-            raise KeyboardInterrupt
-        super().sync(fd)
-
-    def sync_directory(self, directory: Path) -> None:
-        super().sync_directory(directory)
-        if self.at == "rename" and (directory / "00000002.seg").exists():
-            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize(("at", "size"), [("sync", 10), ("rename", 9000)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from random import Random
 from typing import Final
 
@@ -10,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from controller.audit.format.records import DeviceCursor, RecordActor, RecordEntry, encode
+from controller.audit.format.records import RecordActor, RecordEntry, encode
 from controller.audit.replay import DecisionData, event_entry
 from controller.audit.replay.entries import (
     EFFECTS,
@@ -24,17 +23,13 @@ from controller.audit.replay.entries import (
 from controller.games import DEALER, SHOE, player
 from controller.procedure.engine import EVENTS, Procedure
 from controller.procedure.model import effects, events
-from controller.procedure.model.events import Actor, Event, HoleDealt, HoleRevealed
+from controller.procedure.model.events import Actor, Event, HoleRevealed
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
+from tests.support.audit.hole_entries import COMMITMENT, CURSOR, DEALT, SEALED, TAKEN
 from tests.support.audit.record.dealing import Dealing, as_read
 from tests.support.procedure.random_games import GAMES, some_game
 
-CURSOR: Final = DeviceCursor("SIM-SHOE", 1, 7, "00112233445566ff", 1, 2_800_000)
-COMMITMENT: Final = "ab" * 32
-SEALED: Final = base64.b64encode(bytes(104)).decode()
-DEALT: Final = HoleDealt(SHOE, COMMITMENT)
-TAKEN: Final = Decision(("hole_card",), State(round=4), (effects.ShoeLock(True),))
 _ROUNDS: Final = 40
 
 

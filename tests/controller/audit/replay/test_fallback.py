@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from controller.audit.format.records import BootIdentity, RecordActor, RecordEntry, encode
+from controller.audit.format.records import RecordActor, RecordEntry, encode
 from controller.audit.format.segments import segment_file
-from controller.audit.log import Log, RecordOpening
 from controller.audit.read.reader import records
 from controller.audit.replay import (
     DecisionData,
@@ -29,12 +27,11 @@ from controller.procedure.model import effects, events
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Shoe, State, Step
-from tests.support.audit.record.dealing import SMALL, TABLE, Dealing, boot
+from tests.support.audit.fallbacks import AT_REST, IN_THE_MIDDLE, OTHER_CODE, boot_of, other
+from tests.support.audit.record.dealing import TABLE, Dealing, boot
 from tests.support.audit.record.folded import folded, opened_at, plain, write
-from tests.support.audit.record.table import ANN, TABLE_KEY, FakeClock
+from tests.support.audit.record.table import ANN
 from tests.support.procedure.random_games import game_as_it_is, game_with
-
-OTHER_CODE: Final = "ab" * 32
 
 
 @pytest.fixture
@@ -45,30 +42,11 @@ def place(tmp_path: Path) -> Path:
 # --- another procedure ------------------------------------------------------------------------
 
 
-def other(game: Game, *, code: str = OTHER_CODE) -> BootIdentity:
-    """The identity of a boot with other code."""
-    return replace(identity_of(TABLE, game), code=code, software="holecard 0.0.1")
-
-
-def boot_of(place: Path, identity: BootIdentity, state: State | None = None) -> Log:
-    opening = RecordOpening.at(place, table=TABLE)
-    last = opening.last
-    clock = FakeClock() if last is None else FakeClock(last.utc + 10**9)
-    return Log.begin(opening, identity, TABLE_KEY, state=state, clock=clock, size=SMALL)
-
-
 def played_to(game: Game, there: Callable[[State], bool], seed: str = "other") -> Dealing:
     table = Dealing(Procedure(game), seed)
     while not (table.entries and there(table.state)):
         table.once()
     return table
-
-
-IN_THE_MIDDLE: Final[dict[str, Callable[[State], bool]]] = {
-    "a round": lambda s: bool(s.hole),
-    "a wager on the felt": lambda s: s.step is Step.WAGERING and bool(s.seats),
-    "a payment": lambda s: s.step is Step.PAYING,
-}
 
 
 @pytest.mark.parametrize("what", IN_THE_MIDDLE)
@@ -98,13 +76,6 @@ def test_another_game_does_not_take_over_an_open_round(place: Path, what: str) -
     with pytest.raises(OtherProcedure, match="dealt by another game or jurisdiction"):
         folded(place, game_as_it_is("classic", "strict"))
     assert folded(place, game).now == table.state
-
-
-AT_REST: Final[dict[str, Callable[[State], bool]]] = {
-    "closed": lambda s: s.step is Step.CLOSED and s.round > 0,
-    "no wager": lambda s: s.step is Step.WAGERING and s.round > 1 and not s.seats,
-    "a shuffle after the round": lambda s: s.step is Step.SHUFFLE_NEEDED and s.round > 0,
-}
 
 
 @pytest.mark.parametrize("what", AT_REST)

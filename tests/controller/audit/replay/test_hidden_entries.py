@@ -27,7 +27,7 @@ from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, Card
 from controller.rules.hands import is_blackjack
-from tests.controller.audit.replay.test_entries import COMMITMENT, CURSOR, DEALT, SEALED, TAKEN
+from tests.support.audit.hole_entries import COMMITMENT, CURSOR, DEALT, SEALED, TAKEN
 from tests.support.audit.record.dealing import (
     KEYS,
     SURVEILLANCE_KEY,

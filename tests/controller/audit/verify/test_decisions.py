@@ -15,13 +15,7 @@ from controller.audit.replay import KeyDoesNotOpen, open_hole_card, sealed_hole_
 from controller.audit.simulate import RecordingVault
 from controller.audit.verify import INCOMPLETE, INVALID, VALID, verify
 from controller.procedure.model.state import Step
-from tests.controller.audit.replay.test_fallback import (
-    AT_REST,
-    IN_THE_MIDDLE,
-    OTHER_CODE,
-    boot_of,
-    other,
-)
+from tests.support.audit.fallbacks import AT_REST, IN_THE_MIDDLE, OTHER_CODE, boot_of, other
 from tests.support.audit.record.dealing import KEYS, SURVEILLANCE_KEY, TABLE, boot, recorded
 from tests.support.audit.record.folded import folded, write
 from tests.support.audit.record.table import note

@@ -25,18 +25,12 @@ from tests.support.audit.record.tamperings import TAMPERINGS
 from tests.support.audit.tools.outside import WITNESS, grow, played
 from tests.support.audit.tools.signers import SECONDS
 from tests.support.audit.verifying import read as read_independently
+from tests.support.audit.verifying import seen
 
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Original:
     return original(tmp_path_factory.mktemp("original"))
-
-
-def seen(place: Path) -> bytes:
-    """The last checkpoint of a record, countersigned."""
-    *_, last = segments(place)
-    note = parse_note(json.loads(last.frames[-1].data)["data"]["note"])
-    return format_note(note.text, *note.signatures, WITNESS.cosign(note.text, SECONDS)).encode()
 
 
 def independently(place: Path, note: bytes, folder: Path) -> int:

@@ -11,7 +11,7 @@ from controller.audit import verify_record
 from controller.audit.format.records import DeviceCursor, Moment, RecordActor, RecordEntry
 from controller.audit.format.segments import segment_file
 from controller.audit.verify import verify
-from tests.controller.audit.log.test_log_faults import Interrupted
+from tests.support.audit.interrupted import Interrupted
 from tests.support.audit.record.table import FakeClock, begun, everything, kinds, note, told
 
 

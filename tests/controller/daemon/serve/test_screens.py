@@ -28,8 +28,8 @@ from controller.people import People
 from controller.people.person import people_bytes
 from controller.screens.common.headers import HEADERS
 from controller.screens.review.source import live_source
-from tests.controller.daemon.serve.test_serve import world
 from tests.support.asynchronous import asynchronous
+from tests.support.daemon.full_disk import world
 from tests.support.daemon.rig import (
     Here,
     free_port,

@@ -12,9 +12,8 @@ from unittest.mock import patch
 
 import pytest
 
-from controller.audit.errors import DiskFull, InUse, LogFailed, OtherTable, RecordProblem
+from controller.audit.errors import InUse, LogFailed, OtherTable, RecordProblem
 from controller.audit.files import RealDisk
-from controller.audit.format.records import ChainPosition, RecordEntry
 from controller.audit.log import Log, LogWriter
 from controller.config import load_table
 from controller.daemon import exit_codes
@@ -28,6 +27,7 @@ from controller.table.running import RunningTable, parts_of
 from hil.table.robots import Api, api_client
 from tests.support.asynchronous import asynchronous
 from tests.support.audit.record.dealing import boot
+from tests.support.daemon.full_disk import world
 from tests.support.daemon.rig import free_port, furnished, right, run_once, served, whats
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.house import PINS
@@ -238,29 +238,6 @@ def test_one_that_came_in_between_is_left_alone(tmp_path: Path) -> None:
 
 
 # --- a record that fails ----------------------------------------------------------------------
-
-
-class Bad(LogWriter):
-    """A record whose disk can be full."""
-
-    def __init__(self, log: Log, failed: Callable[[LogFailed], None]) -> None:
-        self.full = False
-        super().__init__(log, failed)
-
-    async def append(self, *entries: RecordEntry) -> tuple[ChainPosition, ...]:
-        if self.full:
-            raise DiskFull("record", "the disk is full", "make room")
-        return await super().append(*entries)
-
-
-def world() -> tuple[TableEnvironment, list[Bad]]:
-    made: list[Bad] = []
-
-    def write(log: Log, failed: Callable[[LogFailed], None]) -> Bad:
-        made.append(Bad(log, failed))
-        return made[0]
-
-    return TableEnvironment(write=write), made
 
 
 def test_a_disk_that_fails_ends_it_with_the_first_cause(tmp_path: Path) -> None:

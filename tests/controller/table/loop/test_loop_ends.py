@@ -9,8 +9,8 @@ from controller.procedure.model.effects import ShoeLock
 from controller.procedure.model.state import Step
 from controller.table.intake import CONTROLLER, TableInput
 from controller.table.loop import TableStopped
-from tests.controller.table.loop.test_loop import NOTE, opens, rig
 from tests.support.asynchronous import simulated
+from tests.support.table.loop_rig import NOTE, opens, rig
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR
 from tests.support.table.typed.listening import LIVE, card, source, states
 

@@ -17,9 +17,9 @@ from firmware_protocol.host import NO_CURSOR, RecordCursor
 from firmware_protocol.messages.enums import Verdict
 from firmware_protocol.messages.shoe import Cover
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
-from tests.controller.table.loop.test_loop import Rig, at, rig
 from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import now_us, stopped, until
+from tests.support.table.loop_rig import Rig, at, rig
 
 SERIAL = "SH-1"
 

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.errors import DiskFull
 from controller.procedure.model import events
 from controller.procedure.model.state import Step
 from controller.table.devices.links import LOST_AFTER
-from drivers.devices import LinkState
 from firmware_protocol.device.control import (
     CutPower,
     Draw,
@@ -26,12 +24,9 @@ from firmware_protocol.device.control import (
 from hil.table.robots.robot import mechanism
 from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import until
-from tests.support.table.simulated.serving import Served, right, served, serving
+from tests.support.table.simulated.mishaps import CARDS, is_ready
+from tests.support.table.simulated.serving import right, served, serving
 from tests.support.table.simulated.simulated_table import SHOE, STATION, room
-
-ROOMLESS = DiskFull("here", "no room", "free some")
-CARDS = ("2c", "6c", "8d", "9h", "5d", "Th", "7s", "Tc", "3c", "9s", "Td")
-
 
 # --- devices that are away --------------------------------------------------------------------
 
@@ -59,15 +54,11 @@ async def test_a_cable_that_is_touched_holds_nobody_up(tmp_path: Path) -> None:
         one.room.shoe.request(Plug(connected=False))
         await asyncio.sleep(0.3)
         one.room.shoe.request(Plug(connected=True))
-        await until(lambda: _ready(one, SHOE), LOST_AFTER)
+        await until(lambda: is_ready(one, SHOE), LOST_AFTER)
         await one.to_end()
     assert not [event for event in one.events() if isinstance(event, events.DeviceLost)]
     assert one.whats("link").count("PortGone") == 1
     right(one.room)
-
-
-def _ready(one: Served, serial: str) -> bool:
-    return one.table.supervisor(serial).state is LinkState.READY
 
 
 @simulated
@@ -112,7 +103,7 @@ async def test_a_station_that_is_away_is_told_and_stops_nobody(tmp_path: Path) -
         await one.to_end()
         one.room.station.request(Plug(connected=True))
         await until(lambda: one.state.lost == (), 10)
-        await until(lambda: _ready(one, STATION))
+        await until(lambda: is_ready(one, STATION))
     right(one.room)
 
 

@@ -29,9 +29,9 @@ from firmware_protocol.device.control import (
 )
 from hil.table.robots import PlayerChoice
 from hil.table.robots.robot import lit, mechanism
-from tests.controller.table.running.test_mishaps import CARDS, ROOMLESS, _ready
 from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import until
+from tests.support.table.simulated.mishaps import CARDS, ROOMLESS, is_ready
 from tests.support.table.simulated.serving import right, served, serving
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SHOE, room
 
@@ -102,11 +102,11 @@ async def test_a_start_that_was_refused_is_asked_for_again(tmp_path: Path) -> No
         await one.to_step(Step.SHUFFLE_NEEDED)
         one.room.shuffler.request(Put(decks=6))
         one.room.shuffler.request(Plug(connected=False))
-        await until(lambda: not _ready(one, "SF-1"))
+        await until(lambda: not is_ready(one, "SF-1"))
         await one.robot.act("ShuffleStarted")
         await until(lambda: bool(one.table.shuffle_problem))
         one.room.shuffler.request(Plug(connected=True))
-        await until(lambda: _ready(one, "SF-1"))
+        await until(lambda: is_ready(one, "SF-1"))
         await asyncio.sleep(10)
         await one.to_step(Step.SHUFFLING)
         await asyncio.sleep(10)
@@ -244,7 +244,7 @@ async def test_a_disk_that_stalls(seconds: float, tmp_path: Path) -> None:
         await until(lambda: one.state.dealt == 3, 60)
         await until(lambda: not one.table.shown.stopped, 60)
         assert one.table.table.waits == 0
-        await until(lambda: _ready(one, SHOE), LOST_AFTER)
+        await until(lambda: is_ready(one, SHOE), LOST_AFTER)
         await one.to_end()
         assert one.state.lost == ()
     right(one.room)

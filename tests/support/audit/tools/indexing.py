@@ -105,3 +105,13 @@ def caught_up(record: Path, file: Path | None = None) -> None:
 def same_as_rebuilt(index: Index) -> bool:
     with tempfile.TemporaryDirectory() as elsewhere:
         return dump(index.db) == rebuilt(index.record, Path(elsewhere) / "other.db")
+
+
+@contextmanager
+def held(index: Index) -> Iterator[None]:
+    """Somebody writes the index, and does not end."""
+    index.db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        index.db.execute("ROLLBACK")

@@ -22,7 +22,7 @@ from controller.screens.review.source import source as sources
 from controller.screens.review.view.queries import last_seq
 from controller.screens.review.web import LinkLogin, application, pages_of
 from controller.screens.review.web.app import ReviewApp
-from tests.controller.audit.index.test_index import held
+from tests.support.audit.tools.indexing import held
 from tests.support.screens.looked_at import EVE, Browser
 
 

@@ -21,7 +21,7 @@ from controller.audit.read.reader import records
 from controller.procedure.engine import Procedure
 from controller.rules.cards import NAMES
 from controller.screens.review.web.app import FLOWS, PAGES
-from tests.controller.audit.index.test_hidden_cards import Twin
+from tests.support.audit.twin import Twin
 from tests.support.screens.looked_at import HOST, Browser, Looking, mega, written
 
 _CHANCE: Final = re.compile(rb"[0-9a-f]{16,}|[A-Za-z0-9+/_-]{40,}=*")

@@ -159,7 +159,7 @@ async def test_what_a_table_has_not_taken_yet_is_told_to_nobody(
     known = live.DurableTail(source, Follower(source.record), None)
     assert known.start == taken
     assert list(known.more()) == []
-    monkeypatch.setattr(at.table.table, "_append", stalls)
+    monkeypatch.setattr(at.table.table, "append", stalls)
     note = RecordEntry("note", RecordActor("floor", "Flo"), {"text": "chips counted"})
     noting = asyncio.create_task(at.table.record(note))
     await until(lambda: Follower(source.record).where.seq > taken, 10)
