@@ -59,6 +59,26 @@ def _add_pair(commands: Subparsers) -> argparse.ArgumentParser:
     return pairing
 
 
+def _add_ports(commands: Subparsers) -> None:
+    ports = add_command(
+        commands,
+        "ports",
+        "list what is plugged in",
+        f"{_HANDLERS}:show_ports",
+        epilog=help_text(
+            ("devices ports", "devices ports --json", "devices ports --usb sim=run/bus"),
+            f"BACKEND is {OWN_BACKEND}, or another pyusb backend that is installed: NAME or "
+            f"NAME=ARGUMENT. The first\nword of a line is the PORT of `holecard devices pair`.\n"
+            f"{_PORTS}",
+            {0: "done", 2: "wrong arguments"},
+        ),
+        json=True,
+    )
+    ports.add_argument(
+        "--usb", default=OWN_BACKEND, metavar="BACKEND", help="search USB devices through this"
+    )
+
+
 def register(subparsers: Subparsers) -> None:
     commands = add_group(
         subparsers,
@@ -83,23 +103,7 @@ def register(subparsers: Subparsers) -> None:
         "init_keys",
         _examples("init", "init --keys run/keys", "init --json"),
     )
-    ports = add_command(
-        commands,
-        "ports",
-        "list what is plugged in",
-        f"{_HANDLERS}:show_ports",
-        epilog=help_text(
-            ("devices ports", "devices ports --json", "devices ports --usb sim=run/bus"),
-            f"BACKEND is {OWN_BACKEND}, or another pyusb backend that is installed: NAME or "
-            f"NAME=ARGUMENT. The first\nword of a line is the PORT of `holecard devices pair`.\n"
-            f"{_PORTS}",
-            {0: "done", 2: "wrong arguments"},
-        ),
-        json=True,
-    )
-    ports.add_argument(
-        "--usb", default=OWN_BACKEND, metavar="BACKEND", help="search USB devices through this"
-    )
+    _add_ports(commands)
     pairing = _add_pair(commands)
     _command(
         commands,

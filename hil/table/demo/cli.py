@@ -49,6 +49,10 @@ def register(subparsers: Subparsers) -> None:
             },
         ),
     )
+    _add_arguments(demo)
+
+
+def _add_arguments(demo: argparse.ArgumentParser) -> None:
     demo.add_argument(
         "--game", choices=(*GAMES, "all"), default="all", help="which game (default: all)"
     )
