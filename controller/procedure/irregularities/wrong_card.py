@@ -174,7 +174,7 @@ def _dealer_missed(g: Game, s: State, e: DealerCardMissed) -> bool:
 
 
 _STANDING = tuple(step for step in STOPPED if step is not Step.CARD_ENTRY)
-"""Of an unknown card at its entry see `rows_lifted`."""
+"""Of an unknown card at its entry see `release`."""
 
 
 ROWS = (

@@ -5,9 +5,9 @@ the procedure and appended to the record. Only when the append is durable, the n
 the request is answered, and displays and devices are notified. A device's records are stored by the
 same append: event and cursor in one write, and its supervisor acknowledges them afterwards.
 
-    table = Table(applier, book.append, now, show=outlets.want)
-    task = asyncio.create_task(table.run())
-    done = await table.act(lambda now: Heard((Paid(dealer),)))
+    loop = TableLoop(applier, writer.append, start, show=outputs.show)
+    task = asyncio.create_task(loop.run())
+    done = await loop.act(lambda now: TableInput((Paid(dealer),)))
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The table works without a witness too.
 
-    witnessing = Witnessing(running, moment, after=timedelta(hours=24))
-    task = asyncio.create_task(witnessing.run())
+    monitor = WitnessMonitor(running, moment, after=timedelta(hours=24))
+    task = asyncio.create_task(monitor.run())
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ async def run_items(
 
 
 async def _run_one(bench: ConformBench, item: ConformanceItem, *, disturbed: bool) -> ItemOutcome:
-    """`upset`: the item before has left the device as it happened to be."""
+    """Run one item. `disturbed`: an item before it may have left the device in any state."""
     if bench.unpaired and item.id not in WITHOUT_SESSION:
         return untried(item, bench.unpaired)
     try:
