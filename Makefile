@@ -1,4 +1,4 @@
-# Everything runs in .venv, which `make setup` makes from Python 3.11 or newer.
+# Everything runs in .venv, which `make setup` creates with Python 3.11 or newer.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 BIN := .venv/bin
 READY := .venv/.ready
 
-# The Python to make .venv with, and more words for pytest: make test PYTEST_ARGS="-k cli -x"
+# The Python to create .venv with, and more arguments for pytest: make test PYTEST_ARGS="-k cli -x"
 PYTHON ?=
 PYTEST_ARGS ?=
 
@@ -21,9 +21,9 @@ APT_PACKAGES := gcc g++ strace systemd golang-go golang-golang-x-mod-dev chromiu
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
 
-setup: $(READY) ## make .venv with all that development needs
+setup: $(READY) ## create .venv with everything for development
 
-# The stamp is the last thing written: an install that broke off is done again.
+# The stamp is written last: an interrupted installation is repeated.
 $(READY): pyproject.toml constraints.txt
 	@for python in $(or $(PYTHON),python3.11 python3 python3.14 python3.13 python3.12); do \
 	    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
@@ -43,11 +43,11 @@ DEMO_ARGS ?=
 demo: setup ## deal all four games at a whole simulated table; take a seat there, or deal
 	$(BIN)/holecard demo $(DEMO_ARGS)
 
-# Whole tables wait for devices and disks: two more at once than there are processors.
+# Whole tables wait for devices and disks: two more processes than processors.
 test: setup ## run the tests
 	$(BIN)/python -m pytest -n 4 --dist worksteal $(PYTEST_ARGS)
 
-explore: setup ## try each property test with new chance (a failure prints how to repeat it)
+explore: setup ## run each property test with new random seeds (a failure prints how to repeat it)
 	$(BIN)/python -m pytest -n 2 --dist worksteal --timeout 0 -m hypothesis \
 	    --hypothesis-profile explore $(PYTEST_ARGS)
 
@@ -57,32 +57,32 @@ lint: setup ## check style, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-format: setup ## put the code in the form that lint wants
+format: setup ## format the code as lint expects it
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-fresh: setup ## check that what is generated is that of the code that runs
+fresh: setup ## check that generated files match the code
 	$(BIN)/holecard procedure --check
 	$(BIN)/python -m firmware_protocol.generate --check
 	$(BIN)/python -m firmware_protocol.vectors.make
 	$(BIN)/python -m hil.control.page --check
 
-screenshots: setup ## draw the README's pictures anew, and every state of the pages into artifacts/
+screenshots: setup ## redraw the README's pictures, and every state of the pages into artifacts/
 	$(BIN)/python -m tests.support.screens.browser.pictures
 	HOLECARD_ARTIFACTS=artifacts $(BIN)/python -m pytest -q -n 2 --timeout 0 \
 	    tests/long/campaigns/test_states_full.py
 
 BENCH_ARGS ?=
-bench: setup ## measure the speed; at its whole length with BENCH_ARGS=--full (hours)
+bench: setup ## measure the speed; at full length with BENCH_ARGS=--full (hours)
 	$(BIN)/holecard bench $(BENCH_ARGS)
 
-# By its own name, for `make test` leaves it out; without a time limit per test.
+# `make test` leaves it out; no time limit per test.
 certify: setup ## check the published figures (long)
 	$(BIN)/python -m pytest -q -s --timeout 0 tests/long/certify $(PYTEST_ARGS)
 
-# Both engines over all the rows, whole rounds at a table that dies at every record, every script
-# dealt by the daemon, every irregularity at the dealer's page. Half of the time goes into waiting for
-# devices: so four at once.
+# Both engines over all rows, whole rounds at a table that is killed at every record, every script
+# dealt by the daemon, every irregularity at the dealer's page. Half of the time is waiting for
+# devices: four processes.
 CAMPAIGN_SHARE ?= 1
 campaign: setup ## play engines and tables against each other at length (long)
 	HOLECARD_CAMPAIGN_SHARE=$(CAMPAIGN_SHARE) \
@@ -91,25 +91,25 @@ campaign: setup ## play engines and tables against each other at length (long)
 	    tests/long/campaigns/test_scripts_over_wire.py tests/long/campaigns/test_pages_full.py \
 	    $(PYTEST_ARGS)
 
-# Each run waits for most of its time, so all six go side by side.
-conform: setup ## try every item on each simulated device, at serial ports and on USB (long)
+# Each run waits most of the time, so all six run in parallel.
+conform: setup ## try every conformance item on each simulated device, serial and USB (long)
 	$(BIN)/python -m pytest -q -n 6 --dist load --maxschedchunk 1 --timeout 0 \
 	    tests/long/campaigns/test_conform_ports.py $(PYTEST_ARGS)
 
 FUZZ_STEPS ?= 1000000
-fuzz-link: setup ## a million steps of link, faulty line and device against chance (long)
+fuzz-link: setup ## a million random steps of link, faulty line and device (long)
 	$(BIN)/python -m tests.long.fuzz.link --steps $(FUZZ_STEPS) --jobs 2
 
 FUZZ_SECONDS ?= 60
-fuzz: setup ## guided fuzzing of all that decodes, FUZZ_SECONDS for each target (long)
+fuzz: setup ## guided fuzzing of all decoders, FUZZ_SECONDS for each target (long)
 	$(BIN)/python -m tests.long.fuzz.decoders --seconds $(FUZZ_SECONDS)
 
 TORTURE_SHARE ?= 1
 TORTURE_ARGS ?=
-torture: setup ## losses of power, kills and failing system calls against record and table (long)
+torture: setup ## power losses, kills and failing system calls against record and table (long)
 	$(BIN)/python -m tests.long.torture --share $(TORTURE_SHARE) $(TORTURE_ARGS)
 
-# Built from a clean slate: setuptools would pack what an older build left behind.
+# Built from scratch: setuptools would pack files of an older build.
 wheel: setup ## build the wheel into dist/
 	rm -rf build dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
