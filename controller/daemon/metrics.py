@@ -127,8 +127,8 @@ class _TableCollector(Collector):
         info.add_metric([self._name], 1)
         yield info
         figures: tuple[tuple[str, str, float], ...] = (
-            ("holecard_record_seq", "Of the last entry on the disk.", table.seq),
-            ("holecard_queue_length", "Things that wait at the table.", table.waiting),
+            ("holecard_record_seq", "Sequence number of the last entry on disk.", table.seq),
+            ("holecard_queue_length", "Requests in the queue of the table.", table.waiting),
             ("holecard_append_waits_seconds", "The record has not answered.", table.waits),
             ("holecard_stopped", "1 while nothing can be done.", bool(self._running.shown.stopped)),
             ("holecard_round", "The number of the last round.", table.state.round),
@@ -142,7 +142,7 @@ class _TableCollector(Collector):
         names = ["device", "class"]
         state = GaugeMetricFamily(
             "holecard_link_state",
-            "1 for how a device stands, 0 for all else.",
+            "1 for the current state of a device, 0 for the others.",
             labels=[*names, "state"],
         )
         held = GaugeMetricFamily(

@@ -35,18 +35,18 @@ ABOUT: Final = (
     "object once, up to 64 KiB, and names nothing that is not listed here."
 )
 WORDS: Final = {
-    400: "What was sent is none of what may be sent.",
+    400: "The request is invalid.",
     401: "The token is missing, or no open screen has it.",
-    403: "Not by this person, not from this screen, or nobody has signed for it.",
-    404: "There is no such thing.",
-    405: "The path does not take this method; Allow says which it takes.",
-    408: "The body came too slowly.",
-    409: "Not as things stand.",
+    403: "Not allowed for this person or from this screen, or not authorised.",
+    404: "Not found.",
+    405: "The path does not support this method; see Allow.",
+    408: "The body arrived too slowly.",
+    409: "Not possible in the current state of the table.",
     413: "The body is too long.",
     415: "The body is not JSON.",
-    429: "Too much at once, or too many wrong PINs; Retry-After says for how long.",
-    500: "A fault of the controller.",
-    503: "Nothing can be recorded, so nothing can be done.",
+    429: "Too many requests, or too many wrong PINs; see Retry-After.",
+    500: "An error of the controller.",
+    503: "Nothing can be recorded, so no act is accepted.",
 }
 ACT: Final = "Act"
 _IN_BRACES: Final = re.compile(r"\{(\w+)\}")

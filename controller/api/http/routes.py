@@ -154,9 +154,9 @@ ROUTES: Final = (
         "POST",
         "/screens",
         "openScreen",
-        "Opens a screen. Until somebody signs in there it only watches. It is closed when it is "
-        "told to, or ten minutes after its last request while it has no stream; no screen "
-        "outlives the controller.",
+        "Opens a screen, which only watches until a person signs in. It is closed on request, or "
+        "ten minutes after its last request if it has no stream; no screen survives a restart of "
+        "the controller.",
         _open,
         Opened,
         (429,),
@@ -168,8 +168,8 @@ ROUTES: Final = (
         "DELETE",
         "/screens",
         "closeScreen",
-        "Closes the screen. Surveillance and technicians are signed out there; whoever deals goes "
-        "on dealing, from another screen.",
+        "Closes the screen. Surveillance and technicians are signed out; the dealer continues to "
+        "deal, from another screen.",
         _close,
         SignedOut,
         (429, 503),
@@ -178,10 +178,9 @@ ROUTES: Final = (
         "POST",
         "/sign-in",
         "signIn",
-        "Somebody says who they are, by badge and PIN. Acts of the dealer are taken from the "
-        "screen at which the dealer has signed in last, and from no other one. A technician signs "
-        "in while the table is closed. Wrong PINs make everybody wait: Retry-After says for how "
-        "long.",
+        "Signs a person in by badge and PIN. Acts of the dealer are accepted only from the screen "
+        "at which the dealer has signed in last. A technician signs in while the table is closed. "
+        "After wrong PINs sign-ins are delayed; see Retry-After.",
         _sign_in,
         SignedIn,
         (403, 409, 429, 503),
@@ -191,7 +190,7 @@ ROUTES: Final = (
         "POST",
         "/sign-out",
         "signOut",
-        "Whoever is signed in at this screen is signed out.",
+        "Signs the person at this screen out.",
         _sign_out,
         SignedOut,
         (429, 503),
@@ -201,10 +200,10 @@ ROUTES: Final = (
         "POST",
         "/authorisations",
         "authorise",
-        "Badge and PIN for one act of the floor, and for what it is about as things stand: within "
-        "a minute, once, from this screen, and sent as it was signed for, field by field. Some "
-        "take a second person, who signs after the first. An act that is answered as `stopped`, "
-        "`full` or `moved_on` uses nothing up. Beside the floor's acts there are "
+        "Badge and PIN for one act of the floor in the current state: valid for a minute, once, "
+        "from this screen, for exactly the fields that were signed. Some acts need a second "
+        "person, who signs after the first. An act that is answered with `stopped`, `full` or "
+        "`moved_on` does not use the authorisation. Beside the floor's acts there are "
         '{"type": "DeviceAdopted", "serial": ..., "skip": false} and {"type": "ShuffleAgain"}.',
         _authorise,
         SignedFor,
@@ -215,9 +214,9 @@ ROUTES: Final = (
         "POST",
         "/acts",
         "act",
-        "Somebody does something: the floor that has signed for it here, or else the dealer who is "
-        "signed in here. What the procedure refuses is recorded too, and is no error: `taken` is "
-        "false then. Once it is sent it stands or falls by itself, whoever waits for the answer.",
+        "Submits an act of the floor person who has authorised it here, or else of the dealer who "
+        "is signed in here. A refusal by the procedure is recorded too and is no error: `taken` "
+        "is then false. An act runs to completion even if the client disconnects.",
         _act,
         Acted,
         (403, 409, 429, 503),
@@ -227,7 +226,7 @@ ROUTES: Final = (
         "POST",
         "/shuffle-again",
         "shuffleAgain",
-        "Somebody has looked at the shuffler, which does not shuffle, and shall.",
+        "A person has checked the shuffler that does not start; it is started again.",
         _shuffle_again,
         Acted,
         (403, 409, 429, 503),
@@ -237,8 +236,8 @@ ROUTES: Final = (
         "POST",
         "/devices/{serial}/adopt",
         "adoptDevice",
-        "The log of a device is taken up where it stands, which the floor and a second person have "
-        "signed for.",
+        "Adopts the log of a device at its current position, authorised by the floor and a second "
+        "person.",
         _adopt,
         Adopted,
         (403, 404, 409, 429, 503),
@@ -248,8 +247,8 @@ ROUTES: Final = (
         "POST",
         "/devices/{serial}/self-test",
         "selfTest",
-        "A device tests what it can without moving a card, for the technician who is signed in "
-        "here, while the table is closed. What it finds is recorded with the technician's name.",
+        "Runs the self-test of a device without moving a card, for the technician who is signed in "
+        "here, while the table is closed. The result is recorded with the technician's name.",
         _test,
         Tested,
         (403, 404, 409, 429, 503),
@@ -259,8 +258,8 @@ ROUTES: Final = (
         "GET",
         "/table",
         "table",
-        "What is shown now. Where surveillance is signed in, that they look is recorded first, "
-        "once a minute for each screen; where it cannot be, they are shown nothing.",
+        "The current view. If surveillance is signed in, the look is recorded first, once a minute "
+        "for each screen; if that fails, nothing is shown.",
         _table,
         View,
         (409, 429, 503),
@@ -269,10 +268,10 @@ ROUTES: Final = (
         "GET",
         "/stream",
         "stream",
-        "The table as it changes, as server-sent events. Each is called `table`, has the seq of "
-        "the record's last entry as its id, and the view as its data. The first one is how all "
-        "stands now. Who reads slowly is sent the newest only; a comment comes each 15 seconds "
-        "without a change. That surveillance looks is recorded as for a single look.",
+        "The views of the table as server-sent events. Each event is named `table`, its id is the "
+        "seq of the record's last entry, its data the view. The first event has the current "
+        "state. A slow client gets the newest view only; without a change a comment is sent every "
+        "15 seconds. Looks of surveillance are recorded as for a single view.",
         _stream,
         View,
         (409, 429, 503),
