@@ -1,4 +1,4 @@
-"""Exit codes of `holecard serve` in addition to those of every command."""
+"""Exit codes of `holecard serve`, and the errors of an exception group that it reports."""
 
 from __future__ import annotations
 

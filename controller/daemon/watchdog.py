@@ -1,4 +1,4 @@
-"""Health check for the watchdog.
+"""Health check, event-loop monitor and watchdog of a served table.
 
 Reported failures are not a reason to restart: a lost device is searched for, a full disk is
 retried. A component that hangs is one: the loop, an append, or a device link past its limit.

@@ -24,7 +24,7 @@ _COUNTS: Final = (b'"kind":"person"', b'"kind":"opened"')
 
 
 def restore_sign_ins(opening: RecordOpening) -> SignInState:
-    """Raises Damaged if an entry about people cannot be decoded."""
+    """Raises RecordDamaged if an entry about people cannot be decoded."""
     if opening.last is None:
         return SignInState()
     since = opening.last.utc - _DAY_US

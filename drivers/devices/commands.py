@@ -114,8 +114,8 @@ class PendingCommands:
 
     @contextmanager
     def waiting(self, command_id: int, command: Command) -> Iterator[asyncio.Future[Reply]]:
-        """A future for the reply of a submitted command. It raises CommandRefused or
-        CommandUnanswered."""
+        """A future for the reply of a submitted command. It raises CommandRefusedError or
+        CommandUnansweredError."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting[command_id] = (command, future)
         try:

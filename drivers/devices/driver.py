@@ -49,7 +49,7 @@ class CommandChannel(Protocol):
     def state(self) -> LinkState: ...
 
     async def call(self, command: Command) -> Reply:
-        """The reply. Raises CommandRefused, CommandUnanswered or NotReady."""
+        """The reply. Raises CommandRefusedError, CommandUnansweredError or NotReady."""
 
 
 class EventWatch(Generic[_D]):
@@ -129,8 +129,8 @@ class Driver:
     ) -> _D:
         """Send a physical command once, and wait for the event that it was carried out.
 
-        Raises CommandRefused or NotReady if it was not, ResultMissing if that is unknown. A lost
-        reply is no error: the event shows the result."""
+        Raises CommandRefusedError or NotReady if it was not, ResultMissing if that is unknown. A
+        lost reply is no error: the event shows the result."""
         reply: Reply | None = None
         with self.watching(kind) as watch:
             try:

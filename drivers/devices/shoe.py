@@ -110,7 +110,7 @@ class ShoeDriver(Driver):
 
     async def reread(self, epoch: int, seq: int) -> Sealed[EventRecord]:
         """Read a record of the shoe's ring again, to compare its chain with the stored one. Raises
-        CommandRefused (NOT_KEPT) if it is no longer in the ring."""
+        CommandRefusedError (NOT_KEPT) if it is no longer in the ring."""
         reply = await self._call(registry.Reread(epoch, seq), RereadReply)
         return reread_record(reply, epoch, seq)
 

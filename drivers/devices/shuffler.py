@@ -112,7 +112,7 @@ class ShufflerDriver(Driver):
         try:
             return await self._carry_out(command, ShuffleStarted, matches)
         except NOT_DONE:
-            # CommandUnanswered is raised here only if it was not sent.
+            # CommandUnansweredError is raised here only if it was not sent.
             self.in_doubt = False
             raise
 

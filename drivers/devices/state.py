@@ -34,7 +34,8 @@ class LinkState(Enum):
     even the last stored record is known, the port is closed, and the device is in its safe
     state."""
     LOST = "lost"
-    """The port was lost or the device stopped answering; it is searched for at once."""
+    """The port was lost or the device stopped answering; it is searched for after a backoff of up
+    to 1 s."""
     REFUSED = "refused"
     """A different device is there, or the keys are not valid; retried slowly."""
 

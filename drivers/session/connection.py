@@ -78,8 +78,8 @@ class Connection:
 
     @contextmanager
     def call(self, link: HostLink, command: Command, now: int) -> Iterator[asyncio.Future[Reply]]:
-        """Submit a command to the link; the future has its reply, CommandRefused or
-        CommandUnanswered. Raises LinkBusy, and ValueError or ProtocolError for no command."""
+        """Submit a command to the link; the future has its reply, CommandRefusedError or
+        CommandUnansweredError. Raises LinkBusy, and ValueError or ProtocolError for no command."""
         with self._calls.waiting(link.call(command, now), command) as reply:
             yield reply
 

@@ -74,7 +74,7 @@ RETRY_MAX: Final = 1.0
 RETRY_REFUSED: Final = 5.0
 """Seconds between retries if a different device is there."""
 STEADY_US: Final = 1_000_000
-"""A device that was ready for this long is searched for at once when it is lost."""
+"""Microseconds of being ready after which the backoff starts again at RETRY_FIRST."""
 TIMER_DELAY: Final = 0.005
 """Seconds until the timer is set: once for a batch of activity. Nothing is due earlier."""
 
@@ -102,7 +102,7 @@ def _first_cause(
 
 
 class Supervisor:
-    """See the module. The command channel of its driver."""
+    """Supervises one device; the CommandChannel of its driver."""
 
     def __init__(
         self,
@@ -171,8 +171,9 @@ class Supervisor:
     async def call(self, command: Command) -> Reply:
         """The device's reply.
 
-        Raises NotReady, LinkBusy, and ValueError or ProtocolError for no command: nothing was
-        sent. CommandRefused: nothing was done. CommandUnanswered: see there."""
+        Raises NotReady, LinkBusy, or for an invalid command ValueError or ProtocolError: nothing
+        was sent. Raises CommandRefusedError (nothing was done) or CommandUnansweredError (the
+        result may be unknown)."""
         link = self.connection.link
         if link is None or self._cause is not None or not accepts(self.state, command):
             raise NotReady(self.state, self.why)
@@ -584,7 +585,7 @@ _GONE: Final = "the device went away meanwhile; it begins anew from what is kept
 
 
 class _Opening:
-    """Listens to one opening of a port. The supervisor ignores an opening that it has left."""
+    """The port listener of one opening; calls of an earlier opening are ignored."""
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor

@@ -196,7 +196,8 @@ class Device:
         self._send_delayed(now)
 
     def due(self) -> int | None:
-        """When wake() must be called next; None: only after a call of receive() or hand()."""
+        """When wake() must be called next; None: only after a call of receive() or
+        request()."""
         if self._dead:
             return None
         session = self.running

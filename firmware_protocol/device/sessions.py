@@ -69,7 +69,7 @@ class FrameChannel:
         self._out += frame.encode()
 
     def alert(self, code: AlertCode, now: int, arg: int = 0) -> None:
-        """Send a hint in clear, unless the last one is less than ALERT_GAP ago."""
+        """Send a hint in clear, unless the last one is less than ALERT_GAP_MS ago."""
         if self._alert_from is None or now >= self._alert_from:
             self._alert_from = now + 1000 * ALERT_GAP_MS
             self.send(Frame(FrameKind.ALERT, NO_SESSION, 0, Alert(code, arg).encode()))

@@ -62,8 +62,8 @@ _BEAT: Final = HEARTBEAT_MS * 1000
 _DEAD: Final = DEAD_MS * 1000
 _TIME_EVERY: Final = TIME_EVERY_MS * 1000
 BEHIND_ASK: Final = 2 * RESEND_MOST_MS * 1000
-"""A record that is missing for so long is requested, and again after each RESEND_MOST. The device
-has retried twice by then."""
+"""A record that is missing for so long is requested, and again after each RESEND_MOST_MS. The
+device has retried twice by then."""
 BEHIND_END: Final = 5 * RESEND_MOST_MS * 1000
 """Timeout of a missing record, after which the session ends."""
 _REQUEST_AGAIN: Final = RESEND_MOST_MS * 1000

@@ -2,7 +2,7 @@
 
 An attempt goes through the phases in their order. A failed attempt is reported with its error, and
 retried after a backoff of 500 ms that doubles to 8 s until a session starts. There is no backoff if
-the device did not answer at all, because the timeout HELLO_WAIT has already passed.
+the device did not answer at all, because the timeout HELLO_WAIT_MS has already passed.
 """
 
 from __future__ import annotations

@@ -154,6 +154,7 @@ class FaultyBehaviour(Behaviour):
     records_wrong_code = _rule("wrong-code-silent", broken=False)
     pairing_ends_session = _rule("pairing-keeps-session", broken=False)
     ends_session_first = _rule("paired-too-early", broken=False)
+
     # --- records ---
 
     def chains_to(self, chain: bytes) -> bytes:

@@ -129,7 +129,9 @@ async def _submit(
     *,
     dealers: bool,
 ) -> ActOutcome:
-    """`floors_act` returns what the floor signs for in a state; `dealers`: a dealer may do it."""
+    """Check the signers, submit the act and return its outcome. Raises Problem.
+
+    `floors_act` returns what the floor signs for in a state; `dealers`: a dealer may do it."""
     served = api.served
     _check_running(served)
     news = await people_news(served)

@@ -79,7 +79,7 @@ from controller.errors import UsageProblem
 
 
 class NotSigned(RecordProblem):
-    """No checkpoint covers all of it."""
+    """No checkpoint covers all of the segments."""
 
 
 def sum_segments(

@@ -1,7 +1,8 @@
 """Synchronous record writer: used by one thread at a time, durable on return.
 
 A failed write leaves the log closed for writing (`LogFailed`): what the disk contains is known only
-after it has been read again. Only `DiskFull` leaves the log usable.
+after it has been read again. `DiskFull` and `EntryTooLarge` are raised before anything is written
+and leave the log usable.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class DeviceLink:
             await asyncio.sleep(POLL_INTERVAL)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         while True:
             self._changed.clear()
             delay = await self._check()

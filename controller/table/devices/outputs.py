@@ -83,7 +83,7 @@ class DeviceOutput(Generic[_S]):
         self._changed.set()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         while True:
             self._changed.clear()
             delay = await self._try()
@@ -195,7 +195,7 @@ class DeviceOutputs:
         return (self._lock, *self._seats.values())
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             for output in self._all:
                 group.create_task(output.run(), name=f"output {output.name}")

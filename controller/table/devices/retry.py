@@ -1,5 +1,5 @@
-"""Retries after records could not be stored: the record is tried while it has no room, and devices
-whose records were dropped start again from the position of the record.
+"""Retries after records could not be stored: of the record while the disk is full, and of
+devices whose records were dropped, which resume at the stored position.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from drivers.session import Backoff, StoreFailed
 RETRY_FIRST: Final = 1.0
 """Seconds until the first retry."""
 RETRY_MAX: Final = 30.0
-"""Seconds between two retries of a device whose records cannot be stored."""
+"""Maximum seconds between two retries. The delay does not grow while the record itself cannot be
+written."""
 
 _log: Final = structlog.get_logger("table.mending")
 
@@ -45,7 +46,7 @@ class StoreRetry:
         self._failed.set()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         backoff = Backoff(RETRY_FIRST, RETRY_MAX)
         delay = backoff.next_delay()
         while True:

@@ -72,7 +72,7 @@ class ShuffleStarter:
         return NONE_RUNS
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         while True:
             await self._requested.wait()
             self._requested.clear()

@@ -135,8 +135,9 @@ class TableLoop:
         source: DeviceSource,
         settled: Callable[[bool], None] = lambda recorded: None,
     ) -> asyncio.Future[RequestResult]:
-        """Queue a device event. The future is done when the event is durable, or raises
-        TableStopped."""
+        """Queue a device event. Raises QueueFull or TableClosing at once. The future is done
+        when the event is durable; it raises TableStopped, or the error of an event that cannot be
+        processed."""
         context = self._context
         return self._put(
             LoopRequest(

@@ -28,7 +28,7 @@ from firmware_protocol.messages.shoe import CardRead
 _MAKES: Final = tuple(
     tuple(VALUE[card] + up == 11 and ACE in (VALUE[card], up) for card in DECK) for up in range(11)
 )
-"""RecordActor up card value and card: whether the two make a blackjack, an ace and a ten."""
+"""By up card value and card: whether the two make a blackjack, an ace and a ten."""
 
 
 class NotInVault(LookupError):

@@ -2,7 +2,7 @@
 
 The table works without a witness too.
 
-    monitor = WitnessMonitor(running, moment, after=timedelta(hours=24))
+    monitor = WitnessMonitor(running, record, moment, after=timedelta(hours=24))
     task = asyncio.create_task(monitor.run())
 """
 

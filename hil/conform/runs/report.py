@@ -28,7 +28,7 @@ class RunSettings(Struct, frozen=True):
     profile: Profile
     port: str
     operator: str
-    """nobody, person or controlled."""
+    """nobody, person, controlled or direct."""
     seed: int
     simulated_time: bool
     began: str

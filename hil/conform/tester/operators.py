@@ -28,14 +28,14 @@ class Operator(Protocol):
     """Carries out requests exactly, at once and repeatedly, which no person does."""
 
     async def do(self, request: ControlRequest) -> Answer:
-        """Do it, and come back when it is done. Lacking when this operator cannot; CannotDo when
-        the device does not let it."""
+        """Carry out the request; returns when it is done. Raises ItemSkipped if this operator
+        cannot, CannotDo if the device does not allow it."""
 
     async def label(self) -> str:
         """The code on the device's label."""
 
     async def confirm(self, question: str) -> bool:
-        """What someone who looks sees. Lacking where nobody does."""
+        """Ask an observer a yes-or-no question. Raises ItemSkipped without an observer."""
 
 
 class NoOperator:

@@ -96,7 +96,7 @@ class Demo:
         self._screen = screen
         self._folder = folder
         self.company = SeatClaims(plan.seats)
-        """Who takes part in it."""
+        """Seats and requests of people."""
         self._port = _OPENS
         """Of the daemon's pages: the same for each game."""
 
@@ -199,7 +199,7 @@ class Demo:
         return others and rounds >= _ROUNDS_EACH
 
     def verify(self) -> VerifyReport:
-        """What `holecard audit verify` says of the record: every decision made again."""
+        """Verify the record as `holecard audit verify` does, repeating every decision."""
         record, keys = self._folder / "record", self._folder / "keys"
         name = table_name(first_head(record).snapshot.origin)
         key = VerifierKey(name, load_table_public(keys))

@@ -19,7 +19,8 @@ HOST: Final = "127.0.0.1"
 
 @asynccontextmanager
 async def bench_page(desk: Desk, port: int) -> AsyncIterator[str]:
-    """Its address. 0: any free port. UsageProblem where the port is taken."""
+    """Serve the page; yields its URL. Port 0: any free port. Raises UsageProblem if the port is in
+    use."""
     with listening(port) as at:
         taken = int(at.getsockname()[1])
         page = Page(desk, STAFF_AND_VISITORS)
@@ -35,7 +36,7 @@ async def bench_page(desk: Desk, port: int) -> AsyncIterator[str]:
 
 
 def listening(port: int) -> socket.socket:
-    """UsageProblem."""
+    """Bind the port. Raises UsageProblem."""
     try:
         return socket.create_server((HOST, port))
     except OSError as problem:

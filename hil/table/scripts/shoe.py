@@ -26,8 +26,8 @@ def shoe_of(game: Game, *rounds: ScriptRound) -> tuple[str, ...]:
 
 
 def rounds_of(scripted: ScriptRound, procedure: Procedure) -> tuple[ScriptRound, ...]:
-    """The round, and before it a plain one where it is not to be the first of its shuffle.
-    UsageProblem where there cannot be one."""
+    """Returns the round, after a plain one if it must not be the first of its shuffle. Raises
+    UsageProblem if no plain round is possible."""
     if scripted.script.first_round_of_shuffle:
         return (scripted,)
     return (plain_round(scripted, procedure), scripted)

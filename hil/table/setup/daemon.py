@@ -100,7 +100,7 @@ class Daemon:
         return self._process.pid
 
     async def start(self) -> None:
-        """DidNotServe."""
+        """Start the daemon and wait for READY=1. Raises DidNotServe."""
         assert self._process is None, "it runs"
         self.told.clear()
         self._news.clear()
@@ -130,7 +130,7 @@ class Daemon:
             raise DidNotServe(self._words("it ended before it was ready"), self._code)
 
     async def screens(self) -> str | None:
-        """Where it serves pages, as it has said when it was ready; None: nowhere. DidNotServe."""
+        """Returns the URL of its pages, None without pages. Raises DidNotServe."""
         try:
             await until(lambda: self._ready_line() is not None, START_PATIENCE)
         except TimeoutError:
@@ -144,7 +144,7 @@ class Daemon:
         return next((line.rstrip() for line in whole if line.startswith(_READY)), None)
 
     async def kill(self) -> None:
-        """As power does."""
+        """Kill it with SIGKILL, and wait for its end."""
         self.strike()
         await self._ended.wait()
 
@@ -154,7 +154,7 @@ class Daemon:
             self._process.send_signal(signal.SIGKILL)
 
     async def stop(self) -> int:
-        """In good order: its exit code. DidNotServe where it does not end."""
+        """Shut it down with SIGTERM; returns its exit code. Raises DidNotServe on timeout."""
         process = self._process
         assert process is not None, "it does not run"
         process.terminate()
@@ -188,15 +188,15 @@ class Daemon:
         self._news.set()
 
     def _words(self, what: str) -> str:
-        """What it is, and the last that it said itself since it was started: to people, if it has
-        said anything to them."""
+        """Returns `what` with the lines for users since the last start, else the last lines of
+        the log."""
         every = self._log.read_bytes()[self._begun_at :].decode(errors="replace").splitlines()
         said = [line for line in every if line.startswith(_TO_PEOPLE)] or every[-_SHOWN:]
         return "\n".join((f"holecard serve {self.file}: {what}", *said))
 
 
 async def until(true: Callable[[], bool], within: float) -> None:
-    """TimeoutError where it does not become so."""
+    """Wait until `true()` returns true. Raises TimeoutError after `within` seconds."""
     async with asyncio.timeout(within):
         while not true():
             await asyncio.sleep(0.001)

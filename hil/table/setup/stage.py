@@ -2,7 +2,7 @@
 
     async with staged(folder, fitted=SEVEN) as stage:
         await stage.serve(example("mega-1"))
-        async with open_console(stage) as screen:
+        async with open_console(stage.control) as screen:
             await Robot(stage, screen, players).play(lambda shown: ...)
         await stage.daemon.stop()
 

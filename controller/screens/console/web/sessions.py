@@ -109,7 +109,7 @@ class Browsers:
         return made
 
     def find(self, name: str | None) -> Browser | None:
-        """Returns the session of a cookie and mark it as used; None if it is invalid."""
+        """Return the session of a cookie and mark it as used; None if it is invalid."""
         found = self._browsers.get(name or "")
         if found is None or not self.alive(found):
             return None

@@ -1,5 +1,5 @@
-"""The record of a running table: looks are appended to the record itself, and the index is updated
-in the background.
+"""The record of a running table: accesses are recorded in the record itself, and the index is
+updated in the background.
 
 Requests wait up to INDEX_TIMEOUT for the first entries of an index. A corrupt index is rebuilt, and
 not used before it is.
@@ -31,7 +31,7 @@ from controller.table.running import RunningTable
 CHUNK_BYTES: Final = 64 * 1024
 """Bytes of records that are indexed at once."""
 PAUSE: Final = 0.01
-"""Seconds between two of those, for the table."""
+"""Seconds between two chunks, so that the table is not delayed."""
 FOLLOW_INTERVAL: Final = 2.0
 """Seconds between two updates of the index."""
 INDEX_TIMEOUT: Final = 10.0

@@ -74,7 +74,7 @@ class FileSource:
         self._short: IndexGap | None = None
 
     def look(self, who: str, what: str, of: str, *, reason: str = "", out: str = "") -> None:
-        """Record a look, durable on return. Raises RecordProblem: then nothing may be shown."""
+        """Record an access; durable on return. Raises RecordProblem; nothing may be shown then."""
         log_access(self._looked_at, what, of, who=who, reason=reason, out=out)
 
     def begin(

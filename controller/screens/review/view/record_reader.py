@@ -21,7 +21,8 @@ APART: Final = 256 * 1024
 
 
 def read_back(record: Path, wanted: Sequence[RecordLocation]) -> list[Record]:
-    """Returns the records in order. Raises Damaged if a location is wrong, and CannotWrite."""
+    """Returns the records in order. Raises RecordDamaged if a location is wrong, and
+    CannotWrite."""
     found: list[Record] = []
     for number, group in groupby(wanted, key=lambda one: one.place.segment):
         file = segment_file(record, number)
@@ -31,7 +32,7 @@ def read_back(record: Path, wanted: Sequence[RecordLocation]) -> list[Record]:
 
 
 def opened_of(record: Path, lying: RecordLocation) -> OpenedData:
-    """Returns an `opened` record. Raises Damaged."""
+    """Returns an `opened` record. Raises RecordDamaged."""
     (found,) = read_back(record, [lying])
     try:
         return msgspec.json.decode(found.data, type=OpenedData)

@@ -40,7 +40,7 @@ class TableReplay(Struct):
     proc: str = ""
 
     def take(self, record: Record) -> None:
-        """Apply the next record. Raises Damaged."""
+        """Apply the next record. Raises RecordDamaged."""
         if record.kind == "opened":
             self._serve(msgspec.json.decode(record.data, type=OpenedData))
         elif record.kind == "decision" and self.state is not None and self.procedure is not None:
@@ -70,7 +70,7 @@ class ReplayCache:
         self._lock = Lock()
 
     def before(self, number: int, offset: int) -> TableReplay:
-        """Returns the state before the record at this offset. Raises Damaged, CannotWrite."""
+        """Returns the state before the record at this offset. Raises RecordDamaged, CannotWrite."""
         with self._lock:
             near = [at for at in self._kept if at[0] == number and at[1] <= offset]
             known = replace(self._kept[max(near)]) if near else None
@@ -88,7 +88,7 @@ def before(
     record: Path, number: int, offset: int, since: int = 0, known: TableReplay | None = None
 ) -> TableReplay:
     """Returns the state before the record at this offset, from the segment's snapshot or from a
-    known state at `since`. Raises Damaged, CannotWrite."""
+    known state at `since`. Raises RecordDamaged, CannotWrite."""
     file = segment_file(record, number)
     buffer = load(file, number)
     try:
@@ -109,7 +109,7 @@ def before(
 
 
 def _begun(file: Path, number: int, buffer: bytes) -> tuple[TableReplay, int]:
-    """Returns the state of the snapshot, and the offset of the second record. Raises Damaged,
+    """Returns the state of the snapshot, and the offset of the second record. Raises RecordDamaged,
     DecodeError."""
     first = unpack(buffer, HEADER_SIZE)
     if first is None:

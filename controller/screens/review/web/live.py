@@ -111,7 +111,7 @@ class DurableTail:
             self._before = of_seqs(source.record, self.start + 1, last)
 
     def more(self) -> Iterator[LocatedRecord]:
-        """Raises Damaged, CannotWrite."""
+        """Raises RecordDamaged, CannotWrite."""
         unread = chain(self._before, self._follower.more())
         while (read := self._ahead or next(unread, None)) is not None:
             durable = self._source.durable()
@@ -121,7 +121,7 @@ class DurableTail:
             yield read
 
     def check_end(self) -> None:
-        """Raises Damaged if the end of the file is not what a write in progress leaves."""
+        """Raises RecordDamaged if the end of the file is not what a write in progress leaves."""
         self._follower.check_end()
 
 
