@@ -219,7 +219,8 @@ import sys
 from pathlib import Path
 from controller.audit.index.index import Index
 with Index.open(Path(sys.argv[1]), Path(sys.argv[2])) as index:
-    while index.step(room=4_000).records:
+    for _ in sys.stdin:
+        index.step(room=4_000)
         print(index.position.seq, flush=True)
 """
 
@@ -228,14 +229,21 @@ def test_killed_in_the_middle_it_is_an_index_that_ends_earlier(place: Path, file
     written(place, some_rounds())
     whole = rebuilt(place, file.parent / "whole.db")
     ended = went = 0
+    last = max(row[0] for row in whole["records"])
     for lines in (1, 2, 7, 3, 1, 12, 5):
         command = [sys.executable, "-c", _STEPPING, str(place), str(file)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as stepping:
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as stepping:
+            assert stepping.stdin is not None
             assert stepping.stdout is not None
             for _ in range(lines):
-                went = int(stepping.stdout.readline() or went)
+                print(file=stepping.stdin, flush=True)
+                went = int(stepping.stdout.readline())
+            print(file=stepping.stdin, flush=True)  # one more step, and killed in it
             stepping.send_signal(signal.SIGKILL)
-        ended += stepping.returncode == -signal.SIGKILL
+        assert stepping.returncode == -signal.SIGKILL
+        ended += went < last
         with Index.open(place, file) as index:
             seq = index.position.seq
             assert seq >= went
