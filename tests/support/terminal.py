@@ -13,8 +13,17 @@ from __future__ import annotations
 import errno
 import os
 import pty
+import subprocess
+import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
+
+from tests.support.paths import ROOT
+
+KILL_TIMEOUT: Final = 10.0
+"""Seconds in which a command ends that was killed."""
 
 
 class Terminal:
@@ -56,3 +65,33 @@ def terminal() -> Iterator[Terminal]:
         yield made
     finally:
         made.close()
+
+
+@contextmanager
+def at_terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """`holecard ARGUMENTS` at a controlling terminal of its own, and our end of that."""
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "controller.cli", *arguments]
+    child = subprocess.Popen(
+        ["setsid", "--ctty", "--wait", *command], cwd=ROOT, stdin=slave, stdout=slave, stderr=slave
+    )
+    try:
+        yield child, master
+    finally:
+        child.kill()
+        child.wait(KILL_TIMEOUT)
+        os.close(slave)
+        os.close(master)
+
+
+def until(master: int, words: bytes) -> bytes:
+    """Read up to these words; returns all that was read."""
+    seen = b""
+    while words not in seen:
+        seen += os.read(master, 1024)
+    return seen
+
+
+def shows(master: int) -> bool:
+    """Return whether the terminal shows what is typed."""
+    return bool(termios.tcgetattr(master)[3] & termios.ECHO)

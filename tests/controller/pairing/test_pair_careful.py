@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import io
 import os
-import pty
 import signal
-import subprocess
 import sys
-import termios
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,7 +18,7 @@ from drivers.ports import PortRefused, discovery
 from firmware_protocol.device.control import Describe, InjectDefect, Plug, ServiceSwitch
 from firmware_protocol.tablelink.fingerprints import fingerprint_text
 from tests.support.devices.standing import PATIENCE, TWO, WRONG, Standing, Typed, pair
-from tests.support.paths import ROOT
+from tests.support.terminal import at_terminal, shows, until
 
 NO_ANSWER = "\nnot paired: the question was not answered\n"
 
@@ -283,35 +279,6 @@ def test_a_bus_without_devices_is_told(tmp_path: Path, capsys: pytest.CaptureFix
 # --- a real terminal --------------------------------------------------------------------------
 
 
-@contextmanager
-def at_terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """`holecard devices` at a terminal of its own, and our end of that."""
-    master, slave = pty.openpty()
-    command = [sys.executable, "-m", "controller.cli", "devices", *arguments]
-    child = subprocess.Popen(
-        ["setsid", "--ctty", "--wait", *command], cwd=ROOT, stdin=slave, stdout=slave, stderr=slave
-    )
-    try:
-        yield child, master
-    finally:
-        child.kill()
-        child.wait(PATIENCE)
-        os.close(slave)
-        os.close(master)
-
-
-def until(master: int, words: bytes) -> bytes:
-    seen = b""
-    while words not in seen:
-        seen += os.read(master, 1024)
-    return seen
-
-
-def shows(master: int) -> bool:
-    """Whether what is typed at this terminal is shown."""
-    return bool(termios.tcgetattr(master)[3] & termios.ECHO)
-
-
 def foreground(master: int) -> int:
     return os.tcgetpgrp(master)
 
@@ -320,7 +287,7 @@ def foreground(master: int) -> int:
 def test_whoever_is_ended_at_the_hidden_question_leaves_a_terminal_that_shows(
     bench: Standing, store: KeyStore, number: signal.Signals
 ) -> None:
-    with at_terminal("pair", str(bench.port), *TWO, "--fingerprint", key_of(bench)) as (
+    with at_terminal("devices", "pair", str(bench.port), *TWO, "--fingerprint", key_of(bench)) as (
         child,
         master,
     ):
@@ -340,7 +307,7 @@ def test_the_end_of_the_input_at_each_question(bench: Standing, store: KeyStore)
         (["--fingerprint", key_of(bench), "--by", "Ann"], b"second person: "),
         (["--fingerprint", key_of(bench), *TWO], b"(not shown): "),
     ):
-        with at_terminal("pair", str(bench.port), *arguments) as (child, master):
+        with at_terminal("devices", "pair", str(bench.port), *arguments) as (child, master):
             until(master, question)
             os.write(master, b"\x04")
             seen = until(master, b"not answered\r\n")
@@ -353,7 +320,7 @@ def test_the_end_of_the_input_at_each_question(bench: Standing, store: KeyStore)
 
 def test_the_code_from_a_terminal_is_not_shown_either_way(bench: Standing, store: KeyStore) -> None:
     arguments = ["pair", str(bench.port), *TWO, "--fingerprint", key_of(bench), "--label", "-"]
-    with at_terminal(*arguments) as (child, master):
+    with at_terminal("devices", *arguments) as (child, master):
         seen = until(master, b"(not shown):")
         os.write(master, f"{bench.label}\n".encode())
         seen += until(master, b"paired: station")
@@ -363,7 +330,7 @@ def test_the_code_from_a_terminal_is_not_shown_either_way(bench: Standing, store
 
 def test_forgetting_that_is_given_up(bench: Standing, store: KeyStore) -> None:
     assert pair(str(bench.port), *TWO, "--label", bench.label) == 0
-    with at_terminal("forget", "ST-7") as (child, master):
+    with at_terminal("devices", "forget", "ST-7") as (child, master):
         until(master, b"Your name: ")
         os.write(master, b"\x04")
         until(master, b"not forgotten: the question was not answered\r\n")

@@ -6,19 +6,13 @@ import getpass
 import os
 import pty
 import signal
-import subprocess
-import sys
-import termios
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from controller.people import PeopleFile
-from tests.support.paths import ROOT
 from tests.support.table.simulated.house import KEY, house
 from tests.support.table.typed.at_command import (
     IVY,
@@ -31,6 +25,7 @@ from tests.support.table.typed.at_command import (
     sit,
     with_pin,
 )
+from tests.support.terminal import at_terminal, shows, until
 
 PATIENCE: Final = 20.0
 
@@ -145,40 +140,11 @@ def test_a_terminal_that_would_show_the_pin_is_refused(
     assert file.read().find("D-20") is None
 
 
-@contextmanager
-def at_terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """`holecard people` at a terminal of its own, and our end of that."""
-    master, slave = pty.openpty()
-    command = [sys.executable, "-m", "controller.cli", "people", *arguments]
-    child = subprocess.Popen(
-        ["setsid", "--ctty", "--wait", *command], cwd=ROOT, stdin=slave, stdout=slave, stderr=slave
-    )
-    try:
-        yield child, master
-    finally:
-        child.kill()
-        child.wait(PATIENCE)
-        os.close(slave)
-        os.close(master)
-
-
-def until(master: int, words: bytes) -> bytes:
-    seen = b""
-    while words not in seen:
-        seen += os.read(master, 1024)
-    return seen
-
-
-def shows(master: int) -> bool:
-    """Whether what is typed at this terminal is shown."""
-    return bool(termios.tcgetattr(master)[3] & termios.ECHO)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT])
 def test_whoever_is_ended_at_the_hidden_question_leaves_a_terminal_that_shows(
     file: PeopleFile, number: signal.Signals
 ) -> None:
-    with at_terminal(*IVY, *TWO) as (child, master):
+    with at_terminal("people", *IVY, *TWO) as (child, master):
         until(master, b"(not shown): ")
         if number is signal.SIGTERM:  # also at the second question
             os.write(master, f"{PIN}\n".encode())
@@ -191,7 +157,7 @@ def test_whoever_is_ended_at_the_hidden_question_leaves_a_terminal_that_shows(
 
 
 def test_a_pin_that_is_typed_is_not_shown(file: PeopleFile) -> None:
-    with at_terminal(*IVY) as (child, master):
+    with at_terminal("people", *IVY) as (child, master):
         seen = until(master, b"Your name: ")
         os.write(master, b"Ann Lee\n")
         seen += until(master, b"second person: ")
@@ -211,7 +177,7 @@ def test_a_pin_that_is_typed_is_not_shown(file: PeopleFile) -> None:
 def test_the_end_of_the_input_leaves_everything_as_it_is(
     file: PeopleFile, arguments: tuple[str, ...]
 ) -> None:
-    with at_terminal(*arguments) as (child, master):
+    with at_terminal("people", *arguments) as (child, master):
         until(master, b": ")
         os.write(master, b"\x04")
         until(master, b"not added: the question was not answered\r\n")

@@ -33,14 +33,14 @@ source = {packages}
 """
 
 
-def cover(out: Path, arguments: list[str]) -> int:
+def cover(out: Path) -> int:
     """Run the tests once under coverage.py, with a context for each test."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Path(folder) / "coveragerc"
         settings.write_text(SETTINGS.format(packages=",".join(PACKAGES)))
         command = [sys.executable, "-m", "pytest", "-q", "-n", "4", "--dist", "worksteal"]
         command += [f"--cov-config={settings}", "--cov", "--cov-context=test", "--cov-report="]
-        ran = subprocess.run([*command, *arguments], cwd=ROOT, check=False)
+        ran = subprocess.run(command, cwd=ROOT, check=False)
         (ROOT / ".coverage").replace(out)
     return ran.returncode
 
@@ -66,7 +66,7 @@ def main() -> int:
     parser.add_argument("--root", type=Path, default=ROOT, help="the tree (default: this one)")
     asked = parser.parse_args()
     if asked.what == "cover":
-        return cover(asked.files[0].absolute(), [])
+        return cover(asked.files[0].absolute())
     if asked.what == "sample":
         found = sample(asked.root, asked.count, asked.seed)
         asked.files[0].write_bytes(msgspec.json.format(msgspec.json.encode(found)))

@@ -44,7 +44,7 @@ class Reached:
         self._root = root
 
     def tests(self, file: str, lines: range) -> list[str]:
-        """The tests of these lines; the fewer lines of ours a test reaches, the earlier."""
+        """The tests that reach any of these lines, by name."""
         rows = self._data.execute(
             "select context.context, line_bits.numbits from line_bits"
             " join file on file.id = line_bits.file_id"

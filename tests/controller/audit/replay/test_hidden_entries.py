@@ -22,7 +22,6 @@ from controller.games import SHOE
 from controller.procedure.engine import Procedure
 from controller.procedure.model import events
 from controller.procedure.model.events import Event, HoleDealt, HoleRevealed
-from controller.procedure.model.felt import hole_is_next
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, Card
@@ -36,7 +35,7 @@ from tests.support.audit.record.dealing import (
     recorded,
     same_salt,
 )
-from tests.support.procedure.random_engines import Engine
+from tests.support.audit.twin import Twin
 from tests.support.procedure.random_games import GAMES, some_game
 
 _ROUNDS: Final = 40
@@ -194,47 +193,6 @@ def _forms(secret: bytes) -> tuple[bytes, ...]:
 # --- twins: all that differs is the hole card -------------------------------------------------
 
 
-class Twin(Dealing):
-    """A table whose hole card can be exchanged for an equivalent one; all else depends on the
-    seed."""
-
-    def __init__(self, engine: Engine, seed: str, *, second: bool) -> None:
-        super().__init__(engine, seed)
-        self._second = second
-        self._listens = False
-        self.pair: tuple[Card, Card] | None = None
-
-    def listen(self) -> None:
-        self._listens = True
-
-    def hide(self, card: Card) -> str:
-        if self._listens and self.pair is None and hole_is_next(self.state):
-            card = self._exchanged(card)
-        return super().hide(card)
-
-    def _exchanged(self, card: Card) -> Card:
-        up = self.state.dealer[0]
-        for _ in range(20):
-            other = self.draw()
-            alike = is_blackjack(up, card) == is_blackjack(up, other)
-            if other >= 0 and other != card and alike:
-                self.pair = self.reserved = (card, other)
-                return other if self._second else card
-        return card
-
-    def _out_of_sight(self) -> tuple[Card, ...]:
-        return self.reserved if self.pair else super()._out_of_sight()
-
-    def to_the_reveal(self) -> bool:
-        before = self.rounds
-        while self.rounds == before:
-            s = self.state
-            if s.hole and Step.REVEAL in (s.step, s.holds[-1].back if s.holds else s.step):
-                return True
-            self.once()
-        return False
-
-
 _RANDOM: Final = re.compile(
     rb'(?<="commitment":")[0-9a-f]{64}|(?<="sealed":")[^"]{140}|(?<="chain":")[0-9a-f]{16}'
     rb'|(?<="hole":")[0-9a-f]{64}'
@@ -248,7 +206,7 @@ def _twins(name: str, number: int) -> tuple[Twin, Twin, str] | None:
     one, other = (Twin(Procedure(game), f"{seed} {what}", second=s) for s in (False, True))
     for twin in (one, other):
         twin.play(Random(seed).randrange(2))
-        twin.listen()
+        twin.exchange()
     ends = one.to_the_reveal(), other.to_the_reveal()
     assert ends[0] == ends[1], seed
     assert one.pair == other.pair, seed
