@@ -30,8 +30,7 @@ def default_jurisdiction() -> Jurisdiction:
 
 
 def game_of(sheet: GameSheet, jurisdiction: Jurisdiction, seats: int = 7) -> Game:
-    clauses = tuple(sheet.clauses)
-    return Game(sheet.name, sheet.options, jurisdiction, sheet.title, seats, clauses)
+    return Game(sheet.name, sheet.options, jurisdiction, sheet.title, seats, tuple(sheet.clauses))
 
 
 def game_of_table(table: TableConfig) -> Game:

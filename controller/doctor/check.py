@@ -228,7 +228,7 @@ class DoctorCheck(NamedTuple):
 
     name: str
     about: str
-    look: Callable[[DoctorCase], CheckFindings]
+    look: Callable[[DoctorCase], CheckFindings | DoctorProblem]
     after: tuple[str, ...] = ()
     """Names of checks; if one of them finds a problem or is skipped, this one is skipped."""
 

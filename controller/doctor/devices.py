@@ -95,8 +95,10 @@ def _unpaired(case: DoctorCase, store: KeyStore, one: ExpectedDevice) -> Iterato
         )
     elif known.device_class is not one.kind:
         what = f"{one.serial} was paired as a {known.device_class.name.lower()}, not as a "
-        mend = f"name another serial number in {case.file} at [devices], {one.part}"
-        yield wrong(f"{what}{one.kind.name.lower()}", mend=mend)
+        yield wrong(
+            f"{what}{one.kind.name.lower()}",
+            mend=f"name another serial number in {case.file} at [devices], {one.part}",
+        )
 
 
 def _pair(case: DoctorCase, store: KeyStore, one: ExpectedDevice) -> str:
@@ -121,9 +123,9 @@ class PortNode(NamedTuple):
 class _Absent(Exception):
     """The device is missing or ambiguous."""
 
-    def __init__(self, problem: DoctorProblem) -> None:
-        super().__init__(problem.what)
-        self.problem = problem
+    def __init__(self, what: str, *commands: str, mend: str = "") -> None:
+        super().__init__(what)
+        self.problem = wrong(what, *commands, mend=mend)
 
 
 def ports(case: DoctorCase) -> CheckFindings:
@@ -153,8 +155,10 @@ def ports(case: DoctorCase) -> CheckFindings:
 def _one_port(
     case: DoctorCase, one: ExpectedDevice, other: ExpectedDevice, real: str
 ) -> DoctorProblem:
-    mend = f"name its own in {case.file} at [devices], {one.part}"
-    return wrong(f"{one}: its port is also that of {other}: {real}", mend=mend)
+    return wrong(
+        f"{one}: its port is also that of {other}: {real}",
+        mend=f"name its own in {case.file} at [devices], {one.part}",
+    )
 
 
 class _Ports:
@@ -173,7 +177,7 @@ class _Ports:
             address = parse(one.place.port)
         except AddressProblem as problem:
             mend = f"in {self._case.file} at [devices], {one.part}: {problem.allowed}"
-            raise _Absent(wrong(f"{one}: {problem.what}", mend=mend)) from None
+            raise _Absent(f"{one}: {problem.what}", mend=mend) from None
         match address.transport:
             case Transport.SERIAL:
                 return self._by_path(one, address)
@@ -184,9 +188,10 @@ class _Ports:
                 if address.where != one.serial:
                     what = f"{one}: its port {address} is that of {address.where}"
                     mend = f"name its own in {self._case.file} at [devices], {one.part}"
-                    raise _Absent(wrong(what, mend=mend))
-                same = self._numbered(one, address.backend)
-                return self._only(one, same, str(address), address.backend)
+                    raise _Absent(what, mend=mend)
+                return self._only(
+                    one, self._numbered(one, address.backend), str(address), address.backend
+                )
 
     def serial(self) -> list[Plugged]:
         if self._serial is None:
@@ -208,8 +213,10 @@ class _Ports:
         except OSError as problem:
             raise self._absent(one, f"{path}: {(problem.strerror or '').lower()}") from None
         if not stat.S_ISCHR(mode):
-            mend = f"name its port in {self._case.file} at [devices], {one.part}"
-            raise _Absent(wrong(f"{one}: {path} is not a serial port", mend=mend))
+            raise _Absent(
+                f"{one}: {path} is not a serial port",
+                mend=f"name its port in {self._case.file} at [devices], {one.part}",
+            )
         return PortNode(address, path)
 
     def _by_number(self, one: ExpectedDevice) -> PortNode:
@@ -223,18 +230,22 @@ class _Ports:
         open."""
         every = self.usb(backend)
         if isinstance(every, PortRefused):
-            raise _Absent(self._no_library(one, every, backend))
+            raise self._no_library(one, every, backend)
         same = [port for port in every if port.serial == one.serial]
         if same or backend != OWN_BACKEND:
             return same
         return [_closed(one.serial) for _ in _usb_nodes(self._case, one.serial)]
 
-    def _no_library(self, one: ExpectedDevice, problem: PortRefused, backend: str) -> DoctorProblem:
+    def _no_library(self, one: ExpectedDevice, problem: PortRefused, backend: str) -> _Absent:
         if backend != OWN_BACKEND:
-            mend = f"name its port in {self._case.file} at [devices], {one.part}"
-            return wrong(f"{one}: {problem}", mend=mend)
-        what = f"USB devices cannot be searched: {problem}"
-        return wrong(what, self._case.admin("apt-get", "install", LIBRARY))
+            return _Absent(
+                f"{one}: {problem}",
+                mend=f"name its port in {self._case.file} at [devices], {one.part}",
+            )
+        return _Absent(
+            f"USB devices cannot be searched: {problem}",
+            self._case.admin("apt-get", "install", LIBRARY),
+        )
 
     def _only(
         self, one: ExpectedDevice, every: list[Plugged], where: str, backend: str = OWN_BACKEND
@@ -243,9 +254,10 @@ class _Ports:
             raise self._absent(one, f"no device that is plugged in is {where}", backend)
         if len(every) > 1:
             listed = ", ".join(port.path or str(port.address) for port in every)
-            what = f"{one}: {len(every)} devices are {where}: {listed}"
-            mend = f"unplug all but one, or name its path below {BY_ID} in {self._case.file}"
-            raise _Absent(wrong(what, mend=mend))
+            raise _Absent(
+                f"{one}: {len(every)} devices are {where}: {listed}",
+                mend=f"unplug all but one, or name its path below {BY_ID} in {self._case.file}",
+            )
         port = every[0]
         if port.path is not None:
             return PortNode(port.address, Path(port.path))
@@ -261,8 +273,9 @@ class _Ports:
             f"[devices], {one.part}, as listed by"
         )
         other = ("--usb", backend) if backend != OWN_BACKEND else ()
-        ports = self._case.ours("devices", "ports", *other)
-        return _Absent(wrong(f"{one} is missing: {why}", ports, mend=mend))
+        return _Absent(
+            f"{one} is missing: {why}", self._case.ours("devices", "ports", *other), mend=mend
+        )
 
     def _known(self) -> list[list[Plugged]]:
         return [every for every in self._usb.values() if not isinstance(every, PortRefused)]

@@ -10,7 +10,16 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
-from controller.doctor.check import CheckFindings, DoctorCase, found, line, skipped, warning, wrong
+from controller.doctor.check import (
+    CheckFindings,
+    DoctorCase,
+    DoctorProblem,
+    found,
+    line,
+    skipped,
+    warning,
+    wrong,
+)
 from controller.doctor.permissions import nearest
 
 RECORD_BYTES: Final = 1000
@@ -69,8 +78,13 @@ def room(case: DoctorCase) -> CheckFindings:
     elif days < SOME_DAYS:
         problems.append(warning(f"{place} has {said}", look, mend=mend))
     if about.f_files and about.f_favail < FEW_FILES:
-        what = f"{place} has space for only {about.f_favail} more files"
-        problems.append(wrong(what, line("df", "-i", place), mend=mend))
+        problems.append(
+            wrong(
+                f"{place} has space for only {about.f_favail} more files",
+                line("df", "-i", place),
+                mend=mend,
+            )
+        )
     return found(said, problems)
 
 
@@ -105,7 +119,7 @@ def mount_of(place: Path, every: list[Mount]) -> Mount | None:
     return max(enumerate(above), key=lambda one: (len(one[1].at), one[0]))[1] if above else None
 
 
-def file_system(case: DoctorCase) -> CheckFindings:
+def file_system(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The file system makes synced data durable."""
     record = case.record
     place = nearest(record.directory)
@@ -115,10 +129,10 @@ def file_system(case: DoctorCase) -> CheckFindings:
     mend = f"name a directory on a disk of this machine in {case.file} at [record]"
     where = f"{place} is on {mount.kind} ({mount.at})"
     if mount.readonly:
-        again = case.admin("mount", "-o", "remount,rw", mount.at)
-        what = f"{where}, which is mounted read-only"
-        return found(
-            "", [wrong(what, again, mend="a failing disk is remounted like that: check it first")]
+        return wrong(
+            f"{where}, which is mounted read-only",
+            case.admin("mount", "-o", "remount,rw", mount.at),
+            mend="a failing disk is remounted like that: check it first",
         )
     why = _unfit(mount.kind)
     return found(where, [warning(f"{where}: {why}", mend=mend)] if why else [])
@@ -155,7 +169,7 @@ def syncs(place: Path, count: int = SYNCS) -> list[float]:
     return taken
 
 
-def syncing(case: DoctorCase) -> CheckFindings:
+def syncing(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """Durable writes are fast enough, since each append waits for one."""
     record = case.record
     place = nearest(record.directory)
@@ -166,10 +180,10 @@ def syncing(case: DoctorCase) -> CheckFindings:
     except OSError as problem:
         what = f"{place} cannot be written and synced: {problem.strerror}"
         mend = "the disk is full or failing; to see messages of the kernel"
-        return found("", [wrong(what, case.admin("dmesg", "--level", "err,warn"), mend=mend)])
+        return wrong(what, case.admin("dmesg", "--level", "err,warn"), mend=mend)
     half, most = median(taken), max(taken)
     said = f"4 KiB durable in {half:.2f} ms, at most {most:.2f} ms of {len(taken)}"
     if half <= SLOW_MS:
         return found(said)
     mend = "the table waits for that at every card: use a faster disk for the record"
-    return found("", [warning(f"{place}: {said}", mend=mend)])
+    return warning(f"{place}: {said}", mend=mend)

@@ -157,7 +157,7 @@ REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9.]+)$")
 # --- user -------------------------------------------------------------------------------------
 
 
-def user(case: DoctorCase) -> CheckFindings:
+def user(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The checks are made as the user who serves the table, not as root."""
     machine = case.machine
     if machine.uid != 0:
@@ -168,7 +168,7 @@ def user(case: DoctorCase) -> CheckFindings:
     for place in (case.equipment.keys, None if record is None else record.directory):
         owner = owner_of(place)
         if owner:
-            return found("", [warning(what, as_user(case, name_of_user(owner)))])
+            return warning(what, as_user(case, name_of_user(owner)))
     mend = "serve the table as a user of its own, and run the checks as that user"
     return found("root", [warning(what, mend=mend)])
 
@@ -189,7 +189,7 @@ def deployed(name: str) -> Path:
     return Path(str(files("configs").joinpath("deploy", name)))
 
 
-def udev(case: DoctorCase) -> CheckFindings:
+def udev(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The current udev rules are installed."""
     if not case.machine.at("/run/udev").is_dir():
         return skipped("udev is not running")
@@ -201,8 +201,11 @@ def udev(case: DoctorCase) -> CheckFindings:
         if there is None
         else f"{there} is not the current version"
     )
-    mend = "without them ports may be slow, probed by other programs, or closed to this user"
-    return found("", [warning(what, *install_rules(case), mend=mend)])
+    return warning(
+        what,
+        *install_rules(case),
+        mend="without them ports may be slow, probed by other programs, or closed to this user",
+    )
 
 
 def install_rules(case: DoctorCase) -> tuple[str, ...]:
@@ -268,7 +271,7 @@ def _join(case: DoctorCase, name: str) -> str:
 # --- clock ------------------------------------------------------------------------------------
 
 
-def synchronised(case: DoctorCase) -> CheckFindings:
+def synchronised(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The clock is synchronised."""
     machine = case.machine
     quality = machine.clock().quality
@@ -278,9 +281,9 @@ def synchronised(case: DoctorCase) -> CheckFindings:
         if machine.at("/run/systemd/timesync/synchronized").exists():
             return found("reported by systemd-timesyncd")
         what = "it is unknown whether the clock is synchronised"
-        return found("", [warning(what, *set_clock(case))])
+        return warning(what, *set_clock(case))
     what = "the clock is not synchronised, which every time in the record states"
-    return found("", [warning(what, *set_clock(case))])
+    return warning(what, *set_clock(case))
 
 
 def set_clock(case: DoctorCase) -> tuple[str, ...]:
@@ -400,8 +403,12 @@ def software(case: DoctorCase) -> CheckFindings:
         name = f"holecard {version('holecard')}"
     except PackageNotFoundError:
         name = "holecard, not installed"
-        what = "holecard is not installed as a package: its versions cannot be checked"
-        problems.append(warning(what, line(sys.executable, "-m", "pip", "install", "holecard")))
+        problems.append(
+            warning(
+                "holecard is not installed as a package: its versions cannot be checked",
+                line(sys.executable, "-m", "pip", "install", "holecard"),
+            )
+        )
     return found(f"{name}, Python {sys.version.split()[0]}", problems)
 
 

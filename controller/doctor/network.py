@@ -36,7 +36,7 @@ from controller.screens.common.texts import load
 # --- socket -----------------------------------------------------------------------------------
 
 
-def control_socket(case: DoctorCase) -> CheckFindings:
+def control_socket(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The socket's path is usable, and no other program listens there."""
     control = case.control
     place = control.socket
@@ -47,15 +47,18 @@ def control_socket(case: DoctorCase) -> CheckFindings:
         return found(f"{place} is created at the start")
     if not stat.S_ISSOCK(place.stat(follow_symlinks=False).st_mode):
         what = f"{place} is not a socket, and blocks its path"
-        return found("", [wrong(what, line("mv", place, f"{place}.was"))])
+        return wrong(what, line("mv", place, f"{place}.was"))
     if not is_listening(place):
         return found(f"{place} is left from a former start; the next one replaces it")
     busy = serving(case)
     if busy:
         return found(f"{place}: the table is being served")
     what = f"another program listens at {place}"
-    mend = f"stop that one, or name a different socket in {case.file} at [control]"
-    return found("", [wrong(what, line("fuser", "-v", place), mend=mend)])
+    return wrong(
+        what,
+        line("fuser", "-v", place),
+        mend=f"stop that one, or name a different socket in {case.file} at [control]",
+    )
 
 
 def _length(case: DoctorCase, place: Path) -> Iterator[DoctorProblem]:
@@ -165,7 +168,7 @@ def instead(name: str, host: str, port: int, used: Collection[int | None]) -> st
     return f"{name} = {other}, which is free" if other else f"a different {name}"
 
 
-def pages(case: DoctorCase) -> CheckFindings:
+def pages(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The pages' address is usable and reachable, and the port is free."""
     screens = case.equipment.screens
     if screens is None:
@@ -174,7 +177,7 @@ def pages(case: DoctorCase) -> CheckFindings:
         place = pages_place(screens, str(case.file))
         load(screens.texts)
     except UsageProblem as problem:
-        return found("", [wrong(f"{problem.where}: {problem.what}", mend=_mend(problem))])
+        return wrong(f"{problem.where}: {problem.what}", mend=_mend(problem))
     note = f"any free port of {place.host}" if not place.port else place.address(place.port)
     return found(note, [*_port(case, screens, place), *shut_off(case, place.host)])
 

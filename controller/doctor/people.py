@@ -41,13 +41,13 @@ def people_place(case: DoctorCase) -> CheckFindings:
     return found(str(place), [*_folder(case, place), *_own(case, place)])
 
 
-def people_file(case: DoctorCase) -> CheckFindings:
+def people_file(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The people file exists and is valid, with its key."""
     file = PeopleFile(case.people, case.keys)
     try:
         people = file.read()
     except KeyProblem as problem:
-        return found("", [_solution(case, file, problem)])
+        return _solution(case, file, problem)
     here = [one for one in people.every if not one.disabled]
     gone = len(people.every) - len(here)
     return found(f"{len(here)} people" + (f", and {gone} disabled" if gone else ""))
@@ -90,8 +90,7 @@ def _solution(case: DoctorCase, file: PeopleFile, problem: KeyProblem) -> Doctor
     if not _exists(file.file):
         return wrong(what, case.ours(*file.beginning))
     if not _exists(file.key_file):
-        mend = "restore it from its backup; without it every PIN must be reset"
-        return wrong(what, mend=mend)
+        return wrong(what, mend="restore it from its backup; without it every PIN must be reset")
     return wrong(what, mend=problem.allowed or "restore the file from its backup")
 
 
@@ -126,10 +125,13 @@ def enough_people(case: DoctorCase) -> CheckFindings:
     ]
     floor = [one for one in here if "floor" in one.roles]
     if not problems and not _second(floor, here):
-        what = f"only {floor[0].name} can act where two people must, one of them floor"
-        problems.append(wrong(what, _added(case, file, people, "floor")))
-    roles = ", ".join(f"{_count(here, role)} {role}" for role in _FIRST)
-    return found(roles, problems)
+        problems.append(
+            wrong(
+                f"only {floor[0].name} can act where two people must, one of them floor",
+                _added(case, file, people, "floor"),
+            )
+        )
+    return found(", ".join(f"{_count(here, role)} {role}" for role in _FIRST), problems)
 
 
 def _second(floor: Iterable[Person], here: Iterable[Person]) -> bool:

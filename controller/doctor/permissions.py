@@ -118,8 +118,11 @@ def belongs_to_others(case: DoctorCase, there: PathStatus) -> DoctorProblem:
     owner = name_of_user(there.about.st_uid)
     what = f"{there.place} belongs to {owner}, not to {case.machine.user}"
     if there.about.st_uid != 0:
-        mend = f"the table must be served by {owner}: run the checks as that user"
-        return wrong(what, as_user(case, owner), mend=mend)
+        return wrong(
+            what,
+            as_user(case, owner),
+            mend=f"the table must be served by {owner}: run the checks as that user",
+        )
     options = ("-R",) if there.directory else ()
     return wrong(what, case.admin("chown", *options, f"{case.machine.user}:", there.place))
 
@@ -157,8 +160,11 @@ def forbidden(case: DoctorCase, there: PathStatus) -> DoctorProblem:
         what = f"{there.place} is closed to its owner (mode {there.mode})"
         return wrong(what, line("chmod", "u+rwx", there.place))
     what = f"{there.place} cannot be written, independent of its permissions"
-    mend = "its file system is mounted read-only, or has its own rules; to see it"
-    return wrong(what, line("findmnt", "-T", there.place), mend=mend)
+    return wrong(
+        what,
+        line("findmnt", "-T", there.place),
+        mend="its file system is mounted read-only, or has its own rules; to see it",
+    )
 
 
 _WORLD: Final = 0o007
@@ -171,45 +177,46 @@ _BESIDE: Final = frozenset({LOCK, "devices"})
 # --- record directory -------------------------------------------------------------------------
 
 
-def record_place(case: DoctorCase) -> CheckFindings:
+def record_place(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """Owners and permissions of the record directory and its content."""
     record = case.record
     place = record.directory
     there = path_status(place)
     if isinstance(there, DoctorProblem):
-        return found("", [there])
+        return there
     if there is None:
         return _to_be_made(case, place)
     if not there.directory:
-        return found("", [not_a_directory(case, place, "record")])
+        return not_a_directory(case, place, "record")
     if there.shared or _of_something_else(place):
-        what = f"{place} is not used by the record only"
-        mend = f"name a directory of its own in {case.file} at [record]"
-        return found("", [wrong(what, mend=mend)])
+        return wrong(
+            f"{place} is not used by the record only",
+            mend=f"name a directory of its own in {case.file} at [record]",
+        )
     problems = [*_owners(case, there), *_modes(place)]
     if not problems and not case.machine.may(place, USE):
         problems = [forbidden(case, there)]
     return found(f"{place} (mode {there.mode})", problems)
 
 
-def _to_be_made(case: DoctorCase, place: Path) -> CheckFindings:
+def _to_be_made(case: DoctorCase, place: Path) -> CheckFindings | DoctorProblem:
     """The directory does not exist: the first start creates it, if its parent exists."""
     if place.is_symlink():
         to = place.parent / os.readlink(place)
         what = f"{place} is a link to {to}, which does not exist"
-        return found("", [wrong(what, making(case, to, "750"))])
+        return wrong(what, making(case, to, "750"))
     parent = place.parent
     there = path_status(parent)
     if isinstance(there, DoctorProblem):
-        return found("", [there])
+        return there
     if there is None:
         what = f"{parent}, the directory of {place.name}, does not exist"
-        return found("", [wrong(what, making(case, parent, "700"))])
+        return wrong(what, making(case, parent, "700"))
     if not there.directory:
-        return found("", [not_a_directory(case, parent, "directory above")])
+        return not_a_directory(case, parent, "directory above")
     if not case.machine.may(parent, USE):
         what = f"{case.machine.user} may not create {place.name} in {parent}"
-        return found("", [wrong(what, making(case, place, "750"))])
+        return wrong(what, making(case, place, "750"))
     return found(f"{place} is created at the first start")
 
 
@@ -242,24 +249,23 @@ def _modes(place: Path) -> Iterator[DoctorProblem]:
 # --- key directory ----------------------------------------------------------------------------
 
 
-def keys_place(case: DoctorCase) -> CheckFindings:
+def keys_place(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The key directory and its content are private to the user."""
     place = case.keys
     there = path_status(place)
     if isinstance(there, DoctorProblem):
-        return found("", [there])
+        return there
     if there is None:
         init = case.ours("devices", "init", "--keys", place)
         above = () if case.machine.may(nearest(place), USE) else (making(case, place, "700"),)
-        return found("", [wrong(f"{place} does not exist", *above, init)])
+        return wrong(f"{place} does not exist", *above, init)
     if not there.directory:
-        return found("", [not_a_directory(case, place, "directory of keys")])
+        return not_a_directory(case, place, "directory of keys")
     names = os.listdir(place) if case.machine.may(place, os.R_OK) else []
     strange = [name for name in names if not _is_key(Path(name))]
     if there.shared or strange:
         what = f"{place} is not used by keys only" + (f": it has {min(strange)}" if strange else "")
-        mend = f"name a directory of their own in {case.file} at [keys]"
-        return found("", [wrong(what, mend=mend)])
+        return wrong(what, mend=f"name a directory of their own in {case.file} at [keys]")
     return found(f"{place} (mode {there.mode})", _alone(case, there))
 
 

@@ -95,7 +95,7 @@ def _readable(record: Path) -> RecordOpening | None:
 # --- opening ----------------------------------------------------------------------------------
 
 
-def record_opens(case: DoctorCase) -> CheckFindings:
+def record_opens(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The part of the record that a start decodes is intact, and of this table."""
     place = case.record
     record = place.directory
@@ -105,7 +105,7 @@ def record_opens(case: DoctorCase) -> CheckFindings:
     try:
         opening = read(record)
     except RecordProblem as problem:
-        return found("", [_damaged(case, record, problem)])
+        return _damaged(case, record, problem)
     busy = before or serving(case)
     if opening is None:
         return found(NONE_YET, _foreign_files(case, record))
@@ -132,22 +132,26 @@ def _foreign_files(case: DoctorCase, record: Path) -> Iterator[DoctorProblem]:
     for place, own in ((record, FIRST), (record / DIRECTORY, frozenset({SPARE}))):
         foreign = sorted(set(os.listdir(place)) - own) if place.is_dir() else []
         if foreign:
-            what = f"{place} contains no record, but {foreign[0]}"
-            mend = f"name an empty or a new directory in {case.file} at [record]"
-            yield wrong(what, mend=mend)
+            yield wrong(
+                f"{place} contains no record, but {foreign[0]}",
+                mend=f"name an empty or a new directory in {case.file} at [record]",
+            )
             return
 
 
 def _damaged(case: DoctorCase, record: Path, problem: RecordProblem) -> DoctorProblem:
-    verify = case.ours("audit", "verify", record)
-    return wrong(f"{problem.where}: {problem.what}", verify, mend=_ARCHIVE)
+    return wrong(
+        f"{problem.where}: {problem.what}", case.ours("audit", "verify", record), mend=_ARCHIVE
+    )
 
 
 def _other_table(case: DoctorCase, opening: RecordOpening) -> Iterator[DoctorProblem]:
     theirs = opening.records[0].table
     if case.name and theirs != case.name:
-        what = f"{opening.record} is the record of table {theirs}, not of {case.name}"
-        yield wrong(what, mend=f"name the record of {case.name} in {case.file} at [record]")
+        yield wrong(
+            f"{opening.record} is the record of table {theirs}, not of {case.name}",
+            mend=f"name the record of {case.name} in {case.file} at [record]",
+        )
 
 
 def _witnessed(case: DoctorCase, opening: RecordOpening) -> Iterator[DoctorProblem]:
@@ -155,8 +159,11 @@ def _witnessed(case: DoctorCase, opening: RecordOpening) -> Iterator[DoctorProbl
     most = max((int(one) for one in sizes if one.isdecimal() and one.isascii()), default=0)
     last = opening.last
     if last is not None and most > last.seq:
-        what = f"{opening.record} ends with record {last.seq}; a witness has cosigned {most}"
-        yield wrong(what, case.ours("audit", "verify", opening.record), mend=_ARCHIVE)
+        yield wrong(
+            f"{opening.record} ends with record {last.seq}; a witness has cosigned {most}",
+            case.ours("audit", "verify", opening.record),
+            mend=_ARCHIVE,
+        )
 
 
 def _tail(case: DoctorCase, opening: RecordOpening) -> Iterator[DoctorProblem]:
@@ -184,7 +191,7 @@ def _tail(case: DoctorCase, opening: RecordOpening) -> Iterator[DoctorProblem]:
 # --- keys -------------------------------------------------------------------------------------
 
 
-def record_key(case: DoctorCase) -> CheckFindings:
+def record_key(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The record is signed by the table's key."""
     record, keys = case.record, case.keys
     opening = _readable(record.directory)
@@ -199,15 +206,10 @@ def record_key(case: DoctorCase) -> CheckFindings:
     if str(verifier) == opened.table_key:
         problems = [] if serving(case) else _unsigned(case, opening, verifier)
         return found("was created with table.key, and is signed", problems)
-    return found(
-        "",
-        [
-            wrong(
-                f"{record.directory} was created with a different table key than {keys}/table.key",
-                mend=f"name the keys that it was created with in {case.file} at [keys]; its key is "
-                f"{opened.table_key}",
-            )
-        ],
+    return wrong(
+        f"{record.directory} was created with a different table key than {keys}/table.key",
+        mend=f"name the keys that it was created with in {case.file} at [keys]; its key is "
+        f"{opened.table_key}",
     )
 
 
@@ -218,16 +220,17 @@ def _unsigned(
     try:
         unsigned_faults(opening, table)
     except RecordProblem as problem:
-        verify = case.ours("audit", "verify", opening.record)
         yield wrong(
-            f"{problem.where}: {problem.what}", verify, mend=f"{problem.todo}; to check first"
+            f"{problem.where}: {problem.what}",
+            case.ours("audit", "verify", opening.record),
+            mend=f"{problem.todo}; to check first",
         )
 
 
 # --- state ------------------------------------------------------------------------------------
 
 
-def round_open(case: DoctorCase) -> CheckFindings:
+def round_open(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The state with which a start continues, by the installed rules and the table file."""
     record = case.record
     if case.config is None:
@@ -241,12 +244,15 @@ def round_open(case: DoctorCase) -> CheckFindings:
     try:
         folded = replay_opening(opening, Procedure(game))
     except OtherProcedure as problem:
-        return found("", [wrong(f"{problem.where}: {problem.what}", mend=problem.todo)])
+        return wrong(f"{problem.where}: {problem.what}", mend=problem.todo)
     except ReplayMismatch as problem:
-        what = f"{problem.where}: {problem.what}"
-        return found("", [wrong(what, case.ours("audit", "verify", opening.record), mend=_ARCHIVE)])
+        return wrong(
+            f"{problem.where}: {problem.what}",
+            case.ours("audit", "verify", opening.record),
+            mend=_ARCHIVE,
+        )
     except RecordProblem as problem:
-        return found("", [_damaged(case, opening.record, problem)])
+        return _damaged(case, opening.record, problem)
     opened = opening.opened()
     changed = opened is not None and opened.proc != proc_of(game)
     where = f"round {folded.now.round}, at {folded.now.step.value}"
@@ -260,7 +266,7 @@ def round_open(case: DoctorCase) -> CheckFindings:
 # --- clock ------------------------------------------------------------------------------------
 
 
-def clock_goes_on(case: DoctorCase) -> CheckFindings:
+def clock_goes_on(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The clock is not before the record's last entry."""
     record = case.record
     opening = _readable(record.directory)
@@ -274,7 +280,7 @@ def clock_goes_on(case: DoctorCase) -> CheckFindings:
     what = f"the clock says {format_time(now)}, and the record ends at {format_time(last.utc)}"
     if behind <= MAX_BEHIND:
         mend = "the next start records that the clock was set back"
-        return found("", [warning(what, *set_clock(case), mend=mend)])
+        return warning(what, *set_clock(case), mend=mend)
     serve = case.ours("serve", case.file, "--believe-clock")
     mend = f"if it is right now, and was wrong then, two people start once with {serve}; else"
-    return found("", [wrong(what, *set_clock(case), mend=mend)])
+    return wrong(what, *set_clock(case), mend=mend)

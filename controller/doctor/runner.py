@@ -210,8 +210,9 @@ def run_checks(case: DoctorCase, checks: tuple[DoctorCheck, ...] = CHECKS) -> It
 def _made(check: DoctorCheck, case: DoctorCase) -> CheckFindings:
     """Make a check. An exception is returned as a problem."""
     try:
-        return check.look(case)
+        made = check.look(case)
     except CannotCheck as problem:
         return skipped(str(problem))
     except (OSError, KeyProblem, RecordProblem, UsageProblem) as problem:
-        return found("", [wrong(f"cannot be checked: {problem}")])
+        made = wrong(f"cannot be checked: {problem}")
+    return found("", [made]) if isinstance(made, DoctorProblem) else made

@@ -87,8 +87,9 @@ def granted(answer: _T | Denied) -> _T:
 
 
 def problem_answer(problem: Problem) -> Response:
-    content = msgspec.json.encode(ErrorAnswer(problem.body))
-    return Response(content, problem.status, problem.headers, JSON)
+    return Response(
+        msgspec.json.encode(ErrorAnswer(problem.body)), problem.status, problem.headers, JSON
+    )
 
 
 # --- as Starlette asks for them ---------------------------------------------------------------
@@ -105,8 +106,13 @@ async def http_error_handler(request: Request, problem: Exception) -> Response:
     headers = dict(problem.headers or {})
     if problem.status_code == 405:
         allowed = ", ".join(sorted(one.strip() for one in headers.get("Allow", "").split(",")))
-        what = f"{request.url.path} takes no {request.method}"
-        made = Problem(405, "no_method", what, allowed, headers={"Allow": allowed})
+        made = Problem(
+            405,
+            "no_method",
+            f"{request.url.path} takes no {request.method}",
+            allowed,
+            headers={"Allow": allowed},
+        )
     else:
         made = Problem(404, "no_path", "there is nothing here", "the paths of /api/v1/openapi.json")
     return problem_answer(made)

@@ -91,8 +91,9 @@ def _check_type(content_type: str, encoding: str) -> None:
     kind, _, parameters = content_type.partition(";")
     plain = encoding.strip().lower() == "identity"
     if kind.strip().lower() != JSON or not plain or not _is_utf8(parameters):
-        what = "the body is of a type that is not taken"
-        raise Problem(415, "no_json", what, f"{JSON}, not compressed")
+        raise Problem(
+            415, "no_json", "the body is of a type that is not taken", f"{JSON}, not compressed"
+        )
 
 
 def _is_utf8(parameters: str) -> bool:

@@ -122,8 +122,9 @@ async def _shuffle_again(request: RouteRequest) -> RouteResult:
 
 
 async def _adopt(request: RouteRequest) -> RouteResult:
-    sent = read_as(request.body, AdoptDevice)
-    return await adopt_device(request.api, request.here, request.path["serial"], sent)
+    return await adopt_device(
+        request.api, request.here, request.path["serial"], read_as(request.body, AdoptDevice)
+    )
 
 
 async def _test(request: RouteRequest) -> RouteResult:

@@ -66,8 +66,13 @@ class Listeners:
         if self.stopping.is_set():
             raise Problem(503, "closing", "the table is closing")
         if (self.full and not (one_each and mine == 0)) or mine >= limit:
-            what = f"there are {self.limit} streams, or {limit} of this {whose}"
-            raise Problem(429, "streams_full", what, "one less", wait=5)
+            raise Problem(
+                429,
+                "streams_full",
+                f"there are {self.limit} streams, or {limit} of this {whose}",
+                "one less",
+                wait=5,
+            )
 
     def notify(self) -> None:
         for wake in self._wakes:

@@ -230,8 +230,12 @@ def _signers(
             return granted(found)
     dealer = screen.signed_in(served.desk, "dealer")
     if dealer is None or not dealers:
-        what = "this screen only watches: the dealer is not signed in here"
-        raise Problem(403, "no_dealer", what, "POST /api/v1/sign-in, and then this")
+        raise Problem(
+            403,
+            "no_dealer",
+            "this screen only watches: the dealer is not signed in here",
+            "POST /api/v1/sign-in, and then this",
+        )
     return ActSigners(dealer.actor, None)
 
 
@@ -293,8 +297,12 @@ def floor_act(table: RunningTable, sent: Mapping[str, Any]) -> Act:
         check_fields(sent, ("serial", "skip"))
         serial, skip = sent.get("serial"), sent.get("skip", False)
         if not isinstance(serial, str) or not isinstance(skip, bool):
-            what = f"{ADOPT} says which device"
-            raise Problem(400, "no_act", what, "serial: its serial number; skip: true or false")
+            raise Problem(
+                400,
+                "no_act",
+                f"{ADOPT} says which device",
+                "serial: its serial number; skip: true or false",
+            )
         return _adoption(supervisor_of(table, serial), skip=skip)
     if name == AGAIN:
         check_fields(sent, ())
@@ -357,25 +365,38 @@ def _adoption(supervisor: Supervisor, *, skip: bool) -> Act:
     """The adoption of a log in its current state. Raises Problem if the log is not held."""
     held, serial = supervisor.held, supervisor.wanted.serial
     if held is None:
-        what = f"{serial} waits for nobody: it is {supervisor.state.value}"
-        raise Problem(409, "nothing_held", what, "a device whose log is held")
+        raise Problem(
+            409,
+            "nothing_held",
+            f"{serial} waits for nobody: it is {supervisor.state.value}",
+            "a device whose log is held",
+        )
     verdict = held.verdict.name.lower()
     log = f"epoch {held.epoch}, {held.oldest} to {held.head}"
-    about = f"{serial}: {verdict}, {log}{', skipped' if skip else ''}"
-    return Act(ADOPTED.name, ADOPTED.roles, ADOPTED.two, about)
+    return Act(
+        ADOPTED.name,
+        ADOPTED.roles,
+        ADOPTED.two,
+        f"{serial}: {verdict}, {log}{', skipped' if skip else ''}",
+    )
 
 
 def supervisor_of(table: RunningTable, serial: str) -> Supervisor:
     try:
         return table.supervisor(serial)
     except LookupError:
-        every = ", ".join(table.devices.supervised)
-        raise Problem(404, "no_device", "this table has no such device", every) from None
+        raise Problem(
+            404, "no_device", "this table has no such device", ", ".join(table.devices.supervised)
+        ) from None
 
 
 def check_fields(sent: Mapping[str, Any], fields: tuple[str, ...]) -> None:
     """Raises Problem if the act has a field that is not among these."""
     unknown = sorted(set(sent) - {"type", *fields})
     if unknown:
-        what = f"{sent['type']} has no {unknown[0][:40]!r}"
-        raise Problem(400, "no_act", what, ", ".join(fields) or "no fields")
+        raise Problem(
+            400,
+            "no_act",
+            f"{sent['type']} has no {unknown[0][:40]!r}",
+            ", ".join(fields) or "no fields",
+        )

@@ -79,8 +79,13 @@ class ScreenRegistry:
         now = self._clock()
         self._close_idle(now)
         if len(self._open) >= MAX_SCREENS and not self._make_room(now):
-            what = f"{MAX_SCREENS} screens are open"
-            raise Problem(429, "screens_full", what, "one less: close one", wait=round(MIN_IDLE))
+            raise Problem(
+                429,
+                "screens_full",
+                f"{MAX_SCREENS} screens are open",
+                "one less: close one",
+                wait=round(MIN_IDLE),
+            )
         token = secrets.token_urlsafe(TOKEN_BYTES)
         screen = ScreenSession(self._free(name), _digest(token), now)
         self._open.append(screen)

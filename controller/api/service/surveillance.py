@@ -47,8 +47,12 @@ class SurveillanceLog:
                 async with self._locks.setdefault(screen, asyncio.Lock()):
                     await self._record(screen, at)
         except TimeoutError:
-            what = f"nothing was recorded within {RECORD_TIMEOUT:g} s: nothing is shown without it"
-            raise Problem(503, "not_recorded", what, wait=1) from None
+            raise Problem(
+                503,
+                "not_recorded",
+                f"nothing was recorded within {RECORD_TIMEOUT:g} s: nothing is shown without it",
+                wait=1,
+            ) from None
 
     async def _record(self, screen: ScreenSession, at: Literal["table", "stream"]) -> None:
         session = self._due(screen)

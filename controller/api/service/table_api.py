@@ -45,8 +45,12 @@ class ShieldedTasks:
         task.add_done_callback(self._done)
         done, _ = await asyncio.wait({task}, timeout=self._timeout)
         if not done:
-            what = f"no answer within {self._timeout:g} s: it may still be done, so look first"
-            raise Problem(503, "no_answer", what, "GET /api/v1/table shows whether it was")
+            raise Problem(
+                503,
+                "no_answer",
+                f"no answer within {self._timeout:g} s: it may still be done, so look first",
+                "GET /api/v1/table shows whether it was",
+            )
         return task.result()
 
     def _done(self, task: asyncio.Task[Any]) -> None:

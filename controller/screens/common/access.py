@@ -119,8 +119,7 @@ class PageRouter(Generic[H]):
         async def endpoint(request: Request) -> ASGIApp:
             session = self.session(request)
             try:
-                visit = await self._visit(request, session, flow)
-                return await flow.stream(visit, request)
+                return await flow.stream(await self._visit(request, session, flow), request)
             except PAGE_ERRORS as problem:
                 return self._told(problem, session)
 
@@ -193,8 +192,7 @@ def error_page(
 ) -> Response:
     """Return the page for an exception: what is wrong, and what to do."""
     if isinstance(problem, AccessDenied):
-        words = pages.texts(problem.text)
-        return message_page(pages, problem.status, words, "", session)
+        return message_page(pages, problem.status, pages.texts(problem.text), "", session)
     status = next(status for kind, status in _STATUS if isinstance(problem, kind))
     match problem:
         case UsageProblem():

@@ -48,8 +48,9 @@ def only(fields: Mapping[str, str], names: Collection[str]) -> None:
     """Raises UsageProblem if there is a field that is not among `names`."""
     for name in fields:
         if name not in names:
-            what = f"there is no {shown(name)}"
-            raise UsageProblem("address", what, ", ".join(names) or "nothing")
+            raise UsageProblem(
+                "address", f"there is no {shown(name)}", ", ".join(names) or "nothing"
+            )
 
 
 def shown(text: str) -> str:
@@ -64,8 +65,7 @@ def _read(text: str) -> dict[str, str]:
     except UnicodeDecodeError:
         raise UsageProblem("address", "has letters that are not UTF-8", "UTF-8") from None
     except ValueError:
-        what = "has too many fields"
-        raise FormTooLarge("address", what, f"up to {MAX_FIELDS}") from None
+        raise FormTooLarge("address", "has too many fields", f"up to {MAX_FIELDS}") from None
     return dict(_checked(pairs))
 
 

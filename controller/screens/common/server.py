@@ -100,8 +100,9 @@ def bound(place: ListenAddress) -> socket.socket:
         return socket.create_server((place.host, place.port), family=family)
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
-        what = f"{place.host} port {place.port}: {reason}"
-        raise UsageProblem("--port", what, "another one; 0: any free one") from None
+        raise UsageProblem(
+            "--port", f"{place.host} port {place.port}: {reason}", "another one; 0: any free one"
+        ) from None
 
 
 def names_of(place: ListenAddress, port: int) -> tuple[str, ...]:

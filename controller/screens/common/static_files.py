@@ -48,5 +48,6 @@ class StaticFiles:
         data = self._files.get(name)
         if data is None or hashed != self.hash:
             return None
-        kind = _TYPES[name.rpartition(".")[2]]
-        return Response(data, media_type=kind, headers={"Cache-Control": FOR_EVER})
+        return Response(
+            data, media_type=_TYPES[name.rpartition(".")[2]], headers={"Cache-Control": FOR_EVER}
+        )

@@ -64,5 +64,4 @@ class Pages:
     ) -> Response:
         """Return the rendered page in the session's appearance."""
         looks = Appearance() if session is None else session.looks
-        html = self.text(template, session=session, looks=looks, **values)
-        return HTMLResponse(html, status)
+        return HTMLResponse(self.text(template, session=session, looks=looks, **values), status)

@@ -35,8 +35,11 @@ def load(file: Path | None = None) -> Texts:
     where = printable(file)
     for name, text in _read(file, where).items():
         if name not in texts:
-            what = f"there is no text {printable(name)!a}"
-            raise UsageProblem(where, what, f"names that `python -m {__name__}` prints")
+            raise UsageProblem(
+                where,
+                f"there is no text {printable(name)!a}",
+                f"names that `python -m {__name__}` prints",
+            )
         expected = _fields(texts[name], NAME)
         if _fields(text, f"{where}: {name}") != expected:
             allowed = ", ".join(sorted(expected)) or "none"
@@ -75,8 +78,9 @@ def _read(file: Path, where: str) -> dict[str, str]:
             raise UsageProblem(where, "is too large", f"up to {_MOST_BYTES:,} bytes")
         return _flat(tomllib.loads(data.decode()), where)
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise UsageProblem(where, reason, "a file of texts") from None
+        raise UsageProblem(
+            where, (problem.strerror or str(problem)).lower(), "a file of texts"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise UsageProblem(where, f"is no TOML: {printable(problem)}", "a file of texts") from None
 

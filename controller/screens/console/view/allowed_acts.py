@@ -104,8 +104,7 @@ class AllowedActs:
         return "dealer" in self.game.who[_BY_NAME[name]]
 
     def takes(self, name: str, fields: Mapping[str, Any], who: ActingRole) -> bool:
-        kind = _BY_NAME[name]
-        event = _event(kind, name, fields, who)
+        event = _event(_BY_NAME[name], name, fields, who)
         return isinstance(self._procedure.step(self.state, event), Decision)
 
     def seats(self, name: str, among: Iterable[int], who: ActingRole = "dealer") -> tuple[int, ...]:

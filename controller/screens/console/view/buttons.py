@@ -113,8 +113,7 @@ def _choice(o: AllowedActs, p: PromptShown, t: HouseTerms, word: str) -> tuple[A
         hint = t.texts("console.hint.beside", amount=t.amount(p.stake))
     look: ButtonLook = "quiet" if word in ("withdraw", "surrender", "refuse_card") else "choice"
     look = "main" if word == "confirm" else look
-    label = capital(t.choice(word))
-    first = o.offer(name, label, fields, hint=hint, look=look, wish=_KEYS[word])
+    first = o.offer(name, capital(t.choice(word)), fields, hint=hint, look=look, wish=_KEYS[word])
     return (*first, *_other_amount(o, p, t, word, fields))
 
 
@@ -129,8 +128,6 @@ def _other_amount(
     less = word == "insure" or (word == "double" and o.game.options.double.for_less)
     if not less or whole <= unit:
         return ()
-    hint = t.texts("console.hint.below", amount=t.amount(whole))
-    asks = (money(t, "amount", "amount"),)
     return o.offer(
         _ACTS[word],
         label,
@@ -138,8 +135,8 @@ def _other_amount(
         sample={"amount": unit},
         tail="less",
         look="quiet",
-        hint=hint,
-        asks=asks,
+        hint=t.texts("console.hint.below", amount=t.amount(whole)),
+        asks=(money(t, "amount", "amount"),),
         wish="l",
     )
 
@@ -154,8 +151,7 @@ def _pay(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]
         return o.offer(
             "Paid", _does(t, "Declared"), sample={"amount": due.moves}, asks=asks, wish="p"
         )
-    label = t.texts(f"console.do.{p.tell.value}")
-    alone = o.offer("Paid", label, wish="p")
+    alone = o.offer("Paid", t.texts(f"console.do.{p.tell.value}"), wish="p")
     if len(o.state.due) < 2:
         return alone
     every = t.counted(len(o.state.due), "payment")
@@ -174,8 +170,7 @@ def bank_asks(t: HouseTerms) -> tuple[ActField, ...]:
 
 
 def _open(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    label = _does(t, "TableOpened")
-    return o.offer("TableOpened", label, who="floor", asks=bank_asks(t), wish="o")
+    return o.offer("TableOpened", _does(t, "TableOpened"), who="floor", asks=bank_asks(t), wish="o")
 
 
 def _decks(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
@@ -219,8 +214,7 @@ def _has(o: AllowedActs, device: str) -> bool:
 
 def _wagers(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     lay = (o.button("LaySpare", _does(t, "LaySpare"), wish="l"),) if p.place == "spare" else ()
-    called = _does(t, "ShuffleCalled")
-    shuffle = o.offer("ShuffleCalled", called, look="quiet", wish="b")
+    shuffle = o.offer("ShuffleCalled", _does(t, "ShuffleCalled"), look="quiet", wish="b")
     return (*(lay if o.state.seats else ()), *shuffle)
 
 

@@ -75,8 +75,7 @@ def _hand(s: State, turn: int, hand: Hand, place: Place | None, t: HouseTerms) -
     said = [_listed(cards, t), total, t.texts("console.felt.wager", amount=wager), *tags]
     said += [t.texts("console.felt.turn")] if mine else []
     said += [t.texts("console.felt.next")] if comes else []
-    words = ", ".join(filter(None, said))
-    return FeltHand(cards, total, wager, tags, mine, comes, due, words)
+    return FeltHand(cards, total, wager, tags, mine, comes, due, ", ".join(filter(None, said)))
 
 
 def _listed(names: tuple[str, ...], t: HouseTerms) -> str:

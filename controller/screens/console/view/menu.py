@@ -71,8 +71,7 @@ def _cards(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     for name in ("SeatMissed", "SeatShorted"):
         made += _of_seat(o, t, name)
     made += o.offer("UnknownCardDrawn", _does(t, "UnknownCardDrawn"))
-    decks = tuple(FieldOption(why, t.detail(why)) for why in _DECKS)
-    asks = (_choose(t, "why", "why", decks),)
+    asks = (_choose(t, "why", "why", tuple(FieldOption(why, t.detail(why)) for why in _DECKS)),)
     made += o.offer("DeckSuspect", _does(t, "DeckSuspect"), sample={"why": _DECKS[0]}, asks=asks)
     empty = t.texts("console.sure.shoe_empty")
     return made + o.offer("ShoeRanOut", _does(t, "ShoeRanOut"), look="care", sure=empty)
@@ -209,8 +208,15 @@ def adoptions(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
             word = "adopt_skip" if skip else "adopt"
             label = t.texts(f"console.do.{word}", device=name, serial=device.serial)
             fields = {"serial": device.serial, "skip": skip}
-            tail = f"{device.serial.lower()}{'-skip' if skip else ''}"
             made.append(
-                o.button(ADOPT, label, fields, tail=tail, look="care", hint=device.held, people=2)
+                o.button(
+                    ADOPT,
+                    label,
+                    fields,
+                    tail=f"{device.serial.lower()}{'-skip' if skip else ''}",
+                    look="care",
+                    hint=device.held,
+                    people=2,
+                )
             )
     return tuple(made)

@@ -124,8 +124,9 @@ class ConsoleApp:
                 raise Problem(503, "closing", self._texts("doors.closing"))
             sent = await self.sent(request, fields)
             answered = await self._api.tasks.run(does(sent))
-            answer = Response(msgspec.json.encode(answered), media_type=JSON)
-            return self.remembered(answer, sent.browser)
+            return self.remembered(
+                Response(msgspec.json.encode(answered), media_type=JSON), sent.browser
+            )
 
         return Route(path, endpoint, methods=["POST"])
 
@@ -178,8 +179,9 @@ def problem_response(texts: Texts) -> Callable[[Request, Exception], Awaitable[R
 
     async def handler(request: Request, problem: Exception) -> Response:
         assert isinstance(problem, Problem)
-        content = msgspec.json.encode(refusal_of(problem, texts))
-        return Response(content, problem.status, problem.headers, JSON)
+        return Response(
+            msgspec.json.encode(refusal_of(problem, texts)), problem.status, problem.headers, JSON
+        )
 
     return handler
 

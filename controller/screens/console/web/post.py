@@ -215,8 +215,9 @@ class PostHandlers:
         serial = str(act.get("serial", ""))
         try:
             if kind == ADOPT:
-                sent = read_as({"skip": act.get("skip", False)}, AdoptDevice)
-                await adopt_device(api, screen, serial, sent)
+                await adopt_device(
+                    api, screen, serial, read_as({"skip": act.get("skip", False)}, AdoptDevice)
+                )
                 return PostResult(True, self._texts("doors.adopted", serial=serial))
             if kind == TEST:
                 check_fields(act, ("serial",))
@@ -250,8 +251,9 @@ class PostHandlers:
         try:
             sent.browser.looks = msgspec.convert(dict(sent.form), Appearance)
         except msgspec.ValidationError as problem:
-            allowed = "theme: auto, light or dark; suits: two or four"
-            raise Problem(400, "bad_field", str(problem), allowed) from None
+            raise Problem(
+                400, "bad_field", str(problem), "theme: auto, light or dark; suits: two or four"
+            ) from None
         return PostResult(True, self._texts("doors.looks"))
 
     # --- problems -------------------------------------------------------------------------

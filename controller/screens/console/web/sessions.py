@@ -96,8 +96,13 @@ class Browsers:
         """Start a session for a browser at `host`. Raises Problem if there are too many."""
         address = subscriber_address(host)
         if len(self._browsers) >= MAX_BROWSERS and not self._make_room(address):
-            what = f"{MAX_BROWSERS} browsers look at this table"
-            raise Problem(429, "screens_full", what, "one less: close one", wait=round(MIN_IDLE))
+            raise Problem(
+                429,
+                "screens_full",
+                f"{MAX_BROWSERS} browsers look at this table",
+                "one less: close one",
+                wait=round(MIN_IDLE),
+            )
         token, screen = self._api.screens.open(NAME)
         shared = self._by_address.get(address)
         if shared is None:

@@ -62,8 +62,11 @@ class CaseStore:
 
     def _go_on(self, number: int = 0) -> None:
         if self._ends.is_set():
-            todo = "ask for it again when the review is there again"
-            raise CannotWrite("export", "is not made: the review has ended", todo)
+            raise CannotWrite(
+                "export",
+                "is not made: the review has ended",
+                "ask for it again when the review is there again",
+            )
 
     def _keep(self, kept: StoredCase) -> None:
         with self._lock:

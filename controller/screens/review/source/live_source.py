@@ -109,8 +109,11 @@ class LiveSource(FileSource):
             return IndexGap(last, why) if last < self._made_to else None
         if why:
             raise IndexFileProblem(self.record / NAME, f"the index cannot be made: {why}", _MEND)
-        what = "the index is being made: nothing can be looked up yet"
-        raise IndexBusy(self.record / NAME, what, "look again in a moment")
+        raise IndexBusy(
+            self.record / NAME,
+            "the index is being made: nothing can be looked up yet",
+            "look again in a moment",
+        )
 
     def _last(self) -> int:
         """Returns the last indexed seq; 0 for an empty index."""

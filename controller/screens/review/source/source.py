@@ -161,8 +161,11 @@ def open_source(place: Path, scratch: Path, file: Path | None = None) -> FileSou
         more = len(checked.wrong) - 1
         what = f"the case is not what was sealed: {printable(checked.wrong[0])}"
         rest = f", and {more} more" if more else ""
-        todo = "look at it with `holecard audit check-case`; ask for the case again"
-        raise RecordProblem(place, f"{what}{rest}", todo)
+        raise RecordProblem(
+            place,
+            f"{what}{rest}",
+            "look at it with `holecard audit check-case`; ask for the case again",
+        )
     index = file or scratch / NAME
     if place.is_dir():
         return FileSource(place / "record", index, looked_at=place)

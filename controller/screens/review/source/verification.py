@@ -90,9 +90,11 @@ class VerificationRunner:
             thread.shutdown(wait=True)
 
     def _verify(self) -> VerifyReport:
-        jobs = _jobs(self._record, self._apart)
         return verify(
-            self._record, table_key=self._table_key, jobs=jobs, on_progress=self._on_progress
+            self._record,
+            table_key=self._table_key,
+            jobs=_jobs(self._record, self._apart),
+            on_progress=self._on_progress,
         )
 
     def _on_progress(self, step: VerifyProgress) -> None:

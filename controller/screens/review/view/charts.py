@@ -40,8 +40,7 @@ def bars(title: str, rows: Sequence[tuple[str, float]], digits: int = 0) -> str:
 
 def columns(title: str, rows: Sequence[tuple[str, float]]) -> str:
     """Vertical bars in time order."""
-    most = max((value for _, value in rows), default=0)
-    top = _round_up(most)
+    top = _round_up(max((value for _, value in rows), default=0))
     room = _HEIGHT - _FOOT - 10
     step = (_WIDE - _LEFT) / max(len(rows), 1)
     every = -(-len(rows) // _LABELS)

@@ -73,8 +73,11 @@ def filters_of(fields: Mapping[str, str], money: AmountFormat) -> Filters:
     for low, high, words in _ENDS:
         first, last = (found.get(_NAMES.get(name, name)) for name in (low, high))
         if first is not None and last is not None and last < first:
-            what = f"{shown(given[high])} is {words} {shown(given[low])}"
-            raise UsageProblem(high, what, f"{given[low]} or more")
+            raise UsageProblem(
+                high,
+                f"{shown(given[high])} is {words} {shown(given[low])}",
+                f"{given[low]} or more",
+            )
     wanted = RecordQuery(**found)
     check_query(wanted)
     return Filters(wanted, given)
@@ -96,8 +99,7 @@ def rounds_of(name: str, text: str) -> tuple[int, int]:
     first = int(found[1]) if found else 0
     last = int(found[2] or found[1]) if found else 0
     if not 1 <= first <= last:
-        allowed = "N, or N-M with M not less than N"
-        raise UsageProblem(name, f"{shown(text)} is no round", allowed)
+        raise UsageProblem(name, f"{shown(text)} is no round", "N, or N-M with M not less than N")
     return first, last
 
 

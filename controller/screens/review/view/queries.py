@@ -62,14 +62,15 @@ def round_of(db: apsw.Connection, number: int) -> RoundRow | None:
 
 def round_at(db: apsw.Connection, seq: int) -> int:
     """Returns the round of a record; 0 before the first."""
-    asked = "SELECT round FROM raw_rounds WHERE first_seq <= ? ORDER BY first_seq DESC LIMIT 1"
-    return _number(db, asked, seq)
+    return _number(
+        db, "SELECT round FROM raw_rounds WHERE first_seq <= ? ORDER BY first_seq DESC LIMIT 1", seq
+    )
 
 
 def beside(db: apsw.Connection, number: int) -> tuple[int, int]:
     """Returns the rounds before and after; 0: no such round."""
-    before = "SELECT round FROM raw_rounds WHERE round < ? ORDER BY round DESC LIMIT 1"
-    after = "SELECT round FROM raw_rounds WHERE round > ? ORDER BY round LIMIT 1"
+    before = "SELECT max(round) FROM raw_rounds WHERE round < ?"
+    after = "SELECT min(round) FROM raw_rounds WHERE round > ?"
     return _number(db, before, number), _number(db, after, number)
 
 
@@ -134,8 +135,7 @@ _CARDS: Final = (
 
 def problems_in(db: apsw.Connection, first: int, last: int) -> dict[int, str]:
     """Returns the problems by record."""
-    asked = "SELECT seq, what FROM problems WHERE seq BETWEEN ? AND ?"
-    return dict(ask(db, asked, first, last))
+    return dict(ask(db, "SELECT seq, what FROM problems WHERE seq BETWEEN ? AND ?", first, last))
 
 
 def problems_of(db: apsw.Connection, found: Sequence[RoundRow]) -> dict[int, int]:

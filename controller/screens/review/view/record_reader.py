@@ -66,7 +66,8 @@ def _read(file: Path, lying: list[RecordLocation]) -> list[Record]:
     for one in lying:
         frame = unpack(data, one.place.offset - start)
         if frame is None or frame.seq != one.place.seq:
-            what = f"offset {one.place.offset}: record {one.place.seq} is not there"
-            raise RecordDamaged(file, what, ASK)
+            raise RecordDamaged(
+                file, f"offset {one.place.offset}: record {one.place.seq} is not there", ASK
+            )
         found.append(record_of(file, frame))
     return found

@@ -63,8 +63,7 @@ def replay_of(
         at = max(at, (line.utc - began) // 1000)  # a clock that was set back
         which = -1
         if state is not None:
-            key = _DRAWING.picture(felt_of(state, money, seats))
-            which = numbers.setdefault(key, len(numbers))
+            which = numbers.setdefault(_DRAWING.picture(felt_of(state, money, seats)), len(numbers))
         frames.append(
             ReplayFrame(
                 line.seq,

@@ -162,8 +162,7 @@ def _summed(
     found: dict[_Key, list[int]] = {}
     for row, micros in zip(rows, times, strict=True):
         first_seq, first_utc, _, _, dealer, void, irregular, corrected, _ = row
-        game = bisect_right(begins, first_seq) - 1
-        key = _Key(first_utc // _HOUR * _HOUR, dealer, game)
+        key = _Key(first_utc // _HOUR * _HOUR, dealer, bisect_right(begins, first_seq) - 1)
         sums = found.get(key)
         if sums is None:
             sums = found[key] = [0] * 6

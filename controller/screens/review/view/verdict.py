@@ -162,9 +162,12 @@ def _proved(
     last = min(span[1], signed.checkpoint.size)
     proof = make_proof(record, range(span[0], last + 1), signed)
     key = given or _named(record, signed)
-    checked = verify_proof(_WHERE, proof, key)
-    longest = max(len(one.hashes) for one in proof.records)
-    return _RoundProof(key, checked, longest, encode_proof(proof).decode())
+    return _RoundProof(
+        key,
+        verify_proof(_WHERE, proof, key),
+        max(len(one.hashes) for one in proof.records),
+        encode_proof(proof).decode(),
+    )
 
 
 def _named(record: Path, signed: SignedCheckpoint) -> VerifierKey:

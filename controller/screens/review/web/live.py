@@ -56,8 +56,7 @@ def page(visit: Visit[ReviewContext]) -> Response:
     record, last = house.source.record, house.source.durable()
     if last is None:
         last = Follower(record).where.seq
-    first = first_head(record).record.seq
-    found = list(of_seqs(record, max(first, last - READ + 1), last))
+    found = list(of_seqs(record, max(first_head(record).record.seq, last - READ + 1), last))
     quiet = visit.query.get("all") != "yes"
     money = currency_of(found[-1].opened if found else None)
     lines = timeline_lines([one.record for one in found], money)
@@ -78,8 +77,11 @@ async def stream(visit: Visit[ReviewContext], request: Request) -> EventStream:
     tail = DurableTail(house.source, follower, after)
     last, start = follower.where.seq, tail.start
     if not last - MAX_BEHIND <= start <= last:
-        what = f"record {start} is not the last one, nor near it"
-        raise UsageProblem("after", what, f"{max(0, last - MAX_BEHIND)} to {last}")
+        raise UsageProblem(
+            "after",
+            f"record {start} is not the last one, nor near it",
+            f"{max(0, last - MAX_BEHIND)} to {last}",
+        )
     events = _Events(visit, tail)
     return EventStream(
         "live review",

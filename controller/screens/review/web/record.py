@@ -170,8 +170,7 @@ def _again(
     visit: Visit[ReviewContext], name: str, wrong: UsageProblem, typed: Mapping[str, str]
 ) -> Response:
     """Returns the form with its error; nothing of the record is shown."""
-    page = f"review/{name}.html"
-    return visit.house.page(visit, page, status=400, wrong=wrong, **typed)
+    return visit.house.page(visit, f"review/{name}.html", status=400, wrong=wrong, **typed)
 
 
 def _paces(found: tuple[PaceFigures, ...]) -> list[tuple[str, float]]:

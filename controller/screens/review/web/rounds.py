@@ -155,8 +155,11 @@ def _read(house: ReviewContext, db: apsw.Connection, number: int, since: int, mo
         raise round_not_found(house, number)
     first = max(since, found.first_seq)
     if first > found.last_seq:
-        what = f"record {since} comes after round {number}"
-        raise UsageProblem("from", what, f"{found.first_seq} to {found.last_seq}")
+        raise UsageProblem(
+            "from",
+            f"record {since} comes after round {number}",
+            f"{found.first_seq} to {found.last_seq}",
+        )
     lying = queries.lying(db, first, found.last_seq, most + 1)
     more = lying[most].place.seq if len(lying) > most else 0
     lying = lying[:most]
@@ -164,8 +167,9 @@ def _read(house: ReviewContext, db: apsw.Connection, number: int, since: int, mo
     table = house.table_at(db, first)
     span = lying[0].place.seq, lying[-1].place.seq
     seats, wrong = queries.seats_of_cards(db, *span), queries.problems_in(db, *span)
-    lines = timeline_lines(records, table.money, seats, wrong)
-    return _Shown(found, table, lying, records, lines, more)
+    return _Shown(
+        found, table, lying, records, timeline_lines(records, table.money, seats, wrong), more
+    )
 
 
 # --- replay -----------------------------------------------------------------------------------
@@ -208,8 +212,7 @@ def replay_json(visit: Visit[ReviewContext]) -> Response:
 def _replayed(house: ReviewContext, db: apsw.Connection, number: int) -> tuple[_Shown, RoundReplay]:
     shown = _read(house, db, number, 0, FRAMES)
     place = shown.lying[0].place
-    begins = house.standings.before(place.segment, place.offset)
-    states = replay_state.states(begins, shown.records)
+    states = replay_state.states(house.standings.before(place.segment, place.offset), shown.records)
     made = replay_of(number, shown.lines, states, shown.table.money, shown.table.seats)
     if not made.frames:
         raise PageNotFound("round", f"round {number} has nothing to play", "another round")
