@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from controller.audit.errors import RecordDamaged
-from controller.audit.format.frames import RecordFrame, unpack
 from controller.audit.format.records import Record
-from controller.audit.format.segments import HEADER_SIZE, numbers, segment_file
+from controller.audit.format.segments import HEADER_SIZE, RecordFrame, numbers, segment_file, unpack
 from controller.audit.log import RecordOpening
 from controller.audit.read.reader import ASK, load, record_of
 from controller.people.rate_limit import DAY

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from controller.audit.commands import index_progress, table_key_of
-from controller.audit.read.heads import first_head
+from controller.audit.read.lookup import first_head
 from controller.commands import path_of, say, text_of
 from controller.errors import UsageProblem
 from controller.screens.common import server

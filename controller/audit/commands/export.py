@@ -11,9 +11,8 @@ from controller.audit.commands.common import day_of, rounds_of, segment_progress
 from controller.audit.export import check_case, check_free, export_case, record_rows, write_rows
 from controller.audit.read.access_log import log_access
 from controller.audit.read.follow import to_its_end
-from controller.audit.read.heads import first_head, gone_before
+from controller.audit.read.lookup import Selection, first_head, gone_before
 from controller.audit.read.retirements import retirement_files, sha256_of, where_retired
-from controller.audit.read.selection import Selection
 from controller.commands import os_errors, path_of, print_bytes, print_json, say, show, text_of
 from controller.errors import EXIT_NO, UsageProblem, printable
 

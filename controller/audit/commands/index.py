@@ -14,7 +14,7 @@ from controller.audit.errors import IndexBusy, IndexFileProblem
 from controller.audit.index import Index, SqlAnswer, run_sql
 from controller.audit.read.access_log import log_access
 from controller.audit.read.follow import to_its_end
-from controller.audit.read.heads import first_head
+from controller.audit.read.lookup import first_head
 from controller.commands import path_of, print_json, say, show, text_of, unicode_of
 from controller.errors import printable
 

@@ -33,7 +33,7 @@ from controller.audit.proofs import (
 )
 from controller.audit.read.access_log import log_access
 from controller.audit.read.follow import to_its_end
-from controller.audit.read.heads import first_head, gone_before
+from controller.audit.read.lookup import first_head, gone_before
 from controller.audit.read.retirements import where_retired
 from controller.commands import os_errors, path_of, print_bytes, print_json, say, text_of
 from controller.errors import UsageProblem, printable

@@ -11,7 +11,7 @@ from typing import Final
 from controller.audit.commands.common import day_of, segment_progress
 from controller.audit.export import retire_segments
 from controller.audit.keys import load_table_private
-from controller.audit.read.heads import first_head
+from controller.audit.read.lookup import first_head
 from controller.audit.read.retirements import in_words
 from controller.commands import os_errors, path_of, print_json, say
 from controller.errors import EXIT_NO, UsageProblem, printable

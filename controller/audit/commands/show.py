@@ -25,11 +25,12 @@ from controller.audit.index import (
 )
 from controller.audit.read.access_log import log_access
 from controller.audit.read.follow import DurableRecords, Follower, check_end, to_its_end
-from controller.audit.read.heads import first_head, gone_before
 from controller.audit.read.lookup import (
     BootLookup,
     LocatedRecord,
     at,
+    first_head,
+    gone_before,
     last_of,
     last_round,
     of_rounds,

@@ -15,7 +15,7 @@ import msgspec
 from controller.audit.commands.common import bytes_of, table_key_of, witness_key_of
 from controller.audit.errors import RecordProblem
 from controller.audit.format.notes import NoteProblem, VerifierKey
-from controller.audit.read.heads import first_head
+from controller.audit.read.lookup import first_head
 from controller.audit.text import verify_report_lines
 from controller.audit.verify import VerifyProgress, WitnessedCheckpoint, seen_by_witness, verify
 from controller.commands import path_of, print_json

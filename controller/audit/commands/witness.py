@@ -14,7 +14,7 @@ from controller.audit.commands.common import (
 from controller.audit.files import RealDisk, write_atomically
 from controller.audit.keys import load_witness_key
 from controller.audit.read.follow import to_its_end
-from controller.audit.read.heads import first_head
+from controller.audit.read.lookup import first_head
 from controller.audit.witness import CosignedNote, cosign_record, store_notes
 from controller.commands import os_errors, path_of, print_bytes, print_json, say, show
 from controller.errors import printable

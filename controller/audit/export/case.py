@@ -37,11 +37,11 @@ from controller.audit.export.manifest import (
     seal_of,
 )
 from controller.audit.files import NotRegularFile, open_regular
-from controller.audit.format.frames import RecordFrame
 from controller.audit.format.records import OpenedData, Record, TailData
 from controller.audit.format.segments import (
     DIRECTORY,
     LARGEST,
+    RecordFrame,
     numbers,
     segment_file,
     segment_name,
@@ -51,10 +51,17 @@ from controller.audit.proofs import FORMAT as PROOF
 from controller.audit.proofs import Proof, ProvedRecord, TreeHashes, last_signed, signed_as, untold
 from controller.audit.proofs import encode_proof as packed_proof
 from controller.audit.read.access_log import AccessLogger, account, log_access
-from controller.audit.read.heads import first_head, gone_before, segment_of
+from controller.audit.read.lookup import (
+    Match,
+    Selection,
+    first_head,
+    gone_before,
+    matches,
+    no_match,
+    segment_of,
+)
 from controller.audit.read.reader import RecordSegment, closed, in_words, read_segment, record_of
 from controller.audit.read.retirements import note_file, retirement_files, where_retired
-from controller.audit.read.selection import Match, Selection, matches, no_match
 from controller.audit.read.signatures import SignatureReader, SignedCheckpoint
 from controller.audit.replay import software_name
 from controller.audit.witness import COSIGNED

@@ -34,7 +34,6 @@ from controller.audit.files import (
     reporting_write_errors,
     write_atomically,
 )
-from controller.audit.format.frames import RecordFrame
 from controller.audit.format.merkle import Hash, Span, leaf_hash, merged
 from controller.audit.format.notes import (
     NoteProblem,
@@ -45,10 +44,16 @@ from controller.audit.format.notes import (
     table_name,
 )
 from controller.audit.format.records import NoteData, Record, TailData
-from controller.audit.format.segments import DIRECTORY, numbers, segment_file, segment_name
+from controller.audit.format.segments import (
+    DIRECTORY,
+    RecordFrame,
+    numbers,
+    segment_file,
+    segment_name,
+)
 from controller.audit.proofs import untold
 from controller.audit.read.access_log import log_access
-from controller.audit.read.heads import first_head
+from controller.audit.read.lookup import Selection, first_head
 from controller.audit.read.reader import RecordSegment, read_segment, record_of, segments
 from controller.audit.read.retirements import (
     RETIRED,
@@ -63,7 +68,6 @@ from controller.audit.read.retirements import (
     step,
     written,
 )
-from controller.audit.read.selection import Selection
 from controller.audit.read.signatures import SignatureReader, SignedCheckpoint
 from controller.audit.replay import other_code_state, other_code_state_after
 from controller.audit.verify import (

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from controller.audit.files import MODE, RealDisk
-from controller.audit.format.frames import RecordFrame
 from controller.audit.format.records import Record
-from controller.audit.format.segments import numbers, segment_file
+from controller.audit.format.segments import RecordFrame, numbers, segment_file
 from controller.audit.proofs import untold
+from controller.audit.read.lookup import Selection, no_match
 from controller.audit.read.reader import closed, load, read_segment, record_of
-from controller.audit.read.selection import Selection, no_match
 
 RowFormat: TypeAlias = Literal["jsonl", "csv"]
 

@@ -1,4 +1,6 @@
-"""Signed notes, keys and checkpoints: C2SP signed-note, tlog-checkpoint and tlog-cosignature.
+"""Signed notes, keys, checkpoints and boot certificates.
+
+C2SP signed-note, tlog-checkpoint and tlog-cosignature; a certificate is a note of our own.
 
 A note is a text followed by signature lines. Nothing in it may be trusted before `verify_note` has
 checked the signatures.
@@ -96,22 +98,6 @@ def parse_base64(text: str, size: int | None = None) -> bytes:
         raise NoteProblem(f"base64 of {len(data)} bytes; allowed: {size}")
     return data
 
-
-__all__ = [
-    "MAX_SIGNATURES",
-    "Checkpoint",
-    "KeyKind",
-    "NoteProblem",
-    "Signature",
-    "SignedNote",
-    "SigningKey",
-    "VerifiedSignature",
-    "VerifierKey",
-    "format_note",
-    "parse_checkpoint",
-    "parse_note",
-    "verify_note",
-]
 
 MAX_SIGNATURES: Final = 100
 KEY_SIZE: Final = 32
@@ -366,3 +352,71 @@ def table_name(origin: str) -> str:
 
 TABLE_KEY: Final = "/table"
 """Suffix of the origin in the name of the table's key."""
+
+
+TITLE: Final = "holecard boot key 1"
+
+_BOOT: Final = re.compile(r"[0-9a-f]{16}")
+
+
+class Certificate(Struct, frozen=True, gc=False):
+    """The key that signs the checkpoints of a boot."""
+
+    origin: str
+    boot: str
+    key: bytes
+    """The Ed25519 public key."""
+    seq: int
+    """The seq of the boot's `opened` record."""
+
+    @property
+    def verifier(self) -> VerifierKey:
+        """Verifies the checkpoints of the boot."""
+        return VerifierKey(self.origin, self.key)
+
+    def text(self) -> str:
+        """The text that the table's key signs. Raises NoteProblem if a field is invalid."""
+        key = base64(self.key)
+        text = f"{TITLE}\n{self.origin}\n{self.boot}\n{key}\n{self.seq}\n"
+        _parse_text(text)
+        return text
+
+
+def certificate(
+    origin: str, boot: str, boot_key_public: bytes, seq: int, table_key: SigningKey
+) -> str:
+    """The signed note that certifies a boot's key."""
+    text = Certificate(origin, boot, boot_key_public, seq).text()
+    _check_table(table_key.verifier, origin)
+    return format_note(text, table_key.sign(text))
+
+
+def read_certificate(note_text: str, table: VerifierKey) -> Certificate:
+    """Parse and verify a certificate. Raises NoteProblem unless this table's key signed it."""
+    note = parse_note(note_text)
+    verify_note(note, (table,))
+    found = _parse_text(note.text)
+    _check_table(table, found.origin)
+    return found
+
+
+def _parse_text(text: str) -> Certificate:
+    *lines, _ = text.split("\n")
+    if len(lines) != 5 or lines[0] != TITLE:
+        raise NoteProblem(
+            f"no certificate: {quoted(text)}; allowed: the five lines {TITLE!r}, origin, boot, "
+            "public key, seq"
+        )
+    _, origin, boot, key, seq = lines
+    check_name(origin)
+    if not _BOOT.fullmatch(boot):
+        raise NoteProblem(f"no boot: {quoted(boot)}; allowed: 16 hexadecimal digits")
+    found = Certificate(origin, boot, parse_base64(key, KEY_SIZE), parse_number(seq))
+    if found.seq == 0:
+        raise NoteProblem("a boot that record 0 opened; allowed: 1 or more")
+    return found
+
+
+def _check_table(table: VerifierKey, origin: str) -> None:
+    if table.name != origin + TABLE_KEY or table.kind is not KeyKind.ED25519:
+        raise NoteProblem(f"{table!r} certifies nothing of {quoted(origin)}")

@@ -11,7 +11,7 @@ import re
 from enum import Enum
 from typing import Final, NamedTuple
 
-from controller.audit.format.frames import HEAD, HEAD_SIZE, MOST_BYTES, unpack
+from controller.audit.format.segments import HEAD, HEAD_SIZE, MOST_BYTES, unpack
 
 SECTOR: Final = 512
 """A disk writes a sector atomically."""

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from controller.audit.errors import CannotWrite, NoRecord, RecordDamaged, cannot_read
-from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES, RecordFrame, unpack
 from controller.audit.format.records import ChainPosition
 from controller.audit.format.segments import (
+    HEAD_SIZE,
     HEADER_SIZE,
+    MOST_BYTES,
+    RecordFrame,
     numbers,
     open_segment,
     read_header,
     segment_file,
+    unpack,
 )
 from controller.audit.read.reader import ASK, good_frames, record_of, snapshot_of
 

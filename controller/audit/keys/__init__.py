@@ -5,12 +5,14 @@ from __future__ import annotations
 from controller.audit.keys.create import create_key
 from controller.audit.keys.files import (
     BadKeyText,
+    changed_keys,
     private_text,
     read_table,
     table_text,
+    with_keys,
+    with_previous_keys,
     witness_text,
 )
-from controller.audit.keys.fingerprints import changed_keys, with_keys, with_previous_keys
 from controller.audit.keys.list import list_keys, misplaced_keys
 from controller.audit.keys.store import (
     ROLES,

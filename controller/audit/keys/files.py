@@ -1,4 +1,4 @@
-"""Encoding and parsing of the key files.
+"""Encoding and parsing of the key files, and fingerprints of keys.
 
 Private keys are unencrypted PKCS8 in PEM. The public keys of table and surveillance, and the hole
 key, are one line below a comment with a title and a fingerprint, because a bare key has no
@@ -10,6 +10,7 @@ No error quotes what was read: it may be a secret key in the wrong file.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
 from typing import Final
@@ -23,6 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
+from msgspec.structs import replace
 
 from controller.audit.format.hole_cards import HOLE_KEY_SIZE, HoleKey
 from controller.audit.format.notes import (
@@ -33,6 +35,7 @@ from controller.audit.format.notes import (
     base64,
     parse_base64,
 )
+from controller.audit.format.records import BootIdentity, OpenedData
 from firmware_protocol.tablelink.fingerprints import FINGERPRINT_SIZE, fingerprint_text
 
 TABLE: Final = "public key of a table (Ed25519)"
@@ -230,3 +233,33 @@ def _text(data: bytes, allowed: str) -> str:
         return data.decode()
     # Raised outside of the handler: UnicodeDecodeError contains the input.
     raise BadKeyText("holds bytes that are no text", allowed)
+
+
+def with_keys(identity: BootIdentity, hole: HoleKey, surveillance: X25519PublicKey) -> BootIdentity:
+    """The identity of a boot with these keys."""
+    sealed_to = fingerprint(surveillance.public_bytes_raw())
+    return replace(identity, hole=hole_fingerprint(hole), sealed_to=sealed_to)
+
+
+def with_previous_keys(identity: BootIdentity, opened: OpenedData) -> BootIdentity:
+    """The identity of a boot without keys, which keeps those of the boot before."""
+    return replace(identity, hole=opened.hole or "", sealed_to=opened.sealed_to or "")
+
+
+def changed_keys(
+    opened: OpenedData | None, hole: HoleKey, surveillance: X25519PublicKey
+) -> Iterator[str]:
+    """Warnings for keys that differ from those of the boot before."""
+    if opened is None:
+        return
+    sealed_to, bound = fingerprint(surveillance.public_bytes_raw()), hole_fingerprint(hole)
+    if opened.sealed_to and opened.sealed_to != sealed_to:
+        yield (
+            f"surveillance's key is another one than before: {sealed_to}, it was"
+            f" {opened.sealed_to}; from here on hole cards are sealed to the new one"
+        )
+    if opened.hole and opened.hole != bound:
+        yield (
+            f"the hole key is another one than before: {bound}, it was {opened.hole};"
+            " a card that lies face down now cannot be known again"
+        )

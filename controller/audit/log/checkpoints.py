@@ -14,12 +14,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.errors import RecordDamaged, RecordProblem
 from controller.audit.files import ReadBack
-from controller.audit.format.certificates import certificate
 from controller.audit.format.merkle import Frontier, leaf_hash
 from controller.audit.format.notes import (
     Checkpoint,
     SigningKey,
     VerifierKey,
+    certificate,
     format_note,
     table_name,
 )

@@ -1,4 +1,4 @@
-"""Synchronous record writer: used by one thread at a time, durable on return.
+"""Synchronous record writer: encodes and appends, by one thread at a time, durable on return.
 
 A failed write leaves the log closed for writing (`LogFailed`): what the disk contains is known only
 after it has been read again. `DiskFull` and `EntryTooLarge` are raised before anything is written
@@ -11,19 +11,21 @@ import contextlib
 import errno
 import secrets
 from collections.abc import Iterator, Sequence
-from typing import Final
+from hashlib import sha256
+from typing import Final, NamedTuple, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 
 from controller.audit.errors import LogFailed, RecordDamaged
 from controller.audit.files import DIRECTORY_MODE, release_lock, store_origin, write_all
-from controller.audit.format.frames import chain_start
 from controller.audit.format.merkle import Frontier, leaf_hash
 from controller.audit.format.notes import SigningKey, table_name
 from controller.audit.format.records import (
     CONTROLLER,
     EMPTY_DATA,
+    SHORT,
+    VERSION,
     BootIdentity,
     ChainPosition,
     DeviceCursor,
@@ -32,31 +34,108 @@ from controller.audit.format.records import (
     OpenedData,
     RecordEntry,
     Snapshot,
+    WrittenFirst,
+    WrittenRest,
+    WrittenTime,
     encode,
 )
 from controller.audit.format.segments import (
     DIRECTORY,
     HEADER_SIZE,
+    MOST_BYTES,
     SIZE,
     SMALLEST,
+    chain_start,
+    pack,
     pack_header,
     segment_file,
 )
 from controller.audit.format.tail import MOST_TORN
 from controller.audit.log.checkpoints import CheckpointSigner, unsigned_faults
 from controller.audit.log.clock import Clock, Day, SystemClock, clock_set, gaming_day
-from controller.audit.log.opening import RecordOpening
+from controller.audit.log.opening import RecordOpening, quarantine_tail, unrecorded_tails
 from controller.audit.log.preallocate import SegmentPreallocator
-from controller.audit.log.quarantine import quarantine_tail, unrecorded_tails
-from controller.audit.log.staging import (
-    BootFields,
-    EncodedEntry,
-    EntryTooLarge,
-    StagedFrames,
-    encode_entry,
-    stage,
-)
 from controller.procedure.model.state import State
+
+
+class EntryTooLarge(ValueError):
+    """An entry, or a batch, exceeds the size limit."""
+
+
+class BootFields(NamedTuple):
+    """The fields that all records of a boot share."""
+
+    begin: bytes
+    """The encoded record up to its seq."""
+    sw: str
+    conf: str
+    proc: str
+
+    @classmethod
+    def of(cls, identity: BootIdentity, boot: str) -> Self:
+        hashes = (identity.sw[:SHORT], identity.conf[:SHORT], identity.proc[:SHORT])
+        first = encode(WrittenFirst(VERSION, identity.table, boot))
+        return cls(first[:-1] + b',"seq":', *hashes)
+
+
+class EncodedEntry(Struct, frozen=True, gc=False):
+    """An entry encoded except for its seq and time; can be made in parallel to an append."""
+
+    entry: RecordEntry
+    rest: bytes
+    """The encoded record behind its time."""
+
+
+class StagedFrames(Struct, frozen=True, gc=False):
+    """Frames ready to be written, with their leaf hashes and positions."""
+
+    data: bytes
+    leaves: list[bytes]
+    made: list[ChainPosition]
+
+
+def encode_entry(entry: RecordEntry, head: BootFields) -> EncodedEntry:
+    """Encode an entry. Raises TypeError, ValueError."""
+    written = encode(
+        WrittenRest(
+            entry.round,
+            entry.kind,
+            entry.by,
+            head.sw,
+            head.conf,
+            head.proc,
+            entry.cause or UNSET,
+            entry.cursor or UNSET,
+            entry.data,
+        )
+    )
+    return EncodedEntry(entry, written[1:])
+
+
+def stage(
+    entries: Sequence[EncodedEntry], head: BootFields, moment: Moment, day: str, last: ChainPosition
+) -> StagedFrames:
+    """Frame the entries as successors of the record `last`. Raises EntryTooLarge.
+
+    One loop with inlined hashing: it is on the append path.
+    """
+    begin = head.begin
+    time = encode(WrittenTime(day, moment.utc, moment.mono, moment.quality))[1:-1]
+    before = seq = last.seq
+    chain = last.chain
+    frames, leaves, made = [], [], []
+    for one in entries:
+        seq += 1
+        data = b"%b%d,%b,%b" % (begin, seq, time, one.rest)
+        if len(data) > MOST_BYTES:
+            raise EntryTooLarge(f"a {one.entry.kind} of {len(data)} bytes; at most {MOST_BYTES}")
+        leaf = sha256(b"\x00" + data).digest()  # Inlined leaf_hash() and chained().
+        chain = sha256(chain + leaf).digest()
+        frames.append(pack(seq, before, chain, data))
+        leaves.append(leaf)
+        made.append(ChainPosition(seq, chain))
+    return StagedFrames(b"".join(frames), leaves, made)
+
 
 SIGN_AFTER_NS: Final = 900_000_000
 """A checkpoint is due at the latest this long after the first unsigned record."""

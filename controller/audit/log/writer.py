@@ -25,10 +25,9 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from controller.audit.errors import AppendTimeout, LogFailed, RecordProblem, RetryLater, WriterBusy
-from controller.audit.format.data_fields import BadData, WrongData, check_data, check_plain
 from controller.audit.format.records import OWN, ChainPosition, Kind, RecordEntry, encode
-from controller.audit.log.log import Log
-from controller.audit.log.staging import EncodedEntry, EntryTooLarge
+from controller.audit.format.validation import BadData, WrongData, check_data, check_plain
+from controller.audit.log.log import EncodedEntry, EntryTooLarge, Log
 
 MAX_QUEUED: Final = 1024
 """Queue limit; a table queues a few batches, so more means that the disk has stopped."""

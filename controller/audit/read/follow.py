@@ -20,11 +20,17 @@ from controller.audit.errors import (
     UnexplainedTail,
     cannot_read,
 )
-from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES
 from controller.audit.format.records import ChainPosition, OpenedData, RecordPosition
-from controller.audit.format.segments import HEADER_SIZE, numbers, open_segment, segment_file
+from controller.audit.format.segments import (
+    HEAD_SIZE,
+    HEADER_SIZE,
+    MOST_BYTES,
+    numbers,
+    open_segment,
+    segment_file,
+)
 from controller.audit.format.tail import Tail, TailVerdict, classify
-from controller.audit.read.lookup import LocatedRecord
+from controller.audit.read.lookup import LocatedRecord, NoMatch
 from controller.audit.read.reader import (
     ASK,
     RecordSegment,
@@ -36,7 +42,6 @@ from controller.audit.read.reader import (
     record_of,
     segments,
 )
-from controller.audit.read.selection import NoMatch
 
 WRONG: Final = frozenset({TailVerdict.MISSING, TailVerdict.UNEXPLAINED})
 """Verdicts that are errors. An incomplete write is none: the next boot quarantines it."""

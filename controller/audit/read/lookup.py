@@ -1,23 +1,98 @@
-"""Finds records by number, by round, or from the end, without reading the whole record."""
+"""Finds segments and records: by number, round or day, or from the end, reading what is needed."""
 
 from __future__ import annotations
 
+import os
+import re
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
-from controller.audit.errors import RecordDamaged, cannot_read
-from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES, RecordFrame, unpack
-from controller.audit.format.records import OpenedData, Record, RecordPosition
-from controller.audit.format.segments import open_segment, segment_file
-from controller.audit.read.heads import existing_segments, head, segment_of
-from controller.audit.read.reader import ASK, closed, read_segment, record_of
+from controller.audit.errors import NoRecord, RecordDamaged, RecordProblem, cannot_read
+from controller.audit.format.records import OpenedData, Record, RecordPosition, Snapshot
+from controller.audit.format.segments import (
+    HEAD_SIZE,
+    HEADER_SIZE,
+    MOST_BYTES,
+    RecordFrame,
+    numbers,
+    open_segment,
+    read_header,
+    segment_file,
+    unpack,
+)
+from controller.audit.read.reader import ASK, closed, load, read_segment, record_of, snapshot_of
+from controller.audit.read.retirements import retirement_files, where_retired
 from controller.procedure.model.effects import Tell
+
+PUT_BACK: Final = "put them back from the archive"
+_MOST: Final = HEADER_SIZE + HEAD_SIZE + MOST_BYTES
+
+
+class FirstRecord(NamedTuple):
+    """A segment's first record, which describes all records before it."""
+
+    number: int
+    record: Record
+    snapshot: Snapshot
+
+
+def existing_segments(record: Path) -> list[int]:
+    """The numbers of the segments, at least one. Raises NoRecord, RecordDamaged."""
+    there = numbers(record)
+    if not there:
+        raise NoRecord(record, "the record has not begun", "wait for its first segment")
+    return there
+
+
+def head(record: Path, number: int) -> FirstRecord:
+    """The first record of a segment. Raises RecordDamaged, CannotWrite."""
+    file = segment_file(record, number)
+    try:
+        with open_segment(file) as opened:
+            size = os.fstat(opened.fileno()).st_size
+            data = opened.read(_MOST)
+    except OSError as problem:
+        raise cannot_read(file, problem) from None
+    read_header(file, data, number, size)
+    first = unpack(data, HEADER_SIZE)
+    if first is None:
+        raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
+    found = record_of(file, first)
+    return FirstRecord(number, found, snapshot_of(file, number, found))
+
+
+def first_head(record: Path) -> FirstRecord:
+    """The first record of the first existing segment. Raises NoRecord, RecordDamaged."""
+    return head(record, existing_segments(record)[0])
+
+
+def gone_before(record: Path) -> str:
+    """Which segments are missing before the first one, as text; empty if none are, or if they were
+    retired. Raises NoRecord."""
+    first = existing_segments(record)[0]
+    if first == 1 or any(first <= one.number + 1 for one in retirement_files(record)):
+        return ""
+    return f"segments before {first} are not here"
+
+
+def segment_of(record: Path, seq: int) -> int:
+    """The segment that contains this record, or the last one. Raises NoRecord, and RecordDamaged if
+    the record is before the first existing segment."""
+    there = existing_segments(record)
+    first = head(record, there[0])
+    if seq < first.record.seq:
+        what = f"record {seq} stands before segment {there[0]}, the first that is here"
+        retired = where_retired(record, seqs=(seq, seq))
+        raise RecordDamaged(record, retired or what, "look into that case" if retired else ASK)
+    after = bisect_right(there, seq, key=lambda number: head(record, number).record.seq)
+    return there[after - 1]
 
 
 class LocatedRecord(NamedTuple):
@@ -186,3 +261,83 @@ def _before_round(record: Path, there: list[int], turn: int) -> int:
     """The last segment that starts before this round; round numbers never decrease."""
     at = bisect_left(there, turn, key=lambda number: head(record, number).record.round)
     return there[max(at - 1, 0)]
+
+
+_ROUND: Final = re.compile(rb'"round":([0-9]{1,19}),')
+
+
+class NoMatch(RecordProblem):
+    """The record contains none of the selected records."""
+
+
+class Selection(Struct, frozen=True):
+    """A range of rounds, a gaming day, segments up to one, or, with defaults, everything."""
+
+    first: int = 0
+    last: int = 0
+    day: str = ""
+    until: int = 0
+
+    @property
+    def everything(self) -> bool:
+        return not self.first and not self.day
+
+    def takes(self, record: Record) -> bool:
+        if self.first:
+            return self.first <= record.round <= self.last
+        return not self.day or record.day == self.day
+
+    def may_be_in(self, buffer: bytes) -> bool:
+        """Fast pre-check whether a segment may contain selected records."""
+        if self.first:
+            return any(
+                self.first <= int(found[1]) <= self.last for found in _ROUND.finditer(buffer)
+            )
+        return not self.day or f'"day":"{self.day}"'.encode() in buffer
+
+    def __str__(self) -> str:
+        if self.first:
+            rounds = f"round {self.first}"
+            return rounds if self.first == self.last else f"rounds {self.first} to {self.last}"
+        if self.until:
+            return f"segments up to {self.until}"
+        return f"gaming day {self.day}" if self.day else "all"
+
+
+def no_match(record: Path, pick: Selection, allowed: str) -> NoMatch:
+    """The error that no record matches, with the reason: retired or missing segments. Raises
+    NoRecord."""
+    retired = where_retired(record, rounds=(pick.first, pick.last), day=pick.day)
+    if retired:
+        return NoMatch(record, retired, "look into that case")
+    before = gone_before(record)
+    if not before:
+        return NoMatch(record, f"has nothing of {pick}", allowed)
+    return NoMatch(record, f"{before}, and nothing of {pick} in the others", PUT_BACK)
+
+
+class Match(NamedTuple):
+    segment: int
+    seq: int
+    round: int
+    signs: bool
+    """It is a checkpoint, which only a later one covers."""
+
+
+def matches(
+    record: Path, pick: Selection, tell: Callable[[int], None] = lambda number: None
+) -> Iterator[Match]:
+    """The positions of all selected records; `tell` is a progress callback with the segment number.
+    Raises RecordDamaged, NoRecord."""
+    there = numbers(record)
+    for number in there:
+        tell(number)
+        if not pick.may_be_in(load(segment_file(record, number), number)):
+            continue
+        segment = read_segment(record, number)
+        if number != there[-1]:
+            closed(segment)
+        for frame in segment.frames:
+            found = record_of(segment.file, frame)
+            if pick.takes(found):
+                yield Match(number, found.seq, found.round, found.kind == "checkpoint")

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import msgspec
 
 from controller.audit.errors import RecordDamaged, RecordsMissing, cannot_read
-from controller.audit.format.frames import RecordFrame, chain_start, unpack
 from controller.audit.format.records import (
     ChainPosition,
     Record,
@@ -21,10 +20,13 @@ from controller.audit.format.records import (
 )
 from controller.audit.format.segments import (
     HEADER_SIZE,
+    RecordFrame,
+    chain_start,
     numbers,
     open_segment,
     read_header,
     segment_file,
+    unpack,
 )
 from controller.audit.format.tail import Tail, TailVerdict, classify
 

@@ -18,15 +18,16 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from controller.audit.format.certificates import Certificate, read_certificate
 from controller.audit.format.merkle import Hash, Span, merged
 from controller.audit.format.notes import (
+    Certificate,
     NoteProblem,
     SigningKey,
     VerifierKey,
     format_note,
     parse_checkpoint,
     parse_note,
+    read_certificate,
     verify_note,
 )
 from controller.audit.format.records import ChainPosition, DeviceCursor

@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from controller.audit.format.frames import HEAD, HEAD_SIZE, MOST_BYTES
 from controller.audit.format.merkle import Hash, blocks, folded
 from controller.audit.format.records import ChainPosition
+from controller.audit.format.segments import HEAD, HEAD_SIZE, MOST_BYTES
 
 _BEFORE_CRC: Final = 4
 _BEHIND_CRC: Final = 8

@@ -8,9 +8,9 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from controller.audit.errors import RecordProblem
-from controller.audit.format.certificates import Certificate, read_certificate
 from controller.audit.format.notes import (
     TABLE_KEY,
+    Certificate,
     Checkpoint,
     KeyKind,
     NoteProblem,
@@ -19,6 +19,7 @@ from controller.audit.format.notes import (
     VerifierKey,
     parse_checkpoint,
     parse_note,
+    read_certificate,
     verify_note,
 )
 from controller.audit.format.records import NoteData, OpenedData, Record, RecordPosition

@@ -21,7 +21,7 @@ from controller.audit.format.segments import numbers
 from controller.audit.format.tail import TailVerdict
 from controller.audit.keys import with_previous_keys
 from controller.audit.log import Log, RecordOpening
-from controller.audit.read.heads import head
+from controller.audit.read.lookup import head
 from controller.audit.read.reader import in_words
 from controller.audit.replay.identity import identity_of, procedure_of
 from controller.audit.replay.replay import OtherProcedure, replay_opening

@@ -6,19 +6,19 @@ from typing import Final
 
 import msgspec
 
-from controller.audit.format.certificates import Certificate, read_certificate
-from controller.audit.format.data_fields import wrong_opened
-from controller.audit.format.decode import HEX16, Strict
 from controller.audit.format.notes import (
+    Certificate,
     Checkpoint,
     NoteProblem,
     SignedNote,
     VerifierKey,
     parse_checkpoint,
     parse_note,
+    read_certificate,
     verify_note,
 )
 from controller.audit.format.records import SHORT, NoteData, OpenedData, TailData, encode
+from controller.audit.format.validation import HEX16, Strict, wrong_opened
 from controller.audit.read.scan import PartOfTree
 from controller.audit.verify.facts import (
     SECOND,

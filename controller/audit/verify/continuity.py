@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec import UNSET
 
-from controller.audit.format.decode import DAY, HEX, HEX16, Strict, StrictCursor
 from controller.audit.format.records import DeviceCursor
+from controller.audit.format.validation import DAY, HEX, HEX16, Strict, StrictCursor
 from controller.audit.log import STEP_US
 from controller.audit.verify.boots import SegmentBoots
 from controller.audit.verify.facts import ClockReading

@@ -10,10 +10,10 @@ from typing import Final
 from msgspec import Struct
 
 from controller.audit.files import read_file
-from controller.audit.format.certificates import Certificate
 from controller.audit.format.merkle import EMPTY_ROOT, Hash
 from controller.audit.format.notes import (
     MAX_SIZE,
+    Certificate,
     Checkpoint,
     NoteProblem,
     SignedNote,

@@ -15,9 +15,8 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from controller.audit.errors import RecordProblem
-from controller.audit.format.data_fields import check_data
-from controller.audit.format.decode import UNREADABLE, Strict, StrictBy
 from controller.audit.format.records import OpenedData, Record, RecordActor, encode
+from controller.audit.format.validation import UNREADABLE, Strict, StrictBy, check_data
 from controller.audit.replay import PROCEDURE, OtherProcedure, RecordReplay, source_hash
 from controller.audit.verify.facts import CodeVersion, FaceDownDecision, SegmentFindings
 from controller.audit.verify.hole_cards import (

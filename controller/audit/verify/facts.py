@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.audit.format.certificates import Certificate
-from controller.audit.format.decode import UNREADABLE
 from controller.audit.format.merkle import Hash
+from controller.audit.format.notes import Certificate
 from controller.audit.format.records import ChainPosition, DeviceCursor, RecordPosition, TailData
+from controller.audit.format.validation import UNREADABLE
 from controller.audit.read.scan import ScannedFrames
 
 RunHashes: TypeAlias = tuple[str, str, str]

@@ -13,7 +13,6 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from controller.audit.format.decode import UNREADABLE
 from controller.audit.format.hole_cards import (
     COMMITMENT_SIZE,
     SEALED_TEXT,
@@ -22,6 +21,7 @@ from controller.audit.format.hole_cards import (
     check,
 )
 from controller.audit.format.records import DeviceCursor
+from controller.audit.format.validation import UNREADABLE
 from controller.audit.read.retirements import RetiredCard
 from controller.audit.verify.facts import FaceDownDecision, RecordFinding
 

@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from controller.audit.errors import RecordDamaged
-from controller.audit.format.data_fields import WrongData, check_data, wrong_snapshot
-from controller.audit.format.decode import Strict, read_all
-from controller.audit.format.frames import RecordFrame, unpack
 from controller.audit.format.merkle import Hash
 from controller.audit.format.notes import NoteProblem
 from controller.audit.format.records import ChainPosition, Snapshot, TailData, encode
-from controller.audit.format.segments import HEADER_SIZE, segment_file
+from controller.audit.format.segments import HEADER_SIZE, RecordFrame, segment_file, unpack
 from controller.audit.format.tail import TailVerdict, classify
+from controller.audit.format.validation import (
+    Strict,
+    WrongData,
+    check_data,
+    read_all,
+    wrong_snapshot,
+)
 from controller.audit.read.reader import (
     RecordSegment,
     in_words,

@@ -22,9 +22,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.audit.errors import NoRecord
-from controller.audit.format.certificates import Certificate
 from controller.audit.format.merkle import Hash
-from controller.audit.format.notes import VerifierKey
+from controller.audit.format.notes import Certificate, VerifierKey
 from controller.audit.format.records import OpenedData
 from controller.audit.format.segments import DIRECTORY, HEADER_SIZE, NAME
 from controller.audit.log import quarantined_files

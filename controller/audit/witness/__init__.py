@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from controller.audit.witness.archive import WitnessedRecord
-from controller.audit.witness.cosignatures import COSIGNED, store_notes
-from controller.audit.witness.monitor import (
+from controller.audit.witness.cosignatures import (
+    COSIGNED,
     WitnessReport,
     WitnessState,
     check_witnesses,
     cosigned_checkpoints,
     recorded_state,
+    store_notes,
 )
 from controller.audit.witness.witness import CosignedNote, cosign_record
 

@@ -29,9 +29,14 @@ from controller.audit.files import (
     reporting_write_errors,
     write_atomically,
 )
-from controller.audit.format.certificates import read_certificate
 from controller.audit.format.merkle import Frontier
-from controller.audit.format.notes import NoteProblem, VerifierKey, parse_checkpoint, parse_note
+from controller.audit.format.notes import (
+    NoteProblem,
+    VerifierKey,
+    parse_checkpoint,
+    parse_note,
+    read_certificate,
+)
 from controller.audit.read.signatures import SignedCheckpoint, check_table_key, signed_checkpoint
 
 _ORIGIN: Final = re.compile(r"holecard/([A-Za-z0-9][A-Za-z0-9._-]{0,63})/([0-9a-f]{16})")

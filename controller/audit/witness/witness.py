@@ -26,7 +26,7 @@ from controller.audit.format.notes import (
     format_note,
     parse_note,
 )
-from controller.audit.read.heads import first_head
+from controller.audit.read.lookup import first_head
 from controller.audit.read.reader import ASK, RecordSegment, record_of, segments
 from controller.audit.read.retirements import RetirementChanged, retirement_files
 from controller.audit.read.retirements import before as retired_before

@@ -25,7 +25,7 @@ from controller.audit.errors import (
     NoRecord,
     RecordProblem,
 )
-from controller.audit.read.selection import NoMatch
+from controller.audit.read.lookup import NoMatch
 from controller.errors import UsageProblem
 from controller.screens.common.forms import FormTooLarge, fields_of, form_of, only
 from controller.screens.common.headers import AccessDenied, Cookie, CrossSiteRequest, check_origin

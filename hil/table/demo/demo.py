@@ -21,7 +21,7 @@ from controller.api.contract.view import View
 from controller.audit.format.notes import VerifierKey, table_name
 from controller.audit.keys import load_table_public
 from controller.audit.read.follow import Follower
-from controller.audit.read.heads import first_head
+from controller.audit.read.lookup import first_head
 from controller.audit.verify import VerifyReport, verify
 from controller.games import game_of_table
 from controller.procedure.model.effects import Prompt, Tell

@@ -12,9 +12,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from msgspec.structs import replace
 
 from controller.audit.errors import InUse
-from controller.audit.format.frames import chained, pack
 from controller.audit.format.merkle import leaf_hash
-from controller.audit.format.segments import HEADER_SIZE, segment_file
+from controller.audit.format.segments import HEADER_SIZE, chained, pack, segment_file
 from controller.audit.keys import load_hole_key, load_table_private
 from controller.audit.log import RecordOpening
 from controller.audit.read.reader import read_segment, record_of

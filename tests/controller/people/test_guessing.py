@@ -13,7 +13,7 @@ from argon2 import low_level
 from argon2.exceptions import HashingError
 from msgspec.structs import replace
 
-from controller.audit.format.data_fields import check_data
+from controller.audit.format.validation import check_data
 from controller.audit.log import LogWriter
 from controller.people import DENIAL_TEXTS, Denied, PeopleFile, act_of, dealer, pins, service
 from controller.people.rate_limit import BADGE, SCREEN

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from controller.audit.format.data_fields import check_data
 from controller.audit.format.records import CONTROLLER, Moment, RecordActor, RecordEntry
+from controller.audit.format.validation import check_data
 from controller.people import (
     ADOPTED,
     NO_SIGN_INS,

@@ -1,6 +1,6 @@
 """A certificate of a table key."""
 
-from controller.audit.format.certificates import certificate
+from controller.audit.format.notes import certificate
 from tests.support.audit.tools.signers import (
     BOOT,
     BOOT_KEY,

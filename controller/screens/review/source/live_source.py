@@ -21,7 +21,7 @@ from controller.audit.errors import IndexBusy, IndexFileProblem, IndexProblem, R
 from controller.audit.export import SealedCase, export_case
 from controller.audit.index import NAME, Index, open_index
 from controller.audit.proofs import untold
-from controller.audit.read.selection import Selection
+from controller.audit.read.lookup import Selection
 from controller.people import RecordView, entry_for
 from controller.screens.review.source.loop_bridge import LoopBridge
 from controller.screens.review.source.source import FileSource, IndexGap, OpenIndex

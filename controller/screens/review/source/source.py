@@ -24,7 +24,7 @@ from controller.audit.format.segments import DIRECTORY
 from controller.audit.index import NAME, Index, IndexProgress, has_more, open_index
 from controller.audit.proofs import untold
 from controller.audit.read.access_log import log_access
-from controller.audit.read.selection import Selection
+from controller.audit.read.lookup import Selection
 from controller.errors import UsageProblem, printable
 from controller.screens.review.view.queries import last_seq
 

@@ -10,9 +10,8 @@ from typing import Final
 import msgspec
 
 from controller.audit.errors import CannotWrite, RecordDamaged
-from controller.audit.format.frames import HEAD_SIZE, unpack
 from controller.audit.format.records import OpenedData, Record
-from controller.audit.format.segments import segment_file
+from controller.audit.format.segments import HEAD_SIZE, segment_file, unpack
 from controller.audit.read.reader import ASK, record_of
 from controller.screens.review.view.queries import RecordLocation
 

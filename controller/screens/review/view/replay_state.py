@@ -16,9 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.audit.errors import RecordDamaged
-from controller.audit.format.frames import unpack
 from controller.audit.format.records import OpenedData, Record
-from controller.audit.format.segments import HEADER_SIZE, segment_file
+from controller.audit.format.segments import HEADER_SIZE, segment_file, unpack
 from controller.audit.read.reader import ASK, load, record_of, snapshot_of
 from controller.audit.replay import decode_event, procedure_of
 from controller.procedure.engine import Procedure, RowFault

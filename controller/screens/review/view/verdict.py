@@ -13,7 +13,7 @@ from controller.audit.format.notes import VerifierKey
 from controller.audit.format.segments import numbers
 from controller.audit.index import RoundRow
 from controller.audit.proofs import CheckedProof, encode_proof, make_proof, verify_proof
-from controller.audit.read.heads import first_head, segment_of
+from controller.audit.read.lookup import first_head, segment_of
 from controller.audit.read.reader import read_segment, record_of
 from controller.audit.read.signatures import SignatureReader, SignedCheckpoint
 from controller.audit.verify import (

@@ -12,7 +12,7 @@ from typing import Final, cast
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from controller.audit.export import RowFormat, record_rows
-from controller.audit.read.selection import Selection
+from controller.audit.read.lookup import Selection
 from controller.errors import UsageProblem
 from controller.screens.common.access import PageNotFound, Visit
 from controller.screens.common.forms import shown

@@ -14,8 +14,7 @@ from starlette.responses import Response
 from controller.api.http import EventStream
 from controller.audit.errors import RecordProblem
 from controller.audit.read.follow import Follower
-from controller.audit.read.heads import first_head
-from controller.audit.read.lookup import LocatedRecord, of_seqs
+from controller.audit.read.lookup import LocatedRecord, first_head, of_seqs
 from controller.audit.text import currency_of, timeline_line, timeline_lines
 from controller.errors import UsageProblem
 from controller.screens.common.access import Visit

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from controller.audit.format.segments import numbers
 from controller.audit.index import parse_time
-from controller.audit.read.heads import first_head
+from controller.audit.read.lookup import first_head
 from controller.audit.text import (
     format_clock,
     format_day,

@@ -11,8 +11,7 @@ import pytest
 
 from controller.audit.errors import RecordDamaged, RecordsMissing, UnexplainedTail
 from controller.audit.files import RealDisk
-from controller.audit.format.frames import HEAD_SIZE
-from controller.audit.format.segments import numbers, segment_file
+from controller.audit.format.segments import HEAD_SIZE, numbers, segment_file
 from controller.audit.keys import create_key
 from controller.audit.read.follow import DurableRecords, Follower, check_end
 from controller.audit.read.lookup import of_seqs

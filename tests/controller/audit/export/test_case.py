@@ -18,8 +18,8 @@ from controller.audit.export import check_case, export_case
 from controller.audit.export.manifest import seal_of
 from controller.audit.format.segments import segment_file
 from controller.audit.proofs import decode_proof, verify_proof
+from controller.audit.read.lookup import NoMatch, Selection
 from controller.audit.read.reader import records, segments
-from controller.audit.read.selection import NoMatch, Selection
 from controller.audit.replay import read_decision
 from controller.audit.witness import store_notes
 from controller.procedure.model.events import HoleDealt, HoleRevealed

@@ -14,8 +14,8 @@ from controller.audit.errors import CannotWrite, NoRecord, RecordDamaged
 from controller.audit.export import export_case
 from controller.audit.format.segments import segment_file
 from controller.audit.read.access_log import access_log_file, log_access
+from controller.audit.read.lookup import Selection
 from controller.audit.read.reader import read_segment, segments
-from controller.audit.read.selection import Selection
 from controller.errors import UsageProblem
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.cases import record, verified_by_others, wanted

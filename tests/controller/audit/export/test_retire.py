@@ -20,10 +20,9 @@ from controller.audit.index import Index, RecordQuery, find
 from controller.audit.keys import witness_text
 from controller.audit.proofs import last_signed, make_proof, seqs_of_round
 from controller.audit.read.access_log import access_log_file
-from controller.audit.read.heads import first_head
+from controller.audit.read.lookup import NoMatch, Selection, first_head
 from controller.audit.read.reader import records
 from controller.audit.read.retirements import Retirement, retirement_files, written
-from controller.audit.read.selection import NoMatch, Selection
 from controller.audit.simulate import record_par
 from controller.audit.verify import seen_by_witness, verify
 from controller.games import unburned_game

@@ -14,7 +14,7 @@ from controller.audit.commands import retire
 from controller.audit.export.retire import NothingToRetire, NotSigned
 from controller.audit.format.segments import numbers
 from controller.audit.keys import create_key, private_text, table_text
-from controller.audit.read.heads import first_head
+from controller.audit.read.lookup import first_head
 from controller.audit.read.reader import records
 from controller.audit.replay import RecordReplay, at_rest
 from tests.support.audit.record.retiring import DAYS, aged, ends_of, retired, right

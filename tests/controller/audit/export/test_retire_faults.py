@@ -15,7 +15,7 @@ from controller.audit.export import CaseCheck, check_case
 from controller.audit.export.retire import BadCase, UnfinishedRetirement
 from controller.audit.files import RealDisk
 from controller.audit.format.segments import numbers
-from controller.audit.read.heads import gone_before
+from controller.audit.read.lookup import gone_before
 from controller.audit.read.retirements import retirement_files
 from controller.errors import UsageProblem
 from tests.support.audit.record.power import PowerDisk, PowerLost

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from controller.audit.export import time_text
 from controller.audit.export.rows import COLUMNS, csv_cell, record_rows, write_rows
 from controller.audit.format.records import DeviceCursor, RecordActor, RecordEntry
+from controller.audit.read.lookup import NoMatch, Selection
 from controller.audit.read.reader import records
-from controller.audit.read.selection import NoMatch, Selection
 from tests.support.audit.record.table import begun, told
 from tests.support.audit.tools.outside import bytes_of, leaves_of, of_round, whole
 

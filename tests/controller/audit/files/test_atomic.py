@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from controller import cli
+from controller.audit import files
 from controller.audit.errors import InUse
-from controller.audit.files import atomic
 from controller.audit.read.access_log import access_log_file, log_access
 from controller.audit.witness import COSIGNED, store_notes
 from tests.support.audit.tools.outside import WITNESS, files_in, played
@@ -36,7 +36,7 @@ def test_storing_a_note_times_out_on_the_lock(
     record = played(tmp_path / "record")
     note = seen_by(record, tmp_path / "archive").note.encode()
     (record / COSIGNED).mkdir()
-    monkeypatch.setattr(atomic, "WAIT", 0.05)
+    monkeypatch.setattr(files, "WAIT", 0.05)
     before = files_in(record)
     with held(record / COSIGNED):
         with pytest.raises(InUse, match=r"another command has been writing here for 0\.05 s"):
@@ -56,7 +56,7 @@ def test_an_access_that_cannot_be_logged_is_denied(
     record = tmp_path / "record"
     log_access(record, "show", "all")
     before = access_log_file(record).read_bytes()
-    monkeypatch.setattr(atomic, "WAIT", 0.05)
+    monkeypatch.setattr(files, "WAIT", 0.05)
     with held(access_log_file(record)), pytest.raises(InUse):
         log_access(record, "tail", "all")
     assert access_log_file(record).read_bytes() == before
@@ -75,7 +75,7 @@ def test_the_lock_is_acquired_after_its_release(
             fcntl.flock(fd, fcntl.LOCK_UN)
 
         sleep: Callable[[float], None] = ended
-        monkeypatch.setattr("controller.audit.files.atomic.time.sleep", sleep)
+        monkeypatch.setattr("controller.audit.files.time.sleep", sleep)
         log_access(record, "tail", "all")
     assert len(waits) == 1
     assert len(access_log_file(record).read_text().splitlines()) == 2

@@ -7,15 +7,17 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.format.certificates import Certificate, certificate, read_certificate
 from controller.audit.format.notes import (
+    Certificate,
     NoteProblem,
     Signature,
     SigningKey,
     VerifiedSignature,
     VerifierKey,
+    certificate,
     format_note,
     parse_note,
+    read_certificate,
     verify_note,
 )
 from tests.support.audit.certificate_note import KEY, NOTE

@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 from controller.audit import verify_record
 from controller.audit.errors import RecordsMissing, UnexplainedTail
 from controller.audit.format import tail as tails
-from controller.audit.format.frames import HEAD_SIZE, RecordFrame, chained, pack, unpack
 from controller.audit.format.merkle import leaf_hash
-from controller.audit.format.segments import segment_file
+from controller.audit.format.segments import (
+    HEAD_SIZE,
+    RecordFrame,
+    chained,
+    pack,
+    segment_file,
+    unpack,
+)
 from controller.audit.format.tail import Tail, TailVerdict, classify
 from controller.audit.log import RecordOpening
 from controller.audit.read.reader import read_segment

@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.audit.errors import IndexBusy, IndexFileProblem, NoRecord
-from controller.audit.format.frames import HEAD_SIZE, RecordFrame
 from controller.audit.format.records import ChainPosition
+from controller.audit.format.segments import HEAD_SIZE, RecordFrame
 from controller.audit.index import Index, IndexProgress, frames
 from controller.audit.index import file as index_file
 from controller.audit.index.frames import IndexPosition

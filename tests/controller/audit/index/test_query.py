@@ -14,8 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller.audit.errors import IndexDamaged
-from controller.audit.format.frames import unpack
-from controller.audit.format.segments import segment_file
+from controller.audit.format.segments import segment_file, unpack
 from controller.audit.index import (
     MAX_PAGE,
     Index,

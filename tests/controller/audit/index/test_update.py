@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from controller.audit.errors import CannotWrite, RecordDamaged
-from controller.audit.format.frames import chained, pack
 from controller.audit.format.merkle import leaf_hash
-from controller.audit.format.segments import segment_file
+from controller.audit.format.segments import chained, pack, segment_file
 from controller.audit.index import Index
 from controller.audit.read.reader import read_segment, segments
 from tests.support.audit.record.table import begun, note

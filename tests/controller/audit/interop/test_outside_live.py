@@ -12,7 +12,7 @@ from threading import Event, Thread
 from controller.audit.export import check_case, export_case
 from controller.audit.log import Log
 from controller.audit.proofs import last_signed, make_proof, verify_proof
-from controller.audit.read.selection import Selection
+from controller.audit.read.lookup import Selection
 from controller.audit.witness import CosignedNote
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.cases import VERIFIER

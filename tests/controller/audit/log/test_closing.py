@@ -13,7 +13,7 @@ from controller.audit.errors import CannotWrite, InUse, RecordDamaged
 from controller.audit.files import LOCK, RealDisk
 from controller.audit.format.segments import NAME, segment_file
 from controller.audit.log import RecordOpening
-from controller.audit.log.staging import EntryTooLarge
+from controller.audit.log.log import EntryTooLarge
 from controller.audit.read.reader import segments
 from tests.support.audit.record.table import SMALL, TABLE, begun, everything, handed_in, kinds, note
 

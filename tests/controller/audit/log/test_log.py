@@ -11,9 +11,14 @@ from msgspec import json
 
 from controller.audit.errors import LogFailed
 from controller.audit.files import RealDisk
-from controller.audit.format.certificates import read_certificate
 from controller.audit.format.merkle import Frontier, leaf_hash
-from controller.audit.format.notes import VerifierKey, parse_checkpoint, parse_note, verify_note
+from controller.audit.format.notes import (
+    VerifierKey,
+    parse_checkpoint,
+    parse_note,
+    read_certificate,
+    verify_note,
+)
 from controller.audit.format.records import (
     ChainPosition,
     ClockData,
@@ -24,7 +29,7 @@ from controller.audit.format.records import (
 )
 from controller.audit.format.segments import segment_file
 from controller.audit.log import Log, RecordOpening
-from controller.audit.log.staging import EntryTooLarge
+from controller.audit.log.log import EntryTooLarge
 from controller.audit.read.reader import records, segments
 from controller.procedure.model.state import State, Step
 from tests.support.audit.record.table import (

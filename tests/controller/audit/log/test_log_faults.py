@@ -10,9 +10,8 @@ from msgspec import json
 
 from controller.audit.errors import DiskFull, RecordProblem
 from controller.audit.files import RealDisk
-from controller.audit.format.frames import pack
 from controller.audit.format.records import ClockData
-from controller.audit.format.segments import segment_file
+from controller.audit.format.segments import pack, segment_file
 from controller.audit.log import LogWriter, RecordOpening
 from controller.audit.read.reader import segments
 from tests.support.audit.interrupted import Interrupted

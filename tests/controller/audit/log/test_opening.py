@@ -16,9 +16,8 @@ from controller.audit.errors import (
     RecordsMissing,
     UnexplainedTail,
 )
-from controller.audit.format.frames import chained, pack
 from controller.audit.format.merkle import leaf_hash
-from controller.audit.format.segments import HEADER_SIZE, SPARE, segment_file
+from controller.audit.format.segments import HEADER_SIZE, SPARE, chained, pack, segment_file
 from controller.audit.log import Log, RecordOpening
 from controller.audit.log.checkpoints import UnsignedRecords
 from controller.audit.read.reader import read_segment, record_of, segments
@@ -270,12 +269,12 @@ def test_a_removed_lock_file_excludes_no_writer(
     others: list[RecordOpening] = []
 
     def slow(fd: int, how: int) -> None:
-        monkeypatch.setattr("controller.audit.files.lock.fcntl.flock", real)
+        monkeypatch.setattr("controller.audit.files.fcntl.flock", real)
         first.close()
         others.append(RecordOpening.at(place, table=TABLE))
         real(fd, how)
 
-    monkeypatch.setattr("controller.audit.files.lock.fcntl.flock", slow)
+    monkeypatch.setattr("controller.audit.files.fcntl.flock", slow)
     with pytest.raises(InUse):
         RecordOpening.at(place, table=TABLE)
     (other,) = others

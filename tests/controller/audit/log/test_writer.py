@@ -13,7 +13,7 @@ from controller.audit.errors import AppendTimeout, DiskFull, LogFailed, WriterBu
 from controller.audit.files import RealDisk
 from controller.audit.format.records import RecordActor, RecordEntry
 from controller.audit.log import Log, LogWriter, writer
-from controller.audit.log.staging import EncodedEntry, EntryTooLarge
+from controller.audit.log.log import EncodedEntry, EntryTooLarge
 from drivers.devices import SealedCard
 from tests.support.audit.record.table import (
     ANN,

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.audit.format.data_fields import BadData
 from controller.audit.format.records import Kind, RecordEntry
+from controller.audit.format.validation import BadData
 from controller.audit.log import LogWriter
 from controller.audit.read.reader import read_segment
 from drivers.devices import SealedCard

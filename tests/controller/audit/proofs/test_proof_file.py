@@ -13,19 +13,19 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from controller.audit.format.certificates import certificate
 from controller.audit.format.merkle import leaf_hash
-from controller.audit.format.notes import Checkpoint, format_note
+from controller.audit.format.notes import Checkpoint, certificate, format_note
 from controller.audit.proofs import (
+    OlderSize,
     Proof,
+    ProofProblem,
     ProvedRecord,
+    decode_proof,
     encode_proof,
     last_signed,
     make_proof,
     verify_proof,
 )
-from controller.audit.proofs.proof_file import ProofProblem, decode_proof
-from controller.audit.proofs.prover import OlderSize
 from controller.audit.read.reader import records
 from tests.support.audit.leaves import Leaves
 from tests.support.audit.tools.outside import bytes_of, origin_of, table_key, whole

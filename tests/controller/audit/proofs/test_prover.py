@@ -16,16 +16,18 @@ from controller.audit.errors import CannotProve, RecordDamaged, RecordProblem
 from controller.audit.format.notes import Checkpoint, SigningKey, format_note
 from controller.audit.format.segments import segment_file
 from controller.audit.proofs import (
+    OlderSize,
     Proof,
+    ProofProblem,
     TreeHashes,
+    decode_proof,
     encode_proof,
     last_signed,
     make_proof,
+    seqs_of_round,
     signed_as,
     verify_proof,
 )
-from controller.audit.proofs.proof_file import ProofProblem, decode_proof
-from controller.audit.proofs.prover import OlderSize, seqs_of_round
 from controller.audit.read.reader import segments
 from controller.audit.read.signatures import BadSignature
 from tests.support.audit.record import growing
@@ -217,9 +219,7 @@ def test_a_forged_snapshot_is_detected(tmp_path: Path, monkeypatch: pytest.Monke
     last = list(segments(record))[-1]
     lie = ("00" * 32, *last.snapshot.frontier[1:])
     false = last._replace(snapshot=msgspec.structs.replace(last.snapshot, frontier=lie))
-    monkeypatch.setattr(
-        "controller.audit.proofs.prover.segments", lambda place, start: iter([false])
-    )
+    monkeypatch.setattr("controller.audit.proofs.segments", lambda place, start: iter([false]))
     with pytest.raises(RecordDamaged, match="have another root than is signed"):
         make_proof(record, [last.before.seq + 1], last_signed(record))
 

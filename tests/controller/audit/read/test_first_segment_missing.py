@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from controller.audit.format.segments import segment_file
-from controller.audit.read.heads import gone_before
+from controller.audit.read.lookup import gone_before
 from tests.support.audit.tools.cases import record
 from tests.support.audit.tools.outside import audit, of_round, whole
 

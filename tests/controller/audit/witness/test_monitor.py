@@ -14,8 +14,7 @@ from controller.audit.format.segments import numbers, segment_file
 from controller.audit.log import Log
 from controller.audit.read.reader import records
 from controller.audit.witness import WitnessReport, WitnessState, check_witnesses, recorded_state
-from controller.audit.witness.cosignatures import store_notes
-from controller.audit.witness.monitor import MOST_NOTES
+from controller.audit.witness.cosignatures import MOST_NOTES, store_notes
 from tests.support.audit.record.table import begun, everything, note
 from tests.support.audit.tools.outside import WITNESS, play
 from tests.support.audit.tools.signers import STRANGER

@@ -14,12 +14,16 @@ from unittest import mock
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.format.certificates import certificate
-from controller.audit.format.frames import chain_start, chained, pack
 from controller.audit.format.merkle import Frontier, leaf_hash
 from controller.audit.format.notes import TABLE_KEY as TABLE_SUFFIX
-from controller.audit.format.notes import Checkpoint, SigningKey, format_note, table_name
-from controller.audit.format.segments import pack_header, segment_file
+from controller.audit.format.notes import (
+    Checkpoint,
+    SigningKey,
+    certificate,
+    format_note,
+    table_name,
+)
+from controller.audit.format.segments import chain_start, chained, pack, pack_header, segment_file
 from controller.audit.log import checkpoints
 from controller.audit.read.reader import segments
 from controller.audit.simulate import SCRIPTS, Recorder, play_recorded

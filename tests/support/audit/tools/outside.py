@@ -12,7 +12,7 @@ from controller import cli
 from controller.audit.format.notes import SigningKey, VerifierKey, table_name
 from controller.audit.format.records import Record
 from controller.audit.log import Log
-from controller.audit.read.heads import first_head
+from controller.audit.read.lookup import first_head
 from controller.audit.read.reader import records, segments
 from tests.support.audit.record.table import TABLE_KEY, begun, note
 from tests.support.audit.tools.by_page import tree_hash

@@ -11,7 +11,7 @@ import pytest
 
 from controller.audit.errors import CannotWrite
 from controller.audit.export import SealedCase
-from controller.audit.read.selection import Selection
+from controller.audit.read.lookup import Selection
 from controller.screens.review.source import FileSource
 from controller.screens.review.source.cases import MAX_CASES, CaseStore
 

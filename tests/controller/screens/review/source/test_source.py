@@ -13,7 +13,7 @@ from controller.audit.errors import NoRecord, RecordProblem
 from controller.audit.export import export_case
 from controller.audit.index import Index, file
 from controller.audit.read.access_log import access_log_file
-from controller.audit.read.selection import Selection
+from controller.audit.read.lookup import Selection
 from controller.errors import UsageProblem
 from controller.screens.common.sessions import LinkSessions, LoginLinks
 from controller.screens.common.texts import load
