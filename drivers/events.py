@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from drivers.devices import LinkState
 from firmware_protocol.host import SessionEnding
-from firmware_protocol.messages.enums import DeviceClass, DeviceState, PowerCause, Verdict
+from firmware_protocol.messages import DeviceClass, DeviceState, PowerCause, Verdict
 
 
 class Happening(Struct, frozen=True, tag=True):

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from firmware_protocol.messages.limits import SCHEMA_HASHES
+from firmware_protocol.messages import SCHEMA_HASHES
 from tests.support.paths import ROOT
 
 PAGE: Final = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
@@ -134,8 +134,7 @@ def test_a_game(copy: Copy) -> None:
 def test_a_message(copy: Copy) -> None:
     copy.follow("### Add a message to the wire")
     code = (
-        "from firmware_protocol.messages.limits import SCHEMA_HASHES as hashes;"
-        "from firmware_protocol.messages.registry import COMMANDS;"
+        "from firmware_protocol.messages import COMMANDS, SCHEMA_HASHES as hashes;"
         "kind = COMMANDS[0x63]; assert kind.decode(kind(True).encode()) == kind(True);"
         "print(kind.__name__, kind.SINCE, hashes[1].hex())"
     )

@@ -28,7 +28,7 @@ from controller.doctor.record import serving
 from drivers.keys import KeyProblem, KeyStore
 from drivers.ports import BY_ID, OWN_BACKEND, Address, AddressProblem, PortRefused, Transport, parse
 from drivers.ports import FoundPort as Plugged
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 
 _USE: Final = os.R_OK | os.W_OK
 _SHARED: Final = 0o060

@@ -9,7 +9,7 @@ from typing import Final
 from controller import terminal
 from controller.errors import UsageProblem
 from controller.terminal import PromptCancelled, echo_restored, input_line
-from firmware_protocol.messages.errors import BadLabelCode
+from firmware_protocol.messages import BadLabelCode
 from firmware_protocol.tablelink.fingerprints import FINGERPRINT_SIZE, read_label
 
 _MAX_TRIES: Final = 3

@@ -32,8 +32,7 @@ from firmware_protocol.host import (
     PairingFailed,
     PairingFailure,
 )
-from firmware_protocol.messages.enums import AlertCode, DeviceState
-from firmware_protocol.messages.frames import HelloRsp
+from firmware_protocol.messages import AlertCode, DeviceState, HelloRsp
 from firmware_protocol.tablelink.fingerprints import (
     fingerprint,
     fingerprint_of,

@@ -9,10 +9,22 @@ from typing import Any, Final
 
 from drivers.devices.state import LinkState
 from firmware_protocol.host import LinkBusy
-from firmware_protocol.messages import registry
-from firmware_protocol.messages.codec import Command, Event, Reply
-from firmware_protocol.messages.enums import LockState, Refusal
-from firmware_protocol.messages.errors import ProtocolError
+from firmware_protocol.messages import (
+    Abort,
+    Arm,
+    Command,
+    Event,
+    Info,
+    Lamps,
+    Lock,
+    LockState,
+    ProtocolError,
+    Refusal,
+    Refused,
+    Reply,
+    Reread,
+    Selftest,
+)
 
 
 class NotReady(Exception):
@@ -72,26 +84,26 @@ def _always(command: Command) -> bool:
     return True
 
 
-def _locks(command: registry.Lock) -> bool:
+def _locks(command: Lock) -> bool:
     return command.state is LockState.LOCKED
 
 
-def _disarms(command: registry.Arm) -> bool:
+def _disarms(command: Arm) -> bool:
     return not command.mask or not command.ttl
 
 
 _SAFE: Final[Mapping[type[Command], Callable[[Any], bool]]] = {
-    registry.Info: _always,
-    registry.Selftest: _always,
-    registry.Lock: _locks,
-    registry.Reread: _always,
-    registry.Abort: _always,
-    registry.Arm: _disarms,
-    registry.Lamps: _always,
+    Info: _always,
+    Selftest: _always,
+    Lock: _locks,
+    Reread: _always,
+    Abort: _always,
+    Arm: _disarms,
+    Lamps: _always,
 }
 """Commands that are safe while no record can be stored: they make no events."""
 
-_BEFORE_RESUME: Final = (registry.Info, registry.Reread)
+_BEFORE_RESUME: Final = (Info, Reread)
 
 
 def accepts(state: LinkState, command: Command) -> bool:
@@ -128,7 +140,7 @@ class PendingCommands:
         command, future = self._waiting.get(command_id, (None, None))
         if command is None or future is None or future.done():
             return
-        if isinstance(reply, registry.Refused):
+        if isinstance(reply, Refused):
             future.set_exception(CommandRefusedError(command, reply.why, reply.arg))
         else:
             future.set_result(reply)

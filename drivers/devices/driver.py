@@ -14,10 +14,16 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from drivers.devices.commands import CommandUnansweredError
 from drivers.devices.events import COMMON, DeviceEvent, Makes, Origin
 from drivers.devices.state import LinkState
-from firmware_protocol.messages import registry
-from firmware_protocol.messages.codec import Command, Event, Reply
-from firmware_protocol.messages.common import InfoReply, SelftestReply
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import (
+    Command,
+    DeviceClass,
+    Event,
+    Info,
+    InfoReply,
+    Reply,
+    Selftest,
+    SelftestReply,
+)
 
 RESULT_TIMEOUT = 5.0
 """Seconds until a physical command's result event has to arrive, after its reply or its timeout."""
@@ -112,11 +118,11 @@ class Driver:
 
     async def info(self) -> InfoReply:
         """Firmware and boot of the device."""
-        return await self._call(registry.Info(), InfoReply)
+        return await self._call(Info(), InfoReply)
 
     async def selftest(self) -> SelftestReply:
         """Test what can be tested without moving a card. Takes up to 10 s."""
-        return await self._call(registry.Selftest(), SelftestReply)
+        return await self._call(Selftest(), SelftestReply)
 
     async def _call(self, command: Command, kind: type[_R]) -> _R:
         reply = await self.channel.call(command)

@@ -13,9 +13,17 @@ from typing import Any, Final, TypeAlias, TypeVar
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from firmware_protocol.messages import registry
-from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.enums import FaultCode, PowerCause, TamperSource
+from firmware_protocol.messages import (
+    Event,
+    Fault,
+    FaultCode,
+    LogPressure,
+    Paired,
+    Power,
+    PowerCause,
+    Tamper,
+    TamperSource,
+)
 
 
 class Origin(Struct, frozen=True):
@@ -86,11 +94,11 @@ def same_fields(kind: type[_D]) -> Callable[[Origin, Event], _D]:
 
 COMMON: Final[Makes] = MappingProxyType(
     {
-        registry.Power: same_fields(Started),
-        registry.Tamper: same_fields(Tampered),
-        registry.Fault: same_fields(Faulted),
-        registry.LogPressure: same_fields(RingFilling),
-        registry.Paired: same_fields(HostPaired),
+        Power: same_fields(Started),
+        Tamper: same_fields(Tampered),
+        Fault: same_fields(Faulted),
+        LogPressure: same_fields(RingFilling),
+        Paired: same_fields(HostPaired),
     }
 )
 """The events that every class of device has."""

@@ -8,10 +8,24 @@ from typing import ClassVar, Final
 from drivers.devices.driver import Driver
 from drivers.devices.events import COMMON, DeviceEvent, Makes, Origin, same_fields
 from drivers.devices.sealed import Sealed, SealedCard
-from firmware_protocol.messages import registry
-from firmware_protocol.messages.enums import DeviceClass, JamCode, LockState, ReadWhy
-from firmware_protocol.messages.errors import ProtocolError
-from firmware_protocol.messages.shoe import CardRead, LockReply, RereadReply
+from firmware_protocol.messages import (
+    CardRead,
+    Cover,
+    CutCard,
+    DeviceClass,
+    JamCode,
+    Loaded,
+    Lock,
+    LockReply,
+    LockState,
+    ProtocolError,
+    ReadFail,
+    ReadWhy,
+    Reread,
+    RereadReply,
+    ShoeJam,
+)
+from firmware_protocol.messages import CardRetracted as RetractedMessage
 from firmware_protocol.tablelink import plaintext
 from firmware_protocol.tablelink.plaintext import EventRecord
 
@@ -80,13 +94,13 @@ def _sealed(origin: Origin, event: CardRead) -> ShoeCardRead:
 EVENTS: Final[Makes] = MappingProxyType(
     {
         **COMMON,
-        registry.CardRead: _sealed,
-        registry.CardRetracted: same_fields(CardRetracted),
-        registry.ReadFail: same_fields(ReadFailed),
-        registry.CutCard: same_fields(CutCardCame),
-        registry.Loaded: same_fields(ShoeLoaded),
-        registry.Cover: same_fields(CoverMoved),
-        registry.ShoeJam: same_fields(ShoeJammed),
+        CardRead: _sealed,
+        RetractedMessage: same_fields(CardRetracted),
+        ReadFail: same_fields(ReadFailed),
+        CutCard: same_fields(CutCardCame),
+        Loaded: same_fields(ShoeLoaded),
+        Cover: same_fields(CoverMoved),
+        ShoeJam: same_fields(ShoeJammed),
     }
 )
 
@@ -106,12 +120,12 @@ class ShoeDriver(Driver):
         return await self._set(LockState.OPEN)
 
     async def _set(self, state: LockState) -> LockState:
-        return (await self._call(registry.Lock(state), LockReply)).state
+        return (await self._call(Lock(state), LockReply)).state
 
     async def reread(self, epoch: int, seq: int) -> Sealed[EventRecord]:
         """Read a record of the shoe's ring again, to compare its chain with the stored one. Raises
         CommandRefusedError (NOT_KEPT) if it is no longer in the ring."""
-        reply = await self._call(registry.Reread(epoch, seq), RereadReply)
+        reply = await self._call(Reread(epoch, seq), RereadReply)
         return reread_record(reply, epoch, seq)
 
 

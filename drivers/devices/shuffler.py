@@ -11,10 +11,22 @@ from typing import ClassVar, Final
 from drivers.devices.commands import NOT_DONE
 from drivers.devices.driver import Driver
 from drivers.devices.events import COMMON, DeviceEvent, Makes, Started, same_fields
-from firmware_protocol.messages import registry
-from firmware_protocol.messages.codec import Reply
-from firmware_protocol.messages.enums import DeviceClass, JamCode
-from firmware_protocol.messages.shuffler import AbortReply, StartReply
+from firmware_protocol.messages import (
+    Abort,
+    AbortReply,
+    CountError,
+    DeviceClass,
+    Done,
+    Door,
+    Eject,
+    JamCode,
+    Progress,
+    Reply,
+    ShufflerJam,
+    Start,
+    StartReply,
+)
+from firmware_protocol.messages import Started as StartedMessage
 
 
 class ShuffleStarted(DeviceEvent, frozen=True):
@@ -62,12 +74,12 @@ class ShufflerJammed(DeviceEvent, frozen=True):
 EVENTS: Final[Makes] = MappingProxyType(
     {
         **COMMON,
-        registry.Started: same_fields(ShuffleStarted),
-        registry.Progress: same_fields(ShuffleProgressed),
-        registry.Done: same_fields(ShuffleDone),
-        registry.CountError: same_fields(CountWrong),
-        registry.Door: same_fields(DoorMoved),
-        registry.ShufflerJam: same_fields(ShufflerJammed),
+        StartedMessage: same_fields(ShuffleStarted),
+        Progress: same_fields(ShuffleProgressed),
+        Done: same_fields(ShuffleDone),
+        CountError: same_fields(CountWrong),
+        Door: same_fields(DoorMoved),
+        ShufflerJam: same_fields(ShufflerJammed),
     }
 )
 
@@ -99,7 +111,7 @@ class ShufflerDriver(Driver):
         """
         if self.in_doubt:
             raise InDoubt("the last START is in doubt: someone has to look at the shuffler")
-        command = registry.Start(decks, profile)
+        command = Start(decks, profile)
         command.encode()
 
         def matches(event: ShuffleStarted, reply: Reply | None) -> bool:
@@ -122,8 +134,8 @@ class ShufflerDriver(Driver):
 
     async def eject(self) -> DoorMoved:
         """Open the door and deliver the cards. Returns when the door has opened."""
-        return await self._carry_out(registry.Eject(), DoorMoved, lambda event, reply: event.open)
+        return await self._carry_out(Eject(), DoorMoved, lambda event, reply: event.open)
 
     async def abort(self) -> None:
         """End a running shuffle; the event Faulted (ABORTED) follows. No effect without one."""
-        await self._call(registry.Abort(), AbortReply)
+        await self._call(Abort(), AbortReply)

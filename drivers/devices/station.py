@@ -28,17 +28,24 @@ from drivers.devices.driver import CommandChannel, Driver
 from drivers.devices.events import COMMON, DeviceEvent, Makes, Origin, same_fields
 from drivers.devices.state import IN_SESSION, LinkState
 from firmware_protocol.host import LinkBusy
-from firmware_protocol.messages import registry
-from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.enums import (
+from firmware_protocol.messages import (
+    Arm,
+    ArmReply,
+    Button,
     ButtonMask,
+    Buzz,
     BuzzPattern,
+    BuzzReply,
     DeviceClass,
     Edge,
+    Event,
+    LampFault,
     LampPattern,
+    Lamps,
+    LampsReply,
+    Stuck,
     WhichButton,
 )
-from firmware_protocol.messages.station import ArmReply, Button, BuzzReply, LampsReply
 
 LEASE_MS: Final = 2000
 DARK: Final = bytes(3)
@@ -92,8 +99,8 @@ class LampSetting(Struct, frozen=True):
     period_ms: int = 0
     lease_ms: int = LEASE_MS
 
-    def command(self, seat: int) -> registry.Lamps:
-        return registry.Lamps(seat, self.rgb, self.pattern, self.period_ms, self.lease_ms)
+    def command(self, seat: int) -> Lamps:
+        return Lamps(seat, self.rgb, self.pattern, self.period_ms, self.lease_ms)
 
 
 LAMPS_OFF: Final = LampSetting(pattern=LampPattern.OFF, lease_ms=0)
@@ -112,9 +119,9 @@ def _button(origin: Origin, event: Button, *, stale: bool) -> DeviceEvent:
 EVENTS: Final[Makes] = MappingProxyType(
     {
         **COMMON,
-        registry.Button: _unarmed,
-        registry.Stuck: same_fields(ButtonStuck),
-        registry.LampFault: same_fields(LampBroken),
+        Button: _unarmed,
+        Stuck: same_fields(ButtonStuck),
+        LampFault: same_fields(LampBroken),
     }
 )
 
@@ -175,7 +182,7 @@ class StationDriver(Driver):
         """Arm these buttons of a seat for `ttl_ms`, with this token. Presses with the seat's former
         token are stale from now on, even if the command fails; unless it was never sent: then the
         former token stays current."""
-        command = registry.Arm(seat, buttons, token, ttl_ms)
+        command = Arm(seat, buttons, token, ttl_ms)
         command.encode()
         former = self._tokens.get(seat)
         self._tokens[seat] = token
@@ -196,7 +203,7 @@ class StationDriver(Driver):
     async def disarm(self, seat: int) -> None:
         """Disarm all buttons of a seat."""
         self._tokens.pop(seat, None)
-        await self._call(registry.Arm(seat, ButtonMask(0), 0, 0), ArmReply)
+        await self._call(Arm(seat, ButtonMask(0), 0, 0), ArmReply)
 
     async def lamps(self, seat: int, setting: LampSetting) -> None:
         """Show this at a seat until the next call. If the station does not answer or is away, it is
@@ -212,7 +219,7 @@ class StationDriver(Driver):
 
     async def buzz(self, pattern: BuzzPattern) -> None:
         """Play a sound once."""
-        await self._call(registry.Buzz(pattern), BuzzReply)
+        await self._call(Buzz(pattern), BuzzReply)
 
     # --- leases ---------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from firmware_protocol.host import (
     PairingFailed,
     PairingNoise,
 )
-from firmware_protocol.messages.enums import AlertCode
+from firmware_protocol.messages import AlertCode
 
 
 class IntroductionOutcome(Struct, frozen=True):

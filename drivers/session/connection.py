@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from drivers.devices import PendingCommands
 from drivers.ports import Port
 from firmware_protocol.host import CommandTimedOut, HostLink, LinkEvent, ReplyReceived
-from firmware_protocol.messages.codec import Command, Reply
+from firmware_protocol.messages import Command, Reply
 
 
 class Connection:

@@ -21,8 +21,7 @@ from drivers.ports import (
     serial_ports,
     usb_devices,
 )
-from firmware_protocol.messages.enums import DeviceClass
-from firmware_protocol.messages.frames import HelloRsp
+from firmware_protocol.messages import DeviceClass, HelloRsp
 from firmware_protocol.tablelink.fingerprints import fingerprint
 
 OPEN_TIMEOUT: Final = 10.0

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from drivers.devices import DeviceEvent
 from firmware_protocol.host import RecordCursor
-from firmware_protocol.messages.enums import Verdict
-from firmware_protocol.messages.limits import REREAD_DEPTH
+from firmware_protocol.messages import REREAD_DEPTH, Verdict
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
 
 RECENT: Final = 2 * REREAD_DEPTH

@@ -31,9 +31,7 @@ from firmware_protocol.host import (
     RingHeld,
     RingResumed,
 )
-from firmware_protocol.messages.codec import Command
-from firmware_protocol.messages.common import Info, Refused, Resume
-from firmware_protocol.messages.enums import DeviceState, Refusal
+from firmware_protocol.messages import Command, DeviceState, Info, Refusal, Refused, Resume
 
 MAX_KNOWN: Final = 64
 """Limit of reported happenings that are cached: an unauthenticated peer can make more."""

@@ -64,8 +64,7 @@ from firmware_protocol.host import (
     RingHeld,
     RingResumed,
 )
-from firmware_protocol.messages.codec import Command, Reply
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import Command, DeviceClass, Reply
 
 ANSWER_TIMEOUT: Final = 10.0
 """Seconds for a session to start, and then for RESUME; after them the port is opened again."""

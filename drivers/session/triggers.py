@@ -17,7 +17,7 @@ from firmware_protocol.host import (
     RingHeld,
     RingResumed,
 )
-from firmware_protocol.messages.errors import (
+from firmware_protocol.messages import (
     BadKey,
     HandshakeNotAuthentic,
     NoCommonVersion,

@@ -10,18 +10,20 @@ from typing import Final
 
 from firmware_protocol.device import ring
 from firmware_protocol.device.identity import Draw
-from firmware_protocol.messages.codec import Event, Reply
-from firmware_protocol.messages.common import Resume
-from firmware_protocol.messages.enums import DeviceClass, Verdict
-from firmware_protocol.messages.errors import NoCommonVersion
-from firmware_protocol.messages.frames import Hello
-from firmware_protocol.messages.limits import (
+from firmware_protocol.messages import (
     DEAD_MS,
     HEARTBEAT_MS,
     PENDING_LIFE_MS,
     RESEND_FIRST_MS,
     RESEND_MOST_MS,
     SCHEMA_HASHES,
+    DeviceClass,
+    Event,
+    Hello,
+    NoCommonVersion,
+    Reply,
+    Resume,
+    Verdict,
 )
 from firmware_protocol.tablelink import plaintext
 from firmware_protocol.tablelink.framing import VERSIONS, Deframer, Heard

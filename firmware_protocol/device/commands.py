@@ -14,29 +14,35 @@ from firmware_protocol.device.interfaces import CommandRefusal, DeviceCore
 from firmware_protocol.device.ring import Ring
 from firmware_protocol.device.ring import follows as follows_on
 from firmware_protocol.device.sessions import DeviceSession
-from firmware_protocol.messages.codec import Command, Control, Reply, Spec
-from firmware_protocol.messages.common import (
+from firmware_protocol.messages import (
+    COMMANDS,
+    RESULTS_KEPT,
+    Command,
+    Control,
+    DeviceClass,
+    EvtAck,
+    EvtNak,
+    FaultCode,
+    HostBeat,
     Info,
     InfoReply,
+    OutOfRange,
+    PlaintextType,
+    ProtocolError,
+    Refusal,
     Refused,
+    Reply,
+    Reread,
     Resume,
+    ResumeMode,
     ResumeReply,
     Selftest,
     SelftestReply,
-)
-from firmware_protocol.messages.control import EvtAck, EvtNak, HostBeat, TimeAnswer, TimeAsk
-from firmware_protocol.messages.enums import (
-    DeviceClass,
-    FaultCode,
-    PlaintextType,
-    Refusal,
-    ResumeMode,
+    Spec,
+    TimeAnswer,
+    TimeAsk,
     Verdict,
 )
-from firmware_protocol.messages.errors import OutOfRange, ProtocolError
-from firmware_protocol.messages.limits import RESULTS_KEPT
-from firmware_protocol.messages.registry import COMMANDS
-from firmware_protocol.messages.shoe import Reread
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, CommandReply, encode
 
 

@@ -38,12 +38,19 @@ from firmware_protocol.device.sessions import (
     FrameChannel,
 )
 from firmware_protocol.device.storage import DeviceFolder, StateStore
-from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.common import Fault, Power
-from firmware_protocol.messages.control import DeviceBeat
-from firmware_protocol.messages.enums import DeviceState, FaultCode, FrameKind, PowerCause, Refusal
-from firmware_protocol.messages.errors import SessionSpent
-from firmware_protocol.messages.limits import REREAD_DEPTH
+from firmware_protocol.messages import (
+    REREAD_DEPTH,
+    DeviceBeat,
+    DeviceState,
+    Event,
+    Fault,
+    FaultCode,
+    FrameKind,
+    Power,
+    PowerCause,
+    Refusal,
+    SessionSpent,
+)
 from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.plaintext import CommandReply, encode
 

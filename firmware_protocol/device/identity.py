@@ -28,9 +28,7 @@ from firmware_protocol.device.storage import (
     remove_folders,
     write_atomic,
 )
-from firmware_protocol.messages.enums import DeviceClass
-from firmware_protocol.messages.errors import ProtocolError
-from firmware_protocol.messages.limits import RING_LEAST
+from firmware_protocol.messages import RING_LEAST, DeviceClass, ProtocolError
 from firmware_protocol.tablelink import fingerprints
 
 Draw = Callable[[int], bytes]

@@ -14,14 +14,16 @@ from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.records import RecordSender
 from firmware_protocol.device.ring import Ring
 from firmware_protocol.device.sessions import DeviceContext, DeviceSession
-from firmware_protocol.messages.codec import Command, Event, Reply
-from firmware_protocol.messages.enums import (
+from firmware_protocol.messages import (
     Capabilities,
+    Command,
     DeviceClass,
     DeviceState,
+    Event,
     FaultCode,
     PowerCause,
     Refusal,
+    Reply,
 )
 from firmware_protocol.tablelink.plaintext import CommandReply
 

@@ -7,11 +7,16 @@ from typing import Final
 from msgspec import Struct
 
 from firmware_protocol.device.sessions import DeviceContext, DeviceSessions, with_ephemeral
-from firmware_protocol.messages.common import Paired, Tamper
-from firmware_protocol.messages.control import PairDone
-from firmware_protocol.messages.enums import AlertCode, FrameKind, TamperSource
-from firmware_protocol.messages.errors import HandshakeError
-from firmware_protocol.messages.limits import PENDING_LIFE_MS
+from firmware_protocol.messages import (
+    PENDING_LIFE_MS,
+    AlertCode,
+    FrameKind,
+    HandshakeError,
+    PairDone,
+    Paired,
+    Tamper,
+    TamperSource,
+)
 from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
 from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.noise import Handshake

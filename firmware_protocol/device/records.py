@@ -8,9 +8,7 @@ from typing import Final
 from firmware_protocol.device.ring import SLOT_SIZE, Ring
 from firmware_protocol.device.send_window import Room, Sending
 from firmware_protocol.device.sessions import DeviceContext, DeviceSession
-from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.common import LogPressure
-from firmware_protocol.messages.enums import AlertCode
+from firmware_protocol.messages import AlertCode, Event, LogPressure
 from firmware_protocol.tablelink.plaintext import chained
 
 TORN_BYTES: Final = SLOT_SIZE // 2

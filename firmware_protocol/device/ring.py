@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from firmware_protocol.device.storage import FolderProblem, read_file, write_at, write_atomic
-from firmware_protocol.messages.enums import PlaintextType
+from firmware_protocol.messages import PlaintextType
 from firmware_protocol.tablelink.framing import crc32c
 from firmware_protocol.tablelink.plaintext import CHAIN_SIZE, NO_CHAIN, next_chain
 

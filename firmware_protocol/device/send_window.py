@@ -7,9 +7,17 @@ from typing import Final
 from firmware_protocol.device.behaviour import Behaviour
 from firmware_protocol.device.ring import Ring
 from firmware_protocol.device.storage import StateStore
-from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.common import Fault, LogPressure, Paired, Power, Tamper
-from firmware_protocol.messages.limits import PRESSURE_PERCENT, RING_SPARE, WINDOW
+from firmware_protocol.messages import (
+    PRESSURE_PERCENT,
+    RING_SPARE,
+    WINDOW,
+    Event,
+    Fault,
+    LogPressure,
+    Paired,
+    Power,
+    Tamper,
+)
 
 
 class Sending:

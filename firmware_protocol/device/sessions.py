@@ -17,18 +17,20 @@ from firmware_protocol.device.control import Moment
 from firmware_protocol.device.identity import DeviceIdentity, Draw
 from firmware_protocol.device.send_window import Sending
 from firmware_protocol.device.storage import StateStore
-from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.enums import (
+from firmware_protocol.messages import (
+    ALERT_GAP_MS,
+    Alert,
     AlertCode,
     Capabilities,
     DeviceState,
+    Event,
     FaultCode,
     FrameKind,
     FrameLimit,
+    HandshakeError,
+    HelloRsp,
+    ProtocolError,
 )
-from firmware_protocol.messages.errors import HandshakeError, ProtocolError
-from firmware_protocol.messages.frames import Alert, HelloRsp
-from firmware_protocol.messages.limits import ALERT_GAP_MS
 from firmware_protocol.tablelink.framing import VERSIONS, Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.hello import NO_SESSION, prologue
 from firmware_protocol.tablelink.noise import Handshake, SessionKeys

@@ -13,6 +13,7 @@ from importlib import resources
 from typing import Final
 
 from firmware_protocol import conformance
+from firmware_protocol.errors import all_errors, slug
 from firmware_protocol.generate.catalogue import CatalogueError
 from firmware_protocol.generate.emit import ORIGIN, allowed, code, number
 from firmware_protocol.generate.schema import (
@@ -25,7 +26,6 @@ from firmware_protocol.generate.schema import (
     MessageSpec,
     schema_hash,
 )
-from firmware_protocol.messages import errors
 
 CLASSES: Final = ("all", "shoe", "shuffler", "station")
 _PLACE: Final = re.compile(r"\{\{([A-Za-z0-9_:]+)\}\}")
@@ -255,9 +255,9 @@ def _numbers(catalogue: Catalogue) -> Iterator[str]:
 
 def _errors() -> Iterator[str]:
     yield from _table("", "", "")
-    for one in errors.all_errors():
+    for one in all_errors():
         doc = " ".join((one.__doc__ or "").split())
-        yield _row(one.number, errors.slug(one.__name__), doc)
+        yield _row(one.number, slug(one.__name__), doc)
 
 
 def _conformance() -> Iterator[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+from firmware_protocol.errors import all_errors
 from firmware_protocol.generate.emit import ORIGIN, WIDTH, camel, code, docstring, fill, number
 from firmware_protocol.generate.schema import (
     INTEGER_SIZES,
@@ -38,6 +39,7 @@ def files(catalogue: Catalogue) -> dict[str, str]:
         some = [one for one in messages if one.device_class == part]
         out[f"messages/{part}.py"] = _module(catalogue, f"of the {part}", some)
     out["messages/registry.py"] = _index(catalogue)
+    out["messages/__init__.py"] = _door(catalogue)
     return out
 
 
@@ -156,14 +158,23 @@ def _import_sets(
     catalogue: Catalogue, holders: list[tuple[Field, ...]], more: list[str]
 ) -> Iterator[str]:
     used = {one.type for fields in holders for one in fields if one.type in catalogue.sets}
-    names = sorted({*(camel(name) for name in used), *more})
-    line = f"from firmware_protocol.messages.enums import {', '.join(names)}"
+    yield from _import("messages.enums", [*(camel(name) for name in used), *more])
+
+
+def _import(module: str, names: Iterable[str]) -> Iterator[str]:
+    ordered = sorted(set(names), key=lambda name: (_group(name), name.lower()))
+    line = f"from firmware_protocol.{module} import {', '.join(ordered)}"
     if len(line) <= WIDTH:
         yield line
         return
-    yield "from firmware_protocol.messages.enums import ("
-    yield from (f"    {name}," for name in names)
+    yield f"from firmware_protocol.{module} import ("
+    yield from (f"    {name}," for name in ordered)
     yield ")"
+
+
+def _group(name: str) -> tuple[bool, bool]:
+    """Constants first, then classes, then functions, as the linter wants it."""
+    return not name.isupper(), name.islower()
 
 
 def _class(
@@ -280,16 +291,12 @@ def _index(catalogue: Catalogue) -> str:
         yield from _head("Every message, and tables of them by id.")
         yield from ("from typing import Final", "")
         yield "from firmware_protocol.messages.codec import Command, Control, Event, Message, Reply"
-        for part in ("common", "control", "frames", *PARTS):
-            names = sorted(_names(catalogue, part), key=str.lower)
-            yield f"from firmware_protocol.messages.{part} import ("
-            yield from (f"    {name}," for name in names)
-            yield ")"
+        for part in ("common", "control", *PARTS):
+            yield from _import(f"messages.{part}", _names(catalogue, part))
         yield ""
         for kind in KINDS:
             base = kind.capitalize()
-            name = {"reply": "REPLIES", "control": "CONTROLS"}.get(kind, f"{kind.upper()}S")
-            yield f"{name}: Final[dict[int, type[{base}]]] = {{"
+            yield f"{_table(kind)}: Final[dict[int, type[{base}]]] = {{"
             for one in catalogue.messages:
                 if one.kind == kind:
                     yield f"    {code(one.id)}: {camel(one.name)},"
@@ -301,16 +308,58 @@ def _index(catalogue: Catalogue) -> str:
             yield f'    range({code(span.first)}, {code(span.last + 1)}): "{span.doc}",'
         yield "}"
         yield from docstring("Reserved ids, and their purpose.", "")
+
+    return _join(lines())
+
+
+def _door(catalogue: Catalogue) -> str:
+    """The package's own module, which exports every name."""
+    timings = [f"{one.name}_{one.unit.upper()}" for one in catalogue.timings]
+    exports = {
+        "errors": [*(one.__name__ for one in all_errors()), "all_errors", "slug"],
+        "messages.codec": [
+            "Command",
+            "Control",
+            "Event",
+            "Message",
+            "Payload",
+            "Reply",
+            "Side",
+            "Spec",
+            "Unfit",
+        ],
+        "messages.common": _names(catalogue, "common"),
+        "messages.control": _names(catalogue, "control"),
+        "messages.enums": [camel(name) for name in catalogue.sets],
+        "messages.frames": ["PAYLOAD_SIZES", *_names(catalogue, "frames")],
+        "messages.limits": [
+            "SCHEMA_HASHES",
+            "VERSION",
+            *(one.name for one in catalogue.constants),
+            *timings,
+        ],
+        "messages.registry": [*(_table(kind) for kind in KINDS), "MESSAGES", "RESERVED"],
+        **{f"messages.{part}": _names(catalogue, part) for part in PARTS},
+    }
+
+    def lines() -> Iterator[str]:
+        yield from _head("The messages of TableLink, their values and limits, and the errors.")
+        for module, names in exports.items():
+            yield from _import(module, names)
         yield ""
-        parts = ("common", "control", "frames", *PARTS)
-        every = [name for part in parts for name in _names(catalogue, part)]
-        constants = ["COMMANDS", "CONTROLS", "EVENTS", "MESSAGES", "REPLIES", "RESERVED"]
-        bases = ["Command", "Control", "Event", "Message", "Reply"]
         yield "__all__ = ["
-        yield from (f'    "{name}",' for name in (*constants, *sorted({*every, *bases})))
+        every = {name for names in exports.values() for name in names}
+        yield from (
+            f'    "{name}",' for name in sorted(every, key=lambda name: (_group(name), name))
+        )
         yield "]"
 
     return _join(lines())
+
+
+def _table(kind: str) -> str:
+    """Name of the table of all messages of this kind."""
+    return {"reply": "REPLIES"}.get(kind, f"{kind.upper()}S")
 
 
 def _names(catalogue: Catalogue, part: str) -> list[str]:

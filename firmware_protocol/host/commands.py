@@ -11,10 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from firmware_protocol.messages.codec import Command, Reply
-from firmware_protocol.messages.common import Info, Refused, Selftest
-from firmware_protocol.messages.limits import COMMAND_REPEAT_MS
-from firmware_protocol.messages.shoe import Reread
+from firmware_protocol.messages import (
+    COMMAND_REPEAT_MS,
+    Command,
+    Info,
+    Refused,
+    Reply,
+    Reread,
+    Selftest,
+)
 from firmware_protocol.tablelink.plaintext import CommandCall, encode
 
 MAX_COMMANDS: Final = 32

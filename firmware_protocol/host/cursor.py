@@ -8,9 +8,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.messages.common import Resume, ResumeReply
-from firmware_protocol.messages.enums import ResumeMode, Verdict
-from firmware_protocol.messages.limits import REREAD_DEPTH, WINDOW
+from firmware_protocol.messages import (
+    REREAD_DEPTH,
+    WINDOW,
+    Resume,
+    ResumeMode,
+    ResumeReply,
+    Verdict,
+)
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
 
 RECENT: Final = REREAD_DEPTH

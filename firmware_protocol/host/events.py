@@ -10,12 +10,16 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from firmware_protocol.messages.codec import Command, Reply
-from firmware_protocol.messages.common import InfoReply
-from firmware_protocol.messages.control import DeviceBeat
-from firmware_protocol.messages.enums import Verdict
-from firmware_protocol.messages.errors import ProtocolError
-from firmware_protocol.messages.frames import Alert, HelloRsp
+from firmware_protocol.messages import (
+    Alert,
+    Command,
+    DeviceBeat,
+    HelloRsp,
+    InfoReply,
+    ProtocolError,
+    Reply,
+    Verdict,
+)
 from firmware_protocol.tablelink.framing import Cause
 from firmware_protocol.tablelink.plaintext import EventRecord
 

@@ -24,25 +24,7 @@ from firmware_protocol.host.events import (
     SessionEnding,
 )
 from firmware_protocol.host.resume import Resumption
-from firmware_protocol.messages.codec import Command, Control, Reply
-from firmware_protocol.messages.common import Info, InfoReply, Refused, Resume, ResumeReply
-from firmware_protocol.messages.control import (
-    DeviceBeat,
-    EvtAck,
-    EvtNak,
-    HostBeat,
-    TimeAnswer,
-    TimeAsk,
-)
-from firmware_protocol.messages.enums import DeviceClass, NakWhy, Verdict
-from firmware_protocol.messages.errors import (
-    OutOfRange,
-    ProtocolError,
-    SessionSpent,
-    UnknownMessage,
-)
-from firmware_protocol.messages.frames import HelloRsp
-from firmware_protocol.messages.limits import (
+from firmware_protocol.messages import (
     CRC_SIZE,
     DEAD_MS,
     HEADER_SIZE,
@@ -52,6 +34,28 @@ from firmware_protocol.messages.limits import (
     TAG_SIZE,
     TIME_EVERY_MS,
     WINDOW,
+    Command,
+    Control,
+    DeviceBeat,
+    DeviceClass,
+    EvtAck,
+    EvtNak,
+    HelloRsp,
+    HostBeat,
+    Info,
+    InfoReply,
+    NakWhy,
+    OutOfRange,
+    ProtocolError,
+    Refused,
+    Reply,
+    Resume,
+    ResumeReply,
+    SessionSpent,
+    TimeAnswer,
+    TimeAsk,
+    UnknownMessage,
+    Verdict,
 )
 from firmware_protocol.tablelink import plaintext
 from firmware_protocol.tablelink.framing import Frame

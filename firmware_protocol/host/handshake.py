@@ -22,14 +22,19 @@ from firmware_protocol.host.exchange import (
     HostSessions,
     LinkOutput,
 )
-from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
-from firmware_protocol.messages.errors import HandshakeError, ProtocolError, WrongDevice
-from firmware_protocol.messages.frames import Hello, HelloRsp
-from firmware_protocol.messages.limits import (
+from firmware_protocol.messages import (
     HANDSHAKE_WAIT_MS,
     HELLO_WAIT_MS,
     SCHEMA_HASHES,
     VERSION,
+    DeviceClass,
+    FrameKind,
+    FrameLimit,
+    HandshakeError,
+    Hello,
+    HelloRsp,
+    ProtocolError,
+    WrongDevice,
 )
 from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_of, fingerprint_text
 from firmware_protocol.tablelink.framing import Frame

@@ -36,11 +36,19 @@ from firmware_protocol.host.events import (
 )
 from firmware_protocol.host.exchange import Exchange, HostSession, HostSessions, LinkOutput
 from firmware_protocol.host.handshake import HandshakeAttempts, PeerIdentity
-from firmware_protocol.messages.codec import Command
-from firmware_protocol.messages.enums import DeviceClass, FrameKind
-from firmware_protocol.messages.errors import HandshakeError, ProtocolError, WrongSession
-from firmware_protocol.messages.frames import Alert
-from firmware_protocol.messages.limits import DEAD_MS, REKEY_FRAMES, SESSION_LIFE_S, WINDOW
+from firmware_protocol.messages import (
+    DEAD_MS,
+    REKEY_FRAMES,
+    SESSION_LIFE_S,
+    WINDOW,
+    Alert,
+    Command,
+    DeviceClass,
+    FrameKind,
+    HandshakeError,
+    ProtocolError,
+    WrongSession,
+)
 from firmware_protocol.tablelink.framing import Cause, Deframer, Frame, FrameDamage
 
 _FORMER: Final = 4

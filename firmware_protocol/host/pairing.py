@@ -19,17 +19,24 @@ from typing import Final, TypeAlias
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
-from firmware_protocol.messages.errors import (
+from firmware_protocol.messages import (
+    HELLO_WAIT_MS,
+    PAIR_WAIT_MS,
+    SCHEMA_HASHES,
+    VERSION,
+    Alert,
+    DeviceClass,
+    FrameKind,
+    FrameLimit,
     HandshakeError,
+    Hello,
+    HelloRsp,
+    PairDone,
     ProtocolError,
     UnknownMessage,
     WrongAnswer,
     WrongDevice,
 )
-from firmware_protocol.messages.frames import Alert, Hello, HelloRsp
-from firmware_protocol.messages.limits import HELLO_WAIT_MS, PAIR_WAIT_MS, SCHEMA_HASHES, VERSION
-from firmware_protocol.messages.registry import PairDone
 from firmware_protocol.tablelink import plaintext
 from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_of, fingerprint_text
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage

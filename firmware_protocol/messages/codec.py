@@ -16,14 +16,14 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from firmware_protocol.messages.enums import DeviceClass
-from firmware_protocol.messages.errors import (
+from firmware_protocol.errors import (
     BadPadding,
     BadText,
     OutOfRange,
     ProtocolError,
     WrongSize,
 )
+from firmware_protocol.messages.enums import DeviceClass
 
 Side = Literal["host", "device", "both"]
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.messages.errors import BadKey, BadLabelCode
+from firmware_protocol.messages import BadKey, BadLabelCode
 
 FINGERPRINT_SIZE: Final = 16
 LABEL_SIZE: Final = 16

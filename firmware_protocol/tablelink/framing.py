@@ -21,10 +21,15 @@ from typing import Final, TypeAlias
 import google_crc32c
 from msgspec import Struct
 
-from firmware_protocol.messages.enums import FrameKind
-from firmware_protocol.messages.errors import BadFrame
-from firmware_protocol.messages.frames import PAYLOAD_SIZES
-from firmware_protocol.messages.limits import CRC_SIZE, HEADER_SIZE, MAX_ENCODED, VERSION
+from firmware_protocol.messages import (
+    CRC_SIZE,
+    HEADER_SIZE,
+    MAX_ENCODED,
+    PAYLOAD_SIZES,
+    VERSION,
+    BadFrame,
+    FrameKind,
+)
 
 IN_CLEAR_VERSION: Final = 1
 """The version in HELLO, HELLO_RSP and ALERT, which are the same in all versions."""

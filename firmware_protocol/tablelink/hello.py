@@ -9,15 +9,17 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection
 
-from firmware_protocol.messages.enums import DeviceClass, FrameKind
-from firmware_protocol.messages.errors import (
+from firmware_protocol.messages import (
+    SCHEMA_HASHES,
+    DeviceClass,
+    FrameKind,
+    Hello,
+    HelloRsp,
     NoCommonVersion,
     SchemaDiffers,
     WrongAnswer,
     WrongDevice,
 )
-from firmware_protocol.messages.frames import Hello, HelloRsp
-from firmware_protocol.messages.limits import SCHEMA_HASHES
 from firmware_protocol.tablelink.framing import Frame
 
 NO_SESSION = 0

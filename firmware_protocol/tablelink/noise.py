@@ -26,10 +26,13 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-from firmware_protocol.messages.enums import FrameKind
-from firmware_protocol.messages.errors import (
+from firmware_protocol.messages import (
+    MAX_FRAMES,
+    TAG_SIZE,
+    VERSION,
     BadFrame,
     BadKey,
+    FrameKind,
     HandshakeNotAuthentic,
     HandshakeOrder,
     HandshakeSize,
@@ -41,7 +44,6 @@ from firmware_protocol.messages.errors import (
     WrongSession,
     WrongSize,
 )
-from firmware_protocol.messages.limits import MAX_FRAMES, TAG_SIZE, VERSION
 from firmware_protocol.tablelink.framing import Frame, pack_header
 from firmware_protocol.tablelink.plaintext import SIZES
 

@@ -15,13 +15,23 @@ from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from firmware_protocol.messages import registry
-from firmware_protocol.messages.codec import Command, Control, Event, Message, Reply, Side
-from firmware_protocol.messages.enums import DeviceClass, PlaintextType
-from firmware_protocol.messages.errors import (
+from firmware_protocol.messages import (
+    COMMANDS,
+    CONTROLS,
+    EVENTS,
+    REPLIES,
+    RESERVED,
     BadPadding,
+    Command,
+    Control,
+    DeviceClass,
+    Event,
+    Message,
     OutOfRange,
+    PlaintextType,
+    Reply,
     ReservedMessage,
+    Side,
     UnknownMessage,
     UnknownType,
     WrongClass,
@@ -166,7 +176,7 @@ def decode(data: bytes, *, sender: Side, device_class: DeviceClass | None = None
     if kind in (_IS_COMMAND, _IS_REPLY):
         return _called(data, sender, device_class)
     if kind == _IS_CONTROL:
-        control = _find(registry.CONTROLS, data[2], sender, device_class)
+        control = _find(CONTROLS, data[2], sender, device_class)
         return _message(control, data, _CONTROL.size, data[3], len(data))
     raise UnknownType(f"plaintext: {kind} is not a type")
 
@@ -175,7 +185,7 @@ def _record(data: bytes, sender: Side, device_class: DeviceClass | None) -> Even
     if len(data) < _EVENT.size:
         raise WrongSize("record: too short")
     _, _, epoch, seq, boot, t_us, ident, length = _EVENT.unpack_from(data)
-    found = _find(registry.EVENTS, ident, sender, device_class)
+    found = _find(EVENTS, ident, sender, device_class)
     event = _message(found, data, _EVENT.size, length, _HASHED)
     if not epoch or not seq or not boot:
         raise OutOfRange("record: epoch, seq and boot are never 0")
@@ -187,11 +197,11 @@ def _called(
 ) -> CommandCall | CommandReply:
     kind, _, ident, length, command_id, host_boot = _CALL.unpack_from(data)
     if kind == _IS_COMMAND:
-        asked = _find(registry.COMMANDS, ident, sender, device_class)
+        asked = _find(COMMANDS, ident, sender, device_class)
         command = _message(asked, data, _CALL.size, length, len(data))
         _numbered(command_id, host_boot)
         return CommandCall(command_id, host_boot, command)
-    answer = _find(registry.REPLIES, ident, sender, device_class)
+    answer = _find(REPLIES, ident, sender, device_class)
     reply = _message(answer, data, _CALL.size, length, len(data))
     _numbered(command_id, host_boot)
     return CommandReply(command_id, host_boot, reply)
@@ -202,7 +212,7 @@ def _find(
 ) -> type[_M]:
     found = known.get(ident)
     if found is None:
-        for span, purpose in registry.RESERVED.items():
+        for span, purpose in RESERVED.items():
             if ident in span:
                 raise ReservedMessage(f"message {ident:#04x} is reserved: {purpose}")
         raise UnknownMessage(f"plaintext: {ident:#04x} is not a message of its type")

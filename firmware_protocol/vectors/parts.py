@@ -8,15 +8,31 @@ from typing import Any, Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.generate import Catalogue, Field, MessageSpec
-from firmware_protocol.messages import enums
-from firmware_protocol.messages import frames as messages_frames
-from firmware_protocol.messages.codec import Payload
-from firmware_protocol.messages.common import Info, InfoReply, Power
-from firmware_protocol.messages.control import EvtAck, PairDone
-from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
-from firmware_protocol.messages.limits import SCHEMA_HASHES
-from firmware_protocol.messages.registry import MESSAGES, Hello, HelloRsp
-from firmware_protocol.messages.shoe import CardRead, Cover, Reread, RereadReply
+from firmware_protocol.messages import (
+    MESSAGES,
+    SCHEMA_HASHES,
+    Alert,
+    AlertCode,
+    Capabilities,
+    CardFlags,
+    CardRead,
+    Cover,
+    DeviceClass,
+    DeviceState,
+    EvtAck,
+    FrameKind,
+    FrameLimit,
+    Hello,
+    HelloRsp,
+    Info,
+    InfoReply,
+    PairDone,
+    Payload,
+    Power,
+    PowerCause,
+    Reread,
+    RereadReply,
+)
 from firmware_protocol.tablelink import fingerprints, hello, plaintext
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage, cobs_encode, crc32c
 from firmware_protocol.tablelink.noise import Handshake, Sealer, SessionKeys
@@ -198,7 +214,7 @@ def _envelope(one: MessageSpec, which: str, sample: Any) -> Part:
 
 
 def _alert() -> bytes:
-    return messages_frames.Alert(enums.AlertCode.PAIRING_OFF, 0).encode()
+    return Alert(AlertCode.PAIRING_OFF, 0).encode()
 
 
 def _frame(catalogue: Catalogue, frame: Frame) -> Part:
@@ -213,7 +229,7 @@ def _frame(catalogue: Catalogue, frame: Frame) -> Part:
     coded: dict[FrameKind, type[Payload]] = {
         FrameKind.HELLO: Hello,
         FrameKind.HELLO_RSP: HelloRsp,
-        FrameKind.ALERT: messages_frames.Alert,
+        FrameKind.ALERT: Alert,
     }
     if frame.kind in coded:
         fields = next(one.fields for one in catalogue.frames if one.kind == frame.kind.name)
@@ -227,10 +243,10 @@ def _frame(catalogue: Catalogue, frame: Frame) -> Part:
 def _chain() -> Part:
     epoch = 0xC0FFEE01
     happened = (
-        (1, 1_500, Power(enums.PowerCause.POWER_ON)),
+        (1, 1_500, Power(PowerCause.POWER_ON)),
         (1, 2_000_000, Cover(True)),
-        (1, 61_000_123, CardRead(7, 1, 12, 99, 0xFE, enums.CardFlags(0), 180, 1, b"\x5a" * 11)),
-        (2, 900, Power(enums.PowerCause.POWER_LOSS)),
+        (1, 61_000_123, CardRead(7, 1, 12, 99, 0xFE, CardFlags(0), 180, 1, b"\x5a" * 11)),
+        (2, 900, Power(PowerCause.POWER_LOSS)),
     )
     records: list[EventRecord] = []
     for seq, (boot, t_us, event) in enumerate(happened, 1):
@@ -271,14 +287,14 @@ def _hellos(session: int) -> tuple[Frame, Frame]:
         1,
         DeviceClass.SHOE,
         FrameLimit.MEDIUM,
-        enums.Capabilities.GATE | enums.Capabilities.LOCK,
+        Capabilities.GATE | Capabilities.LOCK,
         schema,
         fingerprints.fingerprint(_public(_key("device"))),
         some_bytes(f"random {session}", 8),
         "Example Works",
         "Shoe One",
         "EW-000123",
-        enums.DeviceState.PAIRED | enums.DeviceState.LOCKED,
+        DeviceState.PAIRED | DeviceState.LOCKED,
     )
     return (
         Frame(FrameKind.HELLO, session, 0, asked.encode()),
@@ -343,9 +359,7 @@ def _xx() -> tuple[Part, list[Frame]]:
 
 def _sealed(session_keys: SessionKeys) -> tuple[list[Part], list[Frame]]:
     record = bytes.fromhex(_chain()["records"][2]["bytes"])
-    reply = InfoReply(
-        some_bytes("firmware", 32), 2, enums.PowerCause.POWER_LOSS, 128, enums.DeviceState.PAIRED
-    )
+    reply = InfoReply(some_bytes("firmware", 32), 2, PowerCause.POWER_LOSS, 128, DeviceState.PAIRED)
     host = Sealer(session_keys.send, SESSION)
     device = Sealer(session_keys.receive, SESSION)
     said: tuple[tuple[Sealer, plaintext.Plaintext], ...] = (

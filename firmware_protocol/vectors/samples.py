@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from enum import IntFlag
 from typing import Any, Final
 
+from firmware_protocol import messages
 from firmware_protocol.generate import INTEGER_SIZES, Catalogue, Field, array, camel
-from firmware_protocol.messages import enums
-from firmware_protocol.messages.codec import Payload
+from firmware_protocol.messages import Payload
 
 WHICH: Final = ("least", "most", "between")
 
@@ -40,7 +40,7 @@ def _value(catalogue: Catalogue, one: Field, which: str, name: str) -> Any:
     if one.type == "bool":
         return which != "least"
     if one.type in catalogue.sets:
-        members: list[Any] = list(getattr(enums, camel(one.type)))
+        members: list[Any] = list(getattr(messages, camel(one.type)))
         if one.type in catalogue.is_flags:
             return _flags(members, which, name)
         members = [member for member in members if member >= (one.min or 0)]

@@ -23,7 +23,7 @@ from drivers.session import AdoptedRing, NothingHeld, Supervisor, WantedDevice
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device.control import Chord, Draw, Load, Plug, Put, ShufflePace
 from firmware_protocol.host import NO_CURSOR, RecordCursor
-from firmware_protocol.messages.enums import ButtonMask, DeviceClass, Verdict
+from firmware_protocol.messages import ButtonMask, DeviceClass, Verdict
 from firmware_protocol.tablelink.fingerprints import public_bytes
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.bench.measure import Line, Pace, Section

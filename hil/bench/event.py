@@ -21,8 +21,7 @@ from typing import Final
 from drivers.ports import Address, Port, PortListener, PortLost, Transport, open_serial
 from drivers.session import WantedDevice
 from firmware_protocol.device import identity
-from firmware_protocol.messages.enums import DeviceClass, JamCode
-from firmware_protocol.messages.shoe import ShoeJam
+from firmware_protocol.messages import DeviceClass, JamCode, ShoeJam
 from hil.bench.devices import PUBLIC, CursorStore, hosted
 from hil.bench.measure import Line, Pace, Samples, Section, child_process, ratio, request, seconds
 from hil.devices import SimulatedShoe

@@ -7,8 +7,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-from firmware_protocol.messages.enums import CardFlags, FrameKind
-from firmware_protocol.messages.registry import CardRead
+from firmware_protocol.messages import CardFlags, CardRead, FrameKind
 from firmware_protocol.tablelink.framing import Deframer, Frame
 from firmware_protocol.tablelink.noise import Opener, Sealer
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained, decode

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from firmware_protocol.messages.limits import DEBOUNCE_MS
+from firmware_protocol.messages import DEBOUNCE_MS
 
 DEBOUNCE_US: Final = DEBOUNCE_MS * 1000
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from firmware_protocol.device.interfaces import CannotDo
-from firmware_protocol.messages.limits import CARD_CUT, CARDS
+from firmware_protocol.messages import CARD_CUT, CARDS
 
 RANKS: Final = "A23456789TJQK"
 NAMES: Final = tuple(rank + suit for suit in "cdhs" for rank in RANKS)

@@ -10,11 +10,7 @@ from msgspec import Struct
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device import control
 from firmware_protocol.device.interfaces import Mechanism
-from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.enums import DeviceClass
-from firmware_protocol.messages.shoe import Cover
-from firmware_protocol.messages.shuffler import Door
-from firmware_protocol.messages.station import LampFault
+from firmware_protocol.messages import Cover, DeviceClass, Door, Event, LampFault
 from hil.devices.shoe import SimulatedShoe
 from hil.devices.shuffler import SimulatedShuffler
 from hil.devices.station import SimulatedStation

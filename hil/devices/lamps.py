@@ -7,8 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from firmware_protocol.device.interfaces import Answer
-from firmware_protocol.messages.enums import LampPattern
-from firmware_protocol.messages.station import Lamps
+from firmware_protocol.messages import LampPattern, Lamps
 
 DARK: Final = bytes(3)
 

@@ -9,8 +9,7 @@ import msgspec
 
 from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal, CoreServices
-from firmware_protocol.messages.codec import Command, Event, Reply
-from firmware_protocol.messages.enums import DeviceClass, Refusal
+from firmware_protocol.messages import Command, DeviceClass, Event, Refusal, Reply
 from hil.devices.pending_events import POLL_US, PendingEvents
 
 _F = TypeVar("_F", bound=int)

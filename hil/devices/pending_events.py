@@ -12,9 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from firmware_protocol.device.interfaces import CannotDo, CoreServices
-from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.limits import REREAD_DEPTH
-from firmware_protocol.messages.registry import EVENTS
+from firmware_protocol.messages import EVENTS, REREAD_DEPTH, Event
 from firmware_protocol.tablelink import plaintext
 
 MAX_PENDING: Final = 64

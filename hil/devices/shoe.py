@@ -22,23 +22,21 @@ from firmware_protocol.device.control import (
     SetJam,
 )
 from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal
-from firmware_protocol.messages.enums import (
+from firmware_protocol.messages import (
+    CARD_CUT,
     Capabilities,
+    CardRetracted,
+    Cover,
     DeviceClass,
     DeviceState,
     FaultCode,
     JamCode,
-    LockState,
-    Refusal,
-)
-from firmware_protocol.messages.limits import CARD_CUT
-from firmware_protocol.messages.shoe import (
-    CardRetracted,
-    Cover,
     Loaded,
     Lock,
     LockReply,
+    LockState,
     ReadFail,
+    Refusal,
     Reread,
     RereadReply,
     ShoeJam,

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from firmware_protocol.device.control import Load
 from firmware_protocol.device.interfaces import CannotDo
-from firmware_protocol.messages.enums import JamCode
-from firmware_protocol.messages.limits import CARD_UNREAD
+from firmware_protocol.messages import CARD_UNREAD, JamCode
 from hil.devices import card_names
 from hil.devices.pending_events import PendingEvents
 

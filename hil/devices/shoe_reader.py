@@ -8,10 +8,16 @@ from typing import Final
 from msgspec import Struct
 
 from firmware_protocol.device.control import Draw
-from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.enums import CardFlags, ReadWhy
-from firmware_protocol.messages.limits import CARD_CUT, CARD_UNREAD
-from firmware_protocol.messages.shoe import CardRead, CutCard, ReadFail
+from firmware_protocol.messages import (
+    CARD_CUT,
+    CARD_UNREAD,
+    CardFlags,
+    CardRead,
+    CutCard,
+    Event,
+    ReadFail,
+    ReadWhy,
+)
 from hil.devices import card_names
 from hil.devices.shoe_cards import DrawnCard, ShoeContents
 

@@ -22,26 +22,24 @@ from firmware_protocol.device.control import (
     ShufflePace,
 )
 from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal
-from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.common import Fault
-from firmware_protocol.messages.enums import (
-    Capabilities,
-    DeviceClass,
-    DeviceState,
-    FaultCode,
-    JamCode,
-    Refusal,
-)
-from firmware_protocol.messages.limits import CARDS
-from firmware_protocol.messages.shuffler import (
+from firmware_protocol.messages import (
+    CARDS,
     Abort,
     AbortReply,
+    Capabilities,
     CountError,
+    DeviceClass,
+    DeviceState,
     Done,
     Door,
     Eject,
     EjectReply,
+    Event,
+    Fault,
+    FaultCode,
+    JamCode,
     Progress,
+    Refusal,
     ShufflerJam,
     Start,
     Started,

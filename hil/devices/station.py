@@ -22,28 +22,29 @@ from firmware_protocol.device.control import (
     SetLamp,
 )
 from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal
-from firmware_protocol.messages.codec import Command, Event, Reply
-from firmware_protocol.messages.enums import (
-    BuzzPattern,
-    Capabilities,
-    DeviceClass,
-    DeviceState,
-    Edge,
-    FaultCode,
-    Refusal,
-    WhichButton,
-)
-from firmware_protocol.messages.limits import MAX_SEAT, STUCK_AFTER_MS
-from firmware_protocol.messages.station import (
+from firmware_protocol.messages import (
+    MAX_SEAT,
+    STUCK_AFTER_MS,
     Arm,
     ArmReply,
     Button,
     Buzz,
+    BuzzPattern,
     BuzzReply,
+    Capabilities,
+    Command,
+    DeviceClass,
+    DeviceState,
+    Edge,
+    Event,
+    FaultCode,
     LampFault,
     Lamps,
     LampsReply,
+    Refusal,
+    Reply,
     Stuck,
+    WhichButton,
 )
 from hil.devices.button_contact import DEBOUNCE_US, Contact, bounce_times
 from hil.devices.lamps import SeatLamps, display_after

@@ -12,27 +12,30 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
 from firmware_protocol.device.behaviour import Behaviour, CommandKey
 from firmware_protocol.device.identity import Draw
-from firmware_protocol.messages.codec import Command, Event, Reply, Unfit
-from firmware_protocol.messages.common import InfoReply, Refused, Resume
-from firmware_protocol.messages.enums import (
-    DeviceClass,
-    FrameKind,
-    FrameLimit,
-    PlaintextType,
-    ResumeMode,
-    Verdict,
-)
-from firmware_protocol.messages.errors import OutOfRange
-from firmware_protocol.messages.frames import Hello
-from firmware_protocol.messages.limits import (
+from firmware_protocol.messages import (
+    COMMANDS,
     CRC_SIZE,
     HEADER_SIZE,
     HEARTBEAT_MS,
     MAX_ENCODED,
     TAG_SIZE,
+    CardRead,
+    Command,
+    DeviceClass,
+    Event,
+    FrameKind,
+    FrameLimit,
+    Hello,
+    InfoReply,
+    OutOfRange,
+    PlaintextType,
+    Refused,
+    Reply,
+    Resume,
+    ResumeMode,
+    Unfit,
+    Verdict,
 )
-from firmware_protocol.messages.registry import COMMANDS
-from firmware_protocol.messages.shoe import CardRead
 from firmware_protocol.tablelink.framing import (
     Cause,
     Deframer,

@@ -9,7 +9,7 @@ from firmware_protocol.device.core import Device
 from firmware_protocol.device.identity import Draw
 from firmware_protocol.device.interfaces import Mechanism
 from firmware_protocol.device.storage import DeviceFolder
-from firmware_protocol.messages.enums import PowerCause
+from firmware_protocol.messages import PowerCause
 from hil.faults.behaviour import FaultyBehaviour
 from hil.faults.service import FaultService
 

@@ -27,8 +27,8 @@ from firmware_protocol.device.control import (
 from firmware_protocol.device.core import Device
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.device.storage import read_file, write_atomic
-from firmware_protocol.messages.common import Tamper as TamperEvent
-from firmware_protocol.messages.enums import FaultCode, PowerCause, TamperSource
+from firmware_protocol.messages import FaultCode, PowerCause, TamperSource
+from firmware_protocol.messages import Tamper as TamperEvent
 from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_text
 from hil.devices import class_of
 from hil.faults.catalogue import BY_NAME

@@ -18,10 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.messages.codec import Side
-from firmware_protocol.messages.enums import FrameKind
-from firmware_protocol.messages.limits import CARDS
-from firmware_protocol.messages.shoe import CardRead
+from firmware_protocol.messages import CARDS, CardRead, FrameKind, Side
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.plaintext import EventRecord, next_chain
 

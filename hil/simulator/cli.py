@@ -18,7 +18,7 @@ from firmware_protocol.conformance import Profile
 from firmware_protocol.device import identity
 from firmware_protocol.device.interfaces import Answer
 from firmware_protocol.device.storage import FolderProblem
-from firmware_protocol.messages.limits import MAX_SEAT
+from firmware_protocol.messages import MAX_SEAT
 from hil.control import register_do
 from hil.devices import CLASSES, SimulatedClass
 from hil.faults import BREAKS, BY_NAME

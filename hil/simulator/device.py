@@ -29,7 +29,7 @@ from firmware_protocol.device.control import (
 )
 from firmware_protocol.device.core import Device, PowerCut
 from firmware_protocol.device.interfaces import Answer, CannotDo, Mechanism
-from firmware_protocol.messages.enums import PowerCause
+from firmware_protocol.messages import PowerCause
 from hil.faults import CLEAN, CableDirection, faulty_device, whole_frames
 
 UART_BYTES: Final = 256

@@ -23,7 +23,7 @@ from msgspec import Struct
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device import identity
 from firmware_protocol.device.interfaces import Answer
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from hil.control import ControlClient
 from hil.simulator.event_loop import LiveDevice
 from hil.simulator.run import DeviceSetup, exclusive_use, running_device

@@ -21,7 +21,7 @@ from firmware_protocol.device.control import Describe
 from firmware_protocol.device.identity import DeviceIdentity
 from firmware_protocol.device.interfaces import Answer, Mechanism
 from firmware_protocol.device.storage import FolderProblem, naming
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from hil.control import BY_CLASS, ControlServer
 from hil.devices import class_of
 from hil.ports import PtyPort, UsbDevice, UsbStatus

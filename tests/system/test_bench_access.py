@@ -17,7 +17,7 @@ from controller.errors import UsageProblem
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device.control import ControlRequest, Describe, Draw, Load, SetJam
 from firmware_protocol.device.interfaces import Answer, CannotDo
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from hil.control import verbs
 from hil.table.page import Desk, bench_page, controls
 from hil.table.page.app import MOST_BYTES, SECRET_HEADER, Page, application

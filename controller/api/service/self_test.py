@@ -18,7 +18,7 @@ from controller.audit.format.records import RecordEntry
 from controller.audit.replay import record_actor
 from drivers.devices import CommandRefusedError, CommandUnansweredError, NotReady
 from firmware_protocol.host import LinkBusy
-from firmware_protocol.messages.enums import FaultCode
+from firmware_protocol.messages import FaultCode
 
 TEST: Final = "SelfTest"
 """The type of the act that a page sends for it."""

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from controller.audit.format.notes import NoteProblem, base64, parse_base64
 from drivers.devices import Sealed, SealedCard
-from firmware_protocol.messages.shoe import CardRead
+from firmware_protocol.messages import CardRead
 
 HOLE_KEY_SIZE: Final = 32
 NONCE_SIZE: Final = 32

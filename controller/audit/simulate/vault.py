@@ -26,8 +26,7 @@ from controller.procedure.model.events import (
 from controller.rules.cards import Card
 from controller.rules.hands import is_blackjack
 from drivers.devices import Sealed
-from firmware_protocol.messages.enums import CardFlags
-from firmware_protocol.messages.shoe import CardRead
+from firmware_protocol.messages import CardFlags, CardRead
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, chained
 
 SERIAL: Final = "SIM-SHOE"

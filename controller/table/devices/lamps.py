@@ -8,7 +8,7 @@ from typing import Final
 
 from controller.procedure.model.effects import Lamp
 from drivers.devices import LAMPS_OFF, LampSetting
-from firmware_protocol.messages.enums import LampPattern
+from firmware_protocol.messages import LampPattern
 
 _BLUE, _GREEN, _AMBER, _RED = b"\x00\x00\xff", b"\x00\xff\x00", b"\xff\xa0\x00", b"\xff\x00\x00"
 _SLOW, _FAST = 1500, 600

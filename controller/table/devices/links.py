@@ -21,7 +21,7 @@ from controller.table.loop import DeviceRecordStore, TableLoop, TableStopped
 from controller.table.memory import DeviceFault, FaultCause
 from drivers import events
 from drivers.devices import LinkState
-from firmware_protocol.messages.enums import DeviceState
+from firmware_protocol.messages import DeviceState
 
 CATCH_UP_TIMEOUT: Final = 5.0
 """Seconds after a start in which shoe and shuffler send the records from before it."""

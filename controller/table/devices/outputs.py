@@ -25,7 +25,7 @@ from drivers.devices import (
     NotReady,
 )
 from firmware_protocol.host import LinkBusy
-from firmware_protocol.messages.enums import ButtonMask
+from firmware_protocol.messages import ButtonMask
 
 RETRY_DELAY: Final = 0.5
 """Seconds until the retry of a setting that a device has not accepted."""

@@ -26,8 +26,7 @@ from controller.table.memory import (
     TableMemory,
 )
 from drivers.devices import DeviceEvent, Sealed
-from firmware_protocol.messages.enums import CardFlags
-from firmware_protocol.messages.shoe import CardRead
+from firmware_protocol.messages import CardFlags, CardRead
 
 SHOE: Final = Actor("device", "shoe")
 SHUFFLER: Final = Actor("device", "shuffler")

@@ -21,7 +21,7 @@ from controller.table.intake.context import (
 )
 from drivers import devices
 from drivers.devices import DeviceEvent, Faulted, Tampered
-from firmware_protocol.messages.enums import FaultCode
+from firmware_protocol.messages import FaultCode
 
 Reader: TypeAlias = Callable[[IntakeContext, TableSnapshot, Any, DeviceSource], TableInput]
 

@@ -31,8 +31,7 @@ from drivers.devices import (
     ShoeJammed,
     ShoeLoaded,
 )
-from firmware_protocol.messages.enums import CardFlags, JamCode, ReadWhy
-from firmware_protocol.messages.shoe import CardRead
+from firmware_protocol.messages import CardFlags, CardRead, JamCode, ReadWhy
 
 CardDestination: TypeAlias = Literal[
     "face_up", "hole", "burn", "error", "instead_of_hole", "nothing"

@@ -24,7 +24,7 @@ from controller.table.intake.context import (
     TableSnapshot,
 )
 from drivers.devices import CountWrong, DoorMoved, ShuffleDone, ShufflerJammed, ShuffleStarted
-from firmware_protocol.messages.enums import JamCode
+from firmware_protocol.messages import JamCode
 
 WORKING: Final = (Step.SHUFFLING, Step.REFILL)
 _NO_CARDS: Final = (Step.CLOSED, Step.SHUFFLE_NEEDED)

@@ -26,7 +26,7 @@ from controller.table.intake.context import (
     TableSnapshot,
 )
 from drivers.devices import ButtonPressed
-from firmware_protocol.messages.enums import ButtonMask, WhichButton
+from firmware_protocol.messages import ButtonMask, WhichButton
 
 ButtonEvent: TypeAlias = Callable[[Game, DeviceSettings, State, Actor], Event | None]
 AcceptsEvent: TypeAlias = Callable[[State, Event], bool]

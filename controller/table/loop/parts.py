@@ -21,7 +21,7 @@ from controller.procedure.model.game import Game
 from controller.table.intake import DeviceSettings
 from drivers.ports import Address, monotonic_us, open_port
 from drivers.session import OpenPort, PortSearch, WantedDevice
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 
 Find: TypeAlias = Callable[[WantedDevice], Awaitable[Address]]
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from controller.procedure.model.effects import Effect, Prompt, Tell
 from controller.procedure.model.state import State, Step
-from firmware_protocol.messages.enums import ButtonMask
+from firmware_protocol.messages import ButtonMask
 
 PAYMENTS: Final = frozenset({Tell.PAY, Tell.COLLECT, Tell.GIVE_BACK, Tell.FLOOR_FIRST})
 MAX_TOKEN: Final = 0xFFFF

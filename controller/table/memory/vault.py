@@ -23,7 +23,7 @@ from controller.audit.format.hole_cards import (
 from controller.audit.format.records import DeviceCursor
 from controller.rules.cards import ACE, DECK, VALUE, Card
 from drivers.devices import Sealed, SealedCard
-from firmware_protocol.messages.shoe import CardRead
+from firmware_protocol.messages import CardRead
 
 _MAKES: Final = tuple(
     tuple(VALUE[card] + up == 11 and ACE in (VALUE[card], up) for card in DECK) for up in range(11)

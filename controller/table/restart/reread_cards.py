@@ -25,8 +25,7 @@ from drivers.devices import (
     Sealed,
 )
 from firmware_protocol.host import LinkBusy
-from firmware_protocol.messages.enums import Refusal
-from firmware_protocol.messages.shoe import CardRead
+from firmware_protocol.messages import CardRead, Refusal
 from firmware_protocol.tablelink.plaintext import EventRecord
 
 RETRY: Final = 0.5

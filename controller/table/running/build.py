@@ -34,7 +34,7 @@ from controller.table.loop import DeviceConfig, TableParts
 from drivers.keys import KeyProblem, KeyStore
 from drivers.ports import Address, AddressProblem, parse
 from drivers.session import WantedDevice
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 
 MIB: Final = 1 << 20
 _T = TypeVar("_T")

@@ -9,36 +9,35 @@ from msgspec.structs import replace
 
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device.control import InjectDefect
-from firmware_protocol.messages.codec import Command, Reply
-from firmware_protocol.messages.enums import (
-    ButtonMask,
-    BuzzPattern,
-    DeviceClass,
-    LampPattern,
-    LockState,
-    Refusal,
-    ResumeMode,
-    Verdict,
-)
-from firmware_protocol.messages.registry import (
+from firmware_protocol.messages import (
     COMMANDS,
     Abort,
     Arm,
+    ButtonMask,
     Buzz,
+    BuzzPattern,
+    Command,
+    DeviceClass,
     Eject,
     Fault,
     Info,
     InfoReply,
+    LampPattern,
     Lamps,
     Lock,
+    LockState,
+    Refusal,
     Refused,
+    Reply,
     Reread,
     RereadReply,
     Resume,
+    ResumeMode,
     ResumeReply,
     Selftest,
     SelftestReply,
     Start,
+    Verdict,
 )
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, CommandReply, encode
 from hil.conform.tester import text as words

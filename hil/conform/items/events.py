@@ -5,9 +5,14 @@ from __future__ import annotations
 import itertools
 from typing import Final
 
-from firmware_protocol.messages.enums import NakWhy
-from firmware_protocol.messages.limits import RESEND_FIRST_MS, RESEND_MOST_MS, WINDOW
-from firmware_protocol.messages.registry import EvtAck, EvtNak
+from firmware_protocol.messages import (
+    RESEND_FIRST_MS,
+    RESEND_MOST_MS,
+    WINDOW,
+    EvtAck,
+    EvtNak,
+    NakWhy,
+)
 from hil.conform.tester.bench import ConformBench, Trial
 from hil.conform.tester.line_noise import NoisyCable
 from hil.conform.tester.recovery import unacknowledged, wait_for_records

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from firmware_protocol.messages.enums import FrameKind
-from firmware_protocol.messages.limits import SCHEMA_HASHES
-from firmware_protocol.messages.registry import HelloRsp
+from firmware_protocol.messages import SCHEMA_HASHES, FrameKind, HelloRsp
 from firmware_protocol.tablelink.framing import Frame
 from hil.conform.tester.bench import ConformBench, Trial, flipped, raw
 

@@ -7,9 +7,15 @@ from typing import Any, Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec.structs import replace
 
-from firmware_protocol.messages.enums import Capabilities, FrameKind
-from firmware_protocol.messages.limits import PENDING_LIFE_MS
-from firmware_protocol.messages.registry import Hello, HelloRsp, Info, InfoReply
+from firmware_protocol.messages import (
+    PENDING_LIFE_MS,
+    Capabilities,
+    FrameKind,
+    Hello,
+    HelloRsp,
+    Info,
+    InfoReply,
+)
 from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.hello import prologue
 from firmware_protocol.tablelink.noise import Handshake

@@ -8,9 +8,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.messages.common import Paired
-from firmware_protocol.messages.enums import DeviceState, FrameKind, TamperSource
-from firmware_protocol.messages.registry import Info, Tamper
+from firmware_protocol.messages import DeviceState, FrameKind, Info, Paired, Tamper, TamperSource
 from firmware_protocol.tablelink.fingerprints import fingerprint_of
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.conform.tester.bench import ConformBench, Trial, flipped

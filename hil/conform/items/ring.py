@@ -6,26 +6,25 @@ from contextlib import suppress
 from typing import Final, Literal, TypeAlias, get_args
 
 from firmware_protocol.device import control
-from firmware_protocol.messages.enums import (
+from firmware_protocol.messages import (
+    PRESSURE_PERCENT,
+    RESEND_MOST_MS,
     Capabilities,
-    DeviceState,
-    LockState,
-    Refusal,
-    ResumeMode,
-    Verdict,
-)
-from firmware_protocol.messages.limits import PRESSURE_PERCENT, RESEND_MOST_MS
-from firmware_protocol.messages.registry import (
     Cover,
+    DeviceState,
     Door,
     EvtAck,
     Info,
     Lock,
+    LockState,
     LogPressure,
     Power,
+    Refusal,
     Resume,
+    ResumeMode,
     ResumeReply,
     Start,
+    Verdict,
 )
 from firmware_protocol.tablelink.plaintext import NO_CHAIN
 from hil.conform.tester import text

@@ -7,13 +7,17 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.messages.enums import FrameKind, NakWhy, Refusal
-from firmware_protocol.messages.limits import DEAD_MS, HEARTBEAT_MS, RESEND_MOST_MS
-from firmware_protocol.messages.registry import (
+from firmware_protocol.messages import (
+    DEAD_MS,
+    HEARTBEAT_MS,
+    RESEND_MOST_MS,
     DeviceBeat,
     EvtAck,
     EvtNak,
+    FrameKind,
     Info,
+    NakWhy,
+    Refusal,
     TimeAnswer,
     TimeAsk,
 )

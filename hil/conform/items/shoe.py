@@ -6,14 +6,17 @@ from typing import Final, get_args
 
 from firmware_protocol.device import control
 from firmware_protocol.device.control import Draw, Load
-from firmware_protocol.messages.enums import Capabilities, DeviceState, LockState, Refusal
-from firmware_protocol.messages.limits import REREAD_DEPTH
-from firmware_protocol.messages.registry import (
+from firmware_protocol.messages import (
+    REREAD_DEPTH,
+    Capabilities,
     CardRead,
     CutCard,
+    DeviceState,
     Lock,
     LockReply,
+    LockState,
     ReadFail,
+    Refusal,
     Reread,
     RereadReply,
 )

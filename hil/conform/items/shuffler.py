@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from firmware_protocol.device.control import Put, ShufflePace
-from firmware_protocol.messages.enums import DeviceState, FaultCode, Refusal
-from firmware_protocol.messages.registry import (
+from firmware_protocol.messages import (
     Abort,
     AbortReply,
     CountError,
+    DeviceState,
     Done,
     Fault,
+    FaultCode,
+    Refusal,
     Start,
     Started,
     StartReply,

@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from firmware_protocol.device.control import ButtonName, LetGo, Press
-from firmware_protocol.messages.enums import ButtonMask, Edge, LampPattern, WhichButton
-from firmware_protocol.messages.limits import STUCK_AFTER_MS
-from firmware_protocol.messages.registry import Button, Lamps, LampsReply, Stuck
+from firmware_protocol.messages import (
+    STUCK_AFTER_MS,
+    Button,
+    ButtonMask,
+    Edge,
+    LampPattern,
+    Lamps,
+    LampsReply,
+    Stuck,
+    WhichButton,
+)
 from hil.conform.tester import text
 from hil.conform.tester.bench import ConformBench, Trial
 from hil.conform.tester.session import TesterSession

@@ -9,8 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
 from firmware_protocol.device.control import Draw, Load
-from firmware_protocol.messages.enums import AlertCode, DeviceState, FaultCode, FrameKind
-from firmware_protocol.messages.registry import Alert
+from firmware_protocol.messages import Alert, AlertCode, DeviceState, FaultCode, FrameKind
 from firmware_protocol.tablelink.framing import Frame
 from hil.conform.tester import text
 from hil.conform.tester.bench import ConformBench, ReceivedFrame, Trial

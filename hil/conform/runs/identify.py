@@ -7,8 +7,7 @@ from typing import Final
 from controller.errors import UsageProblem
 from firmware_protocol.device.control import Describe
 from firmware_protocol.device.interfaces import Answer
-from firmware_protocol.messages.enums import DeviceState, FrameKind
-from firmware_protocol.messages.registry import HelloRsp
+from firmware_protocol.messages import DeviceState, FrameKind, HelloRsp
 from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_text
 from hil.conform.runs.keys import Keyring
 from hil.conform.tester import pairing

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from msgspec import Struct
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.messages.limits import SCHEMA_HASHES, VERSION
+from firmware_protocol.messages import SCHEMA_HASHES, VERSION
 from hil.conform.runs.runner import INTERRUPTED, ItemOutcome, RunResult
 
 ALL_PASSED: Final = 0

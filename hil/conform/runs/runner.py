@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from controller.errors import UsageProblem
 from firmware_protocol.conformance import ConformanceItem, Need
-from firmware_protocol.messages.errors import ProtocolError
+from firmware_protocol.messages import ProtocolError
 from hil.conform.items import TRIALS, WITHOUT_SESSION
 from hil.conform.tester.bench import ConformBench, Trial
 from hil.conform.tester.findings import (

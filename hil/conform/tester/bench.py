@@ -12,15 +12,19 @@ from msgspec import Struct
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, CannotDo
-from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
-from firmware_protocol.messages.errors import ProtocolError
-from firmware_protocol.messages.limits import (
+from firmware_protocol.messages import (
     DEAD_MS,
     HANDSHAKE_WAIT_MS,
     HELLO_WAIT_MS,
     SCHEMA_HASHES,
+    DeviceClass,
+    FrameKind,
+    FrameLimit,
+    Hello,
+    HelloRsp,
+    InfoReply,
+    ProtocolError,
 )
-from firmware_protocol.messages.registry import Hello, HelloRsp, InfoReply
 from firmware_protocol.tablelink.fingerprints import fingerprint_of
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage, cobs_encode, crc32c
 from firmware_protocol.tablelink.hello import pick_session, prologue

@@ -6,10 +6,13 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
 from firmware_protocol.device.control import ServiceSwitch
-from firmware_protocol.messages.enums import FrameKind
-from firmware_protocol.messages.errors import BadLabelCode, ProtocolError
-from firmware_protocol.messages.limits import PAIR_WAIT_MS
-from firmware_protocol.messages.registry import PairDone
+from firmware_protocol.messages import (
+    PAIR_WAIT_MS,
+    BadLabelCode,
+    FrameKind,
+    PairDone,
+    ProtocolError,
+)
 from firmware_protocol.tablelink.fingerprints import fingerprint_of, label_psk, read_label
 from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.noise import Handshake, Opener, SessionKeys

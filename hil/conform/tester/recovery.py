@@ -15,9 +15,17 @@ from firmware_protocol.device.control import (
     CutPower,
     ServiceSwitch,
 )
-from firmware_protocol.messages.codec import Reply
-from firmware_protocol.messages.enums import DeviceState, Refusal, ResumeMode
-from firmware_protocol.messages.registry import Abort, AbortReply, Refused, ResumeReply, Selftest
+from firmware_protocol.messages import (
+    Abort,
+    AbortReply,
+    DeviceState,
+    Refusal,
+    Refused,
+    Reply,
+    ResumeMode,
+    ResumeReply,
+    Selftest,
+)
 from firmware_protocol.tablelink.plaintext import NO_CHAIN
 from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.findings import ItemFinding, ItemSkipped, RequestDenied

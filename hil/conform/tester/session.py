@@ -13,27 +13,29 @@ from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
 
-from firmware_protocol.messages.codec import Command, Control, Reply
-from firmware_protocol.messages.enums import (
-    DeviceClass,
-    NakWhy,
-    PlaintextType,
-    Refusal,
-    ResumeMode,
-    Verdict,
-)
-from firmware_protocol.messages.errors import ProtocolError
-from firmware_protocol.messages.limits import HEARTBEAT_MS, NAK_GAP_MS, WINDOW
-from firmware_protocol.messages.registry import (
+from firmware_protocol.messages import (
+    HEARTBEAT_MS,
+    NAK_GAP_MS,
+    WINDOW,
+    Command,
+    Control,
     DeviceBeat,
+    DeviceClass,
     EvtAck,
     EvtNak,
     HostBeat,
     Info,
     InfoReply,
+    NakWhy,
+    PlaintextType,
+    ProtocolError,
+    Refusal,
     Refused,
+    Reply,
     Resume,
+    ResumeMode,
     ResumeReply,
+    Verdict,
 )
 from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.noise import Opener, Sealer, SessionKeys

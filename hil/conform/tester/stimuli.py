@@ -20,9 +20,18 @@ from firmware_protocol.device.control import (
     Press,
 )
 from firmware_protocol.device.interfaces import Answer
-from firmware_protocol.messages.enums import ButtonMask, Capabilities, LockState
-from firmware_protocol.messages.limits import DEBOUNCE_MS, MAX_SEAT
-from firmware_protocol.messages.registry import Arm, ArmReply, Loaded, Lock, LockReply
+from firmware_protocol.messages import (
+    DEBOUNCE_MS,
+    MAX_SEAT,
+    Arm,
+    ArmReply,
+    ButtonMask,
+    Capabilities,
+    Loaded,
+    Lock,
+    LockReply,
+    LockState,
+)
 from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.findings import ItemSkipped
 from hil.conform.tester.session import TesterSession

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from firmware_protocol.messages.errors import ProtocolError
-from firmware_protocol.messages.registry import Alert
+from firmware_protocol.messages import Alert, ProtocolError
 from firmware_protocol.tablelink.framing import Frame, FrameDamage
 from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord, Plaintext
 

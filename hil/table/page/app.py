@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 
 from controller.api.http import EventStream, Listeners, latest
 from controller.screens.common.headers import HeaderGuard
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from hil.table.page import controls
 from hil.table.page.bench import BenchRefusal, Desk
 from hil.table.page.page import BenchPicture

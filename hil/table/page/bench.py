@@ -13,7 +13,7 @@ from controller.api.http import Listeners
 from controller.procedure.model.effects import Tell
 from firmware_protocol.device.control import ControlRequest, Describe, Draw
 from firmware_protocol.device.interfaces import Answer, CannotDo
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from hil.control import InvalidRequest, parse_request
 from hil.table.page import controls
 from hil.table.page.controls import NEXT_PULLS, ShoeFilling

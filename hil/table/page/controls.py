@@ -33,7 +33,7 @@ from firmware_protocol.device.control import (
     Retract,
     SetJam,
 )
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from hil.control import BY_CLASS, Verbs, description, request_fields
 from hil.devices import names_of, new_decks, shuffled
 from hil.faults import BREAKS

@@ -29,7 +29,7 @@ from drivers.keys import HOST, KeyProblem, KeyStore, PairedDevice, path_exists, 
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device import identity
 from firmware_protocol.device.storage import FolderProblem
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 
 
 class RobotBadge(Struct, frozen=True):

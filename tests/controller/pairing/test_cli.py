@@ -16,7 +16,7 @@ from serial.tools import list_ports
 from controller import terminal
 from controller.cli import main
 from drivers.keys import KeyStore, PairedDevice, keys_directory
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 
 AT = "2026-07-29T17:30:00Z"
 TWO = ["--by", "Ann", "--and", "Bo"]

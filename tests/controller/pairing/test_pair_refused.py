@@ -13,8 +13,7 @@ from drivers.keys import KeyStore
 from drivers.pairing import pairing, run_introduction
 from drivers.ports import Address, PortListener, parse_placed
 from firmware_protocol.host import Introduction, PairingAlert, PairingEvent
-from firmware_protocol.messages.enums import AlertCode
-from firmware_protocol.messages.frames import Alert
+from firmware_protocol.messages import Alert, AlertCode
 from tests.support.devices.standing import TWO, WRONG, Standing, pair
 
 

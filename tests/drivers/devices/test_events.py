@@ -22,11 +22,27 @@ from drivers.devices import (
 )
 from drivers.devices.events import COMMON, Origin
 from drivers.devices.shoe import ShoeCardRead
-from firmware_protocol.messages import registry
-from firmware_protocol.messages.codec import Command, Event
-from firmware_protocol.messages.common import Resume
-from firmware_protocol.messages.enums import ButtonMask, DeviceClass, LockState
-from firmware_protocol.messages.shoe import CardRead
+from firmware_protocol.messages import (
+    COMMANDS,
+    EVENTS,
+    Abort,
+    Arm,
+    ButtonMask,
+    Buzz,
+    CardRead,
+    Command,
+    DeviceClass,
+    Eject,
+    Event,
+    Info,
+    Lamps,
+    Lock,
+    LockState,
+    Reread,
+    Resume,
+    Selftest,
+    Start,
+)
 from tests.support.drivers.fake_line import FakeLine
 
 ORIGIN = Origin("X-1", 5, 9, 1, 1234, 5678)
@@ -42,7 +58,7 @@ def test_every_class_of_device_has_a_driver() -> None:
 
 @pytest.mark.parametrize("device_class", DRIVERS)
 def test_every_event_of_a_class_becomes_a_typed_one(device_class: DeviceClass) -> None:
-    assert set(DRIVERS[device_class].EVENTS) == of_class(device_class, registry.EVENTS)
+    assert set(DRIVERS[device_class].EVENTS) == of_class(device_class, EVENTS)
 
 
 @pytest.mark.parametrize("device_class", DRIVERS)
@@ -91,29 +107,29 @@ def test_a_typed_event_says_what_the_message_said(device_class: DeviceClass) -> 
             assert value in values or name in ("edge", "held"), (kind, name)
 
 
-COMMANDS: dict[type[Command], str] = {
-    registry.Info: "info",
-    registry.Selftest: "selftest",
-    registry.Lock: "lock open_gate",
-    registry.Reread: "reread",
-    registry.Start: "start",
-    registry.Eject: "eject",
-    registry.Abort: "abort",
-    registry.Arm: "arm disarm",
-    registry.Lamps: "lamps lamps_off",
-    registry.Buzz: "buzz",
+METHODS: dict[type[Command], str] = {
+    Info: "info",
+    Selftest: "selftest",
+    Lock: "lock open_gate",
+    Reread: "reread",
+    Start: "start",
+    Eject: "eject",
+    Abort: "abort",
+    Arm: "arm disarm",
+    Lamps: "lamps lamps_off",
+    Buzz: "buzz",
 }
 """By which methods of its driver a command is given."""
 
 
 def test_every_command_has_its_methods() -> None:
     # RESUME is the link's own.
-    assert set(COMMANDS) == set(registry.COMMANDS.values()) - {Resume}
+    assert set(METHODS) == set(COMMANDS.values()) - {Resume}
     for device_class, driver in DRIVERS.items():
         names = {
             name
-            for command in of_class(device_class, registry.COMMANDS) - {Resume}
-            for name in COMMANDS[command].split()
+            for command in of_class(device_class, COMMANDS) - {Resume}
+            for name in METHODS[command].split()
         }
         methods = {
             name
@@ -125,18 +141,18 @@ def test_every_command_has_its_methods() -> None:
 
 def test_what_may_be_asked_when() -> None:
     """While nothing can be kept, nothing is done that makes events."""
-    opens = registry.Lock(LockState.OPEN)
-    locks = registry.Lock(LockState.LOCKED)
-    arms = registry.Arm(1, ButtonMask.HIT, 1, 1000)
-    safe = {registry.Info(), locks, registry.Abort(), registry.Reread(1, 1)}
-    unsafe = {opens, arms, registry.Start(6, 0), registry.Eject()}
+    opens = Lock(LockState.OPEN)
+    locks = Lock(LockState.LOCKED)
+    arms = Arm(1, ButtonMask.HIT, 1, 1000)
+    safe = {Info(), locks, Abort(), Reread(1, 1)}
+    unsafe = {opens, arms, Start(6, 0), Eject()}
     assert all(commands.accepts(LinkState.READY, one) for one in safe | unsafe)
     assert all(commands.accepts(LinkState.UNKEPT, one) for one in safe)
     assert not any(commands.accepts(LinkState.UNKEPT, one) for one in unsafe)
-    assert commands.accepts(LinkState.UNKEPT, registry.Arm(1, ButtonMask.HIT, 1, 0))
-    assert commands.accepts(LinkState.UNKEPT, registry.Arm(1, ButtonMask(0), 1, 1000))
-    assert commands.accepts(LinkState.RESUMING, registry.Reread(1, 1))
-    assert commands.accepts(LinkState.RESUMING, registry.Info())
+    assert commands.accepts(LinkState.UNKEPT, Arm(1, ButtonMask.HIT, 1, 0))
+    assert commands.accepts(LinkState.UNKEPT, Arm(1, ButtonMask(0), 1, 1000))
+    assert commands.accepts(LinkState.RESUMING, Reread(1, 1))
+    assert commands.accepts(LinkState.RESUMING, Info())
     assert not any(commands.accepts(LinkState.RESUMING, one) for one in (locks, opens, arms))
     for state in set(LinkState) - {LinkState.READY, LinkState.UNKEPT, LinkState.RESUMING}:
         assert not any(commands.accepts(state, one) for one in safe | unsafe)

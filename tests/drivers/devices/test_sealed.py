@@ -26,8 +26,7 @@ from drivers.devices.sealed import SealBroken
 from drivers.devices.shoe import EVENTS, ShoeCardRead, reread_record
 from drivers.session.acknowledge import StoredRecord
 from firmware_protocol.host.events import RecordReceived, ReplyReceived
-from firmware_protocol.messages.enums import CardFlags
-from firmware_protocol.messages.shoe import CardRead, Reread, RereadReply
+from firmware_protocol.messages import CardFlags, CardRead, Reread, RereadReply
 from firmware_protocol.tablelink.plaintext import EventRecord, chained
 
 CARD = 37

@@ -27,17 +27,17 @@ from drivers.devices.shoe import (
     ShoeLoaded,
 )
 from firmware_protocol.device.control import Draw, Load, MoveCover, Retract, SetJam, TamperWith
-from firmware_protocol.messages import registry
-from firmware_protocol.messages.enums import (
+from firmware_protocol.messages import (
     DeviceClass,
     DeviceState,
     JamCode,
+    LockReply,
     LockState,
     ReadWhy,
     Refusal,
+    RereadReply,
     TamperSource,
 )
-from firmware_protocol.messages.shoe import RereadReply
 from tests.support.drivers.fake_line import FakeLine
 from tests.support.drivers.simulated import running, simulate, table, until
 
@@ -169,7 +169,7 @@ def test_a_shoe_that_gives_another_record_is_found_out() -> None:
         for _ in range(2):
             with pytest.raises(RereadProblem, match="record 7 came back as"):
                 await shoe.reread(5, 7)
-        line.answers = [registry.LockReply(LockState.OPEN)]
+        line.answers = [LockReply(LockState.OPEN)]
         with pytest.raises(TypeError, match="REREAD was answered with LockReply"):
             await shoe.reread(5, 7)
 

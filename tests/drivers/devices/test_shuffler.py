@@ -28,12 +28,23 @@ from drivers.devices.shuffler import (
 )
 from firmware_protocol.device.control import Break, Put, SetJam, ShufflePace
 from firmware_protocol.host import LinkBusy
-from firmware_protocol.messages import registry
-from firmware_protocol.messages.codec import Command, Event, Reply
-from firmware_protocol.messages.common import Power
-from firmware_protocol.messages.enums import DeviceClass, FaultCode, JamCode, PowerCause, Refusal
-from firmware_protocol.messages.errors import OutOfRange
-from firmware_protocol.messages.shuffler import Door, EjectReply, Started, StartReply
+from firmware_protocol.messages import (
+    Command,
+    DeviceClass,
+    Door,
+    EjectReply,
+    Event,
+    FaultCode,
+    JamCode,
+    OutOfRange,
+    Power,
+    PowerCause,
+    Refusal,
+    Reply,
+    Start,
+    Started,
+    StartReply,
+)
 from tests.support.drivers.fake_line import FakeLine
 from tests.support.drivers.simulated import now_us, running, simulate, table
 
@@ -112,7 +123,7 @@ def test_when_the_reply_is_lost_the_event_tells_and_nothing_is_sent_again(tmp_pa
 
 
 def lost(*, sent: bool = True) -> CommandUnansweredError:
-    return CommandUnansweredError(registry.Start(1, 0), sent=sent)
+    return CommandUnansweredError(Start(1, 0), sent=sent)
 
 
 def shuffling(*answers: Reply | Exception) -> tuple[FakeLine, ShufflerDriver]:
@@ -142,7 +153,7 @@ def test_the_event_may_come_before_the_reply() -> None:
         line.comes(Started(7, 1))
         answered.set()
         assert (await task).shuffle == 7
-        assert line.called == [registry.Start(1, 0)]
+        assert line.called == [Start(1, 0)]
 
     simulate(main())
 
@@ -211,7 +222,7 @@ def test_the_doubt_ends_when_someone_has_looked() -> None:
 @pytest.mark.parametrize(
     "problem",
     [
-        CommandRefusedError(registry.Start(1, 0), Refusal.NOT_NOW, 0),
+        CommandRefusedError(Start(1, 0), Refusal.NOT_NOW, 0),
         NotReady(LinkState.LOST, "it has gone"),
         LinkBusy("too many"),
         lost(sent=False),

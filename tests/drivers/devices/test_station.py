@@ -18,9 +18,16 @@ from drivers.devices import (
 from drivers.devices.station import ButtonPressed, ButtonReleased, ButtonStuck, LampBroken
 from firmware_protocol.device.control import Chord, Describe, Plug, Press, SetLamp
 from firmware_protocol.host import LinkBusy
-from firmware_protocol.messages import errors
-from firmware_protocol.messages.enums import BuzzPattern, DeviceClass, Edge, Refusal, WhichButton
-from firmware_protocol.messages.station import Arm, Button
+from firmware_protocol.messages import (
+    Arm,
+    Button,
+    BuzzPattern,
+    DeviceClass,
+    Edge,
+    OutOfRange,
+    Refusal,
+    WhichButton,
+)
 from tests.support.drivers.fake_line import FakeLine
 from tests.support.drivers.seated import ALL, BLUE, at_station, seat
 from tests.support.drivers.simulated import running, simulate
@@ -151,7 +158,7 @@ def test_an_arm_that_is_no_command_changes_nothing(where: int, ttl_ms: int) -> N
         line = FakeLine(DeviceClass.STATION)
         station: StationDriver = line.driver
         await station.arm(1, ALL, 1, 1000)
-        with pytest.raises(errors.OutOfRange):
+        with pytest.raises(OutOfRange):
             await station.arm(1 if ttl_ms < 0 else where, ALL, 2, ttl_ms)
         assert station.armed == {1: 1}
         assert not stale(line, 1)

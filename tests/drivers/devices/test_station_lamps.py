@@ -11,9 +11,7 @@ import pytest
 from drivers.devices import CommandRefusedError, CommandUnansweredError, LinkState, StationDriver
 from drivers.devices.station import DARK, LAMPS_OFF, LEASE_MS, LampSetting
 from firmware_protocol.device.control import CutPower, Describe, Plug
-from firmware_protocol.messages import errors
-from firmware_protocol.messages.enums import DeviceClass, LampPattern, Refusal
-from firmware_protocol.messages.station import Lamps
+from firmware_protocol.messages import DeviceClass, LampPattern, Lamps, ProtocolError, Refusal
 from tests.support.drivers.fake_line import FakeLine
 from tests.support.drivers.seated import BLUE, at_station, seat
 from tests.support.drivers.simulated import Plugged, now_us, running, simulate, stopped
@@ -185,7 +183,7 @@ def test_a_wish_that_is_no_command_is_not_kept() -> None:
             (1, LampSetting(b"ab")),
             (1, LampSetting(DARK, period_ms=-1)),
         ):
-            with pytest.raises(errors.ProtocolError):
+            with pytest.raises(ProtocolError):
                 await station.lamps(where, wish)
         assert station.settings == {}
         assert line.called == []

@@ -26,7 +26,7 @@ from drivers.ports import (
 from drivers.ports import serial as serial_port
 from drivers.ports.usb_discovery import Unit
 from drivers.session import PortSearch, WantedDevice, lookup
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from tests.support.drivers.fake_usb import FakeDevice, failure, plugged
 from tests.support.drivers.listening import Listener
 

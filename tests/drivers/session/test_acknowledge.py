@@ -18,8 +18,7 @@ from drivers.session.acknowledge import (
     StoredRecord,
 )
 from firmware_protocol.host import NO_CURSOR
-from firmware_protocol.messages.common import LogPressure
-from firmware_protocol.messages.enums import DeviceClass, Verdict
+from firmware_protocol.messages import DeviceClass, LogPressure, Verdict
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
 from tests.support.drivers.fake_line import FakeLine
 from tests.support.drivers.simulated import MemoryStore, now_us, simulate, stopped

@@ -13,8 +13,7 @@ from drivers.session.reports import MAX_KNOWN, Reports
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Freeze, Plug
 from firmware_protocol.host import events as said
-from firmware_protocol.messages.control import DeviceBeat
-from firmware_protocol.messages.enums import DeviceClass, DeviceState
+from firmware_protocol.messages import DeviceBeat, DeviceClass, DeviceState
 from tests.support.drivers.simulated import Desk, Plugged, Watched, running, simulate, table
 
 S = LinkState

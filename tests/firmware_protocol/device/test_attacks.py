@@ -19,9 +19,16 @@ from firmware_protocol.host import (
     HandshakeFailed,
     LinkSessionStarted,
 )
-from firmware_protocol.messages import errors
-from firmware_protocol.messages.enums import AlertCode, FrameKind
-from firmware_protocol.messages.frames import HelloRsp
+from firmware_protocol.messages import (
+    AlertCode,
+    FrameKind,
+    HandshakeNotAuthentic,
+    HelloRsp,
+    NotAuthentic,
+    ProtocolError,
+    Replayed,
+    WrongDevice,
+)
 from firmware_protocol.tablelink.framing import Deframer, Frame
 from hil.devices import SimulatedShoe
 from tests.support.hil.devices.meeting import Meeting
@@ -60,7 +67,7 @@ class Between(Meeting):
     def last_seen(self, kind: FrameKind) -> Frame:
         return [frame for frame in self.seen if frame.kind is kind][-1]
 
-    def errors(self) -> list[type[errors.ProtocolError]]:
+    def errors(self) -> list[type[ProtocolError]]:
         return [type(away.error) for away in self.all(HandshakeFailed)]
 
     def alerts(self) -> list[AlertCode]:
@@ -94,7 +101,7 @@ def test_a_changed_hs2_is_not_authentic(tmp_path: Path) -> None:
     between.to_host = only(FrameKind.HS2, lambda frame: flipped(frame, 40))
     between.open()
     between.run(100)
-    assert between.errors() == [errors.HandshakeNotAuthentic]
+    assert between.errors() == [HandshakeNotAuthentic]
     between.honest()
 
 
@@ -108,7 +115,7 @@ def test_an_old_hs2_is_not_authentic(tmp_path: Path) -> None:
     )
     between.replug()
     between.run(100)
-    assert between.errors() == [errors.HandshakeNotAuthentic]
+    assert between.errors() == [HandshakeNotAuthentic]
     between.honest()
 
 
@@ -124,7 +131,7 @@ def test_replayed_and_forged_data_is_suspicious_and_changes_nothing(tmp_path: Pa
     for forged in (data, flipped(device[-1]), msgspec.structs.replace(data, counter=10_000)):
         between._hear(between.link.receive(forged.encode(), between.now))
     named = [type(one.error) for one in between.all(FrameRejected)]
-    assert set(named) == {errors.Replayed, errors.NotAuthentic}
+    assert set(named) == {Replayed, NotAuthentic}
     assert len(named) == 3
     between.run(2_000)
     assert between.records == records
@@ -144,5 +151,5 @@ def test_another_key_behind_the_same_serial_is_a_wrong_device(tmp_path: Path) ->
     between.to_host = only(FrameKind.HELLO_RSP, cloned)
     between.open()
     between.run(100)
-    assert between.errors() == [errors.WrongDevice]
+    assert between.errors() == [WrongDevice]
     between.honest()

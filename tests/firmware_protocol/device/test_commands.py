@@ -8,27 +8,29 @@ import pytest
 
 from firmware_protocol.device.commands import SELFTEST_US, field_offsets
 from firmware_protocol.device.control import Describe, InjectDefect, RingMemory
-from firmware_protocol.messages.common import (
+from firmware_protocol.messages import (
+    COMMANDS,
+    Abort,
+    AbortReply,
+    Arm,
+    DeviceClass,
+    DeviceState,
+    Eject,
     Fault,
+    FaultCode,
     Info,
     InfoReply,
     Power,
+    Refusal,
     Refused,
+    Reread,
+    ResumeMode,
     Selftest,
     SelftestReply,
-)
-from firmware_protocol.messages.enums import (
-    DeviceClass,
-    DeviceState,
-    FaultCode,
-    Refusal,
-    ResumeMode,
+    Start,
+    StartReply,
     Verdict,
 )
-from firmware_protocol.messages.registry import COMMANDS
-from firmware_protocol.messages.shoe import Reread
-from firmware_protocol.messages.shuffler import Abort, AbortReply, Eject, Start, StartReply
-from firmware_protocol.messages.station import Arm
 from firmware_protocol.tablelink.plaintext import CommandReply
 from tests.support.hil.devices.device_talk import ask, raw, replies
 from tests.support.hil.devices.plain_device import Bench

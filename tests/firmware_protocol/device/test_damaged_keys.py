@@ -8,10 +8,18 @@ import pytest
 
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import InjectDefect, ServiceSwitch
-from firmware_protocol.messages.common import Fault, InfoReply, Selftest, SelftestReply
-from firmware_protocol.messages.enums import AlertCode, DeviceState, FaultCode, FrameKind
-from firmware_protocol.messages.frames import Alert
-from firmware_protocol.messages.limits import ALERT_GAP_MS
+from firmware_protocol.messages import (
+    ALERT_GAP_MS,
+    Alert,
+    AlertCode,
+    DeviceState,
+    Fault,
+    FaultCode,
+    FrameKind,
+    InfoReply,
+    Selftest,
+    SelftestReply,
+)
 from firmware_protocol.tablelink.framing import Frame
 from tests.support.hil.devices.plain_device import Bench
 

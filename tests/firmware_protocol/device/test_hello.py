@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.messages.common import Info, InfoReply
-from firmware_protocol.messages.enums import AlertCode, DeviceState, FrameKind, PowerCause
-from firmware_protocol.messages.frames import Alert
+from firmware_protocol.messages import (
+    Alert,
+    AlertCode,
+    DeviceState,
+    FrameKind,
+    Info,
+    InfoReply,
+    PowerCause,
+)
 from firmware_protocol.tablelink.framing import Frame
 from tests.support.hil.devices.plain_device import Bench
 

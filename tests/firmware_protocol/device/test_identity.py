@@ -9,7 +9,7 @@ import pytest
 
 from firmware_protocol.device import identity
 from firmware_protocol.device.storage import FolderProblem, StateStore
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from firmware_protocol.tablelink import fingerprints
 
 

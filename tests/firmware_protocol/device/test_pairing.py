@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.device.control import Moment
-from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.common import Paired
-from firmware_protocol.messages.control import PairDone
-from firmware_protocol.messages.enums import (
+from firmware_protocol.messages import (
+    Alert,
     AlertCode,
     DeviceState,
+    Event,
     FrameKind,
+    PairDone,
+    Paired,
     TamperSource,
     Verdict,
 )
-from firmware_protocol.messages.frames import Alert
 from firmware_protocol.tablelink.fingerprints import fingerprint
 from firmware_protocol.tablelink.framing import Frame
 from tests.support.hil.devices.device_talk import WRONG, new_host, pair, switch, tampers

@@ -14,15 +14,22 @@ from firmware_protocol.device.core import PowerCut
 from firmware_protocol.device.interfaces import CannotDo
 from firmware_protocol.device.send_window import Room
 from firmware_protocol.device.storage import FolderProblem, StateStore
-from firmware_protocol.messages.common import Fault, Info, InfoReply, Power, Selftest, Tamper
-from firmware_protocol.messages.enums import (
+from firmware_protocol.messages import (
     DeviceState,
+    Door,
+    Fault,
     FaultCode,
+    Info,
+    InfoReply,
+    Power,
     PowerCause,
+    Selftest,
+    Start,
+    Started,
+    Tamper,
     TamperSource,
     Verdict,
 )
-from firmware_protocol.messages.shuffler import Door, Start, Started
 from tests.support.hil.devices.plain_device import MS, SECOND, Bench
 from tests.support.hil.devices.raw_host import ack
 

@@ -7,9 +7,15 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.device.control import RingMemory
-from firmware_protocol.messages.common import LogPressure, Power
-from firmware_protocol.messages.enums import DeviceState, PowerCause, Verdict
-from firmware_protocol.messages.shuffler import Door, Start
+from firmware_protocol.messages import (
+    DeviceState,
+    Door,
+    LogPressure,
+    Power,
+    PowerCause,
+    Start,
+    Verdict,
+)
 from tests.support.hil.devices.device_talk import fill
 from tests.support.hil.devices.plain_device import Bench
 

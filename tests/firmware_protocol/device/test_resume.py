@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.device.control import RingMemory
-from firmware_protocol.messages.common import Power, ResumeReply
-from firmware_protocol.messages.enums import PowerCause, ResumeMode, Verdict
+from firmware_protocol.messages import Power, PowerCause, ResumeMode, ResumeReply, Verdict
 from firmware_protocol.tablelink.plaintext import NO_CHAIN
 from tests.support.hil.devices.device_talk import nak
 from tests.support.hil.devices.plain_device import Bench

@@ -10,9 +10,7 @@ import pytest
 
 from firmware_protocol.device.ring import SLOT_SIZE, Ring
 from firmware_protocol.device.storage import FolderProblem
-from firmware_protocol.messages.common import Power
-from firmware_protocol.messages.enums import PowerCause
-from firmware_protocol.messages.shuffler import Progress
+from firmware_protocol.messages import Power, PowerCause, Progress
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, chained
 
 EPOCH = 0xABCDEF01

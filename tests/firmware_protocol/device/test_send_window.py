@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.messages.control import HostBeat
-from firmware_protocol.messages.enums import Verdict
+from firmware_protocol.messages import HostBeat, Verdict
 from firmware_protocol.tablelink.plaintext import EventRecord
 from tests.support.hil.devices.device_talk import flowing, nak, sent
 from tests.support.hil.devices.plain_device import MS, Bench

@@ -7,13 +7,19 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.device import identity
-from firmware_protocol.messages.common import Info, InfoReply, ResumeReply
-from firmware_protocol.messages.control import DeviceBeat
-from firmware_protocol.messages.enums import AlertCode, FrameKind, Verdict
-from firmware_protocol.messages.errors import KeysWiped
-from firmware_protocol.messages.frames import Alert
-from firmware_protocol.messages.limits import MAX_FRAMES
-from firmware_protocol.messages.shuffler import Start
+from firmware_protocol.messages import (
+    MAX_FRAMES,
+    Alert,
+    AlertCode,
+    DeviceBeat,
+    FrameKind,
+    Info,
+    InfoReply,
+    KeysWiped,
+    ResumeReply,
+    Start,
+    Verdict,
+)
 from firmware_protocol.tablelink.framing import Frame
 from hil.faults import faulty_device
 from tests.support.hil.devices.plain_device import MS, Bench, Plain

@@ -13,8 +13,14 @@ from firmware_protocol.generate.catalogue import CatalogueError
 from firmware_protocol.generate.schema import REPLY_OFFSET, schema_hash
 from firmware_protocol.host.exchange import INITIAL_DELAY, MAX_LOST
 from firmware_protocol.host.handshake import MAX_DELAY
-from firmware_protocol.messages import errors, registry
-from firmware_protocol.messages.limits import SCHEMA_HASHES
+from firmware_protocol.messages import (
+    COMMANDS,
+    MESSAGES,
+    SCHEMA_HASHES,
+    HandshakeNotAuthentic,
+    all_errors,
+    slug,
+)
 from tests.support.firmware_protocol.strategies import catalogue
 
 SOURCE = (__main__.PACKAGE / catalogues.FILE).read_text(encoding="utf-8")
@@ -216,8 +222,8 @@ def test_the_page_names_every_message_error_and_rule() -> None:
     page = (__main__.PACKAGE / "PROTOCOL.md").read_text(encoding="utf-8")
     for one in catalogue().messages:
         assert f"**{one.name}** ({one.kind} 0x{one.id:02X}" in page
-    for error in errors.all_errors():
-        assert f"| {error.number} | {errors.slug(error.__name__)} |" in page
+    for error in all_errors():
+        assert f"| {error.number} | {slug(error.__name__)} |" in page
     items = conformance.load_items()
     for item in items:
         assert f"| {item.id} |" in page
@@ -227,16 +233,16 @@ def test_the_page_names_every_message_error_and_rule() -> None:
 
 
 def test_errors_have_numbers_and_names_of_their_own() -> None:
-    every = list(errors.all_errors())
+    every = list(all_errors())
     assert len({one.number for one in every}) == len(every)
-    assert errors.HandshakeNotAuthentic("x").name == "handshake-not-authentic"
+    assert HandshakeNotAuthentic("x").name == "handshake-not-authentic"
 
 
 def test_the_registry_has_every_message_once() -> None:
-    assert set(registry.MESSAGES) == {one.id for one in catalogue().messages}
-    for ident, kind in registry.MESSAGES.items():
+    assert set(MESSAGES) == {one.id for one in catalogue().messages}
+    for ident, kind in MESSAGES.items():
         assert ident == kind.ID
-    for command in registry.COMMANDS.values():
+    for command in COMMANDS.values():
         assert command.REPLY.ID == command.ID + REPLY_OFFSET
 
 

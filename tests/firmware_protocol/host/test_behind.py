@@ -21,10 +21,16 @@ from firmware_protocol.host import (
     SessionEnding,
 )
 from firmware_protocol.host.exchange import BEHIND_ASK, BEHIND_END
-from firmware_protocol.messages.common import Resume, ResumeReply
-from firmware_protocol.messages.control import EvtNak
-from firmware_protocol.messages.enums import FrameKind, NakWhy, ResumeMode, Verdict
-from firmware_protocol.messages.limits import WINDOW
+from firmware_protocol.messages import (
+    WINDOW,
+    EvtNak,
+    FrameKind,
+    NakWhy,
+    Resume,
+    ResumeMode,
+    ResumeReply,
+    Verdict,
+)
 from tests.long.fuzz.scripted import EPOCH, Scripted, records
 from tests.long.fuzz.wired import MS, Wired
 

@@ -16,27 +16,31 @@ from firmware_protocol.host import (
     RingHeld,
 )
 from firmware_protocol.host.commands import MAX_COMMANDS
-from firmware_protocol.messages import errors
-from firmware_protocol.messages.codec import Command, Spec
-from firmware_protocol.messages.common import (
-    Info,
-    InfoReply,
-    Refused,
-    Resume,
-    Selftest,
-    SelftestReply,
-)
-from firmware_protocol.messages.enums import (
+from firmware_protocol.messages import (
+    Command,
     DeviceClass,
     FaultCode,
     FrameLimit,
+    Info,
+    InfoReply,
+    Lock,
+    LockReply,
     LockState,
+    OutOfRange,
     Refusal,
+    Refused,
+    Reread,
+    RereadReply,
+    Resume,
     ResumeMode,
+    Selftest,
+    SelftestReply,
+    Spec,
+    Start,
+    StartReply,
+    UnknownMessage,
     Verdict,
 )
-from firmware_protocol.messages.shoe import Lock, LockReply, Reread, RereadReply
-from firmware_protocol.messages.shuffler import Start, StartReply
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, CommandReply
 from tests.long.fuzz.scripted import BOOT, EPOCH, Scripted, lock
 from tests.long.fuzz.wired import Wired
@@ -139,7 +143,7 @@ def test_a_reply_of_another_kind_is_a_defect_and_no_answer() -> None:
     for wrong in (SelftestReply(FaultCode.NONE, 0), Refused(Info.ID, Refusal.BUSY, 0)):
         (defect,) = wired.say(CommandReply(ident, BOOT, wrong))
         assert isinstance(defect, ProtocolViolated)
-        assert type(defect.error) is errors.UnknownMessage
+        assert type(defect.error) is UnknownMessage
         # Nothing that could be written down leads to what was said.
         assert defect.error.__traceback__ is None
         assert defect.error.__context__ is None
@@ -344,6 +348,6 @@ def test_misuse_is_refused() -> None:
         wired.call(Resume(0, 0, NO_CHAIN, ResumeMode.CHECK))
     with pytest.raises(ValueError, match="START is not a command of a shoe"):
         wired.call(Start(6, 0))
-    with pytest.raises(errors.OutOfRange):
+    with pytest.raises(OutOfRange):
         wired.call(Reread(0, 1))
     assert wired.call(lock()) == 3  # no number was lost on them

@@ -15,10 +15,15 @@ from firmware_protocol.host import (
     RingResumed,
     SessionEnding,
 )
-from firmware_protocol.messages import errors
-from firmware_protocol.messages.common import Info
-from firmware_protocol.messages.enums import FrameKind, LockState
-from firmware_protocol.messages.limits import MAX_FRAMES, REKEY_FRAMES
+from firmware_protocol.messages import (
+    MAX_FRAMES,
+    REKEY_FRAMES,
+    FrameKind,
+    Info,
+    KeysWiped,
+    LockState,
+    WrongSession,
+)
 from firmware_protocol.tablelink.framing import Frame
 from tests.long.fuzz.scripted import lock
 from tests.long.fuzz.wired import MS, Wired
@@ -85,9 +90,9 @@ def test_keys_are_wiped_at_every_end(end: str) -> None:
     else:
         getattr(wired.link, end)(wired.now)
     frame = Frame(FrameKind.DATA, session.id, session.opener.last + 1, bytes(72), session.version)
-    with pytest.raises(errors.KeysWiped):
+    with pytest.raises(KeysWiped):
         session.sealer.seal(bytes(56))
-    with pytest.raises(errors.KeysWiped):
+    with pytest.raises(KeysWiped):
         session.opener.open(frame)
 
 
@@ -99,7 +104,7 @@ def test_the_keys_of_a_session_that_had_no_data_are_wiped() -> None:
     assert pending is not None
     wired.pass_ms(1000, beats=False)
     assert wired.of(HandshakeFailed)
-    with pytest.raises(errors.KeysWiped):
+    with pytest.raises(KeysWiped):
         pending.sealer.seal(bytes(56))
 
 
@@ -247,7 +252,7 @@ def test_the_old_session_stays_in_use_until_data_of_the_new_one() -> None:
     wired.device.out += old.seal(bytes(56)).encode()
     wired.settle()
     (odd,) = wired.of(FrameRejected)
-    assert type(odd.error) is errors.WrongSession
+    assert type(odd.error) is WrongSession
 
 
 def test_a_failed_rekey_keeps_the_old_session() -> None:

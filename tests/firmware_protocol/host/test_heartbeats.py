@@ -9,9 +9,7 @@ from firmware_protocol.host import (
     ClockMeasured,
     ProtocolViolated,
 )
-from firmware_protocol.messages import errors
-from firmware_protocol.messages.common import Resume
-from firmware_protocol.messages.control import HostBeat, TimeAnswer, TimeAsk
+from firmware_protocol.messages import HostBeat, OutOfRange, Resume, TimeAnswer, TimeAsk
 from tests.long.fuzz.scripted import Scripted, lock
 from tests.long.fuzz.wired import MS, START, Wired
 
@@ -97,4 +95,4 @@ def test_a_clock_that_cannot_be_is_a_defect() -> None:
     ask = wired.device.heard(TimeAsk)[-1]
     (defect,) = wired.say(TimeAnswer(ask.t1, 100, 99))
     assert isinstance(defect, ProtocolViolated)
-    assert type(defect.error) is errors.OutOfRange
+    assert type(defect.error) is OutOfRange

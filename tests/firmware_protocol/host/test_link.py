@@ -17,10 +17,21 @@ from firmware_protocol.host import (
     LinkSessionStarted,
     RingResumed,
 )
-from firmware_protocol.messages import errors
-from firmware_protocol.messages.common import Info, Resume
-from firmware_protocol.messages.control import HostBeat
-from firmware_protocol.messages.enums import DeviceClass, FrameKind
+from firmware_protocol.messages import (
+    BadKey,
+    BadPadding,
+    DeviceClass,
+    FrameKind,
+    HandshakeNotAuthentic,
+    HostBeat,
+    Info,
+    NoCommonVersion,
+    ProtocolError,
+    Resume,
+    SchemaDiffers,
+    WeakKey,
+    WrongDevice,
+)
 from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.plaintext import CommandCall
 from tests.long.fuzz.scripted import BOOT, DEVICE, DEVICE_KEY, OWN, Scripted
@@ -63,15 +74,15 @@ def test_the_first_bytes_are_a_zero_and_hello() -> None:
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        ({"serial": "SN-2"}, errors.WrongDevice),
-        ({"device_class": DeviceClass.STATION}, errors.WrongDevice),
-        ({"fingerprint": bytes(16)}, errors.WrongDevice),
-        ({"schema": bytes(8)}, errors.SchemaDiffers),
-        ({"version_min": 2, "version_max": 3}, errors.NoCommonVersion),
+        ({"serial": "SN-2"}, WrongDevice),
+        ({"device_class": DeviceClass.STATION}, WrongDevice),
+        ({"fingerprint": bytes(16)}, WrongDevice),
+        ({"schema": bytes(8)}, SchemaDiffers),
+        ({"version_min": 2, "version_max": 3}, NoCommonVersion),
     ],
 )
 def test_a_wrong_answer_to_hello_is_rejected_before_any_key(
-    answer: dict[str, object], error: type[errors.ProtocolError]
+    answer: dict[str, object], error: type[ProtocolError]
 ) -> None:
     wired = Wired()
     wired.device.answer = answer
@@ -99,7 +110,7 @@ def test_a_device_that_copies_serial_and_fingerprint_fails_the_handshake() -> No
     wired.device.out += forged.encode()
     wired.settle()
     (away,) = wired.of(HandshakeFailed)
-    assert type(away.error) is errors.HandshakeNotAuthentic
+    assert type(away.error) is HandshakeNotAuthentic
     assert not wired.of(LinkSessionStarted)
 
 
@@ -118,7 +129,7 @@ def test_a_key_of_low_order_is_an_error_and_no_crash() -> None:
     device.answer = {"fingerprint": fingerprint(bytes(32))}
     wired.open()
     (away,) = wired.of(HandshakeFailed)
-    assert type(away.error) is errors.WeakKey
+    assert type(away.error) is WeakKey
 
 
 def test_without_an_answer_hello_is_sent_again_under_another_id() -> None:
@@ -158,7 +169,7 @@ def test_a_malformed_answer_is_ignored_and_reported_when_no_better_one_comes() -
     assert not wired.events
     wired.pass_ms(500)
     (away,) = wired.of(HandshakeFailed)
-    assert type(away.error) is errors.BadPadding
+    assert type(away.error) is BadPadding
 
 
 def test_what_belongs_to_another_attempt_is_ignored() -> None:
@@ -233,6 +244,6 @@ def test_misuse_is_refused() -> None:
     for boot in (0, 1 << 64, -1):
         with pytest.raises(ValueError, match="host_boot"):
             HostLink(OWN, DEVICE_KEY, device_class=DeviceClass.SHOE, serial=None, host_boot=boot)
-    with pytest.raises(errors.BadKey):
+    with pytest.raises(BadKey):
         HostLink(OWN, b"short", device_class=DeviceClass.SHOE, serial=None, host_boot=1)
     assert DEVICE.public_key().public_bytes_raw() == DEVICE_KEY

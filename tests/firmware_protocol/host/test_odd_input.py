@@ -10,10 +10,15 @@ from firmware_protocol.host import (
     ProtocolViolated,
 )
 from firmware_protocol.host.exchange import MAX_OUT
-from firmware_protocol.messages import errors
-from firmware_protocol.messages.control import PairDone
-from firmware_protocol.messages.enums import AlertCode, FrameKind
-from firmware_protocol.messages.frames import Alert
+from firmware_protocol.messages import (
+    Alert,
+    AlertCode,
+    FrameKind,
+    NotAuthentic,
+    PairDone,
+    Replayed,
+    UnknownMessage,
+)
 from firmware_protocol.tablelink.framing import Cause, Frame
 from firmware_protocol.tablelink.noise import Sealer
 from tests.long.fuzz.wired import START, Wired
@@ -47,12 +52,12 @@ def test_old_counters_and_wrong_tags_are_suspicious_and_change_nothing() -> None
     frame = sealer.seal(bytes(56))
     wired.device.out += frame.encode() * 2
     wired.settle()
-    assert type(wired.of(FrameRejected)[0].error) is errors.Replayed
+    assert type(wired.of(FrameRejected)[0].error) is Replayed
     forged = Sealer(bytes(32), sealer.session)
     forged.counter = sealer.counter + 5
     wired.device.out += forged.seal(bytes(56)).encode()
     wired.settle()
-    assert type(wired.of(FrameRejected)[1].error) is errors.NotAuthentic
+    assert type(wired.of(FrameRejected)[1].error) is NotAuthentic
     assert wired.say(bytes(56))
     assert wired.link.running
 
@@ -98,7 +103,7 @@ def test_a_pairing_message_in_a_session_is_a_defect() -> None:
     wired = Wired.running()
     (defect,) = wired.say(PairDone(bytes(16), 1))
     assert isinstance(defect, ProtocolViolated)
-    assert type(defect.error) is errors.UnknownMessage
+    assert type(defect.error) is UnknownMessage
 
 
 def test_a_beat_is_reported() -> None:

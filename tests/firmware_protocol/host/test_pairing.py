@@ -26,11 +26,29 @@ from firmware_protocol.host.pairing import (
     HELLO_TRIES,
     PairingFrameIgnored,
 )
-from firmware_protocol.messages import errors
-from firmware_protocol.messages.enums import AlertCode, DeviceClass, DeviceState, FrameKind
-from firmware_protocol.messages.frames import Alert, Hello
-from firmware_protocol.messages.limits import HELLO_WAIT_MS, PAIR_WAIT_MS
-from firmware_protocol.messages.registry import DeviceBeat, PairDone
+from firmware_protocol.messages import (
+    HELLO_WAIT_MS,
+    PAIR_WAIT_MS,
+    Alert,
+    AlertCode,
+    BadPadding,
+    DeviceBeat,
+    DeviceClass,
+    DeviceState,
+    FrameKind,
+    HandshakeNotAuthentic,
+    Hello,
+    NoCommonVersion,
+    NotAuthentic,
+    PairDone,
+    ProtocolError,
+    SchemaDiffers,
+    UnknownMessage,
+    WeakKey,
+    WrongAnswer,
+    WrongDevice,
+    WrongSession,
+)
 from firmware_protocol.tablelink import noise
 from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
 from firmware_protocol.tablelink.framing import Deframer, Frame
@@ -164,22 +182,22 @@ def test_a_late_answer_to_the_hello_before_is_ignored() -> None:
     host.wake(HELLO_WAIT_MS * 1000)
     (event,) = host.receive(late, HELLO_WAIT_MS * 1000)
     assert isinstance(event, PairingFrameIgnored)
-    assert isinstance(event.error, errors.WrongAnswer)
+    assert isinstance(event.error, WrongAnswer)
     assert isinstance(carry(host, device)[-1], PairingDone)
 
 
 @pytest.mark.parametrize(
     ("answer", "options", "error"),
     [
-        ({"version_min": 2, "version_max": 3}, {}, errors.NoCommonVersion),
-        ({"schema": bytes(8)}, {}, errors.SchemaDiffers),
-        ({}, {"device_class": DeviceClass.STATION}, errors.WrongDevice),
-        ({}, {"serial": "EW-2"}, errors.WrongDevice),
-        ({}, {"fingerprint": bytes(16)}, errors.WrongDevice),
+        ({"version_min": 2, "version_max": 3}, {}, NoCommonVersion),
+        ({"schema": bytes(8)}, {}, SchemaDiffers),
+        ({}, {"device_class": DeviceClass.STATION}, WrongDevice),
+        ({}, {"serial": "EW-2"}, WrongDevice),
+        ({}, {"fingerprint": bytes(16)}, WrongDevice),
     ],
 )
 def test_an_unexpected_device_gets_no_pair1(
-    answer: dict[str, Any], options: dict[str, Any], error: type[errors.ProtocolError]
+    answer: dict[str, Any], options: dict[str, Any], error: type[ProtocolError]
 ) -> None:
     host, device = pairing(**options), Device(**answer)
     end = failed(carry(host, device))
@@ -193,7 +211,7 @@ def test_a_malformed_answer_is_rejected() -> None:
     device.spoil = spoiled(FrameKind.HELLO_RSP, 95)  # a reserved byte
     end = failed(carry(host, device))
     assert end.why is PairingFailure.TURNED_AWAY
-    assert isinstance(end.error, errors.BadPadding)
+    assert isinstance(end.error, BadPadding)
 
 
 def test_the_service_switch_is_off() -> None:
@@ -230,7 +248,7 @@ def test_a_changed_pair2_ends_it(at: int) -> None:
     device.spoil = spoiled(FrameKind.PAIR2, at)
     end = failed(carry(host, device))
     assert end.why is PairingFailure.BAD_PAIR2
-    assert isinstance(end.error, errors.HandshakeNotAuthentic)
+    assert isinstance(end.error, HandshakeNotAuthentic)
     assert FrameKind.PAIR3 not in [frame.kind for frame in device.heard]
 
 
@@ -245,7 +263,7 @@ def test_a_key_of_low_order_ends_it() -> None:
     device.spoil = spoil
     end = failed(carry(host, device))
     assert end.why is PairingFailure.BAD_PAIR2
-    assert isinstance(end.error, errors.WeakKey)
+    assert isinstance(end.error, WeakKey)
 
 
 def test_a_key_that_hello_rsp_did_not_name_ends_it() -> None:
@@ -253,7 +271,7 @@ def test_a_key_that_hello_rsp_did_not_name_ends_it() -> None:
     device.names_other_key = True
     end = failed(carry(host, device))
     assert end.why is PairingFailure.BAD_PAIR2
-    assert isinstance(end.error, errors.WrongDevice)
+    assert isinstance(end.error, WrongDevice)
     assert FrameKind.PAIR3 not in [frame.kind for frame in device.heard]
 
 
@@ -274,9 +292,9 @@ def test_a_forged_pair_done_is_ignored_and_the_true_one_counts() -> None:
         PairingNoise,
     ]
     assert isinstance(ignored[0], PairingFrameIgnored)
-    assert isinstance(ignored[0].error, errors.NotAuthentic)
+    assert isinstance(ignored[0].error, NotAuthentic)
     assert isinstance(ignored[1], PairingFrameIgnored)
-    assert isinstance(ignored[1].error, errors.WrongSession)
+    assert isinstance(ignored[1].error, WrongSession)
     (done,) = host.receive(true, 0)
     assert isinstance(done, PairingDone)
 
@@ -284,13 +302,13 @@ def test_a_forged_pair_done_is_ignored_and_the_true_one_counts() -> None:
 @pytest.mark.parametrize(
     ("done", "counter", "error"),
     [
-        (PairDone(bytes(16), 1), 0, errors.WrongDevice),
-        (PairDone(OWN_PRINT, 1), 1, errors.WrongAnswer),
-        (DeviceBeat(1, 0, 1, 0, 0, DeviceState(0), 0, 0), 0, errors.UnknownMessage),
+        (PairDone(bytes(16), 1), 0, WrongDevice),
+        (PairDone(OWN_PRINT, 1), 1, WrongAnswer),
+        (DeviceBeat(1, 0, 1, 0, 0, DeviceState(0), 0, 0), 0, UnknownMessage),
     ],
 )
 def test_what_is_no_pair_done_keeps_nothing(
-    done: Any, counter: int, error: type[errors.ProtocolError]
+    done: Any, counter: int, error: type[ProtocolError]
 ) -> None:
     host, device = pairing(), Device()
     device.done, device.done_counter = done, counter

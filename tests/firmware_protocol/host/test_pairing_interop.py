@@ -19,9 +19,15 @@ from firmware_protocol.host import (
     PairingFailed,
     PairingFailure,
 )
-from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.enums import AlertCode, DeviceClass, DeviceState, TamperSource
-from firmware_protocol.messages.registry import Paired, Tamper
+from firmware_protocol.messages import (
+    AlertCode,
+    DeviceClass,
+    DeviceState,
+    Event,
+    Paired,
+    Tamper,
+    TamperSource,
+)
 from firmware_protocol.tablelink import plaintext
 from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
 from hil.devices import SimulatedStation

@@ -17,10 +17,19 @@ from firmware_protocol.host import (
     RingHeld,
     RingResumed,
 )
-from firmware_protocol.messages.common import Resume
-from firmware_protocol.messages.control import EvtAck, EvtNak, HostBeat
-from firmware_protocol.messages.enums import CardFlags, NakWhy, ResumeMode, Verdict
-from firmware_protocol.messages.shoe import CardRead, Reread, RereadReply
+from firmware_protocol.messages import (
+    CardFlags,
+    CardRead,
+    EvtAck,
+    EvtNak,
+    HostBeat,
+    NakWhy,
+    Reread,
+    RereadReply,
+    Resume,
+    ResumeMode,
+    Verdict,
+)
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandReply
 from tests.long.fuzz.scripted import EPOCH, Scripted, records
 from tests.long.fuzz.wired import Wired

@@ -12,8 +12,7 @@ from firmware_protocol.host import (
     RingHeld,
     RingResumed,
 )
-from firmware_protocol.messages.common import Resume, ResumeReply
-from firmware_protocol.messages.enums import ResumeMode, Verdict
+from firmware_protocol.messages import Resume, ResumeMode, ResumeReply, Verdict
 from firmware_protocol.tablelink.plaintext import NO_CHAIN
 from tests.long.fuzz.scripted import EPOCH, Scripted, records
 from tests.long.fuzz.wired import Wired

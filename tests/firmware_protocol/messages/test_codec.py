@@ -7,42 +7,66 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.pretty import pretty_repr
 
-from firmware_protocol.messages import enums, errors, registry
-from firmware_protocol.messages.codec import Payload, Side
-from firmware_protocol.messages.enums import DeviceClass, PlaintextType
-from firmware_protocol.messages.errors import ProtocolError
-from firmware_protocol.messages.registry import (
+from firmware_protocol.messages import (
+    MESSAGES,
+    Alert,
     Arm,
+    BadPadding,
+    BadText,
     Button,
+    ButtonMask,
+    Capabilities,
+    CardFlags,
     CardRead,
+    DeviceClass,
+    DeviceState,
+    Edge,
     EvtAck,
+    Fault,
+    FaultCode,
+    FrameLimit,
     Hello,
     HelloRsp,
+    LampPattern,
     Lamps,
     Lock,
+    LockState,
     LogPressure,
+    OutOfRange,
+    Payload,
+    PlaintextType,
     Power,
+    ProtocolError,
     RereadReply,
+    ReservedMessage,
+    Side,
     Tamper,
+    TamperSource,
+    UnknownMessage,
+    UnknownType,
+    WhichButton,
+    WrongClass,
+    WrongDirection,
+    WrongSize,
 )
 from firmware_protocol.tablelink import plaintext
 from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord, chained
 from tests.support.firmware_protocol.strategies import any_payload, any_plaintext
 
-CARD = CardRead(1, 2, 50, 99, 0xFE, enums.CardFlags.DUPLICATE, 120, 3, b"saltysalty!")
+CARD = CardRead(1, 2, 50, 99, 0xFE, CardFlags.DUPLICATE, 120, 3, b"saltysalty!")
 ANSWER = HelloRsp(
     1,
     1,
     DeviceClass.SHOE,
-    enums.FrameLimit.LARGE,
-    enums.Capabilities.GATE,
+    FrameLimit.LARGE,
+    Capabilities.GATE,
     bytes(8),
     bytes(16),
     bytes(8),
     "Maker & Sons",
     "Shoe",
     "SN-1",
-    enums.DeviceState.PAIRED,
+    DeviceState.PAIRED,
 )
 
 
@@ -62,7 +86,7 @@ def test_payload_round_trip(one: Payload) -> None:
 
 
 def test_a_message_has_the_fields_of_its_form_in_its_order() -> None:
-    kinds: list[type[Payload]] = [*registry.MESSAGES.values(), Hello, HelloRsp, registry.Alert]
+    kinds: list[type[Payload]] = [*MESSAGES.values(), Hello, HelloRsp, Alert]
     for kind in kinds:
         assert kind.__struct_fields__ == kind.SPEC.fields
 
@@ -128,22 +152,22 @@ def test_a_changed_plaintext_never_decodes_as_another_one(
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: LogPressure(101), errors.OutOfRange, "LOG_PRESSURE.used: 101 is not 0 to 100"),
-        (lambda: LogPressure(-1), errors.OutOfRange, "LOG_PRESSURE.used"),
-        (lambda: Power(wrong(9)), errors.OutOfRange, "POWER.cause: 9 is not an allowed PowerCause"),
-        (lambda: Tamper(enums.TamperSource.CASE, wrong(2)), errors.OutOfRange, "neither 0 nor 1"),
-        (lambda: registry.Fault(enums.FaultCode.NONE, 0), errors.OutOfRange, "FAULT.code"),
-        (lambda: registry.Fault(enums.FaultCode.RING, 1 << 32), errors.OutOfRange, "not fit"),
-        (lambda: Arm(0, enums.ButtonMask(0), 0, 0), errors.OutOfRange, "ARM.seat"),
-        (lambda: Arm(1, wrong(1 << 9), 0, 0), errors.OutOfRange, "ARM.mask: 0x200 has bits"),
+        (lambda: LogPressure(101), OutOfRange, "LOG_PRESSURE.used: 101 is not 0 to 100"),
+        (lambda: LogPressure(-1), OutOfRange, "LOG_PRESSURE.used"),
+        (lambda: Power(wrong(9)), OutOfRange, "POWER.cause: 9 is not an allowed PowerCause"),
+        (lambda: Tamper(TamperSource.CASE, wrong(2)), OutOfRange, "neither 0 nor 1"),
+        (lambda: Fault(FaultCode.NONE, 0), OutOfRange, "FAULT.code"),
+        (lambda: Fault(FaultCode.RING, 1 << 32), OutOfRange, "not fit"),
+        (lambda: Arm(0, ButtonMask(0), 0, 0), OutOfRange, "ARM.seat"),
+        (lambda: Arm(1, wrong(1 << 9), 0, 0), OutOfRange, "ARM.mask: 0x200 has bits"),
         (
-            lambda: Lamps(1, b"rg", enums.LampPattern.OFF, 0, 0),
-            errors.WrongSize,
+            lambda: Lamps(1, b"rg", LampPattern.OFF, 0, 0),
+            WrongSize,
             "LAMPS.rgb: has 2 bytes, not 3",
         ),
-        (lambda: EvtAck(0, 1, 8), errors.OutOfRange, "EVT_ACK.epoch"),
-        (lambda: EvtAck(1, 1, 9), errors.OutOfRange, "EVT_ACK.window"),
-        (lambda: RereadReply(bytes(55)), errors.WrongSize, "REREAD_REPLY.record"),
+        (lambda: EvtAck(0, 1, 8), OutOfRange, "EVT_ACK.epoch"),
+        (lambda: EvtAck(1, 1, 9), OutOfRange, "EVT_ACK.window"),
+        (lambda: RereadReply(bytes(55)), WrongSize, "REREAD_REPLY.record"),
     ],
 )
 def test_what_is_out_of_range_is_not_encoded(
@@ -157,34 +181,32 @@ def test_what_is_out_of_range_is_not_encoded(
 @pytest.mark.parametrize("text", ["", " x", "x ", "a\0b", "ä", "x" * 17, "\x7f", "tab\t"])
 def test_a_text_that_is_none_is_refused_both_ways(text: str) -> None:
     fields = {name: getattr(ANSWER, name) for name in HelloRsp.SPEC.fields}
-    with pytest.raises(errors.BadText):
+    with pytest.raises(BadText):
         HelloRsp(**{**fields, "maker": text}).encode()
     raw = bytearray(ANSWER.encode())
     raw[40:56] = text.encode("latin1")[:16].ljust(16, b"\0")
     if len(text) <= 16:
-        with pytest.raises(errors.BadText):
+        with pytest.raises(BadText):
             HelloRsp.decode(bytes(raw))
 
 
 def test_a_serial_number_is_one_word() -> None:
     fields = {name: getattr(ANSWER, name) for name in HelloRsp.SPEC.fields}
     for serial in ("two words", "a/b", "x" * 21):
-        with pytest.raises(errors.BadText):
+        with pytest.raises(BadText):
             HelloRsp(**{**fields, "serial": serial}).encode()
 
 
 def test_padding_must_be_zero() -> None:
     schema = bytes(8)
-    raw = bytearray(
-        Hello(1, 1, DeviceClass.ANY, enums.FrameLimit.LARGE, schema, bytes(16)).encode()
-    )
+    raw = bytearray(Hello(1, 1, DeviceClass.ANY, FrameLimit.LARGE, schema, bytes(16)).encode())
     Hello.decode(bytes(raw))
     raw[5] = 1
-    with pytest.raises(errors.BadPadding, match="HELLO: bytes 4 to 7 are not zero"):
+    with pytest.raises(BadPadding, match="HELLO: bytes 4 to 7 are not zero"):
         Hello.decode(bytes(raw))
 
 
-OPEN = CommandCall(1, 2, Lock(enums.LockState.OPEN))
+OPEN = CommandCall(1, 2, Lock(LockState.OPEN))
 RECORD = chained(bytes(8), epoch=1, seq=1, boot=1, t_us=0, event=CARD)
 PRESSURE = chained(bytes(8), epoch=1, seq=1, boot=1, t_us=0, event=LogPressure(75))
 
@@ -192,22 +214,22 @@ PRESSURE = chained(bytes(8), epoch=1, seq=1, boot=1, t_us=0, event=LogPressure(7
 @pytest.mark.parametrize(
     ("what", "at", "byte", "sender", "error"),
     [
-        (OPEN, 0, 9, "host", errors.UnknownType),
-        (OPEN, 1, 1, "host", errors.BadPadding),
-        (OPEN, 2, 0x7E, "host", errors.UnknownMessage),
-        (OPEN, 2, 0x10, "host", errors.UnknownMessage),  # an event's id
-        (OPEN, 2, 0x48, "host", errors.ReservedMessage),
-        (OPEN, 3, 2, "host", errors.WrongSize),
-        (OPEN, 4, 0, "host", errors.OutOfRange),
-        (OPEN, 8, 0, "host", errors.OutOfRange),
-        (OPEN, 16, 2, "host", errors.OutOfRange),
-        (OPEN, 17, 1, "host", errors.BadPadding),
-        (OPEN, 55, 1, "host", errors.BadPadding),
-        (OPEN, 55, 0, "device", errors.WrongDirection),
-        (PRESSURE, 1, 1, "device", errors.BadPadding),
-        (PRESSURE, 2, 0, "device", errors.OutOfRange),
-        (PRESSURE, 47, 1, "device", errors.BadPadding),
-        (PRESSURE, 55, 0, "host", errors.WrongDirection),
+        (OPEN, 0, 9, "host", UnknownType),
+        (OPEN, 1, 1, "host", BadPadding),
+        (OPEN, 2, 0x7E, "host", UnknownMessage),
+        (OPEN, 2, 0x10, "host", UnknownMessage),  # an event's id
+        (OPEN, 2, 0x48, "host", ReservedMessage),
+        (OPEN, 3, 2, "host", WrongSize),
+        (OPEN, 4, 0, "host", OutOfRange),
+        (OPEN, 8, 0, "host", OutOfRange),
+        (OPEN, 16, 2, "host", OutOfRange),
+        (OPEN, 17, 1, "host", BadPadding),
+        (OPEN, 55, 1, "host", BadPadding),
+        (OPEN, 55, 0, "device", WrongDirection),
+        (PRESSURE, 1, 1, "device", BadPadding),
+        (PRESSURE, 2, 0, "device", OutOfRange),
+        (PRESSURE, 47, 1, "device", BadPadding),
+        (PRESSURE, 55, 0, "host", WrongDirection),
     ],
 )
 def test_a_plaintext_is_refused_by_the_right_name(
@@ -222,11 +244,11 @@ def test_a_plaintext_is_refused_by_the_right_name(
 def test_size_and_class_are_the_messages_own() -> None:
     reread = plaintext.encode(CommandReply(1, 2, RereadReply(RECORD.encode())))
     assert len(reread) == 120
-    with pytest.raises(errors.WrongSize):
+    with pytest.raises(WrongSize):
         plaintext.decode(reread[:56], sender="device")
-    with pytest.raises(errors.WrongSize):
+    with pytest.raises(WrongSize):
         plaintext.decode(plaintext.encode(OPEN).ljust(120, b"\0"), sender="host")
-    with pytest.raises(errors.WrongClass, match="LOCK: belongs to a shoe"):
+    with pytest.raises(WrongClass, match="LOCK: belongs to a shoe"):
         plaintext.decode(plaintext.encode(OPEN), sender="host", device_class=DeviceClass.STATION)
     found = plaintext.decode(plaintext.encode(OPEN), sender="host", device_class=DeviceClass.SHOE)
     assert found == OPEN
@@ -237,9 +259,9 @@ def test_a_record_is_chained_to_the_one_before() -> None:
     assert RECORD.follows(plaintext.NO_CHAIN)
     assert second.follows(RECORD.chain)
     assert not second.follows(plaintext.NO_CHAIN)
-    with pytest.raises(errors.OutOfRange):
+    with pytest.raises(OutOfRange):
         chained(bytes(8), epoch=1, seq=0, boot=1, t_us=0, event=CARD)
-    with pytest.raises(errors.WrongSize):
+    with pytest.raises(WrongSize):
         EventRecord(1, 1, 1, 0, CARD, b"short").encode()
 
 
@@ -249,13 +271,13 @@ def test_nothing_shows_a_card() -> None:
         for shown in (repr(one), str(one), f"{one}", pretty_repr(one)):
             assert "50" not in shown
             assert "salty" not in shown
-    wrong = CardRead(1, 2, 77, 99, 0xFE, enums.CardFlags(0), 120, 3, b"saltysalty!")
+    wrong = CardRead(1, 2, 77, 99, 0xFE, CardFlags(0), 120, 3, b"saltysalty!")
     for attempt in (wrong.encode, lambda: CardRead.decode(CARD.encode()[:6] + b"\x4d" * 18)):
-        with pytest.raises(errors.OutOfRange) as caught:
+        with pytest.raises(OutOfRange) as caught:
             attempt()
         assert "77" not in str(caught.value)
         assert caught.value.__suppress_context__
         assert caught.value.__context__ is None
-    button = Button(1, enums.WhichButton.HIT, enums.Edge.DOWN, 0, 1, 7)
+    button = Button(1, WhichButton.HIT, Edge.DOWN, 0, 1, 7)
     assert "HIT" in repr(button)
     assert "HIT" in pretty_repr(button)

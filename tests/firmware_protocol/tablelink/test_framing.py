@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.messages.enums import FrameKind
-from firmware_protocol.messages.errors import BadFrame
-from firmware_protocol.messages.limits import MAX_DECODED, MAX_ENCODED, VERSION
+from firmware_protocol.messages import MAX_DECODED, MAX_ENCODED, VERSION, BadFrame, FrameKind
 from firmware_protocol.tablelink.framing import (
     Cause,
     Deframer,

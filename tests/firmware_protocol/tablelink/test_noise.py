@@ -13,7 +13,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from noise.connection import Keypair, NoiseConnection
 
-from firmware_protocol.messages import errors
+from firmware_protocol.messages import (
+    BadKey,
+    HandshakeNotAuthentic,
+    HandshakeOrder,
+    HandshakeSize,
+    WeakKey,
+)
 from firmware_protocol.tablelink.fingerprints import label_psk
 from firmware_protocol.tablelink.noise import KK_NAME, XX_NAME, Cipher, Handshake, Role
 
@@ -166,19 +172,19 @@ STRANGER = X25519PrivateKey.generate()
 
 
 def test_another_host_is_rejected() -> None:
-    with pytest.raises(errors.HandshakeNotAuthentic):
+    with pytest.raises(HandshakeNotAuthentic):
         talk(kk("host", own=STRANGER), kk("device"))
 
 
 def test_another_device_is_rejected() -> None:
     """It has the serial number, and even the fingerprint: but not the key."""
-    with pytest.raises(errors.HandshakeNotAuthentic):
+    with pytest.raises(HandshakeNotAuthentic):
         talk(kk("host"), kk("device", own=STRANGER))
 
 
 @pytest.mark.parametrize("make", [kk, xx])
 def test_a_changed_prologue_is_noticed(make: Callable[..., Handshake]) -> None:
-    with pytest.raises(errors.HandshakeNotAuthentic):
+    with pytest.raises(HandshakeNotAuthentic):
         talk(make("host", b"versions 1 to 2"), make("device", b"versions 1 to 1"))
 
 
@@ -187,7 +193,7 @@ def test_another_label_code_is_noticed_at_the_end() -> None:
     device.read(host.write())
     host.read(device.write())
     assert host.their_key == public(DEVICE)  # which proves nothing yet
-    with pytest.raises(errors.HandshakeNotAuthentic):
+    with pytest.raises(HandshakeNotAuthentic):
         device.read(host.write())
 
 
@@ -195,13 +201,13 @@ def test_another_label_code_is_noticed_at_the_end() -> None:
 def test_a_replayed_message_opens_nothing(make: Callable[..., Handshake]) -> None:
     """The device drew another HELLO_RSP.random, so the prologue is another."""
     first, second = make("host", b"random 1"), make("device", b"random 2")
-    with pytest.raises(errors.HandshakeNotAuthentic):
+    with pytest.raises(HandshakeNotAuthentic):
         second.read(first.write())
     # And one that is replayed within its own handshake finds it a step further.
     host, device = make("host"), make("device")
     said = host.write()
     device.read(said)
-    with pytest.raises(errors.HandshakeOrder):
+    with pytest.raises(HandshakeOrder):
         device.read(said)
     host.read(device.write())
 
@@ -218,9 +224,9 @@ def test_every_changed_byte_of_the_transcript_is_noticed(make: Callable[..., Han
             writer, reader = sides[turn]
             said = bytearray(writer.write())
             said[at] ^= 0x80
-            with pytest.raises(errors.HandshakeNotAuthentic):
+            with pytest.raises(HandshakeNotAuthentic):
                 reader.read(bytes(said))
-            with pytest.raises(errors.HandshakeOrder):
+            with pytest.raises(HandshakeOrder):
                 reader.read(bytes(said))
             assert not reader.finished
 
@@ -228,37 +234,37 @@ def test_every_changed_byte_of_the_transcript_is_noticed(make: Callable[..., Han
 @pytest.mark.parametrize("make", [kk, xx])
 @pytest.mark.parametrize("size", [0, 1, 47, 49, 255])
 def test_a_message_of_another_length_is_refused(make: Callable[..., Handshake], size: int) -> None:
-    with pytest.raises(errors.HandshakeSize):
+    with pytest.raises(HandshakeSize):
         make("device").read(bytes(size))
 
 
 def test_a_weak_key_is_rejected() -> None:
     """Points of low order: the result of X25519 is zero, with any other key."""
     for weak in (bytes(32), b"\x01" + bytes(31)):
-        with pytest.raises(errors.WeakKey):
+        with pytest.raises(WeakKey):
             kk("device").read(weak + bytes(16))
-        with pytest.raises(errors.WeakKey):
+        with pytest.raises(WeakKey):
             kk("host", theirs=weak).write()
 
 
 @pytest.mark.parametrize("size", [0, 31, 33])
 def test_a_key_has_32_bytes(size: int) -> None:
-    with pytest.raises(errors.BadKey):
+    with pytest.raises(BadKey):
         Handshake.kk("host", b"", HOST, bytes(size))
-    with pytest.raises(errors.BadKey):
+    with pytest.raises(BadKey):
         xx("host", psk=bytes(size))
 
 
 def test_steps_come_in_order() -> None:
     host, device = kk("host"), kk("device")
     for step in (device.write, lambda: host.read(bytes(48)), host.split):
-        with pytest.raises(errors.HandshakeOrder):
+        with pytest.raises(HandshakeOrder):
             step()
-    with pytest.raises(errors.HandshakeOrder):
+    with pytest.raises(HandshakeOrder):
         _ = xx("host").their_key
     talk(host, device)
     for step in (host.write, lambda: device.read(bytes(48))):
-        with pytest.raises(errors.HandshakeOrder):
+        with pytest.raises(HandshakeOrder):
             step()
 
 
@@ -268,10 +274,10 @@ def test_keys_are_given_once_and_shown_never() -> None:
     keys = host.split()
     assert keys.send.hex() not in repr(keys)
     assert repr(keys) == "SessionKeys(...)"
-    with pytest.raises(errors.HandshakeOrder):
+    with pytest.raises(HandshakeOrder):
         host.split()
     device.wipe()
-    with pytest.raises(errors.HandshakeOrder):
+    with pytest.raises(HandshakeOrder):
         device.split()
 
 

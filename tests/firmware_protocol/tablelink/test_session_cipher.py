@@ -8,10 +8,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.messages import enums, errors
-from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
-from firmware_protocol.messages.frames import Hello, HelloRsp
-from firmware_protocol.messages.limits import MAX_FRAMES, SCHEMA_HASHES
+from firmware_protocol.messages import (
+    MAX_FRAMES,
+    SCHEMA_HASHES,
+    BadFrame,
+    BadKey,
+    BadLabelCode,
+    Capabilities,
+    DeviceClass,
+    DeviceState,
+    FrameKind,
+    FrameLimit,
+    Hello,
+    HelloRsp,
+    KeysWiped,
+    NoCommonVersion,
+    NotAuthentic,
+    OutOfRange,
+    Replayed,
+    SchemaDiffers,
+    SessionSpent,
+    WrongAnswer,
+    WrongDevice,
+    WrongSession,
+    WrongSize,
+)
 from firmware_protocol.tablelink import fingerprints, hello
 from firmware_protocol.tablelink.framing import Deframer, Frame
 from firmware_protocol.tablelink.noise import Opener, Sealer
@@ -38,14 +59,14 @@ def answer(**changes: Any) -> HelloRsp:
         "version_max": 1,
         "device_class": DeviceClass.SHOE,
         "largest": FrameLimit.MEDIUM,
-        "capabilities": enums.Capabilities.GATE,
+        "capabilities": Capabilities.GATE,
         "schema": SCHEMA_HASHES[1],
         "fingerprint": bytes(16),
         "random": bytes(8),
         "maker": "Maker",
         "model": "Model",
         "serial": "SN-1",
-        "state": enums.DeviceState.PAIRED,
+        "state": DeviceState.PAIRED,
     }
     return HelloRsp(**{**fields, **changes})
 
@@ -70,18 +91,18 @@ def test_the_highest_common_version_is_taken(asked: Any, answered: Any, version:
 
 @pytest.mark.parametrize("span", [(2, 15), (3, 2)])
 def test_without_a_common_version_there_is_no_session(span: tuple[int, int]) -> None:
-    with pytest.raises(errors.NoCommonVersion):
+    with pytest.raises(NoCommonVersion):
         hello.agree(ask(), answer(version_min=span[0], version_max=span[1]))
 
 
 def test_another_catalogue_or_class_is_refused() -> None:
-    with pytest.raises(errors.SchemaDiffers):
+    with pytest.raises(SchemaDiffers):
         hello.agree(ask(), answer(schema=bytes(8)))
-    with pytest.raises(errors.WrongDevice, match="expected a shoe, found a station"):
+    with pytest.raises(WrongDevice, match="expected a shoe, found a station"):
         hello.agree(ask(), answer(device_class=DeviceClass.STATION))
     any_class = ask(device_class=DeviceClass.ANY)
     assert hello.agree(any_class, answer(device_class=DeviceClass.STATION)) == 1
-    with pytest.raises(errors.OutOfRange):
+    with pytest.raises(OutOfRange):
         answer(device_class=DeviceClass.ANY).encode()
 
 
@@ -93,7 +114,7 @@ def test_the_prologue_is_both_frames_without_their_crc() -> None:
     assert len(bound) == 144
     other = Frame(FrameKind.HELLO_RSP, 8, 0, answer().encode())
     for pair in ((said, other), (heard, said), (said, said)):
-        with pytest.raises(errors.WrongAnswer):
+        with pytest.raises(WrongAnswer):
             hello.prologue(*pair)
 
 
@@ -123,19 +144,19 @@ def test_a_typing_error_is_detected(code: bytes, at: int, digit: str) -> None:
     slipped = printed[:at] + digit + printed[at + 1 :]
     try:
         read = fingerprints.read_label(slipped)
-    except errors.BadLabelCode:
+    except BadLabelCode:
         return
     assert read != code  # one in 65,536 gets by; the device then refuses it
 
 
 @pytest.mark.parametrize("text", ["", "12", "G" * 36, "0" * 35, "0" * 37, "0" * 36, "é" * 36])
 def test_what_is_no_label_is_refused(text: str) -> None:
-    with pytest.raises(errors.BadLabelCode):
+    with pytest.raises(BadLabelCode):
         fingerprints.read_label(text)
 
 
 def test_a_missing_digit_is_named_as_one() -> None:
-    with pytest.raises(errors.BadLabelCode, match="36 digits, not 35"):
+    with pytest.raises(BadLabelCode, match="36 digits, not 35"):
         fingerprints.read_label("0" * 35)
 
 
@@ -146,10 +167,10 @@ def test_fingerprints_and_psk() -> None:
         fingerprints.fingerprint_text(bytes(range(16))) == "0001-0203-0405-0607-0809-0A0B-0C0D-0E0F"
     )
     assert len(fingerprints.label_psk(bytes(16))) == 32
-    with pytest.raises(errors.BadKey):
+    with pytest.raises(BadKey):
         fingerprints.fingerprint(bytes(31))
     for wrong in (fingerprints.label_psk, fingerprints.label_text):
-        with pytest.raises(errors.BadLabelCode):
+        with pytest.raises(BadLabelCode):
             wrong(bytes(15))
 
 
@@ -175,7 +196,7 @@ def test_only_a_counter_above_the_last_one_is_accepted() -> None:
     opener.open(frames[0])
     opener.open(frames[3])  # two were lost
     for late in (frames[0], frames[2], frames[3]):
-        with pytest.raises(errors.Replayed):
+        with pytest.raises(Replayed):
             opener.open(late)
     assert opener.open(frames[4]) == PLAIN
 
@@ -190,8 +211,8 @@ def test_every_changed_byte_is_noticed(at: int) -> None:
     raw[at] ^= 1
     session, counter = int.from_bytes(raw[2:4], "little"), int.from_bytes(raw[4:8], "little")
     forged = Frame(FrameKind.DATA, session, counter, bytes(raw[8:]))
-    wanted = errors.WrongSession if at in (2, 3) else errors.NotAuthentic
-    with pytest.raises((wanted, errors.SessionSpent) if at == 7 else wanted):
+    wanted = WrongSession if at in (2, 3) else NotAuthentic
+    with pytest.raises((wanted, SessionSpent) if at == 7 else wanted):
         opener.open(forged)
     assert opener.last == -1
     assert opener.open(frame) == PLAIN
@@ -199,13 +220,13 @@ def test_every_changed_byte_is_noticed(at: int) -> None:
 
 def test_a_frame_of_another_session_is_refused() -> None:
     frame = Sealer(KEY, 5).seal(PLAIN)
-    with pytest.raises(errors.WrongSession):
+    with pytest.raises(WrongSession):
         Opener(KEY, 6).open(frame)
-    with pytest.raises(errors.WrongSession):
+    with pytest.raises(WrongSession):
         Opener(KEY, 5, version=2).open(frame)
-    with pytest.raises(errors.WrongSession):
+    with pytest.raises(WrongSession):
         Opener(KEY, 5).open(Frame(FrameKind.HS1, 5, 0, bytes(48)))
-    with pytest.raises(errors.NotAuthentic):
+    with pytest.raises(NotAuthentic):
         Opener(bytes(32), 5).open(frame)
 
 
@@ -213,20 +234,20 @@ def test_counters_come_to_an_end() -> None:
     sealer, opener = Sealer(KEY, 5), Opener(KEY, 5)
     sealer.counter = MAX_FRAMES - 1
     assert opener.open(sealer.seal(PLAIN)) == PLAIN
-    with pytest.raises(errors.SessionSpent):
+    with pytest.raises(SessionSpent):
         sealer.seal(PLAIN)
-    with pytest.raises(errors.SessionSpent):
+    with pytest.raises(SessionSpent):
         opener.open(Frame(FrameKind.DATA, 5, MAX_FRAMES, bytes(72)))
 
 
 def test_only_whole_plaintexts_are_sealed() -> None:
     sealer = Sealer(KEY, 5)
     for size in (0, 55, 57, 227):
-        with pytest.raises(errors.WrongSize):
+        with pytest.raises(WrongSize):
             sealer.seal(bytes(size))
     assert sealer.counter == 0
     for session in (0, 0x10000):
-        with pytest.raises(errors.BadFrame):
+        with pytest.raises(BadFrame):
             Sealer(KEY, session)
 
 
@@ -235,7 +256,7 @@ def test_after_a_wipe_nothing_opens() -> None:
     frame = sealer.seal(PLAIN)
     sealer.wipe()
     opener.wipe()
-    with pytest.raises(errors.KeysWiped):
+    with pytest.raises(KeysWiped):
         sealer.seal(PLAIN)
-    with pytest.raises(errors.KeysWiped):
+    with pytest.raises(KeysWiped):
         opener.open(frame)

@@ -20,9 +20,7 @@ from noise.connection import Keypair, NoiseConnection
 
 from firmware_protocol import vectors
 from firmware_protocol.generate.schema import Version
-from firmware_protocol.messages import registry
-from firmware_protocol.messages.codec import Payload
-from firmware_protocol.messages.enums import FrameKind
+from firmware_protocol.messages import MESSAGES, FrameKind, Payload
 from firmware_protocol.tablelink import fingerprints, framing, plaintext
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.noise import KK_NAME, XX_NAME, Opener, Sealer
@@ -129,7 +127,7 @@ def by_hand(one: dict[str, Any]) -> bytes:
 
 
 def test_every_message_is_there() -> None:
-    assert {one["id"] for one in vectors.load("messages")} == set(registry.MESSAGES)
+    assert {one["id"] for one in vectors.load("messages")} == set(MESSAGES)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +136,7 @@ def test_every_message_is_there() -> None:
 def test_message(one: dict[str, Any]) -> None:
     expected = raw(one["plaintext"])
     assert by_hand(one) == expected
-    what = plaintext.decode(expected, sender=registry.MESSAGES[one["id"]].FROM)
+    what = plaintext.decode(expected, sender=MESSAGES[one["id"]].FROM)
     assert plaintext.encode(what) == expected
     if isinstance(what, EventRecord):
         message: Payload = what.event

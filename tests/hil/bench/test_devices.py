@@ -12,7 +12,7 @@ from drivers.devices import LinkState, NotReady
 from drivers.session import WantedDevice
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Load, Plug
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from hil.bench.devices import PUBLIC, hosted
 from hil.simulator import DeviceSetup, running_device
 

@@ -12,7 +12,7 @@ import pytest
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device.control import ControlRequest, Describe
 from firmware_protocol.device.interfaces import Answer, Mechanism, Peer
-from firmware_protocol.messages.enums import Capabilities
+from firmware_protocol.messages import Capabilities
 from hil.conform.items import TRIALS
 from hil.conform.runs.runner import ItemOutcome
 from hil.conform.tester import bench

@@ -10,9 +10,7 @@ import pytest
 
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device.interfaces import Peer
-from firmware_protocol.messages.enums import FrameKind
-from firmware_protocol.messages.frames import PAYLOAD_SIZES
-from firmware_protocol.messages.registry import Alert
+from firmware_protocol.messages import PAYLOAD_SIZES, Alert, FrameKind
 from firmware_protocol.tablelink.framing import Deframer, Frame
 from hil.conform.tester.operators import NoOperator
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Rig, of

@@ -12,7 +12,7 @@ import pytest
 from controller.errors import UsageProblem
 from firmware_protocol.device import control
 from firmware_protocol.device.control import ControlRequest
-from firmware_protocol.messages.limits import SCHEMA_HASHES
+from firmware_protocol.messages import SCHEMA_HASHES
 from hil.conform.runs import report
 from hil.conform.runs.report import RunSettings
 from hil.conform.runs.runner import INTERRUPTED, ItemOutcome, Result, RunResult, untried

@@ -16,8 +16,7 @@ import pytest
 from controller.errors import UsageProblem
 from drivers.ports import parse
 from firmware_protocol.device.interfaces import Peer
-from firmware_protocol.messages.enums import AlertCode, FrameKind
-from firmware_protocol.messages.frames import Alert
+from firmware_protocol.messages import Alert, AlertCode, FrameKind
 from firmware_protocol.tablelink.framing import Deframer, Frame
 from hil.conform.tester import bench, wire
 from hil.conform.tester.operators import TerminalOperator

@@ -24,7 +24,7 @@ from firmware_protocol.device.control import (
     SetJam,
 )
 from firmware_protocol.device.interfaces import Answer, CannotDo
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from hil.control import (
     BY_CLASS,
     ControlClient,

@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_protocol.device.control import LetGo, Press
-from firmware_protocol.messages.enums import Edge
-from firmware_protocol.messages.limits import DEBOUNCE_MS
-from firmware_protocol.messages.station import Button
+from firmware_protocol.messages import DEBOUNCE_MS, Button, Edge
 from hil.devices.button_contact import DEBOUNCE_US, Contact, bounce_times
 from tests.support.hil.devices.station_table import seat
 

@@ -12,9 +12,7 @@ from firmware_protocol.device import identity
 from firmware_protocol.device.control import Describe, Draw, Load, Moment, RingMemory
 from firmware_protocol.device.core import PowerCut
 from firmware_protocol.device.interfaces import Mechanism
-from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.enums import DeviceState, LockState
-from firmware_protocol.messages.shoe import CardRead, Lock, ReadFail
+from firmware_protocol.messages import CardRead, DeviceState, Event, Lock, LockState, ReadFail
 from firmware_protocol.tablelink.plaintext import EventRecord, decode
 from hil.devices import SimulatedShoe
 from hil.faults import faulty_device

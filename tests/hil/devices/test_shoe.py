@@ -18,10 +18,20 @@ from firmware_protocol.device.control import (
     SetJam,
     ShufflePace,
 )
-from firmware_protocol.messages.enums import CardFlags, DeviceState, JamCode, LockState, Refusal
-from firmware_protocol.messages.limits import CARD_UNREAD
-from firmware_protocol.messages.shoe import CardRead, CardRetracted, Cover, Loaded, ShoeJam
-from firmware_protocol.messages.shuffler import Eject
+from firmware_protocol.messages import (
+    CARD_UNREAD,
+    CardFlags,
+    CardRead,
+    CardRetracted,
+    Cover,
+    DeviceState,
+    Eject,
+    JamCode,
+    Loaded,
+    LockState,
+    Refusal,
+    ShoeJam,
+)
 from hil.devices import SimulatedShoe, card_names
 from hil.devices.shoe import GAP_MS, RECOGNISE_MS
 from tests.support.hil.devices.desk import Scene

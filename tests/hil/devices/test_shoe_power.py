@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from firmware_protocol.device import control
 from firmware_protocol.device.control import Draw, Load, MoveCover, Retract, SetJam
-from firmware_protocol.messages.enums import CardFlags, DeviceState
-from firmware_protocol.messages.shoe import (
+from firmware_protocol.messages import (
+    CardFlags,
     CardRead,
     CardRetracted,
     Cover,
     CutCard,
+    DeviceState,
     Loaded,
     ReadFail,
 )

@@ -6,9 +6,18 @@ import pytest
 
 from firmware_protocol.device.control import Draw, InjectDefect, Load
 from firmware_protocol.device.interfaces import CommandRefusal
-from firmware_protocol.messages.enums import Capabilities, CardFlags, ReadWhy, Refusal
-from firmware_protocol.messages.limits import CARD_UNREAD
-from firmware_protocol.messages.shoe import CardRead, CutCard, ReadFail, Reread, RereadReply
+from firmware_protocol.messages import (
+    CARD_UNREAD,
+    Capabilities,
+    CardFlags,
+    CardRead,
+    CutCard,
+    ReadFail,
+    ReadWhy,
+    Refusal,
+    Reread,
+    RereadReply,
+)
 from hil.devices import SimulatedShoe, card_names
 from tests.support.hil.devices.desk import EPOCH, Scene
 from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, cannot, draw, names, table

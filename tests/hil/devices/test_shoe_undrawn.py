@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_protocol.device.control import Describe, Draw, Load, MoveCover, SetJam
-from firmware_protocol.messages.limits import DEAD_MS
-from firmware_protocol.messages.shoe import CardRead
+from firmware_protocol.messages import DEAD_MS, CardRead
 from hil.devices import SimulatedShoe
 from hil.devices.shoe import GAP_MS
 from tests.support.hil.devices.desk import Scene

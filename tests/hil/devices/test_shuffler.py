@@ -6,25 +6,23 @@ import pytest
 
 from firmware_protocol.device import control
 from firmware_protocol.device.control import Draw, InjectDefect, MoveDoor, Put, SetJam, ShufflePace
-from firmware_protocol.messages.common import Fault
-from firmware_protocol.messages.enums import (
-    Capabilities,
-    DeviceState,
-    FaultCode,
-    JamCode,
-    LockState,
-    Refusal,
-)
-from firmware_protocol.messages.shoe import Lock
-from firmware_protocol.messages.shuffler import (
+from firmware_protocol.messages import (
     Abort,
     AbortReply,
+    Capabilities,
     CountError,
+    DeviceState,
     Done,
     Door,
     Eject,
     EjectReply,
+    Fault,
+    FaultCode,
+    JamCode,
+    Lock,
+    LockState,
     Progress,
+    Refusal,
     ShufflerJam,
     Start,
     Started,

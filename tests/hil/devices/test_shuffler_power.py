@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 
 from firmware_protocol.device import control
 from firmware_protocol.device.control import MoveDoor, Put, SetJam
-from firmware_protocol.messages.common import Fault
-from firmware_protocol.messages.enums import DeviceState, FaultCode, Refusal
-from firmware_protocol.messages.shuffler import (
+from firmware_protocol.messages import (
     Abort,
     CountError,
+    DeviceState,
     Done,
     Eject,
+    Fault,
+    FaultCode,
     Progress,
+    Refusal,
     ShufflerJam,
     Start,
     Started,

@@ -7,17 +7,21 @@ from typing import Any
 import pytest
 
 from firmware_protocol.device.control import Chord, Draw, InjectDefect, LetGo, Press
-from firmware_protocol.messages.enums import (
+from firmware_protocol.messages import (
+    DEBOUNCE_MS,
+    STUCK_AFTER_MS,
+    Arm,
+    ArmReply,
+    Button,
     ButtonMask,
     DeviceState,
     Edge,
+    Lock,
     LockState,
     Refusal,
+    Stuck,
     WhichButton,
 )
-from firmware_protocol.messages.limits import DEBOUNCE_MS, STUCK_AFTER_MS
-from firmware_protocol.messages.shoe import Lock
-from firmware_protocol.messages.station import Arm, ArmReply, Button, Stuck
 from hil.devices import SimulatedStation
 from hil.devices.button_contact import DEBOUNCE_US
 from hil.devices.pending_events import MAX_PENDING

@@ -9,14 +9,18 @@ import pytest
 
 from firmware_protocol.device.control import SetLamp
 from firmware_protocol.device.interfaces import Mechanism
-from firmware_protocol.messages.enums import (
+from firmware_protocol.messages import (
+    Buzz,
     BuzzPattern,
+    BuzzReply,
     Capabilities,
     FaultCode,
+    LampFault,
     LampPattern,
+    Lamps,
+    LampsReply,
     Refusal,
 )
-from firmware_protocol.messages.station import Buzz, BuzzReply, LampFault, Lamps, LampsReply
 from hil.devices import SimulatedStation
 from hil.devices.station import BUZZ_MS
 from tests.support.hil.devices.desk import Scene

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from firmware_protocol.device.control import ServiceSwitch
-from firmware_protocol.messages.common import Info, InfoReply
-from firmware_protocol.messages.enums import Verdict
+from firmware_protocol.messages import Info, InfoReply, Verdict
 from hil.faults import BREAKS
 from tests.support.hil.devices.plain_device import MS, Bench
 from tests.support.hil.devices.raw_host import ack

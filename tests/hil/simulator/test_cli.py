@@ -22,7 +22,7 @@ from drivers.ports import Transport, parse
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Describe, Plug
 from firmware_protocol.device.storage import FolderProblem
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from hil.control import ControlClient
 from hil.ports import pty, unix_sockets
 from hil.simulator import cli, device_process

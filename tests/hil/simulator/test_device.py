@@ -24,10 +24,9 @@ from firmware_protocol.host import (
     RingResumed,
     SessionEnding,
 )
-from firmware_protocol.messages.common import Info
-from firmware_protocol.messages.common import Power as PowerEvent
-from firmware_protocol.messages.common import Tamper as TamperEvent
-from firmware_protocol.messages.enums import PowerCause, TamperSource
+from firmware_protocol.messages import Info, PowerCause, TamperSource
+from firmware_protocol.messages import Power as PowerEvent
+from firmware_protocol.messages import Tamper as TamperEvent
 from hil.simulator.device import UART_BYTES
 from tests.support.hil.devices.meeting import Meeting
 

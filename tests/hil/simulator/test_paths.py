@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.device import identity
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from hil.devices import CLASSES
 from hil.simulator import DeviceSetup, cli
 

@@ -25,7 +25,7 @@ from firmware_protocol.device.control import (
     Press,
     ServiceSwitch,
 )
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from firmware_protocol.tablelink.fingerprints import fingerprint
 from hil.control import ControlClient, ControlLost, RequestRefused
 from hil.ports.usb_backend import backend

@@ -14,10 +14,7 @@ from msgspec import Struct, field
 
 from firmware_protocol.device.control import Draw, Load, Moment, MoveCover, RingMemory, TamperWith
 from firmware_protocol.host import HostLink
-from firmware_protocol.messages.common import Info, Selftest
-from firmware_protocol.messages.enums import LockState
-from firmware_protocol.messages.limits import REKEY_FRAMES
-from firmware_protocol.messages.shoe import Lock, Reread
+from firmware_protocol.messages import REKEY_FRAMES, Info, Lock, LockState, Reread, Selftest
 from tests.long.fuzz.powered import Terms
 from tests.long.fuzz.world import LinkKind, World
 from tests.support.firmware_protocol.line import CLEAN, Faults

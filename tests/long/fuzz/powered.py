@@ -13,8 +13,7 @@ from firmware_protocol.device import identity
 from firmware_protocol.device.control import ControlRequest, Moment
 from firmware_protocol.device.core import Device, PowerCut
 from firmware_protocol.device.interfaces import CannotDo
-from firmware_protocol.messages.enums import DeviceClass
-from firmware_protocol.messages.limits import REKEY_FRAMES, SESSION_LIFE_S
+from firmware_protocol.messages import REKEY_FRAMES, SESSION_LIFE_S, DeviceClass
 from hil.devices import SimulatedShoe
 from hil.faults import faulty_device
 from tests.long.fuzz.disk import Broken

@@ -11,23 +11,32 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.messages.codec import Command, Event, Reply
-from firmware_protocol.messages.common import Info, InfoReply, Resume, ResumeReply
-from firmware_protocol.messages.control import DeviceBeat, TimeAnswer, TimeAsk
-from firmware_protocol.messages.enums import (
+from firmware_protocol.messages import (
+    SCHEMA_HASHES,
     Capabilities,
+    Command,
+    Cover,
+    DeviceBeat,
     DeviceClass,
     DeviceState,
+    Event,
     FrameKind,
     FrameLimit,
+    HelloRsp,
+    Info,
+    InfoReply,
+    Lock,
+    LockReply,
     LockState,
     PowerCause,
+    Reply,
+    Resume,
     ResumeMode,
+    ResumeReply,
+    TimeAnswer,
+    TimeAsk,
     Verdict,
 )
-from firmware_protocol.messages.frames import HelloRsp
-from firmware_protocol.messages.limits import SCHEMA_HASHES
-from firmware_protocol.messages.shoe import Cover, Lock, LockReply
 from firmware_protocol.tablelink.fingerprints import fingerprint
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.hello import prologue

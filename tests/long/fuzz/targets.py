@@ -9,11 +9,17 @@ from collections.abc import Callable
 from typing import Final
 
 from firmware_protocol.host import HostLink, HostPairing, Introduction, RecordCursor
-from firmware_protocol.messages.codec import Side
-from firmware_protocol.messages.enums import DeviceClass, FrameKind
-from firmware_protocol.messages.errors import ProtocolError
-from firmware_protocol.messages.frames import PAYLOAD_SIZES, Alert, Hello, HelloRsp
-from firmware_protocol.messages.limits import MAX_ENCODED
+from firmware_protocol.messages import (
+    MAX_ENCODED,
+    PAYLOAD_SIZES,
+    Alert,
+    DeviceClass,
+    FrameKind,
+    Hello,
+    HelloRsp,
+    ProtocolError,
+    Side,
+)
 from firmware_protocol.tablelink import hello, plaintext
 from firmware_protocol.tablelink.framing import Deframer, Frame, cobs_decode, cobs_encode
 from firmware_protocol.tablelink.noise import Sealer

@@ -11,8 +11,7 @@ from firmware_protocol.host import (
     RecordCursor,
     RecordReceived,
 )
-from firmware_protocol.messages.codec import Command
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import Command, DeviceClass
 from firmware_protocol.tablelink.plaintext import EventRecord
 from tests.long.fuzz.scripted import BOOT, DEVICE_KEY, OWN, SERIAL, Scripted
 

@@ -32,9 +32,7 @@ from firmware_protocol.host import (
 )
 from firmware_protocol.host.commands import MAX_COMMANDS
 from firmware_protocol.host.exchange import MAX_OUT
-from firmware_protocol.messages.codec import Command
-from firmware_protocol.messages.enums import DeviceClass
-from firmware_protocol.messages.errors import NotAuthentic
+from firmware_protocol.messages import Command, DeviceClass, NotAuthentic
 from tests.long.fuzz.disk import Broken, Disk, bounded
 from tests.long.fuzz.powered import SERIAL, Powered, Terms
 from tests.support.firmware_protocol.line import CLEAN, Faults, Line

@@ -30,7 +30,7 @@ from controller.procedure.engine import Procedure
 from controller.table.restart import open_record
 from controller.table.running import parts_of
 from drivers.keys import KeyStore, PairedDevice
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from tests.support.paths import ROOT
 from tests.support.table.simulated.house import KEY, everybody, history_of, put
 

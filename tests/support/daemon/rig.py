@@ -28,7 +28,7 @@ from controller.people.person import key_bytes, people_bytes
 from controller.table.loop import REAL_ENVIRONMENT, TableEnvironment
 from drivers.keys import KeyStore, PairedDevice
 from firmware_protocol.device import identity
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from tests.support.paths import ROOT
 from tests.support.table.simulated.house import KEY, everybody, put
 

@@ -13,7 +13,7 @@ from drivers.keys import KeyStore
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import ControlRequest, Describe
 from firmware_protocol.device.interfaces import Answer
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from firmware_protocol.tablelink.fingerprints import fingerprint_of, fingerprint_text, label_text
 from hil.devices import SimulatedStation
 from hil.ports import PtyPort, UsbDevice

@@ -7,8 +7,7 @@ from itertools import count
 from typing import Any
 
 from drivers.devices import DRIVERS, DeviceEvent, LinkState, Origin
-from firmware_protocol.messages.codec import Command, Event, Reply
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import Command, DeviceClass, Event, Reply
 
 Answer = Callable[[Command], Awaitable[Reply]]
 

@@ -11,8 +11,7 @@ import pytest
 
 from drivers.devices import LinkState, NotReady, ShoeDriver
 from firmware_protocol.device.control import Draw, Load
-from firmware_protocol.messages.codec import Reply
-from firmware_protocol.messages.common import Info, ResumeReply
+from firmware_protocol.messages import Info, Reply, ResumeReply
 from tests.support.drivers.simulated import Plugged, Watched, until
 
 BY = ("Ann", "Bob")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from drivers.keys import KeyStore, PairedDevice
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 
 AT = "2026-07-29T17:30:00Z"
 

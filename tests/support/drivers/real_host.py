@@ -14,7 +14,7 @@ from drivers.keys import KeyStore, PairedDevice
 from drivers.ports import Address
 from drivers.session import Supervisor, WantedDevice
 from firmware_protocol.device import identity
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from hil.simulator import DeviceSetup, LiveDevice
 from tests.support.drivers.simulated import MemoryStore, stopped, until
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from drivers.devices.station import LampSetting
 from firmware_protocol.device.control import Describe
-from firmware_protocol.messages.enums import ButtonMask, DeviceClass, LampPattern
+from firmware_protocol.messages import ButtonMask, DeviceClass, LampPattern
 from tests.support.drivers.simulated import Plugged, table
 
 BLUE = LampSetting(bytes((0, 0, 255)), LampPattern.BLINK, 1000)

@@ -25,7 +25,7 @@ from firmware_protocol.device import identity
 from firmware_protocol.device.control import ControlRequest, Plug
 from firmware_protocol.device.interfaces import Answer, Mechanism
 from firmware_protocol.host import NO_CURSOR, RecordCursor
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.devices import SimulatedShoe as SimShoe
 from hil.devices import SimulatedShuffler as SimShuffler

@@ -2,8 +2,7 @@
 
 from hypothesis import strategies as st
 
-from firmware_protocol.messages.enums import FrameKind
-from firmware_protocol.messages.frames import PAYLOAD_SIZES
+from firmware_protocol.messages import PAYLOAD_SIZES, FrameKind
 from firmware_protocol.tablelink.framing import (
     Frame,
 )

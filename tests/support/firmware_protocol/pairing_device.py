@@ -7,18 +7,19 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.messages import errors
-from firmware_protocol.messages.enums import (
+from firmware_protocol.messages import (
+    SCHEMA_HASHES,
+    Alert,
     AlertCode,
     Capabilities,
     DeviceClass,
     DeviceState,
     FrameKind,
     FrameLimit,
+    HandshakeNotAuthentic,
+    HelloRsp,
+    PairDone,
 )
-from firmware_protocol.messages.frames import Alert, HelloRsp
-from firmware_protocol.messages.limits import SCHEMA_HASHES
-from firmware_protocol.messages.registry import PairDone
 from firmware_protocol.tablelink import plaintext
 from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
 from firmware_protocol.tablelink.framing import Deframer, Frame
@@ -95,7 +96,7 @@ class Device:
         self._shake = Handshake.xxpsk3("device", bound, self.key, self.psk)
         try:
             self._shake.read(frame.payload)
-        except errors.HandshakeNotAuthentic:
+        except HandshakeNotAuthentic:
             return
         yield Frame(FrameKind.PAIR2, frame.session, 0, self._shake.write())
 
@@ -103,7 +104,7 @@ class Device:
         assert self._shake is not None
         try:
             self._shake.read(frame.payload)
-        except errors.HandshakeNotAuthentic:
+        except HandshakeNotAuthentic:
             alert = Alert(AlertCode.PAIRING_REFUSED, 0)
             yield Frame(FrameKind.ALERT, 0, 0, alert.encode())
             return

@@ -7,11 +7,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from firmware_protocol import messages
 from firmware_protocol.generate import INTEGER_SIZES, Catalogue, Field, array, camel
 from firmware_protocol.generate import catalogue as catalogues
-from firmware_protocol.messages import enums, registry
-from firmware_protocol.messages import frames as messages_frames
-from firmware_protocol.messages.codec import Command, Control, Event, Message, Payload, Reply
+from firmware_protocol.messages import MESSAGES, Command, Control, Event, Message, Payload, Reply
 from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, Plaintext, chained
 
 WORD = "ABCXYZabcxyz0189._-"
@@ -35,12 +34,12 @@ def field(one: Field) -> st.SearchStrategy[Any]:
     if one.type == "bool":
         return st.booleans()
     if one.type in catalogue().is_flags:
-        members = list(getattr(enums, camel(one.type)))
+        members = list(getattr(messages, camel(one.type)))
         none = type(members[0])(0)
         return st.sets(st.sampled_from(members)).map(lambda some: sum_flags(none, some))
     if one.type in catalogue().sets:
         return st.sampled_from(
-            [member for member in getattr(enums, camel(one.type)) if member >= (one.min or 0)]
+            [member for member in getattr(messages, camel(one.type)) if member >= (one.min or 0)]
         )
     most = (1 << 8 * INTEGER_SIZES[one.type]) - 1 if one.max is None else one.max
     inside = st.integers(one.min or 0, most)
@@ -60,16 +59,14 @@ def payload(kind: type[Payload], fields: tuple[Field, ...]) -> st.SearchStrategy
 
 @cache
 def any_message() -> st.SearchStrategy[Message]:
-    return st.one_of(
-        [payload(registry.MESSAGES[one.id], one.fields) for one in catalogue().messages]
-    )
+    return st.one_of([payload(MESSAGES[one.id], one.fields) for one in catalogue().messages])
 
 
 @cache
 def any_payload() -> st.SearchStrategy[Payload]:
     """Messages and the frames in clear."""
     frames = [
-        payload(getattr(messages_frames, camel(one.kind)), one.fields)
+        payload(getattr(messages, camel(one.kind)), one.fields)
         for one in catalogue().frames
         if not one.opaque
     ]

@@ -35,8 +35,7 @@ from controller.audit.format.hole_cards import (
     seal,
 )
 from drivers.devices import Sealed
-from firmware_protocol.messages.enums import CardFlags
-from firmware_protocol.messages.shoe import CardRead
+from firmware_protocol.messages import CardFlags, CardRead
 from tests.support.audit.record.sealed_card import (
     BODY,
     CARD,

@@ -26,14 +26,13 @@ from drivers.devices import (
 )
 from drivers.devices.station import LampSetting
 from firmware_protocol.host import LinkBusy
-from firmware_protocol.messages import registry
-from firmware_protocol.messages.enums import ButtonMask, LockState, Refusal
+from firmware_protocol.messages import ButtonMask, Lock, LockState, Refusal, Start
 from tests.support.drivers.simulated import simulate, stopped
 
 AWAY = NotReady(LinkState.ABSENT, "not plugged in")
-REFUSED = CommandRefusedError(registry.Lock(LockState.OPEN), Refusal.NOT_NOW, 0)
-HOPELESS = CommandRefusedError(registry.Lock(LockState.OPEN), Refusal.UNSUPPORTED, 0)
-UNANSWERED = CommandUnansweredError(registry.Lock(LockState.OPEN), sent=True)
+REFUSED = CommandRefusedError(Lock(LockState.OPEN), Refusal.NOT_NOW, 0)
+HOPELESS = CommandRefusedError(Lock(LockState.OPEN), Refusal.UNSUPPORTED, 0)
+UNANSWERED = CommandUnansweredError(Lock(LockState.OPEN), sent=True)
 BUSY = LinkBusy("too much on its way")
 HIT = ButtonMask.HIT | ButtonMask.STAND
 
@@ -251,9 +250,9 @@ def test_a_shuffle_is_started_once() -> None:
     [
         AWAY,
         BUSY,
-        CommandRefusedError(registry.Start(6, 0), Refusal.NOT_NOW, 0),
-        CommandUnansweredError(registry.Start(6, 0), sent=False),
-        ResultMissing(registry.Start(6, 0), answered=False),
+        CommandRefusedError(Start(6, 0), Refusal.NOT_NOW, 0),
+        CommandUnansweredError(Start(6, 0), sent=False),
+        ResultMissing(Start(6, 0), answered=False),
         InDoubt("someone has to look"),
     ],
     ids=lambda one: type(one).__name__,

@@ -18,7 +18,7 @@ from controller.table.memory import TableMemory
 from controller.table.memory.device_faults import DEVICES
 from drivers.devices import DeviceEvent, Faulted, Tampered, shoe, shuffler, station
 from drivers.devices import events as device_events
-from firmware_protocol.messages.enums import CardFlags, FaultCode, JamCode, ReadWhy, TamperSource
+from firmware_protocol.messages import CardFlags, FaultCode, JamCode, ReadWhy, TamperSource
 from tests.support.table.typed.listening import (
     GAME,
     card,

@@ -22,7 +22,7 @@ from controller.table.loop.acts import NAMES
 from controller.table.memory import NO_FAULTS, DeviceFault, TableMemory
 from controller.table.restart.restore import devices_away
 from drivers.devices import Sealed
-from firmware_protocol.messages.enums import CardFlags
+from firmware_protocol.messages import CardFlags
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.typed.listening import ear, read, source, states, taking
 

@@ -14,8 +14,7 @@ from drivers.devices import Origin
 from drivers.devices.shoe import CoverMoved
 from drivers.session import AdoptedRing
 from firmware_protocol.host import NO_CURSOR, RecordCursor
-from firmware_protocol.messages.enums import Verdict
-from firmware_protocol.messages.shoe import Cover
+from firmware_protocol.messages import Cover, Verdict
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
 from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import now_us, stopped, until

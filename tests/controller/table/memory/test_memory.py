@@ -44,7 +44,7 @@ from controller.table.memory.device_faults import DEVICES
 from controller.table.memory.display import MAX_TOKEN
 from controller.table.memory.inventory import Inventory
 from drivers.devices import shoe
-from firmware_protocol.messages.enums import ButtonMask, CardFlags, WhichButton
+from firmware_protocol.messages import ButtonMask, CardFlags, WhichButton
 from tests.support.audit.record.dealing import as_read
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.typed.listening import (

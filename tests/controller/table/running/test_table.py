@@ -26,7 +26,7 @@ from drivers.keys import KeyStore, PairedDevice
 from drivers.ports import Transport
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Plug, ShufflePace
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from hil.simulator import LiveDevice
 from hil.simulator.process import device_in_loop
 from hil.table.robots import Robot

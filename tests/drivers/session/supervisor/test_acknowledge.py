@@ -13,7 +13,7 @@ from drivers import events
 from drivers.devices import LinkState, NotReady
 from drivers.session.acknowledge import STORE_TIMEOUT
 from firmware_protocol.device.control import CutPower, Draw, Freeze, Plug
-from firmware_protocol.messages.enums import LockState
+from firmware_protocol.messages import LockState
 from tests.support.drivers.dealing import FULL_DISK, acknowledged, dealing, head, same
 from tests.support.drivers.simulated import running, simulate, table
 

@@ -17,7 +17,7 @@ from drivers.keys import TwoPeopleNeeded
 from drivers.session import NothingHeld
 from firmware_protocol.device.control import Draw, MoveCover, Plug, RingMemory
 from firmware_protocol.host import NO_CURSOR
-from firmware_protocol.messages.enums import Verdict
+from firmware_protocol.messages import Verdict
 from tests.support.drivers.holding import BY, draws, held, plays
 from tests.support.drivers.simulated import (
     MemoryStore,

@@ -24,7 +24,7 @@ from drivers.session import StoreFailed
 from firmware_protocol.device.control import CutPower, Draw, Freeze, LineNoise, Load, Plug
 from firmware_protocol.host import SessionEnding
 from firmware_protocol.host import events as said
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from tests.support.drivers.holding import ending
 from tests.support.drivers.simulated import Plugged, Watched, running, simulate, table, until
 

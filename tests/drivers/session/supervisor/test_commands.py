@@ -17,13 +17,24 @@ from drivers.devices import (
 )
 from firmware_protocol.device.control import Break, Freeze, Plug, Put
 from firmware_protocol.host import LinkBusy
-from firmware_protocol.messages import errors, registry
-from firmware_protocol.messages.enums import DeviceClass, LockState, Refusal, ResumeMode
-from firmware_protocol.messages.shoe import LockReply
+from firmware_protocol.messages import (
+    DeviceClass,
+    Lock,
+    LockReply,
+    LockState,
+    OutOfRange,
+    Refusal,
+    Reread,
+    Resume,
+    ResumeMode,
+    Selftest,
+    Start,
+    Started,
+)
 from tests.support.drivers.simulated import now_us, running, simulate, stopped, table
 
 S = LinkState
-LOCK = registry.Lock(LockState.LOCKED)
+LOCK = Lock(LockState.LOCKED)
 
 
 def test_no_reply_in_time_is_told(tmp_path: Path) -> None:
@@ -54,8 +65,8 @@ def test_a_lost_start_names_the_event_that_tells(tmp_path: Path) -> None:
             device.request(Put(decks=1))
             device.request(Break(name="late-replies"))
             with pytest.raises(CommandUnansweredError, match="look for STARTED") as problem:
-                await watched.supervisor.call(registry.Start(1, 0))
-            assert problem.value.result is registry.Started
+                await watched.supervisor.call(Start(1, 0))
+            assert problem.value.result is Started
             (overdue,) = watched.of(events.CommandOverdue)
             assert (overdue.command, overdue.result) == ("START", "STARTED")
 
@@ -69,7 +80,7 @@ def test_a_refusal_says_why(tmp_path: Path) -> None:
             with pytest.raises(
                 CommandRefusedError, match="REREAD was refused: not_kept"
             ) as problem:
-                await watched.supervisor.call(registry.Reread(1, 1))
+                await watched.supervisor.call(Reread(1, 1))
             assert problem.value.why is Refusal.NOT_KEPT
             (refused,) = watched.of(events.CommandRefused)
             assert (refused.command, refused.why) == ("REREAD", "not_kept")
@@ -82,13 +93,13 @@ def test_what_is_no_command_is_said_at_once(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, _, watched), running(watched):
             await watched.ready()
             for command in (
-                registry.Start(1, 0),
-                registry.Resume(1, 1, bytes(8), ResumeMode.ADOPT),
+                Start(1, 0),
+                Resume(1, 1, bytes(8), ResumeMode.ADOPT),
             ):
                 with pytest.raises(ValueError, match=command.NAME):
                     await watched.supervisor.call(command)
-            with pytest.raises(errors.OutOfRange):
-                await watched.supervisor.call(registry.Reread(0, 1))
+            with pytest.raises(OutOfRange):
+                await watched.supervisor.call(Reread(0, 1))
             assert isinstance(await watched.supervisor.call(LOCK), LockReply)
 
     simulate(main())
@@ -100,7 +111,7 @@ def test_many_at_once_are_answered_one_by_one_and_too_many_are_not_taken(tmp_pat
             await watched.ready()
             states = [LockState(at % 2) for at in range(40)]
             answers = await asyncio.gather(
-                *(watched.supervisor.call(registry.Lock(state)) for state in states),
+                *(watched.supervisor.call(Lock(state)) for state in states),
                 return_exceptions=True,
             )
             busy = [one for one in answers if isinstance(one, LinkBusy)]
@@ -162,7 +173,7 @@ def test_one_that_may_not_is_given_up_with_the_port(tmp_path: Path, away: float)
             device.request(Put(decks=1))
             await asyncio.sleep(2)
             device.request(Freeze(on=True))
-            call = asyncio.create_task(watched.supervisor.call(registry.Start(1, 0)))
+            call = asyncio.create_task(watched.supervisor.call(Start(1, 0)))
             await asyncio.sleep(0.1)
             began = now_us()
             device.request(Plug(connected=False))
@@ -220,7 +231,7 @@ def test_when_the_host_stops_nobody_waits_on(tmp_path: Path) -> None:
                 device.request(Freeze(on=True))
                 calls = [
                     asyncio.create_task(watched.supervisor.call(command))
-                    for command in (LOCK, registry.Selftest(), registry.Lock(LockState.OPEN))
+                    for command in (LOCK, Selftest(), Lock(LockState.OPEN))
                 ]
                 await asyncio.sleep(0.01)
             answers = await asyncio.gather(*calls, return_exceptions=True)

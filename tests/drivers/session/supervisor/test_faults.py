@@ -24,8 +24,7 @@ from firmware_protocol.device.control import (
 )
 from firmware_protocol.host import SessionEnding
 from firmware_protocol.host.exchange import BEHIND_ASK, BEHIND_END
-from firmware_protocol.messages.enums import LockState, Verdict
-from firmware_protocol.messages.limits import WINDOW
+from firmware_protocol.messages import WINDOW, LockState, Verdict
 from tests.support.drivers.dealing import FULL_DISK, dealing, head, same, store_fails
 from tests.support.drivers.simulated import (
     MemoryStore,

@@ -17,7 +17,7 @@ from drivers.session.supervisor import RETRY_REFUSED
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Break, Plug
 from firmware_protocol.device.identity import pair_directly
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from tests.support.drivers.simulated import Desk, Plugged, Watched, running, simulate, table
 
 S = LinkState

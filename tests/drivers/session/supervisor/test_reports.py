@@ -33,8 +33,7 @@ from firmware_protocol.host import (
     LinkEvent,
     RecordReceived,
 )
-from firmware_protocol.messages.enums import AlertCode, DeviceState, FrameKind
-from firmware_protocol.messages.frames import Alert
+from firmware_protocol.messages import Alert, AlertCode, DeviceState, FrameKind
 from firmware_protocol.tablelink.framing import Frame, encode_frame
 from tests.support.drivers.simulated import Desk, Plugged, Watched, now_us, running, simulate, table
 

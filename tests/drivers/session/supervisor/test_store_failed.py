@@ -15,7 +15,7 @@ from drivers.devices import LinkState, NotReady
 from drivers.session import NothingHeld, StoreFailed
 from firmware_protocol.device.control import Draw, MoveCover, Plug, RingMemory
 from firmware_protocol.host import RecordCursor
-from firmware_protocol.messages.enums import LockState
+from firmware_protocol.messages import LockState
 from tests.support.drivers.dealing import acknowledged, dealing, head, same
 from tests.support.drivers.simulated import MemoryStore, Watched, running, simulate, stopped, table
 

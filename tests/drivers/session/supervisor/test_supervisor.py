@@ -19,7 +19,7 @@ from drivers.session.supervisor import ANSWER_TIMEOUT
 from firmware_protocol.device.control import Break, CutPower, Draw, Firmware, Freeze, Load, Plug
 from firmware_protocol.device.interfaces import CommandRefusal
 from firmware_protocol.host import HostLink, SessionEnding
-from firmware_protocol.messages.enums import PowerCause, Refusal
+from firmware_protocol.messages import PowerCause, Refusal
 from hil.faults import FaultyBehaviour
 from tests.support.drivers.holding import mute_on_resume
 from tests.support.drivers.simulated import (

@@ -7,8 +7,7 @@ from msgspec import Struct
 
 from controller.audit.format.hole_cards import HoleKey, commit, opening
 from drivers.devices import Sealed
-from firmware_protocol.messages.enums import CardFlags
-from firmware_protocol.messages.shoe import CardRead
+from firmware_protocol.messages import CardFlags, CardRead
 
 
 class At(Struct, frozen=True):

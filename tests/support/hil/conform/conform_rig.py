@@ -17,7 +17,7 @@ from firmware_protocol.conformance import ConformanceItem, Profile
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, Mechanism, Peer
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass
 from hil.conform.items import TRIALS
 from hil.conform.runs.runner import ItemOutcome, run_item
 from hil.conform.tester.bench import ConformBench

@@ -8,9 +8,7 @@ from msgspec import Struct
 
 from firmware_protocol.device.control import Draw, Load
 from firmware_protocol.host import ReplyReceived
-from firmware_protocol.messages.codec import Command
-from firmware_protocol.messages.enums import LockState
-from firmware_protocol.messages.shoe import Lock, Reread
+from firmware_protocol.messages import Command, Lock, LockState, Reread
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.devices import SimulatedShoe
 from hil.faults import TappedFrame

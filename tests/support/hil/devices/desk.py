@@ -14,10 +14,16 @@ from firmware_protocol.device.interfaces import (
     Mechanism,
     RingPosition,
 )
-from firmware_protocol.messages.codec import Command, Event, Reply
-from firmware_protocol.messages.common import Fault, Power
-from firmware_protocol.messages.enums import PowerCause, Refusal
-from firmware_protocol.messages.limits import REREAD_DEPTH
+from firmware_protocol.messages import (
+    REREAD_DEPTH,
+    Command,
+    Event,
+    Fault,
+    Power,
+    PowerCause,
+    Refusal,
+    Reply,
+)
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
 
 EPOCH = 0x5EED

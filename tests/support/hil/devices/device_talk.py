@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from firmware_protocol.device.control import RingMemory, ServiceSwitch
-from firmware_protocol.messages.codec import Command
-from firmware_protocol.messages.common import Tamper
-from firmware_protocol.messages.control import EvtNak
-from firmware_protocol.messages.enums import FrameKind, NakWhy, TamperSource
+from firmware_protocol.messages import Command, EvtNak, FrameKind, NakWhy, Tamper, TamperSource
 from firmware_protocol.tablelink.plaintext import CommandReply, EventRecord
 from tests.support.hil.devices.plain_device import MS, Bench
 from tests.support.hil.devices.raw_host import BOOT, STRANGER, RawHost

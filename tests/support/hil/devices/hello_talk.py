@@ -9,9 +9,14 @@ from typing import Any
 import usb.core
 import usb.util
 
-from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
-from firmware_protocol.messages.frames import Hello, HelloRsp
-from firmware_protocol.messages.limits import SCHEMA_HASHES
+from firmware_protocol.messages import (
+    SCHEMA_HASHES,
+    DeviceClass,
+    FrameKind,
+    FrameLimit,
+    Hello,
+    HelloRsp,
+)
 from firmware_protocol.tablelink.framing import Deframer, Frame
 from hil.ports.usb_backend import backend
 from hil.ports.usb_messages import END_IN, END_OUT

@@ -19,8 +19,7 @@ from firmware_protocol.host import (
     RecordReceived,
     RingHeld,
 )
-from firmware_protocol.messages.codec import Side
-from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages import DeviceClass, Side
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.devices import SimulatedStation
 from hil.simulator import SimulatedDevice

@@ -11,28 +11,31 @@ from firmware_protocol.device import identity
 from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.core import Device, PowerCut
 from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal, CoreServices
-from firmware_protocol.messages.codec import Command, Event, Reply
-from firmware_protocol.messages.common import Info, ResumeReply
-from firmware_protocol.messages.control import TimeAsk
-from firmware_protocol.messages.enums import (
-    Capabilities,
-    DeviceClass,
-    DeviceState,
-    FaultCode,
-    FrameKind,
-    PowerCause,
-    Refusal,
-    Verdict,
-)
-from firmware_protocol.messages.shoe import Cover, Reread, RereadReply
-from firmware_protocol.messages.shuffler import (
+from firmware_protocol.messages import (
     Abort,
     AbortReply,
+    Capabilities,
+    Command,
+    Cover,
+    DeviceClass,
+    DeviceState,
     Door,
     Eject,
+    Event,
+    FaultCode,
+    FrameKind,
+    Info,
+    PowerCause,
+    Refusal,
+    Reply,
+    Reread,
+    RereadReply,
+    ResumeReply,
     Start,
     Started,
     StartReply,
+    TimeAsk,
+    Verdict,
 )
 from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, decode

@@ -12,12 +12,20 @@ from typing import Any, TypeVar
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from firmware_protocol.messages.codec import Command
-from firmware_protocol.messages.common import Resume
-from firmware_protocol.messages.control import EvtAck, PairDone
-from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit, ResumeMode
-from firmware_protocol.messages.frames import Alert, Hello, HelloRsp
-from firmware_protocol.messages.limits import SCHEMA_HASHES
+from firmware_protocol.messages import (
+    SCHEMA_HASHES,
+    Alert,
+    Command,
+    DeviceClass,
+    EvtAck,
+    FrameKind,
+    FrameLimit,
+    Hello,
+    HelloRsp,
+    PairDone,
+    Resume,
+    ResumeMode,
+)
 from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.hello import prologue

@@ -9,9 +9,7 @@ import pytest
 
 from firmware_protocol.device.control import ControlRequest, Draw, Load
 from firmware_protocol.device.interfaces import CannotDo, Mechanism
-from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.enums import Capabilities, LockState
-from firmware_protocol.messages.shoe import CardRead, Lock
+from firmware_protocol.messages import Capabilities, CardRead, Event, Lock, LockState
 from hil.devices import SimulatedShoe, card_names
 from hil.devices.shoe import RECOGNISE_MS
 from tests.support.hil.devices.desk import Scene

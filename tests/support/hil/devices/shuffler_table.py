@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 from firmware_protocol.device.control import Put
 from firmware_protocol.device.interfaces import Mechanism
-from firmware_protocol.messages.codec import Event
-from firmware_protocol.messages.common import Fault
-from firmware_protocol.messages.shuffler import CountError, Done, Progress, Start
+from firmware_protocol.messages import CountError, Done, Event, Fault, Progress, Start
 from hil.devices import SimulatedShuffler
 from tests.support.hil.devices.desk import Scene
 

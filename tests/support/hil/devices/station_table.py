@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from firmware_protocol.device.interfaces import Mechanism
-from firmware_protocol.messages.enums import ButtonMask, Edge, WhichButton
-from firmware_protocol.messages.station import Arm, ArmReply, Button
+from firmware_protocol.messages import Arm, ArmReply, Button, ButtonMask, Edge, WhichButton
 from hil.devices import SimulatedStation
 from tests.support.hil.devices.desk import Scene
 

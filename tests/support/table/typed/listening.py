@@ -35,15 +35,15 @@ from drivers.devices import (
     station,
 )
 from drivers.devices.events import Origin
-from firmware_protocol.messages.enums import (
+from firmware_protocol.messages import (
     CardFlags,
+    CardRead,
     FaultCode,
     JamCode,
     ReadWhy,
     TamperSource,
     WhichButton,
 )
-from firmware_protocol.messages.shoe import CardRead
 from tests.support.procedure.random_games import game_with
 from tests.support.procedure.random_table import RandomTable
 from tests.support.table.simulated.simulated_table import KEYS, SHOE, SHUFFLER, STATION, TABLE
