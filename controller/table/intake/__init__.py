@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from controller.table.intake.apply import AppliedInput, Applier, EventAnswer, face_down
+from controller.table.intake.apply import (
+    AppliedInput,
+    Applier,
+    EventAnswer,
+    device_input,
+    face_down,
+)
 from controller.table.intake.context import (
     CONTROLLER,
     DeviceSettings,
@@ -11,7 +17,6 @@ from controller.table.intake.context import (
     TableInput,
     TableSnapshot,
 )
-from controller.table.intake.gateway import device_input
 from controller.table.intake.shoe import card_destination, turned_entry, turned_face_up
 from controller.table.intake.shuffler import WORKING, by_hand
 

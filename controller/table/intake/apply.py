@@ -10,8 +10,9 @@ append fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,17 +30,26 @@ from controller.procedure.model.events import (
 from controller.procedure.model.felt import top
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
-from controller.table.intake.context import SHOE, IntakeContext, TableInput, TableSnapshot
-from controller.table.intake.station import AcceptsEvent, open_buttons
+from controller.table.intake import shoe, shuffler, station
+from controller.table.intake.context import (
+    SHOE,
+    DeviceSource,
+    IntakeContext,
+    TableInput,
+    TableSnapshot,
+)
+from controller.table.intake.station import AcceptsEvent, assign_tokens, open_buttons
 from controller.table.memory import (
     ButtonTokens,
     Suspicion,
-    assign_tokens,
     count_loading,
     deck_suspicions,
     inventory_entry,
     next_report,
 )
+from drivers import devices
+from drivers.devices import DeviceEvent, Faulted, Tampered
+from firmware_protocol.messages import FaultCode
 
 MAX_FOLLOWING: Final = 8
 """Events that may follow one input: each device lost or back, and a suspicion."""
@@ -224,3 +234,72 @@ def face_down(s: State) -> frozenset[str]:
     holds = (held.commitment for held in s.holds)
     spare = "" if s.spare is None or s.spare.card >= 0 else s.spare.commitment
     return frozenset(one for one in (s.hole, spare, *holds) if one)
+
+
+Reader: TypeAlias = Callable[[IntakeContext, TableSnapshot, Any, DeviceSource], TableInput]
+
+
+def device_input(
+    context: IntakeContext, now: TableSnapshot, event: DeviceEvent, source: DeviceSource
+) -> TableInput:
+    """Translate a device event at the state `now`."""
+    reader = READERS.get(type(event))
+    if reader is None:
+        return TableInput(notes=(source.entry_of(event, now.state.round),))
+    return reader(context, now, event, source)
+
+
+# --- events of every device -------------------------------------------------------------------
+
+_HARMLESS: Final = frozenset({FaultCode.NONE, FaultCode.LAMPS, FaultCode.CLOCK})
+
+
+def _faulted(
+    context: IntakeContext, now: TableSnapshot, event: Faulted, source: DeviceSource
+) -> TableInput:
+    """A fault of moving or reading cards stops the table; a fault of lamps or clock does not."""
+    notes = (source.entry_of(event, now.state.round),)
+    if source.device == "station" or event.code in _HARMLESS:
+        return TableInput(notes=notes)
+    if event.code is not FaultCode.ABORTED:
+        why = f"it reports a fault ({event.code.name.lower()})"
+        return TableInput(notes=notes, wrong=(source.fault("fault", why),))
+    if now.state.step is not Step.SHUFFLING:
+        return TableInput(notes=notes)
+    # The order of the cards is unknown: they are taken out and shuffled again.
+    return TableInput(notes=notes, wrong=(source.fault("aborted", "its shuffle was broken off"),))
+
+
+def _tampered(
+    context: IntakeContext, now: TableSnapshot, event: Tampered, source: DeviceSource
+) -> TableInput:
+    notes = (source.entry_of(event, now.state.round),)
+    if source.device == "station":
+        return TableInput(notes=notes)
+    what = event.source.name.lower()
+    found = (source.fault("tampering", f"tampering ({what})", what),)
+    if event.active:
+        return TableInput(notes=notes, wrong=found)
+    return TableInput(notes=notes, right=found)
+
+
+READERS: Final[Mapping[type[DeviceEvent], Reader]] = MappingProxyType(
+    {
+        devices.ShoeCardRead: shoe.card,
+        devices.ReadFailed: shoe.unread,
+        devices.CutCardCame: shoe.cut_card,
+        devices.CardRetracted: shoe.retracted,
+        devices.ShoeLoaded: shoe.loaded,
+        devices.CoverMoved: shoe.cover,
+        devices.ShoeJammed: shoe.jam,
+        devices.ShuffleStarted: shuffler.started,
+        devices.ShuffleDone: shuffler.done,
+        devices.CountWrong: shuffler.miscounted,
+        devices.DoorMoved: shuffler.door,
+        devices.ShufflerJammed: shuffler.jam,
+        devices.ButtonPressed: station.pressed,
+        Faulted: _faulted,
+        Tampered: _tampered,
+    }
+)
+"""Events of all other types are recorded only."""

@@ -2,13 +2,17 @@
 
 Both use BUTTON_EVENTS: a button is armed if its event would be accepted now, and a press brings the
 event that the button has when the press arrives.
+
+A button token identifies one question to one seat. It stays valid as long as the question is
+pending, so events at other seats do not make a press too late; a press for an earlier question
+carries an older token.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from controller.procedure.model import events
 from controller.procedure.model.events import Actor, Event
@@ -25,8 +29,14 @@ from controller.table.intake.context import (
     TableInput,
     TableSnapshot,
 )
+from controller.table.memory import ButtonTokens, SeatButtons
 from drivers.devices import ButtonPressed
 from firmware_protocol.messages import ButtonMask, WhichButton
+
+MAX_TOKEN: Final = 0xFFFF
+"""A token has 16 bits; 0 means none."""
+_ANSWERS: Final = int(~(ButtonMask.BET | ButtonMask.CALL))
+"""The buttons that answer a question, as an int: checked for every seat at every event."""
 
 ButtonEvent: TypeAlias = Callable[[Game, DeviceSettings, State, Actor], Event | None]
 AcceptsEvent: TypeAlias = Callable[[State, Event], bool]
@@ -130,12 +140,45 @@ def open_buttons(
     return [(seat, ButtonMask(mask)) for seat, mask in masks.items()]
 
 
+def _question(s: State, seat: int, buttons: ButtonMask) -> tuple[Any, ...]:
+    """A key that changes when the question to the seat changes."""
+    if not int(buttons) & _ANSWERS:
+        return (s.round, buttons)
+    hand: tuple[Any, ...] = ()
+    if s.hands and s.hands[s.turn].seat == seat:
+        turn = s.hands[s.turn]
+        hand = (turn.number, len(turn.cards), turn.doubles, s.asking)
+    return (s.step, s.round, s.turn, s.asked, hand, buttons)
+
+
+def assign_tokens(
+    former: ButtonTokens, s: State, masks: Iterable[tuple[int, ButtonMask]]
+) -> ButtonTokens:
+    """The buttons to arm at this state: `masks` by seat, with a new token for each new question."""
+    last, armed = former.last, {arm.seat: arm for arm in former.seats}
+    arms = []
+    for seat, mask in masks:
+        if not mask:
+            continue
+        question = _question(s, seat, mask)
+        old = armed.get(seat)
+        if old is not None and old.question == question:
+            arms.append(old)
+            continue
+        last += 1
+        arms.append(SeatButtons(seat, mask, last % MAX_TOKEN + 1, question))
+    if last == former.last and tuple(arms) == former.seats:
+        return former
+    return ButtonTokens(last, tuple(arms))
+
+
 def pressed(
     context: IntakeContext, now: TableSnapshot, press: ButtonPressed, source: DeviceSource
 ) -> TableInput:
     """A press counts only with the token of the current question; others are recorded with the
     reason why they were ignored."""
-    s, arm = now.state, now.arms.of(press.seat)
+    s = now.state
+    arm = next((arm for arm in now.arms.seats if arm.seat == press.seat), None)
     ignored = ""
     event = BUTTON_EVENTS[press.button](context.game, context.settings, s, _seat_actor(press.seat))
     if press.stale or arm is None or arm.token != press.token:

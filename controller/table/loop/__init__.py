@@ -11,24 +11,25 @@ from controller.table.loop.acts import (
     kind_of,
     read_act,
 )
-from controller.table.loop.handover import dealer_after, is_relief, relief_input
-from controller.table.loop.loop import DeviceRecordStore, StoredPosition, TableLoop
+from controller.table.loop.loop import (
+    ANOTHER_CARD,
+    DeviceRecordStore,
+    InputFactory,
+    InputRejected,
+    LoopStart,
+    QueueFull,
+    RequestResult,
+    StoredPosition,
+    TableClosing,
+    TableLoop,
+    TableStopped,
+)
 from controller.table.loop.parts import (
     REAL_ENVIRONMENT,
     DeviceConfig,
     RecordWriter,
     TableEnvironment,
     TableParts,
-)
-from controller.table.loop.requests import (
-    ANOTHER_CARD,
-    HoldNames,
-    InputRejected,
-    LoopStart,
-    QueueFull,
-    RequestResult,
-    TableClosing,
-    TableStopped,
 )
 
 __all__ = [
@@ -40,7 +41,7 @@ __all__ = [
     "CaseChanged",
     "DeviceConfig",
     "DeviceRecordStore",
-    "HoldNames",
+    "InputFactory",
     "InputRejected",
     "LoopStart",
     "NotDealing",
@@ -53,9 +54,6 @@ __all__ = [
     "TableLoop",
     "TableParts",
     "TableStopped",
-    "dealer_after",
-    "is_relief",
     "kind_of",
     "read_act",
-    "relief_input",
 ]

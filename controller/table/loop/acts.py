@@ -33,7 +33,7 @@ from controller.table.intake import (
     turned_entry,
     turned_face_up,
 )
-from controller.table.loop.requests import ANOTHER_CARD, InputFactory, InputRejected
+from controller.table.loop.loop import ANOTHER_CARD, InputFactory, InputRejected
 
 MAX_NUMBER: Final = 2**53
 """Exclusive limit for numbers of an act, so that any program can read them exactly."""

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import structlog
 from msgspec import Struct
@@ -28,32 +28,90 @@ from controller.audit.format.hole_cards import SealProblem
 from controller.audit.format.records import CONTROLLER as BY_CONTROLLER
 from controller.audit.format.records import ChainPosition, DeviceCursor, RecordActor, RecordEntry
 from controller.procedure.engine import RowFault
-from controller.procedure.model.effects import Effect
+from controller.procedure.model.effects import Effect, Prompt
 from controller.procedure.model.events import Device
 from controller.procedure.model.state import State
 from controller.table.intake import (
     AppliedInput,
     Applier,
     DeviceSource,
+    EventAnswer,
     TableInput,
+    TableSnapshot,
     device_input,
     face_down,
-)
-from controller.table.loop.requests import (
-    InputFactory,
-    InputRejected,
-    LoopRequest,
-    LoopStart,
-    QueueFull,
-    RequestResult,
-    TableClosing,
-    TableStopped,
 )
 from controller.table.memory import DeviceFault, TableDisplay, prompt_of
 from drivers.devices import DeviceEvent
 from drivers.session import RECENT, AdoptedRing
 from firmware_protocol.host import NO_CURSOR, RecordCursor
 from firmware_protocol.tablelink.plaintext import EventRecord
+
+InputFactory: TypeAlias = Callable[[TableSnapshot], TableInput]
+"""Makes the input from the snapshot at the time when the request is processed. An exception is
+raised to the caller, without side effects."""
+
+ANOTHER_CARD: Final = "another card"
+"""`what` of the record entry if a wrong card was named for a face-down card."""
+
+
+class TableStopped(Exception):
+    """Nothing can be recorded, so the table does nothing. The text says why, and what to do."""
+
+
+class TableClosing(TableStopped):
+    """The table is closing."""
+
+
+class QueueFull(Exception):
+    """Too many requests are waiting; this one was not accepted."""
+
+
+class InputRejected(Exception):
+    """The rules or the record cannot process the input. No side effects; the rejection is
+    recorded."""
+
+    what = ""
+    """`what` of the record entry; empty: the kind of the request."""
+
+
+class RequestResult(Struct, frozen=True):
+    """The result of a request, which is durable."""
+
+    appended: tuple[ChainPosition, ...]
+    entries: tuple[RecordEntry, ...]
+    answered: tuple[EventAnswer, ...]
+    state: State
+
+
+class LoopStart(Struct, frozen=True):
+    """What the loop starts with."""
+
+    now: TableSnapshot = TableSnapshot()
+    seq: int = 0
+    """Sequence number of the record's last entry."""
+    repeated: Prompt | None = None
+    """A payment that was shown before the restart."""
+    waits: str = ""
+    """Why acts are rejected until first() has been recorded; empty if they are not."""
+
+
+class LoopRequest(Struct, frozen=True):
+    """A request in the queue."""
+
+    make: InputFactory
+    answer: asyncio.Future[RequestResult]
+    cursor: DeviceCursor | None = None
+    settled: Callable[[bool], None] = lambda recorded: None
+    """Called exactly once with whether it was recorded, before `answer` is set. Called also if the
+    waiting task was cancelled."""
+    whose: Literal["person", "device", "changes", "note"] = "person"
+    """An act of a person, a device event, changes of device faults, or an entry for the record."""
+    anyway: bool = False
+    """Processed also while the table is stopped: tests whether it can record again."""
+    first: bool = False
+    """Processed before all acts."""
+
 
 MAX_WAITING: Final = 64
 """Limit of the queue for acts and entries. A working table has a few; more means that it hangs."""

@@ -1,14 +1,8 @@
-"""What the table shows and which buttons are armed. Absolute, so that showing it is idempotent.
-
-A button token identifies one question to one seat. It stays valid as long as the question is
-pending, so events at other seats do not make a press too late; a press for an earlier question
-carries an older token.
-"""
+"""What the table shows and which buttons are armed. Absolute, so that showing it is idempotent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,16 +12,7 @@ from controller.procedure.model.state import State, Step
 from firmware_protocol.messages import ButtonMask
 
 PAYMENTS: Final = frozenset({Tell.PAY, Tell.COLLECT, Tell.GIVE_BACK, Tell.FLOOR_FIRST})
-MAX_TOKEN: Final = 0xFFFF
-"""A token has 16 bits; 0 means none."""
 NO_BUTTONS: Final = ButtonMask(0)
-_ANSWERS: Final = int(~(ButtonMask.BET | ButtonMask.CALL))
-"""The buttons that answer a question, as an int: checked for every seat at every event."""
-
-Question: TypeAlias = tuple[Any, ...]
-
-
-# --- button tokens ----------------------------------------------------------------------------
 
 
 class SeatButtons(Struct, frozen=True):
@@ -36,7 +21,8 @@ class SeatButtons(Struct, frozen=True):
     seat: int
     buttons: ButtonMask
     token: int
-    question: Question
+    question: tuple[Any, ...]
+    """Changes when the question to the seat changes."""
 
 
 class ButtonTokens(Struct, frozen=True):
@@ -48,49 +34,8 @@ class ButtonTokens(Struct, frozen=True):
     after 65535 others."""
     seats: tuple[SeatButtons, ...] = ()
 
-    def of(self, seat: int) -> SeatButtons | None:
-        for arm in self.seats:
-            if arm.seat == seat:
-                return arm
-        return None
-
 
 NO_TOKENS: Final = ButtonTokens()
-
-
-def _question(s: State, seat: int, buttons: ButtonMask) -> Question:
-    """A key that changes when the question to the seat changes."""
-    if not int(buttons) & _ANSWERS:
-        return (s.round, buttons)
-    hand: Question = ()
-    if s.hands and s.hands[s.turn].seat == seat:
-        turn = s.hands[s.turn]
-        hand = (turn.number, len(turn.cards), turn.doubles, s.asking)
-    return (s.step, s.round, s.turn, s.asked, hand, buttons)
-
-
-def assign_tokens(
-    former: ButtonTokens, s: State, masks: Iterable[tuple[int, ButtonMask]]
-) -> ButtonTokens:
-    """The buttons to arm at this state: `masks` by seat, with a new token for each new question."""
-    last = former.last
-    arms = []
-    for seat, mask in masks:
-        if not mask:
-            continue
-        asked = _question(s, seat, mask)
-        old = former.of(seat)
-        if old is not None and old.question == asked:
-            arms.append(old)
-            continue
-        last += 1
-        arms.append(SeatButtons(seat, mask, last % MAX_TOKEN + 1, asked))
-    if last == former.last and tuple(arms) == former.seats:
-        return former
-    return ButtonTokens(last, tuple(arms))
-
-
-# --- what is shown ----------------------------------------------------------------------------
 
 
 class TableDisplay(Struct, frozen=True):

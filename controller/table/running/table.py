@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import FIRST_COMPLETED
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
@@ -23,11 +23,11 @@ from msgspec.structs import replace
 
 from controller.audit.format.records import RecordEntry
 from controller.audit.replay import record_actor
-from controller.people import SignInData, dealer
+from controller.people import SignInData, SignInSession, SignOutData, dealer
 from controller.procedure.engine import LiveTable, Procedure
-from controller.procedure.model.events import Actor, ShuffleStarted
+from controller.procedure.model.events import Actor, DealerRelieved, ShuffleStarted
 from controller.procedure.model.row import Decision
-from controller.procedure.model.state import State, Step
+from controller.procedure.model.state import Hold, State, Step
 from controller.table.devices import CATCH_UP_TIMEOUT, StoreRetry, TableDevices
 from controller.table.intake import (
     Applier,
@@ -40,7 +40,7 @@ from controller.table.intake import (
 from controller.table.loop import (
     REAL_ENVIRONMENT,
     BadAct,
-    HoldNames,
+    InputFactory,
     LoopStart,
     RequestResult,
     TableClosing,
@@ -48,13 +48,11 @@ from controller.table.loop import (
     TableLoop,
     TableParts,
     TableStopped,
-    dealer_after,
-    is_relief,
     read_act,
-    relief_input,
 )
 from controller.table.memory import NO_WITNESS, CardVault, DeviceFault, TableDisplay, WitnessStatus
 from controller.table.restart import CardRereader, RestoredTable, open_record
+from drivers.keys import same_person
 from drivers.session import Supervisor
 
 SAFE_WAIT: Final = 2.0
@@ -392,3 +390,61 @@ def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
     """Call in the loop, from any thread."""
     with suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(call)
+
+
+class HoldNames(Struct, frozen=True):
+    """The current holds, each with a name that identifies the case."""
+
+    holds: tuple[Hold, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @property
+    def top(self) -> str:
+        """The name of the hold that is ruled on; empty without holds."""
+        return self.names[-1] if self.names else ""
+
+    def after(self, holds: tuple[Hold, ...], seq: int) -> HoldNames:
+        """The names after the record's entry `seq`. A changed hold gets a new name, so that an
+        approval for the former case does not apply to it."""
+        same = 0
+        for old, new in zip(self.holds, holds, strict=False):
+            if old is not new:
+                break
+            same += 1
+        names = (
+            f"hold {seq}" if depth == 0 else f"hold {seq} on {depth}"
+            for depth in range(same, len(holds))
+        )
+        return HoldNames(holds, (*self.names[:same], *names))
+
+
+def is_relief(signed_in: SignInData, dealt: str) -> bool:
+    """Whether the dealer changes. `dealt` is the dealer before, who may have signed out."""
+    return bool(signed_in.relieved or (dealt and not same_person(dealt, signed_in.name)))
+
+
+def relief_input(signed_in: RecordEntry) -> InputFactory:
+    """The sign-in and, at an open table, the procedure's event: it may require a burn."""
+
+    def make(now: TableSnapshot) -> TableInput:
+        note = replace(signed_in, round=now.state.round)
+        if now.state.step is Step.CLOSED:
+            return TableInput(notes=(note,))
+        actor = Actor("dealer", signed_in.by.name)
+        return TableInput((DealerRelieved(actor),), notes=(note,))
+
+    return make
+
+
+def dealer_after(
+    dealer: SignInSession | None, entries: Iterable[RecordEntry]
+) -> SignInSession | None:
+    """The dealer's session after these recorded entries. The sign-in service is updated later, and
+    other acts are processed in between."""
+    for entry in entries:
+        match entry.data:
+            case SignInData(role="dealer", name=name, badge=badge, screen=screen):
+                dealer = SignInSession("dealer", name, badge, screen, 0)
+            case SignOutData(role="dealer"):
+                dealer = None
+    return dealer

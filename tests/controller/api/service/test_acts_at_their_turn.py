@@ -19,8 +19,8 @@ from controller.people.sign_in import authority, state_after, with_given_back, w
 from controller.procedure.model import events as e
 from controller.procedure.model.state import Hold, Step
 from controller.rules.irregularities import Irregularity
-from controller.table.loop import HoldNames
 from controller.table.loop.loop import MAX_WAITING
+from controller.table.running.table import HoldNames
 from hil.table.robots import Screen
 from hil.table.robots.api_client import NotAllowed, NotNow, Pin, Stopped, TooMuch
 from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, api_test

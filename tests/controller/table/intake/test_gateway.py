@@ -12,8 +12,8 @@ from controller.procedure.model.row import Decision
 from controller.procedure.model.state import WAITING, Hold, State, Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.table.intake import TableInput, TableSnapshot, card_destination, device_input
+from controller.table.intake.apply import READERS
 from controller.table.intake.context import SHUFFLER
-from controller.table.intake.gateway import READERS
 from controller.table.memory import TableMemory
 from controller.table.memory.device_faults import DEVICES
 from drivers.devices import DeviceEvent, Faulted, Tampered, shoe, shuffler, station

@@ -13,7 +13,8 @@ from controller.people import SignInData, SignOutData, entry_for
 from controller.procedure.model.events import DealerRelieved
 from controller.procedure.model.state import State, Step
 from controller.table.intake import TableSnapshot
-from controller.table.loop import TableStopped, is_relief, relief_input
+from controller.table.loop import TableStopped
+from controller.table.running.table import is_relief, relief_input
 from tests.support.asynchronous import simulated
 from tests.support.table.simulated.serving import serving
 from tests.support.table.simulated.simulated_table import room
