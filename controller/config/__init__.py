@@ -12,20 +12,29 @@ from controller.config.equipment import (
     read_equipment,
 )
 from controller.config.files import expect, installed, kind_of, read_named
-from controller.config.jurisdictions import DEFAULT
 from controller.config.loader import (
+    DEFAULT,
+    MAX_SEATS,
+    NOTHING,
+    Currency,
     GameSheet,
-    OptionOrigin,
     TableConfig,
     load_game,
     load_jurisdiction,
     load_table,
+    parse_game,
+    parse_table,
 )
-from controller.config.option_layers import flat
-from controller.config.option_paths import TAKEN_AWAY
-from controller.config.option_texts import OPTION_TEXT, SET, add_settings, read_settings, written
-from controller.config.sheets import NOTHING, parse_game
-from controller.config.tables import MAX_SEATS, Currency, parse_table
+from controller.config.options import (
+    OPTION_TEXT,
+    SET,
+    TAKEN_AWAY,
+    OptionOrigin,
+    add_settings,
+    flat,
+    read_settings,
+    written,
+)
 
 __all__ = [
     "DEFAULT",

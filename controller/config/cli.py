@@ -7,13 +7,18 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from controller.commands import Subparsers, add_command, add_group, help_text, print_json
-from controller.config import equipment, files, loader, option_texts
-from controller.config.jurisdictions import JurisdictionFile
-from controller.config.loader import Anything
-from controller.config.option_layers import OptionOrigin
-from controller.config.option_texts import SET, add_settings, plain, read_settings, written
-from controller.config.sheets import GameSheet
-from controller.config.tables import TableConfig
+from controller.config import equipment, files, loader
+from controller.config.loader import Anything, GameSheet, JurisdictionFile, TableConfig
+from controller.config.options import (
+    OPTION_TEXT,
+    SET,
+    OptionOrigin,
+    add_settings,
+    allowed,
+    plain,
+    read_settings,
+    written,
+)
 from controller.errors import EXIT_USAGE, UsageProblem, each, printable
 from controller.rules.irregularities import Irregularity
 
@@ -157,8 +162,8 @@ def _option_lines(sheet: GameSheet, *, explaining: bool) -> Iterator[str]:
         clauses = ", ".join(_clauses(sheet, path, origin))
         yield f"{path:<32}  {values[path]:<{wide}}  {origin.source:<{far}}  {clauses}".rstrip()
         if explaining:
-            may_be = option_texts.allowed(path, sheet.decks_allowed)
-            yield f"    {option_texts.OPTION_TEXT[path]} Allowed: {may_be}."
+            may_be = allowed(path, sheet.decks_allowed)
+            yield f"    {OPTION_TEXT[path]} Allowed: {may_be}."
             for clause in _clauses(sheet, path, origin):
                 yield f"    {clause}: {sheet.clauses[clause]}"
 
@@ -221,8 +226,8 @@ def _game_json(sheet: GameSheet) -> dict[str, object]:
                 "layer": origin.layer,
                 "source": origin.source,
                 "clauses": list(_clauses(sheet, path, origin)),
-                "text": option_texts.OPTION_TEXT[path],
-                "allowed": option_texts.allowed(path, sheet.decks_allowed),
+                "text": OPTION_TEXT[path],
+                "allowed": allowed(path, sheet.decks_allowed),
             }
             for path, origin in sheet.origin.items()
         },

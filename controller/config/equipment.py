@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.config import values
-from controller.config.schema import TableKey, read_table, refuse_unknown
+from controller.config.files import TableKey, read_table, refuse_unknown
 from controller.config.values import InvalidValue, ValueCheck, invalid
 from controller.errors import UsageProblem, printable, refuse, shown
 from controller.rules.option_constraints import MAX_MONEY, Range

@@ -14,7 +14,7 @@ from msgspec import Struct
 from controller.people.pins import BADGE_ALLOWED, KEY_SIZE, PeopleKey, Verifier, folded, is_badge
 from controller.procedure.model import events
 from controller.procedure.model.events import Event
-from controller.procedure.model.permissions import WHO
+from controller.procedure.model.game import WHO
 from drivers.keys import ALLOWED as NAME_ALLOWED
 from drivers.keys import BadName, KeyProblem, key_problem, name_of, open_private
 

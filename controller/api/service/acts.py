@@ -25,8 +25,7 @@ from controller.api.service.table_api import TableApi
 from controller.people import ADOPTED, Act, ActSigners, Denied, SignInSession, SignInState, act_of
 from controller.procedure.model import events
 from controller.procedure.model.events import Event
-from controller.procedure.model.game import Game
-from controller.procedure.model.permissions import DECISIONS, WHO
+from controller.procedure.model.game import DECISIONS, WHO, Game
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State
 from controller.rules.cards import NAMES

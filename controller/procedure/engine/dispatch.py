@@ -12,8 +12,7 @@ from msgspec.structs import force_setattr, replace
 from controller.procedure.engine.row_table import REFUSALS, ROWS, RowFault
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import Actor, Event, Go, Role
-from controller.procedure.model.game import Game
-from controller.procedure.model.permissions import NOBODY
+from controller.procedure.model.game import NOBODY, Game
 from controller.procedure.model.row import Decision, Do, Makes, Refusal, Refused, Row, When
 from controller.procedure.model.state import PASSING, State, Step
 from controller.procedure.prompts import SHOWS

@@ -13,8 +13,7 @@ from controller.procedure.engine.dispatch import GO, MAX_PASSED, Procedure, appl
 from controller.procedure.engine.row_table import RowFault
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import Event
-from controller.procedure.model.game import Game
-from controller.procedure.model.permissions import NOBODY
+from controller.procedure.model.game import NOBODY, Game
 from controller.procedure.model.row import Decision, Refused, Row, When
 from controller.procedure.model.state import PASSING, State, Step
 from controller.procedure.prompts import SHOWS

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from controller.procedure.irregularities import (
-    devices,
-    misread,
     release,
     rulings,
     stops,
@@ -16,7 +14,7 @@ from controller.procedure.model.row import Refusal, Row
 
 __all__ = ["REFUSALS", "ROWS"]
 
-_MODULES: Final = (wrong_card, misread, stops, devices, rulings, release)
+_MODULES: Final = (wrong_card, stops, rulings, release)
 """In the order in which their rows are tried."""
 
 ROWS: Final[tuple[Row, ...]] = tuple(row for module in _MODULES for row in module.ROWS)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from controller.procedure.irregularities.devices import came_back
-from controller.procedure.irregularities.rulings import with_top
-from controller.procedure.irregularities.stops import may_void, void_fact
-from controller.procedure.irregularities.voids import void_round
+from controller.procedure.irregularities.rulings import void_round, with_top
+from controller.procedure.irregularities.stops import came_back, may_void, void_fact
 from controller.procedure.model.effects import Effect, Ruled
 from controller.procedure.model.events import (
     CardBurned,

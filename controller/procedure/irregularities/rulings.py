@@ -1,4 +1,4 @@
-"""Rulings: what the floor may rule, and what each ruling does."""
+"""Rulings: what the floor may rule, what each does, repaired deals, and wagers given back."""
 
 from __future__ import annotations
 
@@ -7,13 +7,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from controller.procedure.irregularities.redeal import (
-    laid_again,
-    lays_without,
-    missed_places,
-    second_last,
-)
-from controller.procedure.irregularities.voids import decks_out, void_round
 from controller.procedure.model.effects import (
     Burned,
     DecksOut,
@@ -23,16 +16,130 @@ from controller.procedure.model.effects import (
     Ruled,
     SeatDead,
 )
-from controller.procedure.model.events import FloorRuled, Go
-from controller.procedure.model.felt import seat_index, seat_of, second_person, top, with_seat
+from controller.procedure.model.events import Event, FloorRuled, Go
+from controller.procedure.model.felt import lay, seat_index, seat_of, second_person, top, with_seat
 from controller.procedure.model.game import Game
-from controller.procedure.model.holds import applicable, elsewhere, named, seen_once_more
-from controller.procedure.model.payments import given_back, refunds_of
+from controller.procedure.model.holds import applicable, beside, elsewhere, named, seen_once_more
+from controller.procedure.model.payments import given_back, refunds, refunds_of
 from controller.procedure.model.row import Refusal, Row, When
-from controller.procedure.model.state import Hold, Spare, State, Step
+from controller.procedure.model.state import Hold, Place, Spare, State, Step
 from controller.procedure.rows import mark_naturals
-from controller.rules.hands import is_blackjack
+from controller.rules.cards import Card
+from controller.rules.hands import Hand, is_blackjack
 from controller.rules.irregularities import Irregularity, Way
+
+
+def cards_dealt(s: State) -> tuple[Card, ...]:
+    """Returns the cards dealt so far, in the order in which they left the shoe."""
+    given = [0] * len(s.hands)
+    dealer = 0
+    cards: list[Card] = []
+    for place in s.places[: s.dealt]:
+        if place.turn >= 0:
+            cards.append(s.hands[place.turn].cards[given[place.turn]])
+            given[place.turn] += 1
+        else:
+            cards.append(s.dealer[dealer])
+            dealer += 1
+    return tuple(cards)
+
+
+def _fits(s: State, places: tuple[Place, ...]) -> tuple[Place, ...] | None:
+    """Returns the places if the cards dealt so far fit on them, else None."""
+    if s.hole or s.dealt > len(places):
+        return None
+    face_up = all(place.kind != "hole" for place in places[: s.dealt])
+    return places if face_up else None
+
+
+def lays_without(s: State, seat: int) -> tuple[Place, ...] | None:
+    """Returns the places if the seat got no cards, or None if that is impossible."""
+    if not any(place.seat == seat for place in s.places):
+        return None
+    left = tuple(place for place in s.places if place.seat != seat)
+    if not any(place.kind == "hand" for place in left):
+        return None
+    return _fits(s, left)
+
+
+def second_last(s: State, seat: int) -> tuple[Place, ...] | None:
+    """Returns the places if the seat gets its second card after all others."""
+    turns = [index for index, place in enumerate(s.places) if place.seat == seat]
+    if len(turns) < 2 or turns[1] == len(s.places) - 1:
+        return None
+    second = s.places[turns[1]]
+    left = (*s.places[: turns[1]], *s.places[turns[1] + 1 :], second)
+    return _fits(s, left)
+
+
+def missed_places(s: State, which: int) -> tuple[Place, ...] | None:
+    """Returns the places if the dealer gets the cards from the first (1) or second (2) one last."""
+    kinds = ("up", "hole") if which == 1 else ("hole",)
+    if not any(place.kind == kinds[0] for place in s.places):
+        return None
+    return _fits(s, tuple(place for place in s.places if place.kind not in kinds))
+
+
+def laid_again(s: State, places: tuple[Place, ...]) -> State:
+    """Returns the state with the same cards on `places`."""
+    cards = cards_dealt(s)
+    bare = replace(
+        s,
+        places=places,
+        dealt=0,
+        dealer=(),
+        dealer_total=0,
+        dealer_soft=False,
+        up=0,
+        hands=tuple(
+            Hand(hand.seat, hand.wager, hand.bet, done=hand.done, out=hand.out) for hand in s.hands
+        ),
+    )
+    for place, card in zip(places, cards, strict=False):
+        bare = lay(bare, place, card, s.seen, s.spare)
+    return bare
+
+
+_OUTLIVE_VOID = frozenset(
+    {Irregularity.DECK_SUSPECT, Irregularity.UNKNOWN_CARD, Irregularity.DEALER_RELIEVED}
+)
+"""Holds that survive a void; all others concern the round."""
+
+
+def _ended(s: State, back: Step, outlive: frozenset[Irregularity]) -> tuple[Hold, ...]:
+    """Returns the remaining holds, the last to be released first, then the step `back`."""
+    deeper = tuple(held for held in s.holds[:-1] if held.what in outlive)
+    first, *rest = (*deeper, top(s))
+    return (replace(first, back=back), *rest)
+
+
+def void_round(g: Game, s: State, e: Event) -> State:
+    """Gives unresolved wagers back; needs no device.
+
+    A lost shoe holds the next round instead, and an empty shoe is shuffled before it.
+    """
+    dues = refunds(g, s, "void")
+    empty = any(held.what is Irregularity.SHOE_RAN_OUT for held in s.holds)
+    return replace(
+        s,
+        due=dues,
+        after=Step.CLEARING,
+        shoe=replace(s.shoe, rounds_left=0) if empty else s.shoe,
+        holds=_ended(s, Step.PAYING if dues else Step.CLEARING, _OUTLIVE_VOID),
+        asking=0,
+        approved=False,
+        spare=beside(s),
+    )
+
+
+def decks_out(g: Game, s: State, e: Go) -> State:
+    """Takes the decks out of play with all steps that need them; gives wagers on the felt back."""
+    shoe = replace(s.shoe, loaded=False, decks_out=True)
+    dues = refunds(g, s, "void")
+    after = Step.CLEARING if s.hands else Step.NEXT_ROUND
+    bare = replace(s, shoe=shoe, asking=0, approved=False, spare=None, burn=0)
+    holds = _ended(s, Step.PAYING if dues else after, frozenset())
+    return replace(bare, due=dues, after=after, holds=holds)
 
 
 def with_top(s: State, held: Hold) -> State:
@@ -221,7 +328,7 @@ def _way(
     return Row(f"way_{name}", (Step.RULING,), Go, to, text, when or _chosen(way), do, effects)
 
 
-ROWS = (
+ROWS: tuple[Row, ...] = (
     Row(
         "floor_decides",
         (Step.RULING,),
@@ -376,8 +483,7 @@ ROWS = (
     ),
 )
 
-
-REFUSALS = (
+REFUSALS: tuple[Refusal, ...] = (
     Refusal(
         "nothing_to_rule",
         elsewhere(Step.HELD),

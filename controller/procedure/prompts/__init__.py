@@ -10,9 +10,8 @@ from controller.procedure.prompts.catalogue import (
     WHY,
     Texts,
 )
-from controller.procedure.prompts.facts import fact
 from controller.procedure.prompts.prompt import SHOWS, bets_open, is_last_round, payment_prompt
-from controller.procedure.prompts.terms import (
+from controller.procedure.prompts.text import (
     AmountFormat,
     MoneyFormat,
     PromptTerms,
@@ -20,11 +19,14 @@ from controller.procedure.prompts.terms import (
     counted,
     detail,
     either,
+    fact,
     irregularity,
+    parts_of,
+    say,
+    sentence,
     total_words,
     way,
 )
-from controller.procedure.prompts.text import parts_of, say, sentence
 
 __all__ = [
     "BETS",

@@ -7,32 +7,30 @@ from typing import Final
 from controller.procedure.model.row import Refusal, Row
 from controller.procedure.rows import (
     actors,
-    check,
     deal,
     dealer,
-    hand,
     insurance,
-    pay,
-    shoe,
     table,
     turn,
-    turn_order,
     wagers,
 )
 from controller.procedure.rows.deal import mark_naturals
 from controller.procedure.rows.dealer import agrees_with_check, hole_card, hole_is_fresh
 from controller.procedure.rows.insurance import may_take_even_money, most_insurance, seat_asked
-from controller.procedure.rows.shoe import (
+from controller.procedure.rows.table import (
+    BETWEEN,
+    another_round,
     burned,
     burned_one,
     complete,
+    fresh_felt,
     last_to_burn,
     more_to_burn,
     no_shoe,
     no_shuffler,
+    shut,
     whole_shoe,
 )
-from controller.procedure.rows.table import BETWEEN, another_round, fresh_felt, shut
 from controller.procedure.rows.wagers import closed_to_this_round
 
 __all__ = [
@@ -60,20 +58,7 @@ __all__ = [
     "whole_shoe",
 ]
 
-_MODULES: Final = (
-    actors,
-    table,
-    shoe,
-    wagers,
-    deal,
-    insurance,
-    check,
-    turn_order,
-    turn,
-    hand,
-    dealer,
-    pay,
-)
+_MODULES: Final = (actors, table, wagers, deal, insurance, turn, dealer)
 """In the order in which their rows are tried."""
 
 ROWS: Final[tuple[Row, ...]] = tuple(row for module in _MODULES for row in module.ROWS)

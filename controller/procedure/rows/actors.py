@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from controller.procedure.model.events import Event
-from controller.procedure.model.game import Game
-from controller.procedure.model.permissions import DECISIONS, WHO
+from controller.procedure.model.game import DECISIONS, WHO, Game
 from controller.procedure.model.row import Refusal, Row
 from controller.procedure.model.state import WAITING, State
 

@@ -1,15 +1,27 @@
-"""Opening and closing the table, and the step after a round."""
+"""Between rounds: opening and closing, the shuffle, the shoe, burning and the cut card."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from controller.procedure.model.effects import BankCounted, Effect
-from controller.procedure.model.events import Go, TableClosed, TableOpened
+from controller.procedure.model.effects import BankCounted, Burned, Effect
+from controller.procedure.model.events import (
+    CardBurned,
+    CutCardSeen,
+    DecksChanged,
+    Go,
+    ShoeLoaded,
+    ShoeRanOut,
+    ShuffleCalled,
+    ShuffleDone,
+    ShuffleStarted,
+    TableClosed,
+    TableOpened,
+)
 from controller.procedure.model.felt import second_person
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Refusal, Row
-from controller.procedure.model.state import OPEN, Shoe, State, Step
+from controller.procedure.model.state import OPEN, WAITING, Shoe, State, Step
 from controller.rules.option_constraints import MAX_MONEY
 
 BETWEEN = (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.BURNING, Step.WAGERING)
@@ -102,7 +114,88 @@ def _shut(g: Game, s: State, e: Go) -> State:
     return shut(s)
 
 
-ROWS = (
+def _shuffle_called(g: Game, s: State, e: ShuffleCalled) -> bool:
+    return not s.seats
+
+
+def no_shuffler(g: Game, s: State, e: ShuffleStarted) -> bool:
+    return "shuffler" in s.lost and not s.shoe.decks_out
+
+
+def _may_shuffle(g: Game, s: State, e: ShuffleStarted) -> bool:
+    return not s.shoe.decks_out and not no_shuffler(g, s, e)
+
+
+def _other_decks(g: Game, s: State, e: DecksChanged) -> bool:
+    return s.shoe.decks_out and second_person(e, e.second)
+
+
+def _decks_changed(g: Game, s: State, e: DecksChanged) -> State:
+    return replace(s, shoe=Shoe())
+
+
+def _started(g: Game, s: State, e: ShuffleStarted) -> State:
+    return replace(s, shoe=Shoe(), seen=0, spare=None)
+
+
+def complete(g: Game, s: State, e: ShuffleDone) -> bool:
+    return e.missing == 0 and e.extra == 0
+
+
+def whole_shoe(g: Game, e: ShoeLoaded) -> bool:
+    return e.count == g.decks * 52
+
+
+def no_shoe(g: Game, s: State, e: ShoeLoaded) -> bool:
+    return "shoe" in s.lost
+
+
+def _loaded_and_burn(g: Game, s: State, e: ShoeLoaded) -> bool:
+    return whole_shoe(g, e) and g.options.burn.on_shuffle > 0 and not no_shoe(g, s, e)
+
+
+def _loaded_no_burn(g: Game, s: State, e: ShoeLoaded) -> bool:
+    return whole_shoe(g, e) and g.options.burn.on_shuffle == 0 and not no_shoe(g, s, e)
+
+
+def _loaded(g: Game, s: State, e: ShoeLoaded) -> State:
+    return replace(s, shoe=Shoe(loaded=True), seen=0, burn=g.options.burn.on_shuffle)
+
+
+def more_to_burn(g: Game, s: State, e: CardBurned) -> bool:
+    return s.burn > 1
+
+
+def last_to_burn(g: Game, s: State, e: CardBurned) -> bool:
+    return s.burn == 1
+
+
+def burned_one(g: Game, s: State, e: CardBurned) -> State:
+    return replace(s, burn=s.burn - 1)
+
+
+def burned(g: Game, s: State, e: CardBurned, after: State) -> tuple[Effect, ...]:
+    return (Burned(),)
+
+
+def _ran_out(g: Game, s: State, e: ShoeRanOut) -> State:
+    # A new dealer's burn is one of the shuffled shoe's first cards anyway.
+    return replace(s, shoe=Shoe(), seen=0, burn=0, spare=None, holds=())
+
+
+def _first_sight(g: Game, s: State, e: CutCardSeen) -> bool:
+    return s.shoe.rounds_left < 0
+
+
+def _cut(g: Game, s: State, e: CutCardSeen) -> State:
+    # Between rounds the round that starts next is one of those that are left, and is dealt.
+    left = g.jurisdiction.rounds_after_cut
+    if s.step in (Step.WAGERING, Step.BURNING):
+        left = max(1, left)
+    return replace(s, shoe=replace(s.shoe, rounds_left=left))
+
+
+ROWS: tuple[Row, ...] = (
     Row(
         "open_table",
         (Step.CLOSED,),
@@ -167,10 +260,158 @@ ROWS = (
         when=_must_shuffle,
         do=_next,
     ),
+    Row(
+        "start_shuffle",
+        (Step.SHUFFLE_NEEDED,),
+        ShuffleStarted,
+        Step.SHUFFLING,
+        "The cards are shuffled.",
+        when=_may_shuffle,
+        do=_started,
+        why="the decks are out of play: the floor brings other ones first",
+    ),
+    Row(
+        "change_decks",
+        (Step.SHUFFLE_NEEDED,),
+        DecksChanged,
+        Step.SHUFFLE_NEEDED,
+        "The floor and a second person bring other decks in place of those out of play.",
+        when=_other_decks,
+        do=_decks_changed,
+        why="no decks are out of play, or a second person is missing",
+    ),
+    Row(
+        "shuffle_done",
+        (Step.SHUFFLING,),
+        ShuffleDone,
+        Step.LOADING,
+        "The shuffle is complete and no card is missing or too many: cut and load the shoe.",
+        when=complete,
+    ),
+    Row(
+        "load_and_burn",
+        (Step.LOADING,),
+        ShoeLoaded,
+        Step.BURNING,
+        "The whole of the decks is in the shoe; cards are to be burned before the first round.",
+        when=_loaded_and_burn,
+        do=_loaded,
+        rule=("classic.deal5", "maxtime.intro1", "mega.intro4"),
+    ),
+    Row(
+        "load",
+        (Step.LOADING,),
+        ShoeLoaded,
+        Step.WAGERING,
+        "The whole of the decks is in the shoe; wagers may be placed.",
+        when=_loaded_no_burn,
+        do=_loaded,
+        rule=(
+            "classic.deal5",
+            "maxtime.intro1",
+            "mega.intro4",
+        ),
+    ),
+    Row(
+        "burn_more",
+        (Step.BURNING,),
+        CardBurned,
+        Step.BURNING,
+        "A card is burned; another one follows.",
+        when=more_to_burn,
+        do=burned_one,
+        effects=burned,
+    ),
+    Row(
+        "burn_last",
+        (Step.BURNING,),
+        CardBurned,
+        Step.WAGERING,
+        "The last card to burn is burned; wagers may be placed.",
+        when=last_to_burn,
+        do=burned_one,
+        effects=burned,
+    ),
+    *(
+        Row(
+            f"shoe_ran_out_at_{step.value}",
+            (step,),
+            ShoeRanOut,
+            Step.SHUFFLE_NEEDED,
+            "The shoe has no card left for a round: all cards are shuffled. Wagers stay, or go "
+            "back.",
+            do=_ran_out,
+        )
+        for step in (Step.BURNING, Step.WAGERING, Step.RELIEF_BURN)
+    ),
+    Row(
+        "call_shuffle",
+        (Step.WAGERING,),
+        ShuffleCalled,
+        Step.SHUFFLE_NEEDED,
+        "With no wager on the felt the cards may be shuffled before the next round.",
+        when=_shuffle_called,
+        why="wagers lie on the felt: play the round first, or give them back",
+    ),
+    *(
+        Row(
+            f"cut_card_at_{step.value}",
+            (step,),
+            CutCardSeen,
+            step,
+            "The cut card came out: after this round only the rounds that the house allows.",
+            when=_first_sight,
+            do=_cut,
+            why="the last rounds of this shoe are counted already",
+        )
+        for step in OPEN
+        if step not in (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING)
+    ),
 )
 
-
-REFUSALS = (
+REFUSALS: tuple[Refusal, ...] = (
     Refusal("already_open", OPEN, TableOpened, "the table is open"),
     Refusal("table_closed_already", (Step.CLOSED,), TableClosed, "the table is closed"),
+    Refusal(
+        "not_shuffling",
+        tuple(step for step in WAITING if step not in (Step.SHUFFLE_NEEDED, Step.REFILL)),
+        ShuffleStarted,
+        "no shuffle is wanted now",
+    ),
+    Refusal(
+        "no_decks_to_change",
+        tuple(step for step in WAITING if step is not Step.SHUFFLE_NEEDED),
+        DecksChanged,
+        "no decks are to be changed now",
+    ),
+    Refusal(
+        "no_shuffle_to_end",
+        tuple(step for step in WAITING if step not in (Step.SHUFFLING, Step.REFILL)),
+        ShuffleDone,
+        "no shuffle is under way",
+    ),
+    Refusal(
+        "no_shoe_wanted",
+        tuple(step for step in WAITING if step not in (Step.LOADING, Step.REFILL)),
+        ShoeLoaded,
+        "no shoe is to be loaded now: shuffle first",
+    ),
+    Refusal(
+        "no_burn",
+        tuple(step for step in WAITING if step not in (Step.BURNING, Step.RELIEF_BURN)),
+        CardBurned,
+        "no card is to be burned now",
+    ),
+    Refusal(
+        "no_shuffle_now",
+        tuple(step for step in WAITING if step is not Step.WAGERING),
+        ShuffleCalled,
+        "a shuffle can be called between rounds only",
+    ),
+    Refusal(
+        "no_shoe_no_cut_card",
+        (Step.CLOSED, Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING),
+        CutCardSeen,
+        "no shoe is in play",
+    ),
 )

@@ -1,13 +1,15 @@
-"""The hand in turn: its decisions, and the chips that the dealer confirms."""
+"""The players' turns, hand by hand: decisions, chips to confirm, cards and their verdicts."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from controller.procedure.model.events import (
+    CardDrawn,
     Confirmed,
     Decision,
     Double,
+    Go,
     Hit,
     SpareRefused,
     Split,
@@ -15,14 +17,81 @@ from controller.procedure.model.events import (
     Surrender,
     Withdrawn,
 )
-from controller.procedure.model.felt import put
+from controller.procedure.model.felt import checked_first, fresh, hands_of, in_hand, next_open, put
 from controller.procedure.model.game import Game
-from controller.procedure.model.payments import for_hand
-from controller.procedure.model.row import Refusal, Row
+from controller.procedure.model.payments import for_hand, for_verdict
+from controller.procedure.model.row import Refusal, Row, When
 from controller.procedure.model.state import WAITING, State, Step
-from controller.procedure.rows.turn_order import splits
-from controller.rules.hands import CHOICES, DOUBLE, HIT, SPLIT, STAND, SURRENDER, doubled, plus
+from controller.rules.hands import (
+    CHOICES,
+    DOUBLE,
+    HIT,
+    SPLIT,
+    STAND,
+    SURRENDER,
+    Verdict,
+    choices,
+    doubled,
+    plus,
+)
 from controller.rules.options import Options
+
+
+def _next_plays(g: Game, s: State, e: Go) -> bool:
+    turn = next_open(s)
+    if turn < 0:
+        return False
+    hand = s.hands[turn]
+    return len(hand.cards) > 1 and hand.seat not in s.quiet
+
+
+def _next_is_quiet(g: Game, s: State, e: Go) -> bool:
+    turn = next_open(s)
+    if turn < 0:
+        return False
+    hand = s.hands[turn]
+    return hand.seat in s.quiet and (len(hand.cards) > 1 or _spare_is_exposed(s))
+
+
+def _spare_is_exposed(s: State) -> bool:
+    """Whether the next card is the one that the seat refused: its hands get none."""
+    return s.spare is not None and s.spare.exposed
+
+
+def _next_needs_card(g: Game, s: State, e: Go) -> bool:
+    turn = next_open(s)
+    if turn < 0:
+        return False
+    hand = s.hands[turn]
+    return len(hand.cards) < 2 and not (hand.seat in s.quiet and _spare_is_exposed(s))
+
+
+def _players_done(g: Game, s: State, e: Go) -> bool:
+    return s.late == 0 and next_open(s) < 0
+
+
+def _dealer_is_late(g: Game, s: State, e: Go) -> bool:
+    return s.late > 0 and next_open(s) < 0
+
+
+def _turn_to(g: Game, s: State, e: Go) -> State:
+    turn = next_open(s)
+    hand = s.hands[turn]
+    legal = choices(g.options, hand, hands_of(s, hand.seat))
+    return replace(s, turn=turn, legal=checked_first(s, legal) if s.late else legal)
+
+
+def _stands_quietly(g: Game, s: State, e: Go) -> State:
+    turn = next_open(s)
+    return replace(s, hands=put(s, turn, replace(s.hands[turn], done=True)))
+
+
+def _card_to(g: Game, s: State, e: Go) -> State:
+    return replace(s, turn=next_open(s))
+
+
+def splits(o: Options) -> bool:
+    return o.split.max_hands > 1
 
 
 def in_turn(s: State, e: Decision) -> bool:
@@ -138,7 +207,79 @@ def _surrender_open(o: Options) -> bool:
     return o.surrender.when != "never"
 
 
-ROWS = (
+_NO_TURN = tuple(step for step in WAITING if step is not Step.TURN)
+_NO_CONFIRM = tuple(step for step in WAITING if step not in (*_CONFIRMING, Step.INSURANCE_CONFIRM))
+
+
+def _is(*verdicts: Verdict) -> When:
+    def guard(g: Game, s: State, e: Go) -> bool:
+        return s.verdict in verdicts
+
+    return guard
+
+
+def _stands(g: Game, s: State, e: Go) -> State:
+    return replace(s, hands=put(s, s.turn, replace(s.hands[s.turn], done=True)))
+
+
+def _due_at_once(g: Game, s: State, e: Go) -> State:
+    return replace(s, due=for_verdict(g, s), after=Step.NEXT_HAND)
+
+
+def _instants(o: Options) -> bool:
+    return o.instant.pays_21 is not None or o.instant.pays_count is not None
+
+
+ROWS: tuple[Row, ...] = (
+    Row(
+        "turn_to_hand",
+        (Step.NEXT_HAND,),
+        Go,
+        Step.TURN,
+        "The next hand in seat order is in turn, with exactly its legal choices.",
+        when=_next_plays,
+        do=_turn_to,
+        rule=(
+            "classic.play1",
+            "maxtime.intro3",
+        ),
+    ),
+    Row(
+        "players_done",
+        (Step.NEXT_HAND,),
+        Go,
+        Step.REVEAL,
+        "The last hand has been played: the dealer turns the hole card over.",
+        when=_players_done,
+        rule=("classic.deal4", "classic.dealer1"),
+    ),
+    Row(
+        "second_card_for_split",
+        (Step.NEXT_HAND,),
+        Go,
+        Step.HAND_CARD,
+        "A hand that came of a split gets its second card when its turn comes.",
+        when=_next_needs_card,
+        do=_card_to,
+        needs=splits,
+    ),
+    Row(
+        "quiet_hand_stands",
+        (Step.NEXT_HAND,),
+        Go,
+        Step.NEXT_HAND,
+        "The hand of a player who left, or draws no more, stands.",
+        when=_next_is_quiet,
+        do=_stands_quietly,
+    ),
+    Row(
+        "players_done_dealer_late",
+        (Step.NEXT_HAND,),
+        Go,
+        Step.DEALER_LATE,
+        "The last hand has been played: the dealer gets the cards that were missed.",
+        when=_dealer_is_late,
+    ),
     Row(
         "hit",
         _TURN,
@@ -253,12 +394,74 @@ ROWS = (
         do=_spare_refused,
         why="no exposed card is to be refused by this hand",
     ),
+    Row(
+        "hand_card",
+        (Step.HAND_CARD,),
+        CardDrawn,
+        Step.EVALUATE,
+        "The card is dealt face up to the hand in turn.",
+        when=fresh,
+        do=in_hand,
+        rule=("maxtime.3a", "sf21x.8", "classic.play1", "classic.intro2"),
+    ),
+    Row(
+        "plays_on",
+        (Step.EVALUATE,),
+        Go,
+        Step.TURN,
+        "The hand may still be played.",
+        when=_is(Verdict.PLAYS),
+        rule=(
+            "maxtime.intro3",
+            "maxtime.5d",
+        ),
+    ),
+    Row(
+        "stands_by_itself",
+        (Step.EVALUATE,),
+        Go,
+        Step.NEXT_HAND,
+        "The hand stands by itself: 21, nothing left to decide, or its player decides no more.",
+        when=_is(Verdict.STANDS),
+        do=_stands,
+    ),
+    Row(
+        "busts",
+        (Step.EVALUATE,),
+        Go,
+        Step.PAYING,
+        "More than 21: the wager and the cards are collected at once; at a seat with a live "
+        "Buster wager the cards are tucked under it, face up.",
+        when=_is(Verdict.BUST),
+        do=_due_at_once,
+        rule=(
+            "classic.play2",
+            "mega.deal5",
+            "sf21x.10a",
+        ),
+    ),
+    Row(
+        "instant_winner",
+        (Step.EVALUATE,),
+        Go,
+        Step.PAYING,
+        "An instant winner: the hand is paid before anything else and its cards are taken.",
+        when=_is(Verdict.INSTANT_21, Verdict.INSTANT_COUNT),
+        do=_due_at_once,
+        needs=_instants,
+        rule=(
+            "maxtime.5a",
+            "maxtime.5b",
+            "maxtime.5c",
+            "maxtime.5d",
+            "sf21x.11",
+            "sf21x.12",
+            "sf21x.12a",
+        ),
+    ),
 )
 
-_NO_TURN = tuple(step for step in WAITING if step is not Step.TURN)
-_NO_CONFIRM = tuple(step for step in WAITING if step not in (*_CONFIRMING, Step.INSURANCE_CONFIRM))
-
-REFUSALS = (
+REFUSALS: tuple[Refusal, ...] = (
     *(
         Refusal(
             "not_in_turn",

@@ -1,5 +1,6 @@
-"""Exact figures of the `stand` policy: every sequence of cards, enumerated through the rows.
+"""Exact figures: fractions, for cards from a freshly shuffled shoe.
 
+The figures of the `stand` policy come from every sequence of cards, enumerated through the rows.
 Equal cards are enumerated once: for each value, and for diamonds if they pay, one card represents
 all that are left, and the weight of the round is multiplied by their number. Rounds that reach the
 same state with the same cards in a different order are merged. Weights are integers, the number of
@@ -36,7 +37,10 @@ from controller.procedure.model.events import (
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import ACE, DECK, DIAMONDS, SUIT, VALUE, Card
-from controller.rules.hands import is_blackjack
+from controller.rules.hands import is_blackjack, plus
+from controller.rules.money import Odds
+from controller.rules.options import Options
+from controller.rules.payouts import dealer_draws
 from controller.sim.play import RoundStuck, Stepper, pay, stakes_for, voice
 
 SEAT: Final = 1
@@ -233,3 +237,80 @@ def _share(up: int, deck: _Deck, found: bool) -> Fraction:
 def enumerate_stand(table: Stepper) -> Exact:
     """Returns the exact figures of a wager whose player always stands and never insures."""
     return _Rounds(table).enumerate()
+
+
+# --- side bets and the dealer's hand: figures that need no rounds ------------------------------
+
+Ends: TypeAlias = dict[tuple[int, int], Fraction]
+"""Total and number of cards of the dealer's hand -> probability."""
+
+_Drawing: TypeAlias = tuple[int, bool, tuple[int, ...]]
+"""A hand that still draws: its total, whether that is soft, and the cards left by value."""
+
+
+def blackjack_dealt(decks: int) -> Fraction:
+    """Returns the probability of a blackjack."""
+    return Fraction(2 * 4 * decks * 16 * decks, 52 * decks * (52 * decks - 1))
+
+
+def diamonds_dealt(decks: int) -> Fraction:
+    """Returns the probability of a blackjack in diamonds."""
+    return Fraction(2 * decks * 4 * decks, 52 * decks * (52 * decks - 1))
+
+
+def diamond_return(decks: int, pays: int) -> Fraction:
+    """Returns the expected result of a diamond bet of one."""
+    return (pays + 1) * diamonds_dealt(decks) - 1
+
+
+def insurance_return(decks: int, pays: Odds) -> Fraction:
+    """Returns the expected result of an insurance of one if only the dealer's ace is known."""
+    ten = Fraction(16 * decks, 52 * decks - 1)
+    return ten * Fraction(pays.pays, pays.on) - (1 - ten)
+
+
+def dealer_ends(decks: int, options: Options) -> Ends:
+    """Returns the distribution of the dealer's completed hands.
+
+    Computed card by card: each level has the hands that still draw, weighted by the number of
+    ways to draw them.
+    """
+    ends: Ends = defaultdict(Fraction)
+    level: dict[_Drawing, int] = {(0, False, (4 * decks,) * 9 + (16 * decks,)): 1}
+    ways = 1
+    for count in range(1, 52 * decks + 1):
+        ways *= 52 * decks + 1 - count
+        deeper: dict[_Drawing, int] = defaultdict(int)
+        for (total, soft, left), weight in level.items():
+            for index, cards in enumerate(left):
+                after = plus(total, soft, index)  # clubs: the card's number is its rank's
+                if dealer_draws(options, after[0], soft=after[1]):
+                    rest = (*left[:index], cards - 1, *left[index + 1 :])
+                    deeper[*after, rest] += weight * cards
+                else:
+                    ends[after[0], count] += Fraction(weight * cards, ways)
+        level = {hand: weight for hand, weight in deeper.items() if weight}
+    return dict(ends)
+
+
+def dealer_busts(ends: Ends) -> dict[int, Fraction]:
+    """Returns the probability that the dealer busts, by number of cards."""
+    busts: dict[int, Fraction] = defaultdict(Fraction)
+    for (total, count), likely in ends.items():
+        if total > 21 and likely:
+            busts[count] += likely
+    return dict(sorted(busts.items()))
+
+
+def dealer_total(ends: Ends, wanted: int) -> Fraction:
+    """Returns the probability of this total of the dealer."""
+    return sum((likely for (total, _), likely in ends.items() if total == wanted), Fraction())
+
+
+def buster_return(ends: Ends, pays: dict[int, int]) -> Fraction:
+    """Returns the expected result of a Buster bet of one."""
+    won = Fraction(-1)
+    for count, likely in dealer_busts(ends).items():
+        to_one = pays.get(min(count, max(pays)))
+        won += 0 if to_one is None else likely * (to_one + 1)
+    return won

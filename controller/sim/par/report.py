@@ -10,9 +10,18 @@ from msgspec import Struct
 
 from controller.procedure.model.events import Bet
 from controller.procedure.model.game import Game
-from controller.sim.par import odds
-from controller.sim.par.counters import ParTally, Share
-from controller.sim.par.exact import Exact
+from controller.sim.par.exact import (
+    Exact,
+    blackjack_dealt,
+    buster_return,
+    dealer_busts,
+    dealer_ends,
+    dealer_total,
+    diamond_return,
+    diamonds_dealt,
+    insurance_return,
+)
+from controller.sim.par.simulation import ParTally, Share
 from controller.sim.play import PlaySetup
 
 OUTCOMES: Final = (
@@ -103,19 +112,19 @@ def _side_figures(
 ) -> Iterator[tuple[str, Figure]]:
     decks, options = game.decks, game.options
     dealt = tally.blackjacks if tally else None
-    yield "blackjack_dealt", _share("blackjack dealt", dealt, odds.blackjack_dealt(decks))
+    yield "blackjack_dealt", _share("blackjack dealt", dealt, blackjack_dealt(decks))
     dealt = tally.diamonds if tally else None
-    yield "diamonds_dealt", _share("... in diamonds", dealt, odds.diamonds_dealt(decks))
+    yield "diamonds_dealt", _share("... in diamonds", dealt, diamonds_dealt(decks))
     if options.bonus.diamond.pays is not None:
-        returns = odds.diamond_return(decks, options.bonus.diamond.pays)
+        returns = diamond_return(decks, options.bonus.diamond.pays)
         yield "diamond", _bet("diamond bet", "diamond", setup, tally, returns)
     if options.insurance.pays is not None:
-        returns = odds.insurance_return(decks, options.insurance.pays)
+        returns = insurance_return(decks, options.insurance.pays)
         figure = Figure("insurance, the ace known", exact=returns, earns=True)
         yield "insurance", _insured(figure, game, tally)
     if options.bonus.buster.pays is not None:
-        ends = odds.dealer_ends(decks, options)
-        returns = odds.buster_return(ends, options.bonus.buster.pays)
+        ends = dealer_ends(decks, options)
+        returns = buster_return(ends, options.bonus.buster.pays)
         yield "buster", _bet("buster bet", "buster", setup, tally, returns)
 
 
@@ -155,8 +164,8 @@ def _bust_figures(
 ) -> Iterator[tuple[str, Figure]]:
     """Yields figures of a dealer who completes every hand; simulated with Buster bets only."""
     seen = tally if tally is not None and setup.stakes.of("buster") else None
-    ends = odds.dealer_ends(game.decks, game.options)
-    busts = odds.dealer_busts(ends)
+    ends = dealer_ends(game.decks, game.options)
+    busts = dealer_busts(ends)
     for least in range(3, _MANY + 1):
         most = 99 if least == _MANY else least
         likely = sum((busts[n] for n in busts if least <= n <= most), Fraction())
@@ -165,7 +174,7 @@ def _bust_figures(
         text = f"{least} cards or more" if least == _MANY else f"{least} cards"
         yield name, _share(text, Share(seen.main.count, found) if seen else None, likely)
     share = Share(seen.main.count, seen.total_22) if seen else None
-    yield "total_22", _share("a total of 22", share, odds.dealer_total(ends, 22))
+    yield "total_22", _share("a total of 22", share, dealer_total(ends, 22))
 
 
 # JSON

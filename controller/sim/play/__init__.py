@@ -10,11 +10,11 @@ from controller.sim.play.rounds import (
     RoundStuck,
     Stepper,
     pay,
+    stakes_for,
     voice,
 )
+from controller.sim.play.shoe import HoleVault, ScriptVault
 from controller.sim.play.strategy import POLICIES, Strategy, basic, load
-from controller.sim.play.vault import HoleVault, ScriptVault
-from controller.sim.play.wagers import stakes_for
 
 __all__ = [
     "ALL_PAID",

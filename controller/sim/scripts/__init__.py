@@ -10,8 +10,7 @@ from controller.sim.scripts.command import (
     usable,
 )
 from controller.sim.scripts.format import Script, ScriptAction, ScriptRound, ScriptSeat
-from controller.sim.scripts.results import RoundResult
-from controller.sim.scripts.runner import RoundWatcher, ScriptStart, play_at
+from controller.sim.scripts.runner import RoundResult, RoundWatcher, ScriptStart, play_at
 
 __all__ = [
     "ENGINE",

@@ -23,8 +23,7 @@ from controller.publish import event_words
 from controller.rules.cards import NAMES
 from controller.sim.overs import overs
 from controller.sim.scripts.format import ScriptRound, read_scripts
-from controller.sim.scripts.results import RoundResult
-from controller.sim.scripts.runner import RoundWatcher, play_script, procedure_for
+from controller.sim.scripts.runner import RoundResult, RoundWatcher, play_script, procedure_for
 
 ENGINE: Final = "engine"
 _CENTS: Final = MoneyFormat()

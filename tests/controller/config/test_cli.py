@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from controller.cli import main
-from controller.config.option_paths import LEAVES
+from controller.config.options import LEAVES
 from tests.support.paths import ROOT
 
 HERE = ROOT / "configs"

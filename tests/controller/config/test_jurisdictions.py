@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from controller.config import files, load_jurisdiction
-from controller.config.jurisdictions import read_jurisdiction
+from controller.config.loader import read_jurisdiction
 from controller.errors import UsageProblem
 from controller.rules.irregularities import FIXED, WAYS, Irregularity, Way
 

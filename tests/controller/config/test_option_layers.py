@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.config import load_game, load_jurisdiction, load_table
-from controller.config.option_layers import Layer, OptionOrigin, merge, read_layer
-from controller.config.option_paths import GROUPS, LEAVES
+from controller.config.options import GROUPS, LEAVES, Layer, OptionOrigin, merge, read_layer
 from controller.errors import UsageProblem, each
 from controller.rules.money import Odds
 from controller.rules.option_constraints import impossible

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from controller.config import files, load_game, option_texts
-from controller.config.option_paths import LEAVES
-from controller.config.option_texts import plain
-from controller.rules.option_features import ALWAYS_THERE, FEATURES, off_features
+from controller.config import files, load_game
+from controller.config.options import LEAVES, OPTION_TEXT, plain
+from controller.rules.option_constraints import ALWAYS_THERE, FEATURES, off_features
 
 GAMES = ("maxtime", "sf21x", "classic", "mega")
 NONE: object = None
@@ -90,8 +89,8 @@ def test_the_table_names_every_option() -> None:
 
 
 def test_every_option_has_a_sentence_for_people() -> None:
-    assert set(option_texts.OPTION_TEXT) == set(LEAVES)
-    assert all(text.endswith(".") for text in option_texts.OPTION_TEXT.values())
+    assert set(OPTION_TEXT) == set(LEAVES)
+    assert all(text.endswith(".") for text in OPTION_TEXT.values())
 
 
 def test_what_hangs_on_features_are_options() -> None:

@@ -49,7 +49,7 @@ from controller.people.sign_in import (
 from controller.procedure.model import events
 from controller.procedure.model.events import Actor, Event
 from controller.procedure.model.felt import second_person
-from controller.procedure.model.permissions import WHO
+from controller.procedure.model.game import WHO
 from tests.support.table.simulated.house import NOON, Ledger, Time
 
 VOID: Final = act_of(events.RoundVoided)

@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.rules.money import Denomination, Odds
-from controller.rules.option_constraints import RANGES, Impossible, Range, impossible, value_at
-from controller.rules.option_features import COMMON, FEATURES, off_features
+from controller.rules.option_constraints import (
+    COMMON,
+    FEATURES,
+    RANGES,
+    Impossible,
+    Range,
+    impossible,
+    off_features,
+    value_at,
+)
 from tests.support.rules.options import ACE_IS_ONE, INSTANT, PLAIN, SURRENDER, options
 
 

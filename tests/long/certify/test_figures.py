@@ -10,7 +10,7 @@ import pytest
 
 from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
-from controller.sim.par import ParPlan, odds, report
+from controller.sim.par import ParPlan, exact, report
 from controller.sim.par.exact import Exact, enumerate_stand
 from controller.sim.par.report import Figure, ParReport
 from controller.sim.par.simulation import game_for, run
@@ -107,22 +107,22 @@ def test_best_play_classic() -> None:
 
 @pytest.mark.parametrize(("name", "decks"), [("mega", 6), ("maxtime", 1)])
 def test_dealer_busts_enumerated(name: str, decks: int) -> None:
-    ends = odds.dealer_ends(decks, game(name).options)
-    busts = odds.dealer_busts(ends)
+    ends = exact.dealer_ends(decks, game(name).options)
+    busts = exact.dealer_busts(ends)
     found = {str(n): float(busts[n]) for n in range(3, 8)}
     found["8+"] = float(sum(likely for n, likely in busts.items() if n >= 8))
-    found["total_22"] = float(odds.dealer_total(ends, 22))
+    found["total_22"] = float(exact.dealer_total(ends, 22))
     assert found == pytest.approx(published.BUSTS[decks], abs=published.EXACT_WITHIN)
 
 
 def test_dealt_enumerated() -> None:
     for decks, likely in published.BLACKJACK_DEALT.items():
-        assert odds.blackjack_dealt(decks) == likely
+        assert exact.blackjack_dealt(decks) == likely
     for decks, likely in published.DIAMONDS_DEALT.items():
-        assert odds.diamonds_dealt(decks) == likely
+        assert exact.diamonds_dealt(decks) == likely
     for (decks, pays), returns in published.DIAMOND_RETURN.items():
-        assert odds.diamond_return(decks, pays) == returns
+        assert exact.diamond_return(decks, pays) == returns
     pays_2_to_1 = game("classic").options.insurance.pays
     assert pays_2_to_1 is not None
     for decks, returns in published.INSURANCE_RETURN.items():
-        assert odds.insurance_return(decks, pays_2_to_1) == returns
+        assert exact.insurance_return(decks, pays_2_to_1) == returns

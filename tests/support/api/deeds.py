@@ -8,7 +8,7 @@ from typing import Any
 
 from controller.audit.replay import decode_decision
 from controller.procedure.model.events import Event
-from controller.procedure.model.permissions import DECISIONS
+from controller.procedure.model.game import DECISIONS
 from hil.table.robots import Screen
 from tests.support.api.at_api import AtApi
 

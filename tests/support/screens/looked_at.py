@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from controller.audit.format.records import RecordActor, RecordEntry
 from controller.audit.log import Log, RecordOpening
 from controller.audit.replay import identity_of
-from controller.config.tables import load_table
+from controller.config.loader import load_table
 from controller.games import game_of_table
 from controller.procedure.engine import Procedure
 from controller.procedure.model.events import CardDrawn

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.procedure.model.permissions import DECISIONS, WHO
+from controller.procedure.model.game import DECISIONS, WHO
 from controller.procedure.model.state import Step
 from controller.table.loop import acts
 from controller.table.loop.acts import NAMES

@@ -11,7 +11,7 @@ import pytest
 from controller.config import GameSheet, load_game
 from controller.procedure.engine import REFUSALS, rows_of
 from controller.procedure.engine.row_table import ROWS
-from controller.procedure.model.clauses import all_rules
+from controller.procedure.model.game import all_rules
 from controller.publish import rows
 
 # How many sentences each sheet has, and the SHA-256 of all of them joined by line ends, taken when

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from controller.procedure.model.clauses import WHYS
 from controller.procedure.model.effects import (
     BankCounted,
     Burned,
@@ -29,7 +28,7 @@ from controller.procedure.model.effects import (
     WagersLocked,
 )
 from controller.procedure.model.events import Event
-from controller.procedure.model.game import BETS
+from controller.procedure.model.game import BETS, WHYS
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.prompts import MoneyFormat, PromptTerms, catalogue, fact, say
 from controller.rules.cards import NAMES, Card

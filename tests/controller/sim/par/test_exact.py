@@ -8,8 +8,7 @@ from controller.procedure.engine import Procedure
 from controller.procedure.model.events import Event, Hit, Stand
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State
-from controller.sim.par.exact import enumerate_stand
-from controller.sim.par.odds import blackjack_dealt
+from controller.sim.par.exact import blackjack_dealt, enumerate_stand
 from controller.sim.par.simulation import game_for
 from controller.sim.play import RoundStuck
 from tests.long.certify import published

@@ -5,10 +5,9 @@ from random import Random
 import pytest
 
 from controller.procedure.engine import Procedure
-from controller.sim.par import ParPlan, odds, report
-from controller.sim.par.counters import RoundCounter
+from controller.sim.par import ParPlan, exact, report
 from controller.sim.par.report import ParReport
-from controller.sim.par.simulation import game_for, run
+from controller.sim.par.simulation import RoundCounter, game_for, run
 from controller.sim.play import POLICIES, Play, PlaySetup, stakes_for
 from tests.long.certify import published
 
@@ -69,26 +68,26 @@ def test_every_seat_has_the_same_figures() -> None:
 
 @pytest.mark.parametrize("decks", [1, 2, 6, 8])
 def test_closed_forms(decks: int) -> None:
-    assert odds.blackjack_dealt(decks) == published.BLACKJACK_DEALT[decks]
-    assert odds.diamonds_dealt(decks) == published.DIAMONDS_DEALT[decks]
+    assert exact.blackjack_dealt(decks) == published.BLACKJACK_DEALT[decks]
+    assert exact.diamonds_dealt(decks) == published.DIAMONDS_DEALT[decks]
     pays = game_for("classic", {}).options.insurance.pays
     assert pays is not None
-    assert odds.insurance_return(decks, pays) == published.INSURANCE_RETURN[decks]
+    assert exact.insurance_return(decks, pays) == published.INSURANCE_RETURN[decks]
 
 
 @pytest.mark.parametrize(("name", "decks"), [("mega", 6), ("maxtime", 1)])
 def test_dealer_enumerated(name: str, decks: int) -> None:
-    ends = odds.dealer_ends(decks, game_for(name, {}).options)
+    ends = exact.dealer_ends(decks, game_for(name, {}).options)
     assert sum(ends.values()) == 1
-    busts = odds.dealer_busts(ends)
+    busts = exact.dealer_busts(ends)
     for cards in range(3, 8):
         wanted = published.BUSTS[decks][str(cards)]
         assert float(busts[cards]) == pytest.approx(wanted, abs=1e-9)
-    assert float(odds.dealer_total(ends, 22)) == pytest.approx(
+    assert float(exact.dealer_total(ends, 22)) == pytest.approx(
         published.BUSTS[decks]["total_22"], abs=1e-9
     )
 
 
 def test_diamond_bets() -> None:
     for (decks, pays), returns in published.DIAMOND_RETURN.items():
-        assert odds.diamond_return(decks, pays) == returns
+        assert exact.diamond_return(decks, pays) == returns

@@ -17,8 +17,6 @@ import pytest
 from controller.config import load_jurisdiction
 from controller.procedure.engine.row_table import ROWS
 from controller.procedure.irregularities import (
-    devices,
-    misread,
     release,
     rulings,
     stops,
@@ -36,7 +34,7 @@ from tests.support.table.simulated.irregular import OTHERWISE, Case, family
 from tests.support.table.simulated.telling import HOUSES
 from tests.support.table.stories import CASES
 
-PARTS: Final = (wrong_card, misread, stops, devices, rulings, release)
+PARTS: Final = (wrong_card, stops, rulings, release)
 """Where the rows stand that find irregularities, rule on them, and lift what was held."""
 
 NOT_OVER_THE_WIRE: Final = {
