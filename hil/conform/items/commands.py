@@ -39,7 +39,7 @@ from firmware_protocol.messages import (
     Start,
     Verdict,
 )
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, CommandReply, encode
+from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, encode
 from hil.conform.tester import text as words
 from hil.conform.tester.bench import ConformBench, Trial, flipped
 from hil.conform.tester.findings import ItemSkipped
@@ -47,6 +47,7 @@ from hil.conform.tester.session import TesterSession, call_bytes
 from hil.conform.tester.stimuli import ACTIONS, described
 
 _SEAT: Final = 1
+_BUZZES: Final = "mechanism.buzzes"
 _DARK: Final = Lamps(_SEAT, bytes(3), LampPattern.OFF, 0, 0)
 _RESUME_BODY: Final = Resume(1, 1, NO_CHAIN, ResumeMode.CHECK).encode()
 
@@ -102,34 +103,26 @@ async def repeated(bench: ConformBench) -> str | None:
     for _ in range(2):
         session.call(Selftest(), ident=50)  # a repeat of one under way waits for its reply
     first = await session.ask(Selftest(), ident=50)
-    if defect and not isinstance(first, SelftestReply):
-        raise bench.finding("SELFTEST_REPLY", words.of_message(first))
+    if defect:
+        bench.require_type(first, SelftestReply)
     await bench.pause(200)
-    others = [one for one in session.replies(50, came) if one != first]
-    if others:
-        raise bench.finding(f"{words.of_message(first)} alone", words.of_message(others[0]))
+    shown = words.of_message(first)
+    for other in session.replies(came):
+        same = other.command_id != 50 or other.reply == first
+        bench.require(same, f"{shown} alone", words.of_message(other.reply))
     faults = _faults(session, mark)
     await _repair(bench, defect)
     mark = len(session.kept)
     for _ in range(2):
         again = await session.ask(Selftest(), ident=50)
-        bench.require(
-            again == first, f"{words.of_message(first)}, as before", words.of_message(again)
-        )
+        bench.require(again == first, f"{shown}, as before", words.of_message(again))
     await bench.pause(300)
-    bench.require(
-        not _faults(session, mark),
-        "no further FAULT for a repeat",
-        f"{_faults(session, mark)} more",
-    )
-    other = await bench.session()  # the memory outlives a session
-    again = await other.ask(Selftest(), ident=50, boot=session.boot)
-    bench.require(
-        again == first,
-        f"{words.of_message(first)}, also in the next session",
-        words.of_message(again),
-    )
-    remark = await _buzzes_once(bench, other)
+    more = _faults(session, mark)
+    bench.require(not more, "no further FAULT for a repeat", f"{more} more")
+    new = await bench.session()  # the memory outlives a session
+    again = await new.ask(Selftest(), ident=50, boot=session.boot)
+    bench.require(again == first, f"{shown}, also in the next session", words.of_message(again))
+    remark = await _buzzes_once(bench, new)
     bench.require(
         not (defect and not faults and isinstance(first, SelftestReply) and first.code),
         "a FAULT event too for what SELFTEST found",
@@ -142,22 +135,18 @@ async def _buzzes_once(bench: ConformBench, session: TesterSession) -> str | Non
     if bench.profile != "station" or not bench.operator.exact:
         return None
     try:
-        before = await _buzzes(bench)
+        before = await described(bench, _BUZZES, int)
     except ItemSkipped as lacking:
         return f"sounds were not counted: needs {lacking.needs}"
     first = await session.ask(Buzz(BuzzPattern.TICK), ident=60)
     again = await session.ask(Buzz(BuzzPattern.TICK), ident=60)
-    played = await _buzzes(bench) - before
+    played = await described(bench, _BUZZES, int) - before
     bench.require(
         again == first and played <= 1,
         f"{words.of_message(first)} again, and one sound at most",
         f"{words.of_message(again)}, and {played} sounds",
     )
     return None
-
-
-async def _buzzes(bench: ConformBench) -> int:
-    return await described(bench, "mechanism.buzzes", int)
 
 
 def _faults(session: TesterSession, mark: int) -> int:
@@ -185,10 +174,10 @@ async def stale(bench: ConformBench) -> None:
     """A command older than those remembered is refused STALE, if it is not idempotent."""
     session = await bench.session()
     await _done(bench, session, 100)
-    await session_refuses(session, Selftest(), 50, Refusal.STALE)
+    session.check_refused(await session.ask(Selftest(), ident=50), Refusal.STALE)
     for ident in range(101, 109):
         await _done(bench, session, ident)
-    await session_refuses(session, Selftest(), 100, Refusal.STALE)
+    session.check_refused(await session.ask(Selftest(), ident=100), Refusal.STALE)
     await _done(bench, session, 101)
     for ident, command in enumerate((Info(), _CLASSES[bench.profile].idempotent), 1):
         reply = await session.ask(command, ident=ident)
@@ -200,17 +189,8 @@ async def stale(bench: ConformBench) -> None:
     await session.check_alive()
 
 
-async def _done(bench: ConformBench, session: TesterSession, ident: int) -> SelftestReply:
-    reply = await session.ask(Selftest(), ident=ident)
-    if not isinstance(reply, SelftestReply):
-        raise bench.finding("SELFTEST_REPLY", words.of_message(reply))
-    return reply
-
-
-async def session_refuses(
-    session: TesterSession, command: Command, ident: int | None, why: Refusal
-) -> None:
-    session.check_refused(await session.ask(command, ident=ident), why)
+async def _done(bench: ConformBench, session: TesterSession, ident: int) -> None:
+    bench.require_type(await session.ask(Selftest(), ident=ident), SelftestReply)
 
 
 async def unknown(bench: ConformBench) -> None:
@@ -222,25 +202,26 @@ async def unknown(bench: ConformBench) -> None:
         if command.CLASS not in (DeviceClass.ANY, bench.device_class)
     ]
     for kind in (*foreign, 0x43, 0x48, 0x4F, 0x52, 0x58, 0x5F, 0x63, 0x73, 0x10, 0xC0, 0xFF, 0x00):
-        data = call_bytes(kind, session.next_id, session.boot)
-        await _refused_bytes(bench, session, kind, data, Refusal.UNKNOWN, f"COMMAND {kind:#04x}")
+        await _unknown(bench, session, kind)
     data = call_bytes(foreign[0], session.next_id, session.boot, b"\x77", flags=9, size=120)
-    await _refused_bytes(
-        bench, session, foreign[0], data, Refusal.UNKNOWN, "a foreign command, misshapen"
-    )
+    await _refused_bytes(bench, session, data, Refusal.UNKNOWN, "a foreign command, misshapen")
+
+
+async def _unknown(bench: ConformBench, session: TesterSession, kind: int) -> None:
+    data = call_bytes(kind, session.next_id, session.boot)
+    await _refused_bytes(bench, session, data, Refusal.UNKNOWN, f"COMMAND {kind:#04x}")
 
 
 async def _refused_bytes(
-    bench: ConformBench, session: TesterSession, kind: int, data: bytes, why: Refusal, text: str
+    bench: ConformBench, session: TesterSession, data: bytes, why: Refusal, text: str
 ) -> Refused:
     session.next_id += 1
-    ident = int.from_bytes(data[4:8], "little")
-    reply = await session.ask_bytes(data, text, ident)
+    reply = await session.ask_bytes(data, text, int.from_bytes(data[4:8], "little"))
     if reply is None:
         raise bench.finding(f"REFUSED {why.name} within 500 ms")
-    refused = session.check_refused(reply, why)
-    if refused.command != kind:
-        raise bench.finding(f"REFUSED that names {kind:#04x}", words.of_message(refused))
+    refused, kind = session.check_refused(reply, why), data[2]
+    shown = words.of_message(refused)
+    bench.require(refused.command == kind, f"REFUSED that names {kind:#04x}", shown)
     return refused
 
 
@@ -251,7 +232,7 @@ async def malformed(bench: ConformBench) -> None:
     for kind, body, offset in ranges:
         data = call_bytes(kind, session.next_id, session.boot, body)
         text = f"{COMMANDS[kind].NAME} with a field at {offset} out of its range"
-        refused = await _refused_bytes(bench, session, kind, data, Refusal.MALFORMED, text)
+        refused = await _refused_bytes(bench, session, data, Refusal.MALFORMED, text)
         bench.require(
             refused.arg == offset, f"REFUSED MALFORMED with arg {offset}", words.of_message(refused)
         )
@@ -266,14 +247,8 @@ async def malformed(bench: ConformBench) -> None:
             (whole.ljust(120, b"\0"), "a plaintext of 120 bytes"),
         ):
             numbered = data[:4] + session.next_id.to_bytes(4, "little") + data[8:]
-            refused = await _refused_bytes(
-                bench,
-                session,
-                command.ID,
-                numbered,
-                Refusal.MALFORMED,
-                f"{command.NAME} with {text}",
-            )
+            sent = f"{command.NAME} with {text}"
+            refused = await _refused_bytes(bench, session, numbered, Refusal.MALFORMED, sent)
             bench.require(
                 not refused.arg, "REFUSED MALFORMED with arg 0", words.of_message(refused)
             )
@@ -289,10 +264,8 @@ async def not_resumed(bench: ConformBench) -> None:
     if bench.profile == "shoe" and ring.oldest <= ring.head:
         await session.demand(Reread(ring.epoch, ring.head), RereadReply)
     await session.catch_up()
-    reply = await session.ask(Selftest())
-    bench.require(
-        isinstance(reply, SelftestReply), "SELFTEST_REPLY after RESUME", words.of_message(reply)
-    )
+    after = "SELFTEST_REPLY after RESUME"
+    bench.require_type(await session.ask(Selftest()), SelftestReply, after)
     fork = Resume(ring.epoch, 0xFFFFFFFF, ring.chain, ResumeMode.CHECK)
     bench.require(
         (await session.demand(fork, ResumeReply)).verdict is not Verdict.OK,
@@ -307,8 +280,9 @@ async def _only_some(bench: ConformBench, session: TesterSession) -> None:
     for command in (Selftest(), *_CLASSES[bench.profile].own):
         if isinstance(command, Reread):
             reply = await session.ask(command)
-            if isinstance(reply, Refused) and reply.why is Refusal.NOT_RESUMED:
-                raise bench.finding("REREAD carried out before RESUME", words.of_message(reply))
+            refused = isinstance(reply, Refused) and reply.why is Refusal.NOT_RESUMED
+            shown = words.of_message(reply)
+            bench.require(not refused, "REREAD carried out before RESUME", shown)
         else:
             await session.refused(command, Refusal.NOT_RESUMED)
 
@@ -321,21 +295,16 @@ async def in_time(bench: ConformBench) -> None:
     resume = Resume(ring.epoch, ring.head + 1, ring.chain, ResumeMode.CHECK)
     for command in (Info(), resume, Selftest(), *_CLASSES[bench.profile].own):
         reply = await session.ask(command)
-        if isinstance(reply, Refused) and isinstance(command, Info | Resume | Selftest):
-            raise bench.finding(command.REPLY.NAME, words.of_message(reply))
+        if isinstance(command, Info | Resume | Selftest):
+            bench.require_type(reply, command.REPLY)
     # A command beside a SELFTEST that may still be at work.
     number = session.call(Selftest())
     mark = len(session.got)
     await session.check_alive("INFO is answered beside a SELFTEST")
     await session.answer(Selftest(), number, 0)
     for kind in (0x43, 0x58):
-        data = call_bytes(kind, session.next_id, session.boot)
-        await _refused_bytes(bench, session, kind, data, Refusal.UNKNOWN, f"COMMAND {kind:#04x}")
-    strays = [
-        got.what
-        for got in session.got[mark:]
-        if isinstance(got.what, CommandReply) and got.what.host_boot != session.boot
-    ]
+        await _unknown(bench, session, kind)
+    strays = [one for one in session.replies(mark) if one.host_boot != session.boot]
     bench.require(not strays, "replies with the command's host boot", str(len(strays)))
 
 
@@ -344,12 +313,9 @@ async def other_boot(bench: ConformBench) -> None:
     session = await bench.session()
     await _done(bench, session, 90)
     for boot, ident in ((session.boot ^ 0xFFFF0, 90), (session.boot ^ 0xFF00, 3)):
+        expected = f"SELFTEST_REPLY for command {ident} of another host boot"
         reply = await session.ask(Selftest(), ident=ident, boot=boot)
-        bench.require(
-            isinstance(reply, SelftestReply),
-            f"SELFTEST_REPLY for command {ident} of another host boot",
-            words.of_message(reply),
-        )
+        bench.require_type(reply, SelftestReply, expected)
     await _changed_result(bench, session)
 
 

@@ -16,8 +16,8 @@ from firmware_protocol.messages import (
 from hil.conform.tester.bench import ConformBench, Trial
 from hil.conform.tester.line_noise import NoisyCable
 from hil.conform.tester.recovery import unacknowledged, wait_for_records
-from hil.conform.tester.session import ReceivedRecord, RingCursor, TesterSession
-from hil.conform.tester.stimuli import make, ready, settle_ms, some
+from hil.conform.tester.session import ReceivedRecord, TesterSession
+from hil.conform.tester.stimuli import make, ready, ready_session, settle_ms, some
 
 _EARLY_MS: Final = {True: 1, False: 25}
 """Tolerance for a repeat that arrives early."""
@@ -35,38 +35,30 @@ async def none_before_resume(bench: ConformBench) -> None:
     cursor = session.cursor
     session = await bench.session(resume=False)
     await bench.pause(1500)
-    _none(bench, session, "no event before RESUME")
+    bench.require_none(session.records, "no event before RESUME")
     await session.learn()
     await bench.pause(1500)
-    _none(bench, session, "no event after RESUME was answered NEW_EPOCH")
+    bench.require_none(session.records, "no event after RESUME was answered NEW_EPOCH")
     if cursor.epoch:
-        mark = len(session.records)
         await session.resume(cursor)
-        await wait_for_records(bench, session, mark, 1)
-
-
-def _none(bench: ConformBench, session: TesterSession, expected: str) -> None:
-    if session.records:
-        raise bench.finding(expected, f"record {session.records[0].record.seq}")
+        await wait_for_records(bench, session, 0, 1)
 
 
 async def in_order(bench: ConformBench) -> None:
     """Records come in order, seq growing by one, each chained to the one before."""
-    session = await bench.session()
-    await ready(bench, session)
-    start = session.cursor.seq
-    mark = len(session.records)
+    session = await ready_session(bench)
+    start, mark = session.cursor.seq, len(session.records)
     made = await make(bench, some(bench, 12))
-    await bench.until(lambda: session.cursor.seq >= start + made or None, settle_ms(made))
+    await bench.until(lambda: session.cursor.seq >= start + made, settle_ms(made))
     await bench.pause(bench.late_ms)
     # The first arrivals: a repeat may be sent before the acknowledgement arrives.
     first = {one.record.seq: one.record for one in session.records[mark:]}
     seqs = list(first)
     bench.require(len(seqs) >= made, f"{made} records", f"{len(seqs)}: {seqs}")
     bench.require(seqs == sorted(seqs), "records in the order of their seq", f"{seqs}")
-    boots = {one.record.boot for one in session.records}
-    if session.info is not None and boots != {session.info.boot}:
-        raise bench.finding(f"records of boot {session.info.boot}", f"{sorted(boots)}")
+    boots = sorted({one.record.boot for one in session.records})
+    boot = session.info.boot
+    bench.require(boots == [boot], f"records of boot {boot}", f"{boots}")
     times = [one.t_us for one in first.values()]
     bench.require(times == sorted(times), "times that do not go back", f"{times}")
 
@@ -79,10 +71,9 @@ async def repeats(bench: ConformBench) -> None:
     # No more events are recorded, so that the waits are those of the oldest record.
     oldest = records[0].record
     await bench.pause(500)
-    _acknowledge(session, session.cursor.seq)
-    seen = [one for one in session.records if one.record.seq == oldest.seq]
+    session.ack()
     deadline = RESEND_FIRST_MS * 7 + RESEND_MOST_MS * _ROUNDS
-    await bench.until(lambda: len(_times(session, oldest.seq)) >= _ROUNDS or None, deadline)
+    await bench.until(lambda: len(_times(session, oldest.seq)) >= _ROUNDS, deadline)
     times = _times(session, oldest.seq)
     bench.require(
         len(times) >= _ROUNDS,
@@ -90,12 +81,8 @@ async def repeats(bench: ConformBench) -> None:
         f"{len(times)} times in {deadline} ms",
     )
     _check_waits(bench, times)
-    bench.require(
-        not any(
-            one.data != seen[0].data for one in session.records if one.record.seq == oldest.seq
-        ),
-        "the same plaintext each time",
-    )
+    plaintexts = {one.data for one in session.records if one.record.seq == oldest.seq}
+    bench.require(len(plaintexts) == 1, "the same plaintext each time")
 
 
 def _times(session: TesterSession, seq: int) -> list[int]:
@@ -110,26 +97,20 @@ def _check_waits(bench: ConformBench, times: list[int]) -> None:
         late.append((time - times[0]) / 1000 - at)
         at += due
         due = min(due * 2, RESEND_MOST_MS)
-    if max(late) - min(late) > bench.late_ms:
-        waits = [(after - before) / 1000 for before, after in itertools.pairwise(times)]
-        raise bench.finding(
-            f"repeats after {RESEND_FIRST_MS} ms, then twice as long each time up to "
-            f"{RESEND_MOST_MS} ms",
-            "after " + ", ".join(f"{one:.0f}" for one in waits) + " ms",
-            "no acknowledgement",
-        )
-
-
-def _acknowledge(session: TesterSession, seq: int) -> None:
-    session.say(EvtAck(session.cursor.epoch, seq, session.window), loud=False)
+    waits = [(after - before) / 1000 for before, after in itertools.pairwise(times)]
+    bench.require(
+        max(late) - min(late) <= bench.late_ms,
+        f"repeats after {RESEND_FIRST_MS} ms, then twice as long each time up to "
+        f"{RESEND_MOST_MS} ms",
+        "after " + ", ".join(f"{one:.0f}" for one in waits) + " ms",
+        "no acknowledgement",
+    )
 
 
 async def window(bench: ConformBench) -> None:
     """No more than `window` records are on their way, new ones and repeats; window 0 stops
     them."""
-    session = await bench.session()
-    await ready(bench, session)
-    await bench.pause(200)
+    session = await ready_session(bench)
     session.holding = True
     session.ack(window=2, loud=True)
     await bench.pause(bench.late_ms)
@@ -149,9 +130,7 @@ async def window(bench: ConformBench) -> None:
     await bench.pause(bench.late_ms)
     mark = len(session.records)
     await bench.pause(2500)
-    bench.require(
-        not session.records[mark:], "no record while the window is 0", _seqs(session.records[mark:])
-    )
+    bench.require_none(session.records[mark:], "no record while the window is 0")
     session.holding = False
     session.ack(window=8, loud=True)
     await session.until_kept(
@@ -176,11 +155,9 @@ async def _narrower(bench: ConformBench, session: TesterSession) -> None:
     # Heartbeats continue with window 1: only this acknowledgement allows more records.
     session.say(EvtAck(session.cursor.epoch, last - 1, 4))
     new = last + 3
-    bench.require(
-        await bench.until(
-            lambda: any(one.record.seq == new for one in session.records) or None,
-            50 + bench.late_ms,
-        ),
+    await bench.wait_for(
+        lambda: _times(session, new),
+        50 + bench.late_ms,
         f"record {new}: an older acknowledgement opens the window to 4",
     )
     await bench.pause(bench.late_ms)
@@ -203,11 +180,7 @@ async def _most(bench: ConformBench, session: TesterSession) -> None:
 
 def _beyond(bench: ConformBench, session: TesterSession, mark: int, last: int, why: str) -> None:
     late = [one for one in session.records[mark:] if one.record.seq > last]
-    bench.require(not late, f"no record beyond {last}: {why}", _seqs(late))
-
-
-def _seqs(records: list[ReceivedRecord]) -> str:
-    return "records " + ", ".join(str(one.record.seq) for one in records[:12])
+    bench.require_none(late, f"no record beyond {last}: {why}")
 
 
 async def asked_again(bench: ConformBench) -> None:
@@ -223,11 +196,11 @@ async def asked_again(bench: ConformBench) -> None:
     wanted = first.seq + 2
     asked = bench.wire.now()
     session.say(EvtNak(first.epoch, wanted, NakWhy.AGAIN))
-    await bench.until(lambda: session.records[mark:] or None, bench.late_ms + 50)
+    await bench.until(lambda: session.records[mark:], bench.late_ms + 50)
     await bench.pause(bench.late_ms)
     seqs = [one.record.seq for one in session.records[mark:]]
     bench.require(
-        seqs and seqs[0] == wanted and seqs[:2] == [wanted, wanted + 1],
+        seqs[:2] == [wanted, wanted + 1],
         f"records {wanted}, {wanted + 1} ... again, at once",
         f"{seqs}",
     )
@@ -239,9 +212,9 @@ async def asked_again(bench: ConformBench) -> None:
     await bench.pause(bench.late_ms)
     session.say(EvtNak(first.epoch, first.seq, NakWhy.AGAIN))
     await bench.pause(2500)
-    late = [one for one in session.records[mark:] if one.record.seq <= records[1].record.seq]
-    if late:
-        raise bench.finding(f"no record up to {records[1].record.seq} any more", _seqs(late))
+    last = records[1].record.seq
+    late = [one for one in session.records[mark:] if one.record.seq <= last]
+    bench.require_none(late, f"no record up to {last} any more")
     bench.require(
         session.records[mark:], f"records from {wanted} on again, which are not acknowledged"
     )
@@ -257,33 +230,30 @@ async def _ignored_naks(
     session.say(EvtNak((first.epoch ^ 1) or 2, first.seq, NakWhy.AGAIN))
     session.say(EvtNak(first.epoch, beyond + 7, NakWhy.AGAIN))
     await bench.pause(RESEND_MOST_MS // 4 + bench.late_ms)
-    bench.require(
-        not session.records[mark:],
-        "no record for an EVT_NAK to be ignored",
-        _seqs(session.records[mark:]),
-    )
+    bench.require_none(session.records[mark:], "no record for an EVT_NAK to be ignored")
 
 
 async def _wait_restarts(bench: ConformBench, session: TesterSession, seq: int, asked: int) -> None:
     """The wait of the oldest record keeps its length and restarts at the EVT_NAK."""
     count = len(_times(session, seq))
     most = RESEND_MOST_MS + 2 * bench.late_ms
-    await bench.until(lambda: len(_times(session, seq)) > count or None, most)
-    waited = [(at - asked) / 1000 for at in _times(session, seq)[count:]]
+    again = f"record {seq} again {RESEND_MOST_MS} ms after the EVT_NAK"
+    times = await bench.wait_for(
+        lambda: _times(session, seq)[count:], most, again, f"not within {most} ms"
+    )
+    waited = (times[0] - asked) / 1000
     least = RESEND_MOST_MS - _EARLY_MS[bench.wire.simulated]
-    if not waited or not least <= waited[0] <= RESEND_MOST_MS + bench.late_ms:
-        raise bench.finding(
-            f"record {seq} again {RESEND_MOST_MS} ms after the EVT_NAK",
-            f"after {waited[0]:.0f} ms" if waited else f"not within {most} ms",
-        )
+    on_time = least <= waited <= RESEND_MOST_MS + bench.late_ms
+    bench.require(on_time, again, f"after {waited:.0f} ms")
     await bench.pause(bench.late_ms)
 
 
 async def _patient(bench: ConformBench, session: TesterSession, seq: int) -> None:
     """Wait until the next regular repeat is most of a second away."""
     count = len(_times(session, seq)) + 4
-    bench.require(
-        await bench.until(lambda: len(_times(session, seq)) >= count or None, 6000),
+    await bench.wait_for(
+        lambda: len(_times(session, seq)) >= count,
+        6000,
         f"record {seq} again and again without an acknowledgement",
     )
     await bench.pause(bench.late_ms)
@@ -292,9 +262,7 @@ async def _patient(bench: ConformBench, session: TesterSession, seq: int) -> Non
 async def bad_line(bench: ConformBench) -> None:
     """Through a line that flips, drops, doubles and splices, every record arrives exactly once and
     in order."""
-    session = await bench.session()
-    await ready(bench, session)
-    await bench.pause(200)
+    session = await ready_session(bench)
     start = session.cursor.seq
     # Made on a clean line: the loss of the session would lock or disarm the device.
     session.ack(window=0)
@@ -311,13 +279,13 @@ async def bad_line(bench: ConformBench) -> None:
         now = bench.wire.now()
         if session.cursor.seq > stand or session is not began:
             stand, since, began = session.cursor.seq, now, session
-        if now > deadline or now - since > _STILL_MS * 1000:
-            raise bench.finding(
-                f"record {stand + 1} of {start + made}: it comes again at least each "
-                f"{RESEND_MOST_MS} ms until it is acknowledged",
-                f"nothing beyond {stand} for {(now - since) // 1000} ms",
-                f"a line that hit {noise.hits} frames",
-            )
+        bench.require(
+            now <= deadline and now - since <= _STILL_MS * 1000,
+            f"record {stand + 1} of {start + made}: it comes again at least each "
+            f"{RESEND_MOST_MS} ms until it is acknowledged",
+            f"nothing beyond {stand} for {(now - since) // 1000} ms",
+            f"a line that hit {noise.hits} frames",
+        )
 
 
 async def _kept_alive(bench: ConformBench, session: TesterSession) -> TesterSession:
@@ -339,10 +307,9 @@ async def host_killed(bench: ConformBench) -> None:
     for gone in (False, True):
         session = await bench.session()
         records = await unacknowledged(bench, session, 2)
-        cursor = RingCursor(session.cursor.epoch, session.cursor.seq, session.cursor.chain)
         if gone:
             await bench.fall_silent()
-        new = await bench.session(cursor)
+        new = await bench.session(session.cursor)
         for was in records:
             await _comes_again(bench, new, was)
 

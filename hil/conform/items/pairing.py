@@ -27,9 +27,8 @@ async def switched_off(bench: ConformBench) -> None:
             raise ItemSkipped("the service switch, which is on, turned off")
         await switch(bench, False)
     for own in (X25519PrivateKey.generate(), bench.own):
-        mark = len(bench.log)
         await pair1(bench, own, bytes(16))
-        await bench.unanswered(FrameKind.PAIR2, since=mark, expected="no PAIR2, the switch is off")
+        await bench.unanswered(FrameKind.PAIR2, expected="no PAIR2, the switch is off")
     if not bench.unpaired:
         await bench.session()
 
@@ -56,25 +55,21 @@ async def _try_wrong(bench: ConformBench, session: TesterSession, code: bytes) -
         await session.until_kept(_is_wrong_code, 2000, "TAMPER PAIRING_CODE", mark)
         await bench.pause(bench.late_ms)
         bench.require(
-            not bench.frames(FrameKind.DATA, since=tried.mark, session=tried.session),
+            not bench.frames(FrameKind.DATA, session=tried.session),
             "no PAIR_DONE, the label code was wrong",
         )
     found = sum(_is_wrong_code(one) for one in session.kept)
     bench.require(found == _TRIES, f"TAMPER PAIRING_CODE {_TRIES} times", f"{found} times")
     await session.check_alive("wrong codes do not end the paired host's session")
-    mark = len(bench.log)
     await pair1(bench, stranger, code)
-    await bench.unanswered(
-        FrameKind.PAIR2, since=mark, expected="no PAIR2 after five wrong label codes"
-    )
+    await bench.unanswered(FrameKind.PAIR2, expected="no PAIR2 after five wrong label codes")
     again = await bench.session()
     await again.check_alive("the former host stays paired")
     await switch(bench, False)
     await switch(bench, True)
-    mark = len(bench.log)
     _, first = await pair1(bench, stranger, code)
     bench.require(
-        await bench.frame(FrameKind.PAIR2, first.session, 5000, mark),
+        await bench.frame(FrameKind.PAIR2, first.session, 5000),
         "PAIR2 once the switch was off and on again",
     )
     await bench.greet()  # cancels the unfinished pairing
@@ -101,7 +96,8 @@ async def pairs(bench: ConformBench) -> None:
         cursor = session.cursor
         await _ended(bench, session)
         await switch(bench, False)
-        await _former_refused(bench)
+        bench.hs1(await bench.greet(), text="HS1 of the host that was replaced")
+        await bench.unanswered(FrameKind.HS2, expected="no HS2 for the former host")
         await _new_served(bench, new, cursor, done.pairings)
 
 
@@ -121,21 +117,15 @@ async def _put_back(bench: ConformBench, code: bytes) -> AsyncIterator[None]:
 
 async def _ended(bench: ConformBench, session: TesterSession) -> None:
     await bench.pause(bench.late_ms)  # what was on its way
-    if any(isinstance(one.record.event, Paired) for one in session.records):
-        raise bench.finding("PAIRED for the new host: the former session is over before it")
+    bench.require(
+        not any(isinstance(one.record.event, Paired) for one in session.records),
+        "PAIRED for the new host: the former session is over before it",
+    )
     session.beating = False
-    mark = len(session.got)
     session.call(Info())
     await bench.pause(bench.quiet_ms)
-    bench.require(len(session.got) <= mark, "no DATA in the session that pairing has ended")
+    bench.require(not session.got[session.mark :], "no DATA in the session that pairing has ended")
     bench.end_sessions()
-
-
-async def _former_refused(bench: ConformBench) -> None:
-    greeting = await bench.greet()
-    mark = len(bench.log)
-    bench.hs1(greeting, text="HS1 of the host that was replaced")
-    await bench.unanswered(FrameKind.HS2, since=mark, expected="no HS2 for the former host")
 
 
 async def _new_served(
@@ -143,14 +133,11 @@ async def _new_served(
 ) -> None:
     bench.own = new
     session = await bench.session(cursor)
-    if session.info is None or DeviceState.PAIRED not in session.info.state:
-        raise bench.finding("state PAIRED")
+    bench.require(DeviceState.PAIRED in session.info.state, "state PAIRED")
     print_of_new = fingerprint_of(new)
-    record = await session.until_kept(
-        lambda one: isinstance(one.event, Paired), 2000, "the event PAIRED"
-    )
+    paired = await session.until_event(Paired, 2000, "the event PAIRED")
     bench.require(
-        record.event == Paired(print_of_new, pairings),
+        paired == Paired(print_of_new, pairings),
         f"PAIRED of {print_of_new.hex()}, pairing {pairings}",
     )
 

@@ -32,7 +32,7 @@ from hil.conform.tester.bench import ConformBench, Trial, flipped
 from hil.conform.tester.findings import RequestDenied
 from hil.conform.tester.recovery import wait_for_records
 from hil.conform.tester.session import RingCursor, TesterSession
-from hil.conform.tester.stimuli import ACTIONS, make, ready, settle_ms
+from hil.conform.tester.stimuli import ACTIONS, make, ready, ready_session, settle_ms
 from hil.conform.tester.wire import WireLost
 
 Moment: TypeAlias = Literal["now"] | control.Moment
@@ -57,23 +57,19 @@ async def power_cuts(bench: ConformBench) -> None:
 
 
 async def _one_cut(bench: ConformBench, moment: Moment, *, holding: bool) -> None:
-    session = await bench.session()
-    await ready(bench, session)
-    await bench.pause(200)
-    boot = session.info.boot if session.info is not None else 0
+    session = await ready_session(bench)
+    boot = session.info.boot
     session.holding = holding
     await cut_during(bench, session, moment, 2)
     seen = {one.record.seq: one.data for one in session.records if one.record.seq}
     cursor = session.cursor
     new = await bench.session(cursor)
-    await new.until_kept(
+    first = await new.until_kept(
         lambda one: one.boot > boot, 2000, f"POWER, after a power cut {moment}: boot beyond {boot}"
     )
-    first = next(one for one in new.kept if one.boot > boot)
-    if not isinstance(first.event, Power):
-        raise bench.finding("POWER first after the start", text.of_message(first.event))
-    if new.info is not None and new.info.boot != first.boot:
-        raise bench.finding(f"records of boot {new.info.boot}", f"boot {first.boot}")
+    bench.require_type(first.event, Power, "POWER first after the start")
+    after = new.info.boot
+    bench.require(first.boot == after, f"records of boot {after}", f"boot {first.boot}")
     for record in new.kept:
         bench.require(
             seen.get(record.seq, record.encode()) == record.encode(),
@@ -88,12 +84,13 @@ async def cut_during(
     bench: ConformBench, session: TesterSession, moment: Moment, count: int
 ) -> None:
     """Cut the power at this moment of an activity, and wait until the device is there again."""
+    cut = control.CutPower(at=moment, off_ms=_OFF_MS)
     if moment == "now":
         await make(bench, count)
         await bench.pause(100)
-        await bench.request(control.CutPower(at="now", off_ms=_OFF_MS))
+        await bench.request(cut)
     else:
-        await bench.request(control.CutPower(at=moment, off_ms=_OFF_MS))
+        await bench.request(cut)
         with suppress(RequestDenied, WireLost):  # the cut may come during the request
             await make(bench, count)
         await bench.pause_lossy(_DOING_MS)
@@ -134,8 +131,7 @@ async def verdicts(bench: ConformBench) -> None:
     ):
         await verdict_of(bench, session, resume, verdict)
         await bench.pause(500)
-        if session.records:
-            raise bench.finding("no event", f"record {session.records[0].record.seq}")
+        bench.require_none(session.records, "no event")
     await _last_counts(bench, session, ring)
 
 
@@ -161,32 +157,26 @@ async def _last_counts(bench: ConformBench, session: TesterSession, ring: Resume
 
 def _inside(ring: ResumeReply) -> list[tuple[Resume, Verdict]]:
     """RESUME commands for a ring that has or had records."""
-    out = []
-    if ring.oldest <= ring.head:
-        wrong = flipped(ring.chain, 7, 0x80)
-        resume = Resume(ring.epoch, ring.head, wrong, ResumeMode.CHECK)
-        out.append((resume, Verdict.FORK))
-    if ring.oldest > 1:
-        for mode in (ResumeMode.CHECK, ResumeMode.ADOPT):
-            resume = Resume(ring.epoch, ring.oldest - 1, NO_CHAIN, mode)
-            out.append((resume, Verdict.GAP))
-    return out
+    epoch, before = ring.epoch, ring.oldest - 1
+    wrong = flipped(ring.chain, 7, 0x80)
+    fork = (Resume(epoch, ring.head, wrong, ResumeMode.CHECK), Verdict.FORK)
+    gaps = [
+        (Resume(epoch, before, NO_CHAIN, mode), Verdict.GAP)
+        for mode in (ResumeMode.CHECK, ResumeMode.ADOPT)
+    ]
+    return [fork] * (ring.oldest <= ring.head) + gaps * (before > 0)
 
 
 async def verdict_of(
-    bench: ConformBench, session: TesterSession, resume: Resume, *verdicts: Verdict
+    bench: ConformBench, session: TesterSession, resume: Resume, verdict: Verdict
 ) -> None:
     reply = await session.demand(resume, ResumeReply)
-    bench.require(
-        reply.verdict in verdicts, " or ".join(one.name for one in verdicts), reply.verdict.name
-    )
+    bench.require(reply.verdict is verdict, verdict.name, reply.verdict.name)
 
 
 async def rolled_back(bench: ConformBench) -> None:
     """A ring that was rolled back is answered FORK."""
-    session = await bench.session()
-    await ready(bench, session)
-    await bench.pause(200)
+    session = await ready_session(bench)
     await bench.request(control.RingMemory(what="save"))
     start = session.cursor.seq
     await session.until_head(start + await make(bench, 2))
@@ -197,8 +187,7 @@ async def rolled_back(bench: ConformBench) -> None:
     resume = Resume(cursor.epoch, cursor.seq + 1, cursor.chain, ResumeMode.CHECK)
     await verdict_of(bench, new, resume, Verdict.FORK)
     await bench.pause(1000)
-    if new.records:
-        raise bench.finding("no event after FORK", f"record {new.records[0].record.seq}")
+    bench.require_none(new.records, "no event after FORK")
     await new.catch_up()
     # The same position again, after a different history.
     await ready(bench, new)
@@ -231,9 +220,7 @@ async def adopts(bench: ConformBench) -> None:
 async def fills_up(bench: ConformBench) -> None:
     """Without acknowledgements LOG_PRESSURE is recorded at PRESSURE_PERCENT, a full ring locks the
     device, no record is overwritten, and what happens then is recorded later."""
-    session = await bench.session()
-    await ready(bench, session)
-    await bench.pause(200)
+    session = await ready_session(bench)
     cursor = session.cursor
     session.holding = True
     session.ack(window=0, loud=True)
@@ -246,11 +233,11 @@ async def fills_up(bench: ConformBench) -> None:
     new = await bench.session(cursor)
     beat = await new.next_beat()
     await new.until_head(beat.head, settle_ms(beat.head - cursor.seq))
-    _pressure(bench, new, new.info.capacity if new.info is not None else 0)
+    _pressure(bench, new)
     await new.next_beat()
     after = await new.next_beat()
     if moved:
-        await _told_later(bench, new)
+        await _recorded_later(bench, new)
     bench.require(
         DeviceState.FULL not in after.state, "not FULL any more once all is acknowledged", "FULL"
     )
@@ -266,22 +253,17 @@ async def _locked(bench: ConformBench, session: TesterSession) -> None:
         str(beat.state),
         "a ring filled by its maker",
     )
-    if bench.profile == "shoe" and _locks(bench):
+    if bench.profile == "shoe" and bench.has(Capabilities.LOCK):
         await session.refused(Lock(LockState.OPEN), Refusal.NOT_NOW)
     if bench.profile == "shuffler":
         await session.refused(Start(6, 0), Refusal.NOT_NOW)
-
-
-def _locks(bench: ConformBench) -> bool:
-    return bench.hello_rsp is not None and Capabilities.LOCK in bench.hello_rsp.capabilities
 
 
 async def _past_full(bench: ConformBench) -> bool:
     """Cause more events than the ring can store. Returns whether a door or cover was moved."""
     if not bench.operator.exact:
         return False
-    moving = ACTIONS[bench.profile].moves
-    moved = [await bench.try_request(request) for request in moving]
+    moved = [await bench.try_request(request) for request in ACTIONS[bench.profile].moves]
     for turn in range(_TAMPERS):
         await bench.try_request(control.TamperWith(source="case", active=turn % 2 == 0))
     if bench.profile == "shoe":
@@ -290,29 +272,29 @@ async def _past_full(bench: ConformBench) -> bool:
     return bool(moved) and all(moved)
 
 
-async def _told_later(bench: ConformBench, session: TesterSession) -> None:
+async def _recorded_later(bench: ConformBench, session: TesterSession) -> None:
     """Events at a full ring are recorded later, in order."""
 
-    def told() -> list[bool]:
+    def moves() -> list[bool]:
         return [one.event.open for one in session.kept if isinstance(one.event, Cover | Door)]
 
-    await bench.until(lambda: told()[-2:] == [True, False] or None, _LATER_MS)
-    if told()[-2:] != [True, False]:
-        raise bench.finding(
-            "a record of the opening and one of the closing while the ring was full",
-            f"{len(told())} records of cover or door, the last ones {told()[-4:]}",
-            "room in the ring again",
-        )
+    await bench.until(lambda: moves()[-2:] == [True, False], _LATER_MS)
+    bench.require(
+        moves()[-2:] == [True, False],
+        "a record of the opening and one of the closing while the ring was full",
+        f"{len(moves())} records of cover or door, the last ones {moves()[-4:]}",
+        "room in the ring again",
+    )
 
 
-def _pressure(bench: ConformBench, session: TesterSession, capacity: int) -> None:
+def _pressure(bench: ConformBench, session: TesterSession) -> None:
     """LOG_PRESSURE is recorded at the threshold, and again when the ring is full."""
     found = [
         (number, one.event.used)
         for number, one in enumerate(session.kept, 1)
         if isinstance(one.event, LogPressure)
     ]
-    first = capacity * PRESSURE_PERCENT / 100
+    first = session.info.capacity * PRESSURE_PERCENT / 100
     bench.require(
         found and abs(found[0][0] - first) <= 2 and 74 <= found[0][1] <= 77,
         f"LOG_PRESSURE as about the {first:.0f}th record that is not acknowledged, used 75",

@@ -22,17 +22,13 @@ from firmware_protocol.messages import (
     TimeAsk,
 )
 from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, encode
+from firmware_protocol.tablelink.plaintext import CommandCall, encode
 from hil.conform.tester.bench import ConformBench, Trial, flipped, raw
 from hil.conform.tester.findings import ItemSkipped
 from hil.conform.tester.recovery import unacknowledged
 from hil.conform.tester.session import TesterSession, call_bytes
 
 _AHEAD: Final = 5000
-
-
-def _replies(session: TesterSession, mark: int) -> list[CommandReply]:
-    return [got.what for got in session.got[mark:] if isinstance(got.what, CommandReply)]
 
 
 def _info(session: TesterSession, ident: int) -> bytes:
@@ -42,12 +38,11 @@ def _info(session: TesterSession, ident: int) -> bytes:
 async def sent_twice(bench: ConformBench) -> None:
     """A DATA frame sent twice is taken once."""
     session = await bench.session()
-    mark = len(session.got)
     frame = session.say(CommandCall(700, session.boot, Info()))
     bench.send_frame(frame, "INFO, and the same frame again")
     await bench.pause(bench.quiet_ms)
-    replies = _replies(session, mark)
-    bench.require(len(replies) == 1, "one INFO_REPLY", f"{len(replies)}")
+    replies = len(session.replies())
+    bench.require(replies == 1, "one INFO_REPLY", f"{replies}")
     await session.check_alive()
 
 
@@ -73,32 +68,29 @@ async def changed(bench: ConformBench) -> None:
     for at, bits, text in changes:
         bench.send(raw(flipped(decoded, at, bits)), f"DATA with {text} changed, CRC right")
         await bench.pause(max(40, bench.late_ms))
-        bench.require(not _replies(session, mark), "no answer")
+        bench.require(not session.replies(mark), "no answer")
     await bench.pause(bench.quiet_ms)
-    bench.require(not _replies(session, mark), "no answer to any of the changed frames")
+    bench.require(not session.replies(mark), "no answer to any of the changed frames")
     session.sealer.counter = _AHEAD + 1
     bench.send_frame(frame, "the frame unchanged: no changed one may have moved the counter")
-    bench.require(
-        await bench.until(lambda: session.reply_to(701, mark), 500 + bench.late_ms), "INFO_REPLY"
-    )
+    await bench.wait_for(lambda: session.reply_to(701, mark), 500 + bench.late_ms, "INFO_REPLY")
     await session.check_alive()
 
 
 async def counters_taken(bench: ConformBench) -> None:
     """A counter that skips some is accepted; one that goes back is not."""
     session = await bench.session()
-    session.sealer.counter += 1000
-    await session.check_alive("a counter that skips 1000 is accepted")
-    session.sealer.counter += 70_000
-    await session.check_alive("a counter that skips 70,000 is accepted")
+    for skipped in (1000, 70_000):
+        session.sealer.counter += skipped
+        name = "1000" if skipped == 1000 else "70,000"
+        await session.check_alive(f"a counter that skips {name} is accepted")
     for back in (30_000, 500, 1):
-        mark = len(session.got)
         ahead = session.sealer.counter
         session.sealer.counter = ahead - back
         session.say_bytes(_info(session, 702), f"INFO under counter {ahead - back}, not above last")
         session.sealer.counter = ahead
         await bench.pause(bench.quiet_ms)
-        bench.require(not _replies(session, mark), "no answer to a counter that goes back")
+        bench.require(not session.replies(), "no answer to a counter that goes back")
     await session.check_alive()
 
 
@@ -108,7 +100,8 @@ async def counters_sent(bench: ConformBench) -> None:
     for _ in range(5):
         await session.check_alive()
         await bench.pause(300)
-    counters = [one.frame.counter for one in bench.frames(FrameKind.DATA, session=session.ident)]
+    frames = bench.frames(FrameKind.DATA, since=0, session=session.ident)
+    counters = [one.frame.counter for one in frames]
     if bench.damage and not bench.wire.simulated:
         raise ItemSkipped("a clean line: frames came damaged")
     bench.require(
@@ -146,9 +139,13 @@ async def malformed(bench: ConformBench) -> None:
         session.say_bytes(data, text)
         await bench.pause(20)
     await bench.pause(bench.quiet_ms)
-    bench.require(not _replies(session, mark), "no answer to a malformed plaintext")
+    bench.require(not session.replies(mark), "no answer to a malformed plaintext")
     await session.check_alive()
-    await _padded_command(bench, session)
+    padded = flipped(call_bytes(Info.ID, 704, session.boot), 55)
+    reply = await session.ask_bytes(padded, "INFO with padding that is not zero", 704)
+    if reply is None:
+        raise bench.finding("REFUSED MALFORMED")
+    session.check_refused(reply, Refusal.MALFORMED)
     await _padded_ack(bench, session)
 
 
@@ -172,14 +169,6 @@ def _malformed(session: TesterSession) -> list[tuple[bytes, str]]:
     ]
 
 
-async def _padded_command(bench: ConformBench, session: TesterSession) -> None:
-    data = flipped(call_bytes(Info.ID, 704, session.boot), 55)
-    reply = await session.ask_bytes(data, "INFO with padding that is not zero", 704)
-    if reply is None:
-        raise bench.finding("REFUSED MALFORMED")
-    session.check_refused(reply, Refusal.MALFORMED)
-
-
 async def _padded_ack(bench: ConformBench, session: TesterSession) -> None:
     """An EVT_ACK that is malformed acknowledges nothing: the record comes again."""
     try:
@@ -191,7 +180,7 @@ async def _padded_ack(bench: ConformBench, session: TesterSession) -> None:
     mark = len(session.records)
     session.say_bytes(flipped(ack, 30), "EVT_ACK with padding that is not zero")
     await bench.wait_for(
-        lambda: session.records[mark:] or None,
+        lambda: session.records[mark:],
         2 * RESEND_MOST_MS + bench.late_ms,
         f"record {last.seq} again, for it was not acknowledged",
     )
@@ -292,7 +281,7 @@ async def beats(bench: ConformBench) -> None:
         number += 1
         session.say(CommandCall(1000 + number, session.boot, Info()))
         await bench.pause(_BUSY_MS)
-    times = [got.at for got in session.controls(DeviceBeat, mark)]
+    times = [at for at, _ in session.controls(DeviceBeat, mark)]
     bench.require(
         abs(len(times) - (_BEATS + 1)) <= 1,
         f"{_BEATS + 1} heartbeats in {(_BEATS + 1) * HEARTBEAT_MS} ms",
@@ -340,12 +329,12 @@ async def clock(bench: ConformBench) -> None:
     span = last.at - first.at
     unsure = (first.unsure + last.unsure) / span * 1e6
     off = (last.offset - first.offset) / span * 1e6
-    if abs(off) - unsure > _PARTS:
-        raise bench.finding(
-            f"a clock within {_PARTS} parts in a million of the tester's",
-            f"{off:+.0f} parts in a million, give or take {unsure:.0f}",
-            f"TIME_ASK over {span / 1e6:.1f} s",
-        )
+    bench.require(
+        abs(off) - unsure <= _PARTS,
+        f"a clock within {_PARTS} parts in a million of the tester's",
+        f"{off:+.0f} parts in a million, give or take {unsure:.0f}",
+        f"TIME_ASK over {span / 1e6:.1f} s",
+    )
 
 
 async def _best(bench: ConformBench, session: TesterSession, seen: list[int]) -> _Sample:
@@ -359,25 +348,22 @@ async def _best(bench: ConformBench, session: TesterSession, seen: list[int]) ->
 
 async def _ask(bench: ConformBench, session: TesterSession, seen: list[int]) -> _Sample:
     t1 = bench.wire.now()
-    mark = len(session.got)
     session.say(TimeAsk(t1))
-    got = await bench.until(
-        lambda: next(iter(session.controls(TimeAnswer, mark)), None), 500 + bench.late_ms
+    answers = await bench.wait_for(
+        lambda: session.controls(TimeAnswer), 500 + bench.late_ms, "TIME_ANSWER"
     )
-    if got is None or not isinstance(got.what, TimeAnswer):
-        raise bench.finding("TIME_ANSWER")
-    answer = got.what
+    at, answer = answers[0]
     bench.require(answer.t1 == t1, f"t1 {t1} as asked", f"t1 {answer.t1}")
     bench.require(answer.t2 <= answer.t3, "t2 <= t3", f"t2 {answer.t2}, t3 {answer.t3}")
     seen.extend((answer.t2, answer.t3))
-    offset = ((answer.t2 - t1) + (answer.t3 - got.at)) / 2
-    unsure = ((got.at - t1) - (answer.t3 - answer.t2)) / 2
+    offset = ((answer.t2 - t1) + (answer.t3 - at)) / 2
+    unsure = ((at - t1) - (answer.t3 - answer.t2)) / 2
     bench.require(
-        not (unsure < 0 and -unsure > 0.02 * (got.at - t1) + 1000),
+        not (unsure < 0 and -unsure > 0.02 * (at - t1) + 1000),
         "t3 - t2 not longer than question and answer took",
-        f"{answer.t3 - answer.t2} us of {got.at - t1} us",
+        f"{answer.t3 - answer.t2} us of {at - t1} us",
     )
-    return _Sample((t1 + got.at) // 2, offset, abs(unsure))
+    return _Sample((t1 + at) // 2, offset, abs(unsure))
 
 
 TRIALS: Final[dict[str, Trial]] = {

@@ -35,7 +35,7 @@ _AFTER_MS: Final = 1500
 async def _prepared(bench: ConformBench) -> TesterSession:
     """A session without a running shuffle; with a batch, if the operator can load one."""
     session = await bench.session()
-    if DeviceState.RUNNING in (await session.check_alive()).state:
+    if await _runs(session):
         await session.demand(Abort(), AbortReply)
     await bench.pause(500)
     if "activity" in bench.operator.can:
@@ -46,27 +46,25 @@ async def _prepared(bench: ConformBench) -> TesterSession:
     return session
 
 
+async def _runs(session: TesterSession) -> bool:
+    return DeviceState.RUNNING in (await session.check_alive()).state
+
+
 async def _start(bench: ConformBench, session: TesterSession) -> int:
     """Start a shuffle and wait for STARTED. Returns its number."""
     reply = await session.ask(Start(_DECKS, 0))
     if not isinstance(reply, StartReply):
         bench.require(not bench.operator.can, "START_REPLY", text.of_message(reply))
         raise ItemSkipped(f"a shuffler that takes START: door closed, {_DECKS} decks in it")
-    started = await session.until_kept(
-        lambda one: isinstance(one.event, Started), _BEGIN_MS, "STARTED", _mark(session)
-    )
-    bench.require(
-        started.event == Started(reply.shuffle, _DECKS),
-        text.of_message(Started(reply.shuffle, _DECKS)),
-        text.of_message(started.event),
-    )
+    last_end = max((number for number, one in enumerate(session.kept, 1) if _ends(one)), default=0)
+    started = await session.until_event(Started, _BEGIN_MS, "STARTED", last_end)
+    expected = Started(reply.shuffle, _DECKS)
+    _require_same(bench, started, expected)
     return reply.shuffle
 
 
-def _mark(session: TesterSession) -> int:
-    """The position after the end of the last shuffle."""
-    ends = [number for number, one in enumerate(session.kept, 1) if _ends(one)]
-    return ends[-1] if ends else 0
+def _require_same(bench: ConformBench, found: object, expected: object) -> None:
+    bench.require(found == expected, text.of_message(expected), text.of_message(found))
 
 
 def _ends(record: EventRecord) -> bool:
@@ -87,10 +85,11 @@ async def _end(
         "one of DONE, COUNT_ERROR and FAULT ABORTED, once",
         ", ".join(text.of_message(one.event) for one in ends),
     )
-    if isinstance(end.event, Done) and end.event.shuffle != number:
-        raise bench.finding(f"DONE of shuffle {number}", text.of_message(end.event))
-    if isinstance(end.event, Fault) and end.event.arg != number:
-        raise bench.finding(f"FAULT ABORTED with arg {number}", text.of_message(end.event))
+    event, shown = end.event, text.of_message(end.event)
+    done = not isinstance(event, Done) or event.shuffle == number
+    bench.require(done, f"DONE of shuffle {number}", shown)
+    aborted = not isinstance(event, Fault) or event.arg == number
+    bench.require(aborted, f"FAULT ABORTED with arg {number}", shown)
     return end
 
 
@@ -100,15 +99,9 @@ async def starts_and_ends(bench: ConformBench) -> None:
     session = await _prepared(bench)
     mark = len(session.kept)
     number = await _start(bench, session)
-    bench.require(
-        DeviceState.RUNNING in (await session.check_alive()).state,
-        "state RUNNING while a shuffle runs",
-    )
+    bench.require(await _runs(session), "state RUNNING while a shuffle runs")
     await _end(bench, session, number, mark)
-    bench.require(
-        DeviceState.RUNNING not in (await session.check_alive()).state,
-        "not RUNNING once the shuffle is over",
-    )
+    bench.require(not await _runs(session), "not RUNNING once the shuffle is over")
     if not bench.operator.exact:
         return
     mark = len(session.kept)
@@ -123,25 +116,22 @@ async def one_at_a_time(bench: ConformBench) -> None:
     mark = len(session.kept)
     first = session.next_id
     number = await _start(bench, session)
-    again = await session.ask(Start(_DECKS, 0), ident=first)
-    bench.require(
-        again == StartReply(number), text.of_message(StartReply(number)), text.of_message(again)
-    )
-    await session.refused(Start(_DECKS, 0), Refusal.NOT_NOW)
-    again = await session.ask(Start(_DECKS, 0), ident=first)
-    bench.require(
-        again == StartReply(number), text.of_message(StartReply(number)), text.of_message(again)
-    )
+    start = Start(_DECKS, 0)
+    _require_same(bench, await session.ask(start, ident=first), StartReply(number))
+    await session.refused(start, Refusal.NOT_NOW)
+    _require_same(bench, await session.ask(start, ident=first), StartReply(number))
     await bench.pause(500)
     await session.demand(Abort(), AbortReply)
     await _end(bench, session, number, mark)
-    began = [one for one in session.kept[mark:] if isinstance(one.event, Started)]
-    bench.require(len(began) == 1, "STARTED once", f"{len(began)} times")
-    again = await session.ask(Start(_DECKS, 0), ident=first)
+
+    def starts() -> int:
+        return sum(isinstance(one.event, Started) for one in session.kept[mark:])
+
+    bench.require(starts() == 1, "STARTED once", f"{starts()} times")
+    again = await session.ask(start, ident=first)
     await bench.pause(_AFTER_MS)
     bench.require(
-        again == StartReply(number)
-        and len([one for one in session.kept[mark:] if isinstance(one.event, Started)]) == 1,
+        again == StartReply(number) and starts() == 1,
         "the reply from memory, and no second shuffle",
         text.of_message(again),
     )
@@ -167,13 +157,9 @@ async def aborts(bench: ConformBench) -> None:
     mark = len(session.kept)
     await session.demand(Abort(), AbortReply)
     await bench.pause(_AFTER_MS)
-    if session.kept[mark:]:
-        raise bench.finding(
-            "no record of an ABORT without a shuffle", text.of_message(session.kept[mark].event)
-        )
-    bench.require(
-        DeviceState.RUNNING not in (await session.check_alive()).state, "not RUNNING after ABORT"
-    )
+    more = [text.of_message(one.event) for one in session.kept[mark:]]
+    bench.require(not more, "no record of an ABORT without a shuffle", "".join(more[:1]))
+    bench.require(not await _runs(session), "not RUNNING after ABORT")
 
 
 async def goes_on_alone(bench: ConformBench) -> None:
@@ -186,10 +172,8 @@ async def goes_on_alone(bench: ConformBench) -> None:
         await bench.pause(_PACE_MS)
     new = await bench.session(cursor)
     end = await _end(bench, new, number)
-    if isinstance(end.event, Fault):
-        raise bench.finding(
-            "DONE or COUNT_ERROR: a shuffle goes on without a host", text.of_message(end.event)
-        )
+    expected = "DONE or COUNT_ERROR: a shuffle goes on without a host"
+    bench.require(not isinstance(end.event, Fault), expected, text.of_message(end.event))
 
 
 TRIALS: Final[dict[str, Trial]] = {

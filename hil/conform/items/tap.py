@@ -14,7 +14,7 @@ from firmware_protocol.tablelink.framing import Frame
 from hil.conform.tester import text
 from hil.conform.tester.bench import ConformBench, ReceivedFrame, Trial
 from hil.conform.tester.recovery import wait_for_records
-from hil.conform.tester.stimuli import load, make, ready, settle_ms, some, unlock
+from hil.conform.tester.stimuli import load, make, ready_session, settle_ms, some, unlock
 from hil.faults import TappedFrame, find_secrets, first_difference, repeated_ciphertexts, secrets_of
 
 _LOW: Final = ("2c", "3d", "4h", "5s", "6c", "7d", "8h", "9s", "Tc", "Ad")
@@ -40,30 +40,24 @@ async def same_timing(bench: ConformBench) -> str | None:
     low, high, low_again, high_again = [
         await _tap(bench, cards) for cards in (_LOW, _HIGH, _LOW, _HIGH)
     ]
-    for other in (high, low_again, high_again):
-        unlike = first_difference(low.frames, other.frames) if bench.wire.simulated else None
-        bench.require(
-            unlike is None,
-            "frames of the same kinds and lengths, at the same moments",
-            unlike,
-            "two orders of cards",
-        )
-        if not bench.wire.simulated and _sizes(low) != _sizes(other):
-            raise bench.finding(
-                f"frames of lengths {_sizes(low)}", f"{_sizes(other)}", "two orders of cards"
-            )
+    orders = "two orders of cards"
     if bench.wire.simulated:
+        expected = "frames of the same kinds and lengths, at the same moments"
+        for other in (high, low_again, high_again):
+            unlike = first_difference(low.frames, other.frames)
+            bench.require(unlike is None, expected, unlike, orders)
         return None
-    off = _off((low, low_again), (high, high_again))
-    if off > _REAL_GAP_US:
-        raise bench.finding(
-            f"gaps that differ by less than {_REAL_GAP_US // 1000} ms",
-            f"by {off / 1000:.1f} ms",
-            "two orders of cards",
-        )
+    sizes = _sizes(low)
+    for other in (high, low_again, high_again):
+        found = _sizes(other)
+        bench.require(found == sizes, f"frames of lengths {sizes}", f"{found}", orders)
+    off, limit = _off((low, low_again), (high, high_again)), _REAL_GAP_US // 1000
+    differ = f"{off / 1000:.1f} ms"
+    close = off <= _REAL_GAP_US
+    bench.require(close, f"gaps that differ by less than {limit} ms", f"by {differ}", orders)
     return (
-        "lengths only, not timing: at a port less than "
-        f"{_REAL_GAP_US // 1000} ms of it cannot be told (gaps differed by {off / 1000:.1f} ms)"
+        f"lengths only, not timing: at a port less than {limit} ms of it cannot be told "
+        f"(gaps differed by {differ})"
     )
 
 
@@ -109,9 +103,7 @@ def _sizes(run: _Run) -> list[int]:
 async def nothing_in_clear(bench: ConformBench) -> None:
     """No plaintext is on the wire: no received plaintext is found in it, and no ciphertext occurs
     twice."""
-    session = await bench.session()
-    await ready(bench, session)
-    await bench.pause(200)
+    session = await ready_session(bench)
     session.holding = True  # so that records are repeated
     mark = len(session.records)
     made = await make(bench, some(bench, 8))
@@ -130,26 +122,23 @@ async def nothing_in_clear(bench: ConformBench) -> None:
     _alerts(bench, info.state)
     heard = _tapped(bench.log)
     again = repeated_ciphertexts(heard)
-    if again:
-        raise bench.finding("another ciphertext each time", again[0])
-    for one in (session, other):
-        found = find_secrets(heard, secrets_of(got.record for got in one.records))
-        if found:
-            raise bench.finding("no part of a record in clear", found[0])
+    bench.require(not again, "another ciphertext each time", "".join(again[:1]))
+    records = (got.record for one in (session, other) for got in one.records)
+    found = find_secrets(heard, secrets_of(records))
+    bench.require(not found, "no part of a record in clear", "".join(found[:1]))
 
 
 def _alerts(bench: ConformBench, state: DeviceState) -> None:
     """Require that an ALERT contains nothing but its code."""
-    for arrival in bench.frames(FrameKind.ALERT):
+    for arrival in bench.frames(FrameKind.ALERT, since=0):
         alert = Alert.decode(arrival.frame.payload)
-        defect = alert.code is AlertCode.DEFECT
         known = alert.arg in list(FaultCode) and DeviceState.FAULTY in state
-        if (alert.arg and not defect) or (defect and not known):
-            raise bench.finding(
-                "ALERT with arg 0, or DEFECT of a device that says it is FAULTY",
-                text.of_alert(arrival.frame),
-                "cards that were drawn",
-            )
+        bench.require(
+            known if alert.code is AlertCode.DEFECT else not alert.arg,
+            "ALERT with arg 0, or DEFECT of a device that says it is FAULTY",
+            text.of_alert(arrival.frame),
+            "cards that were drawn",
+        )
 
 
 TRIALS: Final[dict[str, Trial]] = {"TAP-1": same_timing, "TAP-2": nothing_in_clear}

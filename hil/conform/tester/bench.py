@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -17,12 +17,12 @@ from firmware_protocol.messages import (
     HANDSHAKE_WAIT_MS,
     HELLO_WAIT_MS,
     SCHEMA_HASHES,
+    Capabilities,
     DeviceClass,
     FrameKind,
     FrameLimit,
     Hello,
     HelloRsp,
-    InfoReply,
     ProtocolError,
 )
 from firmware_protocol.tablelink.fingerprints import fingerprint_of
@@ -33,7 +33,7 @@ from hil.conform.tester import text as words
 from hil.conform.tester.findings import ItemBlocked, ItemFinding, ItemSkipped, RequestDenied
 from hil.conform.tester.line_noise import NoisyCable
 from hil.conform.tester.operators import Operator
-from hil.conform.tester.session import RingCursor, TesterSession
+from hil.conform.tester.session import ReceivedRecord, RingCursor, TesterSession
 from hil.conform.tester.wire import TesterWire, WireLost
 
 _T = TypeVar("_T")
@@ -91,6 +91,8 @@ class ConformBench:
         self.quiet_ms = 600
         """How long to wait for a response that must not come."""
         self.log: list[ReceivedFrame] = []
+        self.mark = 0
+        """Position in the log of the last frame that was sent, except heartbeats and such."""
         self.damage: list[FrameDamage] = []
         self.noise: NoisyCable | None = None
         self.hello_rsp: HelloRsp | None = None
@@ -130,6 +132,18 @@ class ConformBench:
         if not fulfilled:
             raise self.finding(expected, came, sent)
 
+    def require_type(self, value: object, kind: type[_T], expected: str | None = None) -> _T:
+        """The message, which must be of this type."""
+        if not isinstance(value, kind):
+            name = str(getattr(kind, "NAME", kind.__name__)) if expected is None else expected
+            raise self.finding(name, None if value is None else words.of_message(value))
+        return value
+
+    def require_none(self, records: Sequence[ReceivedRecord], expected: str) -> None:
+        """Require that no record was received."""
+        seqs = ", ".join(str(one.record.seq) for one in records[:12])
+        self.require(not records, expected, f"records {seqs}")
+
     def note(self, text: str, *, quiet: bool = False) -> None:
         """Note a message for the report, unless `quiet` (heartbeats)."""
         if not quiet:
@@ -143,6 +157,7 @@ class ConformBench:
         if text is not None:
             self._sent = text
             self._came.clear()
+            self.mark = len(self.log)
         self.wire.send(data if self.noise is None else self.noise.to_device(data))
 
     def send_frame(self, frame: Frame, text: str = "") -> None:
@@ -217,30 +232,29 @@ class ConformBench:
         return found
 
     def frames(
-        self, *kinds: FrameKind, since: int = 0, session: int | None = None
+        self, *kinds: FrameKind, since: int | None = None, session: int | None = None
     ) -> list[ReceivedFrame]:
+        """The frames of these kinds that came after the last one that was sent, or `since`."""
         return [
             one
-            for one in self.log[since:]
+            for one in self.log[self.mark if since is None else since :]
             if one.frame.kind in kinds and session in (None, one.frame.session)
         ]
 
-    async def frame(self, kind: FrameKind, session: int, ms: float, since: int) -> Frame | None:
-        def found() -> Frame | None:
-            return next(
-                (one.frame for one in self.frames(kind, since=since, session=session)), None
-            )
-
-        return await self.until(found, ms)
+    async def frame(self, kind: FrameKind, session: int, ms: float) -> Frame | None:
+        found = await self.until(lambda: self.frames(kind, session=session), ms)
+        return found[0].frame if found else None
 
     async def unanswered(
-        self, *kinds: FrameKind, since: int, expected: str, ms: float | None = None
+        self,
+        *kinds: FrameKind,
+        expected: str,
+        since: int | None = None,
+        ms: float | None = None,
     ) -> None:
         """Require that no frame of these kinds comes, for `ms` or quiet_ms."""
-        await self.until(
-            lambda: self.frames(*kinds, since=since), self.quiet_ms if ms is None else ms
-        )
-        found = self.frames(*kinds, since=since)
+        wait = self.quiet_ms if ms is None else ms
+        found = await self.until(lambda: self.frames(*kinds, since=since), wait)
         if found:
             raise self.finding(expected, words.of_frame(found[0].frame))
 
@@ -268,13 +282,12 @@ class ConformBench:
     async def greet(self, frame: Frame | None = None, **changes: Any) -> HelloExchange:
         """Send HELLO and require HELLO_RSP."""
         hello = self.hello_frame(**changes) if frame is None else frame
-        mark = len(self.log)
         self.send_frame(hello)
-        return await self.greeted(hello, mark)
+        return await self.greeted(hello)
 
-    async def greeted(self, hello: Frame, since: int) -> HelloExchange:
+    async def greeted(self, hello: Frame) -> HelloExchange:
         wait = HELLO_WAIT_MS + (0 if self.wire.simulated else self.late_ms)
-        answer = await self.frame(FrameKind.HELLO_RSP, hello.session, wait, since)
+        answer = await self.frame(FrameKind.HELLO_RSP, hello.session, wait)
         if answer is None:
             raise self.finding(
                 f"HELLO_RSP under session {hello.session:#06x} within {HELLO_WAIT_MS} ms"
@@ -302,9 +315,9 @@ class ConformBench:
         self.send_frame(frame, text)
         return shake, frame
 
-    async def hs2(self, shake: Handshake, ident: int, since: int) -> TesterSession:
+    async def hs2(self, shake: Handshake, ident: int) -> TesterSession:
         """Require an HS2 that can be decrypted; its session is not started yet."""
-        answer = await self.frame(FrameKind.HS2, ident, HANDSHAKE_WAIT_MS, since)
+        answer = await self.frame(FrameKind.HS2, ident, HANDSHAKE_WAIT_MS)
         if answer is None:
             raise self.finding(f"HS2 within {HANDSHAKE_WAIT_MS} ms")
         try:
@@ -317,20 +330,14 @@ class ConformBench:
 
     async def shake(self, **changes: Any) -> TesterSession:
         """Run HELLO to HS2: the keys exist, and nothing was sent with them."""
-        greeting = await self.greet(**changes)
-        mark = len(self.log)
-        shake, _ = self.hs1(greeting)
-        return await self.hs2(shake, greeting.session, mark)
+        shake, hs1 = self.hs1(await self.greet(**changes))
+        return await self.hs2(shake, hs1.session)
 
     async def begin(self, session: TesterSession) -> TesterSession:
         """Start a session by INFO; it replaces the former one."""
         self.end_sessions(session)
-        number = session.begin()
-        reply = await self.until(lambda: session.reply_to(number), 500 + self.late_ms)
-        if not isinstance(reply, InfoReply):
-            raise self.finding("INFO_REPLY within 500 ms")
-        session.info = reply
-        self.firmware = reply.firmware
+        await session.begin()
+        self.firmware = session.info.firmware
         return session
 
     async def session(
@@ -362,6 +369,7 @@ class ConformBench:
         self.mend_line()
         self.end_sessions()
         self.log.clear()
+        self.mark = 0
         self.damage.clear()
         self._came.clear()
         self._sent = "nothing"
@@ -408,11 +416,14 @@ class ConformBench:
             raise self.finding("the device at its port again", str(lost)) from None
         while self.wire.now() < deadline:
             hello = self.hello_frame()
-            mark = len(self.log)
             self.send(b"\0" + hello.encode(), "HELLO after the power came back")
-            if await self.frame(FrameKind.HELLO_RSP, hello.session, HELLO_WAIT_MS, mark):
+            if await self.frame(FrameKind.HELLO_RSP, hello.session, HELLO_WAIT_MS):
                 return
         raise self.finding(f"HELLO_RSP within {_RESTART_MS // 1000} s after the power came back")
+
+    def has(self, capability: Capabilities) -> bool:
+        """Whether the last HELLO_RSP named this capability."""
+        return self.hello_rsp is not None and capability in self.hello_rsp.capabilities
 
     def need_exact(self, what: str) -> None:
         """Skip the item unless the operator is exact, which no person is."""

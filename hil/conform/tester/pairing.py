@@ -34,7 +34,6 @@ class PairingAttempt(Struct, frozen=True):
     session: int
     device_key: bytes
     keys: SessionKeys
-    mark: int
 
 
 async def label_code(bench: ConformBench) -> bytes:
@@ -59,9 +58,8 @@ async def attempt(
     bench: ConformBench, own: X25519PrivateKey, code: bytes, text: str = ""
 ) -> PairingAttempt:
     """Send HELLO to PAIR3."""
-    mark = len(bench.log)
     shake, first = await pair1(bench, own, code)
-    answer = await bench.frame(FrameKind.PAIR2, first.session, PAIR_WAIT_MS, mark)
+    answer = await bench.frame(FrameKind.PAIR2, first.session, PAIR_WAIT_MS)
     if answer is None:
         raise bench.finding(f"PAIR2 within {PAIR_WAIT_MS} ms, the service switch being on")
     try:
@@ -70,28 +68,25 @@ async def attempt(
         raise bench.finding("a PAIR2 that opens", f"{error.name}: {error}") from None
     key = shake.their_key
     last = Frame(FrameKind.PAIR3, first.session, 0, shake.write())
-    mark = len(bench.log)
     bench.send_frame(last, text)
-    return PairingAttempt(first.session, key, shake.split(), mark)
+    return PairingAttempt(first.session, key, shake.split())
 
 
 async def pair(bench: ConformBench, own: X25519PrivateKey, code: bytes) -> PairingResult:
     """Pair with the right code."""
     tried = await attempt(bench, own, code)
-    frame = await bench.frame(FrameKind.DATA, tried.session, PAIR_WAIT_MS, tried.mark)
+    frame = await bench.frame(FrameKind.DATA, tried.session, PAIR_WAIT_MS)
     if frame is None:
         raise bench.finding(f"PAIR_DONE within {PAIR_WAIT_MS} ms")
     try:
         done = decode(Opener(tried.keys.receive, tried.session).open(frame), sender="device")
     except ProtocolError as error:
         raise bench.finding("PAIR_DONE under the keys of the pairing", str(error)) from None
-    print_of_own = fingerprint_of(own)
     if not isinstance(done, PairDone) or frame.counter:
         raise bench.finding("PAIR_DONE with counter 0", type(done).__name__)
+    expected = fingerprint_of(own).hex()
     bench.require(
-        done.fingerprint == print_of_own,
-        f"fingerprint {print_of_own.hex()}",
-        done.fingerprint.hex(),
+        done.fingerprint.hex() == expected, f"fingerprint {expected}", done.fingerprint.hex()
     )
     return PairingResult(tried.device_key, done.pairings)
 

@@ -128,10 +128,16 @@ async def unacknowledged(
 async def _made(bench: ConformBench, session: TesterSession, count: int) -> list[ReceivedRecord]:
     await ready(bench, session)
     await bench.pause(200)
+    return await held_records(bench, session, count)
+
+
+async def held_records(
+    bench: ConformBench, session: TesterSession, count: int
+) -> list[ReceivedRecord]:
+    """Make at least `count` records in a session that is ready, and do not acknowledge them."""
     session.holding = True
     mark = len(session.records)
-    made = await make(bench, count)
-    return await wait_for_records(bench, session, mark, made)
+    return await wait_for_records(bench, session, mark, await make(bench, count))
 
 
 async def _rewound(

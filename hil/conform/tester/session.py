@@ -18,7 +18,6 @@ from firmware_protocol.messages import (
     NAK_GAP_MS,
     WINDOW,
     Command,
-    Control,
     DeviceBeat,
     DeviceClass,
     EvtAck,
@@ -115,6 +114,10 @@ class SessionBench(Protocol):
 
     def require(self, fulfilled: object, expected: str, came: str | None = None) -> None: ...
 
+    def require_type(
+        self, value: object, kind: type[_Found], expected: str | None = None
+    ) -> _Found: ...
+
     def note(self, text: str, *, quiet: bool = False) -> None: ...
 
     def send(self, data: bytes, text: str | None = None) -> None: ...
@@ -149,7 +152,10 @@ class TesterSession:
         self.got: list[ReceivedPlaintext] = []
         self.records: list[ReceivedRecord] = []
         self.kept: list[EventRecord] = []
-        self.info: InfoReply | None = None
+        self.mark = 0
+        """Position in `got` of the last plaintext that was sent, except heartbeats and such."""
+        self.info: InfoReply
+        """The first INFO_REPLY of the session."""
         self._bytes: dict[int, bytes] = {}
         self._nak_at: int | None = None
 
@@ -163,13 +169,15 @@ class TesterSession:
         frame = self.sealer.seal(plaintext)
         where = f"{text} (session {self.ident:#06x}, counter {frame.counter})"
         self._bench.send(frame.encode(), where if loud else None)
+        if loud:
+            self.mark = len(self.got)
         return frame
 
-    def begin(self) -> int:
-        """Start the session: send INFO and then heartbeats. Returns the command id of INFO."""
+    async def begin(self, expected: str = "INFO_REPLY within 500 ms") -> None:
+        """Start the session: send INFO and then heartbeats."""
         self.began = self._bench.wire.now()
         self.beating = True
-        return self.call(Info())
+        self.info = await self._info(expected)
 
     def call(self, command: Command, *, ident: int | None = None, boot: int | None = None) -> int:
         number = self._number(ident)
@@ -227,31 +235,30 @@ class TesterSession:
     def _keep(self, record: EventRecord, data: bytes) -> None:
         """Handle a record as PROTOCOL.md requires of a host."""
         cursor = self.cursor
-        if record.epoch != cursor.epoch:
-            raise self._bench.finding(
-                f"records of epoch {cursor.epoch:#x}, as RESUME said", f"epoch {record.epoch:#x}"
-            )
+        self._bench.require(
+            record.epoch == cursor.epoch,
+            f"records of epoch {cursor.epoch:#x}, as RESUME said",
+            f"epoch {record.epoch:#x}",
+        )
         if record.seq > cursor.seq + 1:
             self._nak(cursor)
             return
         if record.seq == cursor.seq + 1:
-            self._check_chain(record, cursor)
-            self.cursor = RingCursor(record.epoch, record.seq, record.chain)
+            self._bench.require(
+                record.follows(cursor.chain),
+                f"record {record.seq} chained to the one before: chain = first 8 bytes of "
+                "BLAKE2b(chain before || bytes 0 to 47)",
+                f"chain {record.chain.hex()} after {cursor.chain.hex()}",
+            )
+            self.accept(record)
             self.kept.append(record)
             self._bytes[record.seq] = data
-        elif self._bytes.get(record.seq, data) != data:
-            raise self._bench.finding(
-                f"record {record.seq} as it came before", "another record under this seq"
-            )
-        self.ack()
-
-    def _check_chain(self, record: EventRecord, cursor: RingCursor) -> None:
         self._bench.require(
-            record.follows(cursor.chain),
-            f"record {record.seq} chained to the one before: chain = first 8 bytes of "
-            "BLAKE2b(chain before || bytes 0 to 47)",
-            f"chain {record.chain.hex()} after {cursor.chain.hex()}",
+            self._bytes.get(record.seq, data) == data,
+            f"record {record.seq} as it came before",
+            "another record under this seq",
         )
+        self.ack()
 
     def _nak(self, cursor: RingCursor) -> None:
         now = self._bench.wire.now()
@@ -272,87 +279,73 @@ class TesterSession:
 
     # --- commands -----------------------------------------------------------------------------
 
-    def reply_to(self, ident: int, since: int = 0, boot: int | None = None) -> Reply | None:
-        """The first reply to this command, after the first `since` plaintexts."""
-        return next(iter(self.replies(ident, since, boot)), None)
+    def replies(self, since: int | None = None) -> list[CommandReply]:
+        """All replies after the last plaintext that was sent, or `since`."""
+        came = self.got[self.mark if since is None else since :]
+        return [got.what for got in came if isinstance(got.what, CommandReply)]
 
-    def replies(self, ident: int, since: int = 0, boot: int | None = None) -> list[Reply]:
-        """All replies to a command."""
+    def reply_to(
+        self, ident: int, since: int | None = None, boot: int | None = None
+    ) -> Reply | None:
+        """The first of these replies that is one to this command."""
         wanted = (ident, self.boot if boot is None else boot)
-        return [
-            got.what.reply
-            for got in self.got[since:]
-            if isinstance(got.what, CommandReply)
-            and (got.what.command_id, got.what.host_boot) == wanted
-        ]
+        found = (
+            one.reply for one in self.replies(since) if (one.command_id, one.host_boot) == wanted
+        )
+        return next(found, None)
 
     async def ask(
         self, command: Command, *, ident: int | None = None, boot: int | None = None
     ) -> Reply:
         """Send a command and return its reply, which must come before its deadline."""
-        mark = len(self.got)
         number = self.call(command, ident=ident, boot=boot)
-        return await self.answer(command, number, mark, boot)
+        return await self.answer(command, number, boot=boot)
 
     async def answer(
-        self, command: Command, number: int, mark: int, boot: int | None = None
+        self, command: Command, number: int, since: int | None = None, boot: int | None = None
     ) -> Reply:
         bench = self._bench
-        wait = command.DEADLINE_MS + bench.late_ms
-        tries = 3 if self.forgiving else 1
-        reply: Reply | None = None
-        for turn in range(tries):
-            if turn:
-                self.call(command, ident=number, boot=boot)
-            reply = await bench.until(lambda: self.reply_to(number, mark, boot), wait)
-            if reply is not None:
-                break
-        if reply is None:
-            raise bench.finding(f"{command.REPLY.NAME} or REFUSED within {command.DEADLINE_MS} ms")
-        if not isinstance(reply, command.REPLY | Refused):
-            raise bench.finding(f"{command.REPLY.NAME} or REFUSED", words.of_message(reply))
-        if isinstance(reply, Refused) and reply.command != command.ID:
-            raise bench.finding(
-                f"REFUSED that names command {command.ID:#04x}", words.of_message(reply)
-            )
+        either = f"{command.REPLY.NAME} or REFUSED"
+        reply = await bench.wait_for(
+            lambda: self.reply_to(number, since, boot),
+            command.DEADLINE_MS + bench.late_ms,
+            f"{either} within {command.DEADLINE_MS} ms",
+        )
+        named = not isinstance(reply, Refused) or reply.command == command.ID
+        shown = words.of_message(reply)
+        bench.require(isinstance(reply, command.REPLY | Refused), either, shown)
+        bench.require(named, f"REFUSED that names command {command.ID:#04x}", shown)
         return reply
 
     async def demand(self, command: Command, reply: type[_T]) -> _T:
         """Send a command and require its own reply, not REFUSED."""
-        got = await self.ask(command)
-        if not isinstance(got, reply):
-            raise self._bench.finding(reply.NAME, words.of_message(got))
-        return got
+        return self._bench.require_type(await self.ask(command), reply)
 
     async def refused(self, command: Command, *why: Refusal) -> Refused:
         """Send a command and require REFUSED for one of these reasons."""
-        got = await self.ask(command)
-        return self.check_refused(got, *why)
+        return self.check_refused(await self.ask(command), *why)
 
-    def check_refused(self, got: Reply, *why: Refusal, arg: int | None = None) -> Refused:
-        names = " or ".join(one.name for one in why)
+    def check_refused(self, got: Reply, *why: Refusal) -> Refused:
         if not isinstance(got, Refused) or got.why not in why:
+            names = " or ".join(one.name for one in why)
             raise self._bench.finding(f"REFUSED {names}", words.of_message(got))
-        if arg is not None and got.arg != arg:
-            raise self._bench.finding(f"REFUSED {names} with arg {arg}", words.of_message(got))
         return got
 
     async def ask_bytes(self, plaintext: bytes, text: str, ident: int) -> Reply | None:
         """Send a command that may be malformed. Returns its reply, or None on timeout."""
-        mark = len(self.got)
         self.say_bytes(plaintext, text)
-        return await self._bench.until(
-            lambda: self.reply_to(ident, mark), 500 + self._bench.late_ms
-        )
+        return await self._bench.until(lambda: self.reply_to(ident), 500 + self._bench.late_ms)
 
     async def check_alive(self, why: str = "the session goes on") -> InfoReply:
         """Require that INFO is answered."""
-        mark = len(self.got)
+        return await self._info(f"INFO_REPLY: {why}")
+
+    async def _info(self, expected: str) -> InfoReply:
         number = self.call(Info())
         wait = Info.DEADLINE_MS + self._bench.late_ms
-        reply = await self._bench.until(lambda: self.reply_to(number, mark), wait)
+        reply = await self._bench.until(lambda: self.reply_to(number), wait)
         if not isinstance(reply, InfoReply):
-            raise self._bench.finding(f"INFO_REPLY: {why}")
+            raise self._bench.finding(expected)
         return reply
 
     # --- RESUME -------------------------------------------------------------------------------
@@ -380,27 +373,25 @@ class TesterSession:
 
     # --- waiting -----------------------------------------------------------------------------
 
-    def controls(self, kind: type[Control], since: int = 0) -> list[ReceivedPlaintext]:
-        return [got for got in self.got[since:] if isinstance(got.what, kind)]
-
     async def next_beat(self) -> DeviceBeat:
         """Wait for the next DEVICE_BEAT."""
         mark = len(self.got)
-
-        def beat() -> DeviceBeat | None:
-            for got in self.controls(DeviceBeat, mark):
-                if isinstance(got.what, DeviceBeat):
-                    return got.what
-            return None
-
-        return await self._bench.wait_for(
-            beat, HEARTBEAT_MS * 2 + self._bench.late_ms, "DEVICE_BEAT each 250 ms"
+        beats = await self._bench.wait_for(
+            lambda: self.controls(DeviceBeat, mark),
+            HEARTBEAT_MS * 2 + self._bench.late_ms,
+            "DEVICE_BEAT each 250 ms",
         )
+        return beats[0][1]
+
+    def controls(self, kind: type[_Found], since: int | None = None) -> list[tuple[int, _Found]]:
+        """Arrivals of this message after the last plaintext that was sent, or `since`."""
+        came = self.got[self.mark if since is None else since :]
+        return [(got.at, got.what) for got in came if isinstance(got.what, kind)]
 
     async def until_head(self, head: int, ms: int = 5000) -> None:
         """Wait until all records up to `head` are accepted."""
         self._bench.require(
-            await self._bench.until(lambda: self.cursor.seq >= head or None, ms),
+            await self._bench.until(lambda: self.cursor.seq >= head, ms),
             f"every record up to {head}",
             f"up to {self.cursor.seq}",
         )
@@ -408,15 +399,9 @@ class TesterSession:
     async def until_recorded(self, head: int, ms: int) -> None:
         """Wait until a DEVICE_BEAT reports this head, whether the records were sent or not."""
         mark = len(self.got)
-
-        def far() -> bool | None:
-            beats = self.controls(DeviceBeat, mark)
-            return (
-                any(isinstance(b.what, DeviceBeat) and b.what.head >= head for b in beats) or None
-            )
-
-        self._bench.require(
-            await self._bench.until(far, ms),
+        await self._bench.wait_for(
+            lambda: any(beat.head >= head for _, beat in self.controls(DeviceBeat, mark)),
+            ms,
             f"DEVICE_BEAT with head {head}, the number of events",
         )
 
@@ -424,8 +409,17 @@ class TesterSession:
         self, fits: Callable[[EventRecord], bool], ms: int, expected: str, since: int = 0
     ) -> EventRecord:
         """Wait for a record from kept[since] on that fits; it is a finding if none comes."""
+        return await self._bench.wait_for(
+            lambda: next(filter(fits, self.kept[since:]), None), ms, expected
+        )
 
-        def found() -> EventRecord | None:
-            return next((one for one in self.kept[since:] if fits(one)), None)
+    async def until_event(
+        self, kind: type[_Found], ms: int, expected: str, since: int = 0
+    ) -> _Found:
+        """Wait for an event of this type from kept[since] on."""
+
+        def found() -> _Found | None:
+            events = (one.event for one in self.kept[since:])
+            return next((event for event in events if isinstance(event, kind)), None)
 
         return await self._bench.wait_for(found, ms, expected)

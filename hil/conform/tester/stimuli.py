@@ -51,6 +51,14 @@ async def ready(bench: ConformBench, session: TesterSession) -> None:
     await ACTIONS[bench.profile].ready(bench, session)
 
 
+async def ready_session(bench: ConformBench) -> TesterSession:
+    """A session with a device that is ready, and whose records so far have arrived."""
+    session = await bench.session()
+    await ready(bench, session)
+    await bench.pause(200)
+    return session
+
+
 async def make(bench: ConformBench, count: int) -> int:
     """Make at least `count` records in a session that is ready. Returns the number."""
     return await ACTIONS[bench.profile].make(bench, count)
@@ -73,16 +81,14 @@ async def load(bench: ConformBench, session: TesterSession, request: Load) -> Lo
     """Load cards. Returns the event."""
     mark = len(session.kept)
     await bench.request(request)
-    record = await session.until_kept(
-        lambda one: isinstance(one.event, Loaded), _LOAD_MS, "LOADED after the cover closed", mark
-    )
-    assert isinstance(record.event, Loaded)
+    expected = "LOADED after the cover closed"
+    loaded = await session.until_event(Loaded, _LOAD_MS, expected, mark)
     bench.stock = len(request.cards) or request.decks * 52
-    return record.event
+    return loaded
 
 
 async def unlock(bench: ConformBench, session: TesterSession) -> None:
-    if bench.hello_rsp is not None and Capabilities.LOCK in bench.hello_rsp.capabilities:
+    if bench.has(Capabilities.LOCK):
         reply = await session.demand(Lock(LockState.OPEN), LockReply)
         bench.require(reply.state is LockState.OPEN, "LOCK_REPLY OPEN")
 
@@ -132,16 +138,11 @@ async def arm(
 async def find_seat(bench: ConformBench, session: TesterSession) -> int:
     """Find a seat of the station by trial."""
     for seat in range(1, MAX_SEAT + 1):
-        if bench.seat:
-            break
-        if isinstance(await session.ask(Arm(seat, ButtonMask(0), 0, 0)), ArmReply):
+        none_of_it = Arm(seat, ButtonMask(0), 0, 0)
+        if not bench.seat and isinstance(await session.ask(none_of_it), ArmReply):
             bench.seat = seat
     bench.require(bench.seat, f"ARM_REPLY for one of the seats 1 to {MAX_SEAT}")
     return bench.seat
-
-
-async def _arm(bench: ConformBench, session: TesterSession) -> None:
-    await arm(bench, session)
 
 
 async def _presses(bench: ConformBench, count: int) -> int:
@@ -193,7 +194,7 @@ ACTIONS: Final[dict[Profile, ClassActions]] = {
         restore=(MoveDoor(open=False),),
     ),
     "station": ClassActions(
-        _arm,
+        arm,
         _presses,
         _nothing,
         InjectDefect(code="sensor"),
