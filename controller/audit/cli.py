@@ -167,7 +167,7 @@ def _add_show(audit: Subparsers) -> None:
         audit,
         "show",
         "show a round, or records, as text",
-        "show:show",
+        "queries:show_records",
         (
             "run/mega-1",
             "run/mega-1 --round 17",
@@ -220,7 +220,7 @@ def _add_tail(audit: Subparsers) -> None:
         audit,
         "tail",
         "show the last records, as text",
-        "show:tail",
+        "queries:tail",
         ("run/mega-1", "run/mega-1 --lines 50", "run/mega-1 --follow --json"),
         f"""
 At a running table the last records may not be durable yet, and be lost if the power fails.
@@ -250,7 +250,7 @@ def _add_open(audit: Subparsers) -> None:
         audit,
         "open",
         "open the hole card of a voided round, with surveillance's key",
-        "open_hole:open_card",
+        "approvals:open_card",
         ('run/mega-1 --round 17 --keys surveillance --by Ann --reason "dispute 4711"',),
         """
 Run it on surveillance's own machine, with its private key. Only the hole card of a round that was
@@ -270,7 +270,7 @@ def _add_accept_tail(audit: Subparsers) -> None:
         audit,
         "accept-tail",
         "have two people accept unexplained bytes after the last record",
-        "approve_tail:accept",
+        "approvals:accept_tail",
         (
             "run/mega-1 --keys run/keys",
             "run/mega-1 --keys run/keys --by Ann --second Bo --yes",
@@ -297,7 +297,7 @@ def _add_sql(audit: Subparsers) -> None:
         audit,
         "sql",
         "query the index of a record in SQL, read-only",
-        "index:sql",
+        "queries:sql",
         (
             'run/mega-1 "SELECT dealer, count(*) FROM rounds GROUP BY dealer"',
             'run/mega-1 "SELECT * FROM problems" --rows 50 --json',
@@ -325,7 +325,7 @@ def _add_rebuild_index(audit: Subparsers) -> None:
         audit,
         "rebuild-index",
         "rebuild the index of a record",
-        "index:rebuild",
+        "queries:rebuild_index",
         ("run/mega-1", "copy --index /var/tmp/mega-1.db"),
         """
 The index is no part of the record: it is built from the segments, and can be rebuilt at any time,
@@ -381,7 +381,7 @@ def _add_check_case(audit: Subparsers) -> None:
         audit,
         "check-case",
         "compare the files of a case with its manifest",
-        "export:check",
+        "export:check_case_file",
         (
             "case-31.zip",
             "case-31 --seal 5f2b... --json",
@@ -428,7 +428,7 @@ def _add_check_proof(audit: Subparsers) -> None:
         audit,
         "check-proof",
         "check a proof file with nothing but the table's key",
-        "proofs:check",
+        "proofs:check_proof",
         (
             'round-31.json --table-key "$(cat mega-1.vkey)"',
             "round-31.json --table-key papers/table.pub --witness-key witness.pub",
@@ -449,7 +449,7 @@ def _add_cosign(audit: Subparsers) -> None:
         audit,
         "cosign",
         "countersign a record's last checkpoint, as a witness",
-        "witness:cosign",
+        "proofs:cosign",
         (
             "/mnt/mega-1/record --keys keys --archive archive --out mega-1.note",
             'copy --keys keys --archive archive --table-key "$(cat mega-1.vkey)"',
@@ -478,7 +478,7 @@ def _add_witnessed(audit: Subparsers) -> None:
         audit,
         "witnessed",
         "bring countersigned checkpoints back to the record",
-        "witness:bring_notes",
+        "proofs:bring_notes",
         ("run/mega-1 mega-1.note --witness-key keys/witness.pub",),
     )
     parser.add_argument("record", metavar="RECORD", help=_RECORD)
@@ -493,7 +493,7 @@ def _add_retire(audit: Subparsers) -> None:
         audit,
         "retire",
         "move old gaming days from a record to a sealed case",
-        "retire:retire_days",
+        "approvals:retire_days",
         (
             "run/mega-1 --before 2027-01-01 --out 2026.zip --by Ann --and Bo",
             "run/mega-1 --before 2027-01-01 --out old.zip --keys run/keys --by Ann --and Bo --json",

@@ -113,7 +113,7 @@ def register_script(subparsers: Subparsers) -> None:
         commands,
         "run",
         "play the rounds of script files",
-        "controller.audit.simulate.command:play",
+        "controller.audit.simulate.rounds:play",
         epilog=help_text(
             (
                 "script run rounds.json",

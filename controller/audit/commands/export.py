@@ -83,7 +83,7 @@ def _export_rows(args: argparse.Namespace, record: Path, pick: Selection, out: P
     return 0
 
 
-def check(args: argparse.Namespace) -> int:
+def check_case_file(args: argparse.Namespace) -> int:
     """`check-case`."""
     if args.seal is not None and not _SEAL.fullmatch(args.seal):
         raise UsageProblem("--seal", f"{args.seal[:80]!a} is no seal", "64 hex digits")

@@ -1,4 +1,4 @@
-"""`holecard audit prove` and `check-proof`: self-contained proofs of records."""
+"""`holecard audit prove`, `check-proof`, `cosign` and `witnessed`: proofs of a record."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from controller.audit.export import check_free, time_text
 from controller.audit.files import RealDisk, write_atomically
 from controller.audit.format.notes import Checkpoint
 from controller.audit.format.records import Record
+from controller.audit.keys import load_witness_key
 from controller.audit.proofs import (
     CheckedProof,
     OlderSize,
@@ -35,8 +36,10 @@ from controller.audit.read.access_log import log_access
 from controller.audit.read.follow import to_its_end
 from controller.audit.read.lookup import first_head, gone_before
 from controller.audit.read.retirements import where_retired
-from controller.commands import os_errors, path_of, print_bytes, print_json, say, text_of
+from controller.audit.witness import CosignedNote, cosign_record, store_notes
+from controller.commands import os_errors, path_of, print_bytes, print_json, say, show, text_of
 from controller.errors import UsageProblem, printable
+from controller.terminal import keys_directory_of, usage_errors
 
 _MAX_SEQ: Final = 10**18 - 1
 _SIZE: Final = re.compile(r"[0-9]{1,18}")
@@ -100,7 +103,7 @@ def _older(record: Path, name: str, data: bytes | None) -> OlderSize:
     return OlderSize(signed.checkpoint.size, signed)
 
 
-def check(args: argparse.Namespace) -> int:
+def check_proof(args: argparse.Namespace) -> int:
     where = printable(args.file)
     witness = None if args.witness_key is None else witness_key_of(args.witness_key)
     table = table_key_of(args.table_key, lambda: _proof(args.file).origin)
@@ -149,3 +152,63 @@ def _checked_json(found: CheckedProof) -> dict[str, object]:
 
 def _time(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def cosign(args: argparse.Namespace) -> int:
+    record = path_of("RECORD", args.record)
+    table = None
+    if args.table_key is not None:
+        table = table_key_of(args.table_key, lambda: first_head(record).snapshot.origin)
+    with usage_errors():
+        key = load_witness_key(keys_directory_of(args))
+    out = None if args.out is None else path_of("--out", args.out)
+    archive = path_of("--archive", args.archive)
+    with to_its_end(record):
+        with segment_progress() as on_segment:
+            made = cosign_record(
+                record, archive, key, table_key=table, begin=args.new_record, tell=on_segment
+            )
+        _report(made)
+        _put_note(made, out, json=args.json)
+    return 0
+
+
+def _put_note(made: CosignedNote, out: Path | None, *, json: bool) -> None:
+    if out is not None:
+        with os_errors("--out", out, "another place"):
+            write_atomically(RealDisk(), out, made.note.encode())
+    if json:
+        print_json(
+            {
+                "origin": made.origin,
+                "size": made.size,
+                "root": made.root.hex(),
+                "before": made.before,
+                "table_key": made.table_key,
+                "table_key_proven": made.proven,
+                "note": made.note,
+            }
+        )
+    elif out is None:
+        print_bytes(made.note.encode())
+
+
+def _report(made: CosignedNote) -> None:
+    if not made.first:
+        say(f"{made.origin}: {made.size} records, continues the {made.before} seen before")
+        return
+    read = f"all {made.size} records up to its last checkpoint were read"
+    say(f"{made.origin}: seen for the first time, trusted from here on; {read}")
+    if not made.proven:
+        todo = "compare it with the table's papers, or give --table-key"
+        say(f"the table's key comes from the record itself; {todo}: {made.table_key}")
+
+
+def bring_notes(args: argparse.Namespace) -> int:
+    key = witness_key_of(args.witness_key)
+    notes = [(printable(name), bytes_of("NOTE", name)) for name in args.notes]
+    brought = store_notes(path_of("RECORD", args.record), notes, key)
+    answer = [{"size": one.size, "file": one.file.name, "new": one.new} for one in brought]
+    lines = [f"{one.file.name}: {'brought' if one.new else 'is there already'}" for one in brought]
+    show(args, answer, "\n".join(lines))
+    return 0

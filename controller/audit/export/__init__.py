@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from controller.audit.export.case import SealedCase, export_case
-from controller.audit.export.case_folder import check_free
-from controller.audit.export.manifest import MANIFEST, CaseCheck, Manifest, check_case
+from controller.audit.export.case_folder import (
+    MANIFEST,
+    CaseCheck,
+    Manifest,
+    check_case,
+    check_free,
+)
 from controller.audit.export.retire import retire_segments
 from controller.audit.export.rows import RowFormat, record_rows, time_text, write_rows
 

@@ -25,14 +25,16 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from controller.audit.errors import CannotProve, CannotWrite, RecordProblem
-from controller.audit.export.case_folder import CaseFolder, case_folder, check_free
-from controller.audit.export.manifest import (
+from controller.audit.export.case_folder import (
     FORMAT,
     MANIFEST,
     CaseBoot,
+    CaseFolder,
     ExportScope,
     Manifest,
     ProofCheckpoint,
+    case_folder,
+    check_free,
     packed,
     seal_of,
 )

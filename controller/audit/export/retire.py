@@ -23,8 +23,7 @@ from msgspec.structs import asdict
 
 from controller.audit.errors import OtherTable, RecordProblem
 from controller.audit.export.case import SealedCase, cosigned_sizes, export_case
-from controller.audit.export.case_folder import check_free
-from controller.audit.export.manifest import check_case
+from controller.audit.export.case_folder import check_case, check_free
 from controller.audit.files import (
     Disk,
     RealDisk,

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from controller.audit.index.entries import NOT_UNDERSTOOD
-from controller.audit.index.file import NAME, sqlite_errors
-from controller.audit.index.index import Index, IndexProgress, has_more, open_index
-from controller.audit.index.query import MAX_PAGE, RecordPage, RoundRow, find, find_rounds
-from controller.audit.index.search_terms import (
+from controller.audit.index.index import (
+    NAME,
+    Index,
+    IndexProgress,
+    has_more,
+    open_index,
+    sqlite_errors,
+)
+from controller.audit.index.query import (
+    MAX_PAGE,
+    RecordPage,
     RecordQuery,
+    RoundRow,
     check_query,
+    find,
+    find_rounds,
     parse_amount,
     parse_amounts,
     parse_time,

@@ -16,7 +16,7 @@ from typing import Final
 import apsw
 from msgspec import Struct
 
-from controller.audit.index.file import open_readonly, sqlite_errors
+from controller.audit.index.index import open_readonly, sqlite_errors
 from controller.errors import UsageProblem
 
 MAX_ROWS: Final = 100_000

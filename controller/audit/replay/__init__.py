@@ -11,7 +11,6 @@ from controller.audit.replay.entries import (
     read_decision,
     record_actor,
 )
-from controller.audit.replay.fallback import other_code_state, other_code_state_after
 from controller.audit.replay.hole_opening import (
     KeyDoesNotOpen,
     SealedHoleCard,
@@ -34,6 +33,8 @@ from controller.audit.replay.replay import (
     ReplayMismatch,
     ReplayResult,
     at_rest,
+    other_code_state,
+    other_code_state_after,
     replay_opening,
 )
 from controller.audit.replay.tail_approval import TailApproval, UnexplainedBytes

@@ -6,7 +6,13 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from controller.audit.simulate.recorder import Keyring, Recorder, RecorderKeys
+    from controller.audit.simulate.recorder import (
+        CardSource,
+        Keyring,
+        Recorder,
+        RecorderKeys,
+        RecordingVault,
+    )
     from controller.audit.simulate.rounds import (
         PAR,
         SCRIPTS,
@@ -16,7 +22,6 @@ if TYPE_CHECKING:
         play_recorded,
         record_par,
     )
-    from controller.audit.simulate.vault import CardSource, RecordingVault
 
 __all__ = [
     "PAR",

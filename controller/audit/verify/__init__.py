@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from controller.audit.verify.cosignatures import WitnessedCheckpoint, seen_by_witness
-from controller.audit.verify.decisions import event_type
+from controller.audit.verify.decisions import FACE_DOWN_EVENTS, HoleCardTracker, event_type
 from controller.audit.verify.facts import (
     FaceDownDecision,
     RecordFinding,
     VerifiedSegment,
     VerifyScope,
 )
-from controller.audit.verify.hole_cards import FACE_DOWN_EVENTS, HoleCardTracker
 from controller.audit.verify.segment import verify_segment
+from controller.audit.verify.side_files import WitnessedCheckpoint, seen_by_witness
 from controller.audit.verify.verifier import (
     INCOMPLETE,
     INVALID,

@@ -1,7 +1,7 @@
-"""Checks that each record of a segment continues the previous one: boot, seq, clocks, cursors.
+"""How the records of a segment continue each other: boots, keys, seq, clocks, cursors.
 
-Almost all records do, so a batch is checked at once; only if that fails, record by record. Both
-ways give the same findings.
+Almost all records continue the previous one as usual, so a batch is checked at once; only if that
+fails, record by record. Both ways give the same findings.
 """
 
 from __future__ import annotations
@@ -10,13 +10,278 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Final
 
+import msgspec
 from msgspec import UNSET
 
-from controller.audit.format.records import DeviceCursor
-from controller.audit.format.validation import DAY, HEX, HEX16, Strict, StrictCursor
+from controller.audit.format.notes import (
+    Certificate,
+    Checkpoint,
+    NoteProblem,
+    SignedNote,
+    VerifierKey,
+    parse_checkpoint,
+    parse_note,
+    read_certificate,
+    verify_note,
+)
+from controller.audit.format.records import (
+    SHORT,
+    DeviceCursor,
+    NoteData,
+    OpenedData,
+    TailData,
+    encode,
+)
+from controller.audit.format.validation import DAY, HEX, HEX16, Strict, StrictCursor, wrong_opened
 from controller.audit.log import STEP_US
-from controller.audit.verify.boots import SegmentBoots
-from controller.audit.verify.facts import ClockReading
+from controller.audit.read.scan import PartOfTree
+from controller.audit.verify.facts import (
+    SECOND,
+    BootState,
+    ClockReading,
+    DeferredCheckpoint,
+    RecordFinding,
+    RunHashes,
+    SegmentFindings,
+)
+
+AFTER_CLOSED: Final = frozenset(("checkpoint", "snapshot", "clock", "witnessed"))
+"""Kinds of records that may follow `closed`."""
+_BEFORE_OPENED: Final = frozenset(("snapshot", "clock"))
+"""Kinds of records that may come before `opened` in a boot."""
+_COSIGNATURE: Final = 72
+"""Bytes of a timestamp and a signature, after the key id."""
+
+
+class SegmentBoots:
+    """Checks the boots of one segment, record by record."""
+
+    def __init__(
+        self, origin: str, opened: OpenedData | None, note: str, found: SegmentFindings
+    ) -> None:
+        """`opened` and `note` are the last boot's data and certificate from the snapshot."""
+        self.origin = origin
+        self.table = origin.removeprefix("holecard/").rpartition("/")[0]
+        self.opened = opened
+        self.opened_bytes = b"" if opened is None else encode(opened)
+        self.note = note
+        self.left: list[BootState] = []
+        """Boots that have ended, with their final state."""
+        self.certificates: list[Certificate] = []
+        self.checkpoints = self.signed = 0
+        self.held: list[DeferredCheckpoint] = []
+        self.told: set[str] = set()
+        self.late = self.longest = 0
+        # State of the current boot:
+        self.name = ""
+        self.ran: RunHashes = ("", "", "")
+        self.opened_at = 0
+        self.begun: bool | None = None
+        """Whether its `opened` came first; None until the first record that decides this."""
+        self.certified = 0
+        self.unusual = True
+        """Whether `check_order` must check the next record."""
+        self.inherits: RecordFinding | None = None
+        """The first record of the segment's first boot if its `opened` is in an earlier segment."""
+        self.other: RecordFinding | None = None
+        """The first record of the segment's first boot that may not follow `closed`."""
+        self.closed = False
+        self.untold = 0
+        self.unsigned = -1
+        self.signed_at = -1
+        """`mono` of its first checkpoint."""
+        self.former = 0
+        """Seq of the last record before it."""
+        self._key: Certificate | None = None
+        self._found = found
+        self._given = self._certified(note) if note and opened is not None else None
+
+    # --- every record ---------------------------------------------------------------------
+
+    def start_boot(self, record: Strict, seq: int, mono: int) -> None:
+        """Start another boot, or report changed hashes within a boot. `mono` is that of the
+        previous record."""
+        ran = (record.sw, record.conf, record.proc)
+        if record.boot == self.name:
+            self._found.say("sw, conf or proc is another than before in its boot")
+            self.ran = ran
+            return
+        if self.name:
+            self._signed_by(mono)
+            self.left.append(self.boot(mono, 0))
+        if any(boot.name == record.boot for boot in self.left):
+            self._found.say(f"boot {record.boot} was over")
+        if not all(map(HEX16.fullmatch, (record.boot, *ran))):
+            self._found.say("its boot, sw, conf or proc is not 16 digits 0 to 9 and a to f")
+        self.name, self.ran, self.former = record.boot, ran, seq - 1
+        self.opened_at = self.certified = self.untold = 0
+        self.begun, self.closed, self._key = None, False, None
+        self.unusual = True
+        self.unsigned = self.signed_at = -1
+
+    def check_order(self, kind: str) -> None:
+        """Check that this kind of record is allowed at this position in its boot."""
+        if self.begun is None and kind not in _BEFORE_OPENED:
+            self.begun = kind == "opened"
+            if not self.begun:
+                self._continue_boot(kind)
+        if self.untold and kind != "tail":
+            self._found.say(f"no tail record tells of {self.untold} bytes that were set aside")
+            self.untold = 0
+        if kind not in AFTER_CLOSED:
+            if self.closed:
+                self._found.say(f"a {kind} follows on closed")
+            if not self.left and self.other is None:
+                self.other = self._found.at()
+        settled = self.begun is not None and (bool(self.left) or self.other is not None)
+        self.unusual = not settled or self.closed or self.untold > 0
+
+    def closed_record(self) -> None:
+        self.closed = self.unusual = True
+
+    def _continue_boot(self, kind: str) -> None:
+        """Continue a boot that was opened in an earlier segment; its key may be in the snapshot."""
+        if self.left:
+            self._found.say(f"a boot begins with {kind}, not with opened")
+            return
+        self.inherits = self._found.at()
+        if self.opened is not None and self.ran != _short(self.opened):
+            self._found.say("sw, conf or proc is not the beginning of that in its boot's opened")
+        given = self._given
+        if given is not None and given.boot == self.name:
+            self._key, self.certified = given, given.seq
+
+    # --- kinds ----------------------------------------------------------------------------
+
+    def opened_record(self, record: Strict, seq: int) -> OpenedData:
+        opened = msgspec.json.decode(record.bytes, type=OpenedData)
+        if self.opened_at or not self.begun:
+            self._found.say("its boot was opened already")
+        wrong = wrong_opened(opened, seq)
+        if wrong:
+            self._found.say(f"opened: {wrong}")
+        elif opened.last != self.former:
+            self._found.say(f"the boot found {opened.last} records; {self.former} stand before it")
+        if opened.origin != self.origin:
+            self._found.say(f"the boot is of {opened.origin}, another record")
+        if self.ran != _short(opened):
+            self._found.say("sw, conf or proc is not the beginning of that in its boot's opened")
+        if self.opened is not None and opened.table_key != self.opened.table_key:
+            self._found.say("the table's key is another one than that of the boot before")
+        self.opened, self.opened_bytes = opened, encode(opened)
+        self.opened_at, self.untold = seq, opened.torn
+        self.unusual = self.unusual or opened.torn > 0
+        return opened
+
+    def tail_record(self, record: Strict) -> TailData | None:
+        tail = msgspec.json.decode(record.bytes, type=TailData)
+        self.told.add(tail.file)
+        if tail.size > self.untold or tail.size < 1:
+            what = f"a tail record of {tail.size} bytes; its boot has {self.untold} left to tell"
+            self._found.say(what)
+            self.untold = 0
+            return None
+        self.untold -= tail.size
+        if (tail.verdict == "accepted") != (len(set(tail.two)) == 2 == len(tail.two)):
+            self._found.say("two people are named where they accept a tail, and only there")
+        return tail
+
+    def certificate_record(self, record: Strict) -> None:
+        note = msgspec.json.decode(record.bytes, type=NoteData).note
+        if self._key is not None or self.opened is None:
+            self._found.say(
+                "a certificate where none is due: its boot has a key, or was not opened"
+            )
+            return
+        self.note = note
+        key = self._key = self._certified(note)
+        if key is None:
+            return
+        self.certified = key.seq
+        if key.boot != record.boot or self.opened_at not in (0, key.seq):
+            self._found.say(f"the certificate is of boot {key.boot}, opened by record {key.seq}")
+
+    def _certified(self, note: str) -> Certificate | None:
+        """Decode the certificate of a boot's key and verify it with the table's key."""
+        assert self.opened is not None
+        try:
+            key = read_certificate(note, VerifierKey.parse(self.opened.table_key))
+        except NoteProblem as problem:
+            self._found.say(f"the key of the boot is not certified by the table's: {problem}")
+            return None
+        if key.origin != self.origin:
+            self._found.say(f"the certificate is of {key.origin}, another record")
+            return None
+        self.certificates.append(key)
+        return key
+
+    def checkpoint_record(self, record: Strict, tree: PartOfTree, seq: int) -> None:
+        self.checkpoints += 1
+        self._signed_by(record.mono)
+        if self.signed_at < 0:
+            self.signed_at = record.mono
+        note, said = self._noted(record)
+        if self._key is None:
+            self._found.say("a checkpoint of a boot whose key is not certified before it")
+            return
+        if self._key.boot != record.boot:
+            self._found.say(
+                f"a checkpoint of boot {record.boot}; the key is that of {self._key.boot}"
+            )
+        verify_note(note, (self._key.verifier,))
+        if self._holds(said, "checkpoint", tree, seq):
+            self.signed = max(self.signed, said.size)
+
+    def witnessed_record(self, record: Strict, tree: PartOfTree, seq: int) -> None:
+        note, said = self._noted(record)
+        if not any(len(one.bytes) == _COSIGNATURE for one in note.signatures):
+            self._found.say("a witnessed checkpoint without a countersignature")
+        self._holds(said, "witnessed checkpoint", tree, seq)
+
+    def _noted(self, record: Strict) -> tuple[SignedNote, Checkpoint]:
+        note = parse_note(msgspec.json.decode(record.bytes, type=NoteData).note)
+        return note, parse_checkpoint(note.text)
+
+    def _holds(self, said: Checkpoint, what: str, tree: PartOfTree, seq: int) -> bool:
+        if said.origin != self.origin:
+            self._found.say(f"a {what} of {said.origin}, another record")
+        elif said.size >= seq:
+            self._found.say(f"a {what} over {said.size} records; {seq - 1} stand before it")
+        elif said.size < tree.base:
+            self.held.append(DeferredCheckpoint(self._found.at(), said.size, said.root))
+        elif said.root != tree.root(said.size):
+            self._found.say(
+                f"a {what} over another tree than that of the first {said.size} records"
+            )
+        else:
+            return True
+        return False
+
+    def _signed_by(self, mono: int) -> None:
+        """Note that a checkpoint covers all records so far, or that their boot has ended."""
+        if self.unsigned >= 0 and mono - self.unsigned > SECOND:
+            self.late += 1
+            self.longest = max(self.longest, mono - self.unsigned)
+        self.unsigned = -1
+
+    # --- what comes of it -----------------------------------------------------------------
+
+    def boot(self, mono: int, durable: int) -> BootState:
+        return BootState(
+            self.name,
+            mono,
+            durable,
+            self.opened_at,
+            self.certified,
+            self.closed,
+            self.untold,
+            self.signed_at,
+            self.unsigned,
+        )
+
+
+def _short(opened: OpenedData) -> RunHashes:
+    return opened.sw[:SHORT], opened.conf[:SHORT], opened.proc[:SHORT]
 
 
 def clock_error(former: ClockReading, tick: ClockReading) -> str:

@@ -32,8 +32,7 @@ from controller.audit.read.reader import (
     snapshot_of,
 )
 from controller.audit.read.scan import PartOfTree, ScannedFrames, roots, scan
-from controller.audit.verify.boots import SegmentBoots
-from controller.audit.verify.continuity import Continuity
+from controller.audit.verify.continuity import Continuity, SegmentBoots
 from controller.audit.verify.decisions import DecisionReplay
 from controller.audit.verify.facts import (
     RecordFinding,

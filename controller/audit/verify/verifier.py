@@ -27,7 +27,7 @@ from controller.audit.format.notes import Certificate, VerifierKey
 from controller.audit.format.records import OpenedData
 from controller.audit.format.segments import DIRECTORY, HEADER_SIZE, NAME
 from controller.audit.log import quarantined_files
-from controller.audit.verify.cosignatures import WitnessedCheckpoint, read_cosigned, witness_error
+from controller.audit.verify.decisions import HoleCardTracker
 from controller.audit.verify.facts import (
     CodeVersion,
     DeferredCheckpoint,
@@ -36,10 +36,14 @@ from controller.audit.verify.facts import (
     VerifiedSegment,
     VerifyScope,
 )
-from controller.audit.verify.hole_cards import HoleCardTracker
 from controller.audit.verify.joins import RetiredSegments, SegmentJoins
 from controller.audit.verify.segment import roots_of, verify_segment
-from controller.audit.verify.side_files import foreign_files
+from controller.audit.verify.side_files import (
+    WitnessedCheckpoint,
+    foreign_files,
+    read_cosigned,
+    witness_error,
+)
 
 AHEAD: Final = 3
 """Segments per process that are submitted in advance."""

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from controller.audit.export import check_case, export_case
-from controller.audit.export.manifest import seal_of
+from controller.audit.export.case_folder import seal_of
 from controller.audit.format.segments import segment_file
 from controller.audit.proofs import decode_proof, verify_proof
 from controller.audit.read.lookup import NoMatch, Selection

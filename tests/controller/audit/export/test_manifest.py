@@ -11,7 +11,7 @@ import pytest
 
 from controller.audit.errors import NoRecord, RecordProblem
 from controller.audit.export import check_case, export_case
-from controller.audit.export.manifest import CaseProblem
+from controller.audit.export.case_folder import CaseProblem
 from controller.audit.read.lookup import Selection
 from tests.support.audit.tools.outside import files_in, whole
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.commands import retire
+from controller.audit.commands import approvals
 from controller.audit.export.retire import NothingToRetire, NotSigned
 from controller.audit.format.segments import numbers
 from controller.audit.keys import create_key, private_text, table_text
@@ -45,7 +45,7 @@ def runs(
         def now(cls, tz: object = None) -> Later:
             return cls(2027, 2, 14, 9, tzinfo=UTC)
 
-    monkeypatch.setattr(retire, "datetime", Later)
+    monkeypatch.setattr(approvals, "datetime", Later)
     runs = Runs(tmp_path, capsys)
     shutil.copytree(made, runs.record)
     runs.keys.mkdir(0o700)

@@ -22,7 +22,7 @@ from controller.audit.errors import IndexBusy, IndexFileProblem, NoRecord
 from controller.audit.format.records import ChainPosition
 from controller.audit.format.segments import HEAD_SIZE, RecordFrame
 from controller.audit.index import Index, IndexProgress, frames
-from controller.audit.index import file as index_file
+from controller.audit.index import index as index_file
 from controller.audit.index.frames import IndexPosition
 from controller.audit.log import Log
 from controller.audit.read.reader import good_frames, segments

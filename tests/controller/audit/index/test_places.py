@@ -110,7 +110,7 @@ import os, sys
 from pathlib import Path
 from controller.audit.index.index import open_index
 from controller.audit.index.query import find
-from controller.audit.index.search_terms import RecordQuery
+from controller.audit.index.query import RecordQuery
 if os.geteuid() == 0:
     os.setgid(65534)
     os.setuid(65534)

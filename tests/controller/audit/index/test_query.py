@@ -22,7 +22,6 @@ from controller.audit.index import (
     find,
     find_rounds,
     query,
-    search_terms,
 )
 from controller.audit.index.query import IndexRow
 from controller.errors import UsageProblem
@@ -155,8 +154,8 @@ def test_what_is_found_is_what_there_is(
 ) -> None:
     """Also where a page gives up early and goes on, and where amounts are too many to be sorted."""
     if small:
-        monkeypatch.setattr(search_terms, "CHUNK", 7)
-        monkeypatch.setattr(search_terms, "SCAN_CHUNK", 90)
+        monkeypatch.setattr(query, "CHUNK", 7)
+        monkeypatch.setattr(query, "SCAN_CHUNK", 90)
         monkeypatch.setattr(query, "MAX_STEPS", 3)
     seen = _seen(made)
     rng = Random(f"questions {small}")
@@ -177,7 +176,7 @@ def test_rounds_are_those_with_such_a_record(
     made: Index, monkeypatch: pytest.MonkeyPatch, small: bool
 ) -> None:
     if small:
-        monkeypatch.setattr(search_terms, "CHUNK", 7)
+        monkeypatch.setattr(query, "CHUNK", 7)
         monkeypatch.setattr(query, "MAX_STEPS", 3)
     seen = _seen(made)
     rng = Random(f"rounds {small}")
@@ -311,7 +310,7 @@ def test_a_card_at_a_seat_is_found_where_it_was_drawn(made: Index) -> None:
 
 def test_it_looks_along_the_sparsest_list(made: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is rare is found at once, whatever is common beside it."""
-    monkeypatch.setattr(search_terms, "CHUNK", 20)
+    monkeypatch.setattr(query, "CHUNK", 20)
     monkeypatch.setattr(query, "MAX_STEPS", 1)
     opened = [one.row for one in _seen(made) if one.row.event == "TableOpened"]
     rare = [row for row in opened if row.kind == "decision"]

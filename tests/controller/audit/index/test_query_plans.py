@@ -11,7 +11,7 @@ from typing import Any, Final
 import apsw
 import pytest
 
-from controller.audit.index import Index, RecordQuery, find, find_rounds, query, search_terms
+from controller.audit.index import Index, RecordQuery, find, find_rounds, query
 from tests.support.audit.tools.indexing import with_its_clock_set
 
 
@@ -65,7 +65,7 @@ def test_no_question_passes_through_a_whole_table(
 ) -> None:
     """An index of a million rounds answers as quickly as a small one: all is looked up."""
     if not few:
-        monkeypatch.setattr(search_terms, "CHUNK", 2)
+        monkeypatch.setattr(query, "CHUNK", 2)
     value = getattr(_ALL_OF_THEM, name, None)
     for wanted in (RecordQuery(**({} if value is None else {name: value})), _ALL_OF_THEM):
         for asks in (find, find_rounds):
@@ -79,10 +79,10 @@ def test_no_question_passes_through_a_whole_table(
 
 def test_lists_are_walked_in_their_order(made: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sorted are rare amounts only, and what a page has already found."""
-    monkeypatch.setattr(search_terms, "CHUNK", 2)
+    monkeypatch.setattr(query, "CHUNK", 2)
     for name in RecordQuery.__struct_fields__:
         wanted = RecordQuery(**{name: getattr(_ALL_OF_THEM, name)})
-        terms = search_terms.terms_of(made.db, wanted)
+        terms = query.terms_of(made.db, wanted)
         assert terms is not None
         for term in terms.terms:
             values = {**term.values, "after": 5, "upto": 1_000_000}
@@ -96,12 +96,12 @@ def test_along_whichever_list_the_others_are_looked_up(
     made: Index, monkeypatch: pytest.MonkeyPatch, few: bool
 ) -> None:
     if not few:
-        monkeypatch.setattr(search_terms, "CHUNK", 2)
+        monkeypatch.setattr(query, "CHUNK", 2)
     names = RecordQuery.__struct_fields__
     find(made.db, RecordQuery())  # from here on the connection is as a question wants it
     for pair in combinations(names, 2):
         wanted = RecordQuery(**{name: getattr(_ALL_OF_THEM, name) for name in pair})
-        terms = search_terms.terms_of(made.db, wanted)
+        terms = query.terms_of(made.db, wanted)
         assert terms is not None
         for term in terms.terms:
             values = {name: value for each in terms.terms for name, value in each.values.items()}

@@ -36,7 +36,7 @@ from controller.audit.format.segments import segment_file
 from controller.audit.keys import ROLES, create_key
 from controller.audit.read.reader import records
 from controller.audit.replay import OtherProcedure, ReplayMismatch
-from controller.audit.simulate import command
+from controller.audit.simulate import rounds
 from controller.audit.verify import verify
 from tests.support.audit.record.running import Runs, kinds
 from tests.support.audit.verifying import read
@@ -118,7 +118,7 @@ def test_a_disk_error_is_exit_74(
 def test_the_next_run_continues_after_a_full_disk(
     run: Runs, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller.audit.simulate.command.SCRIPTS_SIZE", 64 * 1024)
+    monkeypatch.setattr("controller.audit.simulate.rounds.SCRIPTS_SIZE", 64 * 1024)
     many = tuple(changed(id=f"R-{number}") for number in range(30))
     made: list[Path] = []
     real = RealDisk.create
@@ -211,6 +211,6 @@ def test_every_record_error_is_one_line_and_an_exit_code(
     def fails(args: argparse.Namespace) -> int:
         raise problem
 
-    monkeypatch.setattr(command, "play", fails)
+    monkeypatch.setattr(rounds, "play", fails)
     assert cli.main(["script", "run", "rounds.json"]) == PROBLEMS[problem]
     assert capsys.readouterr().err == f"holecard: {problem}\n"

@@ -16,8 +16,8 @@ from controller.audit.log import RecordOpening
 from controller.audit.read.reader import records, segments
 from controller.audit.replay import RecordReplay, procedure_of, read_decision
 from controller.audit.simulate import check_recordable, plain_round
+from controller.audit.simulate.recorder import SERIAL
 from controller.audit.simulate.rounds import SCRIPTS
-from controller.audit.simulate.vault import SERIAL
 from controller.errors import UsageProblem
 from controller.procedure.model import events as e
 from controller.procedure.model.effects import RoundOver, RoundVoid, WagersLocked

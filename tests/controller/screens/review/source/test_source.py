@@ -11,7 +11,8 @@ import pytest
 
 from controller.audit.errors import NoRecord, RecordProblem
 from controller.audit.export import export_case
-from controller.audit.index import Index, file
+from controller.audit.index import Index
+from controller.audit.index import index as index_file
 from controller.audit.read.access_log import access_log_file
 from controller.audit.read.lookup import Selection
 from controller.errors import UsageProblem
@@ -114,7 +115,7 @@ def test_a_case_is_made_of_records_only(cases: Path, tmp_path: Path) -> None:
 def test_an_index_that_somebody_else_writes_is_looked_at_as_far_as_it_goes(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file, "WAIT_MS", 20)
+    monkeypatch.setattr(index_file, "WAIT_MS", 20)
     monkeypatch.setattr(sources, "REFRESH_INTERVAL", -1.0)
     copy = Path(shutil.copytree(sound, tmp_path / "copy"))
     for one in copy.glob("index.db*"):

@@ -1,27 +1,31 @@
-"""`holecard audit show` and `tail`: a record as a timeline of text."""
+"""`holecard audit show`, `tail`, `sql` and `rebuild-index`: a record as text or rows."""
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NoReturn
 
 from msgspec.structs import replace
 
-from controller.audit.commands.common import rounds_of
-from controller.audit.commands.index import updated_index
-from controller.audit.errors import RecordProblem
+from controller.audit.commands.common import index_progress, rounds_of
+from controller.audit.errors import IndexBusy, IndexFileProblem, RecordProblem
 from controller.audit.format.records import OpenedData, Record
 from controller.audit.index import (
     MAX_PAGE,
+    Index,
     RecordPage,
     RecordQuery,
+    SqlAnswer,
     find,
     parse_amounts,
     parse_time,
+    run_sql,
 )
 from controller.audit.read.access_log import log_access
 from controller.audit.read.follow import DurableRecords, Follower, check_end, to_its_end
@@ -38,10 +42,89 @@ from controller.audit.read.lookup import (
 )
 from controller.audit.read.retirements import where_retired
 from controller.audit.text import currency_of, format_clock, format_day, record_text
-from controller.commands import path_of, say, text_of
+from controller.commands import path_of, print_json, say, show, text_of, unicode_of
 from controller.errors import EXIT_NO, UsageProblem, printable
 from controller.procedure.prompts import AmountFormat
 from controller.rules.cards import parse_card
+
+_MAX_CELL: Final = 60
+"""Characters of a column in the text output."""
+
+
+def rebuild_index(args: argparse.Namespace) -> int:
+    record = path_of("RECORD", args.record)
+    with index_progress() as on_progress, Index.rebuild(record, _file(args.index)) as index:
+        count = index.catch_up(on_progress)
+        seq, file = index.position.seq, printable(index.file)
+    with to_its_end(record):
+        answer = {"index": file, "records": count, "seq": seq}
+        show(args, answer, f"{file}: {count:,} records, up to {seq:,}")
+    return 0
+
+
+def sql(args: argparse.Namespace) -> int:
+    record = path_of("RECORD", args.record)
+    statement = unicode_of("SELECT", args.statement)
+    first_head(record)
+    log_access(record, "sql", statement, who=text_of("--by", args.by))
+    with to_its_end(record):
+        with updated_index(record, args.index) as index:
+            file = index.file
+        answer = run_sql(file, statement, rows=args.rows, seconds=args.seconds)
+        if args.json:
+            rows = [[_json_value(value) for value in row] for row in answer.rows]
+            print_json({"columns": answer.columns, "rows": rows, "more": answer.more})
+        else:
+            for line in _table(answer):
+                print(line)
+        if answer.more:
+            say(f"there are more rows; --rows {args.rows} were asked for")
+    return 0
+
+
+@contextmanager
+def updated_index(record: Path, index: str | None) -> Iterator[Index]:
+    """The index with all records; built, or rebuilt, if it must be.
+
+    If it cannot be written, it is used as it is. Raises IndexProblem, RecordDamaged and NoRecord.
+    """
+    with (
+        index_progress() as on_progress,
+        Index.open_or_rebuild(record, _file(index), say=say) as ready,
+    ):
+        try:
+            ready.catch_up(on_progress)
+        except (IndexFileProblem, IndexBusy) as problem:
+            if not ready.position.seq:
+                raise
+            say(f"the index only goes up to record {ready.position.seq}: {problem.what}")
+        yield ready
+
+
+def _file(index: str | None) -> Path | None:
+    return None if index is None else path_of("--index", index)
+
+
+def _table(answer: SqlAnswer) -> Iterator[str]:
+    """Aligned columns; long cells are truncated."""
+    rows = [answer.columns, *([_cell(value) for value in row] for row in answer.rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        yield "  ".join(cells).rstrip()
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else printable(value)
+    return text if len(text) <= _MAX_CELL else f"{text[: _MAX_CELL - 3]}..."
+
+
+def _json_value(value: object) -> object:
+    """JSON has neither bytes nor infinite numbers."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value.hex() if isinstance(value, bytes) else value
+
 
 _SEQS: Final = "N, or N-M with M not less than N"
 _FOLLOW_INTERVAL: Final = 0.25
@@ -51,7 +134,7 @@ _FOLLOW_INTERVAL: Final = 0.25
 # --- show -------------------------------------------------------------------------------------
 
 
-def show(args: argparse.Namespace) -> int:
+def show_records(args: argparse.Namespace) -> int:
     record = path_of("RECORD", args.record)
     wanted = _wanted(record, args)
     if args.seq is not None and (wanted is not None or args.round is not None):
