@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from controller.commands import Subparsers, add_command, help_text, load, print_json
@@ -15,19 +14,20 @@ if TYPE_CHECKING:
     from hil.bench.measure import Line, Section
 
 SECTIONS: Final = {
-    "rows": "hil.bench.rows:ROWS",
-    "transitions": "hil.bench.rows:TRANSITIONS",
-    "peer": "hil.bench.reference:PEER",
-    "jobs": "hil.bench.rows:JOBS",
-    "wire": "hil.bench.wire:WIRE",
-    "event": "hil.bench.event:EVENT",
-    "devices": "hil.bench.devices:DEVICES",
+    "rows": "hil.bench.rounds:ROWS",
+    "transitions": "hil.bench.rounds:TRANSITIONS",
+    "peer": "hil.bench.rounds:PEER",
+    "jobs": "hil.bench.rounds:JOBS",
+    "wire": "hil.bench.link:WIRE",
+    "event": "hil.bench.link:EVENT",
+    "devices": "hil.bench.link:DEVICES",
     "record": "hil.bench.record:RECORD",
-    "verify": "hil.bench.verify:VERIFY",
-    "review": "hil.bench.review:REVIEW",
+    "verify": "hil.bench.record:VERIFY",
+    "review": "hil.bench.record:REVIEW",
     "table": "hil.bench.table:TABLE",
 }
 """The sections in the order of measurement, by name. They are imported when they are measured."""
+_IN_JSON: Final = ("name", "value", "unit", "at_least", "at_most", "note")
 
 
 def register(subparsers: Subparsers) -> None:
@@ -70,50 +70,50 @@ def register(subparsers: Subparsers) -> None:
 def bench(args: argparse.Namespace) -> int:
     from hil.bench.measure import Pace
 
+    for name in args.sections:
+        if name not in SECTIONS:
+            raise UsageProblem("--section", f"there is no {name}", ", ".join(SECTIONS))
     pace = Pace(slices=3, seconds=0.03) if args.quick else Pace(full=args.full)
-    found: dict[str, list[Line]] = {}
-    for section in _chosen(args.sections):
-        lines = found[section.name] = section.measure(pace)
-        if not args.json:
-            for text in _text(section, lines):
-                print(text, flush=True)
+    measured: dict[str, list[Line]] = {}
+    for name, target in SECTIONS.items():
+        if not args.sections or name in args.sections:
+            section: Section = load(name, target)
+            lines = measured[name] = section.lines(pace)
+            if not args.json:
+                print(_text(name, section, lines), flush=True)
     if args.json:
-        print_json(_json(found))
-    missed = any(line.missed for lines in found.values() for line in lines)
+        print_json(_json(measured))
+    missed = any(line.missed for lines in measured.values() for line in lines)
     return EXIT_NO if args.check and missed else 0
 
 
-def _chosen(names: list[str]) -> list[Section]:
-    for name in names:
-        if name not in SECTIONS:
-            raise UsageProblem("--section", f"there is no {name}", ", ".join(SECTIONS))
-    return [load(name, target) for name, target in SECTIONS.items() if not names or name in names]
+def _text(name: str, section: Section, lines: list[Line]) -> str:
+    shown = (
+        f"  {line.text:<44}{_number(line.value):>10} {line.unit:<10}{_verdict(line)}".rstrip()
+        for line in lines
+    )
+    return "\n".join((f"{name}: {section.summary}", *shown, ""))
 
 
-def _text(section: Section, lines: list[Line]) -> Iterator[str]:
-    yield f"{section.name}: {section.summary}"
-    for line in lines:
-        value = "-" if line.value is None else f"{line.value:,.{line.digits}f}"
-        yield f"  {line.text:<44}{value:>10} {line.unit:<10}{line.verdict}".rstrip()
-    yield ""
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.2f}" if value < 100 else f"{value:,.0f}"
 
 
-def _json(found: dict[str, list[Line]]) -> dict[str, object]:
+def _verdict(line: Line) -> str:
+    aims = {"at least": line.at_least, "at most": line.at_most}
+    result = "missed" if line.missed else "met"
+    aim = [f"{text} {limit:g}: {result}" for text, limit in aims.items() if limit is not None]
+    return " ".join((*aim, line.note))
+
+
+def _json(measured: dict[str, list[Line]]) -> dict[str, object]:
     return {
         "python": platform.python_version(),
         "cpus": os.cpu_count(),
         "sections": {
-            name: [
-                {
-                    "name": line.name,
-                    "value": line.value,
-                    "unit": line.unit,
-                    "at_least": line.at_least,
-                    "at_most": line.at_most,
-                    "note": line.note,
-                }
-                for line in lines
-            ]
-            for name, lines in found.items()
+            name: [{key: getattr(line, key) for key in _IN_JSON} for line in lines]
+            for name, lines in measured.items()
         },
     }

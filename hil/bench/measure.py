@@ -1,18 +1,19 @@
-"""Contestants measured side by side, in short slices by turns.
+"""Samples of contestants that run by turns, and the figures computed from them.
 
-Another load of the machine slows the contestant that runs at that time. By turns every contestant
-has the same share of it, and medians leave out what affects only a few slices.
+Another load of the machine slows the contestant that runs at that time. In short slices by turns
+every contestant has the same share of it, and medians leave out what affects only a few slices.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from typing import Final, TypeAlias
@@ -21,9 +22,17 @@ from msgspec import Struct
 
 DIRECTORY: Final = "HOLECARD_BENCH_DISK"
 """Environment variable: the directory to measure in, on the disk that the record will be on."""
+PARTS: Final = {"p50": 0.5, "p99": 0.99}
+"""The quantiles that are printed, by name."""
+_PER_SECOND: Final = {"ms": 1e3, "us": 1e6}
+"""Units of figures whose samples are in seconds."""
 Contestant: TypeAlias = Callable[[int], object]
 """Runs a number of rounds."""
 Clock: TypeAlias = Callable[[], float]
+Samples: TypeAlias = dict[str, list[float]]
+"""Times in seconds, rates or counts, by what was measured."""
+Value: TypeAlias = Callable[[Samples], float]
+"""Computes a figure."""
 
 
 class Pace(Struct, frozen=True):
@@ -40,71 +49,55 @@ class Pace(Struct, frozen=True):
         """This pace's length as a part of the usual one, at most 1."""
         return min(1.0, self.slices * self.seconds / (Pace().slices * Pace().seconds))
 
-
-class Samples(Struct, frozen=True):
-    """Rates or seconds of each contestant, slice by slice."""
-
-    by_name: Mapping[str, list[float]]
-
-    def median(self, name: str) -> float:
-        return median(self.by_name[name])
-
-    def quantile(self, name: str, part: float) -> float:
-        return quantile(self.by_name[name], part)
-
-    def ratio(self, name: str, to: str) -> float:
-        """Returns the median of the ratios of adjacent slices."""
-        pairs = zip(self.by_name[name], self.by_name[to], strict=True)
-        return median([one / other for one, other in pairs])
+    def count(self, usual: int, full: int, minimum: int = 1) -> int:
+        """Returns how many of something to measure: its usual or full number, or less."""
+        return full if self.full else max(minimum, round(usual * self.share))
 
 
-def quantile(values: list[float], part: float) -> float:
-    return sorted(values)[min(len(values) - 1, int(len(values) * part))]
+# --- samples ----------------------------------------------------------------------------------
 
 
 def contest(
     contestants: Mapping[str, Contestant], pace: Pace, clock: Clock = time.process_time
 ) -> Samples:
     """Returns rounds a second. By default only the CPU time of this process counts."""
-    rounds = {name: _sized(run, pace, clock) for name, run in contestants.items()}
-    rates: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(pace.slices):
-        for name, run in contestants.items():
-            rates[name].append(rounds[name] / _timed(run, rounds[name], clock))
-    return Samples(rates)
+    slices = {
+        name: partial(_rate, run, _rounds_of_slice(run, pace, clock), clock)
+        for name, run in contestants.items()
+    }
+    return by_turns(slices, pace.slices)
 
 
-def by_turns(contestants: Mapping[str, Callable[[], object]], turns: int) -> Samples:
-    """Returns the seconds of each call."""
-    took: dict[str, list[float]] = {name: [] for name in contestants}
+def by_turns(contestants: Mapping[str, Callable[[], float]], turns: int) -> Samples:
+    """Returns the results of each contestant, turn by turn."""
+    results: Samples = {name: [] for name in contestants}
     for _ in range(turns):
         for name, run in contestants.items():
-            took[name].append(seconds(run))
-    return Samples(took)
-
-
-def times(run: Callable[[], object], count: int) -> list[float]:
-    """Returns the seconds of each of `count` calls."""
-    return [seconds(run) for _ in range(count)]
+            results[name].append(run())
+    return results
 
 
 def seconds(run: Callable[[], object]) -> float:
     """Returns the wall time of a call."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     run()
-    return time.perf_counter() - begun
+    return time.perf_counter() - start
 
 
-def _timed(run: Contestant, rounds: int, clock: Clock) -> float:
-    begun = clock()
+def _seconds_of(run: Contestant, rounds: int, clock: Clock) -> float:
+    start = clock()
     run(rounds)
-    return max(clock() - begun, 1e-9)
+    return max(clock() - start, 1e-9)
 
 
-def _sized(run: Contestant, pace: Pace, clock: Clock) -> int:
+def _rate(run: Contestant, rounds: int, clock: Clock) -> float:
+    return rounds / _seconds_of(run, rounds, clock)
+
+
+def _rounds_of_slice(run: Contestant, pace: Pace, clock: Clock) -> int:
     """Returns the rounds of one slice; finding out warms the contestant up."""
     rounds = 64
-    while (took := _timed(run, rounds, clock)) < pace.seconds / 4:
+    while (took := _seconds_of(run, rounds, clock)) < pace.seconds / 4:
         rounds *= 2
     return max(1, round(rounds * pace.seconds / took))
 
@@ -118,48 +111,55 @@ def scratch() -> Iterator[Path]:
 
 
 @contextmanager
-def child_process(module: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """Run a module as a child process with pipes; it is killed at the end."""
-    command = [sys.executable, "-m", module, *map(str, arguments)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+def child_process(work: Callable[..., object], *arguments: object) -> Iterator[Connection]:
+    """Run a function in a new process, with one end of a pipe; it is killed at the end. Yields the
+    other end, which raises EOFError if the process has ended."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=work, args=(theirs, *arguments))
+    process.start()
+    theirs.close()
+    try:
+        yield ours
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
 
 
-def request(process: subprocess.Popen[str], line: str = "") -> str:
-    """Write a line to a child process and read its answer. Raises RuntimeError if it has ended."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    if line:
-        process.stdin.write(f"{line}\n")
-        process.stdin.flush()
-    if not (answer := process.stdout.readline()):
-        raise RuntimeError(f"a child process of the bench has ended: {process.args!r}")
-    return answer
+# --- figures ----------------------------------------------------------------------------------
 
 
-# --- results ----------------------------------------------------------------------------------
+class NotMeasured(Exception):
+    """A section cannot be measured on this machine: the reason."""
 
 
-class Line(Struct, frozen=True):
-    """One figure."""
+class Figure(Struct, frozen=True):
+    """A row of a section: how a figure is computed and shown."""
 
     name: str
     text: str
+    """A format string over the samples."""
+    value: Value
+    unit: str = "times"
+    at_least: float | None = None
+    at_most: float | None = None
+    note: Callable[[Samples], str] | None = None
+    full: bool | None = None
+    """Shown only with --full, or only without it; None: always."""
+
+
+class Line(Struct, frozen=True):
+    """One measured figure."""
+
+    name: str
     value: float | None
     """None: it could not be measured here; the note has the reason."""
     unit: str
     at_least: float | None = None
-    note: str = ""
     at_most: float | None = None
-
-    @property
-    def digits(self) -> int:
-        return 2 if self.value is not None and self.value < 100 else 0
+    note: str = ""
+    text: str = ""
 
     @property
     def missed(self) -> bool:
@@ -168,37 +168,59 @@ class Line(Struct, frozen=True):
         below = self.at_least is not None and self.value < self.at_least
         return below or (self.at_most is not None and self.value > self.at_most)
 
-    @property
-    def aim(self) -> str:
-        if self.at_least is not None:
-            return f"at least {self.at_least:g}"
-        return "" if self.at_most is None else f"at most {self.at_most:g}"
-
-    @property
-    def verdict(self) -> str:
-        if not self.aim or self.value is None:
-            return self.note
-        return f"{self.aim}: {'missed' if self.missed else 'met'} {self.note}"
-
 
 class Section(Struct, frozen=True):
     """Figures that are measured together."""
 
-    name: str
     summary: str
-    measure: Callable[[Pace], list[Line]]
+    measure: Callable[[Pace], Samples]
+    """Raises NotMeasured."""
+    figures: tuple[Figure, ...]
+
+    def lines(self, pace: Pace) -> list[Line]:
+        """Measure; where that is impossible, the ratio with an aim has no value but the reason."""
+        try:
+            samples = self.measure(pace)
+        except NotMeasured as problem:
+            aimed = (one for one in self.figures if one.at_least is not None)
+            return [Line(one.name, None, "", note=str(problem), text=one.text) for one in aimed]
+        return [
+            Line(
+                figure.name,
+                figure.value(samples) * _PER_SECOND.get(figure.unit, 1),
+                figure.unit,
+                figure.at_least,
+                figure.at_most,
+                figure.note(samples) if figure.note else "",
+                figure.text.format_map(samples),
+            )
+            for figure in self.figures
+            if figure.full in (None, pace.full)
+        ]
 
 
-def rate(name: str, text: str, value: float, of: str = "rounds") -> Line:
-    return Line(name, text, value, f"{of}/s")
+def quantile(name: str, part: float = 0.5) -> Value:
+    """Returns a part of the sorted samples: 0 is their minimum, 1 their maximum."""
+
+    def value(samples: Samples) -> float:
+        found = samples[name]
+        return sorted(found)[min(len(found) - 1, int(len(found) * part))]
+
+    return value
 
 
-def ratio(
-    name: str,
-    text: str,
-    value: float,
-    at_least: float | None = None,
-    *,
-    at_most: float | None = None,
-) -> Line:
-    return Line(name, text, value, "times", at_least, at_most=at_most)
+def beside(name: str, to: str, part: float = 0.5) -> Value:
+    """Returns the ratio of two quantiles."""
+    return lambda samples: quantile(name, part)(samples) / quantile(to, part)(samples)
+
+
+def turn_ratio(name: str, to: str) -> Value:
+    """Returns the median of the ratios of adjacent slices."""
+    return lambda samples: median(
+        one / other for one, other in zip(samples[name], samples[to], strict=True)
+    )
+
+
+def rate(name: str, text: str, of: str = "rounds") -> Figure:
+    """A figure whose samples are rates."""
+    return Figure(name, text, quantile(name), f"{of}/s")

@@ -1,33 +1,76 @@
-"""Durable appends to the record beside the bare disk: 4 KiB overwritten in a file, and fdatasync.
+"""The record on the disk: appended to, verified, indexed and reviewed.
 
-The record is written to a temporary directory, or below $HOLECARD_BENCH_DISK.
+Appends are measured beside the bare disk: 4 KiB overwritten in a file, and fdatasync. Reading is
+measured by turns with SHA-256 over the same bytes, and reopening beside a short record whose last
+segment is about as full. The review's pages are measured beside the same rows queried directly in
+SQLite. Records are written to a temporary directory, or below $HOLECARD_BENCH_DISK.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from random import Random
+from statistics import median
+from typing import Final, NamedTuple
+from urllib.parse import urlencode
 
+import apsw
+import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from controller.audit.format.hole_cards import HoleKey
 from controller.audit.format.records import BootIdentity, RecordActor, RecordEntry
-from controller.audit.format.segments import SIZE
+from controller.audit.format.segments import SIZE, numbers
+from controller.audit.index import Index, open_index
 from controller.audit.log import Log, LogWriter, RecordOpening
-from hil.bench.measure import Line, Pace, Samples, Section, rate, ratio, scratch, seconds, times
+from controller.audit.read.reader import read_segment, segments
+from controller.audit.simulate import PAR, Recorder, RecorderKeys, record_par
+from controller.audit.verify import verify
+from controller.config import load_game
+from controller.games import default_jurisdiction, game_of
+from controller.procedure.engine import Procedure
+from controller.procedure.model.game import Game
+from controller.rules.cards import DECK
+from controller.rules.cards import NAMES as CARDS
+from controller.screens.common.sessions import LinkSessions, LoginLinks, PageUser
+from controller.screens.common.texts import load
+from controller.screens.review.source import FileSource
+from controller.screens.review.web import LinkLogin, application, pages_of
+from hil.bench.measure import (
+    Figure,
+    Pace,
+    Samples,
+    Section,
+    beside,
+    by_turns,
+    quantile,
+    rate,
+    scratch,
+    seconds,
+    turn_ratio,
+)
+
+# --- appends ----------------------------------------------------------------------------------
 
 TOGETHER: Final = 64
 ROUND: Final = 30
 """Records of a round with a few players; a checkpoint follows it."""
-_PAGE: Final = 4096
-_PAGES: Final = SIZE // _PAGE
+_PAGE_BYTES: Final = 4096
+_PAGES: Final = SIZE // _PAGE_BYTES
 _OPS_A_SECOND: Final = 4000
 """Approximate; the operations of each contestant in a slice, per second of its length."""
 _ENTRY: Final = RecordEntry("note", RecordActor("dealer", "Ann"), {"text": "x" * 300}, 1)
 """An entry of the usual length: a decision has some 600 bytes."""
-_MICRO: Final = 1e6
 
 
 def _log_at(record: Path) -> Log:
@@ -43,13 +86,13 @@ class RawDisk:
     def __init__(self, file: Path) -> None:
         self.fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         for _ in range(_PAGES):
-            os.write(self.fd, bytes(_PAGE))
+            os.write(self.fd, bytes(_PAGE_BYTES))
         os.fsync(self.fd)
-        self._page = os.urandom(_PAGE)
+        self._page = os.urandom(_PAGE_BYTES)
         self._next = 0
 
     def once(self) -> None:
-        os.pwrite(self.fd, self._page, self._next * _PAGE)
+        os.pwrite(self.fd, self._page, self._next * _PAGE_BYTES)
         os.fdatasync(self.fd)
         self._next = (self._next + 1) % _PAGES
 
@@ -57,87 +100,357 @@ class RawDisk:
         os.close(self.fd)
 
 
-class _Signed:
+def _signed(log: Log) -> Iterator[None]:
     """Appends with a checkpoint before each round, for which the next append waits."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-        self._count = 0
-
-    def once(self) -> None:
-        if self._count == ROUND:
-            self._log.sign()
-            self._count = 0
-        self._log.write([_ENTRY])
-        self._count += 1
+    while True:
+        for _ in range(ROUND):
+            log.write([_ENTRY])
+            yield
+        log.sign()
 
 
-def _measure(pace: Pace) -> list[Line]:
-    count = max(20, round(pace.seconds * _OPS_A_SECOND))
-    turns = count // 4
-    took: dict[str, list[float]] = {name: [] for name in ("raw", "log", "signed", "book")}
-    rates: dict[str, list[float]] = {name: [] for name in (*took, "group", "together")}
-    with scratch() as place:
-        raw, log, signed = RawDisk(place / "raw"), _log_at(place / "log"), _log_at(place / "signed")
-        writer, group = LogWriter(_log_at(place / "book")), [_ENTRY] * TOGETHER
-        contestants: dict[str, Callable[[], object]] = {
-            "raw": raw.once,
-            "log": lambda: log.write([_ENTRY]),
-            "signed": _Signed(signed).once,
-            "book": lambda: writer.submit(_ENTRY).result(),
-        }
-        for _ in range(pace.slices):
-            for name, once in contestants.items():
-                slice_ = times(once, count)
-                took[name] += slice_
-                rates[name].append(count / sum(slice_))
-            grouped = sum(times(lambda: log.write(group), turns))
-            rates["group"].append(turns * TOGETHER / grouped)
-            together = seconds(lambda: _append_together(writer, turns))
-            rates["together"].append(turns * TOGETHER / together)
-        writer.close_now()
-        for one in (log, signed, raw):
-            one.close()
-    return _lines(Samples(took), Samples(rates))
-
-
-def _append_together(writer: LogWriter, turns: int) -> None:
-    """Append from TOGETHER tasks of an event loop, each after its former append is durable."""
+async def _append_together(writer: LogWriter, turns: int) -> None:
+    """Append from TOGETHER tasks, each after its former append is durable."""
 
     async def appends() -> None:
         for _ in range(turns):
             await writer.append(_ENTRY)
 
-    async def all_of_them() -> None:
-        await asyncio.gather(*(appends() for _ in range(TOGETHER)))
-
-    asyncio.run(all_of_them())
+    await asyncio.gather(*(appends() for _ in range(TOGETHER)))
 
 
-def _lines(took: Samples, rates: Samples) -> list[Line]:
-    def beside(name: str, part: float) -> float:
-        return took.quantile(name, part) / took.quantile("raw", part)
+def _appends(pace: Pace) -> Samples:
+    count = max(20, round(pace.seconds * _OPS_A_SECOND))
+    turns = count // 4
+    samples: Samples = defaultdict(list)
+    with (
+        scratch() as place,
+        closing(RawDisk(place / "raw")) as raw,
+        closing(_log_at(place / "log")) as log,
+        closing(_log_at(place / "signed")) as signed,
+    ):
+        writer, rounds = LogWriter(_log_at(place / "book")), _signed(signed)
+        contestants: dict[str, Callable[[], object]] = {
+            "raw": raw.once,
+            "log": lambda: log.write([_ENTRY]),
+            "signed": lambda: next(rounds),
+            "book": lambda: writer.submit(_ENTRY).result(),
+        }
+        for _ in range(pace.slices):
+            for name, once in contestants.items():
+                took = [seconds(once) for _ in range(count)]
+                samples[name] += took
+                samples[f"{name}_rate"].append(count / sum(took))
+            group = sum(seconds(lambda: log.write([_ENTRY] * TOGETHER)) for _ in range(turns))
+            samples["group"].append(turns * TOGETHER / group)
+            together = seconds(lambda: asyncio.run(_append_together(writer, turns)))
+            samples["together"].append(turns * TOGETHER / together)
+        writer.close_now()
+    return samples
 
-    raw = rates.median("raw")
-    unsigned = took.median("signed") / took.median("log")
-    # The cost of one more entry in a batch, which needs one sync in all.
-    computed = (TOGETHER / rates.median("together") - 1 / raw) / TOGETHER
-    by_turns = {name: rates.ratio(name, "raw") for name in ("log", "book", "group", "together")}
-    return [
-        rate("raw", "4 KiB overwritten and fdatasync", raw, "writes"),
-        Line("raw_p50", "  the same, p50", took.quantile("raw", 0.5) * _MICRO, "us"),
-        Line("raw_p99", "  the same, p99", took.quantile("raw", 0.99) * _MICRO, "us"),
-        ratio("log_rate", "written one by one, rate beside it", by_turns["log"], 0.9),
-        ratio("log_p50", "  p50 beside its p50", beside("log", 0.5)),
-        ratio("log_p99", "  p99 beside its p99", beside("log", 0.99), at_most=1.5),
-        ratio("book_rate", "appended one by one, by a thread", by_turns["book"], 0.9),
-        ratio("book_p50", "  p50 beside its p50", beside("book", 0.5)),
-        ratio("book_p99", "  p99 beside its p99", beside("book", 0.99), at_most=1.5),
-        ratio("group", "64 written with one sync, rate beside it", by_turns["group"]),
-        ratio("together", "64 waiting at once, rate beside it", by_turns["together"], 12),
-        Line("computed", "  one of them, without the disk", computed * _MICRO, "us"),
-        ratio("signed", "signed each round, p50 beside unsigned", unsigned, at_most=1.1),
-    ]
+
+def _without_disk(samples: Samples) -> float:
+    """Returns the seconds of one more entry in a batch, which needs one sync in all."""
+    batch = TOGETHER / median(samples["together"])
+    return (batch - 1 / median(samples["raw_rate"])) / TOGETHER
 
 
-RECORD: Final = Section("record", "durable appends beside the bare disk, on this machine", _measure)
+def _beside_disk(name: str, text: str, at_least: float | None = None) -> Figure:
+    return Figure(name, text, turn_ratio(name, "raw_rate"), at_least=at_least)
+
+
+RECORD: Final = Section(
+    "durable appends beside the bare disk, on this machine",
+    _appends,
+    (
+        Figure("raw", "4 KiB overwritten and fdatasync", quantile("raw_rate"), "writes/s"),
+        Figure("raw_p50", "  the same, p50", quantile("raw"), "us"),
+        Figure("raw_p99", "  the same, p99", quantile("raw", 0.99), "us"),
+        _beside_disk("log_rate", "written one by one, rate beside it", 0.9),
+        Figure("log_p50", "  p50 beside its p50", beside("log", "raw")),
+        Figure("log_p99", "  p99 beside its p99", beside("log", "raw", 0.99), at_most=1.5),
+        _beside_disk("book_rate", "appended one by one, by a thread", 0.9),
+        Figure("book_p50", "  p50 beside its p50", beside("book", "raw")),
+        Figure("book_p99", "  p99 beside its p99", beside("book", "raw", 0.99), at_most=1.5),
+        _beside_disk("group", "64 written with one sync, rate beside it"),
+        _beside_disk("together", "64 waiting at once, rate beside it", 12),
+        Figure("computed", "  one of them, without the disk", _without_disk, "us"),
+        Figure(
+            "signed", "signed each round, p50 beside unsigned", beside("signed", "log"), at_most=1.1
+        ),
+    ),
+)
+
+
+# --- verification -----------------------------------------------------------------------------
+
+ROUNDS_A_SECOND: Final = 30_000
+"""Rounds in the record per second of a slice: some 4,500 at the usual pace."""
+FULL_ROUNDS: Final = 250_000
+"""Some ten million records."""
+VERIFIED: Final = 500_000
+"""The aim for one core, in records a second."""
+_CHILD: Final = """
+import sys
+from pathlib import Path
+from controller.cli import main
+code = main()
+print(Path("/proc/self/status").read_text())
+sys.exit(code)
+"""
+
+
+def recorder_keys() -> RecorderKeys:
+    surveillance = X25519PrivateKey.generate().public_key()
+    return RecorderKeys(Ed25519PrivateKey.generate(), HoleKey(bytes(range(32))), surveillance)
+
+
+def bench_game() -> Game:
+    return game_of(load_game("mega"), default_jurisdiction())
+
+
+def _verify(record: Path, *, replay: bool) -> None:
+    report = verify(record, replay=replay, jobs=1)
+    if report.findings:
+        raise AssertionError(f"the record of the bench is not valid: {report.findings[0]}")
+
+
+def _hash_seconds(record: Path) -> float:
+    """Returns the seconds to hash the record's frames, without reading them."""
+
+    def hash_all() -> None:
+        for data in frames:
+            sha256(data).digest()
+
+    took = 0.0
+    for number in numbers(record):
+        frames = [frame.data for frame in read_segment(record, number).frames]
+        took += seconds(hash_all)
+    return took
+
+
+def _peak_memory(record: Path) -> float:
+    """Returns the peak memory in MiB of a process that verifies the record."""
+    words = ["audit", "verify", str(record), "--no-replay", "--jobs", "1"]
+    command = [sys.executable, "-c", _CHILD, *words]
+    child = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    if child.returncode:
+        raise AssertionError("the record of the bench is not valid, or was not verified")
+    peak = next(line for line in child.stdout.splitlines() if line.startswith("VmHWM"))
+    return int(peak.split()[1]) / 1024
+
+
+def _reopen(record: Path, game: Game, keys: RecorderKeys) -> float:
+    """Returns the seconds to reopen a record: the last segment replayed, a boot appended."""
+    with Recorder(record, PAR, lambda _: keys) as recorder:
+        return seconds(lambda: recorder.begin(Procedure(game)))
+
+
+def _index(record: Path, file: Path) -> None:
+    with Index.rebuild(record, file) as index:
+        index.catch_up()
+
+
+def _reads(pace: Pace) -> Samples:
+    game, keys = bench_game(), recorder_keys()
+    rounds = FULL_ROUNDS if pace.full else max(50, round(pace.seconds * ROUNDS_A_SECOND))
+    turns = 1 if pace.full else 3
+    with scratch() as place:
+        record, short = place / "record", place / "short"
+        count = record_par(record, game, rounds, lambda _: keys)
+        ends = [segment.end for segment in segments(record)]
+        size, last = sum(ends), ends[-1]
+        # One whole segment, and a last one that is about as full as the long record's.
+        fewer = round(rounds * min(1.0, (SIZE + last) / size))
+        fewer = record_par(short, game, fewer, lambda _: keys)
+        read = by_turns(
+            {
+                "hash": lambda: count / _hash_seconds(record),
+                "verify": lambda: count / seconds(lambda: _verify(record, replay=False)),
+            },
+            turns,
+        )
+        read["replay"] = [count / seconds(lambda: _verify(record, replay=True))]
+        read["index"] = [count / seconds(lambda: _index(record, place / "index.db"))]
+        peaks = {"memory": [_peak_memory(record)], "memory_short": [_peak_memory(short)]}
+        opened = by_turns(
+            {
+                "open": lambda: _reopen(record, game, keys),
+                "open_short": lambda: _reopen(short, game, keys),
+            },
+            3,
+        )
+    sizes: Samples = {
+        "records": [count],
+        "fewer": [fewer],
+        "bytes": [size / count],
+        "fill": [last / SIZE],
+    }
+    return {**read, **peaks, **opened, **sizes}
+
+
+VERIFY: Final = Section(
+    "a record read, beside SHA-256 over the same bytes",
+    _reads,
+    (
+        Figure("records", "records in it", quantile("records"), "records"),
+        Figure("bytes", "bytes a record, with its frame", quantile("bytes"), "bytes"),
+        Figure(
+            "verify",
+            "verified, one core: hashes, root, signatures",
+            quantile("verify", 1),
+            "r/s",
+            at_least=VERIFIED,
+        ),
+        Figure("verify_ratio", "  beside SHA-256 of the same", beside("verify", "hash", 1)),
+        Figure("memory", "  its memory at most", quantile("memory"), "MiB"),
+        Figure(
+            "memory_ratio",
+            "    beside that of {fewer[0]:,} records",
+            beside("memory", "memory_short"),
+            at_most=1.25,
+        ),
+        rate("replay", "verified with every decision made again", "r"),
+        Figure("replay_ratio", "  beside SHA-256 of the same", beside("replay", "hash", 1)),
+        Figure("open", "opened, recovered, gone on with", quantile("open", 0), "s", at_most=1.0),
+        Figure(
+            "open_full",
+            "  at most, were its last segment full",
+            lambda samples: min(samples["open"]) / samples["fill"][0],
+            "s",
+        ),
+        Figure(
+            "open_ratio",
+            "  beside that of {fewer[0]:,} records",
+            beside("open", "open_short", 0),
+            at_most=1.5,
+        ),
+        rate("index", "indexed from nothing", "r"),
+        Figure("index_ratio", "  beside SHA-256 of the same", beside("index", "hash", 1)),
+    ),
+)
+
+
+# --- the review -------------------------------------------------------------------------------
+
+REVIEWED: Final = 20_000
+"""Rounds in the record that is reviewed."""
+FULL_REVIEWED: Final = 1_000_000
+PAGES: Final = {
+    "list": "rounds listed",
+    "round": "a round opened",
+    "card": "rounds looked for by card",
+    "amount": "rounds looked for by dealer and amount",
+}
+"""The kinds of pages."""
+_VIEWS: Final = 15
+"""Pages of each kind."""
+_MAX_SECONDS: Final = 0.5
+_PAGE: Final = 50
+_LISTED: Final = "SELECT * FROM raw_rounds WHERE round <= ? ORDER BY round DESC LIMIT ?"
+_OPENED: Final = (
+    "SELECT * FROM raw_records WHERE seq BETWEEN (SELECT first_seq FROM raw_rounds WHERE round = ?)"
+    " AND (SELECT last_seq FROM raw_rounds WHERE round = ?)"
+)
+_OF_ROUND: Final = "w.seq BETWEEN r.first_seq AND r.last_seq"
+_NEWEST: Final = "AND r.round <= ? ORDER BY r.round DESC LIMIT ?"
+_BY_CARD: Final = (
+    "SELECT * FROM raw_rounds r WHERE EXISTS "
+    f"(SELECT 1 FROM raw_cards w WHERE w.card = ? AND {_OF_ROUND}) {_NEWEST}"
+)
+_BY_AMOUNT: Final = (
+    "SELECT * FROM raw_rounds r WHERE EXISTS (SELECT 1 FROM raw_amounts w JOIN raw_records d "
+    f"ON d.seq = w.seq WHERE {_OF_ROUND} AND w.amount >= ? "
+    f"AND d.dealer = (SELECT id FROM words WHERE word = ?)) {_NEWEST}"
+)
+_DEALER: Final = "SELECT word FROM words WHERE id = (SELECT dealer FROM raw_shifts LIMIT 1)"
+_AMOUNT: Final = (
+    "SELECT amount FROM raw_amounts GROUP BY amount HAVING count(*) > ? "
+    "ORDER BY amount DESC LIMIT 1"
+)
+"""The largest amount that occurs more often than _RARE."""
+_RARE: Final = 0.01
+"""Part of the rounds."""
+
+
+class _Search(NamedTuple):
+    """A page, and the query for its rows."""
+
+    path: str
+    query: str
+    values: tuple[int | str, ...]
+
+
+def _searches(db: apsw.Connection, random: Random, rounds: int) -> dict[str, _Search]:
+    """Returns one page of each kind, up to a random round."""
+    number, card = random.randint(1, rounds), random.choice(DECK)
+    before = f"before={number + 1}"
+    dealer = str(db.execute(_DEALER).get)
+    amount = db.execute(_AMOUNT, (round(rounds * _RARE),)).get or 0
+    sought = urlencode({"dealer": dealer, "least": str(amount)})
+    found = (
+        _Search(f"/rounds?{before}", _LISTED, (number, _PAGE)),
+        _Search(f"/rounds/{number}", _OPENED, (number, number)),
+        _Search(f"/rounds?card={CARDS[card]}&{before}", _BY_CARD, (card, number, _PAGE)),
+        _Search(f"/rounds?{sought}&{before}", _BY_AMOUNT, (amount, dealer, number, _PAGE)),
+    )
+    return dict(zip(PAGES, found, strict=True))
+
+
+async def _page_times(record: Path, folder: Path, rounds: int) -> Samples:
+    """Returns the seconds of each page, and of its rows."""
+    source = FileSource(record)
+    source.begin(lambda words: None)
+    links = LoginLinks()
+    review = application(source, pages_of(load()), LinkLogin(LinkSessions(), links), folder)
+    review.house.prepare()
+    transport = httpx.ASGITransport(review.app)
+    samples: Samples = defaultdict(list)
+    random = Random(7)
+    empty = set(PAGES)
+    with closing(review), closing(open_index(record)) as db:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            await client.get(f"/enter?word={links.make(PageUser('Bench'))}")
+            for _ in range(_VIEWS):
+                for name, search in _searches(db, random, rounds).items():
+                    start = time.perf_counter()
+                    answer = await client.get(search.path)
+                    shown = time.perf_counter()
+                    found = list(db.execute(search.query, search.values))
+                    samples[f"{name}_sql"].append(time.perf_counter() - shown)
+                    samples[name].append(shown - start)
+                    if answer.status_code != 200:
+                        raise AssertionError(f"{search.path} is not shown: {answer.status_code}")
+                    if found:
+                        empty.discard(name)
+    if empty:
+        raise AssertionError(f"no rows were found for: {', '.join(sorted(empty))}")
+    return samples
+
+
+def _pages(pace: Pace) -> Samples:
+    rounds, keys = pace.count(REVIEWED, FULL_REVIEWED, minimum=100), recorder_keys()
+    with scratch() as place:
+        record_par(place / "record", bench_game(), rounds, lambda _: keys)
+        took = asyncio.run(_page_times(place / "record", place, rounds))
+    return {"rounds": [rounds], **took}
+
+
+def _figures_of_page(name: str, text: str) -> tuple[Figure, ...]:
+    longest = quantile(name, 1)
+    return (
+        Figure(name, f"{text}, page", quantile(name), "ms"),
+        Figure(f"{name}_longest", "  the longest", longest, "s", at_most=_MAX_SECONDS),
+        Figure(f"{name}_sql", f"{text}, rows by hand", quantile(f"{name}_sql"), "ms"),
+        Figure(f"{name}_ratio", "  beside them", beside(name, f"{name}_sql")),
+    )
+
+
+REVIEW: Final = Section(
+    "a long record reviewed, beside its rows by hand",
+    _pages,
+    (
+        Figure("rounds", "rounds in the record", quantile("rounds"), "rounds"),
+        *(figure for name, text in PAGES.items() for figure in _figures_of_page(name, text)),
+    ),
+)

@@ -1,54 +1,85 @@
 """A whole table: `holecard serve` with its record on the disk, and nine devices on ptys and USB.
 
+    async with played(stage) as table:
+        await table.play(rounds=10)
+        table.cards.times       # seconds from a card's last byte to the bytes that show it
+
+Dealer, devices and the stream's reader are in this process, the daemon is another one. A card is
+timed from writing the last byte of its record to the shoe's pty to reading the first byte of the
+view that shows it, with the next prompt. Both times are CLOCK_MONOTONIC of one thread, so work of
+this event loop in between, such as acknowledgements and lamps, is included.
+
 Beside the cards of each round, by turns with them: a page overwritten and synced in the same
 directory, and a bare pty with another process behind it. A start with a long record is measured by
 turns with one with a short record, whose last segment is about as full: only that one is replayed.
-
-The process behind the bare pty is `python -m hil.bench.table TERMINAL`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
+import selectors
+import socket
 import time
 import tty
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
+from functools import partial
+from http.client import HTTPConnection
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
-from msgspec import Struct
+import msgspec
 from msgspec.structs import replace
 
+from controller.api.contract.view import PromptShown, StateShown, View
 from controller.audit.format.segments import SIZE, numbers
 from controller.audit.read.reader import read_segment
 from controller.audit.simulate import record_par
 from controller.games import game_of_table
+from controller.procedure.model.effects import Prompt, Tell
+from controller.procedure.model.state import Step
+from controller.table.memory import TableDisplay
 from controller.table.running import load_keys
+from hil.bench.link import there_and_back
 from hil.bench.measure import (
-    Line,
+    PARTS,
+    Figure,
     Pace,
     Samples,
     Section,
+    beside,
     child_process,
     quantile,
-    ratio,
     scratch,
-    times,
+    seconds,
+    turn_ratio,
 )
 from hil.bench.record import RawDisk
-from hil.bench.table_clients import GAP_MS, SEATS, PlayedTable, played, watchers
-from hil.table.robots import Api
-from hil.table.setup import FEW, Stage, example, staged
+from hil.simulator import LiveDevice, SimulatedDevice
+from hil.table.robots import (
+    PREFIX,
+    Api,
+    Console,
+    PlayerChoice,
+    Robot,
+    RobotOptions,
+    Unreachable,
+)
+from hil.table.setup import DEALER, FEW, Stage, example, staged
 
+SEATS: Final = 7
+GAP_MS: Final = 0
+"""Minimum time between two cards."""
 ECHO_BYTES: Final = 100
 """Approximate bytes of a card's record on the wire; as many are echoed."""
 TABLE_FILE: Final = "mega-1"
 CARDS: Final = 2_000
 ROUNDS: Final = 1_000
 FULL_ROUNDS: Final = (1_000, 20_000)
+"""Rounds after which the memory is read."""
 IDLE: Final = 10.0
 """Seconds."""
 RECORDS: Final = 200_000
@@ -56,111 +87,253 @@ FULL_RECORDS: Final = 10_000_000
 STARTS: Final = 3
 WATCHERS: Final = 200
 """Browsers that watch the table."""
+_OPTIONS: Final = RobotOptions(buttons=False, dwell_ms=0)
+_MAIN: Final = 2500
+_BANK: Final = 100_000
+_MAX_STEPS: Final = 10_000_000
+_CARD_PROMPTS: Final = (Tell.TAKE_WAGERS, Tell.DEAL)
+"""The prompts whose card is laid on the felt."""
 _RECORDS_A_ROUND: Final = 50
 """Minimum of simulated rounds at seven seats."""
 _OPENINGS: Final = 2
 """Times that the table is opened before its starts are measured."""
 _INTERVAL: Final = 0.02
 _TIMEOUT: Final = 60.0
-_MAX_GROWTH: Final = 0.5
-"""KiB a round, with --full."""
-_READ: Final = 4096
+_READ: Final = 1 << 18
+_MAX_EVENT: Final = 1 << 22
+"""Bytes of an event of the stream."""
+_SMALL: Final = 4096
+"""Receive buffer in bytes of the browser that does not read."""
 _KIB: Final = 1024
-_MICRO: Final = 1e6
-_PARTS: Final = {"p50": 0.5, "p99": 0.99}
-_MAX_RATIO: Final = {"p50": 2.0, "p99": 3.0}
-_MAX_WATCHED: Final = {"p50": 1.5, "p99": 2.0}
+_view: Final = msgspec.json.Decoder(View).decode
 
 
-class TableSizes(Struct, frozen=True):
-    """How much is measured."""
-
-    cards: int
-    rounds: tuple[int, ...]
-    """Rounds after which the memory is read."""
-    idle: float
-    records: int
-    starts: int
-    watchers: int
+# --- the table's clients ----------------------------------------------------------------------
 
 
-def sizes(pace: Pace) -> TableSizes:
-    if pace.full:
-        return TableSizes(CARDS, FULL_ROUNDS, IDLE, FULL_RECORDS, STARTS, WATCHERS)
-    share = pace.share
-    return TableSizes(
-        max(SEATS, round(CARDS * share)),
-        (max(4, round(ROUNDS * share)),),
-        max(0.2, IDLE * share),
-        max(1_000, round(RECORDS * share)),
-        max(1, round(STARTS * share)),
-        max(4, round(WATCHERS * share)),
-    )
+class CardTimer:
+    """Times each card from the shoe's pty to the view. The shoe calls `write` after its pty."""
+
+    def __init__(self, shoe: LiveDevice) -> None:
+        self.times: list[float] = []
+        """Seconds of each card that was laid on the felt and shown."""
+        self.drawn = 0
+        """Number of cards that were drawn."""
+        self._device = shoe.device
+        self._head = shoe.device.firmware.ring.head
+        self._prompt: PromptShown | None = None
+        self._on_felt = 0
+        self._written: int | None = None
+        shoe.attach(self)
+
+    def forget(self) -> None:
+        """Discard the cards so far."""
+        self.times.clear()
+        self.drawn = 0
+
+    def write(self, data: bytes) -> None:
+        at = time.monotonic_ns()
+        head = self._device.firmware.ring.head
+        is_record, self._head = head != self._head, head  # else a heartbeat or reply
+        if is_record and self._prompt is not None and self._prompt.tell in _CARD_PROMPTS:
+            self.drawn += 1
+            self._written = at
+
+    def follow(self, device: SimulatedDevice) -> None:
+        """Nothing to do: the power is never cut."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def shown(self, view: View, at: int) -> None:
+        """Record a view whose first byte came at `at`, in nanoseconds."""
+        on_felt = _on_felt(view.state)
+        if on_felt > self._on_felt and self._written is not None:
+            self.times.append((at - self._written) / 1e9)
+            self._written = None
+        self._on_felt, self._prompt = on_felt, view.prompt
+
+
+def _on_felt(state: StateShown) -> int:
+    """Returns the number of cards on the felt."""
+    return sum(len(hand.cards) for hand in state.hands) + len(state.dealer) + bool(state.hole)
+
+
+async def read_stream(
+    reader: asyncio.StreamReader,
+    on_event: Callable[[bytes, int], None],
+    clock: Callable[[], int] = time.monotonic_ns,
+) -> None:
+    """Read the table's stream, without chunks: calls `on_event` with the data of each event and
+    the time of its first byte. Raises Unreachable if there is none, IncompleteReadError if it
+    ends."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    if b" 200 " not in head.split(b"\r\n")[0]:
+        raise Unreachable(f"no stream: {head.decode(errors='replace')}")
+    while True:
+        first = await reader.readexactly(1)
+        at = clock()
+        _, found, data = (first + await reader.readuntil(b"\n\n")).partition(b"\ndata: ")
+        if found:
+            on_event(data.removesuffix(b"\n\n"), at)
+
+
+class StandingPlayers:
+    """Players who stand and never insure."""
+
+    def __init__(self, seats: int = SEATS) -> None:
+        self.seats = seats
+
+    def wagers(self) -> list[tuple[int, str, int]]:
+        return [(seat, "main", _MAIN) for seat in range(1, self.seats + 1)]
+
+    def says(self, prompt: Prompt) -> PlayerChoice:
+        ways = ("take_pay", "decline", "stand")
+        return PlayerChoice(next(way for way in ways if way in prompt.choices))
+
+
+class PlayedTable:
+    """A served table with its robots; made by `played`."""
+
+    def __init__(self, stage: Stage, console: Console) -> None:
+        self.players = StandingPlayers()
+        self.cards = CardTimer(stage.shoe)
+        self._console = console
+        self._robot = Robot(stage, console, self.players, _OPTIONS)
+
+    @property
+    def round(self) -> int:
+        """The number of the last round."""
+        return self._console.shown.state.round
+
+    async def play(self, *, rounds: int = 1) -> None:
+        """Play whole rounds; a closed table is opened first."""
+        last = self.round + rounds
+
+        def done(shown: TableDisplay) -> bool:
+            s = shown.state
+            self._robot.prompts.clear()
+            return s.round >= last and s.step is Step.WAGERING and not s.hands
+
+        await self._robot.play(done, most=_MAX_STEPS)
+
+    async def card_times(self, cards: int) -> list[float]:
+        """Returns the seconds of at least this many cards, in whole rounds."""
+        self.cards.forget()
+        while len(self.cards.times) < cards:
+            await self.play()
+        return self.cards.times[:]
+
+    async def close(self) -> None:
+        """Close the table; the next round has a new shoe."""
+        await self._robot.act("TableClosed", "two", bank=_BANK)
+
+    def see(self, data: bytes, at: int) -> None:
+        """Adopt a view of the stream, whose first byte came at `at`."""
+        view = _view(data)
+        self.cards.shown(view, at)
+        self._console.see(view)
+
+
+@asynccontextmanager
+async def played(stage: Stage) -> AsyncIterator[PlayedTable]:
+    """Sign the dealer in and wait for all devices. Raises ApiProblem and Unreachable."""
+    async with Api(stage.control) as api:
+        screen = await api.open("dealer")
+        await screen.sign_in(DEALER.badge, DEALER.pin)
+        console = Console(screen, await screen.table())
+        table = PlayedTable(stage, console)
+        reader, writer = await asyncio.open_unix_connection(stage.control, limit=_MAX_EVENT)
+        authorization = f"Authorization: Bearer {screen.token}"
+        lines = (f"GET {PREFIX}/stream HTTP/1.0", "Host: localhost", authorization, "", "")
+        writer.write("\r\n".join(lines).encode())
+        reading = asyncio.create_task(read_stream(reader, table.see))
+        try:
+            await console.furnish()
+            yield table
+        finally:
+            reading.cancel()
+            writer.close()
+            with suppress(asyncio.CancelledError):
+                await reading
+
+
+@contextmanager
+def watchers(url: str, count: int) -> Iterator[None]:
+    """Run browsers that watch the console's page, in another process; all but one read their
+    stream."""
+    with child_process(_watch, url, count) as process:
+        process.recv()
+        yield
+
+
+def _watch(watching: Connection, url: str, count: int) -> None:
+    where = urlsplit(url).netloc
+    with ExitStack() as stack, selectors.DefaultSelector() as selector:
+        for number in range(count):
+            connection = stack.enter_context(closing(HTTPConnection(where, timeout=_TIMEOUT)))
+            reads = number < count - 1
+            _open_stream(connection, reads=reads)
+            if reads:
+                selector.register(connection.sock, selectors.EVENT_READ)
+        watching.send("watching")
+        while True:
+            for key, _ in selector.select():
+                assert isinstance(key.fileobj, socket.socket)
+                if not key.fileobj.recv(_READ):
+                    selector.unregister(key.fileobj)
+
+
+def _open_stream(connection: HTTPConnection, *, reads: bool) -> None:
+    """Open a session of the page, and its stream."""
+    connection.request("GET", "/")
+    page = connection.getresponse()
+    page.read()
+    cookie = page.getheader("set-cookie", "").partition(";")[0]
+    connection.close()
+    connection.connect()
+    if not reads:
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL)
+    connection.request("GET", "/stream", headers={"Cookie": cookie})
+    if reads and not connection.sock.recv(_READ).startswith(b"HTTP/1.1 200 "):
+        raise AssertionError("no stream")
+    connection.sock.setblocking(False)
 
 
 # --- what cards are compared with -------------------------------------------------------------
 
 
-class PtyEcho:
-    """This process's end of a pty with an echo behind it."""
-
-    def __init__(self, master: int) -> None:
-        self._master = master
-        self._data = bytes(range(1, ECHO_BYTES + 1))
-
-    def once(self) -> None:
-        """Write the bytes, and read them all back."""
-        os.write(self._master, self._data)
-        left = ECHO_BYTES
-        while left:
-            left -= len(os.read(self._master, left))
-
-
 @contextmanager
-def echo() -> Iterator[PtyEcho]:
-    """Yields a pty that a child process echoes."""
+def echo() -> Iterator[Callable[[], float]]:
+    """Yields a function that returns the seconds of an echo by a process behind a bare pty."""
     master, slave = os.openpty()
     try:
         tty.setraw(slave)
-        with child_process("hil.bench.table", os.ttyname(slave)):
-            bare = PtyEcho(master)
-            bare.once()  # the child has started
-            yield bare
+        with child_process(_echo_back, os.ttyname(slave)):
+            once = partial(there_and_back, master, ECHO_BYTES)
+            once()  # the child has started
+            yield once
     finally:
         os.close(slave)
         os.close(master)
 
 
-def serve_echo(terminal: str) -> None:
+def _echo_back(_: Connection, terminal: str) -> None:
     port = os.open(terminal, os.O_RDWR | os.O_NOCTTY)
-    while data := os.read(port, _READ):
+    while data := os.read(port, ECHO_BYTES):
         os.write(port, data)
 
 
 # --- the daemon's process ---------------------------------------------------------------------
 
 
-class DaemonMemory(Struct, frozen=True):
-    """Memory of the daemon in KiB, after a number of rounds."""
-
-    rounds: int
-    resident: int
-    proportional: int | None
-    """With its share of pages that other processes use too; None if the kernel has no figure."""
-
-
-def memory(pid: int, rounds: int) -> DaemonMemory:
-    found = _sizes_in(Path(f"/proc/{pid}/status"))
-    try:
-        proportional = _sizes_in(Path(f"/proc/{pid}/smaps_rollup")).get("Pss")
-    except OSError:  # not every kernel has it
-        proportional = None
-    return DaemonMemory(rounds, found["VmRSS"], proportional)
-
-
-def _sizes_in(file: Path) -> dict[str, int]:
-    lines = (line.split() for line in file.read_text().splitlines())
-    return {one[0].rstrip(":"): int(one[1]) for one in lines if one[2:] == ["kB"]}
+def memory(pid: int) -> dict[str, float]:
+    """Returns a process's memory in MiB: VmRSS, and Pss if the kernel has it, with its share of
+    pages that other processes use too."""
+    files = (Path(f"/proc/{pid}/{name}") for name in ("status", "smaps_rollup"))
+    lines = "".join(file.read_text() for file in files if file.exists()).splitlines()
+    fields = (line.split() for line in lines if line.startswith(("VmRSS:", "Pss:")))
+    return {name.rstrip(":"): int(kib) / _KIB for name, kib, _ in fields}
 
 
 def processor(pid: int) -> float:
@@ -171,121 +344,70 @@ def processor(pid: int) -> float:
 # --- a table that deals -----------------------------------------------------------------------
 
 
-async def _dealt(folder: Path, wanted: TableSizes) -> list[Line]:
+async def _dealt(folder: Path, pace: Pace) -> Samples:
     async with staged(folder / "table", gap_ms=GAP_MS) as stage:
         await stage.serve(replace(example(TABLE_FILE), screens=0))
         async with played(stage) as table:
-            lines = await _at_table(table, stage, folder, wanted)
+            samples = await _at_table(table, stage, folder, pace)
         await stage.daemon.stop()
-    return lines
+    return samples
 
 
-async def _at_table(
-    table: PlayedTable, stage: Stage, folder: Path, wanted: TableSizes
-) -> list[Line]:
-    pid = stage.daemon.pid
-    await table.play(rounds=1)
-    table.cards.forget()  # the first round fills caches
-    read = [memory(pid, table.round)]
-    took = await _card_times(table, folder, wanted.cards)
-    read.append(memory(pid, table.round))
+async def _at_table(table: PlayedTable, stage: Stage, folder: Path, pace: Pace) -> Samples:
+    pid, cards = stage.daemon.pid, pace.count(CARDS, CARDS, minimum=SEATS)
+    samples: Samples = {"rounds": [], "VmRSS": [], "Pss": []}
+
+    def read_memory() -> None:
+        samples["rounds"].append(table.round)
+        for name, value in memory(pid).items():
+            samples[name].append(value)
+
+    await table.play()  # the first round fills caches
+    read_memory()
+    samples |= await _card_times(table, folder, cards)
+    read_memory()
     table.players.seats = 1
-    first, begun = table.round, time.perf_counter()
-    for rounds in wanted.rounds:
+    first, start = table.round, time.perf_counter()
+    for rounds in FULL_ROUNDS if pace.full else (pace.count(ROUNDS, 0, minimum=4),):
         await table.play(rounds=max(0, rounds - table.round))
-        read.append(memory(pid, table.round))
-    rounds_rate = (table.round - first) / (time.perf_counter() - begun)
-    before = processor(pid)
-    await asyncio.sleep(wanted.idle)
-    idle = 100 * (processor(pid) - before) / wanted.idle
+        read_memory()
+    samples["round_rate"] = [(table.round - first) / (time.perf_counter() - start)]
+    before, idle = processor(pid), max(0.2, IDLE * pace.share)
+    await asyncio.sleep(idle)
+    samples["idle"] = [100 * (processor(pid) - before) / idle]
     table.players.seats = SEATS
-    return [
-        *_card_lines(took),
-        *await _watched_lines(table, stage, wanted),
-        *_memory_lines(read, full=wanted.rounds == FULL_ROUNDS),
-        Line("round_rate", "rounds of one seat", rounds_rate, "rounds/s"),
-        Line("idle", "daemon's CPU, table idle, nine devices", idle, "% of core"),
-    ]
+    return samples | await _watched(table, stage, max(1, cards // 4), pace)
 
 
 async def _card_times(table: PlayedTable, folder: Path, cards: int) -> Samples:
     """Returns the seconds of cards, and by turns with each round those of the echo and disk."""
-    raw = RawDisk(folder / "raw")
-    took: dict[str, list[float]] = {"echo": [], "raw": []}
+    samples: Samples = {"echo": [], "raw": []}
+    table.cards.forget()
     found = table.cards.times
-    try:
-        with echo() as bare:
-            while len(found) < cards:
-                before = len(found)
-                await table.play(rounds=1)
-                took["echo"] += times(bare.once, len(found) - before)
-                took["raw"] += times(raw.once, len(found) - before)
-    finally:
-        raw.close()
+    with closing(RawDisk(folder / "raw")) as raw, echo() as echo_seconds:
+        while len(found) < cards:
+            before = len(found)
+            await table.play()
+            new = range(len(found) - before)
+            samples["echo"] += [echo_seconds() for _ in new]
+            samples["raw"] += [seconds(raw.once) for _ in new]
     if table.cards.drawn != len(found):
         raise AssertionError(f"{table.cards.drawn} cards came, {len(found)} were shown")
-    return Samples({**took, "card": found[:]})
+    return {**samples, "card": found[:]}
 
 
-def _card_lines(took: Samples) -> Iterator[Line]:
-    texts = {
-        "raw": "4 KiB overwritten and fdatasync",
-        "echo": "bare pty, there and back",
-        "card": "card's last byte -> prompt's first",
-    }
-    yield Line("cards", f"cards dealt, {SEATS} seats", len(took.by_name["card"]), "cards")
-    for name, text in texts.items():
-        for label, part in _PARTS.items():
-            value = took.quantile(name, part) * _MICRO
-            yield Line(f"{name}_{label}", f"{text}, {label}", value, "us")
-    for label, part in _PARTS.items():
-        both = took.quantile("raw", part) + took.quantile("echo", part)
-        beside = took.quantile("card", part) / both
-        text = f"card beside page and echo together, {label}"
-        yield ratio(f"card_ratio_{label}", text, beside, at_most=_MAX_RATIO[label])
-
-
-async def _watched_lines(table: PlayedTable, stage: Stage, wanted: TableSizes) -> list[Line]:
+async def _watched(table: PlayedTable, stage: Stage, cards: int, pace: Pace) -> Samples:
     """Cards before, while and after browsers watch, one of which never reads."""
-    cards = wanted.cards // 4
-    url = (await stage.daemon.screens() or "").rstrip("/")
-    alone = await _some(table, max(1, cards // 2))
+    count = pace.count(WATCHERS, WATCHERS, minimum=4)
+    half = max(1, cards // 2)
+    alone = await table.card_times(half)
     with ExitStack() as watching:
         # In a thread: the browsers wait for views, which this event loop causes.
-        await asyncio.to_thread(watching.enter_context, watchers(url, wanted.watchers))
-        watched = await _some(table, max(1, cards))
-    alone += await _some(table, max(1, cards // 2))
-    text = f"card -> prompt, {wanted.watchers} browsers beside none"
-    return [
-        ratio(
-            f"watched_{label}",
-            f"{text}, {label}",
-            quantile(watched, part) / quantile(alone, part),
-            at_most=_MAX_WATCHED[label],
-        )
-        for label, part in _PARTS.items()
-    ]
-
-
-async def _some(table: PlayedTable, cards: int) -> list[float]:
-    """Returns the seconds of at least this many cards, in whole rounds."""
-    table.cards.forget()
-    while len(table.cards.times) < cards:
-        await table.play(rounds=1)
-    return table.cards.times[:]
-
-
-def _memory_lines(read: list[DaemonMemory], *, full: bool) -> Iterator[Line]:
-    """The growth has a limit only with `full`, over thousands of rounds."""
-    for number, one in enumerate(read):
-        text = f"daemon's memory after {one.rounds:,} rounds"
-        share = one.proportional
-        note = "" if share is None else f"proportional {share / _KIB:.1f} MiB"
-        yield Line(f"memory_{number}", text, one.resident / _KIB, "MiB", note=note)
-    first, last = read[2 if full else 1], read[-1]
-    growth = (last.resident - first.resident) / max(1, last.rounds - first.rounds)
-    text = f"  growth from {first.rounds:,} to {last.rounds:,}, a round"
-    yield Line("memory_growth", text, growth, "KiB", at_most=_MAX_GROWTH if full else None)
+        url = await stage.daemon.screens() or ""
+        await asyncio.to_thread(watching.enter_context, watchers(url, count))
+        watched = await table.card_times(cards)
+    alone += await table.card_times(half)
+    return {"watchers": [count], "watched": watched, "alone": alone}
 
 
 # --- starts -----------------------------------------------------------------------------------
@@ -293,9 +415,9 @@ def _memory_lines(read: list[DaemonMemory], *, full: bool) -> Iterator[Line]:
 
 async def _start(stage: Stage) -> float:
     """Returns the seconds of a start to READY=1; stops the daemon when its devices are ready."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     await stage.daemon.start()
-    took = time.perf_counter() - begun
+    took = time.perf_counter() - start
     async with Api(stage.control) as api, asyncio.timeout(_TIMEOUT):
         while not (await api.health()).ready:
             await asyncio.sleep(_INTERVAL)
@@ -315,7 +437,7 @@ async def _open_and_close(stage: Stage) -> None:
     async with played(stage) as table:
         table.players.seats = 1
         for _ in range(_OPENINGS):
-            await table.play(rounds=1)
+            await table.play()
             await table.close()
     await stage.daemon.stop()
 
@@ -327,39 +449,113 @@ def _short_share(record: Path) -> float:
     return min(1.0, (SIZE + last) / (SIZE * (len(every) - 1) + last))
 
 
-async def _starts(folder: Path, wanted: TableSizes) -> list[Line]:
+async def _starts(folder: Path, pace: Pace) -> Samples:
+    rounds = pace.count(RECORDS, FULL_RECORDS, minimum=1_000) // _RECORDS_A_ROUND
+    samples: Samples = {"start": [], "start_long": []}
     async with (
         staged(folder / "short", FEW, gap_ms=GAP_MS) as short,
         staged(folder / "long", FEW, gap_ms=GAP_MS) as long,
     ):
         for stage in (short, long):
             stage.write(example(TABLE_FILE))
-        rounds = wanted.records // _RECORDS_A_ROUND
-        records = _record(long, rounds)
-        fewer = _record(short, round(rounds * _short_share(long.house.record)))
+        samples["records"] = [_record(long, rounds)]
+        fewer = round(rounds * _short_share(long.house.record))
+        samples["fewer"] = [_record(short, fewer)]
         for stage in (short, long):
             await _open_and_close(stage)
-        took: dict[str, list[float]] = {"short": [], "long": []}
-        for _ in range(wanted.starts):
-            took["short"].append(await _start(short))
-            took["long"].append(await _start(long))
-    starts = Samples(took)
-    text = "start to READY=1 with"
-    return [
-        Line("start", f"{text} {fewer:,} records", starts.median("short"), "s"),
-        Line("start_long", f"{text} {records:,} records", starts.median("long"), "s"),
-        ratio("start_ratio", "  beside each other", starts.ratio("long", "short"), at_most=1.5),
-    ]
+        for _ in range(pace.count(STARTS, STARTS)):
+            samples["start"].append(await _start(short))
+            samples["start_long"].append(await _start(long))
+    return samples
 
 
-def _measure(pace: Pace) -> list[Line]:
-    wanted = sizes(pace)
+# --- figures ----------------------------------------------------------------------------------
+
+
+def _measure(pace: Pace) -> Samples:
     with scratch() as folder:
-        lines = asyncio.run(_dealt(folder, wanted))
-        return lines + asyncio.run(_starts(folder, wanted))
+        return {**asyncio.run(_dealt(folder, pace)), **asyncio.run(_starts(folder, pace))}
 
 
-TABLE: Final = Section("table", "a whole table dealt by the daemon, from card to prompt", _measure)
+def _parts(name: str, text: str) -> Iterator[Figure]:
+    for label, part in PARTS.items():
+        yield Figure(f"{name}_{label}", f"{text}, {label}", quantile(name, part), "us")
 
-if __name__ == "__main__":
-    serve_echo(*sys.argv[1:])
+
+def _card_ratio(part: float, at_most: float) -> Figure:
+    label = f"p{part * 100:.0f}"
+
+    def value(samples: Samples) -> float:
+        echo_and_page = sum(quantile(name, part)(samples) for name in ("echo", "raw"))
+        return quantile("card", part)(samples) / echo_and_page
+
+    text = f"card beside page and echo together, {label}"
+    return Figure(f"card_ratio_{label}", text, value, at_most=at_most)
+
+
+def _watched_ratio(part: float, at_most: float) -> Figure:
+    label = f"p{part * 100:.0f}"
+    text = f"card -> prompt, {{watchers[0]}} browsers beside none, {label}"
+    value = beside("watched", "alone", part)
+    return Figure(f"watched_{label}", text, value, at_most=at_most)
+
+
+def _memory(number: int, *, full: bool | None = None) -> Figure:
+    """The memory after the first round, the cards, and each number of rounds."""
+
+    def proportional(samples: Samples) -> str:
+        share = samples["Pss"]
+        return f"proportional {share[number]:.1f} MiB" if share else ""
+
+    text = f"daemon's memory after {{rounds[{number}]:,}} rounds"
+    return Figure(
+        f"memory_{number}",
+        text,
+        lambda samples: samples["VmRSS"][number],
+        "MiB",
+        note=proportional,
+        full=full,
+    )
+
+
+def _growth(first: int, *, full: bool, at_most: float | None = None) -> Figure:
+    """The growth has a limit only with --full, over thousands of rounds."""
+
+    def value(samples: Samples) -> float:
+        memory, rounds = samples["VmRSS"], samples["rounds"]
+        return _KIB * (memory[-1] - memory[first]) / max(1, rounds[-1] - rounds[first])
+
+    text = f"  growth from {{rounds[{first}]:,}} to {{rounds[{first + 1}]:,}}, a round"
+    return Figure("memory_growth", text, value, "KiB", at_most=at_most, full=full)
+
+
+TABLE: Final = Section(
+    "a whole table dealt by the daemon, from card to prompt",
+    _measure,
+    (
+        Figure("cards", f"cards dealt, {SEATS} seats", lambda found: len(found["card"]), "cards"),
+        *_parts("raw", "4 KiB overwritten and fdatasync"),
+        *_parts("echo", "bare pty, there and back"),
+        *_parts("card", "card's last byte -> prompt's first"),
+        _card_ratio(0.5, at_most=2.0),
+        _card_ratio(0.99, at_most=3.0),
+        _watched_ratio(0.5, at_most=1.5),
+        _watched_ratio(0.99, at_most=2.0),
+        *(_memory(number) for number in range(3)),
+        _memory(3, full=True),
+        _growth(1, full=False),
+        _growth(2, full=True, at_most=0.5),
+        Figure("round_rate", "rounds of one seat", quantile("round_rate"), "rounds/s"),
+        Figure("idle", "daemon's CPU, table idle, nine devices", quantile("idle"), "% of core"),
+        Figure("start", "start to READY=1 with {fewer[0]:,} records", quantile("start"), "s"),
+        Figure(
+            "start_long",
+            "start to READY=1 with {records[0]:,} records",
+            quantile("start_long"),
+            "s",
+        ),
+        Figure(
+            "start_ratio", "  beside each other", turn_ratio("start_long", "start"), at_most=1.5
+        ),
+    ),
+)

@@ -1,16 +1,29 @@
 """`holecard bench`: contests by turns, sections, output."""
 
+from __future__ import annotations
+
 import json
 
 import pytest
 
-from controller.commands import dispatch, load
+from controller.commands import dispatch, load, parse
+from controller.errors import UsageProblem
 from hil.bench import cli
-from hil.bench.measure import Line, Pace, Section, contest, ratio
-from hil.bench.record import RECORD
-from hil.bench.reference import peer
-from hil.bench.rows import rounds_of, through_rows, through_transitions
-from hil.bench.verify import VERIFY
+from hil.bench.measure import (
+    Figure,
+    Line,
+    NotMeasured,
+    Pace,
+    Section,
+    beside,
+    contest,
+    quantile,
+    turn_ratio,
+)
+from hil.bench.record import PAGES, RECORD, REVIEW, VERIFY
+from hil.bench.rounds import rounds_of, through_rows, through_transitions
+
+SHORTEST = Pace(slices=1, seconds=0.001)
 
 
 def run(*arguments: str) -> int:
@@ -43,23 +56,82 @@ def test_contestants_run_by_turns_and_slow_slices_do_not_count() -> None:
         works("slow", rounds * 0.004)
 
     rates = contest({"fast": fast, "slow": slow}, Pace(slices=5, seconds=1), clock)
-    assert rates.median("fast") == pytest.approx(1000)
-    assert rates.median("slow") == pytest.approx(250)
-    assert rates.ratio("slow", "fast") == pytest.approx(0.25)
+    assert quantile("fast")(rates) == pytest.approx(1000)
+    assert quantile("slow")(rates) == pytest.approx(250)
+    assert turn_ratio("slow", "fast")(rates) == pytest.approx(0.25)
     assert turns[-10:] == ["fast", "slow"] * 5
 
 
-def test_a_ratio_below_its_aim_is_missed() -> None:
-    assert ratio("a", "a", 0.39, 0.4).missed
-    assert not ratio("a", "a", 0.4, 0.4).missed
-    assert not Line("a", "a", None, "", 0.4, "not installed").missed
+def test_figures_are_computed_from_samples() -> None:
+    samples = {"a": [3.0, 1.0, 2.0], "b": [1.0, 2.0, 4.0]}
+    parts = [quantile("a", part)(samples) for part in (0, 0.5, 0.99, 1)]
+    assert parts == [1, 2, 3, 3]
+    assert beside("b", "a", 1)(samples) == pytest.approx(4 / 3)
 
 
-def test_a_ratio_above_its_aim_is_missed() -> None:
-    line = Line("a", "a", 5.1, "times", at_most=5)
-    assert line.missed
-    assert line.verdict == "at most 5: missed "
-    assert not Line("a", "a", 5.0, "times", at_most=5).missed
+@pytest.mark.parametrize(
+    ("value", "aims", "missed"),
+    [
+        (0.39, (0.4, None), True),
+        (0.4, (0.4, None), False),
+        (None, (0.4, None), False),
+        (5.1, (None, 5), True),
+        (5.0, (None, 5), False),
+    ],
+)
+def test_a_figure_beyond_its_aim_is_missed(
+    value: float | None, aims: tuple[float | None, float | None], *, missed: bool
+) -> None:
+    assert Line("a", value, "times", *aims).missed is missed
+
+
+def test_how_much_is_measured() -> None:
+    assert Pace().count(2_000, 10**6) == 2_000
+    assert Pace(full=True).count(2_000, 10**6) == 10**6
+    assert SHORTEST.count(200_000, 10**6) < 200
+    assert SHORTEST.count(2_000, 10**6, minimum=7) == 7
+
+
+def _measured(pace: Pace) -> dict[str, list[float]]:
+    if pace == SHORTEST:
+        raise NotMeasured("there is but one core here")
+    return {"speed": [0.00123], "count": [7]}
+
+
+_SECTION = Section(
+    "an example",
+    _measured,
+    (
+        Figure("speed", "with {count[0]}", quantile("speed"), "ms", at_most=1, note=str),
+        Figure("count", "counted", quantile("count"), "of", at_least=1, full=False),
+        Figure("most", "counted", quantile("count"), "of", full=True),
+    ),
+)
+
+
+def test_figures_are_shown_in_their_units_with_their_aims(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = _SECTION.lines(Pace())
+    note = "{'speed': [0.00123], 'count': [7]}"
+    assert [(line.name, line.value, line.text, line.note) for line in lines] == [
+        ("speed", pytest.approx(1.23), "with 7", note),
+        ("count", 7, "counted", ""),
+    ]
+    assert [line.name for line in _SECTION.lines(Pace(full=True))] == ["speed", "most"]
+    impossible = Line("count", None, "", note="there is but one core here", text="counted")
+    assert _SECTION.lines(SHORTEST) == [impossible]
+
+    monkeypatch.setattr(cli, "SECTIONS", {"example": ""})
+    monkeypatch.setattr(cli, "load", lambda name, target: _SECTION)
+    assert run() == 0
+    assert run("--check") == 1
+    shown = capsys.readouterr().out.splitlines()[:3]
+    assert shown == [
+        "example: an example",
+        f"  {'with 7':<44}      1.23 ms        at most 1: missed {note}",
+        f"  {'counted':<44}      7.00 of        at least 1: met",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -68,15 +140,17 @@ def test_a_ratio_above_its_aim_is_missed() -> None:
         ("wire", {"encode", "decode", "seal", "open", "seal_ratio", "open_ratio"}),
         ("event", {"echo_p50", "echo_p99", "event_p50", "event_p99", "ratio", "ratio_p99"}),
         ("devices", {"idle", "busy", "rate", "back", "back_most"}),
+        ("rows", {"maxtime", "sf21x", "classic", "mega"}),
     ],
 )
-def test_the_wire_is_measured(
+def test_the_wire_and_the_rows_are_measured(
     section: str, names: set[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--section", section, "--quick", "--json") == 0
     lines = json.loads(capsys.readouterr().out)["sections"][section]
     assert {line["name"] for line in lines} == names
     assert all(line["value"] > 0 for line in lines)
+    assert set(lines[0]) == {"name", "value", "unit", "at_least", "at_most", "note"}
 
 
 @pytest.mark.parametrize(
@@ -93,23 +167,20 @@ def test_the_wire_is_measured(
             | {"replay", "replay_ratio", "open", "open_full", "open_ratio"}
             | {"index", "index_ratio"},
         ),
+        (
+            REVIEW,
+            {"rounds"}
+            | {f"{page}{part}" for page in PAGES for part in ("", "_longest", "_sql", "_ratio")},
+        ),
     ],
 )
 def test_the_record_is_measured(section: Section, names: set[str]) -> None:
-    lines = section.measure(Pace(slices=1, seconds=0.001))
+    lines = section.lines(SHORTEST)
     assert {line.name for line in lines} == names
     measured = {line.name: line.value for line in lines}
     # A difference of two rates, and so below zero where they are measured as shortly as here.
     assert measured.pop("computed", 0.0) is not None
     assert all(value is not None and value > 0 for value in measured.values())
-
-
-def test_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--section", "rows", "--quick", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    rows = found["sections"]["rows"]
-    assert [line["name"] for line in rows] == ["maxtime", "sf21x", "classic", "mega"]
-    assert all(line["value"] > 100 for line in rows)
 
 
 def test_every_contestant_plays() -> None:
@@ -119,17 +190,22 @@ def test_every_contestant_plays() -> None:
 
 def test_the_peer_plays(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("blackjack21")
-    peer()(200)
     assert run("--section", "peer", "--quick") == 0
     assert "holecard beside blackjack21" in capsys.readouterr().out
 
 
-def test_sections_have_the_names_of_the_command_line() -> None:
-    assert [load(name, target).name for name, target in cli.SECTIONS.items()] == list(cli.SECTIONS)
+def test_sections_exist() -> None:
+    for name, target in cli.SECTIONS.items():
+        assert isinstance(load(name, target), Section)
 
 
 def test_an_unknown_section_is_refused() -> None:
-    from controller.errors import UsageProblem
-
     with pytest.raises(UsageProblem, match="there is no speed"):
         run("--section", "speed")
+
+
+def test_it_is_short_or_full_and_not_both(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(["bench", "--quick", "--full"], cli.register)
+    assert ended.value.code == 2
+    assert "not allowed with argument" in capsys.readouterr().err

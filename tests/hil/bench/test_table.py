@@ -7,30 +7,19 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import cast
 
 import pytest
 
-from controller.api.contract.view import View
-from controller.commands import parse
-from hil.bench import cli
-from hil.bench.measure import Pace, times
+from hil.bench.measure import Pace
 from hil.bench.table import (
-    CARDS,
-    ECHO_BYTES,
-    FULL_RECORDS,
-    FULL_ROUNDS,
-    RECORDS,
+    SEATS,
     TABLE,
-    DaemonMemory,
+    StandingPlayers,
     echo,
     memory,
     processor,
-    sizes,
+    read_stream,
 )
-from hil.bench.table_clients import GAP_MS, SEATS, StandingPlayers, ViewStream, played
-from hil.table.setup import FEW, example, staged
 
 # --- what is measured -------------------------------------------------------------------------
 
@@ -42,7 +31,7 @@ NAMES = {
 
 
 def test_a_table_is_measured() -> None:
-    lines = {line.name: line for line in TABLE.measure(Pace(slices=1, seconds=0.001))}
+    lines = {line.name: line for line in TABLE.lines(Pace(slices=1, seconds=0.001))}
     assert set(lines) == NAMES
     growth = lines.pop("memory_growth")
     assert growth.value is not None
@@ -56,47 +45,7 @@ def test_a_table_is_measured() -> None:
         assert value[f"card_{part}"] > value[f"echo_{part}"]
 
 
-def test_how_much_is_measured() -> None:
-    usual, full, least = sizes(Pace()), sizes(Pace(full=True)), sizes(Pace(1, 0.001))
-    assert (usual.cards, usual.records) == (CARDS, RECORDS) == (2_000, 200_000)
-    assert (full.rounds, full.records) == (FULL_ROUNDS, FULL_RECORDS) == ((1_000, 20_000), 10**7)
-    assert full.cards == CARDS
-    assert least.cards < 100 < usual.cards
-    assert least.starts == 1
-
-
-def test_it_is_short_or_full_and_not_both(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        parse(["bench", "--quick", "--full"], cli.register)
-    assert ended.value.code == 2
-    assert "not allowed with argument" in capsys.readouterr().err
-
-
 # --- cards ------------------------------------------------------------------------------------
-
-
-def test_each_card_that_is_laid_is_timed_once(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with staged(tmp_path, FEW, gap_ms=GAP_MS) as stage:
-            await stage.serve(example("mega-1"))
-            async with played(stage) as table:
-                begun = time.monotonic()
-                await table.play(rounds=2)
-                took = time.monotonic() - begun
-                shoe = stage.shoe.device.firmware.mechanism
-                cards = table.cards
-                assert cards.drawn == len(cards.times) >= 2 * 2 * (SEATS + 1)
-                assert all(0 < one < took for one in cards.times)
-                assert sum(cards.times) < took  # they came one after the other
-                assert shoe.due() is None  # and none is on its way
-                cards.forget()
-                assert (cards.drawn, cards.times) == (0, [])
-                table.players.seats = 1
-                await table.play(rounds=1)
-                assert cards.drawn == len(cards.times) >= 4
-            assert await stage.daemon.stop() == 0
-
-    asyncio.run(main())
 
 
 def test_players_stand_at_the_seats_that_are_taken() -> None:
@@ -109,48 +58,48 @@ def test_players_stand_at_the_seats_that_are_taken() -> None:
 def test_an_event_is_timed_by_its_first_byte() -> None:
     """Also where its bytes come in pieces, or with those of another one."""
     clock = iter(range(100, 1000, 100))
-    told: list[tuple[object, int]] = []
-    stream = ViewStream(
-        "token",
-        lambda view, at: told.append((view, at)),
-        decode=lambda data: cast(View, data),
-        clock=lambda: next(clock),
-    )
-    for data in (
-        b"HTTP/1.1 200 OK\r\nA: b\r\n",  # 100
-        b"\r\n",  # 200
-        b"event: table\nid: 1\nda",  # 300
-        b"ta: one",  # 400
-        b"\n\nevent: table\nid: 2\ndata: two\n\n: all is well\n\nev",  # 500
-        b"ent: table\nid: 3\ndata: three\n\n",  # 600
-    ):
-        stream.data_received(data)
-    assert told == [(b"one", 300), (b"two", 500), (b"three", 500)]
+    events: list[tuple[bytes, int]] = []
+
+    async def main() -> None:
+        stream = asyncio.StreamReader()
+        reading = asyncio.create_task(
+            read_stream(stream, lambda *event: events.append(event), lambda: next(clock))
+        )
+        for data in (
+            b"HTTP/1.1 200 OK\r\nA: b\r\n",
+            b"\r\n",
+            b"event: table\nid: 1\nda",  # 100
+            b"ta: one",
+            b"\n\nevent: table\nid: 2\ndata: two\n\n: all is well\n\nev",  # 200, 300, 400
+            b"ent: table\nid: 3\ndata: three\n\n",
+        ):
+            stream.feed_data(data)
+            await asyncio.sleep(0)
+        stream.feed_eof()
+        with pytest.raises(asyncio.IncompleteReadError):
+            await reading
+
+    asyncio.run(main())
+    assert events == [(b"one", 100), (b"two", 200), (b"three", 400)]
 
 
-# --- what it is held beside -------------------------------------------------------------------
+# --- what it is compared with -----------------------------------------------------------------
 
 
 def test_an_echo_comes_from_another_process() -> None:
-    with echo() as bare:
-        took = times(bare.once, 20)
-    assert len(took) == 20
-    assert all(one > 0 for one in took)
-    assert ECHO_BYTES > 80
+    with echo() as seconds:
+        assert all(seconds() > 0 for _ in range(20))
 
 
 def test_memory_and_processor_are_those_of_the_process() -> None:
     text = "held = bytearray(64 << 20)\nwhile True: pass"
     process = subprocess.Popen([sys.executable, "-c", text])
     try:
-        found: DaemonMemory = memory(process.pid, 3)
         last = time.monotonic() + 30
-        while found.resident < 64 << 10 or processor(process.pid) < 0.2:
+        while (found := memory(process.pid))["VmRSS"] < 64 or processor(process.pid) < 0.2:
             assert time.monotonic() < last
-            found = memory(process.pid, 3)
-        assert found.rounds == 3
-        assert found.resident < 256 << 10
-        assert found.proportional is None or found.proportional <= found.resident
+        assert found["VmRSS"] < 256
+        assert found.get("Pss", 0) <= found["VmRSS"]
     finally:
         process.kill()
         process.wait()
