@@ -40,9 +40,8 @@ from firmware_protocol.messages import (
     Verdict,
 )
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, encode
-from hil.conform.tester import text as words
-from hil.conform.tester.bench import ConformBench, Trial, flipped
-from hil.conform.tester.findings import ItemSkipped
+from hil.conform.tester.bench import ConformBench, flipped
+from hil.conform.tester.findings import ItemSkipped, message_text
 from hil.conform.tester.session import TesterSession, call_bytes
 from hil.conform.tester.stimuli import ACTIONS, described
 
@@ -106,22 +105,22 @@ async def repeated(bench: ConformBench) -> str | None:
     if defect:
         bench.require_type(first, SelftestReply)
     await bench.pause(200)
-    shown = words.of_message(first)
+    shown = message_text(first)
     for other in session.replies(came):
         same = other.command_id != 50 or other.reply == first
-        bench.require(same, f"{shown} alone", words.of_message(other.reply))
+        bench.require(same, f"{shown} alone", message_text(other.reply))
     faults = _faults(session, mark)
     await _repair(bench, defect)
     mark = len(session.kept)
     for _ in range(2):
         again = await session.ask(Selftest(), ident=50)
-        bench.require(again == first, f"{shown}, as before", words.of_message(again))
+        bench.require(again == first, f"{shown}, as before", message_text(again))
     await bench.pause(300)
     more = _faults(session, mark)
     bench.require(not more, "no further FAULT for a repeat", f"{more} more")
     new = await bench.session()  # the memory outlives a session
     again = await new.ask(Selftest(), ident=50, boot=session.boot)
-    bench.require(again == first, f"{shown}, also in the next session", words.of_message(again))
+    bench.require(again == first, f"{shown}, also in the next session", message_text(again))
     remark = await _buzzes_once(bench, new)
     bench.require(
         not (defect and not faults and isinstance(first, SelftestReply) and first.code),
@@ -137,14 +136,14 @@ async def _buzzes_once(bench: ConformBench, session: TesterSession) -> str | Non
     try:
         before = await described(bench, _BUZZES, int)
     except ItemSkipped as lacking:
-        return f"sounds were not counted: needs {lacking.needs}"
+        return f"sounds were not counted: needs {lacking.why}"
     first = await session.ask(Buzz(BuzzPattern.TICK), ident=60)
     again = await session.ask(Buzz(BuzzPattern.TICK), ident=60)
     played = await described(bench, _BUZZES, int) - before
     bench.require(
         again == first and played <= 1,
-        f"{words.of_message(first)} again, and one sound at most",
-        f"{words.of_message(again)}, and {played} sounds",
+        f"{message_text(first)} again, and one sound at most",
+        f"{message_text(again)}, and {played} sounds",
     )
     return None
 
@@ -184,7 +183,7 @@ async def stale(bench: ConformBench) -> None:
         bench.require(
             not (isinstance(reply, Refused) and reply.why is Refusal.STALE),
             "an idempotent command carried out, whatever its id",
-            words.of_message(reply),
+            message_text(reply),
         )
     await session.check_alive()
 
@@ -220,7 +219,7 @@ async def _refused_bytes(
     if reply is None:
         raise bench.finding(f"REFUSED {why.name} within 500 ms")
     refused, kind = session.check_refused(reply, why), data[2]
-    shown = words.of_message(refused)
+    shown = message_text(refused)
     bench.require(refused.command == kind, f"REFUSED that names {kind:#04x}", shown)
     return refused
 
@@ -234,7 +233,7 @@ async def malformed(bench: ConformBench) -> None:
         text = f"{COMMANDS[kind].NAME} with a field at {offset} out of its range"
         refused = await _refused_bytes(bench, session, data, Refusal.MALFORMED, text)
         bench.require(
-            refused.arg == offset, f"REFUSED MALFORMED with arg {offset}", words.of_message(refused)
+            refused.arg == offset, f"REFUSED MALFORMED with arg {offset}", message_text(refused)
         )
     for command in (Info(), Selftest(), *_CLASSES[bench.profile].own[:1]):
         whole = encode(CommandCall(1, session.boot, command))
@@ -249,9 +248,7 @@ async def malformed(bench: ConformBench) -> None:
             numbered = data[:4] + session.next_id.to_bytes(4, "little") + data[8:]
             sent = f"{command.NAME} with {text}"
             refused = await _refused_bytes(bench, session, numbered, Refusal.MALFORMED, sent)
-            bench.require(
-                not refused.arg, "REFUSED MALFORMED with arg 0", words.of_message(refused)
-            )
+            bench.require(not refused.arg, "REFUSED MALFORMED with arg 0", message_text(refused))
     await session.check_alive()
 
 
@@ -281,7 +278,7 @@ async def _only_some(bench: ConformBench, session: TesterSession) -> None:
         if isinstance(command, Reread):
             reply = await session.ask(command)
             refused = isinstance(reply, Refused) and reply.why is Refusal.NOT_RESUMED
-            shown = words.of_message(reply)
+            shown = message_text(reply)
             bench.require(not refused, "REREAD carried out before RESUME", shown)
         else:
             await session.refused(command, Refusal.NOT_RESUMED)
@@ -329,15 +326,4 @@ async def _changed_result(bench: ConformBench, session: TesterSession) -> None:
         ill: Reply = await session.ask(Selftest(), ident=90, boot=session.boot ^ 0xF0F0F0)
     finally:
         await _repair(bench, defect)
-    bench.require(ill != well, "a new SELFTEST under another host boot", words.of_message(ill))
-
-
-TRIALS: Final[dict[str, Trial]] = {
-    "CO-1": repeated,
-    "CO-2": stale,
-    "CO-3": unknown,
-    "CO-4": malformed,
-    "CO-5": not_resumed,
-    "CO-6": in_time,
-    "CO-7": other_boot,
-}
+    bench.require(ill != well, "a new SELFTEST under another host boot", message_text(ill))

@@ -13,11 +13,18 @@ from firmware_protocol.messages import (
     EvtNak,
     NakWhy,
 )
-from hil.conform.tester.bench import ConformBench, Trial
-from hil.conform.tester.line_noise import NoisyCable
-from hil.conform.tester.recovery import unacknowledged, wait_for_records
+from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.session import ReceivedRecord, TesterSession
-from hil.conform.tester.stimuli import make, ready, ready_session, settle_ms, some
+from hil.conform.tester.stimuli import (
+    make,
+    ready,
+    ready_session,
+    settle_ms,
+    some,
+    unacknowledged,
+    wait_for_records,
+)
+from hil.conform.tester.wire import NoisyCable
 
 _EARLY_MS: Final = {True: 1, False: 25}
 """Tolerance for a repeat that arrives early."""
@@ -322,14 +329,3 @@ async def _comes_again(bench: ConformBench, session: TesterSession, was: Receive
         f"record {seq} in the next session, for it was not acknowledged",
     )
     bench.require(now.encode() == was.data, f"record {seq} unchanged", now.encode().hex())
-
-
-TRIALS: Final[dict[str, Trial]] = {
-    "EV-1": none_before_resume,
-    "EV-2": in_order,
-    "EV-3": repeats,
-    "EV-4": window,
-    "EV-5": asked_again,
-    "EV-6": bad_line,
-    "EV-7": host_killed,
-}

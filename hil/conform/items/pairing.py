@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from firmware_protocol.messages import DeviceState, FrameKind, Info, Paired, Tamper, TamperSource
 from firmware_protocol.tablelink.fingerprints import fingerprint_of
 from firmware_protocol.tablelink.plaintext import EventRecord
-from hil.conform.tester.bench import ConformBench, Trial, flipped
+from hil.conform.tester.bench import ConformBench, flipped
 from hil.conform.tester.findings import ItemSkipped
 from hil.conform.tester.pairing import attempt, label_code, pair, pair1, switch
 from hil.conform.tester.session import RingCursor, TesterSession
@@ -140,10 +140,3 @@ async def _new_served(
         paired == Paired(print_of_new, pairings),
         f"PAIRED of {print_of_new.hex()}, pairing {pairings}",
     )
-
-
-TRIALS: Final[dict[str, Trial]] = {
-    "PA-1": switched_off,
-    "PA-2": wrong_code,
-    "PA-3": pairs,
-}

@@ -27,12 +27,17 @@ from firmware_protocol.messages import (
     Verdict,
 )
 from firmware_protocol.tablelink.plaintext import NO_CHAIN
-from hil.conform.tester import text
-from hil.conform.tester.bench import ConformBench, Trial, flipped
-from hil.conform.tester.findings import RequestDenied
-from hil.conform.tester.recovery import wait_for_records
+from hil.conform.tester.bench import ConformBench, flipped
+from hil.conform.tester.findings import RequestDenied, message_text
 from hil.conform.tester.session import RingCursor, TesterSession
-from hil.conform.tester.stimuli import ACTIONS, make, ready, ready_session, settle_ms
+from hil.conform.tester.stimuli import (
+    ACTIONS,
+    make,
+    ready,
+    ready_session,
+    settle_ms,
+    wait_for_records,
+)
 from hil.conform.tester.wire import WireLost
 
 Moment: TypeAlias = Literal["now"] | control.Moment
@@ -74,7 +79,7 @@ async def _one_cut(bench: ConformBench, moment: Moment, *, holding: bool) -> Non
         bench.require(
             seen.get(record.seq, record.encode()) == record.encode(),
             f"record {record.seq} as it came before the cut",
-            text.of_message(record.event),
+            message_text(record.event),
         )
     lost = [seq for seq in seen if cursor.seq < seq and seq not in {one.seq for one in new.kept}]
     bench.require(not lost, "every record that came before the cut", f"without {lost}")
@@ -301,12 +306,3 @@ def _pressure(bench: ConformBench, session: TesterSession) -> None:
         f"{found} (number, used)",
     )
     bench.require(len(found) == 2, "LOG_PRESSURE twice: at 75 percent and when full", f"{found}")
-
-
-TRIALS: Final[dict[str, Trial]] = {
-    "EV-8": power_cuts,
-    "EV-9": verdicts,
-    "EV-10": rolled_back,
-    "EV-11": fills_up,
-    "EV-12": adopts,
-}

@@ -23,10 +23,10 @@ from firmware_protocol.messages import (
 )
 from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.plaintext import CommandCall, encode
-from hil.conform.tester.bench import ConformBench, Trial, flipped, raw
+from hil.conform.tester.bench import ConformBench, flipped, raw
 from hil.conform.tester.findings import ItemSkipped
-from hil.conform.tester.recovery import unacknowledged
 from hil.conform.tester.session import TesterSession, call_bytes
+from hil.conform.tester.stimuli import unacknowledged
 
 _AHEAD: Final = 5000
 
@@ -364,16 +364,3 @@ async def _ask(bench: ConformBench, session: TesterSession, seen: list[int]) -> 
         f"{answer.t3 - answer.t2} us of {at - t1} us",
     )
     return _Sample((t1 + at) // 2, offset, abs(unsure))
-
-
-TRIALS: Final[dict[str, Trial]] = {
-    "SE-1": sent_twice,
-    "SE-2": changed,
-    "SE-3": counters_taken,
-    "SE-4": counters_sent,
-    "SE-5": beats,
-    "SE-6": falls_silent,
-    "SE-7": malformed,
-    "SE-8": counts,
-    "TI-1": clock,
-}

@@ -22,9 +22,8 @@ from firmware_protocol.messages import (
 )
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.conform.items.ring import cut_during
-from hil.conform.tester import text
-from hil.conform.tester.bench import ConformBench, Trial
-from hil.conform.tester.findings import NotApplicable
+from hil.conform.tester.bench import ConformBench
+from hil.conform.tester.findings import NotApplicable, message_text
 from hil.conform.tester.session import TesterSession
 from hil.conform.tester.stimuli import described, load, make, ready, settle_ms, some, unlock
 
@@ -167,7 +166,7 @@ async def locks(bench: ConformBench) -> None:
 
 async def _lock(bench: ConformBench, session: TesterSession, state: LockState) -> None:
     reply = await session.demand(Lock(state), LockReply)
-    bench.require(reply.state is state, f"LOCK_REPLY {state.name}", text.of_message(reply))
+    bench.require(reply.state is state, f"LOCK_REPLY {state.name}", message_text(reply))
     await _is(bench, session, state, f"after LOCK {state.name}")
 
 
@@ -201,12 +200,3 @@ async def gate(bench: ConformBench) -> None:
             f"power cut '{moment}'",
         )
         session = new
-
-
-TRIALS: Final[dict[str, Trial]] = {
-    "SH-1": salts,
-    "SH-2": positions,
-    "SH-3": rereads,
-    "SH-4": locks,
-    "SH-5": gate,
-}

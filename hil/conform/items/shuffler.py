@@ -19,9 +19,8 @@ from firmware_protocol.messages import (
     StartReply,
 )
 from firmware_protocol.tablelink.plaintext import EventRecord
-from hil.conform.tester import text
-from hil.conform.tester.bench import ConformBench, Trial
-from hil.conform.tester.findings import ItemSkipped
+from hil.conform.tester.bench import ConformBench
+from hil.conform.tester.findings import ItemSkipped, message_text
 from hil.conform.tester.session import TesterSession
 
 _DECKS: Final = 6
@@ -54,7 +53,7 @@ async def _start(bench: ConformBench, session: TesterSession) -> int:
     """Start a shuffle and wait for STARTED. Returns its number."""
     reply = await session.ask(Start(_DECKS, 0))
     if not isinstance(reply, StartReply):
-        bench.require(not bench.operator.can, "START_REPLY", text.of_message(reply))
+        bench.require(not bench.operator.can, "START_REPLY", message_text(reply))
         raise ItemSkipped(f"a shuffler that takes START: door closed, {_DECKS} decks in it")
     last_end = max((number for number, one in enumerate(session.kept, 1) if _ends(one)), default=0)
     started = await session.until_event(Started, _BEGIN_MS, "STARTED", last_end)
@@ -64,7 +63,7 @@ async def _start(bench: ConformBench, session: TesterSession) -> int:
 
 
 def _require_same(bench: ConformBench, found: object, expected: object) -> None:
-    bench.require(found == expected, text.of_message(expected), text.of_message(found))
+    bench.require(found == expected, message_text(expected), message_text(found))
 
 
 def _ends(record: EventRecord) -> bool:
@@ -83,9 +82,9 @@ async def _end(
     bench.require(
         len(ends) <= 1,
         "one of DONE, COUNT_ERROR and FAULT ABORTED, once",
-        ", ".join(text.of_message(one.event) for one in ends),
+        ", ".join(message_text(one.event) for one in ends),
     )
-    event, shown = end.event, text.of_message(end.event)
+    event, shown = end.event, message_text(end.event)
     done = not isinstance(event, Done) or event.shuffle == number
     bench.require(done, f"DONE of shuffle {number}", shown)
     aborted = not isinstance(event, Fault) or event.arg == number
@@ -133,7 +132,7 @@ async def one_at_a_time(bench: ConformBench) -> None:
     bench.require(
         again == StartReply(number) and starts() == 1,
         "the reply from memory, and no second shuffle",
-        text.of_message(again),
+        message_text(again),
     )
 
 
@@ -151,13 +150,13 @@ async def aborts(bench: ConformBench) -> None:
     bench.require(
         record.event == Fault(FaultCode.ABORTED, number),
         f"FAULT ABORTED with arg {number}",
-        text.of_message(record.event),
+        message_text(record.event),
     )
     await _end(bench, session, number, mark)
     mark = len(session.kept)
     await session.demand(Abort(), AbortReply)
     await bench.pause(_AFTER_MS)
-    more = [text.of_message(one.event) for one in session.kept[mark:]]
+    more = [message_text(one.event) for one in session.kept[mark:]]
     bench.require(not more, "no record of an ABORT without a shuffle", "".join(more[:1]))
     bench.require(not await _runs(session), "not RUNNING after ABORT")
 
@@ -173,12 +172,4 @@ async def goes_on_alone(bench: ConformBench) -> None:
     new = await bench.session(cursor)
     end = await _end(bench, new, number)
     expected = "DONE or COUNT_ERROR: a shuffle goes on without a host"
-    bench.require(not isinstance(end.event, Fault), expected, text.of_message(end.event))
-
-
-TRIALS: Final[dict[str, Trial]] = {
-    "SF-1": starts_and_ends,
-    "SF-2": one_at_a_time,
-    "SF-3": aborts,
-    "SF-4": goes_on_alone,
-}
+    bench.require(not isinstance(end.event, Fault), expected, message_text(end.event))

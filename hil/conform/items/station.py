@@ -16,8 +16,8 @@ from firmware_protocol.messages import (
     Stuck,
     WhichButton,
 )
-from hil.conform.tester import text
-from hil.conform.tester.bench import ConformBench, Trial
+from hil.conform.tester.bench import ConformBench
+from hil.conform.tester.findings import message_text
 from hil.conform.tester.session import TesterSession
 from hil.conform.tester.stimuli import TOKEN, arm, described, find_seat
 
@@ -46,7 +46,7 @@ async def _counts(
     await bench.until(lambda: len(_events(session, mark)) >= 2, 3000)
     await bench.pause(200)
     found = _events(session, mark)
-    shown = ", ".join(text.of_message(one) for one in found) or "nothing"
+    shown = ", ".join(message_text(one) for one in found) or "nothing"
     if [one.edge for one in found if isinstance(one, Button)] != [Edge.DOWN, Edge.UP]:
         raise bench.finding(f"BUTTON DOWN and BUTTON UP, once each: {why}", shown)
     for one in found:
@@ -67,7 +67,7 @@ async def _makes_none(
     mark = len(session.kept)
     await _press(bench, button)
     found = _events(session, mark)
-    shown = ", ".join(text.of_message(one) for one in found)
+    shown = ", ".join(message_text(one) for one in found)
     bench.require(not found, f"no record of a press: {why}", shown)
 
 
@@ -176,12 +176,3 @@ async def _shows(bench: ConformBench, wanted: bool, what: str) -> None:
     else:
         seen = await described(bench, f"mechanism.seats.{bench.seat}.lamps.lit", bool)
     bench.require(seen is wanted, f"{what}: {'yes' if wanted else 'no'}", "yes" if seen else "no")
-
-
-TRIALS: Final[dict[str, Trial]] = {
-    "ST-1": unarmed,
-    "ST-2": one_press,
-    "ST-3": disarms,
-    "ST-4": stuck,
-    "ST-5": lamps,
-}

@@ -11,10 +11,17 @@ from msgspec import Struct
 from firmware_protocol.device.control import Draw, Load
 from firmware_protocol.messages import Alert, AlertCode, DeviceState, FaultCode, FrameKind
 from firmware_protocol.tablelink.framing import Frame
-from hil.conform.tester import text
-from hil.conform.tester.bench import ConformBench, ReceivedFrame, Trial
-from hil.conform.tester.recovery import wait_for_records
-from hil.conform.tester.stimuli import load, make, ready_session, settle_ms, some, unlock
+from hil.conform.tester.bench import ConformBench, ReceivedFrame
+from hil.conform.tester.findings import alert_text
+from hil.conform.tester.stimuli import (
+    load,
+    make,
+    ready_session,
+    settle_ms,
+    some,
+    unlock,
+    wait_for_records,
+)
 from hil.faults import TappedFrame, find_secrets, first_difference, repeated_ciphertexts, secrets_of
 
 _LOW: Final = ("2c", "3d", "4h", "5s", "6c", "7d", "8h", "9s", "Tc", "Ad")
@@ -136,9 +143,6 @@ def _alerts(bench: ConformBench, state: DeviceState) -> None:
         bench.require(
             known if alert.code is AlertCode.DEFECT else not alert.arg,
             "ALERT with arg 0, or DEFECT of a device that says it is FAULTY",
-            text.of_alert(arrival.frame),
+            alert_text(arrival.frame),
             "cards that were drawn",
         )
-
-
-TRIALS: Final[dict[str, Trial]] = {"TAP-1": same_timing, "TAP-2": nothing_in_clear}

@@ -20,11 +20,9 @@ from drivers.ports import AddressProblem, parse_placed
 from firmware_protocol import conformance
 from firmware_protocol.conformance import ConformanceItem, Profile
 from hil.conform.runs import report, run
-from hil.conform.runs.keys import Keyring
-from hil.conform.runs.remote_operator import RemoteOperator
-from hil.conform.runs.run import RunPlan
+from hil.conform.runs.run import Keyring, RunPlan
 from hil.conform.runs.runner import ItemOutcome
-from hil.conform.tester.operators import NoOperator, Operator, TerminalOperator
+from hil.conform.tester.operators import Operator, RemoteOperator, TerminalOperator
 from hil.control import ControlClient, ControlLost
 
 
@@ -76,7 +74,7 @@ def _operator(args: argparse.Namespace) -> Iterator[Operator]:
     if args.control is not None and args.ask:
         raise UsageProblem("--ask", "there is one operator", "--control or --ask")
     if args.control is None:
-        yield TerminalOperator() if args.ask else NoOperator()
+        yield TerminalOperator() if args.ask else Operator()
         return
     try:
         control = ControlClient(args.control)

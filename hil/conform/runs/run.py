@@ -1,30 +1,253 @@
-"""A conformance run: opens the port, identifies and pairs the device, and runs the items."""
+"""A conformance run: reads the keys, opens the port, identifies and pairs, runs the items."""
 
 from __future__ import annotations
 
+import argparse
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from msgspec import Struct
 
 from controller.errors import UsageProblem
+from drivers.keys import KeyProblem, KeyStore, keys_directory
 from drivers.ports import Address, PortRefused
 from firmware_protocol import conformance
 from firmware_protocol.conformance import ConformanceItem, Profile
-from hil.conform.runs.identify import ensure_paired, identify_device
-from hil.conform.runs.keys import Keyring
+from firmware_protocol.device.control import Describe
+from firmware_protocol.device.interfaces import Answer
+from firmware_protocol.messages import DeviceState, FrameKind, HelloRsp
+from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_text
 from hil.conform.runs.report import RunSettings
 from hil.conform.runs.runner import ItemOutcome, RunResult, run_items, untried
+from hil.conform.tester import pairing
 from hil.conform.tester.bench import ConformBench
-from hil.conform.tester.findings import ItemFinding
+from hil.conform.tester.findings import ItemFinding, ItemSkipped, RequestDenied
 from hil.conform.tester.operators import Operator
-from hil.conform.tester.recovery import drain, undo
+from hil.conform.tester.stimuli import drain, undo
 from hil.conform.tester.wire import PortWire, WireLost
 
+_HEX: Final = re.compile(r"[0-9A-Fa-f]{64}")
+_DIGITS: Final = "64 hexadecimal digits"
+NOT_PAIRED: Final = "not paired; pair with `holecard devices pair`"
+_HOW: Final = (
+    "`holecard devices pair` pairs it, with its service switch on and the code of its label"
+)
+_CANNOT_PAIR: Final = "not paired, and it cannot be paired here"
+_SHAKES: Final = 2
+"""A noisy line may drop the first one."""
 _NO_KEY: Final = bytes(32)
 _GREETINGS: Final = 3
 _NO_ANSWER: Final = "the device does not answer HELLO"
+
+
+class Keyring:
+    """The host's key, and the device's key if it is known."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.absent = ""
+        """Why the key of a device is unknown; empty: it is not in the store."""
+        self._store: KeyStore | None = None
+        self._device = _device_key(args.device_key)
+        if args.keys is not None and (args.host_key is not None or self._device):
+            raise UsageProblem("--keys", "the keys come from one place", "--keys or --host-key")
+        if args.device_key is not None and args.host_key is None:
+            raise UsageProblem("--device-key", "it belongs to a host key", "--host-key FILE too")
+        if args.host_key is not None:
+            self.own = _host_key(args.host_key)
+            self.absent = "--device-key does not give the device's public key"
+        elif args.control is not None and args.keys is None:
+            self.own = X25519PrivateKey.generate()  # the simulated device will be paired with it
+        elif args.keys is None and _missing(keys_directory(None)):
+            # A new device of a maker cannot be paired yet.
+            self.own = X25519PrivateKey.generate()
+            self.absent = (
+                f"there is no key store {keys_directory(None)}; `holecard devices init` makes one"
+            )
+        else:
+            self._store, self.own = _opened(keys_directory(args.keys))
+
+    def device(self, serial: str) -> bytes | None:
+        """The device's public key, or None."""
+        if self._store is None:
+            return self._device
+        try:
+            found = self._store.find(serial)
+        except KeyProblem as problem:
+            raise UsageProblem(problem.where, problem.what, problem.allowed) from None
+        return None if found is None else found.key
+
+
+def _missing(directory: Path) -> bool:
+    try:
+        directory.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        pass  # the key store reports the error
+    return False
+
+
+def _opened(directory: Path) -> tuple[KeyStore, X25519PrivateKey]:
+    try:
+        store = KeyStore(directory)
+        return store, store.own()
+    except KeyProblem as problem:
+        raise UsageProblem(problem.where, problem.what, problem.allowed) from None
+
+
+def _host_key(file: Path) -> X25519PrivateKey:
+    try:
+        if file.stat().st_mode & 0o077:
+            raise UsageProblem("--host-key", f"{file} is open to others", f"chmod 600 {file}")
+        text = file.read_text(encoding="ascii").strip()
+    except OSError as problem:
+        raise UsageProblem("--host-key", f"{file}: {problem.strerror}", "a file") from None
+    except UnicodeDecodeError:
+        text = ""
+    if not _HEX.fullmatch(text):
+        raise UsageProblem("--host-key", f"{file} has no private key", _DIGITS)
+    return X25519PrivateKey.from_private_bytes(bytes.fromhex(text))
+
+
+def _device_key(text: str | None) -> bytes | None:
+    if text is None:
+        return None
+    if not _HEX.fullmatch(text):
+        raise UsageProblem("--device-key", f"{text!r} is no public key", _DIGITS)
+    key = bytes.fromhex(text)
+    try:
+        X25519PrivateKey.generate().exchange(X25519PublicKey.from_public_bytes(key))
+    except ValueError:
+        raise UsageProblem("--device-key", f"{text!r} is no device's key", _DIGITS) from None
+    return key
+
+
+# --- identity ---------------------------------------------------------------------------------
+
+
+async def identify_device(bench: ConformBench) -> list[str]:
+    """Check that the device that answered HELLO has the profile's class and is the operator's.
+    Returns notices. Raises UsageProblem, without side effects."""
+    hello_rsp = bench.hello_rsp
+    assert hello_rsp is not None
+    if hello_rsp.device_class is not bench.device_class:
+        name = hello_rsp.device_class.name.lower()
+        raise UsageProblem(
+            "--profile",
+            f"{hello_rsp.serial} reports that it is a {name}",
+            f"{name}; a {bench.profile} must report its class in HELLO_RSP (HE-2)",
+        )
+    if not bench.operator.exact:
+        return []
+    fields = await _described(bench)
+    _check_power(fields, hello_rsp)
+    known = [_check(fields, hello_rsp, name, value) for name, value in _names(hello_rsp).items()]
+    if any(known):
+        return []
+    return [f"the control socket does not identify its device: assumed to be {hello_rsp.serial}'s"]
+
+
+async def _described(bench: ConformBench) -> Answer:
+    try:
+        return await bench.request(Describe())
+    except (RequestDenied, ItemSkipped):
+        return {}
+
+
+def _names(hello_rsp: HelloRsp) -> dict[str, str]:
+    """The identity of a device. Simulated devices often have the same serial number."""
+    return {"serial": hello_rsp.serial, "fingerprint": fingerprint_text(hello_rsp.fingerprint)}
+
+
+def _check_power(fields: Answer, hello_rsp: HelloRsp) -> None:
+    if fields.get("powered") is False or fields.get("frozen") is True:
+        raise _other(
+            f"it is of a device that does not run, and {hello_rsp.serial} answers at the port"
+        )
+
+
+def _check(fields: Answer, hello_rsp: HelloRsp, name: str, value: str) -> bool:
+    """Whether the control socket returns the field. Raises UsageProblem if it differs."""
+    found = fields.get(name)
+    if not isinstance(found, str):
+        return False
+    if found != value:
+        raise _other(
+            f"it is the socket of a device with {name} {found}, "
+            f"and at the port is {hello_rsp.serial}, with {name} {value}"
+        )
+    return True
+
+
+def _other(what: str) -> UsageProblem:
+    return UsageProblem("--control", what, "the control socket of the device at the port")
+
+
+# --- pairing ----------------------------------------------------------------------------------
+
+
+async def ensure_paired(bench: ConformBench, keys: Keyring) -> tuple[str, str]:
+    """Pair the device if necessary and possible. Returns why no session is possible, in short and
+    as a notice; both are empty if one is."""
+    assert bench.hello_rsp is not None
+    serial = bench.hello_rsp.serial
+    key = keys.device(serial)
+    if key is not None:
+        bench.device_key = key
+        if await _served(bench):
+            return "", ""
+    if bench.operator.exact:
+        return await _pair(bench)
+    return NOT_PAIRED, f"not paired: {_reason(bench.hello_rsp, key, keys)}; {_HOW}"
+
+
+def _reason(hello_rsp: HelloRsp, key: bytes | None, keys: Keyring) -> str:
+    if key is None:
+        return keys.absent or f"{hello_rsp.serial} is not paired with this host"
+    if fingerprint(key) != hello_rsp.fingerprint:
+        return (
+            f"{hello_rsp.serial} reports the key {fingerprint_text(hello_rsp.fingerprint)}; "
+            f"the paired one is {fingerprint_text(fingerprint(key))}"
+        )
+    if DeviceState.PAIRED not in hello_rsp.state:
+        return f"{hello_rsp.serial} reports that it is paired with no host"
+    return (
+        f"{hello_rsp.serial} does not answer this host's HS1: it is paired with another "
+        "host, or its handshake does not work"
+    )
+
+
+async def _served(bench: ConformBench) -> bool:
+    """Whether HS1 is answered. The items check the answer."""
+    for _ in range(_SHAKES):
+        await bench.reset()
+        try:
+            await bench.shake()
+        except ItemFinding:
+            if bench.frames(FrameKind.HS2):
+                return True
+            continue
+        return True
+    return False
+
+
+async def _pair(bench: ConformBench) -> tuple[str, str]:
+    await bench.reset()
+    try:
+        bench.device_key = await pairing.pair_for_run(bench)
+    except ItemFinding as finding:
+        why = f"{finding.expected} was expected, {finding.came} came"
+    except ItemSkipped as lacking:
+        why = f"that needs {lacking.why}"
+    except RequestDenied as refused:
+        why = refused.why
+    else:
+        return "", ""
+    return _CANNOT_PAIR, f"not paired, and it cannot be paired here: {why}"
 
 
 class RunPlan(Struct, frozen=True):

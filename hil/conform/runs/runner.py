@@ -22,7 +22,7 @@ from hil.conform.tester.findings import (
     RunAborted,
 )
 from hil.conform.tester.operators import Operator
-from hil.conform.tester.recovery import recover
+from hil.conform.tester.stimuli import recover
 from hil.conform.tester.wire import WireLost
 
 Result = Literal["PASS", "FAIL", "SKIP", "UNTRIED"]
@@ -138,7 +138,7 @@ async def run_item(bench: ConformBench, item: ConformanceItem, trial: Trial) -> 
         remark = await trial(bench)
     except ItemSkipped as lacking:
         not_applicable = isinstance(lacking, NotApplicable)
-        return outcome("SKIP", remark=f"needs {lacking.needs}", not_applicable=not_applicable)
+        return outcome("SKIP", remark=f"needs {lacking.why}", not_applicable=not_applicable)
     except ItemBlocked as prevented:
         return outcome("UNTRIED", remark=prevented.why)
     except ItemFinding as finding:

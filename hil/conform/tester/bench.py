@@ -29,12 +29,19 @@ from firmware_protocol.tablelink.fingerprints import fingerprint_of
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage, cobs_encode, crc32c
 from firmware_protocol.tablelink.hello import pick_session, prologue
 from firmware_protocol.tablelink.noise import Handshake
-from hil.conform.tester import text as words
-from hil.conform.tester.findings import ItemBlocked, ItemFinding, ItemSkipped, RequestDenied
-from hil.conform.tester.line_noise import NoisyCable
+from hil.conform.tester.findings import (
+    ItemBlocked,
+    ItemFinding,
+    ItemSkipped,
+    RequestDenied,
+    damage_text,
+    frame_text,
+    last_texts,
+    message_text,
+)
 from hil.conform.tester.operators import Operator
 from hil.conform.tester.session import ReceivedRecord, RingCursor, TesterSession
-from hil.conform.tester.wire import TesterWire, WireLost
+from hil.conform.tester.wire import NoisyCable, TesterWire, WireLost
 
 _T = TypeVar("_T")
 _MAX_NOTES: Final = 200
@@ -122,7 +129,7 @@ class ConformBench:
         self, expected: str, came: str | None = None, sent: str | None = None
     ) -> ItemFinding:
         """A violation of a rule; by default with what was sent and received last."""
-        heard = words.few(self._came) if came is None else came
+        heard = last_texts(self._came) if came is None else came
         return ItemFinding(self._sent if sent is None else sent, expected, heard)
 
     def require(
@@ -136,7 +143,7 @@ class ConformBench:
         """The message, which must be of this type."""
         if not isinstance(value, kind):
             name = str(getattr(kind, "NAME", kind.__name__)) if expected is None else expected
-            raise self.finding(name, None if value is None else words.of_message(value))
+            raise self.finding(name, None if value is None else message_text(value))
         return value
 
     def require_none(self, records: Sequence[ReceivedRecord], expected: str) -> None:
@@ -161,7 +168,7 @@ class ConformBench:
         self.wire.send(data if self.noise is None else self.noise.to_device(data))
 
     def send_frame(self, frame: Frame, text: str = "") -> None:
-        self.send(frame.encode(), text or words.of_frame(frame))
+        self.send(frame.encode(), text or frame_text(frame))
 
     async def pump(self, until: int) -> None:
         """Receive once, with the timeout `until`, and send the heartbeats that are due."""
@@ -188,14 +195,14 @@ class ConformBench:
             )
             if isinstance(heard, FrameDamage):
                 self.damage.append(heard)
-                self.note(words.of_damage(heard))
+                self.note(damage_text(heard))
                 continue
             self.log.append(ReceivedFrame(heard, at))
             session = self._sessions.get(heard.session)
             if heard.kind is FrameKind.DATA and session is not None:
                 session.take(heard, at)
             elif heard.kind is not FrameKind.DATA or heard.session not in self._former:
-                self.note(words.of_frame(heard))
+                self.note(frame_text(heard))
 
     async def pause(self, ms: float) -> None:
         """Wait while the heartbeats of the sessions continue."""
@@ -256,7 +263,7 @@ class ConformBench:
         wait = self.quiet_ms if ms is None else ms
         found = await self.until(lambda: self.frames(*kinds, since=since), wait)
         if found:
-            raise self.finding(expected, words.of_frame(found[0].frame))
+            raise self.finding(expected, frame_text(found[0].frame))
 
     # --- HELLO and handshake ------------------------------------------------------------------
 
@@ -393,7 +400,8 @@ class ConformBench:
         try:
             return await self.beside(self.operator.do(request))
         except CannotDo as problem:
-            raise RequestDenied(str(request.__struct_config__.tag), str(problem.args[0])) from None
+            verb = request.__struct_config__.tag
+            raise RequestDenied(f"the request '{verb}' was denied: {problem.args[0]}") from None
 
     async def try_request(self, request: ControlRequest) -> bool:
         """Make a request. Returns whether it was carried out."""

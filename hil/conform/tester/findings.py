@@ -1,6 +1,10 @@
-"""The exceptions that end an item without success."""
+"""The exceptions that end an item without success, and the texts of frames in a report."""
 
 from __future__ import annotations
+
+from firmware_protocol.messages import Alert, ProtocolError
+from firmware_protocol.tablelink.framing import Frame, FrameDamage
+from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord, Plaintext
 
 
 class ItemFinding(Exception):
@@ -13,36 +17,83 @@ class ItemFinding(Exception):
         self.came = came
 
 
-class ItemSkipped(Exception):
-    """The item cannot be run here: what it needs."""
+class _Ended(Exception):
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
 
-    def __init__(self, needs: str) -> None:
-        super().__init__(needs)
-        self.needs = needs
+
+class ItemSkipped(_Ended):
+    """The item cannot be run here: what it needs."""
 
 
 class NotApplicable(ItemSkipped):
     """The rule does not apply to this model, so that nothing is left untested."""
 
 
-class ItemBlocked(Exception):
+class ItemBlocked(_Ended):
     """An obstacle that is independent of the rule."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
 
 
 class RequestDenied(ItemBlocked):
     """The state of the device does not allow a request that the item needs."""
 
-    def __init__(self, verb: str, why: str) -> None:
-        super().__init__(f"the request '{verb}' was denied: {why}")
 
-
-class RunAborted(Exception):
+class RunAborted(_Ended):
     """The run cannot continue."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
+
+def frame_text(frame: Frame) -> str:
+    session = f"session {frame.session:#06x}"
+    if frame.kind.name == "ALERT":
+        return alert_text(frame)
+    if frame.kind.name == "DATA":
+        return f"DATA, {session}, counter {frame.counter}, {len(frame.payload)} bytes"
+    return f"{frame.kind.name}, {session}"
+
+
+def alert_text(frame: Frame) -> str:
+    try:
+        alert = Alert.decode(frame.payload)
+    except ProtocolError as error:
+        return f"ALERT that is malformed ({error})"
+    return f"ALERT {alert.code.name} {alert.arg}"
+
+
+def damage_text(damage: FrameDamage) -> str:
+    return f"a damaged frame ({damage.cause.value}, {damage.size} bytes)"
+
+
+def plaintext_text(what: Plaintext) -> str:
+    if isinstance(what, EventRecord):
+        return f"EVENT {what.seq} {message_text(what.event)}"
+    if isinstance(what, CommandCall):
+        return f"COMMAND {what.command_id} {message_text(what.command)}"
+    if isinstance(what, CommandReply):
+        return f"REPLY to {what.command_id}: {message_text(what.reply)}"
+    return message_text(what)
+
+
+def message_text(message: object) -> str:
+    """The name and the fields; of a secret message only the name."""
+    name = getattr(type(message), "NAME", type(message).__name__)
+    spec = getattr(type(message), "SPEC", None)
+    if spec is None or spec.secret or not spec.fields:
+        return str(name)
+    fields = ", ".join(f"{field} {_value(getattr(message, field))}" for field in spec.fields)
+    return f"{name} ({fields})"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.hex()
+    named = getattr(value, "name", None)
+    return str(value) if named is None else str(named)
+
+
+def last_texts(texts: list[str], most: int = 6) -> str:
+    """The last `most` of the texts, and the number of the others."""
+    if not texts:
+        return "nothing"
+    before = f"... {len(texts) - most} more, then " if len(texts) > most else ""
+    return before + "; ".join(texts[-most:])

@@ -8,59 +8,62 @@ import sys
 import termios
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from controller.errors import UsageProblem
 from firmware_protocol.conformance import Need
 from firmware_protocol.device import control
-from firmware_protocol.device.control import ControlRequest
-from firmware_protocol.device.interfaces import Answer
+from firmware_protocol.device.control import ControlRequest, Describe
+from firmware_protocol.device.interfaces import Answer, CannotDo
 from hil.conform.tester.findings import ItemSkipped
+from hil.control import ControlClient, ControlLost, RequestRefused
 
 ALL_NEEDS: Final[frozenset[Need]] = frozenset(("activity", "power", "service", "ring", "eyes"))
 
 
-class Operator(Protocol):
-    name: str
+class Operator:
+    """Carries out requests; this one is the cable alone."""
+
+    name = "nobody"
     """As the report names it."""
-    can: frozenset[Need]
-    exact: bool
+    can: frozenset[Need] = frozenset()
+    exact = False
     """Carries out requests exactly, at once and repeatedly, which no person does."""
 
     async def do(self, request: ControlRequest) -> Answer:
         """Carry out the request; returns when it is done. Raises ItemSkipped if this operator
         cannot, CannotDo if the device does not allow it."""
-
-    async def label(self) -> str:
-        """The code on the device's label."""
-
-    async def confirm(self, question: str) -> bool:
-        """Ask an observer a yes-or-no question. Raises ItemSkipped without an observer."""
-
-
-class NoOperator:
-    """The cable alone."""
-
-    name = "nobody"
-    can: frozenset[Need] = frozenset()
-    exact = False
-
-    async def do(self, request: ControlRequest) -> Answer:
         raise ItemSkipped("an operator: --control or --ask")
 
     async def label(self) -> str:
+        """The code on the device's label."""
         raise ItemSkipped("the code of the label: --control or --ask")
 
     async def confirm(self, question: str) -> bool:
+        """Ask an observer a yes-or-no question. Raises ItemSkipped without an observer."""
         raise ItemSkipped("an observer: --control or --ask")
 
 
-class InProcessOperator:
+class SimulatedOperator(Operator):
+    """The control of a simulated device."""
+
+    can = ALL_NEEDS
+    exact = True
+
+    async def label(self) -> str:
+        label = (await self.do(Describe())).get("label")
+        if not isinstance(label, str):
+            raise ItemSkipped("the code of the label, which 'describe' does not return")
+        return label
+
+    async def confirm(self, question: str) -> bool:
+        raise ItemSkipped("a person's eyes: --ask")
+
+
+class InProcessOperator(SimulatedOperator):
     """A simulated device in this process."""
 
     name = "direct"
-    can = ALL_NEEDS
-    exact = True
 
     def __init__(self, request: Callable[[ControlRequest], Answer]) -> None:
         self._request = request
@@ -68,11 +71,33 @@ class InProcessOperator:
     async def do(self, request: ControlRequest) -> Answer:
         return self._request(request)
 
-    async def label(self) -> str:
-        return str(self._request(control.Describe())["label"])
 
-    async def confirm(self, question: str) -> bool:
-        raise ItemSkipped("a person's eyes: --ask")
+class RemoteOperator(SimulatedOperator):
+    """A simulated device in another process, through its control socket."""
+
+    name = "controlled"
+
+    def __init__(self, control: ControlClient) -> None:
+        self._control = control
+
+    async def do(self, request: ControlRequest) -> Answer:
+        # In a thread, so that the heartbeats continue.
+        return await asyncio.to_thread(self._do, request)
+
+    def _do(self, request: ControlRequest) -> Answer:
+        try:
+            return self._control.do(request)
+        except RequestRefused as refused:
+            unknown = f"'{request.__struct_config__.tag}'"
+            if refused.where in request.__struct_fields__:
+                unknown += f" with {refused.where}"
+            elif refused.where != "do":
+                raise CannotDo(refused.what) from None
+            raise ItemSkipped(f"a device that supports {unknown}") from None
+        except ControlLost as lost:
+            raise UsageProblem(
+                "--control", str(lost), "the control socket of a device that runs"
+            ) from None
 
 
 # --- a person -------------------------------------------------------------------------------
@@ -155,7 +180,7 @@ def _no_echo(descriptor: int) -> Iterator[None]:
         print(file=sys.stderr)
 
 
-class TerminalOperator:
+class TerminalOperator(Operator):
     """A person at the terminal, who gets instructions and presses Enter when one is done."""
 
     name = "person"

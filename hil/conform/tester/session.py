@@ -47,8 +47,7 @@ from firmware_protocol.tablelink.plaintext import (
     decode,
     encode,
 )
-from hil.conform.tester import text as words
-from hil.conform.tester.findings import ItemFinding
+from hil.conform.tester.findings import ItemFinding, frame_text, message_text, plaintext_text
 from hil.conform.tester.wire import TesterWire
 
 _BEAT_US: Final = HEARTBEAT_MS * 1000
@@ -163,7 +162,7 @@ class TesterSession:
 
     def say(self, what: Plaintext, *, loud: bool = True) -> Frame:
         """Encrypt and send a plaintext. `loud`: the report lists it as sent."""
-        return self.say_bytes(encode(what), words.of_plaintext(what), loud=loud)
+        return self.say_bytes(encode(what), plaintext_text(what), loud=loud)
 
     def say_bytes(self, plaintext: bytes, text: str, *, loud: bool = True) -> Frame:
         frame = self.sealer.seal(plaintext)
@@ -215,7 +214,7 @@ class TesterSession:
                 return
             raise self._bench.finding(
                 "DATA that opens, each counter once",
-                f"{words.of_frame(frame)}: {error.name} ({error})",
+                f"{frame_text(frame)}: {error.name} ({error})",
             ) from None
         try:
             what = decode(plaintext, sender="device", device_class=self._bench.device_class)
@@ -223,7 +222,7 @@ class TesterSession:
             raise self._bench.finding(
                 "a well-formed plaintext", f"{plaintext[:8].hex()}...: {error.name} ({error})"
             ) from None
-        self._bench.note(words.of_plaintext(what), quiet=isinstance(what, DeviceBeat))
+        self._bench.note(plaintext_text(what), quiet=isinstance(what, DeviceBeat))
         self.got.append(ReceivedPlaintext(at, frame.counter, plaintext, what))
         if isinstance(what, EventRecord):
             self.records.append(ReceivedRecord(at, frame.counter, plaintext, what))
@@ -312,7 +311,7 @@ class TesterSession:
             f"{either} within {command.DEADLINE_MS} ms",
         )
         named = not isinstance(reply, Refused) or reply.command == command.ID
-        shown = words.of_message(reply)
+        shown = message_text(reply)
         bench.require(isinstance(reply, command.REPLY | Refused), either, shown)
         bench.require(named, f"REFUSED that names command {command.ID:#04x}", shown)
         return reply
@@ -328,7 +327,7 @@ class TesterSession:
     def check_refused(self, got: Reply, *why: Refusal) -> Refused:
         if not isinstance(got, Refused) or got.why not in why:
             names = " or ".join(one.name for one in why)
-            raise self._bench.finding(f"REFUSED {names}", words.of_message(got))
+            raise self._bench.finding(f"REFUSED {names}", message_text(got))
         return got
 
     async def ask_bytes(self, plaintext: bytes, text: str, ident: int) -> Reply | None:
@@ -362,7 +361,7 @@ class TesterSession:
         command = Resume(cursor.epoch, cursor.seq + 1, chain, mode)
         reply = await self.demand(command, ResumeReply)
         self._bench.require(
-            reply.verdict is Verdict.OK, "RESUME_REPLY with verdict OK", words.of_message(reply)
+            reply.verdict is Verdict.OK, "RESUME_REPLY with verdict OK", message_text(reply)
         )
         return reply
 

@@ -15,19 +15,14 @@ from firmware_protocol.conformance import Profile
 from firmware_protocol.device import control as hands
 from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, CannotDo
-from hil.conform.runs.remote_operator import RemoteOperator
 from hil.conform.tester.findings import ItemSkipped
-from hil.conform.tester.operators import ALL_NEEDS
+from hil.conform.tester.operators import RemoteOperator, SimulatedOperator
 from hil.control import ControlClient
 from tests.support.hil.conform.conform_rig import Rig
 
 
-class Terse:
+class Terse(SimulatedOperator):
     """Hands that do all, and see what they are told to see."""
-
-    name = "terse"
-    can = ALL_NEEDS
-    exact = True
 
     def __init__(self, sees: Any = None) -> None:
         self.sees = sees
@@ -36,12 +31,6 @@ class Terse:
     async def do(self, hand: ControlRequest) -> Answer:
         answer = self.request(hand)
         return {"mechanism": self.sees} if isinstance(hand, hands.Describe) else answer
-
-    async def label(self) -> str:
-        raise ItemSkipped("a label")
-
-    async def confirm(self, question: str) -> bool:
-        raise ItemSkipped("eyes")
 
 
 @pytest.mark.parametrize("sees", [None, [], {}, {"out": 3, "buzzes": "two", "seats": {"1": 7}}])

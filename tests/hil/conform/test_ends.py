@@ -27,7 +27,7 @@ from firmware_protocol.tablelink.framing import Deframer, Frame
 from hil.conform.items import WITHOUT_SESSION
 from hil.conform.runs import report
 from hil.conform.runs.runner import RunResult, run_items
-from hil.conform.tester.operators import InProcessOperator, NoOperator
+from hil.conform.tester.operators import InProcessOperator, Operator
 from hil.conform.tester.wire import ReceivedBytes, SimulatedWire, WireLost
 from hil.simulator import DeviceProcess, device_process
 from tests.support.hil.commands import conform
@@ -133,7 +133,7 @@ def test_a_control_socket_without_identity_is_accepted_with_a_notice(
 def test_items_without_session_are_run_before_pairing(
     profile: Profile, by_hand: bool, tmp_path: Path
 ) -> None:
-    rig = Rig(tmp_path, profile, operator=None if by_hand else NoOperator())
+    rig = Rig(tmp_path, profile, operator=None if by_hand else Operator())
     rig.bench.device_key, rig.bench.unpaired = bytes(32), "not paired"
     done = asyncio.run(run_items(rig.bench, of(profile)))
     passed = {one.item.id for one in done.outcomes if one.result == "PASS"}

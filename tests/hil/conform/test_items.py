@@ -16,7 +16,7 @@ from firmware_protocol.messages import Capabilities
 from hil.conform.items import TRIALS
 from hil.conform.runs.runner import ItemOutcome
 from hil.conform.tester import bench
-from hil.conform.tester.operators import NoOperator, TerminalOperator, instruction
+from hil.conform.tester.operators import Operator, TerminalOperator, instruction
 from hil.devices import SimulatedShoe, SimulatedShuffler, SimulatedStation
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Paced, Rig, of
 
@@ -59,7 +59,7 @@ def test_all_items_pass_on_one_device_in_any_order(
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_cable_alone(profile: Profile, tmp_path: Path) -> None:
     """What needs a hand is skipped and says so; the rest passes."""
-    rig = Rig(tmp_path, profile, operator=NoOperator())
+    rig = Rig(tmp_path, profile, operator=Operator())
     outcomes = rig.run([item.id for item in of(profile)])
     assert not failed(outcomes)
     for one in outcomes:

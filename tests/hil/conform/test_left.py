@@ -18,13 +18,12 @@ from firmware_protocol.conformance import Profile
 from firmware_protocol.device import control
 from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, Peer
-from hil.conform.runs.keys import Keyring
-from hil.conform.runs.run import RunPlan, run_plan
+from hil.conform.runs.run import Keyring, RunPlan, run_plan
 from hil.conform.runs.runner import ItemOutcome, run_items
-from hil.conform.tester import recovery
+from hil.conform.tester import stimuli as recovery
 from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.findings import ItemSkipped
-from hil.conform.tester.operators import InProcessOperator, NoOperator
+from hil.conform.tester.operators import InProcessOperator, Operator
 from hil.conform.tester.wire import ReceivedBytes, SimulatedWire
 from tests.support.hil.conform.conform_rig import ITEMS, OWN, PROFILES, Rig, of
 
@@ -64,7 +63,7 @@ class _Mortal(SimulatedWire):
 def duration(profile: Profile, name: str, *, by_hand: bool) -> int:
     """How long the item takes, in microseconds."""
     with TemporaryDirectory() as folder:
-        rig = Rig(Path(folder), profile, operator=None if by_hand else NoOperator())
+        rig = Rig(Path(folder), profile, operator=None if by_hand else Operator())
         return int(rig.attempt(name).wire_seconds * 1e6)
 
 
@@ -82,7 +81,7 @@ def broken_off(rig: Rig, name: str, share: float, *, by_hand: bool = True) -> No
             rig.peer.wake(now)
 
     rig.bench.wire = rig.wire = wire
-    rig.bench.operator = InProcessOperator(hand) if by_hand else NoOperator()
+    rig.bench.operator = InProcessOperator(hand) if by_hand else Operator()
     with suppress(_Killed):
         rig.attempt(name)
 
@@ -93,7 +92,7 @@ def next_run(rig: Rig, folder: Path, *names: str, by_hand: bool = True) -> list[
     bench = ConformBench(
         rig.wire,
         rig.bench.profile,
-        InProcessOperator(rig.request) if by_hand else NoOperator(),
+        InProcessOperator(rig.request) if by_hand else Operator(),
         own=OWN,
         device_key=rig.bench.device_key,
         seed=2,
@@ -183,7 +182,7 @@ def test_broken_off_anywhere(data: st.DataObject) -> None:
 def test_recovery_works_without_an_operator(
     profile: Profile, name: str, share: float, after: str, tmp_path: Path
 ) -> None:
-    rig = Rig(tmp_path, profile, operator=NoOperator())
+    rig = Rig(tmp_path, profile, operator=Operator())
     broken_off(rig, name, share, by_hand=False)
     assert not unlike_a_pass(next_run(rig, tmp_path, after, by_hand=False))
 

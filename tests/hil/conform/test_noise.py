@@ -10,7 +10,7 @@ import pytest
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device.interfaces import Peer
 from hil.conform.tester.bench import ConformBench
-from hil.conform.tester.line_noise import NoisyCable
+from hil.conform.tester.wire import NoisyCable
 from tests.support.hil.conform.conform_rig import PROFILES, Rig
 
 

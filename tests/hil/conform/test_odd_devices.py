@@ -12,7 +12,7 @@ from firmware_protocol.conformance import Profile
 from firmware_protocol.device.interfaces import Peer
 from firmware_protocol.messages import PAYLOAD_SIZES, Alert, FrameKind
 from firmware_protocol.tablelink.framing import Deframer, Frame
-from hil.conform.tester.operators import NoOperator
+from hil.conform.tester.operators import Operator
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Rig, of
 
 
@@ -93,7 +93,7 @@ class _Scrambler:
 def test_a_peer_that_is_no_device_passes_nothing(
     profile: Profile, peer: Callable[[Peer], Peer], tmp_path: Path
 ) -> None:
-    rig = Rig(tmp_path, profile, behind=peer, operator=NoOperator())
+    rig = Rig(tmp_path, profile, behind=peer, operator=Operator())
     outcomes = rig.run([item.id for item in of(profile)])
     assert "PASS" not in {one.result for one in outcomes}
     for one in outcomes:

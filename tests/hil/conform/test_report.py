@@ -17,7 +17,7 @@ from hil.conform.runs import report
 from hil.conform.runs.report import RunSettings
 from hil.conform.runs.runner import INTERRUPTED, ItemOutcome, Result, RunResult, untried
 from hil.conform.tester.findings import ItemSkipped
-from hil.conform.tester.operators import NoOperator, TerminalOperator
+from hil.conform.tester.operators import Operator, TerminalOperator
 from tests.support.hil.conform.conform_rig import ITEMS
 
 SETTING = RunSettings(
@@ -202,9 +202,9 @@ def test_stdin_from_a_file_is_a_usage_error(tmp_path: Path) -> None:
 
 def test_without_an_operator_every_request_is_skipped() -> None:
     for question in (
-        NoOperator().do(control.Draw()),
-        NoOperator().label(),
-        NoOperator().confirm("Look: is it lit?"),
+        Operator().do(control.Draw()),
+        Operator().label(),
+        Operator().confirm("Look: is it lit?"),
     ):
         with pytest.raises(ItemSkipped, match="--control or --ask"):
             asyncio.run(question)
