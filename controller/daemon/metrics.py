@@ -159,8 +159,8 @@ class _TableCollector(Collector):
             for found in LinkState:
                 state.add_metric([*labels, found.value], float(supervisor.state is found))
             held.add_metric(labels, float(supervisor.held is not None))
-            gaps.add_metric(labels, supervisor.connection.gaps)
-            resends.add_metric(labels, supervisor.connection.repeats)
+            gaps.add_metric(labels, supervisor.gaps)
+            resends.add_metric(labels, supervisor.repeats)
         yield from (state, held, gaps, resends)
 
 

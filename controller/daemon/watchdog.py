@@ -67,9 +67,7 @@ def _hanging(vitals: Vitals) -> Iterator[str]:
 def links_of(table: RunningTable, now: int) -> tuple[LinkVitals, ...]:
     """The health of all links at the time `now` of the devices' clock, in microseconds."""
     return tuple(
-        LinkVitals(
-            serial, one.supervisor.state, (now - one.supervisor.connection.last_active_us) / 1e6
-        )
+        LinkVitals(serial, one.supervisor.state, (now - one.supervisor.last_active_us) / 1e6)
         for serial, one in table.devices.supervised.items()
     )
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from drivers.devices.state import LinkState
-from firmware_protocol.host import LinkBusy
+from firmware_protocol.host import CommandTimedOut, LinkBusy, LinkEvent, ReplyReceived
 from firmware_protocol.messages import (
     Abort,
     Arm,
@@ -135,22 +135,23 @@ class PendingCommands:
         finally:
             del self._waiting[command_id]
 
-    def replied(self, command_id: int, reply: Reply) -> None:
-        """Ignored if the caller has given up."""
-        command, future = self._waiting.get(command_id, (None, None))
+    def answered(self, event: LinkEvent) -> None:
+        """Pass a reply, or its absence, to the caller of the command, unless it has given up."""
+        if not isinstance(event, ReplyReceived | CommandTimedOut):
+            return
+        command, future = self._waiting.get(event.command_id, (None, None))
         if command is None or future is None or future.done():
             return
-        if isinstance(reply, Refused):
-            future.set_exception(CommandRefusedError(command, reply.why, reply.arg))
+        if isinstance(event, CommandTimedOut):
+            future.set_exception(CommandUnansweredError(command, sent=event.sent))
+        elif isinstance(event.reply, Refused):
+            refused = event.reply
+            future.set_exception(CommandRefusedError(command, refused.why, refused.arg))
         else:
-            future.set_result(reply)
+            future.set_result(event.reply)
 
     def abandon(self) -> None:
         """Every command that still waits is unanswered."""
-        for command_id in self._waiting:
-            self.unanswered(command_id, sent=True)
-
-    def unanswered(self, command_id: int, *, sent: bool) -> None:
-        command, future = self._waiting.get(command_id, (None, None))
-        if command is not None and future is not None and not future.done():
-            future.set_exception(CommandUnansweredError(command, sent=sent))
+        for command, future in self._waiting.values():
+            if not future.done():
+                future.set_exception(CommandUnansweredError(command, sent=True))

@@ -40,6 +40,10 @@ class StoreFailed(OSError):
         self.first = first
 
 
+class NothingHeld(Exception):
+    """adopt() although no ring waits for two people, or no longer."""
+
+
 def text_of(cause: Exception) -> str:
     """The cause as text for people: an OSError's own text is enough."""
     kind, text = type(cause).__name__, str(cause)

@@ -112,11 +112,11 @@ async def open_found(
         raise PortRefused(f"the port did not open within {OPEN_TIMEOUT:.0f} s") from None
 
 
-async def close(port: Port) -> bool:
-    """Close a port. Returns False on timeout."""
+async def close(port: Port) -> str:
+    """Close a port. Returns why that failed; empty if it is closed."""
     try:
         async with asyncio.timeout(CLOSE_TIMEOUT):
             await port.close()
     except TimeoutError:
-        return False
-    return True
+        return f"did not close within {CLOSE_TIMEOUT:.0f} s"
+    return ""

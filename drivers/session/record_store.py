@@ -8,8 +8,8 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from drivers.devices import DeviceEvent
-from firmware_protocol.host import RecordCursor
-from firmware_protocol.messages import REREAD_DEPTH, Verdict
+from firmware_protocol.host import RecordCursor, RingHeld
+from firmware_protocol.messages import REREAD_DEPTH
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
 
 RECENT: Final = 2 * REREAD_DEPTH
@@ -19,26 +19,25 @@ RECENT: Final = 2 * REREAD_DEPTH
 class AdoptedRing(Struct, frozen=True):
     """A device's ring that two people accepted although it does not continue the record."""
 
-    verdict: Verdict
-    former: RecordCursor
-    """Last stored record at that time."""
-    epoch: int
-    """The ring that was accepted, with its state at that time."""
-    oldest: int
-    head: int
-    chain: bytes
-    """Chain of `head`."""
-    next: int
-    """The first record that is wanted of it: `oldest`, or head + 1 if the rest is skipped."""
+    held: RingHeld
+    """Its state at that time."""
     by: tuple[str, str]
+    skip: bool = False
+    """Its records up to its head are not wanted."""
+
+    @property
+    def next(self) -> int:
+        """The first record that is wanted of it."""
+        return self.held.head + 1 if self.skip else self.held.oldest
 
     @property
     def cursor(self) -> RecordCursor | None:
         """The position from now on; None if the chain before `next` is not known, so that the
         position does not change until that record has arrived."""
-        if self.next == self.head + 1:
-            return RecordCursor(self.epoch, self.head, self.chain)
-        return RecordCursor(self.epoch, 0, NO_CHAIN) if self.next == 1 else None
+        held = self.held
+        if self.next == held.head + 1:
+            return RecordCursor(held.epoch, held.head, held.chain)
+        return RecordCursor(held.epoch, 0, NO_CHAIN) if self.next == 1 else None
 
 
 class RecordStore(Protocol):

@@ -6,7 +6,7 @@
     await cast(Shoe, supervisor.driver).open_gate()
 
 A device whose ring the record does not know is Held as NEW_EPOCH, also right after pairing, until
-two people adopt() it. Event loop only. The connection returns events, the table of states in
+two people adopt() it. Event loop only. The link returns events, the table of states in
 `drivers.devices` specifies what they change.
 """
 
@@ -28,30 +28,16 @@ from drivers.devices import (
     Driver,
     LinkState,
     NotReady,
+    PendingCommands,
     StateMachine,
     Trigger,
     accepts,
 )
 from drivers.keys import KeyProblem, two_people
-from drivers.ports import (
-    Address,
-    Port,
-    PortLost,
-    PortRefused,
-    monotonic_us,
-    open_port,
-)
-from drivers.session.acknowledge import Acknowledger, StoreFailed, text_of
+from drivers.ports import Address, Port, PortLost, PortRefused, monotonic_us, open_port
+from drivers.session.acknowledge import Acknowledger, NothingHeld, StoreFailed, text_of
 from drivers.session.backoff import Backoff
-from drivers.session.connection import Connection
-from drivers.session.lookup import (
-    CLOSE_TIMEOUT,
-    OpenPort,
-    PortSearch,
-    WantedDevice,
-    close,
-    open_found,
-)
+from drivers.session.lookup import OpenPort, PortSearch, WantedDevice, close, open_found
 from drivers.session.record_store import AdoptedRing, RecordStore
 from drivers.session.reports import Reports
 from drivers.session.triggers import trigger_of
@@ -78,10 +64,6 @@ TIMER_DELAY: Final = 0.005
 """Seconds until the timer is set: once for a batch of activity. Nothing is due earlier."""
 
 _P = ParamSpec("_P")
-
-
-class NothingHeld(Exception):
-    """adopt() although no ring waits for two people, or no longer."""
 
 
 def _first_cause(
@@ -123,7 +105,13 @@ class Supervisor:
         """The ring that waits for two people."""
         self.failure: Exception | None = None
         """Why nothing is stored any more, until recovered(): the first cause."""
-        self.connection = Connection()
+        self.link: HostLink | None = None
+        """Outlives its port: it is replaced only after its position has become unknown."""
+        self.port: Port | None = None
+        self._past = (0, 0)
+        """Repeats and gaps of the links before this one."""
+        self.last_active_us = 0
+        """When something was last done for the device, by the host's monotonic clock."""
         self.driver: Driver = DRIVERS[wanted.device_class](self)
         self._own = own
         self._find = find or PortSearch()
@@ -131,13 +119,16 @@ class Supervisor:
         self._clock = clock
         self._reports = Reports(wanted, on_happening)
         self._machine = StateMachine()
+        self._commands = PendingCommands()
         self._acknowledger = Acknowledger(store, self.driver, wanted.serial)
         self._adopting: asyncio.Task[None] | None = None
         self._opening: _Opening | None = None
+        self._port_unused = asyncio.Event()
+        """Set when the port is to be closed."""
         self._began = self._ended = False
         self._state_changed = asyncio.Event()
         """Set when the state has changed, and then replaced."""
-        self._recovered = asyncio.Event()
+        self._recovered, self._failed = asyncio.Event(), asyncio.Event()
         self._backoff = Backoff(RETRY_FIRST, RETRY_MAX)
         self._ready_at: int | None = None
         self._answer_by: int | None = None
@@ -146,7 +137,6 @@ class Supervisor:
         self._timer_setter: asyncio.TimerHandle | None = None
         self._cause: Exception | None = None
         """Why the state of the device is not known any more."""
-        self._failed = asyncio.Event()
 
     # --- public face ----------------------------------------------------------------------
 
@@ -157,6 +147,16 @@ class Supervisor:
     @property
     def state(self) -> LinkState:
         return self._machine.state
+
+    @property
+    def repeats(self) -> int:
+        """Records that arrived again although they were stored."""
+        return self._past[0] + (0 if self.link is None else self.link.repeats)
+
+    @property
+    def gaps(self) -> int:
+        """Records that arrived before one that was missing."""
+        return self._past[1] + (0 if self.link is None else self.link.gaps)
 
     async def ready(self) -> None:
         """Return when the device is ready. Waits also for run() to start, and while the device is
@@ -173,10 +173,11 @@ class Supervisor:
         Raises NotReady, LinkBusy, or for an invalid command ValueError or ProtocolError: nothing
         was sent. Raises CommandRefusedError (nothing was done) or CommandUnansweredError (the
         result may be unknown)."""
-        link = self.connection.link
+        link = self.link
         if link is None or self._cause is not None or not accepts(self.state, command):
             raise NotReady(self.state, self.why)
-        with self.connection.call(link, command, self._clock()) as reply:
+        command_id = link.call(command, self._clock())
+        with self._commands.waiting(command_id, command) as reply:
             self._flush()
             return await reply
 
@@ -211,7 +212,7 @@ class Supervisor:
         stored. A caller that is cancelled does not cancel the adoption."""
         people = two_people(by)
         self._check_store()
-        held, link = self.held, self.connection.link
+        held, link = self.held, self.link
         if held is None or link is None:
             raise NothingHeld(f"the device is {self.state.value}: {self.why}")
         if self._adopting is not None and not self._adopting.done():
@@ -234,18 +235,8 @@ class Supervisor:
         self._check_store()
         if self._is_gone(held, link):
             raise NothingHeld(_GONE)
-        ring = AdoptedRing(
-            held.verdict,
-            link.cursor,
-            held.epoch,
-            held.oldest,
-            held.head,
-            held.chain,
-            held.head + 1 if skip else held.oldest,
-            people,
-        )
         try:
-            await self._acknowledger.adopt(ring)
+            await self._acknowledger.adopt(AdoptedRing(held, people, skip))
         except StoreFailed as problem:
             self._store_failed(problem.first)
             raise
@@ -269,7 +260,7 @@ class Supervisor:
         self._flush()
 
     def _is_gone(self, held: RingHeld, link: HostLink) -> bool:
-        return self.held != held or self.connection.link is not link
+        return self.held != held or self.link is not link
 
     # --- run ------------------------------------------------------------------------------
 
@@ -336,22 +327,21 @@ class Supervisor:
             link = self._link(own)
             if link is not None:
                 self._use(link, port, opening)
-                await self.connection.closed.wait()
+                await self._port_unused.wait()
         finally:
             self._opening = None
             try:
                 self._disconnect()
             finally:
-                if not await close(port):
-                    # The next attempt may succeed, or reports why not.
-                    why = f"did not close within {CLOSE_TIMEOUT:.0f} s"
+                why = await close(port)
+                if why:  # the next attempt may succeed, or reports why not
                     self._reports.denied(self._clock(), port.name, why)
 
     def _link(self, own: X25519PrivateKey) -> HostLink | None:
         """The link; a new one starts at the store's position. None if the position is not known:
         a device without a session is in its safe state."""
-        if self.connection.link is not None:
-            return self.connection.link
+        if self.link is not None:
+            return self.link
         try:
             self._check_store()
             cursor, recent = self._acknowledger.position()
@@ -377,7 +367,9 @@ class Supervisor:
         self._reports.opened(now, port.name)
         self._on(Trigger.PORT_OPENED, f"{port.name} is open")
         self._expect_answer()
-        self._dispatch(self.connection.open(link, port, now))
+        self._port_unused.clear()
+        self.link, self.port = link, port
+        self._dispatch(link.open(now))
         if self.failure is not None:
             self._on(Trigger.KEEP_FAILED, text_of(self.failure))
         if opening.why is not None:
@@ -387,7 +379,7 @@ class Supervisor:
         """Release everything. After a failure nothing is reported any more."""
         with ExitStack() as last:  # last in, first out; all of them, also after an exception
             last.callback(self._notify_state)
-            last.callback(self.connection.abandon)
+            last.callback(self._commands.abandon)
             last.callback(self._cancel_timers)
             last.callback(self._report_rest)
             last.callback(self._reset_link)
@@ -402,14 +394,15 @@ class Supervisor:
 
     @_first_cause
     def receive(self, opening: _Opening, data: bytes) -> None:
-        """Bytes from the port."""
-        if opening is self._opening and self._cause is None:
-            self._dispatch(self.connection.receive(data, self._clock()))
+        """Bytes from the port. Without a port or a link they are ignored."""
+        in_use = opening is self._opening and self.port is not None
+        if in_use and self.link is not None and self._cause is None:
+            self._dispatch(self.link.receive(data, self._clock()))
 
     @_first_cause
     def port_lost(self, opening: _Opening, why: str) -> None:
         """The port has ended."""
-        port = self.connection.port
+        port = self.port
         if opening is self._opening and port is not None and self._cause is None:
             self._reports.tell(happenings.PortGone, self._clock(), port.name, why)
             self._on(Trigger.PORT_LOST, why)
@@ -419,17 +412,24 @@ class Supervisor:
     def _disconnect(self) -> None:
         """Stop using the port, for any reason. Idempotent."""
         self._answer_by = None
-        self._dispatch(self.connection.disconnect(self._clock()))
+        port, self.port = self.port, None
+        self._port_unused.set()
+        link = self.link if port is not None else None
+        self._dispatch([] if link is None else link.lost(self._clock()))
 
     @_first_cause
     def _reset_link(self) -> None:
-        self._dispatch(self.connection.reset_link(self._clock()))
+        """The end of this link: the next port gets a new one."""
+        link, self.link = self.link, None
+        if link is not None:
+            self._past = (self._past[0] + link.repeats, self._past[1] + link.gaps)
+        self._dispatch([] if link is None else link.close(self._clock()))
         self._acknowledger.reset()
 
     @_first_cause
     def _flush(self) -> None:
         """Send what the link has to send, and set the timer soon."""
-        link, port = self.connection.link, self.connection.port
+        link, port = self.link, self.port
         if link is not None and link.output.data:
             data = link.take()
             if port is not None:
@@ -442,8 +442,9 @@ class Supervisor:
     def _set_timer(self) -> None:
         """Wake when the connection, the reports or a missing answer are due next."""
         self._cancel_timers()
-        now = self.connection.last_active_us = self._clock()
-        times = (self.connection.due(), self._reports.due(), self._answer_by)
+        now = self.last_active_us = self._clock()
+        link_due = None if self.link is None else self.link.due()
+        times = (link_due, self._reports.due(), self._answer_by)
         due = min((time for time in times if time is not None), default=None)
         if due is not None:
             loop = asyncio.get_running_loop()
@@ -464,7 +465,7 @@ class Supervisor:
         if self._answer_by is not None and now >= self._answer_by:
             self._no_answer()
         self._reports.wake(now)
-        self._dispatch(self.connection.wake(now))
+        self._dispatch([] if self.link is None else self.link.wake(now))
         self._set_timer()
 
     def _expect_answer(self) -> None:
@@ -474,7 +475,7 @@ class Supervisor:
     def _no_answer(self) -> None:
         self._answer_by = None
         if self.state is not LinkState.UNKEPT:  # that is worse, and known
-            link = self.connection.link
+            link = self.link
             running = link is not None and link.running
             missing = "RESUME was not answered" if running else "no session came about"
             self._on(Trigger.NO_ANSWER, f"{missing} within {ANSWER_TIMEOUT:.0f} s")
@@ -490,12 +491,12 @@ class Supervisor:
                 if self.failure is None and self._cause is None:  # else it is sent again later
                     self._acknowledger.enqueue(event.record, now)
                 continue
-            self.connection.answered(event)
+            self._commands.answered(event)
             if self._cause is None:
                 self._reports.report(event, now)
                 self._follow(event)
         if self._cause is None:
-            if self.connection.port is not None and self.state not in PORT_OPEN:
+            if self.port is not None and self.state not in PORT_OPEN:
                 self._disconnect()
             self._flush()
 
@@ -515,7 +516,7 @@ class Supervisor:
     @_first_cause
     def _on(self, trigger: Trigger, why: str) -> None:
         """Handle a trigger by the table of states."""
-        now = self.connection.last_active_us = self._clock()
+        now = self.last_active_us = self._clock()
         former = self.state
         changed = self._machine.on(trigger)
         if changed or former not in PORT_OPEN:
@@ -547,7 +548,7 @@ class Supervisor:
             except StoreFailed as problem:
                 self._store_failed(problem.first)
                 continue
-            link = self.connection.link
+            link = self.link
             if link is not None:
                 link.stored(stored.seq, self._clock())
                 self._flush()
@@ -574,8 +575,8 @@ class Supervisor:
         self._acknowledger.reset()
         now = self._clock()
         self._tell(happenings.KeepFailed, now, text_of(first))
-        if self.connection.link is not None:
-            self.connection.link.pause(now)
+        if self.link is not None:
+            self.link.pause(now)
         self._on(Trigger.KEEP_FAILED, text_of(first))
         self._flush()
 

@@ -540,7 +540,11 @@ class DeviceRecordStore:
         """A record must follow the cursor by one in the same epoch, or start at an adopted one."""
         self._check_settled()
         cursor, adopted = self._cursor, self._adopted
-        if adopted is not None and record.epoch == adopted.epoch and record.seq >= adopted.next:
+        if (
+            adopted is not None
+            and record.epoch == adopted.held.epoch
+            and record.seq >= adopted.next
+        ):
             return
         if not cursor.epoch and adopted is None:
             return
@@ -566,16 +570,16 @@ class DeviceRecordStore:
 
 def _entry(serial: str, adoption: AdoptedRing) -> RecordEntry:
     """The record entry of an adoption. Only an adoption moves a device's cursor back."""
-    at, cursor = adoption.cursor, None
+    held, at, cursor = adoption.held, adoption.cursor, None
     if at is not None:
         cursor = DeviceCursor(serial, at.epoch, at.seq, at.chain.hex())
     data = {
         "what": ADOPTED,
         "device": serial,
-        "verdict": adoption.verdict.name.lower(),
-        "epoch": adoption.epoch,
-        "oldest": adoption.oldest,
-        "head": adoption.head,
+        "verdict": held.verdict.name.lower(),
+        "epoch": held.epoch,
+        "oldest": held.oldest,
+        "head": held.head,
         "next": adoption.next,
         "two": list(adoption.by),
     }

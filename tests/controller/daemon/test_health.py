@@ -127,9 +127,9 @@ async def test_a_supervisor_that_hangs_is_detected(tmp_path: Path) -> None:
 
     parts = parts_of(load_table(furnished(tmp_path)))
     async with RunningTable(parts, TableEnvironment(find=lambda: find)) as table:
-        shuffler = table.supervisor("SF-1").connection
+        shuffler = table.supervisor("SF-1")
         await until(lambda: shuffler.last_active_us > 0)
-        at, others = shuffler.last_active_us, table.supervisor("SH-1").connection
+        at, others = shuffler.last_active_us, table.supervisor("SH-1")
         turned = others.last_active_us
         await until(lambda: others.last_active_us > turned + 500_000)
         assert shuffler.last_active_us == at

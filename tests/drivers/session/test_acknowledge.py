@@ -17,14 +17,14 @@ from drivers.session.acknowledge import (
     Acknowledger,
     StoredRecord,
 )
-from firmware_protocol.host import NO_CURSOR
+from firmware_protocol.host import RingHeld
 from firmware_protocol.messages import DeviceClass, LogPressure, Verdict
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
 from tests.support.drivers.fake_line import FakeLine
 from tests.support.drivers.simulated import MemoryStore, now_us, simulate, stopped
 
 FULL_DISK = OSError("no room")
-RING = AdoptedRing(Verdict.GAP, NO_CURSOR, 77, 5, 9, b"headhead", 5, ("Ann", "Bob"))
+RING = AdoptedRing(RingHeld(Verdict.GAP, 77, 5, 9, b"headhead"), ("Ann", "Bob"))
 
 
 def ring(count: int) -> list[EventRecord]:

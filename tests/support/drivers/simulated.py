@@ -265,7 +265,7 @@ class MemoryStore:
         self._adopted = None
 
     def _follows(self, record: EventRecord) -> bool:
-        if self._adopted is not None and record.epoch == self._adopted.epoch:
+        if self._adopted is not None and record.epoch == self._adopted.held.epoch:
             return record.seq >= self._adopted.next
         if not self._cursor.epoch:
             return self._adopted is None

@@ -13,7 +13,7 @@ from controller.table.loop.loop import PositionUnknown
 from drivers.devices import Origin
 from drivers.devices.shoe import CoverMoved
 from drivers.session import AdoptedRing
-from firmware_protocol.host import NO_CURSOR, RecordCursor
+from firmware_protocol.host import NO_CURSOR, RecordCursor, RingHeld
 from firmware_protocol.messages import Cover, Verdict
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
 from tests.support.asynchronous import simulated
@@ -46,11 +46,8 @@ def ring(
     return made
 
 
-def adoption(next_: int, *, epoch: int = 5, head: int = 9) -> AdoptedRing:
-    former = RecordCursor(4, 3, b"former..")
-    return AdoptedRing(
-        Verdict.NEW_EPOCH, former, epoch, 1, head, b"headhead", next_, ("Flo", "Bob")
-    )
+def adoption(*, skip: bool = False) -> AdoptedRing:
+    return AdoptedRing(RingHeld(Verdict.NEW_EPOCH, 5, 4, 9, b"headhead"), ("Flo", "Bob"), skip)
 
 
 @simulated
@@ -133,7 +130,7 @@ async def test_a_cursor_goes_back_only_with_an_adoption() -> None:
         one = store(made, StoredPosition(RecordCursor(5, 9, b"lasthead"), {9: b"lasthead"}))
         with pytest.raises(ValueError, match="does not follow"):
             await keep(one, ring(1, first=4))
-        await one.adopt(adoption(4))
+        await one.adopt(adoption())
         entry = made.entries[-1]
         assert (entry.kind, entry.sign, entry.cursor) == ("link", True, None)
         assert entry.data["what"] == "adopted"
@@ -150,7 +147,7 @@ async def test_a_cursor_goes_back_only_with_an_adoption() -> None:
 async def test_an_adoption_that_lets_the_rest_go_has_its_cursor() -> None:
     async with rig() as made:
         one = store(made)
-        await one.adopt(adoption(10))
+        await one.adopt(adoption(skip=True))
         cursor = made.entries[-1].cursor
         assert cursor is not None
         assert (cursor.epoch, cursor.seq, cursor.chain) == (5, 9, b"headhead".hex())
@@ -165,7 +162,7 @@ async def test_an_adoption_that_is_not_recorded_is_none() -> None:
         one = store(made)
         made.problem = DiskFull("here", "no room", "free some")
         with pytest.raises(TableStopped):
-            await one.adopt(adoption(10))
+            await one.adopt(adoption(skip=True))
         assert one.cursor() == NO_CURSOR
 
 

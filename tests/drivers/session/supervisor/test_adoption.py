@@ -16,7 +16,6 @@ from drivers.devices import LinkState
 from drivers.keys import TwoPeopleNeeded
 from drivers.session import NothingHeld
 from firmware_protocol.device.control import Draw, MoveCover, Plug, RingMemory
-from firmware_protocol.host import NO_CURSOR
 from firmware_protocol.messages import Verdict
 from tests.support.drivers.holding import BY, draws, held, plays
 from tests.support.drivers.simulated import (
@@ -62,8 +61,8 @@ def test_nothing_comes_of_a_new_ring_before_two_people_have_said_so(tmp_path: Pa
             await watched.supervisor.adopt((" Ann ", "Bob"))
             await watched.until(S.READY)
             (adoption,) = watched.store.adoptions
-            assert (adoption.verdict, adoption.by) == (Verdict.NEW_EPOCH, BY)
-            assert (adoption.former, adoption.epoch) == (NO_CURSOR, what.epoch)
+            assert (adoption.held.verdict, adoption.by) == (Verdict.NEW_EPOCH, BY)
+            assert adoption.held.epoch == what.epoch
             (adopted,) = watched.of(events.Adopted)
             assert (adopted.by, adopted.epoch, adopted.verdict) == (
                 BY,
@@ -187,7 +186,7 @@ def test_two_people_can_go_on_after_any_verdict(
             device.request(MoveCover(open=True))
             await asyncio.sleep(1)
             adoption = watched.store.adoptions[-1]
-            assert (adoption.former, adoption.verdict) == (former, verdict)
+            assert adoption.held.verdict is verdict
             assert adoption.next == (what.head + 1 if skip else what.oldest)
             fresh = watched.store.records[had:]
             head = device.stand.firmware.ring.head

@@ -138,7 +138,7 @@ def test_what_no_link_says_ends_it(
             async with ending(watched, device) as causes:
                 device.request(Freeze(on=at is not S.READY))
                 await (watched.ready() if at is S.READY else watched.until(at))
-                link = watched.supervisor.connection.link
+                link = watched.supervisor.link
                 assert link is not None
                 setattr(link, way, lambda *_: events)
                 if way == "receive":
@@ -205,7 +205,7 @@ def test_a_command_that_cannot_be_flushed_leaves_nothing(tmp_path: Path) -> None
                 def write(_: bytes) -> None:
                     raise BrokenPipeError("what no port does")
 
-                port = watched.supervisor.connection.port
+                port = watched.supervisor.port
                 assert port is not None
                 port.write = write
                 with pytest.raises(BrokenPipeError):

@@ -85,7 +85,7 @@ def test_a_ring_without_a_known_beginning_gives_way_to_the_old_one(tmp_path: Pat
 
             async def slowly(adoption: Any) -> None:
                 # As of a ring whose first records are overwritten.
-                await adopt(replace(adoption, oldest=7, head=9, next=7))
+                await adopt(replace(adoption, held=replace(adoption.held, oldest=7, head=9)))
                 device.request(Plug(connected=False))
                 device.request(RingMemory(what="restore"))
 

@@ -111,7 +111,7 @@ def test_a_flood_of_noise_is_no_flood_of_reports(tmp_path: Path) -> None:
             await asyncio.sleep(1)
             began, stood = now_us(), len(watched.told)
             alert = Frame(FrameKind.ALERT, 0, 0, Alert(AlertCode.DEFECT, 12).encode())
-            session = watched.supervisor.connection.link.session
+            session = watched.supervisor.link.session
             forged = Frame(FrameKind.DATA, session, 5000, bytes(72))
             strange = Frame(FrameKind.DATA, session ^ 1, 0, bytes(72))
             heard = 0

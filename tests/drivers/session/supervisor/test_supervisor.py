@@ -315,7 +315,7 @@ def test_it_can_be_stopped_at_any_moment(tmp_path: Path) -> None:
                 await stopped(task)
                 assert again.state is S.ABSENT
                 assert device.ears is None
-                assert again.supervisor.connection.link is None
+                assert again.supervisor.link is None
             assert seen == {S.ABSENT, S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY}
 
     simulate(main())
