@@ -24,11 +24,15 @@ from controller.api.contract.errors import Problem, fault_handler
 from controller.api.service import TableApi
 from controller.procedure.prompts import Texts, card_words
 from controller.rules.cards import NAMES
-from controller.screens.common.access import message_page, see_other, static_route
-from controller.screens.common.headers import Cookie, HeaderGuard
+from controller.screens.common.access import (
+    Cookie,
+    HeaderGuard,
+    message_page,
+    see_other,
+    static_route,
+)
 from controller.screens.common.server import ListenAddress, names_of
-from controller.screens.common.static_files import StaticFiles
-from controller.screens.common.templates import Pages
+from controller.screens.common.templates import Pages, StaticFiles
 from controller.screens.console.web import (
     COOKIE,
     Browsers,

@@ -14,7 +14,7 @@ from controller.audit.read.lookup import first_head
 from controller.commands import path_of, say, text_of
 from controller.errors import UsageProblem
 from controller.screens.common import server
-from controller.screens.common.headers import Cookie, HeaderGuard
+from controller.screens.common.access import Cookie, HeaderGuard
 from controller.screens.common.sessions import LinkSessions, LoginLinks, PageUser
 from controller.screens.common.texts import load
 from controller.screens.review.source import open_source

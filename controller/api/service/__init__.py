@@ -6,22 +6,24 @@ from controller.api.service.acts import (
     ADOPT,
     AGAIN,
     BESIDE,
+    NOTHING_FOUND,
+    TEST,
     act_for,
     adopt_device,
     authorise,
     check_fields,
+    close_screen,
     floor_act,
     kind_of_sent,
+    run_self_test,
     shuffle_again,
+    sign_in,
+    sign_out,
     submit_act,
     takes_two,
 )
-from controller.api.service.context import ServedTable
-from controller.api.service.people import close_screen, sign_in, sign_out
 from controller.api.service.screens import SCREEN_IDLE_TIMEOUT, ScreenRegistry, ScreenSession
-from controller.api.service.self_test import NOTHING_FOUND, TEST, run_self_test
-from controller.api.service.table_api import TableApi
-from controller.api.service.views import CachedView, ViewCache, encode
+from controller.api.service.table_api import CachedView, ServedTable, TableApi, ViewCache, encode
 
 __all__ = [
     "ADOPT",

@@ -1,4 +1,4 @@
-"""Acts at the table: who may do them, and what the floor signs for.
+"""What people do at the table: sign in and out, acts, the floor's signatures, self-tests.
 
 The dealer has signed in at the screen; the floor has signed there for this one act. Both are
 checked twice: when an act is sent, and when the table processes it. By then the dealer may have
@@ -12,16 +12,29 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from controller.api.contract.errors import Problem, granted
-from controller.api.contract.messages import AdoptDevice, Adopted, Answer, Authorise, SignedFor
-from controller.api.service.context import ServedTable, table_problems
+from controller.api.contract.messages import (
+    AdoptDevice,
+    Adopted,
+    Answer,
+    Authorise,
+    SignedFor,
+    SignedIn,
+    SignedOut,
+    SignIn,
+    SignsIn,
+    Tested,
+)
 from controller.api.service.screens import ScreenSession
-from controller.api.service.table_api import TableApi
+from controller.api.service.table_api import ServedTable, TableApi, table_problems
+from controller.audit.format.records import RecordEntry
+from controller.audit.replay import record_actor
 from controller.people import ADOPTED, Act, ActSigners, Denied, SignInSession, SignInState, act_of
 from controller.procedure.model import events
 from controller.procedure.model.events import Event
@@ -40,8 +53,11 @@ from controller.table.loop import (
     kind_of,
 )
 from controller.table.running import RunningTable
+from drivers.devices import CommandRefusedError, CommandUnansweredError, NotReady
 from drivers.keys import same_person
 from drivers.session import Supervisor
+from firmware_protocol.host import LinkBusy
+from firmware_protocol.messages.enums import FaultCode
 
 ADOPT: Final = "DeviceAdopted"
 AGAIN: Final = "ShuffleAgain"
@@ -399,3 +415,107 @@ def check_fields(sent: Mapping[str, Any], fields: tuple[str, ...]) -> None:
             f"{sent['type']} has no {unknown[0][:40]!r}",
             ", ".join(fields) or "no fields",
         )
+
+
+ROLES: Final[tuple[SignsIn, ...]] = ("dealer", "surveillance", "technician")
+
+
+async def sign_in(api: TableApi, screen: ScreenSession, sent: SignIn) -> SignedIn:
+    """Sign a person in at the screen. Raises Problem."""
+    desk, now = api.served.desk, api.served.moment()
+    with _at_desk(api):
+        answer = granted(
+            await desk.sign_in(
+                sent.badge, sent.pin, screen.name, now, role=sent.role, relieve=sent.relieve
+            )
+        )
+        screen.badges[sent.role] = answer.badge
+    return SignedIn(answer.badge, answer.actor.name, sent.role, answer.life)
+
+
+async def sign_out(
+    api: TableApi, screen: ScreenSession, roles: tuple[SignsIn, ...] = ROLES
+) -> SignedOut:
+    """Sign out the people of these roles who are signed in at the screen. Raises Problem."""
+    desk, gone = api.served.desk, []
+    with _at_desk(api):
+        for role in roles:
+            if screen.signed_in(desk, role) is None:
+                continue
+            left = await desk.sign_out(screen.name, api.served.moment(), role=role)
+            answer = granted(left)
+            screen.badges.pop(role, None)
+            if answer:
+                gone.append(role)
+    return SignedOut(tuple(gone))
+
+
+async def close_screen(api: TableApi, screen: ScreenSession) -> SignedOut:
+    """Close a screen, even if its sign-outs cannot be recorded. The dealer stays signed in, and
+    can continue at another screen. Raises Problem."""
+    try:
+        return await sign_out(api, screen, ("surveillance", "technician"))
+    finally:
+        api.screens.close(screen)
+        api.views.notify()
+
+
+@contextmanager
+def _at_desk(api: TableApi) -> Iterator[None]:
+    """The desk's state changes only after the record, so the views are notified at the end."""
+    try:
+        with table_problems():
+            yield
+    finally:
+        api.views.notify()
+
+
+TEST: Final = "SelfTest"
+"""The type of the act that a page sends for it."""
+TESTED: Final = "self test"
+MEANWHILE: Final = "the table was opened meanwhile"
+NO_ANSWER: Final = "not answered"
+NOTHING_FOUND: Final = FaultCode.NONE.name.lower()
+_CODES: Final[Mapping[type[Exception], str]] = MappingProxyType(
+    {
+        CommandRefusedError: "test_refused",
+        CommandUnansweredError: "not_tested",
+        LinkBusy: "test_busy",
+        NotReady: "not_tested",
+    }
+)
+"""The code of the problem if the device does not test itself."""
+
+
+async def run_self_test(served: ServedTable, screen: ScreenSession, serial: str) -> Tested:
+    """Have a device test itself, which takes up to 10 s and moves no card. Raises Problem if this
+    person may not, or if the device does not answer; the latter is recorded too."""
+    supervisor_of(served.table, serial)
+    device = served.table.devices.supervised[serial]
+    granted(await people_news(served))
+    technician = screen.signed_in(served.desk, "technician")
+    if technician is None:
+        what = "no technician is signed in here"
+        raise Problem(403, "no_technician", what, "POST /api/v1/sign-in, and then this")
+    if not served.table.shut:
+        what = "the table is open: devices are tested while it is closed"
+        raise Problem(409, "table_open", what)
+
+    async def record(found: str, *details: str) -> None:
+        said = {"what": TESTED, "device": device.config.device, "serial": serial}
+        data = {**said, "found": found, "detail": "; ".join(filter(None, details))}
+        with table_problems():
+            await served.table.record(RecordEntry("person", record_actor(technician.actor), data))
+
+    try:
+        reply = await device.supervisor.driver.selftest()
+    except tuple(_CODES) as problem:
+        await record(NO_ANSWER, str(problem))
+        raise Problem(409, _CODES[type(problem)], str(problem)) from None
+    found = reply.code.name.lower()
+    await record(found, str(reply.arg or ""), _meanwhile(served))
+    return Tested(device.config.device, serial, technician.name, found, reply.arg)
+
+
+def _meanwhile(served: ServedTable) -> str:
+    return "" if served.table.shut else MEANWHILE

@@ -1,16 +1,60 @@
-"""Pages rendered from templates."""
+"""Pages rendered from templates; styles, scripts and pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
 from controller.procedure.prompts import Texts
 from controller.screens.common.sessions import Appearance, PageSession
-from controller.screens.common.static_files import StaticFiles
+
+FOR_EVER: Final = "public, max-age=31536000, immutable"
+_TYPES: Final = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+class StaticFiles:
+    """The files in the `static` folders of these packages, cached in memory.
+
+    Their URLs contain a hash of all of them, so that browsers may cache them for ever and a module
+    can import its neighbours."""
+
+    def __init__(self, *packages: str) -> None:
+        self._files: dict[str, bytes] = {}
+        for package in packages:
+            for one in files(package).joinpath("static").iterdir():
+                if one.name.rpartition(".")[2] in _TYPES:
+                    self._files[one.name] = one.read_bytes()
+        whole = sha256()
+        for name, data in sorted(self._files.items()):
+            whole.update(f"{name} {len(data)} ".encode() + data)
+        self.hash = whole.hexdigest()[:16]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._files)
+
+    def path(self, name: str) -> str:
+        """Raises LookupError if there is no such file."""
+        if name not in self._files:
+            raise LookupError(name)
+        return f"/static/{self.hash}/{name}"
+
+    def answer(self, hashed: str, name: str) -> Response | None:
+        data = self._files.get(name)
+        if data is None or hashed != self.hash:
+            return None
+        return Response(
+            data, media_type=_TYPES[name.rpartition(".")[2]], headers={"Cache-Control": FOR_EVER}
+        )
 
 
 class Pages:

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from controller.api.http import EventStream, Listeners, latest
-from controller.screens.common.headers import HeaderGuard
+from controller.screens.common.access import HeaderGuard
 from firmware_protocol.messages import DeviceClass
 from hil.table.page import controls
 from hil.table.page.bench import BenchRefusal, Desk

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from controller.doctor import disk, host
+from controller.doctor import host, record
 from controller.doctor.check import Machine
-from controller.doctor.disk import Mount, bytes_a_day, mount_of, mounts
 from controller.doctor.host import RULES, UNIT, deployed, numbered
+from controller.doctor.record import Mount, bytes_a_day, mount_of, mounts
 from tests.support.daemon.doctor_house import NOON, House, as_installed, clock, house
 
 MOUNTS = """\
@@ -351,7 +351,7 @@ def test_what_is_written_to_measure_leaves_nothing(made: House) -> None:
 
 
 def test_a_disk_that_is_slow(made: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk, "syncs", lambda place: [1.0, 30.0, 40.0])
+    monkeypatch.setattr(record, "syncs", lambda place: [1.0, 30.0, 40.0])
     problem = made.problem("syncs")
     assert problem.grade == "warning"
     assert "in 30.00 ms, at most 40.00 ms of 3" in problem.what

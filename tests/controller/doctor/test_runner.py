@@ -16,7 +16,7 @@ import pytest
 
 from controller.cli import main
 from controller.doctor.check import CheckFindings, DoctorCase, DoctorCheck, Machine, found, wrong
-from controller.doctor.runner import CHECKS, run_checks
+from controller.doctor.command import CHECKS, run_checks
 from drivers.keys import KeyProblem
 from tests.support.daemon.doctor_house import House, house, tree
 from tests.support.paths import ROOT

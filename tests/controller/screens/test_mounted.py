@@ -8,7 +8,7 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from controller.screens.common.headers import HeaderGuard
+from controller.screens.common.access import HeaderGuard
 from controller.screens.common.sessions import LinkSessions, LoginLinks
 from controller.screens.common.texts import load
 from controller.screens.review.source import FileSource

@@ -22,7 +22,7 @@ from controller.audit.keys import create_key
 from controller.audit.log import Log
 from controller.config import load_table
 from controller.doctor.check import CheckFindings, DoctorCase, DoctorProblem, Machine
-from controller.doctor.runner import CHECKS, case_of, run_checks
+from controller.doctor.command import CHECKS, case_of, run_checks
 from controller.games import game_of_table
 from controller.people import People
 from controller.people.person import key_bytes, people_bytes

@@ -23,7 +23,7 @@ from controller.games import game_of_table
 from controller.procedure.engine import Procedure
 from controller.procedure.model.events import CardDrawn
 from controller.procedure.model.game import Game
-from controller.screens.common.headers import HeaderGuard
+from controller.screens.common.access import HeaderGuard
 from controller.screens.common.sessions import Clock, LinkSessions, LoginLinks, PageUser
 from controller.screens.common.texts import load
 from controller.screens.review.source import FileSource

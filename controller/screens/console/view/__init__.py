@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.screens.console.view.page import console_of
-from controller.screens.console.view.viewer import ROLES, Viewer
+from controller.screens.console.view.status import ROLES, Viewer
 
 __all__ = [
     "ROLES",

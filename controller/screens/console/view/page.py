@@ -5,6 +5,8 @@ A pure function of the view, the game and the viewer. It contains no face-down c
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from string import ascii_lowercase, digits
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -15,18 +17,69 @@ from controller.procedure.model.effects import Tell
 from controller.procedure.model.game import Game
 from controller.procedure.prompts import MoneyFormat, Texts, parts_of, sentence
 from controller.rules.cards import RANKS, SUITS
-from controller.screens.common.felt_svg import DealersDrawing
+from controller.screens.common.felt import DealersDrawing
 from controller.screens.console.text import HouseTerms
-from controller.screens.console.view.alerts import ConsoleAlert, alerts_of
 from controller.screens.console.view.allowed_acts import ActButton, AllowedActs
-from controller.screens.console.view.buttons import answers
+from controller.screens.console.view.bets import Payments, WagerPanel, payments_of, wagers_of
+from controller.screens.console.view.buttons import (
+    MenuGroup,
+    adoptions,
+    answers,
+    call_floor,
+    groups,
+    tests,
+)
 from controller.screens.console.view.felt import felt_of
-from controller.screens.console.view.menu import MenuGroup, adoptions, call_floor, groups, tests
-from controller.screens.console.view.payments import Payments, payments_of
-from controller.screens.console.view.shortcuts import RESERVED, with_keys
-from controller.screens.console.view.status import TableStatus, status_of
-from controller.screens.console.view.viewer import Viewer
-from controller.screens.console.view.wagers import WagerPanel, wagers_of
+from controller.screens.console.view.status import (
+    ConsoleAlert,
+    TableStatus,
+    Viewer,
+    alerts_of,
+    status_of,
+)
+
+RESERVED: Final = {"sheet": "x", "sign": "i", "keys": "?"}
+"""Keys of the page itself."""
+_ALL: Final = ascii_lowercase + digits
+
+
+def with_keys(
+    main: tuple[ActButton, ...], aside: tuple[ActButton, ...], wagers: WagerPanel | None
+) -> tuple[tuple[ActButton, ...], tuple[ActButton, ...], WagerPanel | None]:
+    """Returns the buttons with their keys; earlier ones choose first."""
+    seats = () if wagers is None else wagers.seats
+    enter = [action for seat in seats for action in seat.enter]
+    named = dict(_named((*aside, *main, *enter)))
+
+    def keyed(actions: tuple[ActButton, ...]) -> tuple[ActButton, ...]:
+        return tuple(replace(one, key=named[one.id]) for one in actions)
+
+    if wagers is not None:
+        # Buttons that take back a wager have none: a key would not name the seat.
+        changed = (replace(seat, enter=keyed(seat.enter)) for seat in wagers.seats)
+        wagers = replace(wagers, seats=tuple(changed))
+    return keyed(main), keyed(aside), wagers
+
+
+def _named(actions: Iterable[ActButton]) -> Iterator[tuple[str, str]]:
+    every = tuple(actions)
+    taken = set(RESERVED.values())
+    wished: dict[str, str] = {}
+    for one in every:
+        if one.wish and one.wish not in taken:
+            wished[one.id] = one.wish
+            taken.add(one.wish)
+    for one in every:
+        key = wished.get(one.id) or _free(one.label, taken)
+        taken.add(key)
+        yield one.id, key
+
+
+def _free(label: str, taken: set[str]) -> str:
+    """Returns the first free letter of the label, or any free key; empty if all are taken."""
+    free = (one for one in f"{label.lower()}{_ALL}" if one in _ALL and one not in taken)
+    return next(free, "")
+
 
 Tone: TypeAlias = Literal["usual", "floor", "held", "stopped", "closed"]
 _DRAWING: Final = DealersDrawing()

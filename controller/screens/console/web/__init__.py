@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from controller.screens.console.web.app import COOKIE, ConsoleApp, problem_response
 from controller.screens.console.web.post import PostedForm, PostResult
-from controller.screens.console.web.render_cache import ConsoleRenderer, PageRenderer
 from controller.screens.console.web.sessions import ATTEMPT_INTERVAL, Browser, Browsers
+from controller.screens.console.web.streams import ConsoleRenderer, PageRenderer
 
 __all__ = [
     "ATTEMPT_INTERVAL",

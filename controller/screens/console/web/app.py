@@ -23,9 +23,15 @@ from controller.api.http import BODY_TIMEOUT, EventStream
 from controller.api.service import TableApi
 from controller.errors import UsageProblem
 from controller.procedure.prompts import Texts
-from controller.screens.common.access import SECRET
-from controller.screens.common.forms import FormTooLarge, form_of, only
-from controller.screens.common.headers import Cookie, CrossSiteRequest, check_origin
+from controller.screens.common.access import (
+    SECRET,
+    Cookie,
+    CrossSiteRequest,
+    FormTooLarge,
+    check_origin,
+    form_of,
+    only,
+)
 from controller.screens.common.sessions import MAX_AGE
 from controller.screens.console.view import ROLES
 from controller.screens.console.web.post import (
@@ -34,9 +40,8 @@ from controller.screens.console.web.post import (
     PostResult,
     ShownHistory,
 )
-from controller.screens.console.web.render_cache import PageRenderer, RenderCache
 from controller.screens.console.web.sessions import Browser, Browsers
-from controller.screens.console.web.sse import BrowserStreams
+from controller.screens.console.web.streams import BrowserStreams, PageRenderer, RenderCache
 
 COOKIE: Final = "holecard-console"
 SWEEP_INTERVAL: Final = 5.0

@@ -9,9 +9,7 @@ from controller.screens.review.source.context import (
     recorded_look,
     round_not_found,
 )
-from controller.screens.review.source.live_source import LiveSource
-from controller.screens.review.source.loop_bridge import LoopBridge
-from controller.screens.review.source.source import FileSource, open_source
+from controller.screens.review.source.source import FileSource, LiveSource, LoopBridge, open_source
 
 __all__ = [
     "FileSource",

@@ -16,7 +16,7 @@ from controller.procedure.engine import EVENTS
 from controller.procedure.prompts import AmountFormat
 from controller.rules.cards import parse_card
 from controller.rules.irregularities import Irregularity
-from controller.screens.common.forms import shown
+from controller.screens.common.access import shown
 
 FIELDS: Final = (
     "from",

@@ -1,16 +1,23 @@
-"""SQL queries of the index. Each uses a key."""
+"""SQL queries of the index, each by a key; the search for rounds; records at their locations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
 import apsw
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from controller.audit.format.records import RecordPosition
-from controller.audit.index import RoundRow, sqlite_errors
+from controller.audit.errors import CannotWrite, RecordDamaged
+from controller.audit.format.records import OpenedData, Record, RecordPosition
+from controller.audit.format.segments import HEAD_SIZE, segment_file, unpack
+from controller.audit.index import RecordQuery, RoundRow, find_rounds, sqlite_errors
+from controller.audit.read.reader import ASK, record_of
 from controller.rules.cards import DECK, Card
 from controller.rules.money import Amount
 
@@ -194,3 +201,149 @@ def ask(db: apsw.Connection, asked: str, *values: Any) -> list[tuple[Any, ...]]:
     """Returns all rows. Raises IndexProblem."""
     with sqlite_errors(Path(db.filename)):
         return db.execute(asked, values).fetchall()
+
+
+SECONDS: Final = 0.2
+"""The timeout of a search in seconds; the page then shows its position."""
+WIDENING: Final = 8
+
+
+class SearchResult(Struct, frozen=True):
+    """The rounds found, newest first."""
+
+    rounds: tuple[RoundRow, ...]
+    before: int | None
+    """Rounds before this one were not searched; None: all were."""
+
+
+class _TooMany(Exception):
+    """More rounds than the page shows."""
+
+
+class _TooLong(Exception):
+    """The timeout is over."""
+
+
+def newest(
+    db: apsw.Connection,
+    wanted: RecordQuery,
+    before: int | None = None,
+    limit: int = 50,
+    clock: Callable[[], float] = time.monotonic,
+) -> SearchResult:
+    """Returns matching rounds before `before`, newest first. Raises UsageProblem, IndexProblem.
+
+    The index returns rounds in ascending order, so it is queried in windows from the end: wider
+    ones while little is found, narrower ones if there is too much."""
+    low, high = ends(db)
+    if wanted.rounds is not None:
+        low, high = max(low, wanted.rounds[0]), min(high, wanted.rounds[1])
+    if before is not None:
+        high = min(high, before - 1)
+    found: list[RoundRow] = []
+    width, until = limit, None
+    begun = clock()
+    while low <= high and len(found) < limit:
+        first = max(low, high - width + 1)
+        try:
+            page = _between(db, wanted, (first, high), limit - len(found), clock, until)
+        except _TooMany:  # narrower: only the last of them are shown
+            width = max(1, (high - first + 1) // WIDENING)
+            continue
+        except _TooLong:
+            break
+        found += reversed(page)
+        high = first - 1
+        width *= WIDENING
+        until = begun + SECONDS  # the first window has no timeout
+    return SearchResult(tuple(found), high + 1 if low <= high else None)
+
+
+def ends(db: apsw.Connection) -> tuple[int, int]:
+    """Returns the first and last round; (1, 0) without rounds. Raises IndexProblem."""
+    # As two queries: one for both would scan all rounds.
+    first, last = ask(
+        db, "SELECT (SELECT min(round) FROM raw_rounds), (SELECT max(round) FROM raw_rounds)"
+    )[0]
+    return (1, 0) if first is None else (int(first), int(last))
+
+
+def _between(
+    db: apsw.Connection,
+    wanted: RecordQuery,
+    rounds: tuple[int, int],
+    most: int,
+    clock: Callable[[], float],
+    until: float | None,
+) -> list[RoundRow]:
+    """Returns the matching rounds of a window, ascending."""
+    window = replace(wanted, rounds=rounds)
+    room = min(most + 1, rounds[1] - rounds[0] + 1)
+    found: list[RoundRow] = []
+    after: int | None = 0
+    while after is not None:
+        if until is not None and clock() > until:
+            raise _TooLong
+        page = find_rounds(db, window, after, room)
+        found += page.rounds
+        if len(found) > most:
+            raise _TooMany
+        after = page.next
+    return found
+
+
+APART: Final = 256 * 1024
+"""Bytes between two records that are faster read than skipped."""
+
+
+def read_back(record: Path, wanted: Sequence[RecordLocation]) -> list[Record]:
+    """Returns the records in order. Raises RecordDamaged if a location is wrong, and
+    CannotWrite."""
+    found: list[Record] = []
+    for number, group in groupby(wanted, key=lambda one: one.place.segment):
+        file = segment_file(record, number)
+        for stretch in _stretches(list(group)):
+            found += _read(file, stretch)
+    return found
+
+
+def opened_of(record: Path, lying: RecordLocation) -> OpenedData:
+    """Returns an `opened` record. Raises RecordDamaged."""
+    (found,) = read_back(record, [lying])
+    try:
+        return msgspec.json.decode(found.data, type=OpenedData)
+    except msgspec.DecodeError as problem:
+        raise RecordDamaged(record, f"{lying.place}: cannot be read: {problem}", ASK) from None
+
+
+def _stretches(lying: list[RecordLocation]) -> list[list[RecordLocation]]:
+    """Group records that are close to each other, to be read at once."""
+    found = [[lying[0]]]
+    for one in lying[1:]:
+        last = found[-1][-1]
+        near = one.place.offset - last.place.offset - last.length < APART
+        if near:
+            found[-1].append(one)
+        else:
+            found.append([one])
+    return found
+
+
+def _read(file: Path, lying: list[RecordLocation]) -> list[Record]:
+    start = lying[0].place.offset
+    end = lying[-1].place.offset + HEAD_SIZE + lying[-1].length
+    try:
+        with file.open("rb", buffering=0) as opened:
+            opened.seek(start)
+            data = opened.read(end - start)
+    except OSError as problem:
+        raise CannotWrite(file, f"cannot be read: {problem.strerror}", "mend that") from None
+    found = []
+    for one in lying:
+        frame = unpack(data, one.place.offset - start)
+        if frame is None or frame.seq != one.place.seq:
+            raise RecordDamaged(
+                file, f"offset {one.place.offset}: record {one.place.seq} is not there", ASK
+            )
+        found.append(record_of(file, frame))
+    return found

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from controller.screens.review.web.app import COOKIE, application, pages_of
-from controller.screens.review.web.badge_login import BadgeLogin
-from controller.screens.review.web.link_login import LinkLogin
+from controller.screens.review.web.login import BadgeLogin, LinkLogin
 
 __all__ = [
     "COOKIE",

@@ -23,6 +23,7 @@ from controller.procedure.prompts import Texts, card_words
 from controller.publish import EVENTS
 from controller.rules.cards import NAMES
 from controller.screens.common.access import (
+    Cookie,
     PageRoute,
     PageRouter,
     StreamRoute,
@@ -30,10 +31,8 @@ from controller.screens.common.access import (
     message_page,
     static_route,
 )
-from controller.screens.common.headers import Cookie
 from controller.screens.common.sessions import Appearance, Role, SessionStore
-from controller.screens.common.static_files import StaticFiles
-from controller.screens.common.templates import Pages
+from controller.screens.common.templates import Pages, StaticFiles
 from controller.screens.review.source import FileSource, ReviewContext
 from controller.screens.review.view.filters import BEFORE, FIELDS, one_of
 from controller.screens.review.web import export, live, record, rounds

@@ -14,8 +14,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from controller.audit.export import RowFormat, record_rows
 from controller.audit.read.lookup import Selection
 from controller.errors import UsageProblem
-from controller.screens.common.access import PageNotFound, Visit
-from controller.screens.common.forms import shown
+from controller.screens.common.access import PageNotFound, Visit, shown
 from controller.screens.review.source import ReviewContext
 from controller.screens.review.view.filters import one_of, rounds_of
 from controller.screens.review.web.rounds import attached

@@ -23,11 +23,10 @@ from controller.audit.witness import COSIGNED
 from controller.errors import UsageProblem, printable
 from controller.screens.common.access import PageNotFound, Visit
 from controller.screens.review.source import ReviewContext, open_index, recorded_look
-from controller.screens.review.view import charts, queries
+from controller.screens.review.view import queries
 from controller.screens.review.view.filters import number_of
-from controller.screens.review.view.record_reader import read_back
-from controller.screens.review.view.report import PaceFigures, last_day, report
-from controller.screens.review.view.search import ends
+from controller.screens.review.view.queries import ends, read_back
+from controller.screens.review.view.report import PaceFigures, bars, columns, last_day, report
 from controller.screens.review.web.rounds import LINES
 
 ROWS: Final = 100
@@ -153,10 +152,10 @@ def pace(visit: Visit[ReviewContext]) -> Response:
         period=(f"{format_time(since)[:19]} UTC", f"{format_time(until)[:19]} UTC"),
         problems=[(name, problem_words(name), count) for name, count in made.problems],
         plots={
-            "spans": charts.columns(t("report.by_time"), _paces(made.spans)),
-            "dealers": charts.bars(t("report.by_dealer"), _paces(made.dealers), 1),
-            "games": charts.bars(t("report.by_game"), _paces(made.games), 1),
-            "problems": charts.bars(t("report.problems"), wrong[:_SHOWN]),
+            "spans": columns(t("report.by_time"), _paces(made.spans)),
+            "dealers": bars(t("report.by_dealer"), _paces(made.dealers), 1),
+            "games": bars(t("report.by_game"), _paces(made.games), 1),
+            "problems": bars(t("report.problems"), wrong[:_SHOWN]),
         },
     )
 

@@ -24,7 +24,7 @@ from controller.screens.review.source import (
     recorded_look,
     round_not_found,
 )
-from controller.screens.review.view import queries, replay_state
+from controller.screens.review.view import queries
 from controller.screens.review.view.filters import (
     BEFORE,
     FIELDS,
@@ -34,11 +34,9 @@ from controller.screens.review.view.filters import (
     number_of,
     typed,
 )
-from controller.screens.review.view.queries import RecordLocation
-from controller.screens.review.view.record_reader import read_back
-from controller.screens.review.view.replay import RoundReplay, replay_of
+from controller.screens.review.view.queries import RecordLocation, ends, newest, read_back
+from controller.screens.review.view.replay import RoundReplay, replay_of, states
 from controller.screens.review.view.rounds import bet_lines, round_line
-from controller.screens.review.view.search import ends, newest
 from controller.screens.review.view.verdict import check_round
 
 ROWS: Final = 50
@@ -212,8 +210,8 @@ def replay_json(visit: Visit[ReviewContext]) -> Response:
 def _replayed(house: ReviewContext, db: apsw.Connection, number: int) -> tuple[_Shown, RoundReplay]:
     shown = _read(house, db, number, 0, FRAMES)
     place = shown.lying[0].place
-    states = replay_state.states(house.standings.before(place.segment, place.offset), shown.records)
-    made = replay_of(number, shown.lines, states, shown.table.money, shown.table.seats)
+    found = states(house.standings.before(place.segment, place.offset), shown.records)
+    made = replay_of(number, shown.lines, found, shown.table.money, shown.table.seats)
     if not made.frames:
         raise PageNotFound("round", f"round {number} has nothing to play", "another round")
     return shown, made

@@ -13,7 +13,7 @@ from controller.api.contract.view import (
     dealer_of,
     view_of,
 )
-from controller.api.service.views import table_identity
+from controller.api.service.table_api import table_identity
 from controller.audit.errors import RetryLater
 from controller.people import NO_SIGN_INS, SignInSession
 from controller.procedure.model.effects import Effect, Prompt, Tell

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from starlette.requests import Request
 
-from controller.api.http.access import LOOPBACK, access_problem
+from controller.api.http.app import LOOPBACK, access_problem
 from controller.api.http.routes import PREFIX, ROUTES
 from hil.table.robots import Api
 from tests.support.api.at_api import AtApi, api_test, asked

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller.api.service.surveillance import INTERVAL, LOOKS, RECORD_TIMEOUT
+from controller.api.service.table_api import INTERVAL, LOOKS, RECORD_TIMEOUT
 from controller.audit.errors import RetryLater as RecordFull
 from controller.audit.format.records import RecordEntry
 from hil.table.robots import Api, Screen, Unreachable

@@ -26,8 +26,8 @@ from controller.daemon.serve import ReadyNotice
 from controller.errors import UsageProblem
 from controller.people import People
 from controller.people.person import people_bytes
-from controller.screens.common.headers import HEADERS
-from controller.screens.review.source import live_source
+from controller.screens.common.access import HEADERS
+from controller.screens.review.source import source
 from tests.support.asynchronous import asynchronous
 from tests.support.daemon.full_disk import world
 from tests.support.daemon.rig import (
@@ -302,7 +302,7 @@ def test_an_export_that_does_not_end_does_not_hold_up_the_table(
         goes_on.wait()  # on a disk that has not come back
         return export_case(*args, **options)
 
-    monkeypatch.setattr(live_source, "export_case", hangs)
+    monkeypatch.setattr(source, "export_case", hangs)
 
     async def main() -> None:
         async with pages(tmp_path) as (here, made):

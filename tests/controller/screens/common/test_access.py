@@ -10,12 +10,11 @@ import pytest
 from starlette.routing import Route
 
 from controller.audit.read.access_log import access_log_file
-from controller.screens.common.access import PageRoute
-from controller.screens.common.headers import HEADERS
+from controller.screens.common.access import HEADERS, PageRoute
 from controller.screens.common.sessions import IDLE_TIMEOUT, PageUser
 from controller.screens.review.source import ReviewContext
 from controller.screens.review.web.app import EXPORTERS, FLOWS, PAGES, ReviewApp
-from controller.screens.review.web.link_login import ATTEMPTS
+from controller.screens.review.web.login import LINK_ATTEMPTS
 from tests.support.screens.looked_at import HERE, Answer, Browser, Looking
 
 OPEN = {"/enter", "/static/{hashed}/{name}"}
@@ -131,8 +130,8 @@ def test_a_link_opens_once_and_wrong_ones_are_tried_a_few_times(looking: Looking
     assert looking.browser.get(f"/enter?word={word}").status == 303
     other = Browser(looking.app)
     assert other.get(f"/enter?word={word}").status == 401
-    found = [other.get(f"/enter?word=x{n}").status for n in range(ATTEMPTS)]
-    assert found == [401] * (ATTEMPTS - 2) + [429] * 2
+    found = [other.get(f"/enter?word=x{n}").status for n in range(LINK_ATTEMPTS)]
+    assert found == [401] * (LINK_ATTEMPTS - 2) + [429] * 2
     late = looking.links.make(PageUser("Eve"))
     assert other.get(f"/enter?word={late}").status == 429
     assert other.cookies == {}

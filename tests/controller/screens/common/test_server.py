@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 from controller.audit.read.access_log import access_log_file
 from controller.cli import main
 from controller.errors import EXIT_INTERRUPTED, EXIT_USAGE, UsageProblem
-from controller.screens.common.headers import HEADERS
+from controller.screens.common.access import HEADERS
 from controller.screens.common.server import LOOPBACK, bound, listen_address, names_of
 from tests.support.screens.certificates import certified
 from tests.support.screens.looked_at import Looking

@@ -26,7 +26,7 @@ from controller.procedure.model.effects import Tell
 from controller.procedure.model.events import Device
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State, Step
-from controller.screens.common.headers import HEADERS
+from controller.screens.common.access import HEADERS
 from controller.screens.common.sessions import Appearance
 from controller.screens.console.view import Viewer, console_of
 from controller.table.memory import WitnessStatus

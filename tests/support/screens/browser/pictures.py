@@ -28,7 +28,7 @@ from controller.screens.common.sessions import Appearance
 from controller.screens.common.texts import load
 from controller.screens.console.web import Browser
 from controller.screens.review.web import pages_of
-from controller.screens.review.web.badge_login import form_page
+from controller.screens.review.web.login import form_page
 from tests.support.paths import ROOT
 from tests.support.screens.browser.checked import barred, cut_names, scrolls_sideways
 from tests.support.screens.browser.designed import Designed, artifacts, drawn

@@ -23,8 +23,7 @@ from controller.procedure.model.state import State, Step
 from controller.procedure.prompts import MoneyFormat, Texts
 from controller.rules.cards import Card
 from controller.screens.common.sessions import Appearance
-from controller.screens.common.static_files import StaticFiles
-from controller.screens.common.templates import Pages
+from controller.screens.common.templates import Pages, StaticFiles
 from controller.screens.common.texts import as_toml, load
 from controller.screens.console.view import Viewer, console_of
 from controller.screens.console.view.page import ConsolePage

@@ -21,9 +21,8 @@ from controller.procedure.model.row import Decision, Refusal, Refused, Row
 from controller.procedure.model.state import State
 from controller.rules.hands import CHOICES
 from controller.screens.common.texts import NAME
-from controller.screens.console.text import refused
-from controller.screens.console.text.refusals import BETWEEN, NONE
-from controller.screens.console.text.refusals import TERMS as UNDER
+from controller.screens.console.text import BETWEEN, NONE, refused
+from controller.screens.console.text import TERMS as UNDER
 from controller.table.intake import EventAnswer
 from tests.support.procedure.random_games import game_as_it_is, game_with
 from tests.support.procedure.random_table import RandomTable

@@ -24,8 +24,7 @@ from controller.procedure.model.state import State, Step
 from controller.procedure.prompts import MoneyFormat
 from controller.rules.cards import DECK
 from controller.screens.console.view.allowed_acts import ActButton, ActField
-from controller.screens.console.view.page import ConsolePage
-from controller.screens.console.view.shortcuts import RESERVED
+from controller.screens.console.view.page import RESERVED, ConsolePage
 from controller.table.loop import BY_PEOPLE, BY_VAULT, kind_of
 from tests.support.screens.console.shown_at import (
     DEVICES,

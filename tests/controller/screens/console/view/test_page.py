@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from controller.procedure.model.state import Step
 from controller.procedure.prompts import MoneyFormat, Texts
 from controller.rules.cards import NAMES
-from controller.screens.common.felt_svg import where
+from controller.screens.common.felt import where
 from controller.screens.common.sessions import Appearance
-from controller.screens.common.static_files import StaticFiles
+from controller.screens.common.templates import StaticFiles
 from controller.screens.console.text import HouseTerms
 from controller.screens.console.view.felt import felt_of
 from tests.support.paths import ROOT

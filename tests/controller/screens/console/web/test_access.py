@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.screens.common.headers import HEADERS
+from controller.screens.common.access import HEADERS
 from controller.screens.console.web import sessions
 from controller.screens.console.web.sessions import ATTEMPTS, IDLE_TIMEOUT, REVIEW_IDLE_TIMEOUT
 from tests.support.api.at_api import ANN, SECOND, run

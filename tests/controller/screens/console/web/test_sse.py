@@ -9,8 +9,7 @@ from controller.api.contract.view import View
 from controller.procedure.model.state import Step
 from controller.screens.console.view import Viewer
 from controller.screens.console.web import Browser
-from controller.screens.console.web.render_cache import RenderedPage
-from controller.screens.console.web.sse import MAX_STREAMS, MAX_STREAMS_OF_BROWSER
+from controller.screens.console.web.streams import MAX_STREAMS, MAX_STREAMS_OF_BROWSER, RenderedPage
 from tests.support.api.at_api import run
 from tests.support.drivers.simulated import until
 from tests.support.screens.at_pages import AtPages, Reader, at_pages, came, pages_test

@@ -13,7 +13,7 @@ from controller.audit.errors import CannotWrite
 from controller.audit.export import SealedCase
 from controller.audit.read.lookup import Selection
 from controller.screens.review.source import FileSource
-from controller.screens.review.source.cases import MAX_CASES, CaseStore
+from controller.screens.review.source.context import MAX_CASES, CaseStore
 
 PICKS = (Selection(), Selection(28, 29))
 

@@ -15,7 +15,7 @@ import pytest
 from controller.audit.errors import IndexBusy, IndexFileProblem
 from controller.audit.format.records import RecordActor, RecordEntry
 from controller.audit.index import Index
-from controller.screens.review.source import LiveSource, live_source, source
+from controller.screens.review.source import LiveSource, source
 from controller.screens.review.source.source import IndexGap
 from controller.screens.review.view.queries import last_seq
 from controller.screens.review.web.app import FLOWS, PAGES
@@ -31,11 +31,11 @@ _UPTO = re.compile(r"goes up to record ([\d,]+)")
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits, and nothing is new enough."""
-    monkeypatch.setattr(live_source, "INDEX_TIMEOUT", 0.0)
+    monkeypatch.setattr(source, "INDEX_TIMEOUT", 0.0)
     monkeypatch.setattr(source, "REFRESH_INTERVAL", -1.0)
 
 
-def made(table: RunningTable, room: int = live_source.CHUNK_BYTES) -> Path:
+def made(table: RunningTable, room: int = source.CHUNK_BYTES) -> Path:
     """The index, as far as one step of so many bytes goes."""
     with Index.open_or_rebuild(table.parts.record) as index:
         if room:
@@ -62,7 +62,7 @@ def short(of: LiveSource) -> IndexGap | None:
 def test_who_looks_first_waits_until_there_is_something_to_look_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_source, "INDEX_TIMEOUT", 60.0)
+    monkeypatch.setattr(source, "INDEX_TIMEOUT", 60.0)
 
     async def main() -> None:
         async with at_api(tmp_path) as at:

@@ -18,10 +18,9 @@ from controller.procedure.prompts import MoneyFormat, card_words
 from controller.procedure.rows import shut
 from controller.rules.cards import NAMES
 from controller.rules.irregularities import Irregularity
-from controller.screens.common.felt import Felt
-from controller.screens.common.felt_svg import FeltDrawing
-from controller.screens.review.view import replay_state
-from controller.screens.review.view.felt import felt_of
+from controller.screens.common.felt import Felt, FeltDrawing
+from controller.screens.review.view import replay
+from controller.screens.review.view.replay import felt_of
 from controller.sim.scripts.format import read_scripts
 from tests.support.audit.record.dealing import Dealing
 from tests.support.audit.record.scripted import FILES, record_all
@@ -146,23 +145,23 @@ def test_the_fold_from_a_snapshot_is_the_one_from_the_beginning(
     assert every[-1][0].segment > 1
     for at in range(0, len(every), 37):
         where, record = every[at]
-        begins = replay_state.before(place, where.segment, where.offset)
+        begins = replay.before(place, where.segment, where.offset)
         before = states[at - 1] if at else State()
         assert begins.state == before, record.seq
         following = [one for _, one in every[at : at + 20]]
-        assert list(replay_state.states(begins, following)) == states[at : at + 20]
+        assert list(replay.states(begins, following)) == states[at : at + 20]
 
 
 def test_what_is_kept_of_earlier_folds_changes_nothing(place: Path, states: list[State]) -> None:
     every = list(records(place))
-    standings = replay_state.ReplayCache(place)
+    standings = replay.ReplayCache(place)
     random = Random(3)
     for _ in range(60):
         at = random.randrange(1, len(every))
         where = every[at][0]
         found = standings.before(where.segment, where.offset)
         assert found.state == states[at - 1]
-        list(replay_state.states(found, [one for _, one in every[at : at + 9]]))
+        list(replay.states(found, [one for _, one in every[at : at + 9]]))
 
 
 def test_another_game_goes_on_with_a_closed_table(tmp_path: Path) -> None:
@@ -174,9 +173,9 @@ def test_another_game_goes_on_with_a_closed_table(tmp_path: Path) -> None:
     assert every[-1][0].segment > 1
     expected = [state or State() for state in states_of(record)]
     for at in range(0, len(every), 19):
-        begins = replay_state.before(record, every[at][0].segment, every[at][0].offset)
+        begins = replay.before(record, every[at][0].segment, every[at][0].offset)
         following = [one for _, one in every[at:]]
-        assert list(replay_state.states(begins, following)) == expected[at:]
+        assert list(replay.states(begins, following)) == expected[at:]
 
 
 def test_another_game_begins_with_a_closed_table_though_nobody_closed_it(tmp_path: Path) -> None:
@@ -193,8 +192,8 @@ def test_another_game_begins_with_a_closed_table_though_nobody_closed_it(tmp_pat
     written(place, second)
     expected = [state or State() for state in states_of(place)]
     where, _ = next(iter(records(place)))
-    begins = replay_state.before(place, where.segment, where.offset)
-    assert list(replay_state.states(begins, [one for _, one in records(place)])) == expected
+    begins = replay.before(place, where.segment, where.offset)
+    assert list(replay.states(begins, [one for _, one in records(place)])) == expected
     assert expected[-1].round
 
 
@@ -202,7 +201,7 @@ def test_what_the_rules_would_not_do_is_not_made_up(place: Path) -> None:
     every = list(records(place))
     at = next(n for n, (_, one) in enumerate(every) if b'"CardDrawn"' in bytes(one.data))
     where, record = every[at]
-    begins = replay_state.before(place, where.segment, where.offset)
+    begins = replay.before(place, where.segment, where.offset)
     begins.take(record)
     assert begins.state is not None
     for _ in range(60):

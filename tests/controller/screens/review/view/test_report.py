@@ -15,9 +15,16 @@ from controller.audit.text import format_time
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity
 from controller.screens.review.source import FileSource
-from controller.screens.review.view.charts import bars, columns
 from controller.screens.review.view.queries import ask
-from controller.screens.review.view.report import PAUSE, GameStart, PaceReport, last_day, report
+from controller.screens.review.view.report import (
+    PAUSE,
+    GameStart,
+    PaceReport,
+    bars,
+    columns,
+    last_day,
+    report,
+)
 from tests.support.screens.looked_at import Browser, dealt, written
 
 SECOND: Final = 1_000_000

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.audit.index import Index, RecordQuery, find_rounds
-from controller.screens.review.view import search
-from controller.screens.review.view.search import ends, newest
+from controller.screens.review.view import queries
+from controller.screens.review.view.queries import ends, newest
 from tests.support.audit.record.table import begun
 
 WANTED = st.builds(
@@ -54,7 +54,7 @@ def test_all_that_is_wanted_comes_once_page_by_page(
     found: list[int] = []
     before: int | None = None
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(search, "WIDENING", wider)
+        patched.setattr(queries, "WIDENING", wider)
         while True:
             page = newest(db, wanted, before, limit)
             found += [one.round for one in page.rounds]

@@ -22,7 +22,7 @@ from controller.audit.read.follow import Follower
 from controller.audit.read.reader import records
 from controller.audit.replay import identity_of
 from controller.screens.common import server
-from controller.screens.common.headers import HEADERS
+from controller.screens.common.access import HEADERS
 from controller.screens.review.source import LiveSource
 from controller.screens.review.web import live
 from tests.support.api.at_api import AtApi, api_test

@@ -1,8 +1,4 @@
-"""Signing in to the review of a running table by badge and PIN, as surveillance.
-
-The session is that of the browser at the console. It is valid while surveillance is signed in at
-the browser's screen.
-"""
+"""Signing in to a review: by a link that is valid once, or as surveillance by badge and PIN."""
 
 from __future__ import annotations
 
@@ -18,8 +14,25 @@ from controller.api.contract.errors import Problem
 from controller.api.contract.messages import SignedIn, SignIn
 from controller.api.http import read_as
 from controller.api.service import TableApi, sign_in, sign_out
-from controller.screens.common.access import PAGE_ERRORS, PageRoute, Visit, error_page, message_page
-from controller.screens.common.sessions import PageSession, PageUser
+from controller.screens.common.access import (
+    PAGE_ERRORS,
+    AccessDenied,
+    PageRoute,
+    TooManyAttempts,
+    Visit,
+    error_page,
+    fields_of,
+    message_page,
+    only,
+)
+from controller.screens.common.sessions import (
+    MAX_AGE,
+    AttemptLimit,
+    LinkSessions,
+    LoginLinks,
+    PageSession,
+    PageUser,
+)
 from controller.screens.common.templates import Pages
 from controller.screens.console.web import (
     ATTEMPT_INTERVAL,
@@ -36,7 +49,8 @@ _ENTER: Final = "/enter"
 
 
 class BadgeSessions:
-    """The review's sessions: browsers at which surveillance is signed in."""
+    """The sessions of a running table's review: those of browsers at the console, valid while
+    surveillance is signed in at the browser's screen."""
 
     def __init__(self, api: TableApi, browsers: Browsers, loop: LoopBridge) -> None:
         self._api = api
@@ -143,3 +157,57 @@ def form_page(pages: Pages, browser: Browser, problem: Problem | None = None) ->
 def _todo(pages: Pages, problem: Problem) -> str:
     wait = problem.body.wait
     return pages.texts("doors.again_in", seconds=wait) if wait else problem.body.allowed
+
+
+LINK_ATTEMPTS: Final = 5
+"""Attempts at once; then one every ATTEMPT_INTERVAL seconds."""
+LINK_ATTEMPT_INTERVAL: Final = 10.0
+
+
+class _OldLink(AccessDenied):
+    status = 401
+    text = "turned.old_link"
+
+
+class LinkLogin:
+    """The login method of `holecard review`, which prints a link."""
+
+    page: str | None = None
+
+    def __init__(self, sessions: LinkSessions, links: LoginLinks) -> None:
+        self.sessions = sessions
+        self._links = links
+        self._tries = AttemptLimit(LINK_ATTEMPTS, LINK_ATTEMPT_INTERVAL)
+
+    def routes(self, review: ReviewApp) -> list[BaseRoute]:
+        async def enter(request: Request) -> Response:
+            return await self._enter(review, request)
+
+        def leave(visit: Visit[ReviewContext]) -> Response:
+            self.sessions.end(visit.session)
+            answer = message_page(review.pages, 200, review.pages.texts("turned.left"), "")
+            review.cookie.drop(answer)
+            return answer
+
+        return [
+            Route("/enter", enter, methods=["GET"]),
+            review.doors.route(PageRoute("/leave", leave, READERS, (), "POST")),
+        ]
+
+    async def _enter(self, review: ReviewApp, request: Request) -> Response:
+        """Exchange the token of a link for a session."""
+        try:
+            fields = fields_of(request.url.query)
+            only(fields, ("word",))
+            if not self._tries.one():
+                raise TooManyAttempts
+            person = self._links.take(fields.get("word", ""))
+            if person is None:
+                raise _OldLink
+            await run_in_threadpool(review.house.source.look, person.name, "review", "comes in")
+        except PAGE_ERRORS as problem:
+            return error_page(review.pages, problem, None)
+        session = self.sessions.begin(person)
+        answer = review.house.to("/rounds")
+        review.cookie.put(answer, session, MAX_AGE)
+        return answer

@@ -1,4 +1,4 @@
-"""Why the procedure refuses something, in the house's words."""
+"""Terms and refusals in the house's language."""
 
 from __future__ import annotations
 
@@ -6,8 +6,29 @@ import re
 from typing import Final
 
 from controller.api.contract.messages import Answer
+from controller.api.contract.view import DeviceShown
 from controller.procedure.engine import refusal_name
-from controller.procedure.prompts import Texts, either
+from controller.procedure.prompts import PromptTerms, Texts, either
+
+READY: Final = "ready"
+"""The link state of a device that works."""
+
+
+class HouseTerms(PromptTerms):
+    """The terms of prompts, of devices and of their links, in a house's words."""
+
+    def device(self, device: DeviceShown) -> str:
+        """A device; where a table has several of its kind, with its serial number."""
+        return self.texts(f"console.device.one_{device.device}", serial=device.serial)
+
+    def linked(self, state: str, other: str) -> str:
+        """How a device is linked, or `other` if there is no text for the state."""
+        known = self.texts.has(f"console.link.{state}")
+        return self.texts(f"console.link.{state}") if known else other
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
 
 TERMS: Final = {
     "bet": "console.bet_name",
