@@ -57,7 +57,7 @@ from drivers.devices import CommandRefusedError, CommandUnansweredError, NotRead
 from drivers.keys import same_person
 from drivers.session import Supervisor
 from firmware_protocol.host import LinkBusy
-from firmware_protocol.messages.enums import FaultCode
+from firmware_protocol.messages import FaultCode
 
 ADOPT: Final = "DeviceAdopted"
 AGAIN: Final = "ShuffleAgain"
