@@ -1,8 +1,8 @@
 """Requests that make records, for every class of devices, and what restores a device.
 
-An interrupted run leaves queued cards, a running shuffle, a pressed button, a full ring, or an armed
-power cut. None of them is a fault of the device. What cannot be undone before the timeout is left:
-the requests that it prevents report it.
+An interrupted run leaves queued cards, a running shuffle, a pressed button, a full ring, or an
+armed power cut. None of them is a fault of the device. What cannot be undone before the timeout is
+left: the requests that it prevents report it.
 """
 
 from __future__ import annotations

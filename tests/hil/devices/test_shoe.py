@@ -1,7 +1,9 @@
-"""The simulated shoe without a wire: loading, drawing, lock, cover, jams."""
+"""The simulated shoe without a wire: loading, drawing, lock, cover, jams, pulls not made."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from firmware_protocol.device import control
 from firmware_protocol.device.control import (
+    Describe,
     Draw,
     InjectDefect,
     Load,
@@ -20,6 +23,7 @@ from firmware_protocol.device.control import (
 )
 from firmware_protocol.messages import (
     CARD_UNREAD,
+    DEAD_MS,
     CardFlags,
     CardRead,
     CardRetracted,
@@ -34,8 +38,8 @@ from firmware_protocol.messages import (
 )
 from hil.devices import SimulatedShoe, card_names
 from hil.devices.shoe import GAP_MS, RECOGNISE_MS
-from tests.support.hil.devices.desk import Scene
-from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, SHUT, cannot, draw, names, table
+from tests.support.hil.devices.desk import ONE_MS, OPEN, SHUT, Scene, cannot, draw, names, table
+from tests.support.hil.devices.meeting import Meeting
 
 # --- loading --------------------------------------------------------------------------------
 
@@ -44,14 +48,12 @@ def test_loading_opens_the_cover_and_closes_it() -> None:
     scene = Scene(SimulatedShoe)
     assert scene.do(Load(decks=6, seed=3, shuffle=77)) == {"shoe": 1, "count": 312}
     assert scene.events == [Cover(True), Cover(False), Loaded(1, 6, 312, 77)]
-    scene.do(MoveCover(open=True))
-    scene.do(Load(decks=0))
+    scene.play(MoveCover(open=True), Load(decks=0))
     assert scene.events[3:] == [Cover(True), Cover(False), Loaded(2, 0, 0, 0)]
 
 
 def test_a_box_is_in_order_and_a_seed_gives_one_order() -> None:
-    scene = Scene(SimulatedShoe)
-    scene.do(Load(decks=2))
+    scene = Scene(SimulatedShoe).play(Load(decks=2))
     assert scene.look()["cards"] == list(card_names.NAMES) * 2
     scene.do(Load(decks=1, seed=5))
     order = scene.look()["cards"]
@@ -98,9 +100,7 @@ def test_a_load_that_cannot_be_is_turned_away(load: Load, says: str) -> None:
 
 
 def test_loadings_are_numbered_over_restarts() -> None:
-    scene = table()
-    scene.restart()
-    scene.do(Load(decks=1))
+    scene = table().play("restart", Load(decks=1))
     assert [loaded.shoe for loaded in scene.those(Loaded)] == [1, 2]
 
 
@@ -114,24 +114,18 @@ def test_cards_come_one_after_the_other_at_an_even_pace() -> None:
         "queued": 3,
         "ms": 3 * (100 + RECOGNISE_MS) + 2 * GAP_MS,
     }
-    assert scene.look()["over_reader"] == ["Ac"]
-    assert scene.look()["queued"] == 2
+    assert scene.shown("over_reader", "queued") == (["Ac"], 2)
     scene.run()
     step = (100 + RECOGNISE_MS + GAP_MS) * 1000
     first = start + (100 + RECOGNISE_MS) * 1000
     assert scene.at(CardRead) == [first, first + step, first + 2 * step]
     assert names(scene.events) == ["Ac", "2c", "3c"]
     assert [read.dwell for read in scene.those(CardRead)] == [100] * 3
-    assert scene.look()["position"] == 3
-    assert scene.look()["left"] == 49
-    assert scene.look()["out"] == ["Ac", "2c", "3c"]
+    assert scene.shown("position", "left", "out") == (3, 49, ["Ac", "2c", "3c"])
 
 
 def test_the_answer_has_the_time_of_the_last_card() -> None:
-    scene = table()
-    scene.do(Draw(count=2))
-    scene.run(ms=20)
-    scene.do(Draw(count=2, dwell_ms=7))
+    scene = table().play(Draw(count=2), 20, Draw(count=2, dwell_ms=7))
     told = scene.do(Draw(count=2, dwell_ms=8))["ms"]
     end = scene.now + told * 1000
     scene.run()
@@ -166,8 +160,7 @@ def test_a_card_as_it_should_be() -> None:
 
 
 def test_before_the_first_loading_there_is_nothing_to_draw() -> None:
-    scene = Scene(SimulatedShoe)
-    scene.call(OPEN)
+    scene = Scene(SimulatedShoe).play(OPEN)
     cannot(scene, Draw(), "not enough cards left")
     assert scene.look()["loading"] == 0
 
@@ -204,8 +197,7 @@ def test_reading_time_does_not_depend_on_the_card(card: str, read: Any) -> None:
 
 
 def test_a_shoe_is_locked_after_a_start_and_after_the_session() -> None:
-    scene = Scene(SimulatedShoe)
-    scene.do(Load(decks=1))
+    scene = Scene(SimulatedShoe).play(Load(decks=1))
     assert scene.mechanism.state() == DeviceState.LOCKED
     assert scene.look()["lock"] == "locked"
     cannot(scene, Draw(), "locked")
@@ -217,8 +209,7 @@ def test_a_shoe_is_locked_after_a_start_and_after_the_session() -> None:
     assert scene.call(SHUT) == SHUT.REPLY(LockState.LOCKED)
     assert scene.call(SHUT) == SHUT.REPLY(LockState.LOCKED)
     assert scene.mechanism.state() == DeviceState.LOCKED
-    scene.call(OPEN)
-    scene.restart()
+    scene.play(OPEN, "restart")
     assert scene.mechanism.state() == DeviceState.LOCKED
 
 
@@ -245,16 +236,14 @@ def test_a_shoe_without_a_lock_is_open() -> None:
 
 
 def test_a_card_forced_out_of_a_locked_shoe_is_reported_like_any_other() -> None:
-    scene = table()
-    scene.call(SHUT)
+    scene = table().play(SHUT)
     assert names(draw(scene, force=True)) == ["Ac"]
     assert scene.mechanism.state() == DeviceState.LOCKED
 
 
 @pytest.mark.parametrize("how", ["lock", "session"])
 def test_locking_cancels_all_pulls_but_the_current_one(how: str) -> None:
-    scene = table()
-    scene.do(Draw(count=5))
+    scene = table().play(Draw(count=5))
     scene.run(ms=ONE_MS + GAP_MS + 1)  # the second card is over the reader
     if how == "lock":
         scene.call(SHUT)
@@ -266,10 +255,7 @@ def test_locking_cancels_all_pulls_but_the_current_one(how: str) -> None:
 
 
 def test_a_lock_does_not_stop_force() -> None:
-    scene = table()
-    scene.do(Draw(count=3, force=True))
-    scene.call(SHUT)
-    scene.run()
+    scene = table().play(Draw(count=3, force=True), SHUT, "idle")
     assert names(scene.events) == ["Ac", "2c", "3c"]
 
 
@@ -343,13 +329,9 @@ def test_every_jam_stops_the_shoe_until_it_is_freed(code: control.Jam) -> None:
 
 
 def test_a_card_that_gets_stuck_over_the_reader_comes_out_when_freed() -> None:
-    scene = table()
-    scene.do(Draw(count=3, dwell_ms=100))
-    scene.run(ms=30)
-    scene.do(SetJam("stuck"))
-    scene.run(ms=1000)
-    scene.do(SetJam("motor"))
-    scene.run(ms=500)
+    scene = table().play(
+        Draw(count=3, dwell_ms=100), 30, SetJam("stuck"), 1000, SetJam("motor"), 500
+    )
     assert not scene.those(CardRead)
     cannot(scene, Load(decks=1), "being drawn")
     scene.do(SetJam(None))
@@ -375,3 +357,93 @@ def test_requests_of_other_classes_are_denied() -> None:
     cannot(scene, ShufflePace(5), "a shoe has no pace.*draw")
     assert scene.refused(Eject()) == Refusal.UNKNOWN
     assert scene.do(InjectDefect("gate")) == {}
+
+
+ENDS: dict[str, Callable[[Scene], object]] = {
+    "lock": lambda scene: scene.call(SHUT),
+    "safe state": lambda scene: scene.mechanism.safe(scene.now),
+    "cover": lambda scene: scene.do(MoveCover(open=True)),
+    "jam": lambda scene: scene.do(SetJam("stuck")),
+}
+
+
+def undrawn(scene: Scene) -> tuple[int, str | None]:
+    told = scene.look()
+    return told["undrawn"], told["undrawn_why"]
+
+
+@pytest.mark.parametrize("why", ENDS)
+def test_cancelled_pulls_are_counted_with_their_cause(why: str) -> None:
+    scene = table()
+    assert undrawn(scene) == (0, None)
+    draw(scene, count=2)
+    assert undrawn(scene) == (0, None)
+    scene.play(GAP_MS, Draw(count=5))
+    scene.run(ms=ONE_MS + GAP_MS + 1)  # the second card is over the reader, and comes out
+    ENDS[why](scene)
+    assert scene.look()["queued"] == 0
+    assert undrawn(scene) == (3, why)
+    ENDS[why](scene)
+    assert undrawn(scene) == (3, why)
+    scene.restart()
+    assert undrawn(scene) == (0, None)
+
+
+def test_forced_pulls_are_not_cancelled() -> None:
+    scene = table().play(Draw(count=3), Draw(count=4, force=True), "safe")
+    assert (scene.look()["queued"], undrawn(scene)) == (4, (2, "safe state"))
+    scene.run()
+    assert len(scene.those(CardRead)) == 5
+    assert undrawn(scene) == (2, "safe state")
+
+
+def test_a_full_ring_ends_them_too() -> None:
+    scene = table()
+    scene.desk.room = 2
+    draw(scene, count=6)
+    assert len(scene.those(CardRead)) == 2
+    assert undrawn(scene) == (4, "safe state")
+
+
+@given(
+    count=st.integers(1, 12),
+    more=st.integers(0, 5),
+    double=st.booleans(),
+    ms=st.integers(0, 1200),
+    why=st.sampled_from(sorted(ENDS)),
+)
+def test_every_pull_is_made_or_counted(
+    count: int, more: int, double: bool, ms: int, why: str
+) -> None:
+    scene = table()
+    asked = scene.do(Draw(count=count, double=double))["queued"]
+    if more:
+        asked += scene.do(Draw(count=more, double=double))["queued"]
+    scene.run(ms=ms)
+    ENDS[why](scene)
+    scene.play(SetJam(None), "idle")
+    cards = len(scene.look()["out"])
+    assert asked == cards // (2 if double else 1) + undrawn(scene)[0]
+
+
+def test_a_host_that_dies(tmp_path: Path) -> None:
+    meeting = Meeting(tmp_path, SimulatedShoe)
+    meeting.open()
+    meeting.run(500)
+    meeting.request(Load(decks=6, seed=1))
+    meeting.link.call(OPEN, meeting.now)
+    meeting.run(100)
+    told = meeting.request(Draw(count=100))
+    assert told["queued"] == 100
+    before = meeting.request(Describe())["mechanism"]
+    assert (before["lock"], before["undrawn"]) == ("open", 0)
+    end = meeting.now + (DEAD_MS + 1000) * 1000
+    while meeting.now < end:  # nobody is at the other end of the cable
+        due = meeting.stand.due()
+        meeting.now = end if due is None else min(end, max(due, meeting.now))
+        meeting.stand.wake(meeting.now)
+        meeting.stand.take()
+    after = meeting.stand.request(Describe(), meeting.now)["mechanism"]
+    assert (after["lock"], after["queued"], after["undrawn_why"]) == ("locked", 0, "safe state")
+    assert 0 < len(after["out"]) < 100
+    assert after["undrawn"] == 100 - len(after["out"])

@@ -19,8 +19,7 @@ from firmware_protocol.messages import (
     RereadReply,
 )
 from hil.devices import SimulatedShoe, card_names
-from tests.support.hil.devices.desk import EPOCH, Scene
-from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, cannot, draw, names, table
+from tests.support.hil.devices.desk import EPOCH, ONE_MS, OPEN, Scene, cannot, draw, names, table
 
 # --- what the reader makes of a card --------------------------------------------------------
 
@@ -45,10 +44,7 @@ def test_batches_take_turns_by_their_backs() -> None:
     """Over power cuts too; what was loaded and not dealt is the same batch again."""
     scene = table(load=Load(decks=1))
     backs = [_back(scene)]
-    scene.do(Load(decks=1))
-    scene.do(Load(decks=1))
-    scene.restart()
-    scene.call(OPEN)
+    scene.play(Load(decks=1), Load(decks=1), "restart", OPEN)
     backs.append(_back(scene))
     for load in (Load(decks=1), Load(decks=1, back=9), Load(decks=1, back=9), Load(decks=1)):
         scene.do(load)
@@ -93,8 +89,7 @@ def test_a_card_that_is_not_read_takes_its_position(card: str, read: str, why: R
 
 
 def test_a_reader_that_failed_reads_nothing() -> None:
-    scene = table()
-    scene.do(InjectDefect("reader"))
+    scene = table().play(InjectDefect("reader"))
     assert draw(scene) == [ReadFail(1, ReadWhy.READER)]
     scene.do(InjectDefect("reader", on=False))
     assert scene.mechanism.selftest(scene.now) == ()

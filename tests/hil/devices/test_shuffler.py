@@ -1,8 +1,12 @@
-"""The simulated shuffler without a wire: batches, the motor's time, the door, jams, ABORT."""
+"""The simulated shuffler without a wire: batches, the motor, the door, jams, power cuts."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from firmware_protocol.device import control
 from firmware_protocol.device.control import Draw, InjectDefect, MoveDoor, Put, SetJam, ShufflePace
@@ -29,9 +33,20 @@ from firmware_protocol.messages import (
     StartReply,
 )
 from hil.devices import SimulatedShuffler, card_names
-from tests.support.hil.devices.desk import Scene
-from tests.support.hil.devices.shoe_table import cannot
-from tests.support.hil.devices.shuffler_table import SECOND, STEPS, ends, machine, seeded, shuffle
+from hil.devices.pending_events import MAX_PENDING
+from tests.support.hil.devices.desk import (
+    ENDS,
+    SECOND,
+    STEPS,
+    PowerGone,
+    Scene,
+    act,
+    cannot,
+    ends,
+    machine,
+    seeded,
+    shuffle,
+)
 
 # --- a shuffle ------------------------------------------------------------------------------
 
@@ -87,8 +102,7 @@ def test_numbers_go_on_over_restarts() -> None:
 
 
 def test_a_late_wake_reports_the_latest_progress_only() -> None:
-    scene = machine()
-    scene.call(Start(1, 0))
+    scene = machine().play(Start(1, 0))
     scene.now += SECOND * 42 // 100
     scene.mechanism.wake(scene.now)
     assert scene.those(Progress) == [Progress(40)]
@@ -99,15 +113,13 @@ def test_a_late_wake_reports_the_latest_progress_only() -> None:
 
 
 def test_the_pace() -> None:
-    scene = machine()
-    scene.do(ShufflePace(0))
+    scene = machine().play(ShufflePace(0))
     assert shuffle(scene)[-1:] == [Done(1, 52, 0, 0, True)]
     assert scene.at(Done) == scene.at(Started)
     scene.do(ShufflePace(3000))
     shuffle(scene)
     assert scene.at(Done)[1] - scene.at(Started)[1] == 3 * SECOND
-    scene.call(Start(1, 0))
-    scene.run(ms=1500)
+    scene.play(Start(1, 0), 1500)
     assert scene.look()["percent"] == 50
     scene.do(ShufflePace(1000))  # it is over then
     scene.run(ms=1)
@@ -116,11 +128,7 @@ def test_the_pace() -> None:
 
 
 def test_a_shuffle_needs_no_host() -> None:
-    scene = machine()
-    scene.call(Start(1, 0))
-    scene.run(ms=300)
-    scene.mechanism.safe(scene.now)
-    scene.run()
+    scene = machine().play(Start(1, 0), 300, "safe", "idle")
     assert len(scene.those(Done)) == 1
     assert len(scene.those(Progress)) == len(STEPS)
 
@@ -160,8 +168,7 @@ def test_cards_left_inside_come_out_with_the_next_batch() -> None:
     scene = machine(put=Put(decks=1, left_inside=2))
     shuffle(scene)
     assert len(scene.look()["left_inside"]) == 2
-    scene.restart()
-    scene.do(Put(decks=1))
+    scene.play("restart", Put(decks=1))
     assert shuffle(scene)[-1] == CountError(52, 54)
     assert scene.look()["left_inside"] == []
 
@@ -171,8 +178,7 @@ def test_cards_left_inside_are_taken_out_by_hand() -> None:
     shuffle(scene)
     scene.do(SetJam("left_inside"))
     assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
-    scene.do(SetJam(None))
-    scene.do(Put(decks=1))
+    scene.play(SetJam(None), Put(decks=1))
     assert shuffle(scene)[-1] == Done(2, 52, 0, 0, True)
 
 
@@ -195,12 +201,10 @@ def test_a_sorted_deck_fails_the_generators_own_test() -> None:
 
 
 def test_start_is_refused_while_it_cannot_be() -> None:
-    scene = machine()
-    scene.do(MoveDoor(open=True))
+    scene = machine().play(MoveDoor(open=True))
     assert scene.mechanism.state() == DeviceState.OPEN | DeviceState.LOCKED
     assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
-    scene.do(MoveDoor(open=False))
-    scene.do(SetJam("stuck"))
+    scene.play(MoveDoor(open=False), SetJam("stuck"))
     assert scene.mechanism.state() == DeviceState.JAMMED | DeviceState.LOCKED
     assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
     scene.do(SetJam(None))
@@ -233,8 +237,7 @@ def test_eject_opens_the_door_and_hands_the_cards_out() -> None:
     order = scene.look()["cards"]
     assert scene.call(Eject()) == EjectReply()
     assert scene.events[-1] == Door(True)
-    assert scene.look()["handed_out"] == order
-    assert scene.look()["count"] == 0
+    assert scene.shown("handed_out", "count") == (order, 0)
     assert scene.call(Eject()) == EjectReply()
     assert scene.events[-2:] == [Door(True), Door(True)]
     scene.do(Put(decks=1))
@@ -243,11 +246,9 @@ def test_eject_opens_the_door_and_hands_the_cards_out() -> None:
 
 
 def test_eject_is_refused_while_a_shuffle_runs() -> None:
-    scene = machine()
-    scene.call(Start(1, 0))
+    scene = machine().play(Start(1, 0))
     assert scene.refused(Eject()) == Refusal.NOT_NOW
-    scene.run()
-    scene.call(Eject())
+    scene.play("idle", Eject())
 
 
 def test_the_door_is_barred_while_the_motor_turns() -> None:
@@ -278,9 +279,7 @@ def test_a_batch_that_cannot_be_is_turned_away(put: Put, says: str) -> None:
 
 @pytest.mark.parametrize("code", control.Jam.__args__)  # type: ignore[attr-defined]
 def test_a_jam_pauses_a_shuffle_until_it_is_cleared(code: control.Jam) -> None:
-    scene = machine()
-    scene.call(Start(1, 0))
-    scene.run(ms=437)
+    scene = machine().play(Start(1, 0), 437)
     assert scene.do(SetJam(code)) == {"changed": True}
     assert scene.do(SetJam(code)) == {"changed": False}
     stuck = DeviceState.JAMMED | DeviceState.RUNNING | DeviceState.LOCKED
@@ -304,8 +303,7 @@ def test_a_jam_pauses_a_shuffle_until_it_is_cleared(code: control.Jam) -> None:
 
 
 def test_nothing_is_put_in_while_cards_are_stuck() -> None:
-    scene = machine()
-    scene.do(SetJam("motor"))
+    scene = machine().play(SetJam("motor"))
     cannot(scene, Put(decks=1), "cards are stuck")
 
 
@@ -313,9 +311,7 @@ def test_nothing_is_put_in_while_cards_are_stuck() -> None:
 
 
 def test_abort_ends_a_shuffle_with_its_number() -> None:
-    scene = machine()
-    scene.call(Start(1, 0))
-    scene.run(ms=100)
+    scene = machine().play(Start(1, 0), 100)
     assert scene.call(Abort()) == AbortReply()
     assert scene.events[-1] == Fault(FaultCode.ABORTED, 1)
     scene.run()
@@ -333,9 +329,118 @@ def test_abort_without_a_shuffle_changes_nothing() -> None:
 
 
 def test_a_jammed_shuffle_can_be_aborted() -> None:
-    scene = machine()
-    scene.call(Start(1, 0))
-    scene.do(SetJam("stuck"))
-    scene.call(Abort())
+    scene = machine().play(Start(1, 0), SetJam("stuck"), Abort())
     assert scene.mechanism.state() == DeviceState.JAMMED | DeviceState.LOCKED
     assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]
+
+
+# --- a full ring, restarts ------------------------------------------------------------------
+
+
+def test_the_end_waits_for_room_in_the_ring() -> None:
+    scene = machine()
+    scene.desk.room = 4
+    scene.play(Start(1, 0), 20_000)
+    assert not ends(scene)
+    assert scene.look()["owed"] == 1
+    scene.desk.room = 9
+    scene.run()
+    assert ends(scene) == [Done(1, 52, 0, 0, True)]
+    assert scene.mechanism.due() is None
+
+
+def test_progress_does_not_overtake_pending_events() -> None:
+    scene = machine().play(Start(1, 0))
+    scene.desk.room = 0
+    scene.play(SetJam("stuck"), SetJam(None))
+    before = len(scene.events)
+    scene.desk.room = 1 << 30
+    scene.run()
+    kinds = [type(event) for event in scene.events[before:]]
+    assert kinds[:3] == [ShufflerJam, ShufflerJam, Progress]
+    assert kinds[-1] is Done
+
+
+def test_pending_events_are_limited() -> None:
+    scene = machine()
+    scene.desk.room = 0
+    for number in range(MAX_PENDING):
+        scene.do(MoveDoor(open=number % 2 == 0))
+    cannot(scene, MoveDoor(open=True), "no further event can be stored")
+    cannot(scene, SetJam("stuck"), "no further event can be stored")
+    cannot(scene, Put(decks=1), "no further event can be stored")
+    assert scene.refused(Eject()) == Refusal.NOT_NOW
+
+
+def test_a_restart_in_the_middle_aborts() -> None:
+    scene = machine().play(Start(1, 0), 500, "restart")
+    assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]
+    assert scene.mechanism.state() == DeviceState(0)
+    scene.restart()
+    assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]
+    assert shuffle(scene)[-1] == Done(2, 52, 0, 0, True)
+
+
+def test_a_new_firmware_in_the_same_machine_aborts_too() -> None:
+    scene = machine().play(Start(1, 0), 500)
+    scene.desk.start(scene.mechanism, scene.now)
+    scene.run()
+    assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]
+
+
+@pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
+@pytest.mark.parametrize("after", range(21))
+def test_a_shuffle_ends_once_after_a_power_cut(moment: control.Moment, after: int) -> None:
+    scene = machine()
+    scene.desk.cut_at, scene.desk.cut_after = moment, after
+    with pytest.raises(PowerGone):
+        shuffle(scene)
+    scene.play("restart", "idle")
+    assert scene.those(Started) == [Started(1, 1)]
+    assert len(ends(scene)) == 1
+    assert isinstance(scene.events[-1], ENDS)
+    finished = after == 20  # the cut was in the commit of DONE, and it is still owed then
+    assert isinstance(scene.events[-1], Done) == finished
+
+
+@pytest.mark.parametrize("hand", [MoveDoor(open=True), SetJam("stuck")])
+def test_cover_door_and_jam_survive_a_restart(hand: control.ControlRequest) -> None:
+    scene = machine().play(hand)
+    state = scene.mechanism.state()
+    scene.restart()
+    assert scene.mechanism.state() == state
+
+
+ACTIONS = st.lists(
+    st.one_of(
+        st.sampled_from([Start(1, 0), Start(2, 0), Abort(), Eject()]),
+        st.builds(Put, decks=st.integers(1, 2), left_inside=st.integers(0, 1)),
+        st.builds(MoveDoor, open=st.booleans()),
+        st.builds(SetJam, st.sampled_from([None, "stuck", "left_inside"])),
+        st.integers(0, 700),
+        st.sampled_from(["restart", "safe", "fill", "empty", "cut"]),
+    ),
+    max_size=40,
+)
+
+
+@given(ACTIONS)
+def test_each_shuffle_ends_exactly_once_whatever_happens(actions: list[Any]) -> None:
+    scene = Scene(seeded)
+    for action in (*actions, "empty", SetJam(None), MoveDoor(open=False)):
+        act(scene, action)
+    scene.desk.cut_at = None
+    scene.run()
+    running = 0
+    for event in scene.events:
+        if isinstance(event, Started):
+            assert not running
+            running = event.shuffle
+        elif isinstance(event, Done | Fault):
+            assert running == (event.arg if isinstance(event, Fault) else event.shuffle)
+            running = 0
+        elif isinstance(event, CountError | Progress):
+            assert running
+            running = 0 if isinstance(event, CountError) else running
+    assert not running
+    assert not scene.look()["owed"]

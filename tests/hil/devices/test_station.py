@@ -1,10 +1,12 @@
-"""The simulated station without a wire: presses, arms, stuck buttons, what becomes of a session."""
+"""The simulated station without a wire: presses, arms, stuck buttons, bouncing contacts."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from firmware_protocol.device.control import Chord, Draw, InjectDefect, LetGo, Press
 from firmware_protocol.messages import (
@@ -23,11 +25,9 @@ from firmware_protocol.messages import (
     WhichButton,
 )
 from hil.devices import SimulatedStation
-from hil.devices.button_contact import DEBOUNCE_US
+from hil.devices.button_contact import DEBOUNCE_US, Contact, bounce_times
 from hil.devices.pending_events import MAX_PENDING
-from tests.support.hil.devices.desk import PowerGone
-from tests.support.hil.devices.shoe_table import cannot
-from tests.support.hil.devices.station_table import EVERY, HIT, STAND, pair, seat
+from tests.support.hil.devices.desk import EVERY, HIT, STAND, PowerGone, cannot, pair, seat
 
 # --- a press --------------------------------------------------------------------------------
 
@@ -35,53 +35,39 @@ from tests.support.hil.devices.station_table import EVERY, HIT, STAND, pair, sea
 def test_a_press_makes_two_edges() -> None:
     scene = seat()
     start = scene.now
-    scene.do(Press(1, "hit", held_ms=80))
-    scene.run(ms=500)
+    scene.play(Press(1, "hit", held_ms=80), 500)
     assert scene.events == pair(WhichButton.HIT, 1, 80)
     assert scene.at(Button) == [start + DEBOUNCE_US, start + 80_000 + DEBOUNCE_US]
-    scene.do(Press(1, "call"))
-    scene.run(ms=500)
+    scene.play(Press(1, "call"), 500)
     assert scene.events[2:] == pair(WhichButton.CALL, 2, 80)
 
 
 def test_a_button_is_held_until_it_is_let_go() -> None:
-    scene = seat()
-    scene.do(Press(1, "stand", held_ms=None))
-    scene.run(ms=1234)
+    scene = seat().play(Press(1, "stand", held_ms=None), 1234)
     assert scene.look()["seats"]["1"]["down"] == ["stand"]
     cannot(scene, Press(1, "stand"), "is down")
     cannot(scene, LetGo(1, "hit"), "is not down")
-    scene.do(LetGo(1, "stand"))
-    scene.run(ms=100)
+    scene.play(LetGo(1, "stand"), 100)
     assert scene.events == pair(WhichButton.STAND, 1, 1234)
     cannot(scene, LetGo(1, "stand"), "is not down")
 
 
 def test_letting_go_cancels_scheduled_changes() -> None:
-    scene = seat()
-    scene.do(Press(1, "hit", held_ms=5000))
-    scene.run(ms=100)
-    scene.do(LetGo(1, "hit"))
-    scene.run(ms=100)
+    scene = seat().play(Press(1, "hit", held_ms=5000), 100, LetGo(1, "hit"), 100)
     assert scene.events == pair(WhichButton.HIT, 1, 100)
-    scene.do(Press(1, "hit", held_ms=50))
-    scene.run(ms=100)
+    scene.play(Press(1, "hit", held_ms=50), 100)
     assert scene.events[2:] == pair(WhichButton.HIT, 2, 50)
 
 
 @pytest.mark.parametrize("held_ms", [0, 1, DEBOUNCE_MS - 1, DEBOUNCE_MS, 65_535, 65_536, 100_000])
 def test_how_long_a_press_is(held_ms: int) -> None:
-    scene = seat("stuck-counts", ttl=65_535)
-    scene.do(Press(1, "yes", held_ms=held_ms))
-    scene.run(ms=held_ms + 100)
+    scene = seat("stuck-counts", ttl=65_535).play(Press(1, "yes", held_ms=held_ms), held_ms + 100)
     wanted = pair(WhichButton.YES, 1, min(held_ms, 65_535)) if held_ms >= DEBOUNCE_MS else []
     assert scene.events == wanted
 
 
 def test_several_buttons_are_several_presses_in_their_order() -> None:
-    scene = seat()
-    scene.do(Chord(1, ("double", "hit", "call"), held_ms=100))
-    scene.run(ms=500)
+    scene = seat().play(Chord(1, ("double", "hit", "call"), held_ms=100), 500)
     three = (WhichButton.DOUBLE, WhichButton.HIT, WhichButton.CALL)
     pairs = [pair(button, number, 100) for number, button in enumerate(three, 1)]
     assert scene.events == [down for down, _ in pairs] + [up for _, up in pairs]
@@ -94,9 +80,7 @@ def test_a_chord_that_cannot_be(buttons: Any) -> None:
 
 
 def test_a_chord_with_a_button_that_is_down() -> None:
-    scene = seat()
-    scene.do(Press(1, "hit", held_ms=None))
-    scene.run(ms=50)
+    scene = seat().play(Press(1, "hit", held_ms=None), 50)
     cannot(scene, Chord(1, ("stand", "hit")), "hit of seat 1 is down")
 
 
@@ -119,22 +103,19 @@ def test_seats_that_are_not_here() -> None:
 def test_only_armed_buttons_count() -> None:
     scene = seat(mask=HIT | STAND)
     for button in ("double", "hit", "surrender", "stand"):
-        scene.do(Press(1, button))
-        scene.run(ms=200)
+        scene.play(Press(1, button), 200)
     assert scene.events == [*pair(WhichButton.HIT, 1, 80), *pair(WhichButton.STAND, 2, 80)]
 
 
 def test_nothing_counts_before_the_first_arm() -> None:
     scene = seat(mask=ButtonMask(0))
     assert scene.mechanism.state() == DeviceState.LOCKED
-    scene.do(Press(1, "hit"))
-    scene.run(ms=200)
+    scene.play(Press(1, "hit"), 200)
     assert not scene.events
 
 
 def test_each_seat_has_its_own_arm() -> None:
-    scene = seat(make=lambda: SimulatedStation(seats=(1, 2)), mask=HIT)
-    scene.call(Arm(2, STAND, 5, 1000))
+    scene = seat(make=lambda: SimulatedStation(seats=(1, 2)), mask=HIT).play(Arm(2, STAND, 5, 1000))
     for number in (1, 2):
         scene.do(Chord(number, ("hit", "stand")))
     scene.run(ms=300)
@@ -153,27 +134,19 @@ def test_an_empty_mask_or_no_time_disarms(last: Arm) -> None:
     assert scene.mechanism.state() == DeviceState(0)
     assert scene.call(last) == ArmReply()
     assert scene.mechanism.state() == DeviceState.LOCKED
-    scene.do(Press(1, "hit"))
-    scene.run(ms=200)
+    scene.play(Press(1, "hit"), 200)
     assert not scene.events
 
 
 def test_the_token_is_that_of_the_arm_in_force_when_it_went_down() -> None:
-    scene = seat()
-    scene.do(Press(1, "hit", held_ms=1000))
-    scene.run(ms=100)
-    scene.call(Arm(1, STAND, 78, 1000))
-    scene.run(ms=1500)
+    scene = seat().play(Press(1, "hit", held_ms=1000), 100, Arm(1, STAND, 78, 1000), 1500)
     assert scene.events == pair(WhichButton.HIT, 1, 1000)
 
 
 @pytest.mark.parametrize("early_us", [0, 1])
 def test_an_arm_ends_with_its_time(early_us: int) -> None:
     """To the microsecond: the press counts when its contact has been stable."""
-    scene = seat(ttl=500)
-    scene.run(ms=(500_000 - DEBOUNCE_US - early_us) / 1000)
-    scene.do(Press(1, "hit"))
-    scene.run(ms=300)
+    scene = seat(ttl=500).play((500_000 - DEBOUNCE_US - early_us) / 1000, Press(1, "hit"), 300)
     assert len(scene.events) == (2 if early_us else 0)
     assert scene.mechanism.state() == DeviceState.LOCKED
     assert scene.mechanism.due() is None
@@ -183,9 +156,7 @@ def test_a_late_wake_changes_nothing() -> None:
     """What happened when is not a matter of when it was asked for."""
     times = []
     for late in (False, True):
-        scene = seat(ttl=500)
-        scene.do(Press(1, "hit", held_ms=300))
-        scene.do(Press(1, "stand", held_ms=12_000))
+        scene = seat(ttl=500).play(Press(1, "hit", held_ms=300), Press(1, "stand", held_ms=12_000))
         if late:
             scene.now += 20_000_000
             scene.mechanism.wake(scene.now)
@@ -197,21 +168,15 @@ def test_a_late_wake_changes_nothing() -> None:
 
 
 def test_the_next_arm_restarts_its_time() -> None:
-    scene = seat(ttl=500)
-    scene.run(ms=400)
-    scene.call(Arm(1, EVERY, 77, 500))
+    scene = seat(ttl=500).play(400, Arm(1, EVERY, 77, 500))
     assert scene.look()["seats"]["1"]["ttl_ms"] == 500
-    scene.run(ms=400)
-    scene.do(Press(1, "hit"))
-    scene.run(ms=300)
+    scene.play(400, Press(1, "hit"), 300)
     assert len(scene.events) == 2
 
 
 def test_a_press_that_counted_comes_up_though_the_seat_is_disarmed() -> None:
     for how in ("session", "ttl", "arm"):
-        scene = seat(ttl=200)
-        scene.do(Press(1, "bet", held_ms=600))
-        scene.run(ms=100)
+        scene = seat(ttl=200).play(Press(1, "bet", held_ms=600), 100)
         if how == "session":
             scene.mechanism.safe(scene.now)
         elif how == "arm":
@@ -221,11 +186,9 @@ def test_a_press_that_counted_comes_up_though_the_seat_is_disarmed() -> None:
 
 
 def test_the_end_of_the_session_disarms() -> None:
-    scene = seat()
-    scene.mechanism.safe(scene.now)
+    scene = seat().play("safe")
     assert scene.mechanism.state() == DeviceState.LOCKED
-    scene.do(Press(1, "hit"))
-    scene.run(ms=200)
+    scene.play(Press(1, "hit"), 200)
     assert not scene.events
 
 
@@ -236,26 +199,19 @@ def test_the_end_of_the_session_disarms() -> None:
 def test_a_button_that_is_held_for_long_is_stuck_once(armed: bool) -> None:
     scene = seat(mask=EVERY if armed else ButtonMask(0))
     start = scene.now
-    scene.do(Press(1, "no", held_ms=None))
-    scene.run(ms=60_000)
+    scene.play(Press(1, "no", held_ms=None), 60_000)
     assert scene.those(Stuck) == [Stuck(1, WhichButton.NO)]
     assert scene.at(Stuck) == [start + DEBOUNCE_US + STUCK_AFTER_MS * 1000]
     assert scene.look()["seats"]["1"]["stuck"] == ["no"]
-    scene.call(Arm(1, EVERY, 78, 60_000))
-    scene.run(ms=1000)
-    scene.do(LetGo(1, "no"))
-    scene.run(ms=100)
+    scene.play(Arm(1, EVERY, 78, 60_000), 1000, LetGo(1, "no"), 100)
     edges = pair(WhichButton.NO, 1, 61_000) if armed else []
     assert scene.those(Button) == edges
-    scene.do(Press(1, "no"))
-    scene.run(ms=200)
+    scene.play(Press(1, "no"), 200)
     assert scene.those(Button)[len(edges) :] == pair(WhichButton.NO, 1 + armed, 80, token=78)
 
 
 def test_just_short_of_stuck() -> None:
-    scene = seat()
-    scene.do(Press(1, "no", held_ms=STUCK_AFTER_MS - 1))
-    scene.run(ms=20_000)
+    scene = seat().play(Press(1, "no", held_ms=STUCK_AFTER_MS - 1), 20_000)
     assert not scene.those(Stuck)
 
 
@@ -265,8 +221,7 @@ def test_just_short_of_stuck() -> None:
 def test_a_full_ring_disarms_and_refuses_to_arm() -> None:
     scene = seat()
     scene.desk.room = 1
-    scene.do(Press(1, "hit"))
-    scene.run(ms=3000)
+    scene.play(Press(1, "hit"), 3000)
     assert len(scene.events) == 1
     assert scene.mechanism.state() == DeviceState.LOCKED
     assert scene.refused(Arm(1, EVERY, 1, 1)) == Refusal.NOT_NOW
@@ -281,17 +236,12 @@ def test_pending_events_survive_a_start() -> None:
     scene = seat()
     scene.desk.room = 2
     scene.do(Chord(1, ("hit", "stand"), 60))  # there is room for the two edges down
-    scene.run(ms=500)
-    scene.restart()
-    scene.run(ms=500)
+    scene.play(500, "restart", 500)
     assert len(scene.events) == 2
     scene.desk.room, scene.desk.cut_at, scene.desk.cut_after = 9, "before_commit", 1
     with pytest.raises(PowerGone):
         scene.run(ms=500)
-    scene.restart()
-    scene.run(ms=500)
-    scene.restart()
-    scene.run(ms=500)
+    scene.play("restart", 500, "restart", 500)
     buttons = [one for one in scene.desk.records if isinstance(one.event, Button)]
     edges = [(one.event.button, one.event.edge) for one in buttons]  # type: ignore[attr-defined]
     assert edges == [
@@ -307,34 +257,94 @@ def test_pending_events_are_limited() -> None:
     scene = seat(mask=ButtonMask(0))
     scene.desk.room = 0
     for _ in range(MAX_PENDING + 9):
-        scene.do(Press(1, "hit", held_ms=11_000))
-        scene.run(ms=12_000)
+        scene.play(Press(1, "hit", held_ms=11_000), 12_000)
     scene.desk.room = 1 << 30
     scene.run(ms=1000)
     assert len(scene.those(Stuck)) == MAX_PENDING
 
 
 def test_after_a_start_nothing_is_armed_and_presses_start_at_1() -> None:
-    scene = seat()
-    scene.do(Press(1, "hit"))
-    scene.run(ms=200)
-    scene.restart()
+    scene = seat().play(Press(1, "hit"), 200, "restart")
     assert scene.mechanism.state() == DeviceState.LOCKED
-    scene.call(Arm(1, EVERY, 5, 1000))
-    scene.do(Press(1, "hit"))
-    scene.run(ms=200)
+    scene.play(Arm(1, EVERY, 5, 1000), Press(1, "hit"), 200)
     assert scene.events[2:] == pair(WhichButton.HIT, 1, 80, token=5)
 
 
 def test_a_finger_that_stays_through_a_firmwares_start_counts_as_unarmed() -> None:
-    scene = seat()
-    scene.do(Press(1, "hit", held_ms=500))
-    scene.run(ms=100)
+    scene = seat().play(Press(1, "hit", held_ms=500), 100)
     scene.desk.start(scene.mechanism, scene.now)
-    scene.run(ms=50)
-    scene.call(Arm(1, EVERY, 5, 10_000))
-    scene.run(ms=1000)
+    scene.play(50, Arm(1, EVERY, 5, 10_000), 1000)
     assert len(scene.those(Button)) == 1
-    scene.do(Press(1, "hit"))
-    scene.run(ms=200)
+    scene.play(Press(1, "hit"), 200)
     assert scene.those(Button)[1:] == pair(WhichButton.HIT, 1, 80, token=5)
+
+
+# --- contacts -------------------------------------------------------------------------------
+
+GAPS = st.lists(st.integers(0, DEBOUNCE_US - 1), max_size=24).filter(
+    lambda gaps: len(gaps) % 2 == 0
+)
+
+
+def edges(flips: list[int]) -> list[tuple[int, bool]]:
+    """What is left of these flips of a contact."""
+    contact, out = Contact(), []
+    contact.flip(flips)
+    while (at := contact.due()) is not None:
+        if contact.step(at):
+            out.append((at, contact.closed))
+    return out
+
+
+def flips_from(start: int, gaps: list[int]) -> list[int]:
+    out = [start]
+    for gap in gaps:
+        out.append(out[-1] + gap)
+    return out
+
+
+@given(GAPS, GAPS, st.integers(DEBOUNCE_US, 10**7))
+def test_any_bouncing_is_one_edge_each_way(down: list[int], up: list[int], held: int) -> None:
+    closing = flips_from(1000, down)
+    opening = flips_from(closing[-1] + held, up)
+    wanted = [(closing[-1] + DEBOUNCE_US, True), (opening[-1] + DEBOUNCE_US, False)]
+    assert edges(closing + opening) == wanted
+
+
+@given(st.lists(st.integers(0, DEBOUNCE_US - 1), max_size=30), st.integers(0, 10**6))
+def test_an_unstable_contact_makes_no_edge(gaps: list[int], start: int) -> None:
+    flips = flips_from(start, gaps)
+    last = [] if len(flips) % 2 == 0 else [(flips[-1] + DEBOUNCE_US, True)]
+    assert edges(flips) == last
+
+
+@given(st.integers(0, 10**6), st.integers(0, 20))
+def test_bounces_lie_within_the_debounce_time(start: int, bounces: int) -> None:
+    flips = bounce_times(start, bounces)
+    assert flips[0] == start
+    assert len(flips) == 2 * bounces + 1
+    assert flips == sorted(set(flips))
+    assert flips[-1] - start < DEBOUNCE_US
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.integers(2 * DEBOUNCE_MS, 300))
+def test_a_bouncing_press_is_one_press(down: int, up: int, held_ms: int) -> None:
+    scene = seat().play(
+        Press(1, "split", held_ms=None, bounces=down), held_ms, LetGo(1, "split", bounces=up), 200
+    )
+    assert [event.edge for event in scene.those(Button)] == [Edge.DOWN, Edge.UP]
+    assert {event.press for event in scene.those(Button)} == {1}
+
+
+@given(st.integers(0, 20), st.integers(0, 60))
+def test_a_button_let_go_in_the_middle_of_bouncing_does_not_stay_down(
+    bounces: int, after_ms: int
+) -> None:
+    scene = seat().play(
+        Press(1, "split", held_ms=70, bounces=bounces),
+        after_ms,
+        LetGo(1, "split", bounces=bounces),
+        300,
+    )
+    assert scene.look()["seats"]["1"]["down"] == []
+    assert len(scene.events) in (0, 2)

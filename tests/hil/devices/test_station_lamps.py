@@ -23,8 +23,7 @@ from firmware_protocol.messages import (
 )
 from hil.devices import SimulatedStation
 from hil.devices.station import BUZZ_MS
-from tests.support.hil.devices.desk import Scene
-from tests.support.hil.devices.shoe_table import cannot
+from tests.support.hil.devices.desk import Scene, cannot
 
 RED = b"\xff\x10\x00"
 
@@ -115,8 +114,7 @@ def test_no_lease_is_dark_at_once() -> None:
 
 
 def test_the_next_word_replaces_the_last() -> None:
-    scene = lit(LampPattern.STEADY)
-    scene.call(Lamps(1, b"\0\0\x01", LampPattern.BLINK, 100, 200))
+    scene = lit(LampPattern.STEADY).play(Lamps(1, b"\0\0\x01", LampPattern.BLINK, 100, 200))
     assert lamps(scene)["rgb"] == [0, 0, 1]
     assert lamps(scene)["lease_ms"] == 200
     scene.call(Lamps(1, RED, LampPattern.OFF, 0, 200))
@@ -132,8 +130,7 @@ def test_without_colour_the_largest_is_the_brightness() -> None:
 
 
 def test_lamps_outlive_the_session_but_no_start() -> None:
-    scene = lit(LampPattern.STEADY)
-    scene.mechanism.safe(scene.now)
+    scene = lit(LampPattern.STEADY).play("safe")
     assert lamps(scene)["lit"]
     scene.desk.start(scene.mechanism, scene.now)
     assert not lamps(scene)["lit"]
@@ -149,13 +146,11 @@ def test_each_seat_has_its_own_lamps() -> None:
 
 
 def test_a_broken_lamp_is_noticed_once_while_it_should_light() -> None:
-    scene = lit(LampPattern.STEADY)
-    scene.do(SetLamp(1, 1))
+    scene = lit(LampPattern.STEADY).play(SetLamp(1, 1))
     assert scene.events == [LampFault(1, 1)]
     assert lamps(scene)["percent"] == [100, 0]
     assert lamps(scene)["broken"] == [1]
-    scene.call(Lamps(1, RED, LampPattern.BLINK, 100, 1000))
-    scene.do(SetLamp(1, 1))
+    scene.play(Lamps(1, RED, LampPattern.BLINK, 100, 1000), SetLamp(1, 1))
     assert len(scene.events) == 1
     assert scene.mechanism.selftest(scene.now) == ((FaultCode.LAMPS, 0),)
     scene.do(SetLamp(1, 1, broken=False))
@@ -166,12 +161,13 @@ def test_a_broken_lamp_is_noticed_once_while_it_should_light() -> None:
 
 
 def test_a_lamp_that_breaks_in_the_dark_is_noticed_when_it_should_light() -> None:
-    scene = Scene(two_lamps)
-    scene.do(SetLamp(1, 1))
-    scene.do(SetLamp(1, 0))
-    scene.call(Lamps(1, RED, LampPattern.OFF, 0, 1000))
-    scene.call(Lamps(1, b"\0\0\0", LampPattern.STEADY, 0, 1000))
-    scene.call(Lamps(1, RED, LampPattern.STEADY, 0, 0))
+    scene = Scene(two_lamps).play(
+        SetLamp(1, 1),
+        SetLamp(1, 0),
+        Lamps(1, RED, LampPattern.OFF, 0, 1000),
+        Lamps(1, b"\0\0\0", LampPattern.STEADY, 0, 1000),
+        Lamps(1, RED, LampPattern.STEADY, 0, 0),
+    )
     assert not scene.events
     scene.call(Lamps(1, RED, LampPattern.PULSE, 100, 1000))
     assert scene.events == [LampFault(1, 0), LampFault(1, 1)]
@@ -179,16 +175,16 @@ def test_a_lamp_that_breaks_in_the_dark_is_noticed_when_it_should_light() -> Non
 
 
 def test_a_new_start_notices_it_again() -> None:
-    scene = lit(LampPattern.STEADY)
-    scene.do(SetLamp(1, 0))
+    scene = lit(LampPattern.STEADY).play(SetLamp(1, 0))
     scene.desk.start(scene.mechanism, scene.now)
     scene.call(Lamps(1, RED, LampPattern.STEADY, 0, 1000))
     assert scene.events == [LampFault(1, 0)] * 2
 
 
 def test_without_a_check_a_broken_lamp_is_only_seen() -> None:
-    scene = lit(LampPattern.STEADY, make=lambda: SimulatedStation(lamp_check=False))
-    scene.do(SetLamp(1, 0))
+    scene = lit(LampPattern.STEADY, make=lambda: SimulatedStation(lamp_check=False)).play(
+        SetLamp(1, 0)
+    )
     assert not scene.events
     assert scene.mechanism.selftest(scene.now) == ()
     assert lamps(scene)["percent"][:2] == [0, 100]
@@ -213,9 +209,7 @@ def test_a_sound_plays_once(pattern: BuzzPattern) -> None:
 
 
 def test_a_sound_can_be_ended() -> None:
-    scene = Scene(SimulatedStation)
-    scene.call(Buzz(BuzzPattern.ALARM))
-    scene.call(Buzz(BuzzPattern.OFF))
+    scene = Scene(SimulatedStation).play(Buzz(BuzzPattern.ALARM), Buzz(BuzzPattern.OFF))
     assert scene.look()["buzz"] == "off"
 
 

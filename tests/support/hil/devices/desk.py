@@ -1,12 +1,14 @@
-"""A desk that is small enough to see through: what a mechanism asks of the core, without a wire."""
+"""Mechanisms without a wire: what they ask of the core, and scenes with one of each class."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
-from firmware_protocol.device.control import ControlRequest, Describe, Moment
+import pytest
+
+from firmware_protocol.device.control import ControlRequest, Describe, Draw, Load, Moment, Put
 from firmware_protocol.device.interfaces import (
     Answer,
     CannotDo,
@@ -16,15 +18,31 @@ from firmware_protocol.device.interfaces import (
 )
 from firmware_protocol.messages import (
     REREAD_DEPTH,
+    Arm,
+    ArmReply,
+    Button,
+    ButtonMask,
+    Capabilities,
+    CardRead,
     Command,
+    CountError,
+    Done,
+    Edge,
     Event,
     Fault,
+    Lock,
+    LockState,
     Power,
     PowerCause,
+    Progress,
     Refusal,
     Reply,
+    Start,
+    WhichButton,
 )
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
+from hil.devices import SimulatedShoe, SimulatedShuffler, SimulatedStation, card_names
+from hil.devices.shoe import RECOGNISE_MS
 
 EPOCH = 0x5EED
 MS = 1000
@@ -155,6 +173,30 @@ class Scene:
             self.mechanism.wake(self.now)
         self.now = self.now if end is None else end
 
+    def play(self, *steps: Any) -> Self:
+        """Commands and requests in order. A number is milliseconds that go by; `idle`: until
+        nothing is due; `safe`: the session ends; `fill`, `empty`: the ring; `cut`: the power goes
+        after the next commit."""
+        for step in steps:
+            match step:
+                case int() | float():
+                    self.run(step)
+                case "idle":
+                    self.run()
+                case "restart":
+                    self.restart()
+                case "safe":
+                    self.mechanism.safe(self.now)
+                case "fill" | "empty":
+                    self.desk.room = 0 if step == "fill" else 1 << 30
+                case "cut":
+                    self.desk.cut_at = "after_commit"
+                case Command():
+                    self.call(step)
+                case _:
+                    self.do(step)
+        return self
+
     def restart(self, off_ms: int = 1000) -> None:
         """Power goes and comes: a new firmware finds what was kept."""
         self.now += off_ms * MS
@@ -176,27 +218,111 @@ class Scene:
     def look(self) -> dict[str, Any]:
         return self.do(Describe())
 
+    def shown(self, *names: str) -> tuple[Any, ...]:
+        """These fields of `describe`."""
+        found = self.look()
+        return tuple(found[name] for name in names)
+
 
 def act(scene: Scene, action: Any) -> None:
-    """One step of a random history: time passes, a command, a request, a restart, or a change of
-    the ring. What is refused changes nothing."""
+    """One step of a random history. What is refused changes nothing."""
     try:
-        match action:
-            case int():
-                scene.run(ms=action)
-            case "restart":
-                scene.restart()
-            case "safe":
-                scene.mechanism.safe(scene.now)
-            case "fill" | "empty":
-                scene.desk.room = 0 if action == "fill" else 1 << 30
-            case "cut":
-                scene.desk.cut_at = "after_commit"
-            case Command():
-                scene.call(action)
-            case _:
-                scene.do(action)
+        scene.play(action)
     except PowerGone:
         scene.restart()
     except (CannotDo, CommandRefusal):
         pass
+
+
+OPEN = Lock(LockState.OPEN)
+SHUT = Lock(LockState.LOCKED)
+ONE_MS = 40 + RECOGNISE_MS
+"""From the hand's pull to the record."""
+
+
+def table(
+    *breaks: str,
+    make: Callable[[], Mechanism] = SimulatedShoe,
+    load: Load | None = None,
+    seed: int = 1,
+) -> Scene:
+    """A loaded and open shoe."""
+    scene = Scene(make, *breaks, seed=seed)
+    scene.do(load or Load(decks=1))
+    if Capabilities.LOCK in scene.mechanism.capabilities:
+        scene.call(OPEN)
+    return scene
+
+
+def draw(scene: Scene, **how: Any) -> list[Event]:
+    """Draw, and the events that came of it."""
+    before = len(scene.events)
+    scene.do(Draw(**how))
+    scene.run()
+    return scene.events[before:]
+
+
+def names(events: list[Event]) -> list[str]:
+    return [card_names.name(event.card) for event in events if isinstance(event, CardRead)]
+
+
+def cannot(scene: Scene, hand: ControlRequest, says: str) -> None:
+    """The hand is turned away, and nothing has changed."""
+    before, events = scene.look(), len(scene.events)
+    with pytest.raises(CannotDo, match=says):
+        scene.do(hand)
+    assert scene.look() == before
+    assert len(scene.events) == events
+
+
+SECOND = 1_000_000
+STEPS = list(range(5, 100, 5))
+ENDS = (Done, CountError, Fault)
+
+
+def seeded() -> SimulatedShuffler:
+    return SimulatedShuffler(shuffle_ms=1000, seed=7)
+
+
+def machine(*breaks: str, put: Put | None = None, make: Callable[[], Mechanism] = seeded) -> Scene:
+    """With a batch inside and the door closed."""
+    scene = Scene(make, *breaks)
+    scene.do(put or Put(decks=1))
+    return scene
+
+
+def shuffle(scene: Scene, decks: int = 1) -> list[Event]:
+    """Start and wait for the end; all events but PROGRESS."""
+    before = len(scene.events)
+    scene.call(Start(decks, 0))
+    scene.run()
+    return [event for event in scene.events[before:] if not isinstance(event, Progress)]
+
+
+def ends(scene: Scene) -> list[Event]:
+    return [event for event in scene.events if isinstance(event, ENDS)]
+
+
+HIT, STAND, DOUBLE = ButtonMask.HIT, ButtonMask.STAND, ButtonMask.DOUBLE
+EVERY = ButtonMask(0x1FF)
+
+
+def seat(
+    *breaks: str,
+    mask: ButtonMask = EVERY,
+    make: Callable[[], Mechanism] = SimulatedStation,
+    ttl: int = 60_000,
+) -> Scene:
+    """Seat 1, armed under token 77."""
+    scene = Scene(make, *breaks)
+    if mask:
+        assert scene.call(Arm(1, mask, 77, ttl)) == ArmReply()
+    return scene
+
+
+def pair(button: WhichButton, press: int, held: int, *, token: int = 77, at: int = 1) -> list[Any]:
+    """The two edges of a press."""
+    return [
+        Button(at, button, Edge.DOWN, 0, press, token),
+        Button(at, button, Edge.UP, held, press, token),
+    ]
