@@ -23,8 +23,10 @@ from tests.long.mutants.sample import Mutant, Place, places
 Result: TypeAlias = Literal["killed", "survived", "not reached"]
 MAX_TESTS: Final = 150
 """Tests per mutant: those that reach the line, spread over all their modules."""
-TIMEOUT: Final = 300.0
+TIMEOUT: Final = 900.0
 """Seconds for one mutant; a mutant that takes longer hangs, and is killed by that."""
+TEST_TIMEOUT: Final = "120"
+"""Seconds for one test, as pytest's option takes them."""
 
 
 class Outcome(Struct, frozen=True):
@@ -42,21 +44,24 @@ class Reached:
     def __init__(self, file: Path, root: Path) -> None:
         self._data = sqlite3.connect(f"file:{file}?mode=ro", uri=True, check_same_thread=False)
         self._root = root
+        self._breadth = dict(
+            self._data.execute("select context_id, count(*) from line_bits group by context_id")
+        )
 
     def tests(self, file: str, lines: range) -> list[str]:
-        """The tests that reach any of these lines, by name."""
+        """The tests that reach any of these lines; those that reach fewest files come first."""
         rows = self._data.execute(
-            "select context.context, line_bits.numbits from line_bits"
+            "select context.id, context.context, line_bits.numbits from line_bits"
             " join file on file.id = line_bits.file_id"
             " join context on context.id = line_bits.context_id where file.path = ?",
             (str(self._root / file),),
         )
-        found = {
-            context.partition("|")[0]
-            for context, bits in rows
-            if context and any(_has(bits, line) for line in lines)
-        }
-        return sorted(found)
+        found: dict[str, int] = {}
+        for context, name, bits in rows:
+            test = name.partition("|")[0]
+            if test and any(_has(bits, line) for line in lines):
+                found[test] = max(found.get(test, 0), self._breadth[context])
+        return sorted(found, key=lambda test: (found[test], test))
 
 
 def _has(bits: bytes, line: int) -> bool:
@@ -110,7 +115,20 @@ def try_one(mutant: Mutant, root: Path, scratch: Path, reached: Reached) -> Outc
 
 
 def _run(mutant: Mutant, scratch: Path, tests: list[str]) -> Outcome:
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--timeout", "60", *tests]
+    """Run the tests; a test that fails once and then passes is flaky, and is left out."""
+    while tests:
+        failed = _first_failure(scratch, tests)
+        if failed is None:
+            return Outcome(mutant, "survived")
+        if failed not in tests or _first_failure(scratch, [failed]):
+            return Outcome(mutant, "killed", failed)
+        tests = [test for test in tests if test != failed]
+    return Outcome(mutant, "survived")
+
+
+def _first_failure(scratch: Path, tests: list[str]) -> str | None:
+    """The first of the tests that fails in `scratch`, or what ended the run before one did."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--timeout", TEST_TIMEOUT, *tests]
     command += ["-p", "no:cacheprovider", "-p", "no:xdist"]
     process = subprocess.Popen(
         command,
@@ -126,11 +144,13 @@ def _run(mutant: Mutant, scratch: Path, tests: list[str]) -> Outcome:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        return Outcome(mutant, "killed", "it hangs")
+        return "hangs"
     if process.returncode == 0:
-        return Outcome(mutant, "survived")
-    failed = [line for line in out.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return Outcome(mutant, "killed", failed[0] if failed else out[-200:])
+        return None
+    for line in out.splitlines():
+        if line.startswith(("FAILED ", "ERROR ")):
+            return line.split(" - ")[0].partition(" ")[2]
+    return out[-200:]
 
 
 def try_all(
