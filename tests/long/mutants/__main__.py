@@ -3,7 +3,7 @@
     python -m tests.long.mutants cover OUT             which tests reach which lines
     python -m tests.long.mutants sample OUT [--count N] [--seed S]
     python -m tests.long.mutants match IN OUT          the same mutants in this tree
-    python -m tests.long.mutants run IN COVERAGE OUT   killed or survived, as JSON Lines
+    python -m tests.long.mutants run IN COVERAGE OUT   killed or survived; OUT is continued
 
 `sample` is made in one tree and matched in another one, so that the tests of both are held to the
 same faults. Needs coverage.py, which is in the extra `mutants`.
@@ -79,9 +79,12 @@ def main() -> int:
         asked.files[1].write_bytes(msgspec.json.format(msgspec.json.encode(matched)))
         print(f"{sum(one is not None for one in matched)} of {len(matched)} found")
         return 0
-    outcomes = []
-    with tempfile.TemporaryDirectory() as scratch, asked.files[2].open("ab") as out:
-        wanted = [one for one in mutants if one is not None]
+    path = asked.files[2]
+    done = path.read_bytes().splitlines() if path.exists() else []
+    outcomes = [msgspec.json.decode(line, type=Outcome) for line in done]
+    tried = {outcome.mutant for outcome in outcomes}
+    with tempfile.TemporaryDirectory() as scratch, path.open("ab") as out:
+        wanted = [one for one in mutants if one is not None and one not in tried]
         for one in try_all(wanted, asked.root, asked.files[1], Path(scratch), asked.jobs):
             outcomes.append(one)
             out.write(msgspec.json.encode(one) + b"\n")
