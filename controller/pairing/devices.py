@@ -16,7 +16,7 @@ from controller.terminal import (
 )
 from drivers.keys import KeyStore, PairedDevice
 from drivers.ports import OWN_BACKEND, PortRefused, serial_ports, usb_devices
-from firmware_protocol.tablelink.fingerprints import fingerprint_of, fingerprint_text
+from firmware_protocol.tablelink import fingerprint_of, fingerprint_text
 
 
 def device_line(paired: PairedDevice) -> str:

@@ -10,7 +10,7 @@ from controller import terminal
 from controller.errors import UsageProblem
 from controller.terminal import PromptCancelled, echo_restored, input_line
 from firmware_protocol.messages import BadLabelCode
-from firmware_protocol.tablelink.fingerprints import FINGERPRINT_SIZE, read_label
+from firmware_protocol.tablelink import FINGERPRINT_SIZE, read_label
 
 _MAX_TRIES: Final = 3
 """For typing the code; typing errors are found here and never reach the device."""

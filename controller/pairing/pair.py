@@ -33,12 +33,7 @@ from firmware_protocol.host import (
     PairingFailure,
 )
 from firmware_protocol.messages import AlertCode, DeviceState, HelloRsp
-from firmware_protocol.tablelink.fingerprints import (
-    fingerprint,
-    fingerprint_of,
-    fingerprint_text,
-    label_psk,
-)
+from firmware_protocol.tablelink import fingerprint, fingerprint_of, fingerprint_text, label_psk
 
 
 def pair(args: argparse.Namespace) -> int:

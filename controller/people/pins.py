@@ -21,7 +21,7 @@ from argon2.exceptions import HashingError
 from argon2.low_level import Type, hash_secret_raw
 from msgspec import Struct
 
-from firmware_protocol.tablelink.fingerprints import FINGERPRINT_SIZE, fingerprint_text
+from firmware_protocol.tablelink import FINGERPRINT_SIZE, fingerprint_text
 
 MIN_DIGITS, MAX_DIGITS = 6, 32
 ALLOWED: Final = f"{MIN_DIGITS} to {MAX_DIGITS} digits 0 to 9"

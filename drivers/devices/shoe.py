@@ -26,8 +26,7 @@ from firmware_protocol.messages import (
     ShoeJam,
 )
 from firmware_protocol.messages import CardRetracted as RetractedMessage
-from firmware_protocol.tablelink import plaintext
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import EventRecord, decode_plaintext
 
 
 class ShoeCardRead(DeviceEvent, frozen=True):
@@ -132,7 +131,7 @@ class ShoeDriver(Driver):
 def reread_record(reply: RereadReply, epoch: int, seq: int) -> Sealed[EventRecord]:
     """The record of a reply to REREAD. Raises RereadProblem."""
     try:
-        record = plaintext.decode(reply.record, sender="device", device_class=DeviceClass.SHOE)
+        record = decode_plaintext(reply.record, sender="device", device_class=DeviceClass.SHOE)
     except ProtocolError as problem:
         raise RereadProblem(f"record {seq} came back as {problem.name}") from None
     if not isinstance(record, EventRecord) or (record.epoch, record.seq) != (epoch, seq):

@@ -14,7 +14,7 @@ from msgspec import Struct
 from drivers.keys.private_files import KeyProblem, key_problem, open_private
 from drivers.ports import SERIAL_ALLOWED, is_serial
 from firmware_protocol.messages import DeviceClass
-from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_of, fingerprint_text
+from firmware_protocol.tablelink import fingerprint, fingerprint_of, fingerprint_text
 
 SUFFIX: Final = ".json"
 _KEY: Final = re.compile(r"[0-9a-f]{64}")

@@ -11,7 +11,7 @@ from msgspec import Struct
 from drivers.devices import DeviceEvent, Driver, Origin
 from drivers.session.record_store import AdoptedRing, RecordStore
 from firmware_protocol.host import ReceivedRecords, RecordCursor
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import EventRecord
 
 MAX_WAITING: Final = 16
 """Records that wait to be stored. A link delivers no more than its window, which is half of it."""

@@ -22,7 +22,7 @@ from drivers.ports import (
     usb_devices,
 )
 from firmware_protocol.messages import DeviceClass, HelloRsp
-from firmware_protocol.tablelink.fingerprints import fingerprint
+from firmware_protocol.tablelink import fingerprint
 
 OPEN_TIMEOUT: Final = 10.0
 CLOSE_TIMEOUT: Final = 5.0

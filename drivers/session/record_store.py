@@ -10,7 +10,7 @@ from msgspec import Struct
 from drivers.devices import DeviceEvent
 from firmware_protocol.host import RecordCursor, RingHeld
 from firmware_protocol.messages import REREAD_DEPTH
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
+from firmware_protocol.tablelink import NO_CHAIN, EventRecord
 
 RECENT: Final = 2 * REREAD_DEPTH
 """Chains of so many last records are stored, to distinguish a known record from a forged one."""

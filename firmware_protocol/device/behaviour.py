@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from firmware_protocol.device import ring
-from firmware_protocol.device.identity import Draw
+from firmware_protocol.device.identity import RandomBytes
 from firmware_protocol.messages import (
     DEAD_MS,
     HEARTBEAT_MS,
@@ -25,11 +25,16 @@ from firmware_protocol.messages import (
     Resume,
     Verdict,
 )
-from firmware_protocol.tablelink import plaintext
-from firmware_protocol.tablelink.framing import VERSIONS, Deframer, Heard
-from firmware_protocol.tablelink.hello import common_version
-from firmware_protocol.tablelink.noise import Opener, Sealer
-from firmware_protocol.tablelink.plaintext import Plaintext
+from firmware_protocol.tablelink import (
+    VERSIONS,
+    Deframer,
+    FrameOrDamage,
+    Opener,
+    Plaintext,
+    Sealer,
+    common_version,
+    decode_plaintext,
+)
 
 MAX_WRONG_CODES: Final = 5
 """Wrong label codes after which pairing is locked."""
@@ -50,13 +55,13 @@ class Behaviour:
 
     # --- frames and HELLO ---
 
-    def deframe(self, deframer: Deframer, data: bytes, now: int) -> list[Heard]:
+    def deframe(self, deframer: Deframer, data: bytes, now: int) -> list[FrameOrDamage]:
         return deframer.feed(data)
 
     def read_hello(self, payload: bytes) -> Hello:
         return Hello.decode(payload)
 
-    def hello_random(self, draw: Draw) -> bytes:
+    def hello_random(self, draw: RandomBytes) -> bytes:
         return draw(8)
 
     def common_version(self, hello: Hello) -> int | None:
@@ -71,7 +76,7 @@ class Behaviour:
 
     # --- handshake and session ---
 
-    def unopened_hs1(self, draw: Draw) -> bytes | None:
+    def unopened_hs1(self, draw: RandomBytes) -> bytes | None:
         """Payload of the HS2 in response to an HS1 that does not open; None: no response."""
         return None
 
@@ -226,7 +231,7 @@ class Behaviour:
         return data
 
     def decode(self, data: bytes, device_class: DeviceClass) -> Plaintext:
-        return plaintext.decode(data, sender="host", device_class=device_class)
+        return decode_plaintext(data, sender="host", device_class=device_class)
 
     def answers_unknown(self) -> bool:
         return True

@@ -43,7 +43,7 @@ from firmware_protocol.messages import (
     TimeAsk,
     Verdict,
 )
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, CommandReply, encode
+from firmware_protocol.tablelink import NO_CHAIN, CommandCall, CommandReply, encode_plaintext
 
 
 class ReplyMemory:
@@ -293,7 +293,7 @@ def _send_again(device: DeviceCore, session: DeviceSession, nak: EvtNak, now: in
 
 def _time(device: DeviceCore, session: DeviceSession, ask: TimeAsk, now: int) -> None:
     clock = device.clock(now)
-    device.send(session, encode(TimeAnswer(ask.t1, clock, clock)), now)
+    device.send(session, encode_plaintext(TimeAnswer(ask.t1, clock, clock)), now)
 
 
 _CONTROLS: Final[dict[type[Control], Callable[[DeviceCore, DeviceSession, Any, int], None]]] = {

@@ -1,6 +1,6 @@
 """The device side of TableLink, common to every class: bytes and times in, bytes out.
 
-    identity.create(folder, DeviceClass.SHOE, "SH-0001")
+    create_identity(folder, DeviceClass.SHOE, "SH-0001")
     device = Device(DeviceFolder(folder), Shoe(), now=0)
     device.receive(data, now); device.wake(now); port.write(device.take())
 
@@ -21,7 +21,7 @@ from firmware_protocol.device import identity
 from firmware_protocol.device.behaviour import Behaviour
 from firmware_protocol.device.commands import CommandHandler
 from firmware_protocol.device.control import ControlRequest, Moment
-from firmware_protocol.device.identity import Draw, pair_directly, paired_host
+from firmware_protocol.device.identity import RandomBytes, pair_directly, paired_host
 from firmware_protocol.device.interfaces import (
     Answer,
     CannotDo,
@@ -51,8 +51,7 @@ from firmware_protocol.messages import (
     Refusal,
     SessionSpent,
 )
-from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.plaintext import CommandReply, encode
+from firmware_protocol.tablelink import CommandReply, Frame, encode_plaintext
 
 _EPOCHS: Final = 0xFFFFFFFF
 _DEFECTS: Final = "defects"
@@ -98,7 +97,7 @@ class Device:
         cause: PowerCause = PowerCause.POWER_ON,
         behaviour: Behaviour | None = None,
         service: Callable[[Device], RequestHandler] | None = None,
-        random: Draw = secrets.token_bytes,
+        random: RandomBytes = secrets.token_bytes,
     ) -> None:
         """`service` handles requests that do not depend on the device's class; default: none."""
         self.place = place
@@ -118,7 +117,7 @@ class Device:
     def start(self, now: int, cause: PowerCause) -> None:
         """Start the firmware. Only the state in the folder outlasts it."""
         self._left = self.take() + b"\0"  # ends an incomplete frame of the former start
-        self.identity = identity.load(self.place.folder)
+        self.identity = identity.load_identity(self.place.folder)
         self.host = paired_host(self.place.folder)
         self._started = now
         self._mechanism_on = False
@@ -344,9 +343,9 @@ class Device:
         session.replied.add(reply.reply.ID)
         after = self.behaviour.reply_after(reply.reply, first=first)
         if after == 0:
-            self.send(session, encode(reply), now)
+            self.send(session, encode_plaintext(reply), now)
         elif after is not None:
-            self._delayed.append(_DelayedReply(now + after, session, encode(reply)))
+            self._delayed.append(_DelayedReply(now + after, session, encode_plaintext(reply)))
 
     def _send_delayed(self, now: int) -> None:
         for reply in [one for one in self._delayed if now >= one.due]:
@@ -370,7 +369,7 @@ class Device:
             refused=refused,
         )
         session.next_beat = self.behaviour.next_beat(session.started_at, now)
-        self.send(session, encode(beat), now)
+        self.send(session, encode_plaintext(beat), now)
 
     # --- services for the parts ---
 

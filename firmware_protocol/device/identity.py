@@ -29,9 +29,15 @@ from firmware_protocol.device.storage import (
     write_atomic,
 )
 from firmware_protocol.messages import RING_LEAST, DeviceClass, ProtocolError
-from firmware_protocol.tablelink import fingerprints
+from firmware_protocol.tablelink import (
+    LABEL_SIZE,
+    fingerprint,
+    label_text,
+    public_bytes,
+    read_label,
+)
 
-Draw = Callable[[int], bytes]
+RandomBytes = Callable[[int], bytes]
 """Returns so many random bytes for keys."""
 
 FIRMWARE: Final = "holecard-sim-1"
@@ -68,15 +74,15 @@ class DeviceIdentity(Struct, frozen=True):
 
     @property
     def public(self) -> bytes:
-        return fingerprints.public_bytes(self.private)
+        return public_bytes(self.private)
 
     @property
     def fingerprint(self) -> bytes:
-        return fingerprints.fingerprint(self.public)
+        return fingerprint(self.public)
 
     @property
     def label_text(self) -> str:
-        return fingerprints.label_text(self.label)
+        return label_text(self.label)
 
     @property
     def digest(self) -> bytes:
@@ -100,14 +106,14 @@ class _IdentityFile(
     ring: int
 
 
-def create(
+def create_identity(
     folder: Path,
     device_class: DeviceClass,
     serial: str,
     *,
     maker: str = MAKER,
     model: str | None = None,
-    rng: Draw = secrets.token_bytes,
+    rng: RandomBytes = secrets.token_bytes,
     capacity: int = RING_LEAST,
 ) -> DeviceIdentity:
     """Create a device that was never switched on. Raises FolderProblem if its folder has one."""
@@ -122,14 +128,14 @@ def create(
         model=MODELS[device_class] if model is None else model,
         serial=serial,
         key=rng(_KEY_SIZE),
-        label=rng(fingerprints.LABEL_SIZE),
+        label=rng(LABEL_SIZE),
         firmware=FIRMWARE,
         capacity=capacity,
     )
     _check(identity, place.identity)
     made = make_folder(folder)
     try:
-        save(folder, identity, once=True)
+        save_identity(folder, identity, once=True)
     except FileExistsError:  # created by another process in between
         raise FolderProblem(folder, "holds a device already", "an empty folder") from None
     except OSError:
@@ -138,7 +144,7 @@ def create(
     return identity
 
 
-def save(folder: Path, identity: DeviceIdentity, *, once: bool = False) -> None:
+def save_identity(folder: Path, identity: DeviceIdentity, *, once: bool = False) -> None:
     fields = {
         "class": identity.device_class.name.lower(),
         "maker": identity.maker,
@@ -154,7 +160,7 @@ def save(folder: Path, identity: DeviceIdentity, *, once: bool = False) -> None:
     write_atomic(DeviceFolder(folder).identity, lines.encode(), sync=True, once=once)
 
 
-def load(folder: Path) -> DeviceIdentity:
+def load_identity(folder: Path) -> DeviceIdentity:
     """Read the identity of the device in this folder. Raises FolderProblem."""
     path = DeviceFolder(folder).identity
     data = read_file(path)
@@ -168,7 +174,7 @@ def load(folder: Path) -> DeviceIdentity:
             model=file.model,
             serial=file.serial,
             key=bytes.fromhex(file.key),
-            label=fingerprints.read_label(file.label),
+            label=read_label(file.label),
             firmware=file.firmware,
             capacity=file.ring,
         )
@@ -178,7 +184,7 @@ def load(folder: Path) -> DeviceIdentity:
     return identity
 
 
-def is_serial(text: str) -> bool:
+def is_device_serial(text: str) -> bool:
     """Whether this is a valid serial number."""
     return _SERIAL.fullmatch(text) is not None
 
@@ -187,7 +193,7 @@ def _check(identity: DeviceIdentity, path: Path) -> None:
     for name, value in (("maker", identity.maker), ("model", identity.model)):
         if not _TEXT.fullmatch(value):
             raise FolderProblem(path, f"{name} {value!r}", "1 to 16 printable ASCII characters")
-    if not is_serial(identity.serial):
+    if not is_device_serial(identity.serial):
         raise FolderProblem(path, f"serial {identity.serial!r}", SERIAL_ALLOWED)
     if len(identity.key) != _KEY_SIZE:
         raise FolderProblem(path, f"key of {len(identity.key)} bytes", f"{_KEY_SIZE} bytes")

@@ -25,7 +25,7 @@ from firmware_protocol.messages import (
     Refusal,
     Reply,
 )
-from firmware_protocol.tablelink.plaintext import CommandReply
+from firmware_protocol.tablelink import CommandReply
 
 Answer: TypeAlias = dict[str, Any]
 """A response of the control socket: names and plain JSON values."""

@@ -17,10 +17,7 @@ from firmware_protocol.messages import (
     Tamper,
     TamperSource,
 )
-from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
-from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.noise import Handshake
-from firmware_protocol.tablelink.plaintext import encode
+from firmware_protocol.tablelink import Frame, Handshake, encode_plaintext, fingerprint, label_psk
 
 _SWITCH: Final = "service"
 _WRONG_CODES: Final = "wrong-codes"
@@ -138,5 +135,5 @@ class DevicePairing:
         if ends:
             self._sessions.end_all(now)
         sealer = self._behaviour.sealer(keys.send, started.session, started.version)
-        self._channel.send(sealer.seal(encode(PairDone(fingerprint(host), pairings))))
+        self._channel.send(sealer.seal(encode_plaintext(PairDone(fingerprint(host), pairings))))
         sealer.wipe()

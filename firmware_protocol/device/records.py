@@ -9,7 +9,7 @@ from firmware_protocol.device.ring import SLOT_SIZE, Ring
 from firmware_protocol.device.send_window import Room, Sending
 from firmware_protocol.device.sessions import DeviceContext, DeviceSession
 from firmware_protocol.messages import AlertCode, Event, LogPressure
-from firmware_protocol.tablelink.plaintext import chained
+from firmware_protocol.tablelink import chained
 
 TORN_BYTES: Final = SLOT_SIZE // 2
 """Bytes of a record that are written before a power cut in its commit."""

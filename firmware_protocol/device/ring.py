@@ -16,8 +16,7 @@ from typing import Final, Self
 
 from firmware_protocol.device.storage import FolderProblem, read_file, write_at, write_atomic
 from firmware_protocol.messages import PlaintextType
-from firmware_protocol.tablelink.framing import crc32c
-from firmware_protocol.tablelink.plaintext import CHAIN_SIZE, NO_CHAIN, next_chain
+from firmware_protocol.tablelink import CHAIN_SIZE, NO_CHAIN, crc32c, next_chain
 
 SLOT_SIZE: Final = 56
 HASHED: Final = SLOT_SIZE - CHAIN_SIZE

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from firmware_protocol.device.behaviour import Behaviour
 from firmware_protocol.device.control import Moment
-from firmware_protocol.device.identity import DeviceIdentity, Draw
+from firmware_protocol.device.identity import DeviceIdentity, RandomBytes
 from firmware_protocol.device.send_window import Sending
 from firmware_protocol.device.storage import StateStore
 from firmware_protocol.messages import (
@@ -31,9 +31,16 @@ from firmware_protocol.messages import (
     HelloRsp,
     ProtocolError,
 )
-from firmware_protocol.tablelink.framing import VERSIONS, Deframer, Frame, FrameDamage
-from firmware_protocol.tablelink.hello import NO_SESSION, prologue
-from firmware_protocol.tablelink.noise import Handshake, SessionKeys
+from firmware_protocol.tablelink import (
+    NO_SESSION,
+    VERSIONS,
+    Deframer,
+    Frame,
+    FrameDamage,
+    Handshake,
+    SessionKeys,
+    prologue,
+)
 
 _KEY_SIZE: Final = 32
 
@@ -138,7 +145,7 @@ class DeviceContext(Protocol):
     storage: StateStore
     channel: FrameChannel
     behaviour: Behaviour
-    draw: Draw
+    draw: RandomBytes
     boot: int
     defects: dict[FaultCode, int]
 
@@ -167,7 +174,7 @@ class DeviceContext(Protocol):
         """Bytes of a record that are written before a power cut; None if none is planned there."""
 
 
-def with_ephemeral(shake: Handshake, draw: Draw) -> Handshake:
+def with_ephemeral(shake: Handshake, draw: RandomBytes) -> Handshake:
     """The handshake, with an ephemeral key from the device's own generator."""
     shake.fix_ephemeral(X25519PrivateKey.from_private_bytes(draw(_KEY_SIZE)))
     return shake

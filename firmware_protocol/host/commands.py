@@ -20,7 +20,7 @@ from firmware_protocol.messages import (
     Reread,
     Selftest,
 )
-from firmware_protocol.tablelink.plaintext import CommandCall, encode
+from firmware_protocol.tablelink import CommandCall, encode_plaintext
 
 MAX_COMMANDS: Final = 32
 """Limit of commands without a reply, queued ones included."""
@@ -38,7 +38,7 @@ class PendingCommand:
     def __init__(self, command_id: int, host_boot: int, command: Command) -> None:
         self.id = command_id
         self.command = command
-        self.plaintext = encode(CommandCall(command_id, host_boot, command))
+        self.plaintext = encode_plaintext(CommandCall(command_id, host_boot, command))
         self.until: int | None = None
         """When it times out; None while it is queued."""
         self.sent_in: int | None = None

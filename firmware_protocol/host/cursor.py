@@ -16,7 +16,7 @@ from firmware_protocol.messages import (
     ResumeReply,
     Verdict,
 )
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
+from firmware_protocol.tablelink import NO_CHAIN, EventRecord
 
 RECENT: Final = REREAD_DEPTH
 """Cached chains of stored records, to distinguish a repeat from a fork."""

@@ -20,8 +20,7 @@ from firmware_protocol.messages import (
     Reply,
     Verdict,
 )
-from firmware_protocol.tablelink.framing import Cause
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import Cause, EventRecord
 
 
 class SessionEnding(Enum):

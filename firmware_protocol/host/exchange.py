@@ -57,10 +57,16 @@ from firmware_protocol.messages import (
     UnknownMessage,
     Verdict,
 )
-from firmware_protocol.tablelink import plaintext
-from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.noise import Opener, Sealer, SessionKeys
-from firmware_protocol.tablelink.plaintext import CommandReply, EventRecord
+from firmware_protocol.tablelink import (
+    CommandReply,
+    EventRecord,
+    Frame,
+    Opener,
+    Sealer,
+    SessionKeys,
+    decode_plaintext,
+    encode_plaintext,
+)
 
 _BEAT: Final = HEARTBEAT_MS * 1000
 _DEAD: Final = DEAD_MS * 1000
@@ -387,7 +393,7 @@ class Exchange:
     def receive(self, session: HostSession, data: bytes, now: int) -> None:
         """Handle a plaintext that was opened in the running session."""
         try:
-            what = plaintext.decode(data, sender="device", device_class=session.device_class)
+            what = decode_plaintext(data, sender="device", device_class=session.device_class)
             handler = self._handlers.get(type(what))
             if handler is None:
                 raise UnknownMessage(f"{type(what).__name__} has no place in a session")
@@ -528,7 +534,7 @@ class Exchange:
 
     def _send(self, what: Control, now: int) -> None:
         if self._sessions.running is not None:
-            self._put(self._sessions.running, plaintext.encode(what), now)
+            self._put(self._sessions.running, encode_plaintext(what), now)
 
     def _put(self, session: HostSession, data: bytes, now: int) -> None:
         if now >= session.dead_at:
@@ -543,7 +549,7 @@ class Exchange:
         if session is self._sessions.running and self.resuming.accepting:
             cursor = self._records.cursor
             beat = HostBeat(cursor.epoch, cursor.seq, self._window)
-        self._put(session, plaintext.encode(beat), now)
+        self._put(session, encode_plaintext(beat), now)
 
 
 def _some(time: int | None) -> Iterator[int]:

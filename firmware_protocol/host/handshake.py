@@ -36,10 +36,16 @@ from firmware_protocol.messages import (
     ProtocolError,
     WrongDevice,
 )
-from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_of, fingerprint_text
-from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.hello import agree, pick_session, prologue
-from firmware_protocol.tablelink.noise import Handshake
+from firmware_protocol.tablelink import (
+    Frame,
+    Handshake,
+    agree,
+    fingerprint,
+    fingerprint_of,
+    fingerprint_text,
+    pick_session,
+    prologue,
+)
 
 MAX_DELAY: Final = 8_000_000
 _HELLO_WAIT: Final = HELLO_WAIT_MS * 1000

@@ -49,7 +49,7 @@ from firmware_protocol.messages import (
     ProtocolError,
     WrongSession,
 )
-from firmware_protocol.tablelink.framing import Cause, Deframer, Frame, FrameDamage
+from firmware_protocol.tablelink import Cause, Deframer, Frame, FrameDamage
 
 _FORMER: Final = 4
 """Ended sessions whose ids are cached."""

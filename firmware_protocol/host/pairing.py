@@ -37,11 +37,21 @@ from firmware_protocol.messages import (
     WrongAnswer,
     WrongDevice,
 )
-from firmware_protocol.tablelink import plaintext
-from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_of, fingerprint_text
-from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
-from firmware_protocol.tablelink.hello import agree, pick_session, prologue
-from firmware_protocol.tablelink.noise import Handshake, Opener, SessionKeys
+from firmware_protocol.tablelink import (
+    Deframer,
+    Frame,
+    FrameDamage,
+    Handshake,
+    Opener,
+    SessionKeys,
+    agree,
+    decode_plaintext,
+    fingerprint,
+    fingerprint_of,
+    fingerprint_text,
+    pick_session,
+    prologue,
+)
 
 HELLO_TRIES: Final = 6
 _MS: Final = 1000
@@ -336,7 +346,7 @@ class HostPairing(Introduction):
 
     def _done(self, frame: Frame, opened: bytes) -> PairingDone:
         assert self._answer is not None
-        message = plaintext.decode(opened, sender="device")
+        message = decode_plaintext(opened, sender="device")
         if not isinstance(message, PairDone):
             raise UnknownMessage("only PAIR_DONE is allowed under the keys of a pairing")
         if frame.counter != 0:

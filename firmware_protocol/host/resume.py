@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 from firmware_protocol.host.cursor import ReceivedRecords, after, own_verdict
 from firmware_protocol.host.events import RingHeld, RingResumed
 from firmware_protocol.messages import Resume, ResumeMode, ResumeReply, Verdict
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
+from firmware_protocol.tablelink import NO_CHAIN, EventRecord
 
 
 class RingAdoption(Struct, frozen=True):

@@ -1,1 +1,88 @@
-"""What both sides of TableLink share: framing, handshakes, session cipher."""
+"""What both sides of TableLink share: framing, handshakes, session cipher, plaintexts."""
+
+from __future__ import annotations
+
+from firmware_protocol.tablelink.fingerprints import (
+    FINGERPRINT_SIZE,
+    LABEL_SIZE,
+    fingerprint,
+    fingerprint_of,
+    fingerprint_text,
+    label_psk,
+    label_text,
+    public_bytes,
+    read_label,
+)
+from firmware_protocol.tablelink.framing import (
+    VERSIONS,
+    Cause,
+    Deframer,
+    Frame,
+    FrameDamage,
+    FrameOrDamage,
+    cobs_decode,
+    cobs_encode,
+    crc32c,
+)
+from firmware_protocol.tablelink.hello import (
+    NO_SESSION,
+    agree,
+    common_version,
+    pick_session,
+    prologue,
+)
+from firmware_protocol.tablelink.noise import Handshake, Opener, Sealer, SessionKeys
+from firmware_protocol.tablelink.plaintext import (
+    CHAIN_SIZE,
+    NO_CHAIN,
+    PLAINTEXT_SIZES,
+    CommandCall,
+    CommandReply,
+    EventRecord,
+    Plaintext,
+    chained,
+    decode_plaintext,
+    encode_plaintext,
+    next_chain,
+)
+
+__all__ = [
+    "CHAIN_SIZE",
+    "FINGERPRINT_SIZE",
+    "LABEL_SIZE",
+    "NO_CHAIN",
+    "NO_SESSION",
+    "PLAINTEXT_SIZES",
+    "VERSIONS",
+    "Cause",
+    "CommandCall",
+    "CommandReply",
+    "Deframer",
+    "EventRecord",
+    "Frame",
+    "FrameDamage",
+    "FrameOrDamage",
+    "Handshake",
+    "Opener",
+    "Plaintext",
+    "Sealer",
+    "SessionKeys",
+    "agree",
+    "chained",
+    "cobs_decode",
+    "cobs_encode",
+    "common_version",
+    "crc32c",
+    "decode_plaintext",
+    "encode_plaintext",
+    "fingerprint",
+    "fingerprint_of",
+    "fingerprint_text",
+    "label_psk",
+    "label_text",
+    "next_chain",
+    "pick_session",
+    "prologue",
+    "public_bytes",
+    "read_label",
+]

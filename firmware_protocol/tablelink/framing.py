@@ -95,10 +95,11 @@ class Frame(Struct, frozen=True, gc=False):
 
     def encode(self) -> bytes:
         """Encode the frame for the wire, with its 0x00. Raises BadFrame if it is not allowed."""
-        return encode_frame(self)
+        decoded = self.decoded()
+        return cobs_encode(decoded + _CRC.pack(crc32c(decoded))) + b"\0"
 
 
-Heard: TypeAlias = Frame | FrameDamage
+FrameOrDamage: TypeAlias = Frame | FrameDamage
 
 
 class _Form(Struct, frozen=True):
@@ -136,12 +137,6 @@ def pack_header(kind: FrameKind, session: int, counter: int, size: int, version:
     if session not in form.sessions or counter not in form.counters:
         raise BadFrame(f"{kind.name}: session {session} or counter {counter} is not allowed")
     return _HEADER.pack(first, size, session, counter)
-
-
-def encode_frame(frame: Frame) -> bytes:
-    """Encode the frame for the wire, with its 0x00. Raises BadFrame if it is not allowed."""
-    decoded = frame.decoded()
-    return cobs_encode(decoded + _CRC.pack(crc32c(decoded))) + b"\0"
 
 
 crc32c: Final[Callable[[bytes], int]] = google_crc32c.value
@@ -195,9 +190,9 @@ class Deframer:
         self._buffer.clear()
         self._oversize = False
 
-    def feed(self, data: bytes) -> list[Heard]:
+    def feed(self, data: bytes) -> list[FrameOrDamage]:
         """Decode these bytes. Returns complete frames and damage in the order of the wire."""
-        out: list[Heard] = []
+        out: list[FrameOrDamage] = []
         size = len(data)
         at = 0
         while at < size:
@@ -217,7 +212,7 @@ class Deframer:
                 at = at if zeros is None else zeros.end()
         return out
 
-    def _append(self, data: bytes, start: int, end: int, out: list[Heard]) -> None:
+    def _append(self, data: bytes, start: int, end: int, out: list[FrameOrDamage]) -> None:
         if self._oversize:
             return
         if len(self._buffer) + end - start <= MAX_ENCODED:
@@ -228,14 +223,14 @@ class Deframer:
             out.append(FrameDamage(Cause.OVERSIZE, MAX_ENCODED + 1))
             self._buffer.clear()
 
-    def _close(self, out: list[Heard]) -> None:
+    def _close(self, out: list[FrameOrDamage]) -> None:
         encoded = bytes(self._buffer)
         self._oversize = False
         self._buffer.clear()
         if encoded:
             self._read(encoded, out)
 
-    def _read(self, encoded: bytes, out: list[Heard]) -> None:
+    def _read(self, encoded: bytes, out: list[FrameOrDamage]) -> None:
         found = read_frame(encoded, self._versions)
         out.append(FrameDamage(found, len(encoded)) if isinstance(found, Cause) else found)
 

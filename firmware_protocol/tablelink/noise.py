@@ -45,7 +45,7 @@ from firmware_protocol.messages import (
     WrongSize,
 )
 from firmware_protocol.tablelink.framing import Frame, pack_header
-from firmware_protocol.tablelink.plaintext import SIZES
+from firmware_protocol.tablelink.plaintext import PLAINTEXT_SIZES
 
 Role = Literal["host", "device"]
 Token = Literal["e", "s", "ee", "es", "se", "ss", "psk"]
@@ -116,8 +116,8 @@ class Sealer:
 
     def seal(self, plaintext: bytes) -> Frame:
         """The frame that carries this plaintext, under the next counter."""
-        if len(plaintext) not in SIZES:
-            raise WrongSize(f"plaintext: has {len(plaintext)} bytes, not one of {SIZES}")
+        if len(plaintext) not in PLAINTEXT_SIZES:
+            raise WrongSize(f"plaintext: has {len(plaintext)} bytes, not one of {PLAINTEXT_SIZES}")
         if self.counter >= MAX_FRAMES:
             raise SessionSpent(f"session {self.session}: all counters are used")
         counter = self.counter

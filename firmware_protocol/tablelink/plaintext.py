@@ -1,9 +1,9 @@
 """Plaintexts of DATA frames: records, commands, replies and control messages.
 
-    plaintext = encode(CommandCall(7, boot, Lock(LockState.OPEN)))
-    message = decode(plaintext, sender="host", device_class=DeviceClass.SHOE)
+    plaintext = encode_plaintext(CommandCall(7, boot, Lock(LockState.OPEN)))
+    message = decode_plaintext(plaintext, sender="host", device_class=DeviceClass.SHOE)
 
-Decoding is strict: bytes that encode() would not produce raise a ProtocolError. Encoding a decoded
+Decoding is strict: bytes that encoding would not produce raise a ProtocolError. Encoding a decoded
 record returns the same bytes, so it can be chained, compared and sealed again.
 """
 
@@ -39,7 +39,7 @@ from firmware_protocol.messages import (
     WrongSize,
 )
 
-SIZES: Final = (56, 120, 226)
+PLAINTEXT_SIZES: Final = (56, 120, 226)
 CHAIN_SIZE: Final = 8
 NO_CHAIN: Final = bytes(CHAIN_SIZE)
 """The chain before the first record of a ring."""
@@ -133,7 +133,7 @@ def chained(  # the fields of a record, in its order
 # --- encoding -------------------------------------------------------------------------------
 
 
-def encode(message: Plaintext) -> bytes:
+def encode_plaintext(message: Plaintext) -> bytes:
     """Encode a plaintext of 56, 120 or 226 bytes, the size of its message."""
     if isinstance(message, EventRecord):
         return message.encode()
@@ -164,12 +164,14 @@ def _numbered(command_id: int, host_boot: int) -> None:
 # --- decoding -------------------------------------------------------------------------------
 
 
-def decode(data: bytes, *, sender: Side, device_class: DeviceClass | None = None) -> Plaintext:
+def decode_plaintext(
+    data: bytes, *, sender: Side, device_class: DeviceClass | None = None
+) -> Plaintext:
     """Decode a plaintext of `sender`. With `device_class`, messages of other classes are rejected
     too. Raises ProtocolError.
     """
-    if len(data) not in SIZES:
-        raise WrongSize(f"plaintext: has {len(data)} bytes, not one of {SIZES}")
+    if len(data) not in PLAINTEXT_SIZES:
+        raise WrongSize(f"plaintext: has {len(data)} bytes, not one of {PLAINTEXT_SIZES}")
     kind = data[0]
     if kind == _IS_EVENT:
         return _record(data, sender, device_class)

@@ -33,10 +33,29 @@ from firmware_protocol.messages import (
     Reread,
     RereadReply,
 )
-from firmware_protocol.tablelink import fingerprints, hello, plaintext
-from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage, cobs_encode, crc32c
-from firmware_protocol.tablelink.noise import Handshake, Sealer, SessionKeys
-from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord
+from firmware_protocol.tablelink import (
+    LABEL_SIZE,
+    NO_CHAIN,
+    CommandCall,
+    CommandReply,
+    Deframer,
+    EventRecord,
+    Frame,
+    FrameDamage,
+    Handshake,
+    Plaintext,
+    Sealer,
+    SessionKeys,
+    chained,
+    cobs_encode,
+    crc32c,
+    decode_plaintext,
+    encode_plaintext,
+    fingerprint,
+    label_psk,
+    label_text,
+    prologue,
+)
 from firmware_protocol.vectors.samples import WHICH, samples, some_bytes, some_number
 
 SESSION: Final = 0x1234
@@ -191,19 +210,19 @@ def _envelope(one: MessageSpec, which: str, sample: Any) -> Part:
     call = {"command_id": 1 + some_number(name, 0xFFFFFFFF), "host_boot": HOST_BOOT}
     shown_call = {"command_id": call["command_id"], "host_boot": str(HOST_BOOT)}
     if one.kind == "command":
-        whole = plaintext.encode(CommandCall(**call, command=sample))
+        whole = encode_plaintext(CommandCall(**call, command=sample))
         return {**shown_call, "plaintext": whole.hex()}
     if one.kind == "reply":
-        whole = plaintext.encode(CommandReply(**call, reply=sample))
+        whole = encode_plaintext(CommandReply(**call, reply=sample))
         return {**shown_call, "plaintext": whole.hex()}
     if one.kind == "control":
-        return {"plaintext": plaintext.encode(sample).hex()}
+        return {"plaintext": encode_plaintext(sample).hex()}
     before = some_bytes(f"{name} chain", 8)
     numbers = {
         field: 1 + some_number(f"{name} {field}", (1 << bits) - 1)
         for field, bits in (("epoch", 32), ("seq", 32), ("boot", 32), ("t_us", 64))
     }
-    record = plaintext.chained(before, event=sample, **numbers)
+    record = chained(before, event=sample, **numbers)
     return {
         **numbers,
         "t_us": str(numbers["t_us"]),
@@ -250,10 +269,8 @@ def _chain() -> Part:
     )
     records: list[EventRecord] = []
     for seq, (boot, t_us, event) in enumerate(happened, 1):
-        before = records[-1].chain if records else plaintext.NO_CHAIN
-        records.append(
-            plaintext.chained(before, epoch=epoch, seq=seq, boot=boot, t_us=t_us, event=event)
-        )
+        before = records[-1].chain if records else NO_CHAIN
+        records.append(chained(before, epoch=epoch, seq=seq, boot=boot, t_us=t_us, event=event))
     return {
         "epoch": epoch,
         "records": [
@@ -280,7 +297,7 @@ def _pair(key: X25519PrivateKey) -> Part:
 
 def _hellos(session: int) -> tuple[Frame, Frame]:
     schema = SCHEMA_HASHES[1]
-    ours = fingerprints.fingerprint(_public(_key("host")))
+    ours = fingerprint(_public(_key("host")))
     asked = Hello(1, 1, DeviceClass.SHOE, FrameLimit.LARGE, schema, ours)
     answered = HelloRsp(
         1,
@@ -289,7 +306,7 @@ def _hellos(session: int) -> tuple[Frame, Frame]:
         FrameLimit.MEDIUM,
         Capabilities.GATE | Capabilities.LOCK,
         schema,
-        fingerprints.fingerprint(_public(_key("device"))),
+        fingerprint(_public(_key("device"))),
         some_bytes(f"random {session}", 8),
         "Example Works",
         "Shoe One",
@@ -308,7 +325,7 @@ def _run(
     """Run a handshake with fixed keys. Returns the part of the file, the host's keys, the
     frames."""
     frames = list(_hellos(session))
-    bound = hello.prologue(*frames)
+    bound = prologue(*frames)
     host = make("host", bound, _key("host"), *secrets[0])
     device = make("device", bound, _key("device"), *secrets[1])
     host.fix_ephemeral(_key("host ephemeral"))
@@ -328,8 +345,8 @@ def _run(
         "session": session,
         "host": _pair(_key("host")),
         "device": _pair(_key("device")),
-        "host_fingerprint": fingerprints.fingerprint(_public(_key("host"))).hex(),
-        "device_fingerprint": fingerprints.fingerprint(_public(_key("device"))).hex(),
+        "host_fingerprint": fingerprint(_public(_key("host"))).hex(),
+        "device_fingerprint": fingerprint(_public(_key("device"))).hex(),
         "host_ephemeral": _pair(_key("host ephemeral")),
         "device_ephemeral": _pair(_key("device ephemeral")),
         "prologue": bound.hex(),
@@ -347,12 +364,12 @@ def _kk() -> tuple[Part, SessionKeys, list[Frame]]:
 
 
 def _xx() -> tuple[Part, list[Frame]]:
-    code = some_bytes("label", fingerprints.LABEL_SIZE)
-    psk = fingerprints.label_psk(code)
+    code = some_bytes("label", LABEL_SIZE)
+    psk = label_psk(code)
     part, split, frames = _run(Handshake.xxpsk3, PAIRING, (psk,), (psk,))
-    done = plaintext.encode(PairDone(fingerprints.fingerprint(_public(_key("host"))), 1))
+    done = encode_plaintext(PairDone(fingerprint(_public(_key("host"))), 1))
     sealed = Sealer(split.receive, PAIRING).seal(done)
-    label = {"label": fingerprints.label_text(code), "code": code.hex(), "psk": psk.hex()}
+    label = {"label": label_text(code), "code": code.hex(), "psk": psk.hex()}
     last = {"PAIR_DONE": {"plaintext": done.hex(), "wire": sealed.encode().hex()}}
     return {**label, **part, **last}, frames
 
@@ -362,17 +379,17 @@ def _sealed(session_keys: SessionKeys) -> tuple[list[Part], list[Frame]]:
     reply = InfoReply(some_bytes("firmware", 32), 2, PowerCause.POWER_LOSS, 128, DeviceState.PAIRED)
     host = Sealer(session_keys.send, SESSION)
     device = Sealer(session_keys.receive, SESSION)
-    said: tuple[tuple[Sealer, plaintext.Plaintext], ...] = (
+    said: tuple[tuple[Sealer, Plaintext], ...] = (
         (host, CommandCall(1, HOST_BOOT, Info())),
         (device, CommandReply(1, HOST_BOOT, reply)),
         (host, CommandCall(2, HOST_BOOT, Reread(0xC0FFEE01, 3))),
         (device, CommandReply(2, HOST_BOOT, RereadReply(record))),
-        (device, plaintext.decode(record, sender="device")),
+        (device, decode_plaintext(record, sender="device")),
         (host, EvtAck(0xC0FFEE01, 3, 8)),
     )
     parts, frames = [], []
     for sealer, what in said:
-        plain = plaintext.encode(what)
+        plain = encode_plaintext(what)
         frame = sealer.seal(plain)
         frames.append(frame)
         parts.append(

@@ -29,8 +29,16 @@ from drivers.events import AnyHappening
 from drivers.ports import Address, Port, PortListener, PortLost, Transport, open_serial
 from drivers.session import AdoptedRing, NothingHeld, Supervisor, WantedDevice
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import Chord, Draw, Load, Plug, Put, ShufflePace
+from firmware_protocol.device import (
+    Chord,
+    Draw,
+    Load,
+    Plug,
+    Put,
+    ShufflePace,
+    create_identity,
+    pair_directly,
+)
 from firmware_protocol.host import NO_CURSOR, RecordCursor
 from firmware_protocol.messages import (
     ButtonMask,
@@ -41,10 +49,17 @@ from firmware_protocol.messages import (
     JamCode,
     ShoeJam,
 )
-from firmware_protocol.tablelink.fingerprints import public_bytes
-from firmware_protocol.tablelink.framing import Deframer, Frame
-from firmware_protocol.tablelink.noise import Opener, Sealer
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained, decode
+from firmware_protocol.tablelink import (
+    NO_CHAIN,
+    Deframer,
+    EventRecord,
+    Frame,
+    Opener,
+    Sealer,
+    chained,
+    decode_plaintext,
+    public_bytes,
+)
 from hil.bench.measure import (
     PARTS,
     Contestant,
@@ -99,7 +114,7 @@ def _opening(plaintext: bytes) -> Contestant:
                 opener = Opener(_KEY, _SESSION)
             for frame in deframer.feed(wire[number % _BATCH]):
                 if isinstance(frame, Frame):
-                    decode(opener.open(frame), sender="device")
+                    decode_plaintext(opener.open(frame), sender="device")
 
     return run
 
@@ -310,8 +325,8 @@ class _PortEcho(PortListener):
 
 async def _slices(folder: Path, slices: int) -> Samples:
     place, link = folder / "shoe", folder / "port"
-    own = identity.create(place, DeviceClass.SHOE, "SH-BENCH")
-    identity.pair_directly(place, PUBLIC)
+    own = create_identity(place, DeviceClass.SHOE, "SH-BENCH")
+    pair_directly(place, PUBLIC)
     wanted = WantedDevice(
         DeviceClass.SHOE, own.serial, own.public, Address(Transport.SERIAL, str(link))
     )

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from firmware_protocol.device import control
-from firmware_protocol.device.control import ControlRequest
+from firmware_protocol.device import Anywhere, ControlRequest, Describe
 from hil.control.replies import ANSWERS, LAMPS, MECHANISM, READ_BY_CONFORM, SEAT, ReplyField
 from hil.control.verbs import RequestField, paragraphs, request_fields, verbs_of
 from hil.devices import CLASSES
@@ -65,7 +64,7 @@ before its effects are complete: they are visible on the wire.
 
 """
 _SECTIONS: Final = (
-    ("Any device", control.Anywhere),
+    ("Any device", Anywhere),
     *((one.profile.capitalize(), one.requests) for one in CLASSES.values()),
 )
 
@@ -99,7 +98,7 @@ def _verb(verb: str, request: type[ControlRequest]) -> Iterator[str]:
         yield from map(_row, fields)
         yield ""
     yield from _reply_table("Answer", ANSWERS[request])
-    if request is control.Describe:
+    if request is Describe:
         for profile, reply in MECHANISM.items():
             yield from _reply_table(f"`mechanism` of a {profile}", reply)
         yield from _reply_table("Each of its `seats`", SEAT)

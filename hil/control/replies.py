@@ -8,7 +8,31 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device import control
+from firmware_protocol.device import (
+    Break,
+    Chord,
+    CutPower,
+    Describe,
+    Draw,
+    Firmware,
+    Freeze,
+    InjectDefect,
+    LetGo,
+    LineNoise,
+    Load,
+    MoveCover,
+    MoveDoor,
+    Plug,
+    Press,
+    Put,
+    Retract,
+    RingMemory,
+    ServiceSwitch,
+    SetJam,
+    SetLamp,
+    ShufflePace,
+    TamperWith,
+)
 
 FLAG: Final = "true or false"
 NUMBER: Final = "whole number"
@@ -32,7 +56,7 @@ class ReplyField(NamedTuple):
 _CHANGED: Final = (ReplyField("changed", FLAG, "whether the state has changed"),)
 _RECORDED: Final = (ReplyField("recorded", FLAG, "whether it was recorded"),)
 ANSWERS: Final[dict[type[Any], tuple[ReplyField, ...]]] = {
-    control.Describe: (
+    Describe: (
         ReplyField("class", TEXT, "shoe, shuffler or station"),
         ReplyField("maker", TEXT, "as in HELLO_RSP"),
         ReplyField("model", TEXT, "as in HELLO_RSP"),
@@ -70,47 +94,47 @@ ANSWERS: Final[dict[type[Any], tuple[ReplyField, ...]]] = {
             "usb_address", NUMBER + OR_NULL, "USB: on its bus; null if it is not plugged in"
         ),
     ),
-    control.ServiceSwitch: (ReplyField("service", FLAG, "the state of the switch"),),
-    control.CutPower: (
+    ServiceSwitch: (ReplyField("service", FLAG, "the state of the switch"),),
+    CutPower: (
         ReplyField("power", TEXT, "cut; on until the moment of the cut"),
         ReplyField("at", TEXT, "as requested"),
     ),
-    control.Plug: (
+    Plug: (
         ReplyField("plugged", FLAG, "whether the cable is in"),
         ReplyField("port_number", NUMBER, "of its current or last port; 1 is the first"),
     ),
-    control.Freeze: (ReplyField("frozen", FLAG, "whether the firmware hangs"),),
-    control.LineNoise: (ReplyField("line", OBJECT, "the fields as they are now"),),
-    control.Break: (ReplyField("breaks", TEXTS, "the breaks that are on"),),
-    control.RingMemory: (
+    Freeze: (ReplyField("frozen", FLAG, "whether the firmware hangs"),),
+    LineNoise: (ReplyField("line", OBJECT, "the fields as they are now"),),
+    Break: (ReplyField("breaks", TEXTS, "the breaks that are on"),),
+    RingMemory: (
         ReplyField("epoch", NUMBER, "the ring as it is now"),
         ReplyField("oldest", NUMBER, "lowest seq"),
         ReplyField("head", NUMBER, "highest seq"),
     ),
-    control.TamperWith: _RECORDED,
-    control.InjectDefect: _RECORDED,
-    control.Firmware: (
+    TamperWith: _RECORDED,
+    InjectDefect: _RECORDED,
+    Firmware: (
         ReplyField("firmware", TEXT, "digest that INFO reports, 64 hexadecimal digits"),
         ReplyField("boot", NUMBER, "starts so far"),
     ),
-    control.Load: (
+    Load: (
         ReplyField("shoe", NUMBER, "number of the loading, as in LOADED"),
         ReplyField("count", NUMBER, "cards without the cut card, as in LOADED"),
     ),
-    control.Draw: (
+    Draw: (
         ReplyField("queued", NUMBER, "pulls that are now being made, or wait for the one before"),
         ReplyField("ms", NUMBER, "until the last of them is recognised"),
     ),
-    control.Retract: (ReplyField("pos", NUMBER, "position of the card"),),
-    control.MoveCover: _CHANGED,
-    control.SetJam: _CHANGED,
-    control.Put: (ReplyField("count", NUMBER, "cards of the batch"),),
-    control.MoveDoor: _CHANGED,
-    control.ShufflePace: (),
-    control.Press: (),
-    control.LetGo: (),
-    control.Chord: (),
-    control.SetLamp: (),
+    Retract: (ReplyField("pos", NUMBER, "position of the card"),),
+    MoveCover: _CHANGED,
+    SetJam: _CHANGED,
+    Put: (ReplyField("count", NUMBER, "cards of the batch"),),
+    MoveDoor: _CHANGED,
+    ShufflePace: (),
+    Press: (),
+    LetGo: (),
+    Chord: (),
+    SetLamp: (),
 }
 _OWED: Final = ReplyField("owed", NUMBER, "events that wait for space in the ring")
 _JAM: Final = ReplyField("jam", TEXT, "name of the jam_code, in small letters")

@@ -20,8 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from firmware_protocol.device.control import ControlRequest
-from firmware_protocol.device.interfaces import Answer, CannotDo
+from firmware_protocol.device import Answer, CannotDo, ControlRequest
 from hil.control.verbs import InvalidRequest, Verbs, parse_request
 from hil.ports import Listener, connect
 

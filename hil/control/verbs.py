@@ -28,8 +28,7 @@ from msgspec.inspect import (
     type_info,
 )
 
-from firmware_protocol.device import control
-from firmware_protocol.device.control import ControlRequest
+from firmware_protocol.device import Anywhere, ControlRequest
 from hil.devices import CLASSES
 
 Verbs = Mapping[str, type[ControlRequest]]
@@ -60,11 +59,9 @@ def _verb(request: type[ControlRequest]) -> str:
     return str(request.__struct_config__.tag)
 
 
-ANYWHERE: Final = verbs_of(control.Anywhere)
-BY_CLASS: Final = {
-    one.device_class: verbs_of(control.Anywhere, one.requests) for one in CLASSES.values()
-}
-ALL: Final = verbs_of(control.ControlRequest)
+ANYWHERE: Final = verbs_of(Anywhere)
+BY_CLASS: Final = {one.device_class: verbs_of(Anywhere, one.requests) for one in CLASSES.values()}
+ALL: Final = verbs_of(ControlRequest)
 
 
 class RequestField(Struct, frozen=True):

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from firmware_protocol.device.interfaces import CannotDo
+from firmware_protocol.device import CannotDo
 from firmware_protocol.messages import CARD_CUT, CARDS
 
 RANKS: Final = "A23456789TJQK"

@@ -8,8 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device import control
-from firmware_protocol.device.interfaces import Mechanism
+from firmware_protocol.device import AtShoe, AtShuffler, AtStation, Mechanism
 from firmware_protocol.messages import Cover, DeviceClass, Door, Event, LampFault
 from hil.devices.shoe import SimulatedShoe
 from hil.devices.shuffler import SimulatedShuffler
@@ -35,7 +34,7 @@ CLASSES: Final[dict[Profile, SimulatedClass]] = {
             "shoe",
             DeviceClass.SHOE,
             SimulatedShoe,
-            control.AtShoe,
+            AtShoe,
             "SH-0001",
             Cover(False),
         ),
@@ -43,7 +42,7 @@ CLASSES: Final[dict[Profile, SimulatedClass]] = {
             "shuffler",
             DeviceClass.SHUFFLER,
             SimulatedShuffler,
-            control.AtShuffler,
+            AtShuffler,
             "SF-0001",
             Door(False),
         ),
@@ -51,7 +50,7 @@ CLASSES: Final[dict[Profile, SimulatedClass]] = {
             "station",
             DeviceClass.STATION,
             SimulatedStation,
-            control.AtStation,
+            AtStation,
             "ST-0001",
             LampFault(1, 0),
         ),

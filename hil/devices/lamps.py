@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.device.interfaces import Answer
+from firmware_protocol.device import Answer
 from firmware_protocol.messages import LampPattern, Lamps
 
 DARK: Final = bytes(3)

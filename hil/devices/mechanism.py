@@ -7,8 +7,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import msgspec
 
-from firmware_protocol.device.control import ControlRequest
-from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal, CoreServices
+from firmware_protocol.device import Answer, CannotDo, CommandRefusal, ControlRequest, CoreServices
 from firmware_protocol.messages import Command, DeviceClass, Event, Refusal, Reply
 from hil.devices.pending_events import POLL_US, PendingEvents
 

@@ -11,9 +11,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.device.interfaces import CannotDo, CoreServices
+from firmware_protocol.device import CannotDo, CoreServices
 from firmware_protocol.messages import EVENTS, REREAD_DEPTH, Event
-from firmware_protocol.tablelink import plaintext
+from firmware_protocol.tablelink import EventRecord, decode_plaintext
 
 MAX_PENDING: Final = 64
 """Events that a mechanism stores while the ring is full."""
@@ -76,6 +76,6 @@ class PendingEvents(Struct):
         if ring.epoch != self.epoch:
             return
         for seq in range(max(self.head, ring.head - REREAD_DEPTH) + 1, ring.head + 1):
-            record = plaintext.decode(core.reread(ring.epoch, seq), sender="device")
-            if isinstance(record, plaintext.EventRecord):
+            record = decode_plaintext(core.reread(ring.epoch, seq), sender="device")
+            if isinstance(record, EventRecord):
                 yield record.event

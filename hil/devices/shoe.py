@@ -12,7 +12,10 @@ from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
-from firmware_protocol.device.control import (
+from firmware_protocol.device import (
+    Answer,
+    CannotDo,
+    CommandRefusal,
     Describe,
     Draw,
     InjectDefect,
@@ -21,7 +24,6 @@ from firmware_protocol.device.control import (
     Retract,
     SetJam,
 )
-from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal
 from firmware_protocol.messages import (
     CARD_CUT,
     Capabilities,
@@ -41,7 +43,7 @@ from firmware_protocol.messages import (
     RereadReply,
     ShoeJam,
 )
-from firmware_protocol.tablelink import plaintext
+from firmware_protocol.tablelink import NO_CHAIN, EventRecord, chained, decode_plaintext
 from hil.devices import card_names, shoe_reader
 from hil.devices.mechanism import CommandTable, RequestTable, SimulatedMechanism, flag_set
 from hil.devices.shoe_cards import ShoeContents, order_of
@@ -349,10 +351,10 @@ def _pull_us(draw: Draw) -> int:
 
 def _rebuilt(record: bytes, now: int) -> bytes:
     """The answer of the break reread-rebuilt: the same event in a new record."""
-    old = plaintext.decode(record, sender="device")
-    assert isinstance(old, plaintext.EventRecord)
-    return plaintext.chained(
-        plaintext.NO_CHAIN,
+    old = decode_plaintext(record, sender="device")
+    assert isinstance(old, EventRecord)
+    return chained(
+        NO_CHAIN,
         epoch=old.epoch,
         seq=old.seq,
         boot=old.boot,

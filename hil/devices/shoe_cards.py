@@ -7,8 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from firmware_protocol.device.control import Load
-from firmware_protocol.device.interfaces import CannotDo
+from firmware_protocol.device import CannotDo, Load
 from firmware_protocol.messages import CARD_UNREAD, JamCode
 from hil.devices import card_names
 from hil.devices.pending_events import PendingEvents

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.device.control import Draw
+from firmware_protocol.device import Draw
 from firmware_protocol.messages import (
     CARD_CUT,
     CARD_UNREAD,

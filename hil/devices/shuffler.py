@@ -13,7 +13,10 @@ from typing import ClassVar, Final
 import msgspec
 from msgspec import Struct
 
-from firmware_protocol.device.control import (
+from firmware_protocol.device import (
+    Answer,
+    CannotDo,
+    CommandRefusal,
     Describe,
     InjectDefect,
     MoveDoor,
@@ -21,7 +24,6 @@ from firmware_protocol.device.control import (
     SetJam,
     ShufflePace,
 )
-from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal
 from firmware_protocol.messages import (
     CARDS,
     Abort,

@@ -12,8 +12,11 @@ from typing import ClassVar, Final, NamedTuple
 
 from msgspec import Struct
 
-from firmware_protocol.device.control import (
+from firmware_protocol.device import (
+    Answer,
+    CannotDo,
     Chord,
+    CommandRefusal,
     ControlRequest,
     Describe,
     InjectDefect,
@@ -21,7 +24,6 @@ from firmware_protocol.device.control import (
     Press,
     SetLamp,
 )
-from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal
 from firmware_protocol.messages import (
     MAX_SEAT,
     STUCK_AFTER_MS,

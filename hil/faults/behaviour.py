@@ -10,8 +10,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
-from firmware_protocol.device.behaviour import Behaviour, CommandKey
-from firmware_protocol.device.identity import Draw
+from firmware_protocol.device import Behaviour, CommandKey, RandomBytes
 from firmware_protocol.messages import (
     COMMANDS,
     CRC_SIZE,
@@ -36,18 +35,21 @@ from firmware_protocol.messages import (
     Unfit,
     Verdict,
 )
-from firmware_protocol.tablelink.framing import (
+from firmware_protocol.tablelink import (
+    NO_CHAIN,
     Cause,
+    CommandCall,
     Deframer,
     Frame,
     FrameDamage,
-    Heard,
+    FrameOrDamage,
+    Opener,
+    Plaintext,
+    Sealer,
     cobs_decode,
     cobs_encode,
     crc32c,
 )
-from firmware_protocol.tablelink.noise import Opener, Sealer
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, Plaintext
 
 IsBroken = Callable[[str], bool]
 _PAUSE_US: Final = 5_000
@@ -82,7 +84,7 @@ class FaultyBehaviour(Behaviour):
 
     # --- frames and HELLO ---
 
-    def deframe(self, deframer: Deframer, data: bytes, now: int) -> list[Heard]:
+    def deframe(self, deframer: Deframer, data: bytes, now: int) -> list[FrameOrDamage]:
         return self._receiver.deframe(deframer, data, now)
 
     def read_hello(self, payload: bytes) -> Hello:
@@ -92,7 +94,7 @@ class FaultyBehaviour(Behaviour):
             payload = payload[:4] + bytes(4) + payload[8:]
         return super().read_hello(payload)
 
-    def hello_random(self, draw: Draw) -> bytes:
+    def hello_random(self, draw: RandomBytes) -> bytes:
         if not (self._broken("hello-random-fixed") or self._broken("replay-taken")):
             return super().hello_random(draw)
         if self._random is None:
@@ -109,7 +111,7 @@ class FaultyBehaviour(Behaviour):
 
     # --- handshake and session ---
 
-    def unopened_hs1(self, draw: Draw) -> bytes | None:
+    def unopened_hs1(self, draw: RandomBytes) -> bytes | None:
         return draw(48) if self._broken("stranger-answered") else None
 
     def continues_hello(self, hello: int, session: int) -> bool:
@@ -273,7 +275,7 @@ class _Receiver:
         self._heard_at = 0
         self._part = b""
 
-    def deframe(self, deframer: Deframer, data: bytes, now: int) -> list[Heard]:
+    def deframe(self, deframer: Deframer, data: bytes, now: int) -> list[FrameOrDamage]:
         if self._deaf:
             return []
         if self._broken("frames-timed") and now - self._heard_at > _PAUSE_US:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from firmware_protocol.device.core import Device
-from firmware_protocol.device.identity import Draw
-from firmware_protocol.device.interfaces import Mechanism
-from firmware_protocol.device.storage import DeviceFolder
+from firmware_protocol.device import Device, DeviceFolder, Mechanism, RandomBytes
 from firmware_protocol.messages import PowerCause
 from hil.faults.behaviour import FaultyBehaviour
 from hil.faults.service import FaultService
@@ -22,7 +19,7 @@ def faulty_device(
     cause: PowerCause = PowerCause.POWER_ON,
     breaks: set[str] | None = None,
     sync: bool = True,
-    random: Draw = secrets.token_bytes,
+    random: RandomBytes = secrets.token_bytes,
 ) -> Device:
     """A started device that takes service requests. They change `breaks`, so that the caller can
     pass the same set on after a power cut."""

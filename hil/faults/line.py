@@ -18,7 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.device.control import LineNoise
+from firmware_protocol.device import LineNoise
 
 MAX_FRAME_BYTES: Final = 512
 """Limit of a frame without a 0x00."""

@@ -9,12 +9,14 @@ from typing import Any, Final
 from msgspec import convert
 from msgspec.structs import replace
 
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import (
+from firmware_protocol.device import (
+    Answer,
     Break,
+    CannotDo,
     ControlRequest,
     CutPower,
     Describe,
+    Device,
     Firmware,
     Freeze,
     InjectDefect,
@@ -23,13 +25,13 @@ from firmware_protocol.device.control import (
     RingMemory,
     ServiceSwitch,
     TamperWith,
+    read_file,
+    save_identity,
+    write_atomic,
 )
-from firmware_protocol.device.core import Device
-from firmware_protocol.device.interfaces import Answer, CannotDo
-from firmware_protocol.device.storage import read_file, write_atomic
 from firmware_protocol.messages import FaultCode, PowerCause, TamperSource
 from firmware_protocol.messages import Tamper as TamperEvent
-from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_text
+from firmware_protocol.tablelink import fingerprint, fingerprint_text
 from hil.devices import class_of
 from hil.faults.catalogue import BY_NAME
 
@@ -121,7 +123,7 @@ class FaultService:
 
     def _firmware(self, request: Firmware, now: int) -> Answer:
         device = self._device
-        identity.save(device.place.folder, replace(device.identity, firmware=request.version))
+        save_identity(device.place.folder, replace(device.identity, firmware=request.version))
         device.start(now, PowerCause.SOFTWARE)
         return {"firmware": device.identity.digest.hex(), "boot": device.boot}
 

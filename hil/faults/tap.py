@@ -19,8 +19,7 @@ from typing import Final
 from msgspec import Struct
 
 from firmware_protocol.messages import CARDS, CardRead, FrameKind, Side
-from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
-from firmware_protocol.tablelink.plaintext import EventRecord, next_chain
+from firmware_protocol.tablelink import Deframer, EventRecord, Frame, FrameDamage, next_chain
 
 BODY: Final = 24
 """Offset of the body of a record."""

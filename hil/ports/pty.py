@@ -24,7 +24,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
-from firmware_protocol.device.storage import naming
+from firmware_protocol.device import naming
 from hil.faults import frame_remainder
 
 _READ: Final = 4096

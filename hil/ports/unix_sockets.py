@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from firmware_protocol.device.storage import naming
+from firmware_protocol.device import naming
 
 _MAX_PATH: Final = 107
 _BACKLOG: Final = 16

@@ -22,7 +22,7 @@ from typing import Final
 
 import msgspec
 
-from firmware_protocol.device.storage import naming, read_file, write_atomic
+from firmware_protocol.device import naming, read_file, write_atomic
 from hil.ports import unix_sockets, usb_descriptors
 from hil.ports.unix_sockets import Listener
 from hil.ports.usb_endpoints import InPipe, OutPipe, TransferResult

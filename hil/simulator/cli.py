@@ -15,9 +15,15 @@ from typing import Any, Final, cast, get_args
 from controller.commands import Subparsers, add_command, add_group, help_text, print_json, say
 from controller.errors import EXIT_NO, EXIT_OUTPUT, UsageProblem
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device import identity
-from firmware_protocol.device.interfaces import Answer
-from firmware_protocol.device.storage import FolderProblem
+from firmware_protocol.device import (
+    SERIAL_ALLOWED,
+    Answer,
+    FolderProblem,
+    create_identity,
+    is_device_serial,
+    load_identity,
+    pair_directly,
+)
 from firmware_protocol.messages import MAX_SEAT
 from hil.control import register_do
 from hil.devices import CLASSES, SimulatedClass
@@ -227,10 +233,8 @@ def _seats(args: argparse.Namespace) -> tuple[int, ...]:
 def create_device(args: argparse.Namespace, setup: DeviceSetup) -> None:
     """Create the device, with --create and unless the folder has one."""
     place = setup.place
-    if args.serial is not None and not identity.is_serial(args.serial):
-        raise UsageProblem(
-            "--serial", f"{args.serial!r} is no serial number", identity.SERIAL_ALLOWED
-        )
+    if args.serial is not None and not is_device_serial(args.serial):
+        raise UsageProblem("--serial", f"{args.serial!r} is no serial number", SERIAL_ALLOWED)
     if (place / "identity.toml").exists():
         return
     if not args.create:
@@ -240,13 +244,13 @@ def create_device(args: argparse.Namespace, setup: DeviceSetup) -> None:
         raise UsageProblem(f"--dir {place}", what, "an empty folder, or a name that is free")
     _key(args.paired_with)
     serial = args.device.serial if args.serial is None else args.serial
-    identity.create(place, setup.device_class, serial, rng=setup.random("maker"))
+    create_identity(place, setup.device_class, serial, rng=setup.random("maker"))
 
 
 def _check_identity(args: argparse.Namespace, setup: DeviceSetup) -> None:
     """Check that the device is the requested one, and pair it. The folder is locked."""
     place = setup.place
-    own = identity.load(place)
+    own = load_identity(place)
     if own.device_class is not setup.device_class:
         name = own.device_class.name.lower()
         raise UsageProblem(f"--dir {place}", f"has a {name}", f"holecard sim {name}")
@@ -254,7 +258,7 @@ def _check_identity(args: argparse.Namespace, setup: DeviceSetup) -> None:
         raise UsageProblem("--serial", f"the device has {own.serial}", "none, or that one")
     paired = _key(args.paired_with)
     if paired is not None:
-        identity.pair_directly(place, paired)
+        pair_directly(place, paired)
 
 
 def _key(text: str | None) -> bytes | None:

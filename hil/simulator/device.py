@@ -19,16 +19,19 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from firmware_protocol.device.control import (
+from firmware_protocol.device import (
+    Answer,
+    CannotDo,
     ControlRequest,
     CutPower,
     Describe,
+    Device,
     Freeze,
     LineNoise,
+    Mechanism,
     Plug,
+    PowerCut,
 )
-from firmware_protocol.device.core import Device, PowerCut
-from firmware_protocol.device.interfaces import Answer, CannotDo, Mechanism
 from firmware_protocol.messages import PowerCause
 from hil.faults import CLEAN, CableDirection, faulty_device, whole_frames
 

@@ -16,8 +16,7 @@ import os
 import time
 from typing import Protocol
 
-from firmware_protocol.device.control import ControlRequest, Plug
-from firmware_protocol.device.interfaces import Answer, CannotDo
+from firmware_protocol.device import Answer, CannotDo, ControlRequest, Plug
 from hil.ports import BusFull, LinkTaken, PtyPort, UsbDevice
 from hil.simulator.device import SimulatedDevice
 

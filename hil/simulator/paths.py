@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from controller.errors import UsageProblem
-from firmware_protocol.device.storage import DeviceFolder
+from firmware_protocol.device import DeviceFolder
 from hil.ports import check_link, check_path
 from hil.simulator.run import LOCK, DeviceSetup
 

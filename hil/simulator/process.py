@@ -21,8 +21,7 @@ from typing import Final
 from msgspec import Struct
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device import identity
-from firmware_protocol.device.interfaces import Answer
+from firmware_protocol.device import Answer, create_identity
 from firmware_protocol.messages import DeviceClass
 from hil.control import ControlClient
 from hil.simulator.event_loop import LiveDevice
@@ -135,7 +134,7 @@ async def device_in_loop(
     """Run the device in the current event loop, with the same files as in its own process."""
     device_class = DeviceClass[profile.upper()]
     if not (place / "identity.toml").exists():
-        identity.create(place, device_class, serial or f"{profile}-1")
+        create_identity(place, device_class, serial or f"{profile}-1")
     setup = DeviceSetup(
         device_class=device_class,
         place=place,

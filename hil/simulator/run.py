@@ -16,11 +16,15 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import Describe
-from firmware_protocol.device.identity import DeviceIdentity
-from firmware_protocol.device.interfaces import Answer, Mechanism
-from firmware_protocol.device.storage import FolderProblem, naming
+from firmware_protocol.device import (
+    Answer,
+    Describe,
+    DeviceIdentity,
+    FolderProblem,
+    Mechanism,
+    load_identity,
+    naming,
+)
 from firmware_protocol.messages import DeviceClass
 from hil.control import BY_CLASS, ControlServer
 from hil.devices import class_of
@@ -81,7 +85,7 @@ def exclusive_use(place: Path) -> Iterator[None]:
 @asynccontextmanager
 async def running_device(setup: DeviceSetup) -> AsyncIterator[LiveDevice]:
     """Run the device with its port and control socket; both are removed at the end."""
-    own = identity.load(setup.place)
+    own = load_identity(setup.place)
     device = SimulatedDevice(
         setup.place,
         setup.mechanism(),

@@ -15,8 +15,7 @@ import pytest
 
 from controller.errors import UsageProblem
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.control import ControlRequest, Describe, Draw, Load, SetJam
-from firmware_protocol.device.interfaces import Answer, CannotDo
+from firmware_protocol.device import Answer, CannotDo, ControlRequest, Describe, Draw, Load, SetJam
 from firmware_protocol.messages import DeviceClass
 from hil.control import verbs
 from hil.table.page import Desk, bench_page, controls

@@ -13,7 +13,7 @@ import pytest
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import NAMES, Card
-from firmware_protocol.device.control import CutPower
+from firmware_protocol.device import CutPower
 from hil.table.page.page import face
 from hil.table.robots import Api
 from hil.table.robots.robot import card_of

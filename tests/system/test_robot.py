@@ -15,8 +15,7 @@ from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State
 from controller.sim.play import basic
 from controller.table.intake import DeviceSettings
-from firmware_protocol.device.control import ControlRequest, Describe, Draw
-from firmware_protocol.device.interfaces import Answer
+from firmware_protocol.device import Answer, ControlRequest, Describe, Draw
 from hil.table.robots import MimicPlayers, PlayerChoice, RandomPlayers, Robot, RobotOptions
 from hil.table.robots.robot import button_of
 from hil.table.robots.surroundings import chips

@@ -36,7 +36,7 @@ from controller.audit.format.notes import (
     parse_base64,
 )
 from controller.audit.format.records import BootIdentity, OpenedData
-from firmware_protocol.tablelink.fingerprints import FINGERPRINT_SIZE, fingerprint_text
+from firmware_protocol.tablelink import FINGERPRINT_SIZE, fingerprint_text
 
 TABLE: Final = "public key of a table (Ed25519)"
 SURVEILLANCE: Final = "public key of surveillance (X25519)"

@@ -68,7 +68,7 @@ from controller.rules.irregularities import Way
 from controller.sim.play import RoundStuck
 from drivers.devices import Sealed
 from firmware_protocol.messages import CardFlags, CardRead
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, chained
+from firmware_protocol.tablelink import NO_CHAIN, chained
 
 SERIAL: Final = "SIM-SHOE"
 _EPOCH: Final = 1

@@ -45,7 +45,7 @@ from controller.table.memory import DeviceFault, TableDisplay, prompt_of
 from drivers.devices import DeviceEvent
 from drivers.session import RECENT, AdoptedRing
 from firmware_protocol.host import NO_CURSOR, RecordCursor
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import EventRecord
 
 InputFactory: TypeAlias = Callable[[TableSnapshot], TableInput]
 """Makes the input from the snapshot at the time when the request is processed. An exception is

@@ -26,7 +26,7 @@ from drivers.devices import (
 )
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import CardRead, Refusal
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import EventRecord
 
 RETRY: Final = 0.5
 """Seconds between two requests to a shoe that could not answer."""

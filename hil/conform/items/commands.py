@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.control import InjectDefect
+from firmware_protocol.device import InjectDefect
 from firmware_protocol.messages import (
     COMMANDS,
     Abort,
@@ -39,7 +39,7 @@ from firmware_protocol.messages import (
     Start,
     Verdict,
 )
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, encode
+from firmware_protocol.tablelink import NO_CHAIN, CommandCall, encode_plaintext
 from hil.conform.tester.bench import ConformBench, flipped
 from hil.conform.tester.findings import ItemSkipped, message_text
 from hil.conform.tester.session import TesterSession, call_bytes
@@ -236,7 +236,7 @@ async def malformed(bench: ConformBench) -> None:
             refused.arg == offset, f"REFUSED MALFORMED with arg {offset}", message_text(refused)
         )
     for command in (Info(), Selftest(), *_CLASSES[bench.profile].own[:1]):
-        whole = encode(CommandCall(1, session.boot, command))
+        whole = encode_plaintext(CommandCall(1, session.boot, command))
         size = command.SPEC.size
         for data, text in (
             (flipped(whole, 55), "its last byte of padding 1"),

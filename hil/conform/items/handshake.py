@@ -16,10 +16,7 @@ from firmware_protocol.messages import (
     HelloRsp,
     Info,
 )
-from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.hello import prologue
-from firmware_protocol.tablelink.noise import Handshake
-from firmware_protocol.tablelink.plaintext import CommandCall
+from firmware_protocol.tablelink import CommandCall, Frame, Handshake, prologue
 from hil.conform.tester.bench import ConformBench, HelloExchange, flipped, raw
 
 _NO_HS2: Final = "no HS2"

@@ -9,8 +9,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.messages import DeviceState, FrameKind, Info, Paired, Tamper, TamperSource
-from firmware_protocol.tablelink.fingerprints import fingerprint_of
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import EventRecord, fingerprint_of
 from hil.conform.tester.bench import ConformBench, flipped
 from hil.conform.tester.findings import ItemSkipped
 from hil.conform.tester.pairing import attempt, label_code, pair, pair1, switch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final, Literal, TypeAlias, get_args
 
-from firmware_protocol.device import control
+from firmware_protocol.device import CutPower, Draw, Moment, RingMemory, TamperWith
 from firmware_protocol.messages import (
     PRESSURE_PERCENT,
     RESEND_MOST_MS,
@@ -26,7 +26,7 @@ from firmware_protocol.messages import (
     Start,
     Verdict,
 )
-from firmware_protocol.tablelink.plaintext import NO_CHAIN
+from firmware_protocol.tablelink import NO_CHAIN
 from hil.conform.tester.bench import ConformBench, flipped
 from hil.conform.tester.findings import RequestDenied, message_text
 from hil.conform.tester.session import RingCursor, TesterSession
@@ -40,8 +40,8 @@ from hil.conform.tester.stimuli import (
 )
 from hil.conform.tester.wire import WireLost
 
-Moment: TypeAlias = Literal["now"] | control.Moment
-_MOMENTS: Final[tuple[Moment, ...]] = ("now", *get_args(control.Moment))
+CutMoment: TypeAlias = Literal["now"] | Moment
+_MOMENTS: Final[tuple[CutMoment, ...]] = ("now", *get_args(Moment))
 _OFF_MS: Final = 200
 _DOING_MS: Final = 1000
 """Timeout for the records of a power cut."""
@@ -61,7 +61,7 @@ async def power_cuts(bench: ConformBench) -> None:
             await _one_cut(bench, moment, holding=holding)
 
 
-async def _one_cut(bench: ConformBench, moment: Moment, *, holding: bool) -> None:
+async def _one_cut(bench: ConformBench, moment: CutMoment, *, holding: bool) -> None:
     session = await ready_session(bench)
     boot = session.info.boot
     session.holding = holding
@@ -86,10 +86,10 @@ async def _one_cut(bench: ConformBench, moment: Moment, *, holding: bool) -> Non
 
 
 async def cut_during(
-    bench: ConformBench, session: TesterSession, moment: Moment, count: int
+    bench: ConformBench, session: TesterSession, moment: CutMoment, count: int
 ) -> None:
     """Cut the power at this moment of an activity, and wait until the device is there again."""
-    cut = control.CutPower(at=moment, off_ms=_OFF_MS)
+    cut = CutPower(at=moment, off_ms=_OFF_MS)
     if moment == "now":
         await make(bench, count)
         await bench.pause(100)
@@ -104,7 +104,7 @@ async def cut_during(
     await bench.wait_for_restart()
 
 
-def _cause_moment(session: TesterSession, moment: Moment) -> None:
+def _cause_moment(session: TesterSession, moment: CutMoment) -> None:
     """Cause the moment of the cut, if it has not come yet. A device without power, or after a
     restart, ignores it."""
     if moment == "before_reply":
@@ -182,11 +182,11 @@ async def verdict_of(
 async def rolled_back(bench: ConformBench) -> None:
     """A ring that was rolled back is answered FORK."""
     session = await ready_session(bench)
-    await bench.request(control.RingMemory(what="save"))
+    await bench.request(RingMemory(what="save"))
     start = session.cursor.seq
     await session.until_head(start + await make(bench, 2))
     cursor = session.cursor
-    await bench.request(control.RingMemory(what="restore"))
+    await bench.request(RingMemory(what="restore"))
     await bench.wait_for_restart()
     new = await bench.session(resume=False)
     resume = Resume(cursor.epoch, cursor.seq + 1, cursor.chain, ResumeMode.CHECK)
@@ -230,7 +230,7 @@ async def fills_up(bench: ConformBench) -> None:
     session.holding = True
     session.ack(window=0, loud=True)
     await bench.pause(bench.late_ms)
-    await bench.request(control.RingMemory(what="fill"))
+    await bench.request(RingMemory(what="fill"))
     await bench.pause(300)
     await session.next_beat()
     await _locked(bench, session)
@@ -270,9 +270,9 @@ async def _past_full(bench: ConformBench) -> bool:
         return False
     moved = [await bench.try_request(request) for request in ACTIONS[bench.profile].moves]
     for turn in range(_TAMPERS):
-        await bench.try_request(control.TamperWith(source="case", active=turn % 2 == 0))
+        await bench.try_request(TamperWith(source="case", active=turn % 2 == 0))
     if bench.profile == "shoe":
-        await bench.try_request(control.Draw(count=1, force=True))
+        await bench.try_request(Draw(count=1, force=True))
     await bench.pause(500)
     return bool(moved) and all(moved)
 

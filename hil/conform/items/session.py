@@ -21,8 +21,7 @@ from firmware_protocol.messages import (
     TimeAnswer,
     TimeAsk,
 )
-from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.plaintext import CommandCall, encode
+from firmware_protocol.tablelink import CommandCall, Frame, encode_plaintext
 from hil.conform.tester.bench import ConformBench, flipped, raw
 from hil.conform.tester.findings import ItemSkipped
 from hil.conform.tester.session import TesterSession, call_bytes
@@ -32,7 +31,7 @@ _AHEAD: Final = 5000
 
 
 def _info(session: TesterSession, ident: int) -> bytes:
-    return encode(CommandCall(ident, session.boot, Info()))
+    return encode_plaintext(CommandCall(ident, session.boot, Info()))
 
 
 async def sent_twice(bench: ConformBench) -> None:
@@ -150,7 +149,7 @@ async def malformed(bench: ConformBench) -> None:
 
 
 def _malformed(session: TesterSession) -> list[tuple[bytes, str]]:
-    ack = encode(EvtAck(session.cursor.epoch or 1, session.cursor.seq, 8))
+    ack = encode_plaintext(EvtAck(session.cursor.epoch or 1, session.cursor.seq, 8))
     info = _info(session, 703)
     return [
         (bytes(56), "56 zeros, which have no type"),
@@ -176,7 +175,7 @@ async def _padded_ack(bench: ConformBench, session: TesterSession) -> None:
     except ItemSkipped:
         return  # not possible without an operator
     last = records[-1].record
-    ack = encode(EvtAck(last.epoch, last.seq, 8))
+    ack = encode_plaintext(EvtAck(last.epoch, last.seq, 8))
     mark = len(session.records)
     session.say_bytes(flipped(ack, 30), "EVT_ACK with padding that is not zero")
     await bench.wait_for(
@@ -242,8 +241,8 @@ def _uncounted(session: TesterSession) -> list[tuple[bytes, str]]:
     return [
         (flipped(_info(session, 706), 55), "INFO with padding that is not zero"),
         (call_bytes(0x43, 707, session.boot), "COMMAND 0x43, which there is not"),
-        (encode(EvtAck(epoch, 1, 8)), "EVT_ACK of another epoch"),
-        (encode(EvtNak(epoch, 1, NakWhy.GAP)), "EVT_NAK of another epoch"),
+        (encode_plaintext(EvtAck(epoch, 1, 8)), "EVT_ACK of another epoch"),
+        (encode_plaintext(EvtNak(epoch, 1, NakWhy.GAP)), "EVT_NAK of another epoch"),
     ]
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from firmware_protocol.device import control
-from firmware_protocol.device.control import Draw, Load
+from firmware_protocol.device import Draw, Load, Moment
 from firmware_protocol.messages import (
     REREAD_DEPTH,
     Capabilities,
@@ -20,7 +19,7 @@ from firmware_protocol.messages import (
     Reread,
     RereadReply,
 )
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import EventRecord
 from hil.conform.items.ring import cut_during
 from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.findings import NotApplicable, message_text
@@ -185,7 +184,7 @@ async def gate(bench: ConformBench) -> None:
     session = await bench.session()
     await load(bench, session, Load(decks=6))
     recorded = 0
-    for moment in ("now", *get_args(control.Moment)):
+    for moment in ("now", *get_args(Moment)):
         session = await bench.session(session.cursor)
         await unlock(bench, session)
         await cut_during(bench, session, moment, 2)

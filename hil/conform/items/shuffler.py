@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from firmware_protocol.device.control import Put, ShufflePace
+from firmware_protocol.device import Put, ShufflePace
 from firmware_protocol.messages import (
     Abort,
     AbortReply,
@@ -18,7 +18,7 @@ from firmware_protocol.messages import (
     Started,
     StartReply,
 )
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import EventRecord
 from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.findings import ItemSkipped, message_text
 from hil.conform.tester.session import TesterSession

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from firmware_protocol.device.control import ButtonName, LetGo, Press
+from firmware_protocol.device import ButtonName, LetGo, Press
 from firmware_protocol.messages import (
     STUCK_AFTER_MS,
     Button,

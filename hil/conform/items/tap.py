@@ -8,9 +8,9 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from firmware_protocol.device.control import Draw, Load
+from firmware_protocol.device import Draw, Load
 from firmware_protocol.messages import Alert, AlertCode, DeviceState, FaultCode, FrameKind
-from firmware_protocol.tablelink.framing import Frame
+from firmware_protocol.tablelink import Frame
 from hil.conform.tester.bench import ConformBench, ReceivedFrame
 from hil.conform.tester.findings import alert_text
 from hil.conform.tester.stimuli import (

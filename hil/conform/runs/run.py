@@ -17,10 +17,9 @@ from drivers.keys import KeyProblem, KeyStore, keys_directory
 from drivers.ports import Address, PortRefused
 from firmware_protocol import conformance
 from firmware_protocol.conformance import ConformanceItem, Profile
-from firmware_protocol.device.control import Describe
-from firmware_protocol.device.interfaces import Answer
+from firmware_protocol.device import Answer, Describe
 from firmware_protocol.messages import DeviceState, FrameKind, HelloRsp
-from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_text
+from firmware_protocol.tablelink import fingerprint, fingerprint_text
 from hil.conform.runs.report import RunSettings
 from hil.conform.runs.runner import ItemOutcome, RunResult, run_items, untried
 from hil.conform.tester import pairing

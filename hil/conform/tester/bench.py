@@ -10,8 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.control import ControlRequest
-from firmware_protocol.device.interfaces import Answer, CannotDo
+from firmware_protocol.device import Answer, CannotDo, ControlRequest
 from firmware_protocol.messages import (
     DEAD_MS,
     HANDSHAKE_WAIT_MS,
@@ -25,10 +24,17 @@ from firmware_protocol.messages import (
     HelloRsp,
     ProtocolError,
 )
-from firmware_protocol.tablelink.fingerprints import fingerprint_of
-from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage, cobs_encode, crc32c
-from firmware_protocol.tablelink.hello import pick_session, prologue
-from firmware_protocol.tablelink.noise import Handshake
+from firmware_protocol.tablelink import (
+    Deframer,
+    Frame,
+    FrameDamage,
+    Handshake,
+    cobs_encode,
+    crc32c,
+    fingerprint_of,
+    pick_session,
+    prologue,
+)
 from hil.conform.tester.findings import (
     ItemBlocked,
     ItemFinding,

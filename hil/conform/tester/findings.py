@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from firmware_protocol.messages import Alert, ProtocolError
-from firmware_protocol.tablelink.framing import Frame, FrameDamage
-from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord, Plaintext
+from firmware_protocol.tablelink import (
+    CommandCall,
+    CommandReply,
+    EventRecord,
+    Frame,
+    FrameDamage,
+    Plaintext,
+)
 
 
 class ItemFinding(Exception):

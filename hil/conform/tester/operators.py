@@ -12,9 +12,20 @@ from typing import Any, Final
 
 from controller.errors import UsageProblem
 from firmware_protocol.conformance import Need
-from firmware_protocol.device import control
-from firmware_protocol.device.control import ControlRequest, Describe
-from firmware_protocol.device.interfaces import Answer, CannotDo
+from firmware_protocol.device import (
+    Answer,
+    CannotDo,
+    ControlRequest,
+    CutPower,
+    Describe,
+    Draw,
+    LetGo,
+    Load,
+    MoveDoor,
+    Press,
+    Put,
+    ServiceSwitch,
+)
 from hil.conform.tester.findings import ItemSkipped
 from hil.control import ControlClient, ControlLost, RequestRefused
 
@@ -143,16 +154,14 @@ def _power(request: Any) -> str:
 
 
 _INSTRUCTIONS: Final[dict[type[Any], Callable[[Any], str]]] = {
-    control.Draw: _draw,
-    control.Load: _load,
-    control.Press: _press,
-    control.Put: _put,
-    control.CutPower: _power,
-    control.LetGo: lambda request: f"Let {request.button.upper()} at seat {request.seat} go",
-    control.ServiceSwitch: lambda request: (
-        f"Turn the service switch {'on' if request.on else 'off'}"
-    ),
-    control.MoveDoor: lambda request: f"{'Open' if request.open else 'Close'} the door",
+    Draw: _draw,
+    Load: _load,
+    Press: _press,
+    Put: _put,
+    CutPower: _power,
+    LetGo: lambda request: f"Let {request.button.upper()} at seat {request.seat} go",
+    ServiceSwitch: lambda request: f"Turn the service switch {'on' if request.on else 'off'}",
+    MoveDoor: lambda request: f"{'Open' if request.open else 'Close'} the door",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from firmware_protocol.device.control import ServiceSwitch
+from firmware_protocol.device import ServiceSwitch
 from firmware_protocol.messages import (
     PAIR_WAIT_MS,
     BadLabelCode,
@@ -13,10 +13,16 @@ from firmware_protocol.messages import (
     PairDone,
     ProtocolError,
 )
-from firmware_protocol.tablelink.fingerprints import fingerprint_of, label_psk, read_label
-from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.noise import Handshake, Opener, SessionKeys
-from firmware_protocol.tablelink.plaintext import decode
+from firmware_protocol.tablelink import (
+    Frame,
+    Handshake,
+    Opener,
+    SessionKeys,
+    decode_plaintext,
+    fingerprint_of,
+    label_psk,
+    read_label,
+)
 from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.findings import ItemSkipped
 
@@ -79,7 +85,9 @@ async def pair(bench: ConformBench, own: X25519PrivateKey, code: bytes) -> Pairi
     if frame is None:
         raise bench.finding(f"PAIR_DONE within {PAIR_WAIT_MS} ms")
     try:
-        done = decode(Opener(tried.keys.receive, tried.session).open(frame), sender="device")
+        done = decode_plaintext(
+            Opener(tried.keys.receive, tried.session).open(frame), sender="device"
+        )
     except ProtocolError as error:
         raise bench.finding("PAIR_DONE under the keys of the pairing", str(error)) from None
     if not isinstance(done, PairDone) or frame.counter:

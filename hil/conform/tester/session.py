@@ -36,16 +36,18 @@ from firmware_protocol.messages import (
     ResumeReply,
     Verdict,
 )
-from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.noise import Opener, Sealer, SessionKeys
-from firmware_protocol.tablelink.plaintext import (
+from firmware_protocol.tablelink import (
     NO_CHAIN,
     CommandCall,
     CommandReply,
     EventRecord,
+    Frame,
+    Opener,
     Plaintext,
-    decode,
-    encode,
+    Sealer,
+    SessionKeys,
+    decode_plaintext,
+    encode_plaintext,
 )
 from hil.conform.tester.findings import ItemFinding, frame_text, message_text, plaintext_text
 from hil.conform.tester.wire import TesterWire
@@ -162,7 +164,7 @@ class TesterSession:
 
     def say(self, what: Plaintext, *, loud: bool = True) -> Frame:
         """Encrypt and send a plaintext. `loud`: the report lists it as sent."""
-        return self.say_bytes(encode(what), plaintext_text(what), loud=loud)
+        return self.say_bytes(encode_plaintext(what), plaintext_text(what), loud=loud)
 
     def say_bytes(self, plaintext: bytes, text: str, *, loud: bool = True) -> Frame:
         frame = self.sealer.seal(plaintext)
@@ -217,7 +219,9 @@ class TesterSession:
                 f"{frame_text(frame)}: {error.name} ({error})",
             ) from None
         try:
-            what = decode(plaintext, sender="device", device_class=self._bench.device_class)
+            what = decode_plaintext(
+                plaintext, sender="device", device_class=self._bench.device_class
+            )
         except ProtocolError as error:
             raise self._bench.finding(
                 "a well-formed plaintext", f"{plaintext[:8].hex()}...: {error.name} ({error})"

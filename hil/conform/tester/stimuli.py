@@ -14,7 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.control import (
+from firmware_protocol.device import (
+    Answer,
     ControlRequest,
     CutPower,
     Describe,
@@ -27,7 +28,6 @@ from firmware_protocol.device.control import (
     Press,
     ServiceSwitch,
 )
-from firmware_protocol.device.interfaces import Answer
 from firmware_protocol.messages import (
     DEBOUNCE_MS,
     MAX_SEAT,
@@ -49,7 +49,7 @@ from firmware_protocol.messages import (
     ResumeReply,
     Selftest,
 )
-from firmware_protocol.tablelink.plaintext import NO_CHAIN
+from firmware_protocol.tablelink import NO_CHAIN
 from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.findings import ItemFinding, ItemSkipped, RequestDenied
 from hil.conform.tester.session import ReceivedRecord, RingCursor, TesterSession

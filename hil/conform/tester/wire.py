@@ -27,7 +27,7 @@ from drivers.ports import (
     open_port,
     usb_places,
 )
-from firmware_protocol.device.interfaces import Peer
+from firmware_protocol.device import Peer
 
 _T = TypeVar("_T")
 Pump = Callable[[int], Awaitable[None]]

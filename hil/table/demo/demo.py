@@ -27,7 +27,7 @@ from controller.games import game_of_table
 from controller.procedure.model.effects import Prompt, Tell
 from controller.sim.play import basic
 from controller.table.memory import TableDisplay
-from firmware_protocol.device.control import Draw
+from firmware_protocol.device import Draw
 from hil.table.demo.spectator import Spectator, Tally
 from hil.table.demo.terminal import TerminalScreen, pause_before
 from hil.table.page import Desk, ServedGame, bench_page

@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from controller.api.http import Listeners
 from controller.procedure.model.effects import Tell
-from firmware_protocol.device.control import ControlRequest, Describe, Draw
-from firmware_protocol.device.interfaces import Answer, CannotDo
+from firmware_protocol.device import Answer, CannotDo, ControlRequest, Describe, Draw
 from firmware_protocol.messages import DeviceClass
 from hil.control import InvalidRequest, parse_request
 from hil.table.page import controls

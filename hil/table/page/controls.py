@@ -18,7 +18,7 @@ from msgspec.inspect import BoolType, Field, LiteralType, NoneType, StructType, 
 from msgspec.inspect import type_info as info_of
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.control import (
+from firmware_protocol.device import (
     Break,
     ControlRequest,
     CutPower,

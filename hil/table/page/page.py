@@ -16,8 +16,7 @@ from controller.procedure.model.effects import Tell
 from controller.procedure.model.state import State
 from controller.procedure.prompts import MoneyFormat, total_words
 from controller.rules.cards import NAMES, SUIT, Card
-from firmware_protocol.device.control import ButtonName
-from firmware_protocol.device.interfaces import Answer
+from firmware_protocol.device import Answer, ButtonName
 from hil.table.robots import ASKING, SeatClaims, card_of
 from hil.table.robots import BUTTONS as SAID_BY
 from hil.table.setup import DEALER

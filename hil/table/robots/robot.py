@@ -17,7 +17,7 @@ from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.felt import on_felt
 from controller.procedure.model.row import Refused
 from controller.table.memory import TableDisplay
-from firmware_protocol.device.control import Describe, Draw, Load, Press, Put
+from firmware_protocol.device import Describe, Draw, Load, Press, Put
 from hil.table.robots.surroundings import LOOK_AT_DEVICE, TableSurroundings, chips, lit, mechanism
 from hil.table.robots.text import STANDING, PlayerChoice, button_of, card_of, wire_name
 from hil.table.setup import until

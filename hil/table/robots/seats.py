@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from firmware_protocol.device.control import Draw
+from firmware_protocol.device import Draw
 from hil.table.robots.text import PlayerChoice
 
 SEATS: Final = range(1, 8)

@@ -13,8 +13,7 @@ from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.state import State
 from controller.procedure.prompts import MoneyFormat
 from controller.table.memory import TableDisplay
-from firmware_protocol.device.control import Describe, Draw, Press
-from firmware_protocol.device.interfaces import CannotDo
+from firmware_protocol.device import CannotDo, Describe, Draw, Press
 from hil.table.robots.api_client import ApiProblem
 from hil.table.robots.console import Console
 from hil.table.robots.robot import Players, Robot, RobotOptions, RobotStuck

@@ -8,8 +8,7 @@ from typing import Any, Final, Protocol
 
 from controller.procedure.model.felt import seat_of
 from controller.procedure.model.state import State
-from firmware_protocol.device.control import ButtonName, ControlRequest, Describe
-from firmware_protocol.device.interfaces import Answer, CannotDo
+from firmware_protocol.device import Answer, ButtonName, CannotDo, ControlRequest, Describe
 
 ARMING: Final = 0.5
 """Timeout in seconds for a button to be lit."""

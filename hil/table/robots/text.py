@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from controller.procedure.model.effects import Prompt
 from controller.rules.cards import NAMES, Card
-from firmware_protocol.device.control import ButtonName
+from firmware_protocol.device import ButtonName
 
 BUTTONS: Final[Mapping[str, ButtonName]] = {
     "hit": "hit",

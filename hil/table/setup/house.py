@@ -27,8 +27,7 @@ from controller.people import HouseRole, People, PeopleFile
 from controller.people import Person as Listed
 from drivers.keys import HOST, KeyProblem, KeyStore, PairedDevice, path_exists, write_private
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device import identity
-from firmware_protocol.device.storage import FolderProblem
+from firmware_protocol.device import FolderProblem, create_identity, load_identity, pair_directly
 from firmware_protocol.messages import DeviceClass
 
 
@@ -155,9 +154,9 @@ class House:
     def _pair(self, device: FittedDevice, store: KeyStore) -> None:
         place, kind = self.place(device), DeviceClass[device.profile.upper()]
         made = (place / "identity.toml").exists()
-        one = identity.load(place) if made else identity.create(place, kind, device.serial)
+        one = load_identity(place) if made else create_identity(place, kind, device.serial)
         if store.find(device.serial) is None:
-            identity.pair_directly(place, store.own().public_key().public_bytes_raw())
+            pair_directly(place, store.own().public_key().public_bytes_raw())
             store.add(PairedDevice(kind, one.serial, one.maker, one.model, one.public, _now(), _BY))
 
 

@@ -21,8 +21,7 @@ from typing import Final
 
 from controller.config import TableConfig, load_table
 from controller.errors import UsageProblem
-from firmware_protocol.device.control import ShufflePace
-from firmware_protocol.device.storage import FolderProblem
+from firmware_protocol.device import FolderProblem, ShufflePace
 from firmware_protocol.messages import DeviceClass
 from hil.ports import LinkTaken, PathTaken
 from hil.simulator import DeviceSetup, LiveDevice, exclusive_use, running_device

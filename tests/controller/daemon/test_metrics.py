@@ -17,7 +17,7 @@ from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity
 from drivers.devices import LinkState
-from firmware_protocol.device.control import Plug
+from firmware_protocol.device import Plug
 from tests.support.daemon.exposed import exposition
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import run, serving

@@ -16,9 +16,9 @@ from controller.doctor.host import locking, opening
 from drivers.keys import KeyStore
 from drivers.ports import Address, PortRefused, Transport, usb_discovery
 from drivers.ports import FoundPort as Plugged
-from firmware_protocol.device.control import ServiceSwitch
+from firmware_protocol.device import ServiceSwitch
 from firmware_protocol.messages import DeviceClass
-from firmware_protocol.tablelink.fingerprints import fingerprint_text
+from firmware_protocol.tablelink import fingerprint_text
 from tests.support.daemon.doctor_house import LOCKING, House, child, house, owned, pair
 from tests.support.devices.standing import standing
 

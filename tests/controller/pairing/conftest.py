@@ -14,7 +14,7 @@ import pytest
 from controller import terminal
 from drivers.keys import KeyStore
 from drivers.ports import usb_discovery
-from firmware_protocol.device.control import ServiceSwitch
+from firmware_protocol.device import ServiceSwitch
 from firmware_protocol.host import pairing
 from tests.support.devices.standing import Standing, Typed, standing
 

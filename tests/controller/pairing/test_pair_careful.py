@@ -15,8 +15,8 @@ from controller import terminal
 from controller.cli import main
 from drivers.keys import KeyStore
 from drivers.ports import PortRefused, discovery
-from firmware_protocol.device.control import Describe, InjectDefect, Plug, ServiceSwitch
-from firmware_protocol.tablelink.fingerprints import fingerprint_text
+from firmware_protocol.device import Describe, InjectDefect, Plug, ServiceSwitch
+from firmware_protocol.tablelink import fingerprint_text
 from tests.support.devices.standing import PATIENCE, TWO, WRONG, Standing, Typed, pair
 from tests.support.terminal import at_terminal, shows, until
 

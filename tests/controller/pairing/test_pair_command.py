@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from drivers.keys import KeyStore
-from firmware_protocol.device.control import Describe, LineNoise, Plug, ServiceSwitch
+from firmware_protocol.device import Describe, LineNoise, Plug, ServiceSwitch
 from firmware_protocol.host import pairing
-from firmware_protocol.tablelink.fingerprints import fingerprint_text
+from firmware_protocol.tablelink import fingerprint_text
 from tests.support.devices.standing import (
     PATIENCE,
     TWO,

@@ -27,7 +27,7 @@ from drivers.devices.shoe import EVENTS, ShoeCardRead, reread_record
 from drivers.session.acknowledge import StoredRecord
 from firmware_protocol.host.events import RecordReceived, ReplyReceived
 from firmware_protocol.messages import CardFlags, CardRead, Reread, RereadReply
-from firmware_protocol.tablelink.plaintext import EventRecord, chained
+from firmware_protocol.tablelink import EventRecord, chained
 
 CARD = 37
 BODY = CardRead(7, 211, CARD, 91, 38, CardFlags.DUPLICATE, 433, 66, b"saltysecret")

@@ -26,7 +26,7 @@ from drivers.devices.shoe import (
     ShoeJammed,
     ShoeLoaded,
 )
-from firmware_protocol.device.control import Draw, Load, MoveCover, Retract, SetJam, TamperWith
+from firmware_protocol.device import Draw, Load, MoveCover, Retract, SetJam, TamperWith
 from firmware_protocol.messages import (
     DeviceClass,
     DeviceState,

@@ -26,7 +26,7 @@ from drivers.devices.shuffler import (
     ShufflerJammed,
     ShuffleStarted,
 )
-from firmware_protocol.device.control import Break, Put, SetJam, ShufflePace
+from firmware_protocol.device import Break, Put, SetJam, ShufflePace
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import (
     Command,

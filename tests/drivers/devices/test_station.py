@@ -16,7 +16,7 @@ from drivers.devices import (
     StationDriver,
 )
 from drivers.devices.station import ButtonPressed, ButtonReleased, ButtonStuck, LampBroken
-from firmware_protocol.device.control import Chord, Describe, Plug, Press, SetLamp
+from firmware_protocol.device import Chord, Describe, Plug, Press, SetLamp
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import (
     Arm,

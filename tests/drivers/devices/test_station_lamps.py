@@ -10,7 +10,7 @@ import pytest
 
 from drivers.devices import CommandRefusedError, CommandUnansweredError, LinkState, StationDriver
 from drivers.devices.station import DARK, LAMPS_OFF, LEASE_MS, LampSetting
-from firmware_protocol.device.control import CutPower, Describe, Plug
+from firmware_protocol.device import CutPower, Describe, Plug
 from firmware_protocol.messages import DeviceClass, LampPattern, Lamps, ProtocolError, Refusal
 from tests.support.drivers.fake_line import FakeLine
 from tests.support.drivers.seated import BLUE, at_station, seat

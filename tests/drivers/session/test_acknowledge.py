@@ -19,7 +19,7 @@ from drivers.session.acknowledge import (
 )
 from firmware_protocol.host import RingHeld
 from firmware_protocol.messages import DeviceClass, LogPressure, Verdict
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
+from firmware_protocol.tablelink import NO_CHAIN, EventRecord, chained
 from tests.support.drivers.fake_line import FakeLine
 from tests.support.drivers.simulated import MemoryStore, now_us, simulate, stopped
 

@@ -10,8 +10,7 @@ from drivers import events as told
 from drivers.devices import LinkState
 from drivers.session import PortSearch, WantedDevice
 from drivers.session.reports import MAX_KNOWN, Reports
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import Freeze, Plug
+from firmware_protocol.device import Freeze, Plug, create_identity
 from firmware_protocol.host import events as said
 from firmware_protocol.messages import DeviceBeat, DeviceClass, DeviceState
 from tests.support.drivers.simulated import Desk, Plugged, Watched, running, simulate, table
@@ -63,7 +62,7 @@ def test_a_device_without_power_behind_its_adapter(tmp_path: Path) -> None:
 def test_a_wrong_device_in_the_port(tmp_path: Path) -> None:
     async def main() -> None:
         desk = Desk()
-        wanted = identity.create(tmp_path / "wanted", DeviceClass.SHOE, "SH-0001")
+        wanted = create_identity(tmp_path / "wanted", DeviceClass.SHOE, "SH-0001")
         device = desk.plug(Plugged(tmp_path / "device", DeviceClass.SHOE, "SH-0002"))
         watched = Watched(
             desk,

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import Load
+from firmware_protocol.device import Load, create_identity
 from firmware_protocol.host import (
     AlertReceived,
     FrameRejected,
@@ -29,7 +28,7 @@ from firmware_protocol.messages import (
     Replayed,
     WrongDevice,
 )
-from firmware_protocol.tablelink.framing import Deframer, Frame
+from firmware_protocol.tablelink import Deframer, Frame
 from hil.devices import SimulatedShoe
 from tests.support.hil.devices.meeting import Meeting
 
@@ -140,7 +139,7 @@ def test_replayed_and_forged_data_is_suspicious_and_changes_nothing(tmp_path: Pa
 
 def test_another_key_behind_the_same_serial_is_a_wrong_device(tmp_path: Path) -> None:
     between = Between(tmp_path)
-    clone = identity.create(tmp_path / "clone", SimulatedShoe().device_class, "XX-0001")
+    clone = create_identity(tmp_path / "clone", SimulatedShoe().device_class, "XX-0001")
 
     def cloned(frame: Frame) -> Frame:
         answer = HelloRsp.decode(frame.payload)

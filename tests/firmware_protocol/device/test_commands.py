@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from firmware_protocol.device import Describe, InjectDefect, RingMemory
 from firmware_protocol.device.commands import SELFTEST_US, field_offsets
-from firmware_protocol.device.control import Describe, InjectDefect, RingMemory
 from firmware_protocol.messages import (
     COMMANDS,
     Abort,
@@ -31,7 +31,7 @@ from firmware_protocol.messages import (
     StartReply,
     Verdict,
 )
-from firmware_protocol.tablelink.plaintext import CommandReply
+from firmware_protocol.tablelink import CommandReply
 from tests.support.hil.devices.device_talk import ask, raw, replies
 from tests.support.hil.devices.plain_device import Bench
 from tests.support.hil.devices.raw_host import BOOT, resume

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import InjectDefect, ServiceSwitch
+from firmware_protocol.device import InjectDefect, ServiceSwitch, load_identity
 from firmware_protocol.messages import (
     ALERT_GAP_MS,
     Alert,
@@ -20,7 +19,7 @@ from firmware_protocol.messages import (
     Selftest,
     SelftestReply,
 )
-from firmware_protocol.tablelink.framing import Frame
+from firmware_protocol.tablelink import Frame
 from tests.support.hil.devices.plain_device import Bench
 
 DAMAGED = InjectDefect("memory")
@@ -77,7 +76,7 @@ def test_no_host_is_paired(bench: Bench) -> None:
 
 
 def test_alerts_keep_their_gap_and_the_keys_stay_what_they_were(bench: Bench) -> None:
-    before = identity.load(bench.place)
+    before = load_identity(bench.place)
     bench.device.request(DAMAGED, bench.now)
     for _ in range(5):
         bench.say(bench.host.hello())
@@ -85,7 +84,7 @@ def test_alerts_keep_their_gap_and_the_keys_stay_what_they_were(bench: Bench) ->
     bench.run(ALERT_GAP_MS, beats=False)
     bench.say(bench.host.hello())
     assert len(bench.host.all(Alert)) == 2
-    after = identity.load(bench.place)
+    after = load_identity(bench.place)
     assert (after.public, after.label) == (before.public, before.label)
 
 

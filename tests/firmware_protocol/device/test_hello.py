@@ -15,7 +15,7 @@ from firmware_protocol.messages import (
     InfoReply,
     PowerCause,
 )
-from firmware_protocol.tablelink.framing import Frame
+from firmware_protocol.tablelink import Frame
 from tests.support.hil.devices.plain_device import Bench
 
 

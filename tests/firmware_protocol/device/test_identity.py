@@ -7,36 +7,42 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.device import identity
-from firmware_protocol.device.storage import FolderProblem, StateStore
+from firmware_protocol.device import (
+    FolderProblem,
+    create_identity,
+    load_identity,
+    pair_directly,
+    paired_host,
+)
+from firmware_protocol.device.storage import StateStore
 from firmware_protocol.messages import DeviceClass
-from firmware_protocol.tablelink import fingerprints
+from firmware_protocol.tablelink import fingerprint, read_label
 
 
 def test_a_device_is_created_once_and_loaded_unchanged(tmp_path: Path) -> None:
     place = tmp_path / "shoe"
-    made = identity.create(
+    made = create_identity(
         place, DeviceClass.SHOE, "SH-0001", maker='A "maker"', model="Back\\slash", capacity=200
     )
-    assert identity.load(place) == made
-    assert fingerprints.read_label(made.label_text) == made.label
-    assert made.fingerprint == fingerprints.fingerprint(made.public)
+    assert load_identity(place) == made
+    assert read_label(made.label_text) == made.label
+    assert made.fingerprint == fingerprint(made.public)
     assert place.stat().st_mode & 0o777 == 0o700
     assert (place / "identity.toml").stat().st_mode & 0o777 == 0o600
     assert made.key.hex() not in repr(made)
     with pytest.raises(FolderProblem, match=r"holds a device already; allowed: an empty folder$"):
-        identity.create(place, DeviceClass.SHOE, "SH-0002")
+        create_identity(place, DeviceClass.SHOE, "SH-0002")
 
 
 def test_keys_and_labels_are_drawn(tmp_path: Path) -> None:
     draw = random.Random(7).randbytes
     one, two = (
-        identity.create(tmp_path / name, DeviceClass.STATION, name, rng=draw)
+        create_identity(tmp_path / name, DeviceClass.STATION, name, rng=draw)
         for name in ("one", "two")
     )
     assert one.key != two.key
     assert one.label != two.label
-    again = identity.create(
+    again = create_identity(
         tmp_path / "three", DeviceClass.STATION, "one", rng=random.Random(7).randbytes
     )
     assert again == one
@@ -62,7 +68,7 @@ def test_what_cannot_be_a_device_is_refused(
 ) -> None:
     fields: dict[str, object] = {"device_class": DeviceClass.SHOE, "serial": "S"} | arguments
     with pytest.raises(FolderProblem, match=what) as problem:
-        identity.create(tmp_path / "device", **fields)  # type: ignore[arg-type]
+        create_identity(tmp_path / "device", **fields)  # type: ignore[arg-type]
     assert_said_once(problem.value)
     assert not (tmp_path / "device").exists()
 
@@ -81,11 +87,11 @@ def test_what_cannot_be_a_device_is_refused(
     ],
 )
 def test_a_corrupt_identity_is_named(tmp_path: Path, old: str, new: str, what: str) -> None:
-    identity.create(tmp_path, DeviceClass.SHOE, "S")
+    create_identity(tmp_path, DeviceClass.SHOE, "S")
     path = tmp_path / "identity.toml"
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(FolderProblem, match=what) as problem:
-        identity.load(tmp_path)
+        load_identity(tmp_path)
     assert str(path) in str(problem.value)
     assert_said_once(problem.value)
 
@@ -94,25 +100,25 @@ def assert_said_once(problem: FolderProblem) -> None:
     """The error has where, what, and exactly once what is allowed, without names of code."""
     assert str(problem) == f"{problem.where}: {problem.what}; allowed: {problem.allowed}"
     assert "allowed" not in problem.what + problem.allowed
-    assert "identity.create" not in str(problem)
+    assert "create_identity" not in str(problem)
 
 
 def test_no_device_is_named_too(tmp_path: Path) -> None:
     with pytest.raises(FolderProblem, match="is missing or empty") as problem:
-        identity.load(tmp_path)
+        load_identity(tmp_path)
     assert_said_once(problem.value)
 
 
 def test_the_bench_way_to_pair(tmp_path: Path) -> None:
-    assert identity.paired_host(tmp_path) is None
-    identity.pair_directly(tmp_path, bytes(range(32)))
-    assert identity.paired_host(tmp_path) == bytes(range(32))
+    assert paired_host(tmp_path) is None
+    pair_directly(tmp_path, bytes(range(32)))
+    assert paired_host(tmp_path) == bytes(range(32))
     assert (tmp_path / "host").stat().st_mode & 0o777 == 0o600
     with pytest.raises(FolderProblem, match=r"allowed: 32 bytes$"):
-        identity.pair_directly(tmp_path, bytes(31))
+        pair_directly(tmp_path, bytes(31))
     (tmp_path / "host").write_text("no key\n")
     with pytest.raises(FolderProblem, match=r"allowed: 64 hexadecimal digits$"):
-        identity.paired_host(tmp_path)
+        paired_host(tmp_path)
 
 
 @pytest.mark.parametrize("sync", [False, True])

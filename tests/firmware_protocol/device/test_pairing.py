@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.device.control import Moment
+from firmware_protocol.device import Moment
 from firmware_protocol.messages import (
     Alert,
     AlertCode,
@@ -18,8 +18,7 @@ from firmware_protocol.messages import (
     TamperSource,
     Verdict,
 )
-from firmware_protocol.tablelink.fingerprints import fingerprint
-from firmware_protocol.tablelink.framing import Frame
+from firmware_protocol.tablelink import Frame, fingerprint
 from tests.support.hil.devices.device_talk import WRONG, new_host, pair, switch, tampers
 from tests.support.hil.devices.plain_device import Bench
 

@@ -7,13 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.device import control
-from firmware_protocol.device.behaviour import Behaviour
-from firmware_protocol.device.control import Describe, Firmware, Moment, RingMemory
-from firmware_protocol.device.core import PowerCut
-from firmware_protocol.device.interfaces import CannotDo
+from firmware_protocol.device import (
+    Behaviour,
+    CannotDo,
+    ControlRequest,
+    CutPower,
+    Describe,
+    Draw,
+    Firmware,
+    FolderProblem,
+    Freeze,
+    LineNoise,
+    Moment,
+    Plug,
+    PowerCut,
+    RingMemory,
+    TamperWith,
+)
 from firmware_protocol.device.send_window import Room
-from firmware_protocol.device.storage import FolderProblem, StateStore
+from firmware_protocol.device.storage import StateStore
 from firmware_protocol.messages import (
     DeviceState,
     Door,
@@ -174,7 +186,7 @@ def test_a_device_without_power_does_nothing(bench: Bench) -> None:
 def test_a_cut_comes_out_of_wake_and_hand_too(bench: Bench) -> None:
     bench.device.cut_at("before_commit")
     with pytest.raises(PowerCut):
-        bench.device.request(control.TamperWith("case"), bench.now)
+        bench.device.request(TamperWith("case"), bench.now)
     bench.power_on()
     bench.device.defects[FaultCode.CLOCK] = 0
     bench.flowing()
@@ -212,8 +224,8 @@ def test_what_had_left_before_new_firmware_started_arrives(bench: Bench) -> None
 
 def test_tampering_is_recorded(bench: Bench) -> None:
     hand = bench.device.request
-    assert hand(control.TamperWith("magnet"), bench.now) == {"recorded": True}
-    assert hand(control.TamperWith("magnet", active=False), bench.now) == {"recorded": True}
+    assert hand(TamperWith("magnet"), bench.now) == {"recorded": True}
+    assert hand(TamperWith("magnet", active=False), bench.now) == {"recorded": True}
     assert bench.events()[1:] == [
         Tamper(TamperSource.MAGNET, True),
         Tamper(TamperSource.MAGNET, False),
@@ -223,14 +235,14 @@ def test_tampering_is_recorded(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "hand",
     [
-        control.CutPower(),
-        control.Plug(True),
-        control.Freeze(True),
-        control.LineNoise(),
-        control.Draw(),
+        CutPower(),
+        Plug(True),
+        Freeze(True),
+        LineNoise(),
+        Draw(),
     ],
 )
-def test_other_hands_are_not_the_cores(bench: Bench, hand: control.ControlRequest) -> None:
+def test_other_hands_are_not_the_cores(bench: Bench, hand: ControlRequest) -> None:
     with pytest.raises(CannotDo):
         bench.device.request(hand, bench.now)
 

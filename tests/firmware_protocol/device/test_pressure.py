@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.device.control import RingMemory
+from firmware_protocol.device import RingMemory
 from firmware_protocol.messages import (
     DeviceState,
     Door,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.device.control import RingMemory
+from firmware_protocol.device import RingMemory
 from firmware_protocol.messages import Power, PowerCause, ResumeMode, ResumeReply, Verdict
-from firmware_protocol.tablelink.plaintext import NO_CHAIN
+from firmware_protocol.tablelink import NO_CHAIN
 from tests.support.hil.devices.device_talk import nak
 from tests.support.hil.devices.plain_device import Bench
 from tests.support.hil.devices.raw_host import ack, resume

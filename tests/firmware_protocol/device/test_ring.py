@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from firmware_protocol.device import FolderProblem
 from firmware_protocol.device.ring import SLOT_SIZE, Ring
-from firmware_protocol.device.storage import FolderProblem
 from firmware_protocol.messages import Power, PowerCause, Progress
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, chained
+from firmware_protocol.tablelink import NO_CHAIN, chained
 
 EPOCH = 0xABCDEF01
 START = 24

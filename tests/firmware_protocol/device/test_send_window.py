@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.messages import HostBeat, Verdict
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import EventRecord
 from tests.support.hil.devices.device_talk import flowing, nak, sent
 from tests.support.hil.devices.plain_device import MS, Bench
 from tests.support.hil.devices.raw_host import ack

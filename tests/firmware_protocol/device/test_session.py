@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.device import identity
+from firmware_protocol.device import load_identity
 from firmware_protocol.messages import (
     MAX_FRAMES,
     Alert,
@@ -20,7 +20,7 @@ from firmware_protocol.messages import (
     Start,
     Verdict,
 )
-from firmware_protocol.tablelink.framing import Frame
+from firmware_protocol.tablelink import Frame
 from hil.faults import faulty_device
 from tests.support.hil.devices.plain_device import MS, Bench, Plain
 from tests.support.hil.devices.raw_host import resume
@@ -188,7 +188,7 @@ def test_a_device_from_the_same_place_is_the_same_device(bench: Bench) -> None:
     assert other.boot == 2
     assert other.ring.epoch == bench.device.ring.epoch
     assert other.ring.head == head + 1
-    assert other.identity == identity.load(bench.place)
+    assert other.identity == load_identity(bench.place)
 
 
 def test_the_answer_to_resume_comes_before_any_event(bench: Bench) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from firmware_protocol import vectors
 from firmware_protocol.generate import Field
 from firmware_protocol.messages import FrameKind
-from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage, cobs_encode, crc32c
+from firmware_protocol.tablelink import Deframer, Frame, FrameDamage, cobs_encode, crc32c
 from tests.conftest import require
 from tests.support.firmware_protocol.framing import PIECES
 from tests.support.firmware_protocol.strategies import catalogue

@@ -41,7 +41,7 @@ from firmware_protocol.messages import (
     UnknownMessage,
     Verdict,
 )
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, CommandReply
+from firmware_protocol.tablelink import NO_CHAIN, CommandCall, CommandReply
 from tests.long.fuzz.scripted import BOOT, EPOCH, Scripted, lock
 from tests.long.fuzz.wired import Wired
 

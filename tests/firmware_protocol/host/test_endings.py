@@ -24,7 +24,7 @@ from firmware_protocol.messages import (
     LockState,
     WrongSession,
 )
-from firmware_protocol.tablelink.framing import Frame
+from firmware_protocol.tablelink import Frame
 from tests.long.fuzz.scripted import lock
 from tests.long.fuzz.wired import MS, Wired
 

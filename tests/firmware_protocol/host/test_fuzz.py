@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firmware_protocol.host import ProtocolViolated
-from firmware_protocol.tablelink.plaintext import EventRecord, encode
+from firmware_protocol.tablelink import EventRecord, encode_plaintext
 from tests.long.fuzz import decoders
 from tests.long.fuzz.scripted import EPOCH, Scripted
 from tests.long.fuzz.targets import TARGETS
@@ -38,7 +38,7 @@ def test_any_message_under_the_sessions_keys(whats: list[object], ours: bool) ->
     """Well-formed or of the wrong side, class or ring: the link lives, and says what is wrong."""
     wired = Wired.running(2)
     for what in whats:
-        data = encode(what)  # type: ignore[arg-type]
+        data = encode_plaintext(what)  # type: ignore[arg-type]
         if ours and isinstance(what, EventRecord):
             data = data[:2] + EPOCH.to_bytes(4, "little") + data[6:]
         told = wired.say(data)

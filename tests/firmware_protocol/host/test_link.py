@@ -32,8 +32,7 @@ from firmware_protocol.messages import (
     WeakKey,
     WrongDevice,
 )
-from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.plaintext import CommandCall
+from firmware_protocol.tablelink import CommandCall, Frame
 from tests.long.fuzz.scripted import BOOT, DEVICE, DEVICE_KEY, OWN, Scripted
 from tests.long.fuzz.wired import START, Wired
 
@@ -124,7 +123,7 @@ def test_another_class_is_taken_where_any_will_do() -> None:
 def test_a_key_of_low_order_is_an_error_and_no_crash() -> None:
     device = Scripted()
     wired = Wired(device, key=bytes(32))
-    from firmware_protocol.tablelink.fingerprints import fingerprint
+    from firmware_protocol.tablelink import fingerprint
 
     device.answer = {"fingerprint": fingerprint(bytes(32))}
     wired.open()

@@ -19,8 +19,7 @@ from firmware_protocol.messages import (
     Replayed,
     UnknownMessage,
 )
-from firmware_protocol.tablelink.framing import Cause, Frame
-from firmware_protocol.tablelink.noise import Sealer
+from firmware_protocol.tablelink import Cause, Frame, Sealer
 from tests.long.fuzz.wired import START, Wired
 
 

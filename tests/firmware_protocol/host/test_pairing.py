@@ -49,9 +49,7 @@ from firmware_protocol.messages import (
     WrongDevice,
     WrongSession,
 )
-from firmware_protocol.tablelink import noise
-from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
-from firmware_protocol.tablelink.framing import Deframer, Frame
+from firmware_protocol.tablelink import Deframer, Frame, fingerprint, label_psk, noise
 from tests.support.firmware_protocol.pairing_device import CODE, Device
 from tests.support.paths import ROOT
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import ServiceSwitch
+from firmware_protocol.device import ServiceSwitch, create_identity
 from firmware_protocol.host import (
     DeviceIntroduced,
     HostPairing,
@@ -28,8 +27,7 @@ from firmware_protocol.messages import (
     Tamper,
     TamperSource,
 )
-from firmware_protocol.tablelink import plaintext
-from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
+from firmware_protocol.tablelink import EventRecord, decode_plaintext, fingerprint, label_psk
 from hil.devices import SimulatedStation
 from hil.faults import faulty_device
 
@@ -39,8 +37,8 @@ WRONG = label_psk(bytes(16))
 
 
 def event_of(record: bytes) -> Event:
-    read = plaintext.decode(record, sender="device")
-    assert isinstance(read, plaintext.EventRecord)
+    read = decode_plaintext(record, sender="device")
+    assert isinstance(read, EventRecord)
     return read.event
 
 
@@ -48,7 +46,7 @@ class Bench:
     """A device, a clock, and a cable between the device and the host."""
 
     def __init__(self, place: Path) -> None:
-        identity.create(place, DeviceClass.STATION, "ST-7")
+        create_identity(place, DeviceClass.STATION, "ST-7")
         self.now = 1_000_000
         self.device = faulty_device(place, SimulatedStation(), now=self.now, sync=False)
 

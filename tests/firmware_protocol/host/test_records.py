@@ -30,7 +30,7 @@ from firmware_protocol.messages import (
     ResumeMode,
     Verdict,
 )
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandReply
+from firmware_protocol.tablelink import NO_CHAIN, CommandReply
 from tests.long.fuzz.scripted import EPOCH, Scripted, records
 from tests.long.fuzz.wired import Wired
 

@@ -13,7 +13,7 @@ from firmware_protocol.host import (
     RingResumed,
 )
 from firmware_protocol.messages import Resume, ResumeMode, ResumeReply, Verdict
-from firmware_protocol.tablelink.plaintext import NO_CHAIN
+from firmware_protocol.tablelink import NO_CHAIN
 from tests.long.fuzz.scripted import EPOCH, Scripted, records
 from tests.long.fuzz.wired import Wired
 

@@ -49,8 +49,17 @@ from firmware_protocol.messages import (
     WrongDirection,
     WrongSize,
 )
-from firmware_protocol.tablelink import plaintext
-from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord, chained
+from firmware_protocol.tablelink import (
+    NO_CHAIN,
+    PLAINTEXT_SIZES,
+    CommandCall,
+    CommandReply,
+    EventRecord,
+    Plaintext,
+    chained,
+    decode_plaintext,
+    encode_plaintext,
+)
 from tests.support.firmware_protocol.strategies import any_payload, any_plaintext
 
 CARD = CardRead(1, 2, 50, 99, 0xFE, CardFlags.DUPLICATE, 120, 3, b"saltysalty!")
@@ -92,13 +101,13 @@ def test_a_message_has_the_fields_of_its_form_in_its_order() -> None:
 
 
 @given(any_plaintext())
-def test_plaintext_round_trip(one: plaintext.Plaintext) -> None:
-    data = plaintext.encode(one)
-    assert len(data) in plaintext.SIZES
+def test_plaintext_round_trip(one: Plaintext) -> None:
+    data = encode_plaintext(one)
+    assert len(data) in PLAINTEXT_SIZES
     sender: Side = "host" if isinstance(one, CommandCall) else "device"
     if not isinstance(one, EventRecord | CommandCall | CommandReply):
         sender = one.FROM
-    assert plaintext.decode(data, sender=sender) == one
+    assert decode_plaintext(data, sender=sender) == one
 
 
 @given(any_payload(), st.data())
@@ -115,7 +124,7 @@ def test_a_changed_payload_is_decoded_as_it_is_or_refused(one: Payload, data: An
 
 
 @given(
-    st.sampled_from(plaintext.SIZES).flatmap(lambda size: st.binary(min_size=size, max_size=size))
+    st.sampled_from(PLAINTEXT_SIZES).flatmap(lambda size: st.binary(min_size=size, max_size=size))
     | st.binary(max_size=300),
     st.sampled_from(["host", "device"]),
     st.integers(0, 5),
@@ -129,24 +138,22 @@ def test_any_bytes_are_a_plaintext_or_a_named_error(
         at = 22 if kind == PlaintextType.EVENT else 2
         data = data[:at] + bytes([ident]) + data[at + 1 :]
     try:
-        what = plaintext.decode(data, sender=sender)
+        what = decode_plaintext(data, sender=sender)
     except ProtocolError:
         return
-    assert plaintext.encode(what) == data
+    assert encode_plaintext(what) == data
 
 
 @given(any_plaintext(), st.data())
-def test_a_changed_plaintext_never_decodes_as_another_one(
-    one: plaintext.Plaintext, data: Any
-) -> None:
-    raw = bytearray(plaintext.encode(one))
+def test_a_changed_plaintext_never_decodes_as_another_one(one: Plaintext, data: Any) -> None:
+    raw = bytearray(encode_plaintext(one))
     raw[data.draw(st.integers(0, len(raw) - 1))] ^= data.draw(st.integers(1, 255))
     for sender in ("host", "device"):
         try:
-            what = plaintext.decode(bytes(raw), sender=sender)
+            what = decode_plaintext(bytes(raw), sender=sender)
         except ProtocolError:
             continue
-        assert plaintext.encode(what) == bytes(raw)
+        assert encode_plaintext(what) == bytes(raw)
 
 
 @pytest.mark.parametrize(
@@ -235,30 +242,30 @@ PRESSURE = chained(bytes(8), epoch=1, seq=1, boot=1, t_us=0, event=LogPressure(7
 def test_a_plaintext_is_refused_by_the_right_name(
     what: Any, at: int, byte: int, sender: Any, error: type[ProtocolError]
 ) -> None:
-    raw = bytearray(plaintext.encode(what))
+    raw = bytearray(encode_plaintext(what))
     raw[at] = byte
     with pytest.raises(error):
-        plaintext.decode(bytes(raw), sender=sender)
+        decode_plaintext(bytes(raw), sender=sender)
 
 
 def test_size_and_class_are_the_messages_own() -> None:
-    reread = plaintext.encode(CommandReply(1, 2, RereadReply(RECORD.encode())))
+    reread = encode_plaintext(CommandReply(1, 2, RereadReply(RECORD.encode())))
     assert len(reread) == 120
     with pytest.raises(WrongSize):
-        plaintext.decode(reread[:56], sender="device")
+        decode_plaintext(reread[:56], sender="device")
     with pytest.raises(WrongSize):
-        plaintext.decode(plaintext.encode(OPEN).ljust(120, b"\0"), sender="host")
+        decode_plaintext(encode_plaintext(OPEN).ljust(120, b"\0"), sender="host")
     with pytest.raises(WrongClass, match="LOCK: belongs to a shoe"):
-        plaintext.decode(plaintext.encode(OPEN), sender="host", device_class=DeviceClass.STATION)
-    found = plaintext.decode(plaintext.encode(OPEN), sender="host", device_class=DeviceClass.SHOE)
+        decode_plaintext(encode_plaintext(OPEN), sender="host", device_class=DeviceClass.STATION)
+    found = decode_plaintext(encode_plaintext(OPEN), sender="host", device_class=DeviceClass.SHOE)
     assert found == OPEN
 
 
 def test_a_record_is_chained_to_the_one_before() -> None:
     second = chained(RECORD.chain, epoch=1, seq=2, boot=1, t_us=5, event=CARD)
-    assert RECORD.follows(plaintext.NO_CHAIN)
+    assert RECORD.follows(NO_CHAIN)
     assert second.follows(RECORD.chain)
-    assert not second.follows(plaintext.NO_CHAIN)
+    assert not second.follows(NO_CHAIN)
     with pytest.raises(OutOfRange):
         chained(bytes(8), epoch=1, seq=0, boot=1, t_us=0, event=CARD)
     with pytest.raises(WrongSize):

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_protocol.messages import MAX_DECODED, MAX_ENCODED, VERSION, BadFrame, FrameKind
-from firmware_protocol.tablelink.framing import (
+from firmware_protocol.tablelink import (
     Cause,
     Deframer,
     Frame,
     FrameDamage,
-    Heard,
+    FrameOrDamage,
     cobs_decode,
     cobs_encode,
     crc32c,
-    read_frame,
 )
+from firmware_protocol.tablelink.framing import read_frame
 from tests.support.firmware_protocol.framing import PIECES, frames, plain_cobs, plain_crc
 
 GOOD = Frame(FrameKind.HS1, 7, 0, bytes(range(48)))
@@ -135,7 +135,7 @@ def test_a_frame_that_is_none_is_not_sent(frame: Frame) -> None:
 def test_how_a_stream_is_cut_changes_nothing(stream: bytes, sizes: list[int]) -> None:
     whole, cut, single = Deframer(), Deframer(), Deframer()
     expected = whole.feed(stream)
-    heard: list[Heard] = []
+    heard: list[FrameOrDamage] = []
     for chunk in in_chunks(stream, sizes):
         heard += cut.feed(chunk)
         assert cut.buffered <= MAX_ENCODED

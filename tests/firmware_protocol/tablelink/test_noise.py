@@ -20,8 +20,8 @@ from firmware_protocol.messages import (
     HandshakeSize,
     WeakKey,
 )
-from firmware_protocol.tablelink.fingerprints import label_psk
-from firmware_protocol.tablelink.noise import KK_NAME, XX_NAME, Cipher, Handshake, Role
+from firmware_protocol.tablelink import Handshake, label_psk
+from firmware_protocol.tablelink.noise import KK_NAME, XX_NAME, Cipher, Role
 
 HOST = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 DEVICE = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))

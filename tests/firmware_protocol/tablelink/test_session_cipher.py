@@ -33,9 +33,21 @@ from firmware_protocol.messages import (
     WrongSession,
     WrongSize,
 )
-from firmware_protocol.tablelink import fingerprints, hello
-from firmware_protocol.tablelink.framing import Deframer, Frame
-from firmware_protocol.tablelink.noise import Opener, Sealer
+from firmware_protocol.tablelink import (
+    Deframer,
+    Frame,
+    Opener,
+    Sealer,
+    agree,
+    common_version,
+    fingerprint,
+    fingerprint_text,
+    label_psk,
+    label_text,
+    pick_session,
+    prologue,
+    read_label,
+)
 
 KEY = bytes(range(32))
 PLAIN = b"p" * 56
@@ -85,23 +97,23 @@ def answer(**changes: Any) -> HelloRsp:
 def test_the_highest_common_version_is_taken(asked: Any, answered: Any, version: int) -> None:
     said = ask(version_min=asked[0], version_max=asked[1])
     heard = answer(version_min=answered[0], version_max=answered[1])
-    assert hello.agree(said, heard) == version
-    assert hello.common_version(ask(version_min=2, version_max=7), 1, 5) == 5
+    assert agree(said, heard) == version
+    assert common_version(ask(version_min=2, version_max=7), 1, 5) == 5
 
 
 @pytest.mark.parametrize("span", [(2, 15), (3, 2)])
 def test_without_a_common_version_there_is_no_session(span: tuple[int, int]) -> None:
     with pytest.raises(NoCommonVersion):
-        hello.agree(ask(), answer(version_min=span[0], version_max=span[1]))
+        agree(ask(), answer(version_min=span[0], version_max=span[1]))
 
 
 def test_another_catalogue_or_class_is_refused() -> None:
     with pytest.raises(SchemaDiffers):
-        hello.agree(ask(), answer(schema=bytes(8)))
+        agree(ask(), answer(schema=bytes(8)))
     with pytest.raises(WrongDevice, match="expected a shoe, found a station"):
-        hello.agree(ask(), answer(device_class=DeviceClass.STATION))
+        agree(ask(), answer(device_class=DeviceClass.STATION))
     any_class = ask(device_class=DeviceClass.ANY)
-    assert hello.agree(any_class, answer(device_class=DeviceClass.STATION)) == 1
+    assert agree(any_class, answer(device_class=DeviceClass.STATION)) == 1
     with pytest.raises(OutOfRange):
         answer(device_class=DeviceClass.ANY).encode()
 
@@ -109,19 +121,19 @@ def test_another_catalogue_or_class_is_refused() -> None:
 def test_the_prologue_is_both_frames_without_their_crc() -> None:
     said = Frame(FrameKind.HELLO, 9, 0, ask().encode())
     heard = Frame(FrameKind.HELLO_RSP, 9, 0, answer().encode())
-    bound = hello.prologue(said, heard)
+    bound = prologue(said, heard)
     assert bound == said.decoded() + heard.decoded()
     assert len(bound) == 144
     other = Frame(FrameKind.HELLO_RSP, 8, 0, answer().encode())
     for pair in ((said, other), (heard, said), (said, said)):
         with pytest.raises(WrongAnswer):
-            hello.prologue(*pair)
+            prologue(*pair)
 
 
 def test_a_session_id_is_new() -> None:
     taken = set(range(1, 0x10000)) - {77}
-    assert hello.pick_session(taken) == 77
-    assert 1 <= hello.pick_session() <= 0xFFFF
+    assert pick_session(taken) == 77
+    assert 1 <= pick_session() <= 0xFFFF
 
 
 # --- text of keys --------------------------------------------------------------------------
@@ -129,21 +141,21 @@ def test_a_session_id_is_new() -> None:
 
 @given(st.binary(min_size=16, max_size=16))
 def test_a_label_is_read_as_it_is_printed(code: bytes) -> None:
-    printed = fingerprints.label_text(code)
+    printed = label_text(code)
     assert len(printed) == 44
-    assert fingerprints.read_label(printed) == code
-    assert fingerprints.read_label(printed.lower().replace("-", " ")) == code
-    assert fingerprints.read_label(f"  {printed.replace('-', '')}\n") == code
+    assert read_label(printed) == code
+    assert read_label(printed.lower().replace("-", " ")) == code
+    assert read_label(f"  {printed.replace('-', '')}\n") == code
 
 
 @given(st.binary(min_size=16, max_size=16), st.integers(0, 43), st.sampled_from("0123456789ABCDEF"))
 def test_a_typing_error_is_detected(code: bytes, at: int, digit: str) -> None:
-    printed = fingerprints.label_text(code)
+    printed = label_text(code)
     if printed[at] in ("-", digit):
         return
     slipped = printed[:at] + digit + printed[at + 1 :]
     try:
-        read = fingerprints.read_label(slipped)
+        read = read_label(slipped)
     except BadLabelCode:
         return
     assert read != code  # one in 65,536 gets by; the device then refuses it
@@ -152,24 +164,22 @@ def test_a_typing_error_is_detected(code: bytes, at: int, digit: str) -> None:
 @pytest.mark.parametrize("text", ["", "12", "G" * 36, "0" * 35, "0" * 37, "0" * 36, "é" * 36])
 def test_what_is_no_label_is_refused(text: str) -> None:
     with pytest.raises(BadLabelCode):
-        fingerprints.read_label(text)
+        read_label(text)
 
 
 def test_a_missing_digit_is_named_as_one() -> None:
     with pytest.raises(BadLabelCode, match="36 digits, not 35"):
-        fingerprints.read_label("0" * 35)
+        read_label("0" * 35)
 
 
 def test_fingerprints_and_psk() -> None:
-    assert len(fingerprints.fingerprint(bytes(32))) == 16
-    assert fingerprints.fingerprint(bytes(32)) != fingerprints.fingerprint(b"\x01" + bytes(31))
-    assert (
-        fingerprints.fingerprint_text(bytes(range(16))) == "0001-0203-0405-0607-0809-0A0B-0C0D-0E0F"
-    )
-    assert len(fingerprints.label_psk(bytes(16))) == 32
+    assert len(fingerprint(bytes(32))) == 16
+    assert fingerprint(bytes(32)) != fingerprint(b"\x01" + bytes(31))
+    assert fingerprint_text(bytes(range(16))) == "0001-0203-0405-0607-0809-0A0B-0C0D-0E0F"
+    assert len(label_psk(bytes(16))) == 32
     with pytest.raises(BadKey):
-        fingerprints.fingerprint(bytes(31))
-    for wrong in (fingerprints.label_psk, fingerprints.label_text):
+        fingerprint(bytes(31))
+    for wrong in (label_psk, label_text):
         with pytest.raises(BadLabelCode):
             wrong(bytes(15))
 

@@ -21,10 +21,25 @@ from noise.connection import Keypair, NoiseConnection
 from firmware_protocol import vectors
 from firmware_protocol.generate.schema import Version
 from firmware_protocol.messages import MESSAGES, FrameKind, Payload
-from firmware_protocol.tablelink import fingerprints, framing, plaintext
-from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
-from firmware_protocol.tablelink.noise import KK_NAME, XX_NAME, Opener, Sealer
-from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord
+from firmware_protocol.tablelink import (
+    CommandCall,
+    CommandReply,
+    Deframer,
+    EventRecord,
+    Frame,
+    FrameDamage,
+    Opener,
+    Sealer,
+    cobs_decode,
+    cobs_encode,
+    crc32c,
+    decode_plaintext,
+    encode_plaintext,
+    fingerprint,
+    label_psk,
+    read_label,
+)
+from firmware_protocol.tablelink.noise import KK_NAME, XX_NAME
 from firmware_protocol.vectors import make, parts
 from tests.support.firmware_protocol.framing import plain_cobs, plain_crc
 from tests.support.firmware_protocol.strategies import catalogue
@@ -69,21 +84,21 @@ def test_a_released_version_stays_as_it_is(
 def test_crc() -> None:
     for one in vectors.load("crc"):
         expected = int(one["crc32c"], 16)
-        assert framing.crc32c(raw(one["bytes"])) == plain_crc(raw(one["bytes"])) == expected
+        assert crc32c(raw(one["bytes"])) == plain_crc(raw(one["bytes"])) == expected
     # RFC 3720, B.4, as this CRC's byte order has them.
     published = {bytes(32): 0x8A9136AA, b"\xff" * 32: 0x62A8AB43, bytes(range(32)): 0x46DD794E}
     for data, crc in published.items():
-        assert framing.crc32c(data) == crc
+        assert crc32c(data) == crc
 
 
 def test_cobs() -> None:
     both = vectors.load("cobs")
     for one in both["good"]:
         decoded, encoded = raw(one["decoded"]), raw(one["encoded"])
-        assert framing.cobs_encode(decoded) == plain_cobs(decoded) == encoded
-        assert framing.cobs_decode(encoded) == decoded
+        assert cobs_encode(decoded) == plain_cobs(decoded) == encoded
+        assert cobs_decode(encoded) == decoded
     for bad in both["bad"]:
-        assert framing.cobs_decode(raw(bad)) is None
+        assert cobs_decode(raw(bad)) is None
 
 
 @pytest.mark.parametrize("one", vectors.load("damage"), ids=lambda one: one["name"])
@@ -136,8 +151,8 @@ def test_every_message_is_there() -> None:
 def test_message(one: dict[str, Any]) -> None:
     expected = raw(one["plaintext"])
     assert by_hand(one) == expected
-    what = plaintext.decode(expected, sender=MESSAGES[one["id"]].FROM)
-    assert plaintext.encode(what) == expected
+    what = decode_plaintext(expected, sender=MESSAGES[one["id"]].FROM)
+    assert encode_plaintext(what) == expected
     if isinstance(what, EventRecord):
         message: Payload = what.event
         assert what.follows(raw(one["chain_before"]))
@@ -206,7 +221,7 @@ def test_chain() -> None:
     before = bytes(8)
     for seq, one in enumerate(ring["records"], 1):
         data = raw(one["bytes"])
-        record = plaintext.decode(data, sender="device")
+        record = decode_plaintext(data, sender="device")
         assert isinstance(record, EventRecord)
         assert (record.epoch, record.seq) == (ring["epoch"], seq)
         assert record.follows(before)
@@ -259,15 +274,15 @@ def test_handshake(file: str, name: bytes, said: tuple[str, ...]) -> None:
     assert bytes(state.cipher_state_decrypt.k) == raw(one["device_to_host"])
     assert host.get_handshake_hash() == raw(one["transcript"])
     for role in ("host", "device"):
-        print_of = fingerprints.fingerprint(raw(one[role]["public"]))
+        print_of = fingerprint(raw(one[role]["public"]))
         assert print_of == raw(one[f"{role}_fingerprint"])
 
 
 def test_pairing_secret() -> None:
     one = vectors.load("handshake_xxpsk3")
-    assert fingerprints.read_label(one["label"]) == raw(one["code"])
+    assert read_label(one["label"]) == raw(one["code"])
     psk = hashlib.blake2b(b"TableLink pair" + raw(one["code"]), digest_size=32).digest()
-    assert fingerprints.label_psk(raw(one["code"])) == psk == raw(one["psk"])
+    assert label_psk(raw(one["code"])) == psk == raw(one["psk"])
     done = Sealer(raw(one["device_to_host"]), one["session"]).seal(
         raw(one["PAIR_DONE"]["plaintext"])
     )

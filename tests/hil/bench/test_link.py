@@ -10,8 +10,7 @@ import structlog
 
 from drivers.devices import LinkState
 from drivers.session import WantedDevice
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import Load, Plug
+from firmware_protocol.device import Load, Plug, create_identity, pair_directly
 from firmware_protocol.messages import DeviceClass
 from hil.bench.link import PUBLIC, hosted
 from hil.simulator import DeviceSetup, running_device
@@ -23,8 +22,8 @@ def test_a_new_device_is_adopted_and_nothing_is_said_on_stdout(
     async def main() -> None:
         place, bus = tmp_path / "shoe", tmp_path / "bus"
         bus.mkdir()
-        own = identity.create(place, DeviceClass.SHOE, "SH-1")
-        identity.pair_directly(place, PUBLIC)
+        own = create_identity(place, DeviceClass.SHOE, "SH-1")
+        pair_directly(place, PUBLIC)
         setup = DeviceSetup(
             device_class=DeviceClass.SHOE,
             place=place,

@@ -12,9 +12,7 @@ import pytest
 
 from controller.errors import UsageProblem
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device import control as hands
-from firmware_protocol.device.control import ControlRequest
-from firmware_protocol.device.interfaces import Answer, CannotDo
+from firmware_protocol.device import Answer, CannotDo, ControlRequest, Describe, Draw
 from hil.conform.tester.findings import ItemSkipped
 from hil.conform.tester.operators import RemoteOperator, SimulatedOperator
 from hil.control import ControlClient
@@ -30,7 +28,7 @@ class Terse(SimulatedOperator):
 
     async def do(self, hand: ControlRequest) -> Answer:
         answer = self.request(hand)
-        return {"mechanism": self.sees} if isinstance(hand, hands.Describe) else answer
+        return {"mechanism": self.sees} if isinstance(hand, Describe) else answer
 
 
 @pytest.mark.parametrize("sees", [None, [], {}, {"out": 3, "buzzes": "two", "seats": {"1": 7}}])
@@ -81,19 +79,19 @@ NO = b'{"ok": false, "error": "no", "where": "%s", "allowed": ""}'
 )
 def test_a_verb_that_it_does_not_know_is_lacking(tmp_path: Path, where: bytes, words: str) -> None:
     with pytest.raises(ItemSkipped, match=words):
-        said(tmp_path / "s", NO % where, lambda one: one.do(hands.Draw(double=True)))
+        said(tmp_path / "s", NO % where, lambda one: one.do(Draw(double=True)))
 
 
 @pytest.mark.parametrize("line", [NO % b"draw", b'{"ok": false}'])
 def test_a_denied_request_raises_cannot_do(tmp_path: Path, line: bytes) -> None:
     with pytest.raises(CannotDo, match=r"no|refused"):
-        said(tmp_path / "s", line, lambda one: one.do(hands.Draw()))
+        said(tmp_path / "s", line, lambda one: one.do(Draw()))
 
 
 @pytest.mark.parametrize("line", [b"yes", b"[]", b"{}", b'{"ok": 1}', b"\xff"])
 def test_an_answer_that_is_none_is_a_wrong_argument(tmp_path: Path, line: bytes) -> None:
     with pytest.raises(UsageProblem, match="--control"):
-        said(tmp_path / "s", line, lambda one: one.do(hands.Draw()))
+        said(tmp_path / "s", line, lambda one: one.do(Draw()))
 
 
 @pytest.mark.parametrize("line", [b'{"ok": true}', b'{"ok": true, "answer": {"label": 7}}'])

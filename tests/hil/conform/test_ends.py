@@ -20,10 +20,8 @@ import pytest
 
 from controller.errors import UsageProblem
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device import control
-from firmware_protocol.device.control import ControlRequest
-from firmware_protocol.device.interfaces import Answer, Peer
-from firmware_protocol.tablelink.framing import Deframer, Frame
+from firmware_protocol.device import Answer, ControlRequest, CutPower, Describe, Peer, Plug
+from firmware_protocol.tablelink import Deframer, Frame
 from hil.conform.items import WITHOUT_SESSION
 from hil.conform.runs import report
 from hil.conform.runs.runner import RunResult, run_items
@@ -54,7 +52,7 @@ def test_a_device_of_another_class_is_the_wrong_profile(
     with pytest.raises(UsageProblem, match="SH-0001 reports that it is a shoe") as problem:
         run(shoe, "--control", tmp_path / "shoe" / "control", profile="station")
     assert problem.value.where == "--profile"
-    assert shoe.control.do(control.Describe())["boot"] == shoe.told["boot"]
+    assert shoe.control.do(Describe())["boot"] == shoe.told["boot"]
 
 
 @pytest.mark.parametrize("options", [("--serial", "SH-0002"), ()], ids=["another", "same number"])
@@ -69,7 +67,7 @@ def test_the_hands_of_another_device_are_not_used(
         with pytest.raises(UsageProblem) as problem:
             run(shoe, "--control", tmp_path / "other" / "control")
         for sim in (shoe, other):
-            now = sim.control.do(control.Describe())
+            now = sim.control.do(Describe())
             assert (now["boot"], now["head"], now["host"]) == (1, sim.told["head"], None)
     assert problem.value.where == "--control"
     assert "it is the socket of a device with " in str(problem.value)
@@ -80,7 +78,7 @@ def test_the_hands_of_a_device_that_hangs_are_not_those_of_one_that_answers(
     shoe: DeviceProcess, tmp_path: Path
 ) -> None:
     with device_process("shoe", tmp_path / "other") as other:
-        other.control.do(control.CutPower(off_ms=3_600_000))
+        other.control.do(CutPower(off_ms=3_600_000))
         with pytest.raises(UsageProblem, match="of a device that does not run"):
             run(shoe, "--control", tmp_path / "other" / "control")
 
@@ -216,9 +214,7 @@ def after_the_first_item(
 
 
 def test_a_cable_that_is_pulled_ends_the_run(shoe: DeviceProcess, tmp_path: Path) -> None:
-    ended = after_the_first_item(
-        tmp_path, shoe, lambda _: shoe.control.do(control.Plug(connected=False))
-    )
+    ended = after_the_first_item(tmp_path, shoe, lambda _: shoe.control.do(Plug(connected=False)))
     why = "the port has ended: it was unplugged or hung up"
     assert ended.code == 3
     assert ended.lines[:3] == [

@@ -10,8 +10,7 @@ from random import Random
 import pytest
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.control import ControlRequest, Describe
-from firmware_protocol.device.interfaces import Answer, Mechanism, Peer
+from firmware_protocol.device import Answer, ControlRequest, Describe, Mechanism, Peer
 from firmware_protocol.messages import Capabilities
 from hil.conform.items import TRIALS
 from hil.conform.runs.runner import ItemOutcome

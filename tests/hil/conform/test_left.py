@@ -15,9 +15,21 @@ from hypothesis import strategies as st
 
 from drivers.ports import parse
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device import control
-from firmware_protocol.device.control import ControlRequest
-from firmware_protocol.device.interfaces import Answer, Peer
+from firmware_protocol.device import (
+    Answer,
+    ControlRequest,
+    CutPower,
+    Describe,
+    Draw,
+    InjectDefect,
+    Load,
+    MoveCover,
+    MoveDoor,
+    Peer,
+    Press,
+    ServiceSwitch,
+    SetJam,
+)
 from hil.conform.runs.run import Keyring, RunPlan, run_plan
 from hil.conform.runs.runner import ItemOutcome, run_items
 from hil.conform.tester import stimuli as recovery
@@ -193,8 +205,8 @@ def test_recovery_works_without_an_operator(
 @pytest.mark.parametrize(
     ("profile", "hand", "name", "why"),
     [
-        ("shoe", control.SetJam(code="stuck"), "EV-2", "'load' was denied: cards are stuck"),
-        ("shuffler", control.SetJam(code="stuck"), "SF-1", "'put' was denied: cards are stuck"),
+        ("shoe", SetJam(code="stuck"), "EV-2", "'load' was denied: cards are stuck"),
+        ("shuffler", SetJam(code="stuck"), "SF-1", "'put' was denied: cards are stuck"),
     ],
 )
 def test_an_obstacle_is_reported_and_is_no_failure(
@@ -213,15 +225,15 @@ class _Unpowered(InProcessOperator):
     """Hands of a maker's own simulator, which cannot cut the power."""
 
     async def do(self, hand: ControlRequest) -> Answer:
-        if isinstance(hand, control.CutPower):
+        if isinstance(hand, CutPower):
             raise ItemSkipped("a device that knows 'power'")
         return await super().do(hand)
 
 
 def test_cards_that_are_being_drawn_are_waited_for(tmp_path: Path) -> None:
     rig = Rig(tmp_path, "shoe")
-    rig.request(control.Load(decks=6))
-    rig.request(control.Draw(count=100, force=True))
+    rig.request(Load(decks=6))
+    rig.request(Draw(count=100, force=True))
     rig.bench.operator = _Unpowered(rig.request)
     began = rig.wire.now()
     asyncio.run(recovery.recover(rig.bench))
@@ -232,11 +244,11 @@ def test_cards_that_are_being_drawn_are_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("profile", "hand", "name"),
     [
-        ("station", control.Press(seat=1, button="hit", held_ms=None), "ST-2"),
-        ("shoe", control.MoveCover(open=True), "EV-2"),
-        ("shoe", control.InjectDefect(code="reader"), "SH-1"),
-        ("shuffler", control.MoveDoor(open=True), "SF-4"),
-        ("shuffler", control.ServiceSwitch(on=True), "HE-1"),
+        ("station", Press(seat=1, button="hit", held_ms=None), "ST-2"),
+        ("shoe", MoveCover(open=True), "EV-2"),
+        ("shoe", InjectDefect(code="reader"), "SH-1"),
+        ("shuffler", MoveDoor(open=True), "SF-4"),
+        ("shuffler", ServiceSwitch(on=True), "HE-1"),
     ],
 )
 def test_recovery_undoes_requests(
@@ -254,7 +266,7 @@ def test_recovery_undoes_requests(
 def _differs(rig: Rig) -> list[object]:
     """What is not as at a device that nobody has touched."""
     asyncio.run(rig.bench.pause(50))  # contacts settle
-    seen = rig.request(control.Describe())
+    seen = rig.request(Describe())
     inside = seen["mechanism"]
     down = inside["seats"]["1"]["down"] if "seats" in inside else []
     opened = [name for name in ("cover", "door") if inside.get(name) == "open"]

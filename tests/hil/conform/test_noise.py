@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.interfaces import Peer
+from firmware_protocol.device import Peer
 from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.wire import NoisyCable
 from tests.support.hil.conform.conform_rig import PROFILES, Rig

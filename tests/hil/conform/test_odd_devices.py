@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.interfaces import Peer
+from firmware_protocol.device import Peer
 from firmware_protocol.messages import PAYLOAD_SIZES, Alert, FrameKind
-from firmware_protocol.tablelink.framing import Deframer, Frame
+from firmware_protocol.tablelink import Deframer, Frame
 from hil.conform.tester.operators import Operator
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Rig, of
 

@@ -10,8 +10,20 @@ from xml.etree import ElementTree
 import pytest
 
 from controller.errors import UsageProblem
-from firmware_protocol.device import control
-from firmware_protocol.device.control import ControlRequest
+from firmware_protocol.device import (
+    ControlRequest,
+    CutPower,
+    Describe,
+    Draw,
+    LetGo,
+    Load,
+    MoveDoor,
+    Press,
+    Put,
+    RingMemory,
+    ServiceSwitch,
+    TamperWith,
+)
 from firmware_protocol.messages import SCHEMA_HASHES
 from hil.conform.runs import report
 from hil.conform.runs.report import RunSettings
@@ -146,17 +158,17 @@ def answer(text: bytes, hand: ControlRequest | None = None) -> tuple[object, Ter
 
 def test_a_person_gets_instructions(capsys: pytest.CaptureFixture[str]) -> None:
     for hand, words in (
-        (control.Draw(), "Draw one card, then press Enter: "),
-        (control.Draw(count=3), "Draw 3 cards, one after the other"),
-        (control.Draw(read="no_index"), "face covered"),
-        (control.Load(decks=6), "put 6 decks in"),
-        (control.Press(seat=2, button="hit"), "Press HIT at seat 2 and let it go"),
-        (control.Press(seat=2, button="hit", held_ms=None), "keep it down"),
-        (control.LetGo(seat=2, button="hit"), "Let HIT at seat 2 go"),
-        (control.ServiceSwitch(on=True), "Turn the service switch on"),
-        (control.MoveDoor(open=False), "Close the door"),
-        (control.Put(decks=4), "Put 4 decks into the shuffler"),
-        (control.CutPower(), "Cut the device's power"),
+        (Draw(), "Draw one card, then press Enter: "),
+        (Draw(count=3), "Draw 3 cards, one after the other"),
+        (Draw(read="no_index"), "face covered"),
+        (Load(decks=6), "put 6 decks in"),
+        (Press(seat=2, button="hit"), "Press HIT at seat 2 and let it go"),
+        (Press(seat=2, button="hit", held_ms=None), "keep it down"),
+        (LetGo(seat=2, button="hit"), "Let HIT at seat 2 go"),
+        (ServiceSwitch(on=True), "Turn the service switch on"),
+        (MoveDoor(open=False), "Close the door"),
+        (Put(decks=4), "Put 4 decks into the shuffler"),
+        (CutPower(), "Cut the device's power"),
     ):
         given, _ = answer(b"\n", hand)
         assert given == {}
@@ -173,13 +185,13 @@ def test_a_person_types_in_the_label_once(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     "hand",
     [
-        control.Draw(read="low"),
-        control.Load(cards=("As",)),
-        control.Press(seat=1, button="hit", bounces=3),
-        control.Put(decks=6, sorted=True),
-        control.RingMemory(what="fill"),
-        control.TamperWith(source="case"),
-        control.Describe(),
+        Draw(read="low"),
+        Load(cards=("As",)),
+        Press(seat=1, button="hit", bounces=3),
+        Put(decks=6, sorted=True),
+        RingMemory(what="fill"),
+        TamperWith(source="case"),
+        Describe(),
     ],
 )
 def test_a_request_that_no_person_can_do_skips_the_item(hand: ControlRequest) -> None:
@@ -189,7 +201,7 @@ def test_a_request_that_no_person_can_do_skips_the_item(hand: ControlRequest) ->
 
 def test_a_closed_stdin_is_a_usage_error() -> None:
     with pytest.raises(UsageProblem, match="--ask: stdin has ended"):
-        answer(b"", control.Draw())
+        answer(b"", Draw())
 
 
 def test_stdin_from_a_file_is_a_usage_error(tmp_path: Path) -> None:
@@ -197,12 +209,12 @@ def test_stdin_from_a_file_is_a_usage_error(tmp_path: Path) -> None:
     with (tmp_path / "lines").open() as file:
         person = TerminalOperator(file.fileno())
         with pytest.raises(UsageProblem, match="--ask: stdin is a file"):
-            asyncio.run(person.do(control.Draw()))
+            asyncio.run(person.do(Draw()))
 
 
 def test_without_an_operator_every_request_is_skipped() -> None:
     for question in (
-        Operator().do(control.Draw()),
+        Operator().do(Draw()),
         Operator().label(),
         Operator().confirm("Look: is it lit?"),
     ):

@@ -15,9 +15,9 @@ import pytest
 
 from controller.errors import UsageProblem
 from drivers.ports import parse
-from firmware_protocol.device.interfaces import Peer
+from firmware_protocol.device import Peer
 from firmware_protocol.messages import Alert, AlertCode, FrameKind
-from firmware_protocol.tablelink.framing import Deframer, Frame
+from firmware_protocol.tablelink import Deframer, Frame
 from hil.conform.tester import bench, wire
 from hil.conform.tester.operators import TerminalOperator
 from hil.conform.tester.wire import PortWire, WireLost

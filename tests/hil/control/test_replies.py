@@ -10,8 +10,32 @@ from typing import Any, Final
 import pytest
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device import control
-from firmware_protocol.device.control import ControlRequest
+from firmware_protocol.device import (
+    Break,
+    Chord,
+    ControlRequest,
+    CutPower,
+    Describe,
+    Draw,
+    Firmware,
+    Freeze,
+    InjectDefect,
+    LetGo,
+    LineNoise,
+    Load,
+    MoveCover,
+    MoveDoor,
+    Plug,
+    Press,
+    Put,
+    Retract,
+    RingMemory,
+    ServiceSwitch,
+    SetJam,
+    SetLamp,
+    ShufflePace,
+    TamperWith,
+)
 from hil.control.replies import (
     ANSWERS,
     CARDS,
@@ -54,53 +78,53 @@ IS: Final[dict[str, Callable[[Any], bool]]] = {
     OBJECT: lambda value: isinstance(value, dict),
 }
 EVERYWHERE: Final[tuple[ControlRequest, ...]] = (
-    control.ServiceSwitch(on=True),
-    control.ServiceSwitch(on=False),
-    control.Break("nak-ignored"),
-    control.Break("nak-ignored", on=False),
-    control.TamperWith("case"),
-    control.InjectDefect("clock", arg=7),
-    control.InjectDefect("clock", on=False),
-    control.LineNoise(flip=0.1),
-    control.LineNoise(),
-    control.Plug(connected=False),
-    control.Plug(connected=True, other_port=True),
-    control.Freeze(on=True),
-    control.Freeze(on=False),
-    control.RingMemory("save"),
-    control.RingMemory("restore"),
-    control.RingMemory("replace"),
-    control.Firmware("2.0"),
+    ServiceSwitch(on=True),
+    ServiceSwitch(on=False),
+    Break("nak-ignored"),
+    Break("nak-ignored", on=False),
+    TamperWith("case"),
+    InjectDefect("clock", arg=7),
+    InjectDefect("clock", on=False),
+    LineNoise(flip=0.1),
+    LineNoise(),
+    Plug(connected=False),
+    Plug(connected=True, other_port=True),
+    Freeze(on=True),
+    Freeze(on=False),
+    RingMemory("save"),
+    RingMemory("restore"),
+    RingMemory("replace"),
+    Firmware("2.0"),
 )
 LAST: Final[tuple[ControlRequest, ...]] = (
-    control.CutPower(at="in_commit"),
-    control.RingMemory("fill"),
-    control.CutPower(),
+    CutPower(at="in_commit"),
+    RingMemory("fill"),
+    CutPower(),
 )
 OWN: Final[dict[Profile, tuple[ControlRequest, ...]]] = {
     "shoe": (
-        control.Load(cards=("Ac", "2c", "cut"), decks=1),
-        control.Draw(force=True),
-        control.Retract(),
-        control.MoveCover(open=True),
-        control.MoveCover(open=True),
-        control.MoveCover(open=False),
-        control.SetJam("stuck"),
-        control.SetJam(None),
+        Load(cards=("Ac", "2c", "cut"), decks=1),
+        Draw(force=True),
+        Retract(),
+        MoveCover(open=True),
+        MoveCover(open=True),
+        MoveCover(open=False),
+        SetJam("stuck"),
+        SetJam(None),
     ),
     "shuffler": (
-        control.Put(decks=1),
-        control.MoveDoor(open=True),
-        control.MoveDoor(open=False),
-        control.ShufflePace(shuffle_ms=10),
-        control.SetJam("motor"),
-        control.SetJam(None),
+        Put(decks=1),
+        MoveDoor(open=True),
+        MoveDoor(open=False),
+        ShufflePace(shuffle_ms=10),
+        SetJam("motor"),
+        SetJam(None),
     ),
     "station": (
-        control.Press(1, "hit", held_ms=None),
-        control.LetGo(1, "hit"),
-        control.Chord(1, ("yes", "no")),
-        control.SetLamp(1),
+        Press(1, "hit", held_ms=None),
+        LetGo(1, "hit"),
+        Chord(1, ("yes", "no")),
+        SetLamp(1),
     ),
 }
 
@@ -120,15 +144,13 @@ def test_each_verb_answers_as_the_page_describes(profile: Profile, tmp_path: Pat
     done = set()
     for hand in (*EVERYWHERE, *OWN[profile], *LAST):
         answer = rig.request(hand)
-        if (
-            type(hand) is control.RingMemory and hand.what == "fill"
-        ):  # it ran into the cut before it
+        if type(hand) is RingMemory and hand.what == "fill":  # it ran into the cut before it
             assert answer == {"power": "cut", "at": "in_commit"}
         else:
             check(answer, ANSWERS[type(hand)])
         asyncio.run(rig.wire.sleep(rig.wire.now() + 1_000_000))
-        looked = rig.request(control.Describe())
-        check(looked, ANSWERS[control.Describe])
+        looked = rig.request(Describe())
+        check(looked, ANSWERS[Describe])
         check(looked["mechanism"], MECHANISM[profile])
         for seat in looked["mechanism"].get("seats", {}).values():
             check(seat, SEAT)
@@ -139,7 +161,7 @@ def test_each_verb_answers_as_the_page_describes(profile: Profile, tmp_path: Pat
 
 def test_every_verb_has_its_answer() -> None:
     tried = {type(hand) for many in (EVERYWHERE, LAST, *OWN.values()) for hand in many}
-    assert set(ANSWERS) == set(ALL.values()) == tried | {control.Describe}
+    assert set(ANSWERS) == set(ALL.values()) == tried | {Describe}
     told = [one for many in (*ANSWERS.values(), *MECHANISM.values(), SEAT, LAMPS) for one in many]
     assert {one.kind.removesuffix(OR_NULL) for one in told} == set(KINDS) == set(IS)
     names = {one.name for one in told}

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from firmware_protocol.device.control import (
+from firmware_protocol.device import (
+    Answer,
+    CannotDo,
     Chord,
     ControlRequest,
     Describe,
@@ -23,7 +25,6 @@ from firmware_protocol.device.control import (
     Press,
     SetJam,
 )
-from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages import DeviceClass
 from hil.control import (
     BY_CLASS,

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.device import control
-from firmware_protocol.device.control import (
+from firmware_protocol.device import (
     Describe,
     Draw,
     InjectDefect,
+    Jam,
     Load,
     MoveCover,
     Retract,
@@ -314,8 +314,8 @@ def test_the_cover() -> None:
     assert names(draw(scene)) == ["2c"]
 
 
-@pytest.mark.parametrize("code", control.Jam.__args__)  # type: ignore[attr-defined]
-def test_every_jam_stops_the_shoe_until_it_is_freed(code: control.Jam) -> None:
+@pytest.mark.parametrize("code", Jam.__args__)  # type: ignore[attr-defined]
+def test_every_jam_stops_the_shoe_until_it_is_freed(code: Jam) -> None:
     scene = table()
     assert scene.do(SetJam(code)) == {"changed": True}
     assert scene.do(SetJam(code)) == {"changed": False}

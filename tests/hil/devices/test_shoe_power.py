@@ -10,19 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.device import control, identity
-from firmware_protocol.device.control import (
+from firmware_protocol.device import (
+    ControlRequest,
     Describe,
     Draw,
     Load,
+    Mechanism,
     Moment,
     MoveCover,
+    PowerCut,
     Retract,
     RingMemory,
     SetJam,
+    create_identity,
 )
-from firmware_protocol.device.core import PowerCut
-from firmware_protocol.device.interfaces import Mechanism
 from firmware_protocol.messages import (
     CardFlags,
     CardRead,
@@ -36,7 +37,7 @@ from firmware_protocol.messages import (
     LockState,
     ReadFail,
 )
-from firmware_protocol.tablelink.plaintext import EventRecord, decode
+from firmware_protocol.tablelink import EventRecord, decode_plaintext
 from hil.devices import SimulatedShoe, card_names
 from hil.devices.pending_events import MAX_PENDING
 from hil.faults import faulty_device
@@ -120,7 +121,7 @@ def test_the_contents_of_a_shoe_survive_a_restart() -> None:
 
 
 @pytest.mark.parametrize("hand", [MoveCover(open=True), SetJam("stuck")])
-def test_cover_door_and_jam_survive_a_restart(hand: control.ControlRequest) -> None:
+def test_cover_door_and_jam_survive_a_restart(hand: ControlRequest) -> None:
     scene = table().play(hand)
     state = scene.mechanism.state()
     scene.restart()
@@ -131,7 +132,7 @@ def test_cover_door_and_jam_survive_a_restart(hand: control.ControlRequest) -> N
 @pytest.mark.parametrize("double", [False, True])
 @pytest.mark.parametrize("after", [0, 1])
 def test_every_card_is_reported_once_after_a_power_cut(
-    moment: control.Moment, double: bool, after: int
+    moment: Moment, double: bool, after: int
 ) -> None:
     scene = table()
     scene.desk.cut_at, scene.desk.cut_after = moment, after
@@ -149,9 +150,7 @@ def test_every_card_is_reported_once_after_a_power_cut(
 
 @pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
 @pytest.mark.parametrize("after", range(3))
-def test_every_loading_is_reported_once_after_a_power_cut(
-    moment: control.Moment, after: int
-) -> None:
+def test_every_loading_is_reported_once_after_a_power_cut(moment: Moment, after: int) -> None:
     scene = Scene(SimulatedShoe)
     scene.desk.cut_at, scene.desk.cut_after = moment, after
     with pytest.raises(PowerGone):
@@ -243,7 +242,7 @@ class Alone:
         self.place = folder / "device"
         self.cuts = 0
         self.breaks: set[str] = set()
-        identity.create(self.place, make().device_class, "XX-1")
+        create_identity(self.place, make().device_class, "XX-1")
         self.start()
 
     def start(self) -> None:
@@ -276,7 +275,7 @@ class Alone:
         ring = self.device.ring
         out = []
         for seq in range(ring.oldest, ring.head + 1):
-            record = decode(ring.record(seq), sender="device")
+            record = decode_plaintext(ring.record(seq), sender="device")
             assert isinstance(record, EventRecord)
             if isinstance(record.event, kinds):
                 out.append(record.event)

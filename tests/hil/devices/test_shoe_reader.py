@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from firmware_protocol.device.control import Draw, InjectDefect, Load
-from firmware_protocol.device.interfaces import CommandRefusal
+from firmware_protocol.device import CommandRefusal, Draw, InjectDefect, Load
 from firmware_protocol.messages import (
     CARD_UNREAD,
     Capabilities,

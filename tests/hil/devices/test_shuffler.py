@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.device import control
-from firmware_protocol.device.control import Draw, InjectDefect, MoveDoor, Put, SetJam, ShufflePace
+from firmware_protocol.device import (
+    ControlRequest,
+    Draw,
+    InjectDefect,
+    Jam,
+    Moment,
+    MoveDoor,
+    Put,
+    SetJam,
+    ShufflePace,
+)
 from firmware_protocol.messages import (
     Abort,
     AbortReply,
@@ -277,8 +286,8 @@ def test_a_batch_that_cannot_be_is_turned_away(put: Put, says: str) -> None:
 # --- jams -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("code", control.Jam.__args__)  # type: ignore[attr-defined]
-def test_a_jam_pauses_a_shuffle_until_it_is_cleared(code: control.Jam) -> None:
+@pytest.mark.parametrize("code", Jam.__args__)  # type: ignore[attr-defined]
+def test_a_jam_pauses_a_shuffle_until_it_is_cleared(code: Jam) -> None:
     scene = machine().play(Start(1, 0), 437)
     assert scene.do(SetJam(code)) == {"changed": True}
     assert scene.do(SetJam(code)) == {"changed": False}
@@ -390,7 +399,7 @@ def test_a_new_firmware_in_the_same_machine_aborts_too() -> None:
 
 @pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
 @pytest.mark.parametrize("after", range(21))
-def test_a_shuffle_ends_once_after_a_power_cut(moment: control.Moment, after: int) -> None:
+def test_a_shuffle_ends_once_after_a_power_cut(moment: Moment, after: int) -> None:
     scene = machine()
     scene.desk.cut_at, scene.desk.cut_after = moment, after
     with pytest.raises(PowerGone):
@@ -404,7 +413,7 @@ def test_a_shuffle_ends_once_after_a_power_cut(moment: control.Moment, after: in
 
 
 @pytest.mark.parametrize("hand", [MoveDoor(open=True), SetJam("stuck")])
-def test_cover_door_and_jam_survive_a_restart(hand: control.ControlRequest) -> None:
+def test_cover_door_and_jam_survive_a_restart(hand: ControlRequest) -> None:
     scene = machine().play(hand)
     state = scene.mechanism.state()
     scene.restart()

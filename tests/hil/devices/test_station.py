@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.device.control import Chord, Draw, InjectDefect, LetGo, Press
+from firmware_protocol.device import Chord, Draw, InjectDefect, LetGo, Press
 from firmware_protocol.messages import (
     DEBOUNCE_MS,
     STUCK_AFTER_MS,

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from firmware_protocol.device.control import SetLamp
-from firmware_protocol.device.interfaces import Mechanism
+from firmware_protocol.device import Mechanism, SetLamp
 from firmware_protocol.messages import (
     Buzz,
     BuzzPattern,

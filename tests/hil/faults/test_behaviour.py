@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from firmware_protocol.device.control import ServiceSwitch
+from firmware_protocol.device import ServiceSwitch
 from firmware_protocol.messages import Info, InfoReply, Verdict
 from hil.faults import BREAKS
 from tests.support.hil.devices.plain_device import MS, Bench

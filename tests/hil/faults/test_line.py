@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.device.control import LineNoise
+from firmware_protocol.device import LineNoise
 from hil.faults import CableDirection
 from hil.faults.line import MAX_FRAME_BYTES, MAX_IN_FLIGHT
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from firmware_protocol.device.control import Draw
+from firmware_protocol.device import Draw
 from firmware_protocol.messages import CardRead, FrameKind
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import EventRecord
 from hil.devices import card_names
 from hil.devices.shoe_reader import FIXED_SALT
 from hil.faults import TappedFrame, tap

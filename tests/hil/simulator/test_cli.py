@@ -19,9 +19,15 @@ from controller.cli import main
 from controller.errors import UsageProblem
 from drivers.keys import KeyStore
 from drivers.ports import Transport, parse
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import Describe, Plug
-from firmware_protocol.device.storage import FolderProblem
+from firmware_protocol.device import (
+    Describe,
+    DeviceIdentity,
+    FolderProblem,
+    Plug,
+    create_identity,
+    load_identity,
+    paired_host,
+)
 from firmware_protocol.messages import DeviceClass
 from hil.control import ControlClient
 from hil.ports import pty, unix_sockets
@@ -136,8 +142,8 @@ def test_wrong_arguments_are_reported_and_nothing_is_created(
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "a-link").symlink_to(tmp_path / "mine")
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
-    identity.create(tmp_path / "a-shoe", DeviceClass.SHOE, "SH-1")
-    identity.create(tmp_path / "a-station", DeviceClass.STATION, "ST-1")
+    create_identity(tmp_path / "a-shoe", DeviceClass.SHOE, "SH-1")
+    create_identity(tmp_path / "a-station", DeviceClass.STATION, "ST-1")
     (tmp_path / "a-station" / "in-use").touch()
     before = sorted(tmp_path.rglob("*"))
     filled = [argument.replace("{}", str(tmp_path)) for argument in arguments]
@@ -157,7 +163,7 @@ def test_a_device_that_runs_is_not_paired_by_one_that_may_not(tmp_path: Path) ->
             device_process("shoe", place, paired_with=b"x" * 32),
         ):
             pytest.fail("it runs")
-        assert identity.paired_host(place) == bytes(range(32))
+        assert paired_host(place) == bytes(range(32))
         assert sim.control.do(Describe())["host"] is not None
 
 
@@ -171,14 +177,14 @@ def test_of_two_that_make_a_device_in_one_folder_one_does(
         with monkeypatch.context() as alone:
             alone.setattr(os, "link", link)
             alone.setattr(os, "getpid", lambda: 1)  # another process
-            first.append(identity.create(place, DeviceClass.SHOE, "SH-1"))
+            first.append(create_identity(place, DeviceClass.SHOE, "SH-1"))
         link(source, target)
 
-    first: list[identity.DeviceIdentity] = []
+    first: list[DeviceIdentity] = []
     monkeypatch.setattr(os, "link", overtaken)
     with pytest.raises(FolderProblem, match="holds a device already"):
-        identity.create(place, DeviceClass.SHOE, "SH-2")
-    assert identity.load(place).public == first[0].public
+        create_identity(place, DeviceClass.SHOE, "SH-2")
+    assert load_identity(place).public == first[0].public
     assert [path.name for path in place.iterdir()] == ["identity.toml"]
 
 

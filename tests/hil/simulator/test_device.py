@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.device.control import (
+from firmware_protocol.device import (
     Break,
+    CannotDo,
     ControlRequest,
     CutPower,
     Describe,
+    Device,
     Firmware,
     Freeze,
     LineNoise,
@@ -16,8 +18,6 @@ from firmware_protocol.device.control import (
     ServiceSwitch,
     TamperWith,
 )
-from firmware_protocol.device.core import Device
-from firmware_protocol.device.interfaces import CannotDo
 from firmware_protocol.host import (
     FramesDamaged,
     LinkSessionEnded,

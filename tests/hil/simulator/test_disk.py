@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from controller.errors import UsageProblem
-from firmware_protocol.device.control import ServiceSwitch, TamperWith
-from firmware_protocol.device.storage import read_file, write_at
+from firmware_protocol.device import ServiceSwitch, TamperWith, read_file, write_at
 from hil.control import ControlClient, ControlLost
 from hil.simulator import cli, device_process
 from tests.support.hil.commands import sim

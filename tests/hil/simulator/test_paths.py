@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.device import identity
+from firmware_protocol.device import load_identity
 from firmware_protocol.messages import DeviceClass
 from hil.devices import CLASSES
 from hil.simulator import DeviceSetup, cli
@@ -29,7 +29,7 @@ def test_a_device_is_made_in_an_empty_folder_and_where_one_was(
     parsed = argparse.Namespace(device=CLASSES["shoe"], serial=None, create=True, paired_with=None)
     setup = DeviceSetup(device_class=DeviceClass.SHOE, place=tmp_path, control=tmp_path / "control")
     cli.create_device(parsed, setup)
-    assert identity.load(tmp_path).serial == "SH-0001"
+    assert load_identity(tmp_path).serial == "SH-0001"
     # Whoever has made it there may keep other things beside it.
     (tmp_path / "notes").touch()
     cli.create_device(parsed, setup)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.device.control import Describe
-from firmware_protocol.device.storage import FolderProblem
+from firmware_protocol.device import Describe, FolderProblem
 from hil.simulator import device_process, exclusive_use, process
 from hil.simulator.process import DeviceFailed
 

@@ -14,8 +14,7 @@ import pytest
 import usb.core
 import usb.util
 
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import (
+from firmware_protocol.device import (
     CutPower,
     Describe,
     Draw,
@@ -24,9 +23,10 @@ from firmware_protocol.device.control import (
     Plug,
     Press,
     ServiceSwitch,
+    paired_host,
 )
 from firmware_protocol.messages import DeviceClass
-from firmware_protocol.tablelink.fingerprints import fingerprint
+from firmware_protocol.tablelink import fingerprint
 from hil.control import ControlClient, ControlLost, RequestRefused
 from hil.ports.usb_backend import backend
 from hil.ports.usb_messages import END_IN, END_OUT
@@ -169,7 +169,7 @@ def test_a_device_process_leaves_no_files(tmp_path: Path) -> None:
         with pytest.raises(DeviceFailed, match="is in use"), device_process("station", place):
             pass
     assert sim.process.returncode == 0
-    assert identity.paired_host(place) == KEY
+    assert paired_host(place) == KEY
     assert left_in(place) == set()
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from firmware_protocol.device.control import Draw, Load, Moment, MoveCover, RingMemory, TamperWith
+from firmware_protocol.device import Draw, Load, Moment, MoveCover, RingMemory, TamperWith
 from firmware_protocol.host import HostLink
 from firmware_protocol.messages import REKEY_FRAMES, Info, Lock, LockState, Reread, Selftest
 from tests.long.fuzz.powered import Terms

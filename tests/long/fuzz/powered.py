@@ -9,10 +9,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import ControlRequest, Moment
-from firmware_protocol.device.core import Device, PowerCut
-from firmware_protocol.device.interfaces import CannotDo
+from firmware_protocol.device import (
+    CannotDo,
+    ControlRequest,
+    Device,
+    Moment,
+    PowerCut,
+    create_identity,
+    pair_directly,
+)
 from firmware_protocol.messages import REKEY_FRAMES, SESSION_LIFE_S, DeviceClass
 from hil.devices import SimulatedShoe
 from hil.faults import faulty_device
@@ -43,8 +48,8 @@ class Powered:
         self._random = random
         self._terms = terms
         self._counts = counts
-        own = identity.create(folder, DeviceClass.SHOE, SERIAL, rng=random.randbytes)
-        identity.pair_directly(folder, host)
+        own = create_identity(folder, DeviceClass.SHOE, SERIAL, rng=random.randbytes)
+        pair_directly(folder, host)
         self.key = own.public
         self.device: Device | None = None
         self.committed: set[bytes] = set()

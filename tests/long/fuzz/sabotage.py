@@ -17,7 +17,7 @@ from firmware_protocol.host.cursor import RecordStatus
 from firmware_protocol.host.exchange import Exchange, HostSession
 from firmware_protocol.host.resume import Resumption
 from firmware_protocol.messages import Resume, ResumeReply, Verdict
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import EventRecord
 from tests.long.fuzz.world import LinkKind
 
 

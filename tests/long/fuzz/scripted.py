@@ -37,19 +37,23 @@ from firmware_protocol.messages import (
     TimeAsk,
     Verdict,
 )
-from firmware_protocol.tablelink.fingerprints import fingerprint
-from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
-from firmware_protocol.tablelink.hello import prologue
-from firmware_protocol.tablelink.noise import Handshake, Opener, Sealer
-from firmware_protocol.tablelink.plaintext import (
+from firmware_protocol.tablelink import (
     NO_CHAIN,
     CommandCall,
     CommandReply,
+    Deframer,
     EventRecord,
+    Frame,
+    FrameDamage,
+    Handshake,
+    Opener,
     Plaintext,
+    Sealer,
     chained,
-    decode,
-    encode,
+    decode_plaintext,
+    encode_plaintext,
+    fingerprint,
+    prologue,
 )
 
 OWN = X25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -110,7 +114,7 @@ class Scripted:
 
     def say(self, what: Plaintext | bytes) -> None:
         """Under the keys of the newest session."""
-        data = what if isinstance(what, bytes) else encode(what)
+        data = what if isinstance(what, bytes) else encode_plaintext(what)
         self.out += self.sealers[-1].seal(data).encode()
 
     def beat(self) -> None:
@@ -180,7 +184,7 @@ class Scripted:
 
     def _data(self, frame: Frame) -> None:
         opener = next(one for one in self.openers if one.session == frame.session)
-        what = decode(opener.open(frame), sender="host", device_class=self.device_class)
+        what = decode_plaintext(opener.open(frame), sender="host", device_class=self.device_class)
         self.said.append(what)
         if opener is self.openers[-1]:
             self._answer(what)

@@ -20,9 +20,16 @@ from firmware_protocol.messages import (
     ProtocolError,
     Side,
 )
-from firmware_protocol.tablelink import hello, plaintext
-from firmware_protocol.tablelink.framing import Deframer, Frame, cobs_decode, cobs_encode
-from firmware_protocol.tablelink.noise import Sealer
+from firmware_protocol.tablelink import (
+    Deframer,
+    Frame,
+    Sealer,
+    agree,
+    cobs_decode,
+    cobs_encode,
+    decode_plaintext,
+    encode_plaintext,
+)
 from tests.long.fuzz.disk import bounded
 from tests.long.fuzz.scripted import BOOT, DEVICE_KEY, EPOCH, OWN, SERIAL, Scripted, lock
 from tests.long.fuzz.wired import START, Wired
@@ -86,10 +93,10 @@ def plaintexts(data: bytes) -> None:
         size = _PLAIN[source.number(3)]
         raw = source.take(size)
         try:
-            what = plaintext.decode(raw, sender=sender, device_class=kind)
+            what = decode_plaintext(raw, sender=sender, device_class=kind)
         except ProtocolError:
             continue
-        assert plaintext.encode(what) == raw
+        assert encode_plaintext(what) == raw
         repr(what)
 
 
@@ -104,7 +111,7 @@ def payloads(data: bytes) -> None:
         assert what.encode() == raw
         if isinstance(what, HelloRsp):
             try:
-                hello.agree(Hello(1, 1, DeviceClass.ANY, what.largest, bytes(8), bytes(16)), what)
+                agree(Hello(1, 1, DeviceClass.ANY, what.largest, bytes(8), bytes(16)), what)
             except ProtocolError:
                 continue
 

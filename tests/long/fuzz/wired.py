@@ -12,7 +12,7 @@ from firmware_protocol.host import (
     RecordReceived,
 )
 from firmware_protocol.messages import Command, DeviceClass
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import EventRecord
 from tests.long.fuzz.scripted import BOOT, DEVICE_KEY, OWN, SERIAL, Scripted
 
 MS = 1000

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.device.control import ControlRequest, Load, Moment
+from firmware_protocol.device import ControlRequest, Load, Moment
 from firmware_protocol.host import (
     CommandTimedOut,
     FrameRejected,

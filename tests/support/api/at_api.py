@@ -27,7 +27,7 @@ from controller.procedure.model.state import State, Step
 from controller.table.memory import TableDisplay
 from controller.table.running import RunningTable
 from drivers.keys import KeyProblem
-from firmware_protocol.device.control import ShufflePace
+from firmware_protocol.device import ShufflePace
 from hil.table.robots import Api, Players, Robot, Screen
 from hil.table.robots.api_client import Pin
 from hil.table.robots.robot import Who

@@ -27,7 +27,7 @@ from controller.people import People
 from controller.people.person import key_bytes, people_bytes
 from controller.table.loop import REAL_ENVIRONMENT, TableEnvironment
 from drivers.keys import KeyStore, PairedDevice
-from firmware_protocol.device import identity
+from firmware_protocol.device import create_identity, pair_directly
 from firmware_protocol.messages import DeviceClass
 from tests.support.paths import ROOT
 from tests.support.table.simulated.house import KEY, everybody, put
@@ -79,8 +79,8 @@ def furnished(folder: Path, *more: str) -> Path:
         create_key(folder / "keys", role)
     own = store.standing_own().public_key().public_bytes_raw()
     for name, kind, serial in DEVICES:
-        made = identity.create(folder / name, kind, serial)
-        identity.pair_directly(folder / name, own)
+        made = create_identity(folder / name, kind, serial)
+        pair_directly(folder / name, own)
         store.add(PairedDevice(kind, serial, "maker", "model", made.public, AT, ("Flo", "Bob")))
     put(folder / "keys" / "people.key", key_bytes(KEY))
     put(folder / "people.json", people_bytes(People(KEY, everybody())))

@@ -10,11 +10,9 @@ from pathlib import Path
 
 from controller.cli import main
 from drivers.keys import KeyStore
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import ControlRequest, Describe
-from firmware_protocol.device.interfaces import Answer
+from firmware_protocol.device import Answer, ControlRequest, Describe, create_identity
 from firmware_protocol.messages import DeviceClass
-from firmware_protocol.tablelink.fingerprints import fingerprint_of, fingerprint_text, label_text
+from firmware_protocol.tablelink import fingerprint_of, fingerprint_text, label_text
 from hil.devices import SimulatedStation
 from hil.ports import PtyPort, UsbDevice
 from hil.simulator import LiveDevice, SimulatedDevice, event_loop
@@ -42,7 +40,7 @@ class Standing:
     """Its device, and its two ports. Hands are those of the control socket."""
 
     def __init__(self, place: Path, serial: str) -> None:
-        self.identity = identity.create(place / serial, DeviceClass.STATION, serial)
+        self.identity = create_identity(place / serial, DeviceClass.STATION, serial)
         self.port = place / "port"
         self.bus = place / "bus"
         self.bus.mkdir()

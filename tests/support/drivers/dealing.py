@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from drivers.devices import DeviceEvent, LinkState, ShoeDriver
-from firmware_protocol.device.control import Load, MoveCover
+from firmware_protocol.device import Load, MoveCover
 from tests.support.drivers.simulated import Plugged, Watched
 
 FULL_DISK = OSError(errno.ENOSPC, "no space left on the disk")

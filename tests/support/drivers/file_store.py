@@ -10,7 +10,7 @@ from typing import Any
 from drivers.devices import DeviceEvent
 from drivers.session import AdoptedRing
 from firmware_protocol.host import NO_CURSOR, RecordCursor
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import EventRecord
 
 
 class FileStore:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from drivers.devices import LinkState, NotReady, ShoeDriver
-from firmware_protocol.device.control import Draw, Load
+from firmware_protocol.device import Draw, Load
 from firmware_protocol.messages import Info, Reply, ResumeReply
 from tests.support.drivers.simulated import Plugged, Watched, until
 

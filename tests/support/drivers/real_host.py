@@ -13,7 +13,7 @@ from drivers.devices import CommandUnansweredError, LinkState, ShoeDriver
 from drivers.keys import KeyStore, PairedDevice
 from drivers.ports import Address
 from drivers.session import Supervisor, WantedDevice
-from firmware_protocol.device import identity
+from firmware_protocol.device import create_identity, pair_directly
 from firmware_protocol.messages import DeviceClass
 from hil.simulator import DeviceSetup, LiveDevice
 from tests.support.drivers.simulated import MemoryStore, stopped, until
@@ -28,9 +28,9 @@ class House:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.place = folder / "device"
-        self.device = identity.create(self.place, DeviceClass.SHOE, SERIAL)
+        self.device = create_identity(self.place, DeviceClass.SHOE, SERIAL)
         self.store = KeyStore.create(folder / "keys")
-        identity.pair_directly(self.place, self.store.own().public_key().public_bytes_raw())
+        pair_directly(self.place, self.store.own().public_key().public_bytes_raw())
         one = self.device
         self.store.add(
             PairedDevice(

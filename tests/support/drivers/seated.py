@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from drivers.devices.station import LampSetting
-from firmware_protocol.device.control import Describe
+from firmware_protocol.device import Describe
 from firmware_protocol.messages import ButtonMask, DeviceClass, LampPattern
 from tests.support.drivers.simulated import Plugged, table
 

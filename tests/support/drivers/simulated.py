@@ -21,12 +21,17 @@ from drivers import events as happenings
 from drivers.devices import DeviceEvent, LinkState
 from drivers.ports import Address, PortListener, PortLost, PortRefused, Transport
 from drivers.session import AdoptedRing, Supervisor, WantedDevice
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import ControlRequest, Plug
-from firmware_protocol.device.interfaces import Answer, Mechanism
+from firmware_protocol.device import (
+    Answer,
+    ControlRequest,
+    Mechanism,
+    Plug,
+    create_identity,
+    pair_directly,
+)
 from firmware_protocol.host import NO_CURSOR, RecordCursor
 from firmware_protocol.messages import DeviceClass
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import EventRecord
 from hil.devices import SimulatedShoe as SimShoe
 from hil.devices import SimulatedShuffler as SimShuffler
 from hil.devices import SimulatedStation as SimStation
@@ -109,9 +114,9 @@ class Plugged:
         make: Callable[[], Mechanism] | None = None,
         rng: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
-        self.identity = identity.create(place, device_class, serial, rng=rng)
+        self.identity = create_identity(place, device_class, serial, rng=rng)
         if paired:
-            identity.pair_directly(place, OWN.public_key().public_bytes_raw())
+            pair_directly(place, OWN.public_key().public_bytes_raw())
         self.place = place
         self.stand = SimulatedDevice(
             place, make or MECHANISMS[device_class], now=now_us(), sync=False, random=rng

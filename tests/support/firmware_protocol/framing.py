@@ -3,9 +3,7 @@
 from hypothesis import strategies as st
 
 from firmware_protocol.messages import PAYLOAD_SIZES, FrameKind
-from firmware_protocol.tablelink.framing import (
-    Frame,
-)
+from firmware_protocol.tablelink import Frame
 
 
 @st.composite

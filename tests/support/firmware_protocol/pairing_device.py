@@ -20,11 +20,16 @@ from firmware_protocol.messages import (
     HelloRsp,
     PairDone,
 )
-from firmware_protocol.tablelink import plaintext
-from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
-from firmware_protocol.tablelink.framing import Deframer, Frame
-from firmware_protocol.tablelink.hello import prologue
-from firmware_protocol.tablelink.noise import Handshake, Sealer
+from firmware_protocol.tablelink import (
+    Deframer,
+    Frame,
+    Handshake,
+    Sealer,
+    encode_plaintext,
+    fingerprint,
+    label_psk,
+    prologue,
+)
 
 CODE = bytes(range(16))
 
@@ -111,4 +116,4 @@ class Device:
         theirs = self._shake.their_key
         sealer = Sealer(self._shake.split().send, frame.session)
         sealer.counter = self.done_counter
-        yield sealer.seal(plaintext.encode(self.done or PairDone(fingerprint(theirs), 1)))
+        yield sealer.seal(encode_plaintext(self.done or PairDone(fingerprint(theirs), 1)))

@@ -11,7 +11,7 @@ from firmware_protocol import messages
 from firmware_protocol.generate import INTEGER_SIZES, Catalogue, Field, array, camel
 from firmware_protocol.generate import catalogue as catalogues
 from firmware_protocol.messages import MESSAGES, Command, Control, Event, Message, Payload, Reply
-from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, Plaintext, chained
+from firmware_protocol.tablelink import CommandCall, CommandReply, Plaintext, chained
 
 WORD = "ABCXYZabcxyz0189._-"
 

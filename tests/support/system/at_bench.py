@@ -14,7 +14,7 @@ import httpx
 from controller.games import game_of_table
 from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.state import State
-from firmware_protocol.device.interfaces import Answer
+from firmware_protocol.device import Answer
 from hil.table.demo.demo import TABLES, everybody_bets
 from hil.table.page import Desk, ServedGame
 from hil.table.page.app import SECRET_HEADER, Page, application

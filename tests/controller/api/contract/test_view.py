@@ -21,7 +21,7 @@ from controller.procedure.model.state import State, Step
 from controller.procedure.prompts import MoneyFormat, say
 from controller.rules.hands import Hand
 from controller.table.memory import TableDisplay
-from firmware_protocol.device.control import Plug
+from firmware_protocol.device import Plug
 from tests.support.api.at_api import AtApi, api_test, asked
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.simulated_table import NOON

@@ -10,7 +10,7 @@ import pytest
 
 from controller.procedure.model.state import Step
 from drivers.devices import LinkState
-from firmware_protocol.device.control import InjectDefect, Plug
+from firmware_protocol.device import InjectDefect, Plug
 from hil.table.robots import Screen
 from hil.table.robots.api_client import NotAllowed, NotNow, Unknown
 from tests.support.api.at_api import FIRST, SECOND, AtApi, api_test

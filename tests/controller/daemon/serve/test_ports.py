@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 
 from drivers.devices import LinkState
-from firmware_protocol.device.control import Plug
+from firmware_protocol.device import Plug
 from hil.simulator import LiveDevice
 from hil.simulator.process import device_in_loop
 from hil.table.robots import Api, Unreachable

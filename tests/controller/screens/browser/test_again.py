@@ -12,7 +12,7 @@ import pytest
 from playwright.async_api import Page, Route
 
 from controller.procedure.model.state import Step
-from firmware_protocol.device.control import ButtonName, Press
+from firmware_protocol.device import ButtonName, Press
 from hil.table.robots.surroundings import lit
 from hil.table.setup import DEALER, GUEST, SECOND, RobotBadge
 from tests.support.screens.browser.killed import TWO, killed_at, says

@@ -14,7 +14,7 @@ from controller.procedure.model.state import Step
 from controller.rules.irregularities import Way
 from controller.table.intake import DeviceSettings
 from drivers.devices.station import LEASE_MS
-from firmware_protocol.device.control import Chord, Freeze, LetGo, Plug, Press
+from firmware_protocol.device import Chord, Freeze, LetGo, Plug, Press
 from hil.table.robots import BUTTONS
 from hil.table.robots.surroundings import mechanism
 from tests.support.drivers.simulated import until

@@ -14,8 +14,7 @@ from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from drivers.devices import LinkState
-from firmware_protocol.device.control import Draw, Load, Plug
-from firmware_protocol.device.interfaces import CannotDo
+from firmware_protocol.device import CannotDo, Draw, Load, Plug
 from hil.devices import shoe_reader
 from hil.table.robots.robot import card_of, mechanism
 from tests.support.drivers.simulated import until

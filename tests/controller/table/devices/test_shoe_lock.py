@@ -11,8 +11,7 @@ import pytest
 from controller.procedure.model.state import WAITING, Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from firmware_protocol.device.control import Draw, SetJam, ShufflePace
-from firmware_protocol.device.interfaces import CannotDo
+from firmware_protocol.device import CannotDo, Draw, SetJam, ShufflePace
 from hil.table.robots.robot import mechanism
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with

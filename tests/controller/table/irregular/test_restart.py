@@ -9,7 +9,7 @@ import pytest
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from firmware_protocol.device.control import Draw
+from firmware_protocol.device import Draw
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.irregular import WON, holds

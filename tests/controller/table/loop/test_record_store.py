@@ -15,7 +15,7 @@ from drivers.devices.shoe import CoverMoved
 from drivers.session import AdoptedRing
 from firmware_protocol.host import NO_CURSOR, RecordCursor, RingHeld
 from firmware_protocol.messages import Cover, Verdict
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
+from firmware_protocol.tablelink import NO_CHAIN, EventRecord, chained
 from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import now_us, stopped, until
 from tests.support.table.loop_rig import Rig, at, rig

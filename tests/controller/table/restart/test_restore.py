@@ -25,7 +25,7 @@ from controller.table.memory import NotInVault
 from controller.table.restart import RestoredTable
 from controller.table.restart.restore import restore
 from drivers.devices import LinkState
-from firmware_protocol.device.control import Draw, Firmware, RingMemory
+from firmware_protocol.device import Draw, Firmware, RingMemory
 from hil.table.robots.robot import card_of, mechanism
 from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import until

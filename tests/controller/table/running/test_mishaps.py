@@ -11,7 +11,7 @@ import pytest
 from controller.procedure.model import events
 from controller.procedure.model.state import Step
 from controller.table.devices.links import LOST_AFTER
-from firmware_protocol.device.control import (
+from firmware_protocol.device import (
     CutPower,
     Draw,
     Freeze,

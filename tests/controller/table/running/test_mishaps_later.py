@@ -17,16 +17,7 @@ from controller.table.devices.links import LOST_AFTER
 from controller.table.devices.shuffle_start import NONE_RUNS
 from controller.table.loop import BadAct, TableStopped
 from controller.table.loop.loop import SLOW_AFTER
-from firmware_protocol.device.control import (
-    CutPower,
-    Draw,
-    Load,
-    Plug,
-    Press,
-    Put,
-    SetJam,
-    ShufflePace,
-)
+from firmware_protocol.device import CutPower, Draw, Load, Plug, Press, Put, SetJam, ShufflePace
 from hil.table.robots import PlayerChoice
 from hil.table.robots.robot import lit, mechanism
 from tests.support.asynchronous import simulated

@@ -15,7 +15,7 @@ from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from controller.table.intake import DeviceSettings
-from firmware_protocol.device.control import Put
+from firmware_protocol.device import Put
 from hil.devices import shoe_reader
 from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import until

@@ -24,8 +24,7 @@ from controller.table.loop import TableParts
 from controller.table.running import RunningTable, parts_of
 from drivers.keys import KeyStore, PairedDevice
 from drivers.ports import Transport
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import Plug, ShufflePace
+from firmware_protocol.device import Plug, ShufflePace, create_identity, pair_directly
 from firmware_protocol.messages import DeviceClass
 from hil.simulator import LiveDevice
 from hil.simulator.process import device_in_loop
@@ -95,8 +94,8 @@ def furnished(folder: Path) -> Path:
         create_key(keys, role)
     own = store.standing_own().public_key().public_bytes_raw()
     for name, kind, serial in DEVICES:
-        made = identity.create(folder / name, kind, serial)
-        identity.pair_directly(folder / name, own)
+        made = create_identity(folder / name, kind, serial)
+        pair_directly(folder / name, own)
         at = "2026-01-01T00:00:00Z"
         store.add(PairedDevice(kind, serial, "maker", "model", made.public, at, ("Flo", "Bob")))
     file = folder / "table.toml"

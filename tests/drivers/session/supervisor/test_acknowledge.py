@@ -12,7 +12,7 @@ import pytest
 from drivers import events
 from drivers.devices import LinkState, NotReady
 from drivers.session.acknowledge import STORE_TIMEOUT
-from firmware_protocol.device.control import CutPower, Draw, Freeze, Plug
+from firmware_protocol.device import CutPower, Draw, Freeze, Plug
 from firmware_protocol.messages import LockState
 from tests.support.drivers.dealing import FULL_DISK, acknowledged, dealing, head, same
 from tests.support.drivers.simulated import running, simulate, table

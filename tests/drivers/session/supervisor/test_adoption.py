@@ -15,7 +15,7 @@ from drivers import events
 from drivers.devices import LinkState
 from drivers.keys import TwoPeopleNeeded
 from drivers.session import NothingHeld
-from firmware_protocol.device.control import Draw, MoveCover, Plug, RingMemory
+from firmware_protocol.device import Draw, MoveCover, Plug, RingMemory
 from firmware_protocol.messages import Verdict
 from tests.support.drivers.holding import BY, draws, held, plays
 from tests.support.drivers.simulated import (

@@ -21,7 +21,7 @@ from drivers.devices import (
 )
 from drivers.devices.driver import RESULT_TIMEOUT
 from drivers.session import StoreFailed
-from firmware_protocol.device.control import CutPower, Draw, Freeze, LineNoise, Load, Plug
+from firmware_protocol.device import CutPower, Draw, Freeze, LineNoise, Load, Plug
 from firmware_protocol.host import SessionEnding
 from firmware_protocol.host import events as said
 from firmware_protocol.messages import DeviceClass

@@ -15,7 +15,7 @@ from drivers.devices import (
     NotReady,
     ShoeDriver,
 )
-from firmware_protocol.device.control import Break, Freeze, Plug, Put
+from firmware_protocol.device import Break, Freeze, Plug, Put
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import (
     DeviceClass,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from drivers.devices import LinkState
 from drivers.session import WantedDevice
-from firmware_protocol.device.control import Draw, LineNoise, Load, Plug
+from firmware_protocol.device import Draw, LineNoise, Load, Plug
 from firmware_protocol.messages import DeviceClass
 from tests.long.fuzz.wired import Wired
 from tests.support.asynchronous import simulated

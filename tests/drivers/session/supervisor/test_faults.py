@@ -12,7 +12,7 @@ import pytest
 from drivers import events
 from drivers.devices import CommandUnansweredError, LinkState, ShoeDriver
 from drivers.devices.shoe import ShoeCardRead
-from firmware_protocol.device.control import (
+from firmware_protocol.device import (
     Break,
     CutPower,
     Describe,

@@ -15,7 +15,7 @@ from drivers.devices import LinkState
 from drivers.session import NothingHeld, StoreFailed
 from drivers.session.acknowledge import STORE_TIMEOUT
 from drivers.session.supervisor import ANSWER_TIMEOUT
-from firmware_protocol.device.control import MoveCover, Plug, RingMemory
+from firmware_protocol.device import MoveCover, Plug, RingMemory
 from hil.faults import FaultyBehaviour
 from tests.support.drivers.holding import BY, held, mute_on_resume, plays
 from tests.support.drivers.simulated import now_us, running, simulate, stopped, table

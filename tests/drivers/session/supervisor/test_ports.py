@@ -16,7 +16,7 @@ from drivers.devices import LinkState
 from drivers.devices.shoe import ShoeCardRead
 from drivers.ports import parse
 from drivers.session import supervisor
-from firmware_protocol.device.control import CutPower, Draw, Freeze, Load, Plug
+from firmware_protocol.device import CutPower, Draw, Freeze, Load, Plug
 from hil.simulator import LiveDevice, running_device
 from tests.support.drivers.file_store import FileStore
 from tests.support.drivers.real_host import SERIAL, Host, House, hosted

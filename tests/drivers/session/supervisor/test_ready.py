@@ -10,7 +10,7 @@ import pytest
 from drivers import events
 from drivers.devices import LinkState, NotReady
 from drivers.keys import KeyProblem
-from firmware_protocol.device.control import Freeze, Plug
+from firmware_protocol.device import Freeze, Plug
 from tests.support.drivers.dealing import store_fails
 from tests.support.drivers.holding import ending
 from tests.support.drivers.simulated import (

@@ -14,9 +14,7 @@ from drivers.events import Identity
 from drivers.keys import KeyProblem
 from drivers.session import PortSearch, WantedDevice
 from drivers.session.supervisor import RETRY_REFUSED
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import Break, Plug
-from firmware_protocol.device.identity import pair_directly
+from firmware_protocol.device import Break, Plug, create_identity, pair_directly
 from firmware_protocol.messages import DeviceClass
 from tests.support.drivers.simulated import Desk, Plugged, Watched, running, simulate, table
 
@@ -60,7 +58,7 @@ def test_another_device_on_the_port_is_refused(
 ) -> None:
     async def main() -> None:
         desk = Desk()
-        wanted = identity.create(tmp_path / "wanted", DeviceClass.SHOE, "SH-0001")
+        wanted = create_identity(tmp_path / "wanted", DeviceClass.SHOE, "SH-0001")
         device = desk.plug(Plugged(tmp_path / "device", device_class, serial))
         watched = Watched(
             desk,

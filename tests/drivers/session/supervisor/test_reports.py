@@ -18,7 +18,7 @@ from drivers.devices import LinkState, ShoeDriver
 from drivers.devices.shoe import ShoeCardRead
 from drivers.session.rate_limit import MAX_KEYS, OTHERS, REPORT_INTERVAL_US, ReportLimiter
 from drivers.session.reports import REPORTERS
-from firmware_protocol.device.control import (
+from firmware_protocol.device import (
     CardName,
     CutPower,
     Draw,
@@ -34,7 +34,7 @@ from firmware_protocol.host import (
     RecordReceived,
 )
 from firmware_protocol.messages import Alert, AlertCode, DeviceState, FrameKind
-from firmware_protocol.tablelink.framing import Frame, encode_frame
+from firmware_protocol.tablelink import Frame
 from tests.support.drivers.simulated import Desk, Plugged, Watched, now_us, running, simulate, table
 
 S = LinkState
@@ -118,7 +118,7 @@ def test_a_flood_of_noise_is_no_flood_of_reports(tmp_path: Path) -> None:
             for at in range(2000):
                 ears = device.ears
                 assert ears is not None
-                ears.heard(encode_frame((alert, forged, strange)[at % 3]) + b"\x05x\0")
+                ears.heard((alert, forged, strange)[at % 3].encode() + b"\x05x\0")
                 heard += 1
                 await asyncio.sleep(0.002)
             seconds = (now_us() - began) / 1_000_000

@@ -13,7 +13,7 @@ import pytest
 from drivers import events
 from drivers.devices import LinkState, NotReady
 from drivers.session import NothingHeld, StoreFailed
-from firmware_protocol.device.control import Draw, MoveCover, Plug, RingMemory
+from firmware_protocol.device import Draw, MoveCover, Plug, RingMemory
 from firmware_protocol.host import RecordCursor
 from firmware_protocol.messages import LockState
 from tests.support.drivers.dealing import acknowledged, dealing, head, same

@@ -16,8 +16,16 @@ from drivers.ports import Address, PortLost, Transport
 from drivers.session import PortSearch, WantedDevice, supervisor
 from drivers.session.lookup import CLOSE_TIMEOUT
 from drivers.session.supervisor import ANSWER_TIMEOUT
-from firmware_protocol.device.control import Break, CutPower, Draw, Firmware, Freeze, Load, Plug
-from firmware_protocol.device.interfaces import CommandRefusal
+from firmware_protocol.device import (
+    Break,
+    CommandRefusal,
+    CutPower,
+    Draw,
+    Firmware,
+    Freeze,
+    Load,
+    Plug,
+)
 from firmware_protocol.host import HostLink, SessionEnding
 from firmware_protocol.messages import PowerCause, Refusal
 from hil.faults import FaultyBehaviour

@@ -14,9 +14,15 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol import conformance
 from firmware_protocol.conformance import ConformanceItem, Profile
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import ControlRequest
-from firmware_protocol.device.interfaces import Answer, Mechanism, Peer
+from firmware_protocol.device import (
+    Answer,
+    ControlRequest,
+    Mechanism,
+    Peer,
+    create_identity,
+    load_identity,
+    pair_directly,
+)
 from firmware_protocol.messages import DeviceClass
 from hil.conform.items import TRIALS
 from hil.conform.runs.runner import ItemOutcome, run_item
@@ -46,8 +52,8 @@ def _made(profile: Profile) -> dict[str, bytes]:
     with TemporaryDirectory() as folder:
         place = Path(folder) / "device"
         device_class = DeviceClass[profile.upper()]
-        identity.create(place, device_class, "XX-0001", rng=Random(profile).randbytes)
-        identity.pair_directly(place, OWN.public_key().public_bytes_raw())
+        create_identity(place, device_class, "XX-0001", rng=Random(profile).randbytes)
+        pair_directly(place, OWN.public_key().public_bytes_raw())
         return {file.name: file.read_bytes() for file in place.iterdir()}
 
 
@@ -85,7 +91,7 @@ class Rig:
             profile,
             self._direct() if operator is None else operator,
             own=OWN,
-            device_key=identity.load(place).public,
+            device_key=load_identity(place).public,
             seed=seed,
         )
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from firmware_protocol.device.control import Draw, Load
+from firmware_protocol.device import Draw, Load
 from firmware_protocol.host import ReplyReceived
 from firmware_protocol.messages import Command, Lock, LockState, Reread
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import EventRecord
 from hil.devices import SimulatedShoe
 from hil.faults import TappedFrame
 from hil.faults.tap import Tap

@@ -8,12 +8,17 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import pytest
 
-from firmware_protocol.device.control import ControlRequest, Describe, Draw, Load, Moment, Put
-from firmware_protocol.device.interfaces import (
+from firmware_protocol.device import (
     Answer,
     CannotDo,
     CommandRefusal,
+    ControlRequest,
+    Describe,
+    Draw,
+    Load,
     Mechanism,
+    Moment,
+    Put,
     RingPosition,
 )
 from firmware_protocol.messages import (
@@ -40,7 +45,7 @@ from firmware_protocol.messages import (
     Start,
     WhichButton,
 )
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
+from firmware_protocol.tablelink import NO_CHAIN, EventRecord, chained
 from hil.devices import SimulatedShoe, SimulatedShuffler, SimulatedStation, card_names
 from hil.devices.shoe import RECOGNISE_MS
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from firmware_protocol.device.control import RingMemory, ServiceSwitch
+from firmware_protocol.device import RingMemory, ServiceSwitch
 from firmware_protocol.messages import Command, EvtNak, FrameKind, NakWhy, Tamper, TamperSource
-from firmware_protocol.tablelink.plaintext import CommandReply, EventRecord
+from firmware_protocol.tablelink import CommandReply, EventRecord
 from tests.support.hil.devices.plain_device import MS, Bench
 from tests.support.hil.devices.raw_host import BOOT, STRANGER, RawHost
 

@@ -17,7 +17,7 @@ from firmware_protocol.messages import (
     Hello,
     HelloRsp,
 )
-from firmware_protocol.tablelink.framing import Deframer, Frame
+from firmware_protocol.tablelink import Deframer, Frame
 from hil.ports.usb_backend import backend
 from hil.ports.usb_messages import END_IN, END_OUT
 

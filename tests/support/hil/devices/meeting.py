@@ -9,9 +9,13 @@ from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import ControlRequest
-from firmware_protocol.device.interfaces import Answer, Mechanism
+from firmware_protocol.device import (
+    Answer,
+    ControlRequest,
+    Mechanism,
+    create_identity,
+    pair_directly,
+)
 from firmware_protocol.host import (
     NO_CURSOR,
     HostLink,
@@ -20,7 +24,7 @@ from firmware_protocol.host import (
     RingHeld,
 )
 from firmware_protocol.messages import DeviceClass, Side
-from firmware_protocol.tablelink.plaintext import EventRecord
+from firmware_protocol.tablelink import EventRecord
 from hil.devices import SimulatedStation
 from hil.simulator import SimulatedDevice
 
@@ -43,10 +47,10 @@ class Meeting:
         """`keeps`: whether the host acknowledges at once."""
         self.now = 1_000_000
         self.place = folder / "device"
-        own = identity.create(
+        own = create_identity(
             self.place, mechanism().device_class, "XX-0001", rng=Random(1).randbytes
         )
-        identity.pair_directly(self.place, HOST.public_key().public_bytes_raw())
+        pair_directly(self.place, HOST.public_key().public_bytes_raw())
         self.stand = SimulatedDevice(
             self.place,
             mechanism,

@@ -7,10 +7,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from firmware_protocol.device import identity
-from firmware_protocol.device.control import ControlRequest
-from firmware_protocol.device.core import Device, PowerCut
-from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal, CoreServices
+from firmware_protocol.device import (
+    Answer,
+    CannotDo,
+    CommandRefusal,
+    ControlRequest,
+    CoreServices,
+    Device,
+    PowerCut,
+    create_identity,
+    pair_directly,
+)
 from firmware_protocol.messages import (
     Abort,
     AbortReply,
@@ -37,8 +44,7 @@ from firmware_protocol.messages import (
     TimeAsk,
     Verdict,
 )
-from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, decode
+from firmware_protocol.tablelink import NO_CHAIN, EventRecord, Frame, decode_plaintext
 from hil.faults import faulty_device
 from tests.support.hil.devices.raw_host import RawHost, ack, resume
 
@@ -120,12 +126,12 @@ class Bench:
         self.place = folder / "device"
         self.breaks = set(breaks)
         self.random = random.Random(1)
-        self.identity = identity.create(
+        self.identity = create_identity(
             self.place, device_class, "SIM-1", rng=self.random.randbytes, capacity=capacity
         )
         self.host = RawHost(self.identity.public)
         if paired:
-            identity.pair_directly(self.place, self.host.public)
+            pair_directly(self.place, self.host.public)
         self.lost = False
         """Whether what the device says is lost."""
         self.device = self.power_on()
@@ -254,6 +260,6 @@ class Bench:
 
 
 def _record(data: bytes) -> EventRecord:
-    record = decode(data, sender="device")
+    record = decode_plaintext(data, sender="device")
     assert isinstance(record, EventRecord)
     return record

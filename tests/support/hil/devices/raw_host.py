@@ -26,18 +26,23 @@ from firmware_protocol.messages import (
     Resume,
     ResumeMode,
 )
-from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
-from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
-from firmware_protocol.tablelink.hello import prologue
-from firmware_protocol.tablelink.noise import Handshake, Opener, Sealer
-from firmware_protocol.tablelink.plaintext import (
+from firmware_protocol.tablelink import (
     NO_CHAIN,
     CommandCall,
     CommandReply,
+    Deframer,
     EventRecord,
+    Frame,
+    FrameDamage,
+    Handshake,
+    Opener,
     Plaintext,
-    decode,
-    encode,
+    Sealer,
+    decode_plaintext,
+    encode_plaintext,
+    fingerprint,
+    label_psk,
+    prologue,
 )
 
 BOOT = 0x1122334455667788
@@ -99,7 +104,7 @@ class RawHost:
         if frame.kind is not FrameKind.DATA:
             return frame
         opened = self.sessions[frame.session].opener.open(frame)
-        return decode(opened, sender="device")
+        return decode_plaintext(opened, sender="device")
 
     def all(self, kind: type[T], since: int = 0) -> list[T]:
         """What came of this kind since the moment; events, replies and controls by themselves."""
@@ -181,7 +186,7 @@ class RawHost:
     def seal(self, plaintext: bytes | Plaintext, keys: Keys | None = None) -> Frame:
         session = keys or self.current
         assert session is not None
-        raw = plaintext if isinstance(plaintext, bytes) else encode(plaintext)
+        raw = plaintext if isinstance(plaintext, bytes) else encode_plaintext(plaintext)
         return session.sealer.seal(raw)
 
     def call(self, command: Command, keys: Keys | None = None) -> Frame:

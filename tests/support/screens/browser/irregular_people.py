@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
-from firmware_protocol.device.control import CutPower, MoveDoor, Plug, Put, SetJam
+from firmware_protocol.device import CutPower, MoveDoor, Plug, Put, SetJam
 from hil.table.robots import ROBOT_TIMEOUT
 from hil.table.setup import GUEST, until
 from tests.support.screens.browser.page import page_at

@@ -16,7 +16,7 @@ from controller.audit.replay import decode_decision
 from controller.games import game_of_table
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State, Step
-from firmware_protocol.device.control import ControlRequest, Describe, Draw
+from firmware_protocol.device import ControlRequest, Describe, Draw
 from hil.simulator import LiveDevice
 from hil.table.robots import ROBOT_TIMEOUT, Api, Console, MimicPlayers, Robot, RobotOptions
 from hil.table.robots.console import watched

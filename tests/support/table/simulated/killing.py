@@ -12,7 +12,7 @@ from controller.audit.verify import verify
 from controller.procedure.model.effects import Prompt, Settled
 from controller.procedure.model.state import State, Step
 from controller.table.memory import TableDisplay
-from firmware_protocol.device.control import ShufflePace
+from firmware_protocol.device import ShufflePace
 from hil.table.robots import PlayerChoice, Robot
 from hil.table.robots.robot import card_of
 from hil.table.scripts.shoe import whole_shoe

@@ -14,7 +14,7 @@ from controller.audit.verify import verify
 from controller.procedure.model.events import Event
 from controller.procedure.model.state import State, Step
 from controller.table.running import RunningTable
-from firmware_protocol.device.control import ShufflePace
+from firmware_protocol.device import ShufflePace
 from hil.table.robots import Players, Robot
 from hil.table.robots.robot import card_of
 from hil.table.scripts.shoe import whole_shoe

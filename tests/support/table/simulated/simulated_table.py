@@ -34,7 +34,7 @@ from controller.table.memory import TableDisplay
 from controller.table.running import RunningTable
 from drivers.devices import LinkState
 from drivers.session import Supervisor
-from firmware_protocol.device.control import Plug
+from firmware_protocol.device import Plug
 from firmware_protocol.messages import DeviceClass
 from hil.devices import SimulatedStation as SimStation
 from hil.table.robots.robot import Who

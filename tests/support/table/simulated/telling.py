@@ -27,7 +27,7 @@ from controller.rules.irregularities import Irregularity, Way
 from controller.table.intake import DeviceSettings
 from controller.table.loop import RequestResult
 from controller.table.memory import TableDisplay
-from firmware_protocol.device.control import ButtonName, Draw, Press, ShufflePace
+from firmware_protocol.device import ButtonName, Draw, Press, ShufflePace
 from hil.table.robots import PlayerChoice, Robot
 from hil.table.robots.robot import Who, card_of, mechanism
 from tests.support.drivers.simulated import until

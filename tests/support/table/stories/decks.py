@@ -13,7 +13,7 @@ from controller.rules.irregularities import Way
 from controller.table.devices.links import LOST_AFTER
 from controller.table.intake import DeviceSettings
 from controller.table.loop import BadAct
-from firmware_protocol.device.control import Load, Plug, Put, ShufflePace
+from firmware_protocol.device import Load, Plug, Put, ShufflePace
 from hil.table.robots.robot import card_of
 from tests.support.drivers.simulated import Plugged, until
 from tests.support.table.simulated.irregular import TWO, VOID, WON, irregular

@@ -12,14 +12,7 @@ from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from controller.table.devices.links import LOST_AFTER
-from firmware_protocol.device.control import (
-    CutPower,
-    MoveCover,
-    Plug,
-    Put,
-    SetJam,
-    ShufflePace,
-)
+from firmware_protocol.device import CutPower, MoveCover, Plug, Put, SetJam, ShufflePace
 from tests.support.drivers.simulated import Plugged, until
 from tests.support.table.simulated.irregular import CASES, TWO, VOID, WON, Case, irregular
 from tests.support.table.simulated.simulated_table import FLOOR, SECOND

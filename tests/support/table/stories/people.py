@@ -10,7 +10,7 @@ from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from controller.table.intake import DeviceSettings
-from firmware_protocol.device.control import Press
+from firmware_protocol.device import Press
 from tests.support.table.simulated.irregular import TWO, VOID, WON, irregular
 from tests.support.table.simulated.simulated_table import FLOOR, SECOND
 from tests.support.table.simulated.telling import DEAL, Told

@@ -12,7 +12,7 @@ from controller.api.http.sse import HEARTBEAT
 from controller.people.sign_in import SESSION_SECONDS
 from controller.screens.common.texts import load
 from drivers.devices import LinkState
-from firmware_protocol.device.control import InjectDefect, Plug
+from firmware_protocol.device import InjectDefect, Plug
 from tests.support.drivers.simulated import until
 from tests.support.screens.at_pages import AtPages, Tab, came, opened, pages_test
 from tests.support.table.simulated.house import PINS
