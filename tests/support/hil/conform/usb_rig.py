@@ -1,10 +1,11 @@
-"""A device on a simulated USB bus, and hosts in threads beside it."""
+"""A device on a simulated USB bus, in an event loop of its own beside the host of a test."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,58 +22,51 @@ LONG = 5_000
 
 
 class Rig:
-    """A device on a bus, what it has heard, and a switch for its firmware."""
+    """A device on a bus, what it has received, and a switch for its firmware."""
 
-    def __init__(self, bus: Path, *, echo: bool = False, **more: Any) -> None:
-        self.bus = bus
-        self.ears: list[bytes] = []
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, bus: Path, *, echo: bool = False, **more: Any
+    ) -> None:
+        self.received: list[bytes] = []
         self.reading = True
-        self._loop = asyncio.get_running_loop()
-        on_data = self._echo if echo else self.ears.append
-        self.device = UsbDevice(bus, NAMES, on_data, reading=lambda: self.reading, **more)
-        self.device.plug()
+        self._loop = loop
+        self._options = {"reading": lambda: self.reading, **more}
+        on_data = self._echo if echo else self.received.append
+        self.device: UsbDevice = self.call(lambda: UsbDevice(bus, NAMES, on_data, **self._options))
+        self.call(self.device.plug)
 
     def _echo(self, data: bytes) -> None:
         self.device.write(data)
 
+    def call(self, do: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function in the loop of the device and wait for its result."""
+
+        async def done() -> Any:
+            return do(*arguments)
+
+        return asyncio.run_coroutine_threadsafe(done(), self._loop).result(5)
+
     @property
     def heard(self) -> list[bytes]:
-        """What the firmware has, asked from another thread: a transfer is done for the host a
-        moment before the firmware has it."""
-
-        async def settled() -> list[bytes]:
-            return self.ears
-
-        return asyncio.run_coroutine_threadsafe(settled(), self._loop).result(5)
+        """What the firmware has: a transfer is done for the host a moment before that."""
+        found: list[bytes] = self.call(lambda: self.received)
+        return found
 
 
-@asynccontextmanager
-async def a_rig(bus: Path, **more: Any) -> AsyncIterator[Rig]:
-    rig = Rig(bus, **more)
-    try:
-        yield rig
-    finally:
-        rig.device.close()
+@contextmanager
+def device_on(bus: Path, **more: Any) -> Iterator[Rig]:
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+        try:
+            rig = Rig(loop, bus, **more)
+            yield rig
+            rig.call(rig.device.close)
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
 
 
 def find(bus: Path) -> Any:
     return usb.core.find(backend=backend(str(bus)))
-
-
-def scene(bus: Path, host: Callable[[Rig, Callable[..., None]], None], **more: Any) -> None:
-    """A device in a loop, and `host(rig, call)` in a thread beside it; `call` runs something in
-    the loop and waits until it is done."""
-
-    async def play() -> None:
-        loop = asyncio.get_running_loop()
-
-        def call(do: Callable[..., Any], *arguments: Any) -> None:
-            async def done() -> None:
-                do(*arguments)
-
-            asyncio.run_coroutine_threadsafe(done(), loop).result(5)
-
-        async with a_rig(bus, **more) as rig:
-            await asyncio.to_thread(host, rig, call)
-
-    asyncio.run(play())
