@@ -25,7 +25,7 @@ import msgspec
 import usb.backend
 from usb.core import USBError, USBTimeoutError
 
-from hil.ports import unix_sockets, usb_descriptors
+from hil.ports import unix_sockets
 from hil.ports.usb_messages import (
     CHUNK,
     END_IN,
@@ -39,7 +39,12 @@ from hil.ports.usb_messages import (
     Op,
     UsbMessage,
     UsbStatus,
+    configuration_descriptor,
     decode,
+    device_descriptor,
+    endpoint_descriptor,
+    interface_descriptor,
+    setup_packet,
 )
 
 _TIMEOUT: Final = 2.0
@@ -217,22 +222,22 @@ class SimBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no ty
         return None
 
     def get_device_descriptor(self, dev: _FoundDevice) -> SimpleNamespace:
-        return usb_descriptors.device(dev.descriptors)
+        return device_descriptor(dev.descriptors)
 
     def get_configuration_descriptor(self, dev: _FoundDevice, config: int) -> SimpleNamespace:
-        return usb_descriptors.configuration(config)
+        return configuration_descriptor(config)
 
     def get_interface_descriptor(
         self, dev: _FoundDevice, intf: int, alt: int, config: int
     ) -> SimpleNamespace:
-        usb_descriptors.configuration(config)
-        return usb_descriptors.interface(intf, alt)
+        configuration_descriptor(config)
+        return interface_descriptor(intf, alt)
 
     def get_endpoint_descriptor(
         self, dev: _FoundDevice, ep: int, intf: int, alt: int, config: int
     ) -> SimpleNamespace:
         self.get_interface_descriptor(dev, intf, alt, config)
-        return usb_descriptors.endpoint(ep)
+        return endpoint_descriptor(ep)
 
     # --- handles ----------------------------------------------------------------------------------
 
@@ -243,7 +248,7 @@ class SimBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no ty
         dev_handle.close()
 
     def set_configuration(self, dev_handle: _Handle, config_value: int) -> None:
-        data = usb_descriptors.setup(0x00, 9, config_value, 0, 0)
+        data = setup_packet(0x00, 9, config_value, 0, 0)
         try:
             dev_handle.control.ask(Op.CONTROL, 0, data)
         except USBError as problem:
@@ -252,7 +257,7 @@ class SimBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no ty
             raise
 
     def get_configuration(self, dev_handle: _Handle) -> int:
-        data = usb_descriptors.setup(0x80, 8, 0, 0, 1)
+        data = setup_packet(0x80, 8, 0, 0, 1)
         return dev_handle.control.ask(Op.CONTROL, 0, data).data[0]
 
     def set_interface_altsetting(self, dev_handle: _Handle, intf: int, altsetting: int) -> None:
@@ -278,8 +283,7 @@ class SimBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no ty
     def detach_kernel_driver(self, dev_handle: _Handle, intf: int) -> None:
         _fail(UsbStatus.NOT_FOUND)
 
-    def attach_kernel_driver(self, dev_handle: _Handle, intf: int) -> None:
-        _fail(UsbStatus.NOT_FOUND)
+    attach_kernel_driver = detach_kernel_driver
 
     # --- transfers --------------------------------------------------------------------------------
 
@@ -319,7 +323,7 @@ class SimBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no ty
         timeout: int,
     ) -> int:
         size = len(data) * data.itemsize
-        asked = usb_descriptors.setup(bmRequestType, bRequest, wValue, wIndex, size)
+        asked = setup_packet(bmRequestType, bRequest, wValue, wIndex, size)
         if not bmRequestType & 0x80:
             dev_handle.control.ask(Op.CONTROL, 0, asked + data.tobytes())
             return size

@@ -7,6 +7,10 @@
 Hosts reach it through `hil.ports.usb_backend`. As on a real bus, each plug assigns a new address,
 only one handle can claim the interface, and a pending transfer fails when the cable is pulled: with
 ENODEV or with EIO, depending on the host controller (`gone`).
+
+A transfer is sent as packets of PACKET bytes and ends with a shorter one, which may be empty. So a
+transfer whose size is a multiple of PACKET needs an empty packet at its end, or the receiver waits
+for more.
 """
 
 from __future__ import annotations
@@ -15,30 +19,218 @@ import asyncio
 import fcntl
 import os
 import socket
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from firmware_protocol.device import naming, read_file, write_atomic
-from hil.ports import unix_sockets, usb_descriptors
+from hil.faults import whole_frames
+from hil.ports import unix_sockets
 from hil.ports.unix_sockets import Listener
-from hil.ports.usb_endpoints import InPipe, OutPipe, TransferResult
 from hil.ports.usb_messages import (
     END_IN,
     END_OUT,
     MAX_MESSAGE_BYTES,
+    PACKET,
     SOCKET_PATTERN,
     TOKEN,
     Descriptors,
     Op,
     UsbMessage,
     UsbStatus,
+    control_answer,
     decode,
+    sets_configuration,
     socket_path,
 )
+
+IN_HARDWARE: Final = 2
+"""Packets that an endpoint buffers independently of the firmware."""
+MAX_WAITING: Final = 16_384
+"""Output buffer in bytes for a slow host; further frames are dropped."""
+ASSEMBLY_BYTES: Final = 4096
+"""The firmware's buffer for a transfer; a full buffer ends the transfer."""
+
+
+class TransferResult(Struct, frozen=True):
+    """The result of a transfer: the data read, or the number of bytes written."""
+
+    number: int
+    status: UsbStatus
+    count: int = 0
+    data: bytes = b""
+
+
+def packets(transfer: bytes) -> list[bytes]:
+    """The packets of a transfer, with an empty one at the end where it is needed."""
+    return [transfer[at : at + PACKET] for at in range(0, len(transfer) + 1, PACKET)]
+
+
+class _Transfer(Struct):
+    """A transfer of the host that is not done yet."""
+
+    number: int
+    size: int
+    """From the device: the size of the host's buffer."""
+    packets: deque[bytes]
+    """To the device: those that it has not taken."""
+    count: int = 0
+    data: bytes = b""
+
+    def result(self, status: UsbStatus) -> TransferResult:
+        return TransferResult(self.number, status, self.count, self.data)
+
+
+class _Endpoint:
+    """The transfers of the host at one endpoint, in order."""
+
+    def __init__(self) -> None:
+        self.halted = False
+        self._transfers: deque[_Transfer] = deque()
+
+    def _fill(self, transfer: _Transfer) -> UsbStatus | None:
+        """Move packets. The status of a transfer that is complete; None while it waits."""
+        raise NotImplementedError
+
+    def clear(self) -> None:
+        """Drop what is buffered."""
+        raise NotImplementedError
+
+    def _start(self, transfer: _Transfer) -> list[TransferResult]:
+        if self.halted:
+            return [transfer.result(UsbStatus.PIPE)]
+        self._transfers.append(transfer)
+        return self.resume()
+
+    def resume(self) -> list[TransferResult]:
+        """Move packets as far as possible. Returns the transfers that are complete."""
+        out = []
+        while self._transfers and (status := self._fill(self._transfers[0])) is not None:
+            out.append(self._transfers.popleft().result(status))
+        return out
+
+    def cancel(self, number: int) -> list[TransferResult]:
+        """The host's timeout: its transfer ends with what has been moved."""
+        found = [one for one in self._transfers if one.number == number]
+        for one in found:
+            self._transfers.remove(one)
+        return [one.result(UsbStatus.TIMEOUT) for one in found]
+
+    def halt(self) -> list[TransferResult]:
+        self.halted = True
+        return self.end(UsbStatus.PIPE)
+
+    def end(self, status: UsbStatus) -> list[TransferResult]:
+        """End all pending transfers with this status."""
+        ended, self._transfers = self._transfers, deque()
+        return [one.result(status) for one in ended]
+
+    def reset(self) -> list[TransferResult]:
+        self.clear()
+        self.halted = False
+        return self.end(UsbStatus.IO)
+
+
+class InPipe(_Endpoint):
+    """From the device to the host."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost = 0
+        """Bytes that were dropped."""
+        self._packets: deque[bytes] = deque()
+        self._size = 0
+
+    def send(self, transfer: bytes, *, claimed: bool) -> list[TransferResult]:
+        """Queue a transfer for the host. Without a host that has claimed the interface, only the
+        endpoint's own buffer is available."""
+        # One byte less there, so that no empty packet is needed at the end.
+        own = (IN_HARDWARE - len(self._packets)) * PACKET - 1
+        fit = whole_frames(transfer, MAX_WAITING - self._size if claimed else own)
+        self.lost += len(transfer) - len(fit)
+        if fit:
+            self._packets.extend(packets(fit))
+            self._size += len(fit)
+        return self.resume()
+
+    def read(self, number: int, size: int) -> list[TransferResult]:
+        return self._start(_Transfer(number, size, deque()))
+
+    def clear(self) -> None:
+        self._packets.clear()
+        self._size = 0
+
+    def _fill(self, transfer: _Transfer) -> UsbStatus | None:
+        while transfer.count < transfer.size:
+            if not self._packets:
+                return None
+            packet = self._packets.popleft()
+            self._size -= len(packet)
+            transfer.data = (transfer.data + packet)[: transfer.size]
+            room = transfer.size - transfer.count
+            transfer.count = len(transfer.data)
+            if len(packet) > room:  # the rest of the packet is dropped, as by real hardware
+                return UsbStatus.OVERFLOW
+            if len(packet) < PACKET:
+                break
+        return UsbStatus.OK
+
+
+class OutPipe(_Endpoint):
+    """From the host to the device. `reading()` is whether the firmware accepts packets."""
+
+    def __init__(self, reading: Callable[[], bool]) -> None:
+        super().__init__()
+        self._reading = reading
+        self._arrived: list[bytes] = []
+        self._assembly = bytearray()
+        self._hardware: deque[bytes] = deque()
+
+    def write(self, number: int, data: bytes) -> list[TransferResult]:
+        # Not packets(): sending the empty packet is up to the host.
+        cut = [data[at : at + PACKET] for at in range(0, len(data), PACKET)] or [b""]
+        return self._start(_Transfer(number, len(data), deque(cut)))
+
+    def resume(self) -> list[TransferResult]:
+        """Move packets to the firmware while it accepts them."""
+        while self._hardware and self._reading():
+            self._take(self._hardware.popleft())
+        return super().resume()
+
+    def take(self) -> list[bytes]:
+        """The transfers that are complete."""
+        arrived, self._arrived = self._arrived, []
+        return arrived
+
+    def clear(self) -> None:
+        self._assembly.clear()
+        self._hardware.clear()
+
+    def _fill(self, transfer: _Transfer) -> UsbStatus | None:
+        while transfer.packets:
+            packet = transfer.packets[0]
+            if self._reading():
+                self._take(packet)
+            elif len(self._hardware) < IN_HARDWARE:
+                self._hardware.append(packet)
+            else:
+                return None
+            transfer.count += len(transfer.packets.popleft())
+        return UsbStatus.OK
+
+    def _take(self, packet: bytes) -> None:
+        self._assembly += packet
+        if len(packet) < PACKET or len(self._assembly) >= ASSEMBLY_BYTES:
+            transfer = bytes(self._assembly)
+            self._assembly.clear()
+            if transfer:
+                self._arrived.append(transfer)
+
 
 ADDRESSES: Final = 127
 _LAST: Final = "last-address"
@@ -124,8 +316,7 @@ class UsbDevice:
         """Disappear from the bus. Pending transfers fail."""
         if self._listener is None:
             return
-        self._answer(self._in.end(self._gone))
-        self._answer(self._out.end(self._gone))
+        self._answer(self._in.end(self._gone) + self._out.end(self._gone))
         self._loop.remove_reader(self._listener.sock.fileno())
         self._listener.close()
         self._listener = None
@@ -222,9 +413,9 @@ class UsbDevice:
         return (do(connection, message.arg) if do else UsbStatus.NOT_SUPPORTED), b""
 
     def _control(self, data: bytes) -> tuple[UsbStatus, bytes]:
-        if self._claimed and usb_descriptors.configures(data):
+        if self._claimed and sets_configuration(data):
             return UsbStatus.BUSY, b""
-        return usb_descriptors.control(self._descriptors, data)
+        return control_answer(self._descriptors, data)
 
     def _claim(self, connection: _Connection, interface: int) -> UsbStatus:
         if interface:
@@ -248,10 +439,7 @@ class UsbDevice:
 
     def _reset(self, _: _Connection, __: int) -> UsbStatus:
         """Cancel all transfers. Address and claim stay, as on Linux."""
-        self._answer(self._in.end(UsbStatus.IO) + self._out.end(UsbStatus.IO))
-        self._in.clear()
-        self._out.clear()
-        self._in.halted = self._out.halted = False
+        self._answer(self._in.reset() + self._out.reset())
         return UsbStatus.OK
 
     # --- transfers --------------------------------------------------------------------------------

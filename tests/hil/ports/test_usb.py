@@ -18,7 +18,7 @@ import usb.util
 
 from hil.ports import UsbStatus, usb_bus
 from hil.ports.usb_backend import backend
-from hil.ports.usb_endpoints import MAX_WAITING, InPipe, OutPipe, packets
+from hil.ports.usb_bus import MAX_WAITING, InPipe, OutPipe, packets
 from hil.ports.usb_messages import END_IN, END_OUT
 from tests.support.hil.conform.usb_rig import LONG, NAMES, SHORT, Rig, device_on, find
 
