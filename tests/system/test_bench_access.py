@@ -19,9 +19,8 @@ from firmware_protocol.device import Answer, CannotDo, ControlRequest, Describe,
 from firmware_protocol.messages import DeviceClass
 from hil.control import verbs
 from hil.table.page import Desk, bench_page, controls
-from hil.table.page.app import MOST_BYTES, SECRET_HEADER, Page, application
+from hil.table.page.app import MOST_BYTES, SECRET_HEADER, Page, application, listening
 from hil.table.page.controls import FAULTS, HANDS, NEXT_PULLS, ShoeFilling, ShortcutButton
-from hil.table.page.server import listening
 from hil.table.robots import SeatClaims
 from hil.table.setup import FEW, STAFF_AND_VISITORS, FittedDevice
 

@@ -29,8 +29,7 @@ from hil.simulator import exclusive_use
 from hil.table.demo import cli
 from hil.table.demo import command as demo_command
 from hil.table.demo.demo import MISHAPS, TABLES, Demo, Plan, everybody_bets, people_words
-from hil.table.demo.spectator import Tally
-from hil.table.demo.terminal import pause_before, screen_for
+from hil.table.demo.terminal import Tally, pause_before, screen_for
 from hil.table.robots import SeatClaims
 from hil.table.setup import DEALER, GUEST, STAFF_AND_VISITORS, example
 from hil.table.setup.house import SHOE, House

@@ -18,8 +18,7 @@ from controller.table.intake import DeviceSettings
 from firmware_protocol.device import Answer, ControlRequest, Describe, Draw
 from hil.table.robots import MimicPlayers, PlayerChoice, RandomPlayers, Robot, RobotOptions
 from hil.table.robots.robot import button_of
-from hil.table.robots.surroundings import chips
-from hil.table.robots.text import STANDING
+from hil.table.robots.surroundings import STANDING, chips
 from tests.support.drivers.simulated import Plugged, simulate
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.serving import right, run, serving

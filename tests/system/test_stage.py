@@ -22,7 +22,7 @@ from hil.table.demo.demo import TABLES
 from hil.table.robots import Api
 from hil.table.setup import FEW, DidNotServe, TableContent, example, scripted, staged
 from hil.table.setup.house import SEVEN, SHOE, House
-from hil.table.setup.table_file import table_text, toml
+from hil.table.setup.stage import table_text, toml
 from tests.support.table.simulated.scripted import scripts
 
 # --- table files ------------------------------------------------------------------------------

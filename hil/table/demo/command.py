@@ -22,8 +22,7 @@ from controller.commands import print_json
 from controller.errors import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_NO, printable
 from hil.table.demo.cli import GAMES, ROUNDS
 from hil.table.demo.demo import Demo, Plan
-from hil.table.demo.spectator import Tally
-from hil.table.demo.terminal import TerminalScreen, screen_for
+from hil.table.demo.terminal import Tally, TerminalScreen, screen_for
 from hil.table.robots import ApiProblem, RobotStuck, Unreachable
 from hil.table.setup import DidNotServe
 

@@ -28,8 +28,7 @@ from controller.procedure.model.effects import Prompt, Tell
 from controller.sim.play import basic
 from controller.table.memory import TableDisplay
 from firmware_protocol.device import Draw
-from hil.table.demo.spectator import Spectator, Tally
-from hil.table.demo.terminal import TerminalScreen, pause_before
+from hil.table.demo.terminal import Spectator, Tally, TerminalScreen, pause_before
 from hil.table.page import Desk, ServedGame, bench_page
 from hil.table.robots import (
     ROBOT_TIMEOUT,

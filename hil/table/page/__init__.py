@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hil.table.page.app import bench_page
 from hil.table.page.bench import Desk, ServedGame
-from hil.table.page.server import bench_page
 
 __all__ = [
     "Desk",

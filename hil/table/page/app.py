@@ -5,8 +5,12 @@ Only browsers on this machine can use it, as with the tables' own screens.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,12 +25,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from controller.api.http import EventStream, Listeners, latest
+from controller.daemon import Server
+from controller.errors import UsageProblem
 from controller.screens.common.access import HeaderGuard
 from firmware_protocol.messages import DeviceClass
 from hil.table.page import controls
 from hil.table.page.bench import BenchRefusal, Desk
 from hil.table.page.page import BenchPicture
-from hil.table.setup import RobotBadge
+from hil.table.setup import STAFF_AND_VISITORS, RobotBadge
 
 HERE: Final = Path(__file__).parent
 POLL_INTERVAL: Final = 0.1
@@ -210,3 +216,33 @@ def application(page: Page, port: int) -> ASGIApp:
         Route("/{what}", page.post, methods=["POST"]),
     ]
     return HeaderGuard(Starlette(routes=routes), (f"127.0.0.1:{port}", f"localhost:{port}"))
+
+
+HOST: Final = "127.0.0.1"
+
+
+@asynccontextmanager
+async def bench_page(desk: Desk, port: int) -> AsyncIterator[str]:
+    """Serve the page; yields its URL. Port 0: any free port. Raises UsageProblem if the port is in
+    use."""
+    with listening(port) as at:
+        taken = int(at.getsockname()[1])
+        page = Page(desk, STAFF_AND_VISITORS)
+        server = Server(application(page, taken), [at])
+        task = asyncio.create_task(server.run_until_stopped(), name="bench page")
+        try:
+            await server.answering.wait()
+            yield f"http://{HOST}:{taken}/"
+        finally:
+            page.listeners.stopping.set()
+            server.stop()
+            await task
+
+
+def listening(port: int) -> socket.socket:
+    """Bind the port. Raises UsageProblem."""
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as problem:
+        what = f"port {port} of {HOST}: {(problem.strerror or str(problem)).lower()}"
+        raise UsageProblem("--page-port", what, "another one; 0: any free one") from None

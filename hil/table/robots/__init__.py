@@ -15,10 +15,8 @@ from hil.table.robots.robot import (
     RobotStuck,
     wire_name,
 )
-from hil.table.robots.seats import SEATS, SeatClaims
-from hil.table.robots.shared import ASKING, SharedRobot
-from hil.table.robots.surroundings import HandledDevice, TableSurroundings
-from hil.table.robots.text import BUTTONS, card_of
+from hil.table.robots.shared import ASKING, SEATS, SeatClaims, SharedRobot
+from hil.table.robots.surroundings import BUTTONS, HandledDevice, TableSurroundings, card_of
 
 __all__ = [
     "ASKING",

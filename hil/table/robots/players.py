@@ -13,7 +13,7 @@ from controller.procedure.model.state import State
 from controller.rules.cards import VALUE
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
 from controller.sim.play import Strategy
-from hil.table.robots.text import STANDING, PlayerChoice
+from hil.table.robots.surroundings import STANDING, PlayerChoice
 
 _MAINS: Final = (1000, 1500, 2000, 2500, 2500, 5000)
 _SIDES: Final[dict[Bet, tuple[float, tuple[int, ...]]]] = {

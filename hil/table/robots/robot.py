@@ -18,8 +18,18 @@ from controller.procedure.model.felt import on_felt
 from controller.procedure.model.row import Refused
 from controller.table.memory import TableDisplay
 from firmware_protocol.device import Describe, Draw, Load, Press, Put
-from hil.table.robots.surroundings import LOOK_AT_DEVICE, TableSurroundings, chips, lit, mechanism
-from hil.table.robots.text import STANDING, PlayerChoice, button_of, card_of, wire_name
+from hil.table.robots.surroundings import (
+    LOOK_AT_DEVICE,
+    STANDING,
+    PlayerChoice,
+    TableSurroundings,
+    button_of,
+    card_of,
+    chips,
+    lit,
+    mechanism,
+    wire_name,
+)
 from hil.table.setup import until
 
 __all__ = [

@@ -8,19 +8,23 @@ all rounds of one configuration.
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec.structs import asdict
 
 from controller.audit.read.follow import Follower
+from controller.audit.replay import decode_decision
 from controller.audit.simulate import check_recordable
 from controller.procedure.engine import Procedure
+from controller.procedure.model import events
+from controller.procedure.model.effects import Effect, Prompt, Tell
 from controller.procedure.model.events import Event
+from controller.procedure.model.game import Game
 from controller.procedure.model.holds import IN_ROUND
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
@@ -33,16 +37,48 @@ from controller.sim.scripts import (
     ScriptStart,
     play_at,
 )
-from hil.table.robots import Console, MimicPlayers, Robot, RobotOptions, RobotStuck, open_console
+from hil.table.robots import (
+    ROBOT_TIMEOUT,
+    Console,
+    MimicPlayers,
+    PlayerChoice,
+    Robot,
+    RobotOptions,
+    RobotStuck,
+    open_console,
+)
 from hil.table.scripts.shoe import rounds_of, shoe_of
-from hil.table.scripts.wire_table import WiredTable, WireTable
-from hil.table.setup import FEW, DidNotServe, Stage, staged
+from hil.table.setup import FEW, DidNotServe, Stage, staged, until
 from hil.table.setup import scripted as deals_of
 
 TABLE: Final = "scripts"
 _MAX_STEPS: Final = 400
-_Round = tuple[ScriptRound, Procedure]
-_T = TypeVar("_T")
+Answer: TypeAlias = Decision | Refused
+Run: TypeAlias = Callable[[Coroutine[Any, Any, Any]], Any]
+"""Runs a coroutine in the table's event loop and returns its result."""
+_Answers: TypeAlias = list[tuple[Event, Answer]]
+_Round: TypeAlias = tuple[ScriptRound, Procedure]
+
+_DRAWING: Final = frozenset({Tell.DEAL, Tell.TAKE_WAGERS})
+_CHOICES: Final[Mapping[type[Event], str]] = MappingProxyType(
+    {
+        events.Hit: "hit",
+        events.Stand: "stand",
+        events.Double: "double",
+        events.Split: "split",
+        events.Surrender: "surrender",
+        events.Insure: "insure",
+        events.EvenMoney: "even_money",
+        events.Decline: "decline",
+        events.PayTaken: "take_pay",
+        events.PayDeclined: "decline_pay",
+    }
+)
+_ACTS: Final[Mapping[type[Event], str]] = MappingProxyType(
+    {events.HoleChecked: "CheckHole", events.HoleRevealed: "RevealHole"}
+)
+_NOT_SUBMITTED: Final = frozenset({"actor", "commitment", "opening", "spare"})
+"""Fields of an event that are not submitted: its actor, and what only the table has."""
 
 
 @contextmanager
@@ -53,44 +89,32 @@ def over_wire(rounds: Sequence[_Round]) -> Iterator[PlaysScript]:
         check_recordable(scripted, procedure)
     with (
         TemporaryDirectory(prefix="holecard-wire-") as folder,
-        playing(Path(folder), rounds) as all_of,
+        playing(Path(folder), rounds) as runner,
     ):
-        yield all_of.play
+        yield runner.play
 
 
 @contextmanager
 def playing(folder: Path, rounds: Sequence[_Round]) -> Iterator[ScriptRunner]:
     """Yields a runner in this folder, where the record remains. Raises UsageProblem and FAULTS."""
-    with _beside() as run:
+    with asyncio.Runner() as loop:
         stack = AsyncExitStack()
         try:
-            stage = run(stack.enter_async_context(staged(folder, FEW, name=TABLE)))
-            made = ScriptRunner(stage, rounds, run)
-            yield made
-            run(made.close())
+            stage = loop.run(stack.enter_async_context(staged(folder, FEW, name=TABLE)))
+            yield ScriptRunner(stage, rounds, loop.run)
         finally:
-            run(stack.aclose())
-
-
-class PlayedScript(Struct, frozen=True):
-    """The result of a round and its events with their decisions."""
-
-    result: RoundResult
-    seen: list[tuple[Event, Decision | Refused]]
+            loop.run(stack.aclose())
 
 
 class ScriptRunner:
     """Plays rounds of several configurations at one table, grouped by configuration."""
 
-    def __init__(
-        self, stage: Stage, rounds: Sequence[_Round], run: Callable[[Coroutine[Any, Any, Any]], Any]
-    ) -> None:
+    def __init__(self, stage: Stage, rounds: Sequence[_Round], run: Run) -> None:
         self.stage = stage
         self._rounds = rounds
         self._run = run
-        self._played: dict[int, PlayedScript] = {}
-        self._open: AsyncExitStack | None = None
-        self._at: _RobotsAtTable | None = None
+        self._played: dict[int, tuple[RoundResult, _Answers]] = {}
+        """Results and events with their decisions, by the round's id()."""
 
     def play(
         self, scripted: ScriptRound, watch: RoundWatcher | None, procedure: Procedure
@@ -98,129 +122,177 @@ class ScriptRunner:
         """Returns a round's result, and passes its events to `watch`."""
         if id(scripted) not in self._played:
             self._play_all(procedure)
-        found = self._played.pop(id(scripted))
+        result, answers = self._played.pop(id(scripted))
         if watch is not None:
-            for event, answer in found.seen:
+            for event, answer in answers:
                 watch(event, answer)
-        return found.result
+        return result
 
     def _play_all(self, procedure: Procedure) -> None:
-        """Play all rounds of this procedure."""
-        theirs = [one for one, other in self._rounds if other is procedure]
-        at: _RobotsAtTable = self._run(self._begin(theirs[0]))
-        for one in theirs:
-            self._played[id(one)] = _play(at, one, procedure, self._run)
-        self._run(self.close())
+        """Play all rounds of this procedure. Raises DidNotServe if the daemon fails."""
+        rounds = [one for one, other in self._rounds if other is procedure]
+        daemon, run = self.stage.daemon, self._run
+        run(self.stage.serve(deals_of(rounds[0].script)))
+        stack = AsyncExitStack()
+        try:
+            console = run(stack.enter_async_context(open_console(self.stage.control)))
+            table = WireTable(self.stage, console, procedure, run)
+            for one in rounds:
+                answers: _Answers = []
 
-    async def _begin(self, scripted: ScriptRound) -> _RobotsAtTable:
-        await self.stage.serve(deals_of(scripted.script))
-        self._open = AsyncExitStack()
-        screen = await self._open.enter_async_context(open_console(self.stage.control))
-        self._at = _RobotsAtTable(self.stage, screen)
-        return self._at
+                def watch(event: Event, answer: Answer, to: _Answers = answers) -> None:
+                    to.append((event, answer))
 
-    async def close(self) -> None:
-        """Close the table and stop the daemon. Raises DidNotServe if its exit code is not 0."""
-        if self._open is None or self._at is None:
-            return
-        await self._at.close()
-        await self._open.aclose()
-        self._open = self._at = None
-        code = await self.stage.daemon.stop()
+                self._played[id(one)] = (table.play(one, watch), answers)
+            run(table.close())
+        finally:
+            run(stack.aclose())
+        code = run(daemon.stop())
         if code != 0:
             raise DidNotServe(f"holecard serve: ended with {code}")
 
 
-class _RobotsAtTable:
-    """The robots at the served table."""
+class WireTable:
+    """A served table with its robot: the table interface of the script runner. Its states are those
+    that the screen shows."""
 
-    def __init__(self, stage: Stage, screen: Console) -> None:
-        self.cards: tuple[str, ...] = ()
+    def __init__(self, stage: Stage, console: Console, procedure: Procedure, run: Run) -> None:
+        """`procedure` only provides the texts of refusals for scripts."""
+        self._procedure = procedure
+        self._console = console
+        self._run = run
+        self._record = Follower(stage.house.record)
+        self._cards: tuple[str, ...] = ()
         """The order of the next shoe."""
         buttons = stage.table.sheet.options.decisions.by != "signals"
         ways = RobotOptions(buttons=buttons, dwell_ms=0)
-        robot = Robot(stage, screen, MimicPlayers(), ways, cards=lambda: self.cards)
-        self.wired = WiredTable(robot, screen, Follower(stage.house.record))
+        self._robot = Robot(stage, console, MimicPlayers(), ways, cards=lambda: self._cards)
 
-    @property
-    def _state(self) -> State:
-        return self.wired.console.shown.state
+    # --- rounds ---------------------------------------------------------------------------
 
-    async def fresh(self, cards: tuple[str, ...]) -> None:
+    def play(self, scripted: ScriptRound, watch: RoundWatcher) -> RoundResult:
+        """Play one round after a shuffle."""
+        *before, last = rounds_of(scripted, self._procedure)
+        self._run(self._shuffle(shoe_of(self.game, *before, last)))
+        for plain in before:
+            result = play_at(ScriptStart(self, self.state, ScriptVault()), plain)
+            if not result.ok or self.state.step is not Step.WAGERING:
+                raise RobotStuck(f"{plain.where}: no round can stand before it: {result.failures}")
+        return play_at(ScriptStart(self, self.state, ScriptVault()), last, watch)
+
+    async def _shuffle(self, cards: tuple[str, ...]) -> None:
         """Open the table with these cards in its shoe."""
-        self.cards = cards
-        await self._rest()
-        robot = self.wired.robot
-        if self._state.step is Step.WAGERING:
-            await robot.act("ShuffleCalled")
-        await robot.play(lambda shown: shown.state.step is Step.WAGERING)
-        for _ in self.wired.record.more():
+        self._cards = cards
+        await self._end_round()
+        if self.state.step is Step.WAGERING:
+            await self._robot.act("ShuffleCalled")
+        await self._robot.play(lambda shown: shown.state.step is Step.WAGERING)
+        for _ in self._record.more():
             continue  # decisions before the script are skipped
 
     async def close(self) -> None:
-        await self._rest()
-        if self._state.step is not Step.CLOSED:
-            await self.wired.robot.act("TableClosed", "two", bank=100_000)
+        await self._end_round()
+        if self.state.step is not Step.CLOSED:
+            await self._robot.act("TableClosed", "two", bank=100_000)
 
-    async def _rest(self) -> None:
+    async def _end_round(self) -> None:
         """End what is open: void the round, return wagers."""
         for _ in range(_MAX_STEPS):
-            s = self._state
+            s = self.state
             if s.step in IN_ROUND and s.step not in (Step.PAYING, Step.CLEARING):
-                await self.wired.robot.act("RoundVoided", "two", reason="nobody goes on with it")
+                await self._robot.act("RoundVoided", "two", reason="nobody goes on with it")
             elif s.seats and not s.hands and s.step is Step.WAGERING:
-                await self.wired.robot.act("WagerRemoved", seat=s.seats[0].number, bet="main")
+                await self._robot.act("WagerRemoved", seat=s.seats[0].number, bet="main")
             elif s.step in IN_ROUND or s.holds:
-                await self.wired.robot.step()
+                await self._robot.step()
             else:
                 return
-        raise RobotStuck(f"no end after {_MAX_STEPS} steps, at {self._state.step.value}")
+        raise RobotStuck(f"no end after {_MAX_STEPS} steps, at {self.state.step.value}")
+
+    # --- the script runner's table --------------------------------------------------------
+
+    @property
+    def game(self) -> Game:
+        return self._procedure.game
+
+    @property
+    def state(self) -> State:
+        """The state that is shown."""
+        return self._console.shown.state
+
+    def shows(self, s: State, /) -> tuple[Effect, ...]:
+        return self._console.shown.effects
+
+    def step(self, s: State, event: Event, /) -> Answer:
+        """Do an event. Raises RobotStuck if the table records a different one."""
+        answer: Answer = self._run(self._step(event))
+        if isinstance(answer, Refused):
+            # With the text for scripts, which have no currency.
+            ours = self._procedure.step(s, event)
+            if isinstance(ours, Refused) and ours.id == answer.id:
+                return ours
+        return answer
+
+    async def _step(self, event: Event) -> Answer:
+        before, refusals = self._console.shown, len(self._robot.refused)
+        prompt = before.prompt
+        if prompt is None:
+            raise RobotStuck(f"nothing is asked for, and a script wants {type(event).__name__}")
+        await _do(self._robot, prompt, event)
+        if len(self._robot.refused) > refusals:
+            return self._robot.refused[-1]
+        await until(lambda: self._console.shown is not before, ROBOT_TIMEOUT)
+        return self._decision(event)
+
+    def _decision(self, event: Event) -> Decision:
+        """Returns the decisions recorded since the event, as one."""
+        made = [
+            decode_decision(entry.record.data)
+            for entry in self._record.more()
+            if entry.record.kind == "decision"
+        ]
+        if not made or not _matches(made[0].event, event):
+            recorded = ", ".join(repr(one.event) for one in made) or "nothing"
+            raise RobotStuck(f"{event!r} was handed in, and recorded was {recorded}")
+        rows = tuple(row for one in made for row in one.rows)
+        effects = tuple(effect for one in made for effect in one.effects)
+        return Decision(rows, self.state, effects)
 
 
-def _play(
-    at: _RobotsAtTable,
-    scripted: ScriptRound,
-    procedure: Procedure,
-    run: Callable[[Coroutine[Any, Any, Any]], Any],
-) -> PlayedScript:
-    """Play one round after a shuffle."""
-    rounds = rounds_of(scripted, procedure)
-    run(at.fresh(shoe_of(procedure.game, *rounds)))
-    table = WireTable(procedure, at.wired, run)
-    seen: list[tuple[Event, Decision | Refused]] = []
+async def _do(robot: Robot, prompt: Prompt, event: Event) -> None:
+    """Do what a person does for this event."""
+    kind = type(event)
+    fields = {
+        name: value
+        for name, value in asdict(event).items()
+        if name not in _NOT_SUBMITTED and value is not None
+    }
+    if isinstance(event, events.CardDrawn | events.HoleDealt):
+        if prompt.tell not in _DRAWING:
+            raise RobotStuck(f"a script draws a card, and the prompt is {prompt.tell.value}")
+        await robot.draw(prompt)
+    elif kind in _CHOICES:
+        hand = fields.get("hand", -1)
+        asked = (fields["seat"], hand) in ((prompt.seat, prompt.hand), (prompt.seat, -1))
+        amount = fields.get("amount")
+        if kind is events.Insure and amount == prompt.amount:
+            amount = None
+        seat = 0 if asked else fields["seat"]
+        await robot.decided(prompt, PlayerChoice(_CHOICES[kind], amount, seat, max(hand, 0)))
+    elif kind in _ACTS:
+        await robot.act(_ACTS[kind])
+    elif isinstance(event, events.PaymentApproved):
+        await robot.act(kind.__name__, "floor")
+    else:
+        await robot.act(kind.__name__, **fields)
 
-    def watch(event: Event, answer: Decision | Refused) -> None:
-        seen.append((event, answer))
 
-    for plain in rounds[:-1]:
-        before = play_at(ScriptStart(table, table.state, ScriptVault()), plain)
-        if not before.ok or table.state.step is not Step.WAGERING:
-            raise RobotStuck(f"{plain.where}: no round can stand before it: {before.failures}")
-    result = play_at(ScriptStart(table, table.state, ScriptVault()), rounds[-1], watch)
-    return PlayedScript(result, seen)
-
-
-# --- the event loop ---------------------------------------------------------------------------
-
-
-@contextmanager
-def _beside() -> Iterator[Callable[[Coroutine[Any, Any, _T]], _T]]:
-    """Yields a function that runs a coroutine in an event loop of another thread, and waits."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="table")
-    thread.start()
-
-    def run(work: Coroutine[Any, Any, _T]) -> _T:
-        future = asyncio.run_coroutine_threadsafe(work, loop)
-        try:
-            return future.result()
-        except KeyboardInterrupt:
-            future.cancel()
-            raise
-
-    try:
-        yield run
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+def _matches(found: Event, wanted: Event) -> bool:
+    """Whether the recorded event is the one that was submitted."""
+    if type(found) is not type(wanted):
+        return False
+    return all(
+        getattr(found, name) == value
+        for name, value in asdict(wanted).items()
+        if name not in _NOT_SUBMITTED and value is not None
+    )

@@ -14,8 +14,7 @@ from hil.table.setup.house import (
     FittedDevice,
     RobotBadge,
 )
-from hil.table.setup.stage import Stage, staged
-from hil.table.setup.table_file import TableContent, example, scripted
+from hil.table.setup.stage import Stage, TableContent, example, scripted, staged
 
 __all__ = [
     "DEALER",
