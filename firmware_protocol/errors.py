@@ -14,6 +14,9 @@ class ProtocolError(Exception):
 
     number: ClassVar[int] = 100
 
+    def __init_subclass__(cls, number: int) -> None:
+        cls.number = number
+
     @property
     def name(self) -> str:
         """The name in records and reports: that of WrongSize is wrong-size."""
@@ -27,171 +30,119 @@ def slug(name: str) -> str:
 # --- plaintexts and payloads ----------------------------------------------------------------
 
 
-class WrongSize(ProtocolError):
+class WrongSize(ProtocolError, number=101):
     """A plaintext, body or payload does not have the length of its kind."""
 
-    number = 101
 
-
-class UnknownType(ProtocolError):
+class UnknownType(ProtocolError, number=102):
     """The first byte of a plaintext is not a known type."""
 
-    number = 102
 
-
-class UnknownMessage(ProtocolError):
+class UnknownMessage(ProtocolError, number=103):
     """The id is not that of a message of this type of plaintext."""
 
-    number = 103
 
-
-class ReservedMessage(ProtocolError):
+class ReservedMessage(ProtocolError, number=104):
     """The id is reserved in this version."""
 
-    number = 104
 
-
-class WrongDirection(ProtocolError):
+class WrongDirection(ProtocolError, number=105):
     """A message that only the other side sends."""
 
-    number = 105
 
-
-class WrongClass(ProtocolError):
+class WrongClass(ProtocolError, number=106):
     """A message of another class of device."""
 
-    number = 106
 
-
-class OutOfRange(ProtocolError):
+class OutOfRange(ProtocolError, number=107):
     """A field has a value that the catalogue does not allow."""
 
-    number = 107
 
-
-class BadPadding(ProtocolError):
+class BadPadding(ProtocolError, number=108):
     """A padding byte is not zero."""
 
-    number = 108
 
-
-class BadText(ProtocolError):
+class BadText(ProtocolError, number=109):
     """A text is empty, has a character that is not allowed, or continues after a zero."""
-
-    number = 109
 
 
 # --- frames and sessions --------------------------------------------------------------------
 
 
-class BadFrame(ProtocolError):
+class BadFrame(ProtocolError, number=201):
     """A frame that must not be sent: its kind does not allow this length, version, session id or
     counter."""
 
-    number = 201
 
-
-class WrongSession(ProtocolError):
+class WrongSession(ProtocolError, number=202):
     """A DATA frame of another session."""
 
-    number = 202
 
-
-class Replayed(ProtocolError):
+class Replayed(ProtocolError, number=203):
     """A counter that is not above the last one accepted."""
 
-    number = 203
 
-
-class NotAuthentic(ProtocolError):
+class NotAuthentic(ProtocolError, number=204):
     """A DATA frame with a correct CRC and a wrong tag: it was forged or changed."""
 
-    number = 204
 
-
-class SessionSpent(ProtocolError):
+class SessionSpent(ProtocolError, number=205):
     """A counter has reached its limit; a new handshake is required."""
 
-    number = 205
 
-
-class KeysWiped(ProtocolError):
+class KeysWiped(ProtocolError, number=206):
     """The session is over and its keys are wiped."""
-
-    number = 206
 
 
 # --- HELLO ----------------------------------------------------------------------------------
 
 
-class NoCommonVersion(ProtocolError):
+class NoCommonVersion(ProtocolError, number=301):
     """The version ranges of host and device do not overlap."""
 
-    number = 301
 
-
-class SchemaDiffers(ProtocolError):
+class SchemaDiffers(ProtocolError, number=302):
     """The device was built from another catalogue of the same version."""
 
-    number = 302
 
-
-class WrongDevice(ProtocolError):
+class WrongDevice(ProtocolError, number=303):
     """Another class, serial number or key fingerprint than expected."""
 
-    number = 303
 
-
-class WrongAnswer(ProtocolError):
+class WrongAnswer(ProtocolError, number=304):
     """A HELLO_RSP that does not answer the HELLO."""
 
-    number = 304
 
-
-class BadLabelCode(ProtocolError):
+class BadLabelCode(ProtocolError, number=305):
     """A label code that was mistyped: wrong length, character or check digits."""
-
-    number = 305
 
 
 # --- handshakes -----------------------------------------------------------------------------
 
 
-class HandshakeError(ProtocolError):
+class HandshakeError(ProtocolError, number=400):
     """A handshake failed."""
 
-    number = 400
 
-
-class HandshakeSize(HandshakeError):
+class HandshakeSize(HandshakeError, number=401):
     """A handshake message is too short or too long."""
 
-    number = 401
 
-
-class HandshakeOrder(HandshakeError):
+class HandshakeOrder(HandshakeError, number=402):
     """A step of the handshake out of turn, after its end or after its failure."""
 
-    number = 402
 
-
-class HandshakeNotAuthentic(HandshakeError):
+class HandshakeNotAuthentic(HandshakeError, number=403):
     """Another key or label code, a replayed message, or HELLO, HELLO_RSP or an earlier message
     was changed. By design, the cause cannot be determined."""
 
-    number = 403
 
-
-class WeakKey(HandshakeError):
+class WeakKey(HandshakeError, number=404):
     """A public key of low order, which gives no shared secret."""
 
-    number = 404
 
-
-class BadKey(HandshakeError):
+class BadKey(HandshakeError, number=405):
     """A key or psk that is not 32 bytes."""
-
-    number = 405
 
 
 def all_errors() -> list[type[ProtocolError]]:

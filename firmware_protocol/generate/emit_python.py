@@ -189,28 +189,27 @@ def _class(
             yield from docstring(_sentence(field.doc), "    ")
     if one.fields:
         yield ""
-    if isinstance(one, MessageSpec):
-        yield from _facts(one)
     yield from _spec(catalogue, one, name)
 
 
 def _facts(one: MessageSpec) -> Iterator[str]:
+    """Arguments of Spec: the class variables of Message that differ from its defaults."""
     sender = "host" if one.kind == "command" else "device"
-    yield f"    ID: ClassVar = {code(one.id)}"
+    yield f"ID={code(one.id)}"
     if one.device_class != "all":
-        yield f"    CLASS: ClassVar = DeviceClass.{one.device_class.upper()}"
+        yield f"CLASS=DeviceClass.{one.device_class.upper()}"
     if one.side != sender:
-        yield f'    FROM: ClassVar = "{one.side}"'
+        yield f'FROM="{one.side}"'
     if one.since != 1:
-        yield f"    SINCE: ClassVar = {one.since}"
+        yield f"SINCE={one.since}"
     if one.size != 56:
-        yield f"    SIZE: ClassVar = {one.size}"
+        yield f"SIZE={one.size}"
     if one.kind == "command":
-        yield f"    IDEMPOTENT: ClassVar = {one.idempotent}"
-        yield f"    DEADLINE_MS: ClassVar = {one.deadline_ms}"
-        yield f"    REPLY: ClassVar = {camel(one.name)}Reply"
+        yield f"IDEMPOTENT={one.idempotent}"
+        yield f"DEADLINE_MS={one.deadline_ms}"
+        yield f"REPLY={camel(one.name)}Reply"
         if one.result:
-            yield f"    RESULT: ClassVar = {camel(one.result)}"
+            yield f"RESULT={camel(one.result)}"
 
 
 def _spec(catalogue: Catalogue, one: MessageSpec | FrameSpec, name: str) -> Iterator[str]:
@@ -222,8 +221,9 @@ def _spec(catalogue: Catalogue, one: MessageSpec | FrameSpec, name: str) -> Iter
         rows = fill(" ".join(named), width=WIDTH - 14)
         arguments.append("\n        ".join([*(f'"{row} "' for row in rows[:-1]), f'"{rows[-1]}"']))
     arguments += [rule for field in one.fields if (rule := _rule(catalogue, field))]
-    if isinstance(one, MessageSpec) and one.secret:
-        arguments.append("secret=True")
+    if isinstance(one, MessageSpec):
+        arguments += ["secret=True"] if one.secret else []
+        arguments += _facts(one)
     line = f"    SPEC: ClassVar = Spec({', '.join(arguments)})"
     if len(line) <= WIDTH and "\n" not in line:
         yield line

@@ -147,12 +147,19 @@ def text(name: str, size: int, *, word: bool = False) -> Rule:
 
 class Spec:
     """The format of one message: that of struct, with x for bytes that must be zero, the names of
-    its fields, and rules for what struct cannot check."""
+    its fields, rules for what struct cannot check, and its facts: class variables of Message."""
 
     def __init__(
-        self, name: str, form: str, fields: str = "", *rules: Rule, secret: bool = False
+        self,
+        name: str,
+        form: str,
+        fields: str = "",
+        *rules: Rule,
+        secret: bool = False,
+        **facts: object,
     ) -> None:
         self.name = name
+        self.facts = facts
         self.fields = tuple(fields.split())
         self.secret = secret
         self.size = struct.calcsize(form)
@@ -253,6 +260,8 @@ class Message(Payload, frozen=True, gc=False):
         spec: Spec | None = cls.__dict__.get("SPEC")
         if spec is not None:
             cls.NAME = spec.name
+            for fact, value in spec.facts.items():
+                setattr(cls, fact, value)
 
 
 class Event(Message, frozen=True, gc=False):

@@ -22,8 +22,7 @@ class Power(Event, frozen=True, gc=False):
     cause: PowerCause
     """Why."""
 
-    ID: ClassVar = 0x01
-    SPEC: ClassVar = Spec("POWER", "<B", "cause", codec.one_of("cause", PowerCause))
+    SPEC: ClassVar = Spec("POWER", "<B", "cause", codec.one_of("cause", PowerCause), ID=0x01)
 
 
 class Tamper(Event, frozen=True, gc=False):
@@ -34,13 +33,13 @@ class Tamper(Event, frozen=True, gc=False):
     active: bool
     """1 it began, 0 it is over; a source that has no end sends 1 only."""
 
-    ID: ClassVar = 0x02
     SPEC: ClassVar = Spec(
         "TAMPER",
         "<BB",
         "source active",
         codec.one_of("source", TamperSource),
         codec.truth("active"),
+        ID=0x02,
     )
 
 
@@ -52,8 +51,7 @@ class Fault(Event, frozen=True, gc=False):
     arg: int
     """As the code says, else 0."""
 
-    ID: ClassVar = 0x03
-    SPEC: ClassVar = Spec("FAULT", "<BI", "code arg", codec.one_of("code", FaultCode, 1))
+    SPEC: ClassVar = Spec("FAULT", "<BI", "code arg", codec.one_of("code", FaultCode, 1), ID=0x03)
 
 
 class LogPressure(Event, frozen=True, gc=False):
@@ -62,8 +60,7 @@ class LogPressure(Event, frozen=True, gc=False):
     used: int
     """Percent of the ring that is not acknowledged, rounded down."""
 
-    ID: ClassVar = 0x04
-    SPEC: ClassVar = Spec("LOG_PRESSURE", "<B", "used", codec.whole("used", 0, 100))
+    SPEC: ClassVar = Spec("LOG_PRESSURE", "<B", "used", codec.whole("used", 0, 100), ID=0x04)
 
 
 class Paired(Event, frozen=True, gc=False):
@@ -74,13 +71,13 @@ class Paired(Event, frozen=True, gc=False):
     pairings: int
     """Pairings so far, this one included."""
 
-    ID: ClassVar = 0x05
     SPEC: ClassVar = Spec(
         "PAIRED",
         "<16sI",
         "fingerprint pairings",
         codec.exactly("fingerprint", 16),
         codec.whole("pairings", 1, 0xFFFFFFFF),
+        ID=0x05,
     )
 
 
@@ -98,7 +95,6 @@ class InfoReply(Reply, frozen=True, gc=False):
     state: DeviceState
     """How the device is."""
 
-    ID: ClassVar = 0xC0
     SPEC: ClassVar = Spec(
         "INFO_REPLY",
         "<32sIBHB",
@@ -108,6 +104,7 @@ class InfoReply(Reply, frozen=True, gc=False):
         codec.one_of("cause", PowerCause),
         codec.whole("capacity", 128, 65535),
         codec.some_of("state", DeviceState),
+        ID=0xC0,
     )
 
 
@@ -125,7 +122,6 @@ class ResumeReply(Reply, frozen=True, gc=False):
     verdict: Verdict
     """What it amounts to."""
 
-    ID: ClassVar = 0xC1
     SPEC: ClassVar = Spec(
         "RESUME_REPLY",
         "<III8sB",
@@ -134,6 +130,7 @@ class ResumeReply(Reply, frozen=True, gc=False):
         codec.whole("oldest", 1, 0xFFFFFFFF),
         codec.exactly("chain", 8),
         codec.one_of("verdict", Verdict),
+        ID=0xC1,
     )
 
 
@@ -145,8 +142,9 @@ class SelftestReply(Reply, frozen=True, gc=False):
     arg: int
     """As the code says, else 0."""
 
-    ID: ClassVar = 0xC2
-    SPEC: ClassVar = Spec("SELFTEST_REPLY", "<BI", "code arg", codec.one_of("code", FaultCode))
+    SPEC: ClassVar = Spec(
+        "SELFTEST_REPLY", "<BI", "code arg", codec.one_of("code", FaultCode), ID=0xC2
+    )
 
 
 class Refused(Reply, frozen=True, gc=False):
@@ -159,18 +157,15 @@ class Refused(Reply, frozen=True, gc=False):
     arg: int
     """As the reason says, else 0."""
 
-    ID: ClassVar = 0xFF
-    SPEC: ClassVar = Spec("REFUSED", "<BBH", "command why arg", codec.one_of("why", Refusal))
+    SPEC: ClassVar = Spec(
+        "REFUSED", "<BBH", "command why arg", codec.one_of("why", Refusal), ID=0xFF
+    )
 
 
 class Info(Command, frozen=True, gc=False):
     """Request for the firmware and state of the device. The first DATA of a session."""
 
-    ID: ClassVar = 0x40
-    IDEMPOTENT: ClassVar = True
-    DEADLINE_MS: ClassVar = 500
-    REPLY: ClassVar = InfoReply
-    SPEC: ClassVar = Spec("INFO", "<")
+    SPEC: ClassVar = Spec("INFO", "<", ID=0x40, IDEMPOTENT=True, DEADLINE_MS=500, REPLY=InfoReply)
 
 
 class Resume(Command, frozen=True, gc=False):
@@ -186,24 +181,22 @@ class Resume(Command, frozen=True, gc=False):
     mode: ResumeMode
     """How to continue."""
 
-    ID: ClassVar = 0x41
-    IDEMPOTENT: ClassVar = True
-    DEADLINE_MS: ClassVar = 500
-    REPLY: ClassVar = ResumeReply
     SPEC: ClassVar = Spec(
         "RESUME",
         "<II8sB",
         "epoch next chain mode",
         codec.exactly("chain", 8),
         codec.one_of("mode", ResumeMode),
+        ID=0x41,
+        IDEMPOTENT=True,
+        DEADLINE_MS=500,
+        REPLY=ResumeReply,
     )
 
 
 class Selftest(Command, frozen=True, gc=False):
     """Request for a self-test of all that can be tested without moving a card."""
 
-    ID: ClassVar = 0x42
-    IDEMPOTENT: ClassVar = False
-    DEADLINE_MS: ClassVar = 10000
-    REPLY: ClassVar = SelftestReply
-    SPEC: ClassVar = Spec("SELFTEST", "<")
+    SPEC: ClassVar = Spec(
+        "SELFTEST", "<", ID=0x42, IDEMPOTENT=False, DEADLINE_MS=10000, REPLY=SelftestReply
+    )

@@ -18,9 +18,9 @@ class HostBeat(Control, frozen=True, gc=False):
     window: int
     """How many records after seq may be on their way."""
 
-    ID: ClassVar = 0x80
-    FROM: ClassVar = "host"
-    SPEC: ClassVar = Spec("HOST_BEAT", "<IIB", "epoch seq window", codec.whole("window", 0, 8))
+    SPEC: ClassVar = Spec(
+        "HOST_BEAT", "<IIB", "epoch seq window", codec.whole("window", 0, 8), ID=0x80, FROM="host"
+    )
 
 
 class DeviceBeat(Control, frozen=True, gc=False):
@@ -43,7 +43,6 @@ class DeviceBeat(Control, frozen=True, gc=False):
     refused: int
     """Valid frames that were ignored, and malformed plaintexts, since the start."""
 
-    ID: ClassVar = 0x81
     SPEC: ClassVar = Spec(
         "DEVICE_BEAT",
         "<IIIQBBII",
@@ -52,6 +51,7 @@ class DeviceBeat(Control, frozen=True, gc=False):
         codec.whole("boot", 1, 0xFFFFFFFF),
         codec.whole("used", 0, 100),
         codec.some_of("state", DeviceState),
+        ID=0x81,
     )
 
 
@@ -65,14 +65,14 @@ class EvtAck(Control, frozen=True, gc=False):
     window: int
     """How many records after seq may be on their way; 0 stops them."""
 
-    ID: ClassVar = 0x82
-    FROM: ClassVar = "host"
     SPEC: ClassVar = Spec(
         "EVT_ACK",
         "<IIB",
         "epoch seq window",
         codec.whole("epoch", 1, 0xFFFFFFFF),
         codec.whole("window", 0, 8),
+        ID=0x82,
+        FROM="host",
     )
 
 
@@ -86,8 +86,6 @@ class EvtNak(Control, frozen=True, gc=False):
     why: NakWhy
     """Why."""
 
-    ID: ClassVar = 0x83
-    FROM: ClassVar = "host"
     SPEC: ClassVar = Spec(
         "EVT_NAK",
         "<IIB",
@@ -95,6 +93,8 @@ class EvtNak(Control, frozen=True, gc=False):
         codec.whole("epoch", 1, 0xFFFFFFFF),
         codec.whole("next", 1, 0xFFFFFFFF),
         codec.one_of("why", NakWhy),
+        ID=0x83,
+        FROM="host",
     )
 
 
@@ -104,9 +104,7 @@ class TimeAsk(Control, frozen=True, gc=False):
     t1: int
     """Host's clock when this was sent, microseconds."""
 
-    ID: ClassVar = 0x84
-    FROM: ClassVar = "host"
-    SPEC: ClassVar = Spec("TIME_ASK", "<Q", "t1")
+    SPEC: ClassVar = Spec("TIME_ASK", "<Q", "t1", ID=0x84, FROM="host")
 
 
 class TimeAnswer(Control, frozen=True, gc=False):
@@ -119,8 +117,7 @@ class TimeAnswer(Control, frozen=True, gc=False):
     t3: int
     """Device's clock when this was sent, microseconds."""
 
-    ID: ClassVar = 0x85
-    SPEC: ClassVar = Spec("TIME_ANSWER", "<QQQ", "t1 t2 t3")
+    SPEC: ClassVar = Spec("TIME_ANSWER", "<QQQ", "t1 t2 t3", ID=0x85)
 
 
 class PairDone(Control, frozen=True, gc=False):
@@ -132,11 +129,11 @@ class PairDone(Control, frozen=True, gc=False):
     pairings: int
     """As in PAIRED."""
 
-    ID: ClassVar = 0x86
     SPEC: ClassVar = Spec(
         "PAIR_DONE",
         "<16sI",
         "fingerprint pairings",
         codec.exactly("fingerprint", 16),
         codec.whole("pairings", 1, 0xFFFFFFFF),
+        ID=0x86,
     )

@@ -31,8 +31,6 @@ class CardRead(Event, frozen=True, gc=False):
     salt: bytes
     """Random, drawn for this record alone; without it the chain would reveal the card."""
 
-    ID: ClassVar = 0x10
-    CLASS: ClassVar = DeviceClass.SHOE
     SPEC: ClassVar = Spec(
         "CARD_READ",
         "<IHBBBBHB11s",
@@ -44,6 +42,8 @@ class CardRead(Event, frozen=True, gc=False):
         codec.some_of("flags", CardFlags),
         codec.exactly("salt", 11),
         secret=True,
+        ID=0x10,
+        CLASS=DeviceClass.SHOE,
     )
 
 
@@ -53,9 +53,9 @@ class CardRetracted(Event, frozen=True, gc=False):
     pos: int
     """Its position; the next card out has this position again."""
 
-    ID: ClassVar = 0x11
-    CLASS: ClassVar = DeviceClass.SHOE
-    SPEC: ClassVar = Spec("CARD_RETRACTED", "<H", "pos", codec.whole("pos", 1, 65535))
+    SPEC: ClassVar = Spec(
+        "CARD_RETRACTED", "<H", "pos", codec.whole("pos", 1, 65535), ID=0x11, CLASS=DeviceClass.SHOE
+    )
 
 
 class ReadFail(Event, frozen=True, gc=False):
@@ -66,10 +66,14 @@ class ReadFail(Event, frozen=True, gc=False):
     why: ReadWhy
     """Why."""
 
-    ID: ClassVar = 0x12
-    CLASS: ClassVar = DeviceClass.SHOE
     SPEC: ClassVar = Spec(
-        "READ_FAIL", "<HB", "pos why", codec.whole("pos", 1, 65535), codec.one_of("why", ReadWhy)
+        "READ_FAIL",
+        "<HB",
+        "pos why",
+        codec.whole("pos", 1, 65535),
+        codec.one_of("why", ReadWhy),
+        ID=0x12,
+        CLASS=DeviceClass.SHOE,
     )
 
 
@@ -79,9 +83,9 @@ class CutCard(Event, frozen=True, gc=False):
     pos: int
     """Its position."""
 
-    ID: ClassVar = 0x13
-    CLASS: ClassVar = DeviceClass.SHOE
-    SPEC: ClassVar = Spec("CUT_CARD", "<H", "pos", codec.whole("pos", 1, 65535))
+    SPEC: ClassVar = Spec(
+        "CUT_CARD", "<H", "pos", codec.whole("pos", 1, 65535), ID=0x13, CLASS=DeviceClass.SHOE
+    )
 
 
 class Loaded(Event, frozen=True, gc=False):
@@ -96,10 +100,13 @@ class Loaded(Event, frozen=True, gc=False):
     shuffle: int
     """Number of the shuffle as read from the cassette; 0 unknown."""
 
-    ID: ClassVar = 0x14
-    CLASS: ClassVar = DeviceClass.SHOE
     SPEC: ClassVar = Spec(
-        "LOADED", "<IBHI", "shoe decks count shuffle", codec.whole("shoe", 1, 0xFFFFFFFF)
+        "LOADED",
+        "<IBHI",
+        "shoe decks count shuffle",
+        codec.whole("shoe", 1, 0xFFFFFFFF),
+        ID=0x14,
+        CLASS=DeviceClass.SHOE,
     )
 
 
@@ -109,9 +116,9 @@ class Cover(Event, frozen=True, gc=False):
     open: bool
     """1 opened, 0 closed."""
 
-    ID: ClassVar = 0x15
-    CLASS: ClassVar = DeviceClass.SHOE
-    SPEC: ClassVar = Spec("COVER", "<B", "open", codec.truth("open"))
+    SPEC: ClassVar = Spec(
+        "COVER", "<B", "open", codec.truth("open"), ID=0x15, CLASS=DeviceClass.SHOE
+    )
 
 
 class ShoeJam(Event, frozen=True, gc=False):
@@ -120,9 +127,9 @@ class ShoeJam(Event, frozen=True, gc=False):
     code: JamCode
     """Where."""
 
-    ID: ClassVar = 0x16
-    CLASS: ClassVar = DeviceClass.SHOE
-    SPEC: ClassVar = Spec("SHOE_JAM", "<B", "code", codec.one_of("code", JamCode))
+    SPEC: ClassVar = Spec(
+        "SHOE_JAM", "<B", "code", codec.one_of("code", JamCode), ID=0x16, CLASS=DeviceClass.SHOE
+    )
 
 
 class LockReply(Reply, frozen=True, gc=False):
@@ -131,9 +138,14 @@ class LockReply(Reply, frozen=True, gc=False):
     state: LockState
     """What it is."""
 
-    ID: ClassVar = 0xD0
-    CLASS: ClassVar = DeviceClass.SHOE
-    SPEC: ClassVar = Spec("LOCK_REPLY", "<B", "state", codec.one_of("state", LockState))
+    SPEC: ClassVar = Spec(
+        "LOCK_REPLY",
+        "<B",
+        "state",
+        codec.one_of("state", LockState),
+        ID=0xD0,
+        CLASS=DeviceClass.SHOE,
+    )
 
 
 class RereadReply(Reply, frozen=True, gc=False):
@@ -142,11 +154,15 @@ class RereadReply(Reply, frozen=True, gc=False):
     record: bytes
     """The plaintext of the event, just as it was sent."""
 
-    ID: ClassVar = 0xD1
-    CLASS: ClassVar = DeviceClass.SHOE
-    SIZE: ClassVar = 120
     SPEC: ClassVar = Spec(
-        "REREAD_REPLY", "<56s", "record", codec.exactly("record", 56), secret=True
+        "REREAD_REPLY",
+        "<56s",
+        "record",
+        codec.exactly("record", 56),
+        secret=True,
+        ID=0xD1,
+        CLASS=DeviceClass.SHOE,
+        SIZE=120,
     )
 
 
@@ -157,12 +173,17 @@ class Lock(Command, frozen=True, gc=False):
     state: LockState
     """What it shall be."""
 
-    ID: ClassVar = 0x50
-    CLASS: ClassVar = DeviceClass.SHOE
-    IDEMPOTENT: ClassVar = True
-    DEADLINE_MS: ClassVar = 500
-    REPLY: ClassVar = LockReply
-    SPEC: ClassVar = Spec("LOCK", "<B", "state", codec.one_of("state", LockState))
+    SPEC: ClassVar = Spec(
+        "LOCK",
+        "<B",
+        "state",
+        codec.one_of("state", LockState),
+        ID=0x50,
+        CLASS=DeviceClass.SHOE,
+        IDEMPOTENT=True,
+        DEADLINE_MS=500,
+        REPLY=LockReply,
+    )
 
 
 class Reread(Command, frozen=True, gc=False):
@@ -173,15 +194,15 @@ class Reread(Command, frozen=True, gc=False):
     seq: int
     """The record."""
 
-    ID: ClassVar = 0x51
-    CLASS: ClassVar = DeviceClass.SHOE
-    IDEMPOTENT: ClassVar = True
-    DEADLINE_MS: ClassVar = 500
-    REPLY: ClassVar = RereadReply
     SPEC: ClassVar = Spec(
         "REREAD",
         "<II",
         "epoch seq",
         codec.whole("epoch", 1, 0xFFFFFFFF),
         codec.whole("seq", 1, 0xFFFFFFFF),
+        ID=0x51,
+        CLASS=DeviceClass.SHOE,
+        IDEMPOTENT=True,
+        DEADLINE_MS=500,
+        REPLY=RereadReply,
     )

@@ -17,14 +17,14 @@ class Started(Event, frozen=True, gc=False):
     decks: int
     """Decks as START said."""
 
-    ID: ClassVar = 0x20
-    CLASS: ClassVar = DeviceClass.SHUFFLER
     SPEC: ClassVar = Spec(
         "STARTED",
         "<IB",
         "shuffle decks",
         codec.whole("shuffle", 1, 0xFFFFFFFF),
         codec.whole("decks", 1, 12),
+        ID=0x20,
+        CLASS=DeviceClass.SHUFFLER,
     )
 
 
@@ -34,9 +34,14 @@ class Progress(Event, frozen=True, gc=False):
     percent: int
     """Percent done."""
 
-    ID: ClassVar = 0x21
-    CLASS: ClassVar = DeviceClass.SHUFFLER
-    SPEC: ClassVar = Spec("PROGRESS", "<B", "percent", codec.whole("percent", 0, 100))
+    SPEC: ClassVar = Spec(
+        "PROGRESS",
+        "<B",
+        "percent",
+        codec.whole("percent", 0, 100),
+        ID=0x21,
+        CLASS=DeviceClass.SHUFFLER,
+    )
 
 
 class Done(Event, frozen=True, gc=False):
@@ -53,14 +58,14 @@ class Done(Event, frozen=True, gc=False):
     rng_ok: bool
     """1: the random generator's own tests passed during this shuffle."""
 
-    ID: ClassVar = 0x22
-    CLASS: ClassVar = DeviceClass.SHUFFLER
     SPEC: ClassVar = Spec(
         "DONE",
         "<IHHHB",
         "shuffle count missing extra rng_ok",
         codec.whole("shuffle", 1, 0xFFFFFFFF),
         codec.truth("rng_ok"),
+        ID=0x22,
+        CLASS=DeviceClass.SHUFFLER,
     )
 
 
@@ -72,9 +77,7 @@ class CountError(Event, frozen=True, gc=False):
     got: int
     """Cards counted."""
 
-    ID: ClassVar = 0x23
-    CLASS: ClassVar = DeviceClass.SHUFFLER
-    SPEC: ClassVar = Spec("COUNT_ERROR", "<HH", "expected got")
+    SPEC: ClassVar = Spec("COUNT_ERROR", "<HH", "expected got", ID=0x23, CLASS=DeviceClass.SHUFFLER)
 
 
 class Door(Event, frozen=True, gc=False):
@@ -83,9 +86,9 @@ class Door(Event, frozen=True, gc=False):
     open: bool
     """1 opened, 0 closed."""
 
-    ID: ClassVar = 0x24
-    CLASS: ClassVar = DeviceClass.SHUFFLER
-    SPEC: ClassVar = Spec("DOOR", "<B", "open", codec.truth("open"))
+    SPEC: ClassVar = Spec(
+        "DOOR", "<B", "open", codec.truth("open"), ID=0x24, CLASS=DeviceClass.SHUFFLER
+    )
 
 
 class ShufflerJam(Event, frozen=True, gc=False):
@@ -94,9 +97,14 @@ class ShufflerJam(Event, frozen=True, gc=False):
     code: JamCode
     """Where."""
 
-    ID: ClassVar = 0x25
-    CLASS: ClassVar = DeviceClass.SHUFFLER
-    SPEC: ClassVar = Spec("SHUFFLER_JAM", "<B", "code", codec.one_of("code", JamCode))
+    SPEC: ClassVar = Spec(
+        "SHUFFLER_JAM",
+        "<B",
+        "code",
+        codec.one_of("code", JamCode),
+        ID=0x25,
+        CLASS=DeviceClass.SHUFFLER,
+    )
 
 
 class StartReply(Reply, frozen=True, gc=False):
@@ -105,25 +113,26 @@ class StartReply(Reply, frozen=True, gc=False):
     shuffle: int
     """Number that STARTED will carry."""
 
-    ID: ClassVar = 0xE0
-    CLASS: ClassVar = DeviceClass.SHUFFLER
-    SPEC: ClassVar = Spec("START_REPLY", "<I", "shuffle", codec.whole("shuffle", 1, 0xFFFFFFFF))
+    SPEC: ClassVar = Spec(
+        "START_REPLY",
+        "<I",
+        "shuffle",
+        codec.whole("shuffle", 1, 0xFFFFFFFF),
+        ID=0xE0,
+        CLASS=DeviceClass.SHUFFLER,
+    )
 
 
 class EjectReply(Reply, frozen=True, gc=False):
     """The door opens; DOOR reports when it has."""
 
-    ID: ClassVar = 0xE1
-    CLASS: ClassVar = DeviceClass.SHUFFLER
-    SPEC: ClassVar = Spec("EJECT_REPLY", "<")
+    SPEC: ClassVar = Spec("EJECT_REPLY", "<", ID=0xE1, CLASS=DeviceClass.SHUFFLER)
 
 
 class AbortReply(Reply, frozen=True, gc=False):
     """No shuffle runs, or it is being ended."""
 
-    ID: ClassVar = 0xE2
-    CLASS: ClassVar = DeviceClass.SHUFFLER
-    SPEC: ClassVar = Spec("ABORT_REPLY", "<")
+    SPEC: ClassVar = Spec("ABORT_REPLY", "<", ID=0xE2, CLASS=DeviceClass.SHUFFLER)
 
 
 class Start(Command, frozen=True, gc=False):
@@ -135,34 +144,45 @@ class Start(Command, frozen=True, gc=False):
     profile: int
     """The maker's number of a way to shuffle; 0 the usual one."""
 
-    ID: ClassVar = 0x60
-    CLASS: ClassVar = DeviceClass.SHUFFLER
-    IDEMPOTENT: ClassVar = False
-    DEADLINE_MS: ClassVar = 500
-    REPLY: ClassVar = StartReply
-    RESULT: ClassVar = Started
-    SPEC: ClassVar = Spec("START", "<BB", "decks profile", codec.whole("decks", 1, 12))
+    SPEC: ClassVar = Spec(
+        "START",
+        "<BB",
+        "decks profile",
+        codec.whole("decks", 1, 12),
+        ID=0x60,
+        CLASS=DeviceClass.SHUFFLER,
+        IDEMPOTENT=False,
+        DEADLINE_MS=500,
+        REPLY=StartReply,
+        RESULT=Started,
+    )
 
 
 class Eject(Command, frozen=True, gc=False):
     """Opens the door and releases the cards."""
 
-    ID: ClassVar = 0x61
-    CLASS: ClassVar = DeviceClass.SHUFFLER
-    IDEMPOTENT: ClassVar = False
-    DEADLINE_MS: ClassVar = 500
-    REPLY: ClassVar = EjectReply
-    RESULT: ClassVar = Door
-    SPEC: ClassVar = Spec("EJECT", "<")
+    SPEC: ClassVar = Spec(
+        "EJECT",
+        "<",
+        ID=0x61,
+        CLASS=DeviceClass.SHUFFLER,
+        IDEMPOTENT=False,
+        DEADLINE_MS=500,
+        REPLY=EjectReply,
+        RESULT=Door,
+    )
 
 
 class Abort(Command, frozen=True, gc=False):
     """Ends a running shuffle, as FAULT ABORTED records; without one it changes nothing."""
 
-    ID: ClassVar = 0x62
-    CLASS: ClassVar = DeviceClass.SHUFFLER
-    IDEMPOTENT: ClassVar = True
-    DEADLINE_MS: ClassVar = 500
-    REPLY: ClassVar = AbortReply
-    RESULT: ClassVar = Fault
-    SPEC: ClassVar = Spec("ABORT", "<")
+    SPEC: ClassVar = Spec(
+        "ABORT",
+        "<",
+        ID=0x62,
+        CLASS=DeviceClass.SHUFFLER,
+        IDEMPOTENT=True,
+        DEADLINE_MS=500,
+        REPLY=AbortReply,
+        RESULT=Fault,
+    )

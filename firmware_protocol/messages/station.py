@@ -31,8 +31,6 @@ class Button(Event, frozen=True, gc=False):
     token: int
     """Token of the ARM that was in force when the button went down."""
 
-    ID: ClassVar = 0x30
-    CLASS: ClassVar = DeviceClass.STATION
     SPEC: ClassVar = Spec(
         "BUTTON",
         "<BBBHIH",
@@ -41,6 +39,8 @@ class Button(Event, frozen=True, gc=False):
         codec.one_of("button", WhichButton),
         codec.one_of("edge", Edge),
         codec.whole("press", 1, 0xFFFFFFFF),
+        ID=0x30,
+        CLASS=DeviceClass.STATION,
     )
 
 
@@ -52,14 +52,14 @@ class Stuck(Event, frozen=True, gc=False):
     button: WhichButton
     """Which."""
 
-    ID: ClassVar = 0x31
-    CLASS: ClassVar = DeviceClass.STATION
     SPEC: ClassVar = Spec(
         "STUCK",
         "<BB",
         "seat button",
         codec.whole("seat", 1, 15),
         codec.one_of("button", WhichButton),
+        ID=0x31,
+        CLASS=DeviceClass.STATION,
     )
 
 
@@ -71,33 +71,32 @@ class LampFault(Event, frozen=True, gc=False):
     index: int
     """Which of the seat's lamps, from 0."""
 
-    ID: ClassVar = 0x32
-    CLASS: ClassVar = DeviceClass.STATION
-    SPEC: ClassVar = Spec("LAMP_FAULT", "<BB", "seat index", codec.whole("seat", 1, 15))
+    SPEC: ClassVar = Spec(
+        "LAMP_FAULT",
+        "<BB",
+        "seat index",
+        codec.whole("seat", 1, 15),
+        ID=0x32,
+        CLASS=DeviceClass.STATION,
+    )
 
 
 class ArmReply(Reply, frozen=True, gc=False):
     """The seat is armed, or disarmed."""
 
-    ID: ClassVar = 0xF0
-    CLASS: ClassVar = DeviceClass.STATION
-    SPEC: ClassVar = Spec("ARM_REPLY", "<")
+    SPEC: ClassVar = Spec("ARM_REPLY", "<", ID=0xF0, CLASS=DeviceClass.STATION)
 
 
 class LampsReply(Reply, frozen=True, gc=False):
     """The lamps are set."""
 
-    ID: ClassVar = 0xF1
-    CLASS: ClassVar = DeviceClass.STATION
-    SPEC: ClassVar = Spec("LAMPS_REPLY", "<")
+    SPEC: ClassVar = Spec("LAMPS_REPLY", "<", ID=0xF1, CLASS=DeviceClass.STATION)
 
 
 class BuzzReply(Reply, frozen=True, gc=False):
     """The sound is playing or was played."""
 
-    ID: ClassVar = 0xF2
-    CLASS: ClassVar = DeviceClass.STATION
-    SPEC: ClassVar = Spec("BUZZ_REPLY", "<")
+    SPEC: ClassVar = Spec("BUZZ_REPLY", "<", ID=0xF2, CLASS=DeviceClass.STATION)
 
 
 class Arm(Command, frozen=True, gc=False):
@@ -113,17 +112,17 @@ class Arm(Command, frozen=True, gc=False):
     ttl: int
     """Milliseconds from now until the seat is disarmed automatically; 0 disarms."""
 
-    ID: ClassVar = 0x70
-    CLASS: ClassVar = DeviceClass.STATION
-    IDEMPOTENT: ClassVar = True
-    DEADLINE_MS: ClassVar = 500
-    REPLY: ClassVar = ArmReply
     SPEC: ClassVar = Spec(
         "ARM",
         "<BHHH",
         "seat mask token ttl",
         codec.whole("seat", 1, 15),
         codec.some_of("mask", ButtonMask),
+        ID=0x70,
+        CLASS=DeviceClass.STATION,
+        IDEMPOTENT=True,
+        DEADLINE_MS=500,
+        REPLY=ArmReply,
     )
 
 
@@ -141,11 +140,6 @@ class Lamps(Command, frozen=True, gc=False):
     lease: int
     """Milliseconds from now until the lamps go dark automatically; 0 at once."""
 
-    ID: ClassVar = 0x71
-    CLASS: ClassVar = DeviceClass.STATION
-    IDEMPOTENT: ClassVar = True
-    DEADLINE_MS: ClassVar = 500
-    REPLY: ClassVar = LampsReply
     SPEC: ClassVar = Spec(
         "LAMPS",
         "<B3sBHH",
@@ -153,6 +147,11 @@ class Lamps(Command, frozen=True, gc=False):
         codec.whole("seat", 1, 15),
         codec.exactly("rgb", 3),
         codec.one_of("pattern", LampPattern),
+        ID=0x71,
+        CLASS=DeviceClass.STATION,
+        IDEMPOTENT=True,
+        DEADLINE_MS=500,
+        REPLY=LampsReply,
     )
 
 
@@ -162,9 +161,14 @@ class Buzz(Command, frozen=True, gc=False):
     pattern: BuzzPattern
     """Which."""
 
-    ID: ClassVar = 0x72
-    CLASS: ClassVar = DeviceClass.STATION
-    IDEMPOTENT: ClassVar = False
-    DEADLINE_MS: ClassVar = 500
-    REPLY: ClassVar = BuzzReply
-    SPEC: ClassVar = Spec("BUZZ", "<B", "pattern", codec.one_of("pattern", BuzzPattern))
+    SPEC: ClassVar = Spec(
+        "BUZZ",
+        "<B",
+        "pattern",
+        codec.one_of("pattern", BuzzPattern),
+        ID=0x72,
+        CLASS=DeviceClass.STATION,
+        IDEMPOTENT=False,
+        DEADLINE_MS=500,
+        REPLY=BuzzReply,
+    )
