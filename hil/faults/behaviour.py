@@ -6,7 +6,7 @@ Breaks of one class of device (hil.faults.catalogue) are part of its mechanism.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
@@ -56,13 +56,17 @@ _PAUSE_US: Final = 5_000
 _LATE_US: Final = 700_000
 _NO_BACKOFF_US: Final = 50_000
 _UNLIMITED: Final = 0xFF
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
-def _rule(name: str, *, broken: bool = True) -> Callable[[FaultyBehaviour], bool]:
-    """A rule without arguments whose value is `broken` while this break is on."""
+def _while_broken(
+    name: str, rule: Callable[Concatenate[Any, _P], _T], value: _T
+) -> Callable[Concatenate[Any, _P], _T]:
+    """The rule, with this value while this break is on."""
 
-    def method(self: FaultyBehaviour) -> bool:
-        return self.broken(name) is broken
+    def method(self: FaultyBehaviour, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return value if self.broken(name) else rule(self, *args, **kwargs)
 
     return method
 
@@ -114,16 +118,14 @@ class FaultyBehaviour(Behaviour):
     def unopened_hs1(self, draw: RandomBytes) -> bytes | None:
         return draw(48) if self._broken("stranger-answered") else None
 
-    def continues_hello(self, hello: int, session: int) -> bool:
-        return hello == session or self._broken("handshake-id-unchecked")
-
-    hello_serves_again = _rule("replay-taken")
-    hello_ends_session = _rule("hello-ends-session")
-    hs1_ends_session = _rule("hs1-ends-session")
-    keeps_former_session = _rule("former-session-kept")
-
-    def pending_ends(self, created: int) -> int | None:
-        return None if self._broken("pending-for-ever") else super().pending_ends(created)
+    continues_hello = _while_broken("handshake-id-unchecked", Behaviour.continues_hello, True)
+    hello_serves_again = _while_broken("replay-taken", Behaviour.hello_serves_again, True)
+    hello_ends_session = _while_broken("hello-ends-session", Behaviour.hello_ends_session, True)
+    hs1_ends_session = _while_broken("hs1-ends-session", Behaviour.hs1_ends_session, True)
+    keeps_former_session = _while_broken(
+        "former-session-kept", Behaviour.keeps_former_session, True
+    )
+    pending_ends = _while_broken("pending-for-ever", Behaviour.pending_ends, None)
 
     def opener(self, key: bytes, session: int, version: int) -> Opener:
         return _Opener(self._broken, key, session, version)
@@ -131,52 +133,43 @@ class FaultyBehaviour(Behaviour):
     def sealer(self, key: bytes, session: int, version: int) -> Sealer:
         return _Sealer(self._broken, key, session, version)
 
-    def session_ends(self, received: int) -> int | None:
-        return None if self._broken("lives-for-ever") else super().session_ends(received)
+    session_ends = _while_broken("lives-for-ever", Behaviour.session_ends, None)
 
     def beat_after_sending(self, beat: int, now: int) -> int:
         return now + 1000 * HEARTBEAT_MS if self._broken("beat-when-idle") else beat
 
-    malformed_is_damage = _rule("malformed-is-damage")
+    malformed_is_damage = _while_broken("malformed-is-damage", Behaviour.malformed_is_damage, True)
 
     def refusal_counts(self, reply: Reply) -> bool:
         return isinstance(reply, Refused) and self._broken("refusals-counted")
 
-    def counts(self, damaged: int, refused: int) -> tuple[int, int]:
-        return (0, 0) if self._broken("counts-nothing") else (damaged, refused)
+    counts = _while_broken("counts-nothing", Behaviour.counts, (0, 0))
 
     def clock(self, elapsed: int) -> int:
         return elapsed * 102 // 100 if self._broken("clock-fast") else elapsed
 
     # --- pairing ---
 
-    def pairing_is_on(self, service: bool) -> bool:
-        return service or self._broken("pairs-without-switch")
-
-    def locked_out(self, wrong_codes: int) -> bool:
-        return super().locked_out(wrong_codes) and not self._broken("no-lockout")
-
-    records_wrong_code = _rule("wrong-code-silent", broken=False)
-    pairing_ends_session = _rule("pairing-keeps-session", broken=False)
-    ends_session_first = _rule("paired-too-early", broken=False)
+    pairing_is_on = _while_broken("pairs-without-switch", Behaviour.pairing_is_on, True)
+    locked_out = _while_broken("no-lockout", Behaviour.locked_out, False)
+    records_wrong_code = _while_broken("wrong-code-silent", Behaviour.records_wrong_code, False)
+    pairing_ends_session = _while_broken(
+        "pairing-keeps-session", Behaviour.pairing_ends_session, False
+    )
+    ends_session_first = _while_broken("paired-too-early", Behaviour.ends_session_first, False)
 
     # --- records ---
 
-    def chains_to(self, chain: bytes) -> bytes:
-        return NO_CHAIN if self._broken("chain-wrong") else chain
+    chains_to = _while_broken("chain-wrong", Behaviour.chains_to, NO_CHAIN)
 
     def follows(self, record: bytes, previous: bytes) -> bool:
         if self._broken("chain-wrong") and super().follows(record, NO_CHAIN):
             return True
         return super().follows(record, previous)
 
-    sends_before_commit = _rule("sent-before-commit")
-
-    def has_room(self, room: bool) -> bool:
-        return room or self._broken("ring-overwrites")
-
-    def is_full(self, full: bool) -> bool:
-        return full and not self._broken("ring-overwrites")
+    sends_before_commit = _while_broken("sent-before-commit", Behaviour.sends_before_commit, True)
+    has_room = _while_broken("ring-overwrites", Behaviour.has_room, True)
+    is_full = _while_broken("ring-overwrites", Behaviour.is_full, False)
 
     def alert_of(self, event: Event) -> int | None:
         if isinstance(event, CardRead) and self._broken("card-in-clear"):
@@ -195,7 +188,7 @@ class FaultyBehaviour(Behaviour):
             return Verdict.FORK
         return verdict
 
-    sends_unasked = _rule("events-before-resume")
+    sends_unasked = _while_broken("events-before-resume", Behaviour.sends_unasked, True)
 
     def first_sent(self, wanted: int, sent_before: int) -> int:
         if self._broken("forgets-unacked"):
@@ -207,8 +200,7 @@ class FaultyBehaviour(Behaviour):
             return None
         return _NO_BACKOFF_US if self._broken("no-backoff") else super().resend_wait(times)
 
-    def window(self, granted: int) -> int:
-        return _UNLIMITED if self._broken("window-ignored") else granted
+    window = _while_broken("window-ignored", Behaviour.window, _UNLIMITED)
 
     def last_of(self, sent: int, limit: int) -> int:
         # Window 0 still stops them: due() checks it.
@@ -217,14 +209,10 @@ class FaultyBehaviour(Behaviour):
     def takes_window(self, *, older: bool) -> bool:
         return not (older and self._broken("old-acks-ignored"))
 
-    def nak_is_ours(self, ours: bool) -> bool:
-        return ours or self._broken("nak-epoch-unchecked")
-
-    def wait_after_nak(self, oldest: int) -> tuple[int, ...]:
-        return () if self._broken("nak-keeps-wait") else super().wait_after_nak(oldest)
-
-    heeds_nak = _rule("nak-ignored", broken=False)
-    sent_is_received = _rule("skips-after-loss")
+    nak_is_ours = _while_broken("nak-epoch-unchecked", Behaviour.nak_is_ours, True)
+    wait_after_nak = _while_broken("nak-keeps-wait", Behaviour.wait_after_nak, ())
+    heeds_nak = _while_broken("nak-ignored", Behaviour.heeds_nak, False)
+    sent_is_received = _while_broken("skips-after-loss", Behaviour.sent_is_received, True)
 
     def sent_after_ack(self, acked: int) -> tuple[int, ...]:
         return (acked,) if self._broken("acked-again") else ()
@@ -246,19 +234,18 @@ class FaultyBehaviour(Behaviour):
                 raise
             return _unchecked_call(data)
 
-    answers_unknown = _rule("unknown-silent", broken=False)
-    ignores_repeat_in_progress = _rule("busy-with-itself", broken=False)
-    caches_replies = _rule("results-forgotten", broken=False)
+    answers_unknown = _while_broken("unknown-silent", Behaviour.answers_unknown, False)
+    ignores_repeat_in_progress = _while_broken(
+        "busy-with-itself", Behaviour.ignores_repeat_in_progress, False
+    )
+    caches_replies = _while_broken("results-forgotten", Behaviour.caches_replies, False)
 
     def memory_key(self, key: CommandKey) -> CommandKey:
         return (0, key[1]) if self._broken("boot-ignored") else key
 
-    refuses_stale = _rule("stale-taken", broken=False)
-
-    def may_be_stale(self, *, idempotent: bool) -> bool:
-        return super().may_be_stale(idempotent=idempotent) or self._broken("stale-for-all")
-
-    needs_resume = _rule("resume-unneeded", broken=False)
+    refuses_stale = _while_broken("stale-taken", Behaviour.refuses_stale, False)
+    may_be_stale = _while_broken("stale-for-all", Behaviour.may_be_stale, True)
+    needs_resume = _while_broken("resume-unneeded", Behaviour.needs_resume, False)
 
     def reply_after(self, reply: Reply, *, first: bool) -> int | None:
         if first and isinstance(reply, InfoReply) and self._broken("info-first"):

@@ -13,6 +13,7 @@ same frames at every rate and for every split of the bytes into reads.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Final
 
@@ -36,17 +37,6 @@ class NoiseCounts(Struct):
     doubled: int = 0
     spliced: int = 0
     cut: int = 0
-
-
-class _Draws(Struct, frozen=True):
-    flip: float
-    drop: float
-    double: float
-    splice: float
-    cut: float
-    bit: float
-    start: float
-    length: float
 
 
 class CableDirection:
@@ -121,40 +111,43 @@ class CableDirection:
         return out
 
     def _distort(self, frame: bytes) -> bytes:
-        draws = _Draws(*(self._random.random() for _ in _Draws.__struct_fields__))
-        line, counts = self._line, self.counts
-        counts.frames += 1
-        if draws.drop < line.drop:
-            counts.dropped += 1
+        draws = {name: self._random.random() for name in _DRAWS}
+        self.counts.frames += 1
+        if draws["drop"] < self._line.drop:
+            self.counts.dropped += 1
             return b""
-        if draws.flip < line.flip:
-            counts.flipped += 1
-            frame = _flip(frame, int(draws.bit * 8 * len(frame)))
-        if draws.cut < line.cut:
-            counts.cut += 1
-            frame = _cut(frame, draws.start, draws.length)
-        if draws.splice < line.splice:
-            counts.spliced += 1
-            frame = frame.removesuffix(b"\0")
-        if draws.double < line.double:
-            counts.doubled += 1
-            frame += frame
+        for kind, (count, change) in _CHANGES.items():
+            if draws[kind] < getattr(self._line, kind):
+                setattr(self.counts, count, getattr(self.counts, count) + 1)
+                frame = change(frame, draws)
         return frame
 
 
-def _flip(frame: bytes, bit: int) -> bytes:
+def _flip(frame: bytes, draws: Mapping[str, float]) -> bytes:
+    bit = int(draws["bit"] * 8 * len(frame))
     out = bytearray(frame)
     out[bit // 8] ^= 1 << bit % 8
     return bytes(out)
 
 
-def _cut(frame: bytes, start: float, length: float) -> bytes:
+def _cut(frame: bytes, draws: Mapping[str, float]) -> bytes:
     """Remove a run of bytes, without the 0x00 at the end."""
     body = len(frame) - frame.endswith(b"\0")
     if not body:  # after a flipped bit only the 0x00 is left
         return frame
-    first = int(start * body)
-    return frame[:first] + frame[first + 1 + int(length * (body - first)) :]
+    first = int(draws["start"] * body)
+    return frame[:first] + frame[first + 1 + int(draws["length"] * (body - first)) :]
+
+
+_DRAWS: Final = ("flip", "drop", "double", "splice", "cut", "bit", "start", "length")
+"""The random numbers that each frame takes, in this order."""
+_CHANGES: Final[Mapping[str, tuple[str, Callable[[bytes, Mapping[str, float]], bytes]]]] = {
+    "flip": ("flipped", _flip),
+    "cut": ("cut", _cut),
+    "splice": ("spliced", lambda frame, _: frame.removesuffix(b"\0")),
+    "double": ("doubled", lambda frame, _: frame * 2),
+}
+"""The noise that changes a frame, in the order in which it does: its count and its effect."""
 
 
 # --- cutting a byte stream at frame ends -----------------------------------------------------

@@ -1,13 +1,10 @@
-"""A tap on the cable: records its frames and searches them for information about cards.
+"""Frames that were tapped from the cable, searched for information about cards.
 
-    tap = Tap()
-    tap.note(now, "host", data); tap.note(now, "device", answer)
-    first_difference(one.frames(), other.frames())    # TAP-1: two orders of cards look the same
-    first_clear_difference(one.frames(), other.frames())
-    find_secrets(one.frames(), secrets), repeated_ciphertexts(one.frames())    # TAP-2
+    first_difference(one, other)    # TAP-1: two orders of cards look the same
+    find_secrets(frames, secrets), repeated_ciphertexts(frames)    # TAP-2
 
-Each function returns what it found; an empty result means that the cable reveals nothing. The tap
-has no key. A tester supplies the secrets, cards and published chains to compare with.
+Each function returns what it found; an empty result means that the cable reveals nothing. A tap has
+no key. A tester supplies the secrets to compare with.
 """
 
 from __future__ import annotations
@@ -18,27 +15,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.messages import CARDS, CardRead, FrameKind, Side
-from firmware_protocol.tablelink import Deframer, EventRecord, Frame, FrameDamage, next_chain
+from firmware_protocol.messages import FrameKind, Side
+from firmware_protocol.tablelink import EventRecord, Frame
 
 BODY: Final = 24
-"""Offset of the body of a record."""
-HASHED: Final = 48
-"""Offset of its chain, which is the hash of all bytes before it."""
-CARD_AT: Final = BODY + 6
-SALT_AT: Final = BODY + 13
-_RANDOM: Final = slice(32, 40)
-"""HELLO_RSP.random in its payload."""
+"""Offset of the body of a record, which is followed by its chain."""
 _SEALED: Final = (FrameKind.DATA, FrameKind.HS1, FrameKind.HS2)
-_SEALED_PAIRING: Final = (FrameKind.PAIR1, FrameKind.PAIR2, FrameKind.PAIR3)
-
-
-class TappedBytes(Struct, frozen=True):
-    """Bytes on the cable at a time."""
-
-    at: int
-    side: Side
-    data: bytes
 
 
 class TappedFrame(Struct, frozen=True):
@@ -49,38 +31,8 @@ class TappedFrame(Struct, frozen=True):
     frame: Frame
     size: int
 
-    def clear(self) -> bytes:
-        """The unencrypted bytes, with random fields set to zero."""
-        if self.frame.kind in (*_SEALED, *_SEALED_PAIRING):
-            return self.frame.header()
-        payload = bytearray(self.frame.payload)
-        if self.frame.kind is FrameKind.HELLO_RSP:
-            payload[_RANDOM] = bytes(8)
-        return self.frame.header() + bytes(payload)
-
     def describe(self) -> str:
         return f"{self.frame.kind.name} of {self.size} bytes from the {self.side} at {self.at} us"
-
-
-class Tap:
-    """All bytes that crossed the cable, in order."""
-
-    def __init__(self) -> None:
-        self.pieces: list[TappedBytes] = []
-
-    def note(self, at: int, side: Side, data: bytes) -> None:
-        if data:
-            self.pieces.append(TappedBytes(at, side, data))
-
-    def frames(self, since: int = 0) -> list[TappedFrame]:
-        """The undamaged frames from that time on."""
-        deframers = {"host": Deframer(), "device": Deframer()}
-        return [
-            TappedFrame(one.at, one.side, heard, len(heard.encode()))
-            for one in self.pieces
-            for heard in deframers[one.side].feed(one.data)
-            if not isinstance(heard, FrameDamage) and one.at >= since
-        ]
 
 
 # --- two runs that differ in their cards only -----------------------------------------------
@@ -98,15 +50,6 @@ def first_difference(one: Sequence[TappedFrame], other: Sequence[TappedFrame]) -
         ]
         if seen[0] != seen[1]:
             return f"{ours.describe()}, and {theirs.describe()}"
-    return None
-
-
-def first_clear_difference(one: Sequence[TappedFrame], other: Sequence[TappedFrame]) -> str | None:
-    """The first difference of two runs in their unencrypted bytes. Session ids and serial numbers
-    are compared too, so both runs need the same device or two identical ones."""
-    for ours, theirs in zip(one, other, strict=False):
-        if ours.clear() != theirs.clear():
-            return f"{ours.describe()}: {ours.clear().hex()}, and {theirs.clear().hex()}"
     return None
 
 
@@ -147,24 +90,3 @@ def repeated_ciphertexts(tapped: Iterable[TappedFrame]) -> list[str]:
 def secrets_of(records: Iterable[EventRecord]) -> list[bytes]:
     """The secret bytes of each record: its body and chain."""
     return [record.encode()[BODY:] for record in records]
-
-
-# --- a published chain ----------------------------------------------------------------------
-
-
-def matching_cards(record: EventRecord, previous: bytes, salts: Iterable[bytes]) -> set[int]:
-    """The cards for which the record has its chain, if its salt is one of `salts`.
-
-    All other fields of the record are assumed to be known, which is more than an attacker has.
-    """
-    if not isinstance(record.event, CardRead):
-        return set()
-    hashed = bytearray(record.encode()[:HASHED])
-    fit = set()
-    for salt in salts:
-        hashed[SALT_AT : SALT_AT + len(salt)] = salt
-        for card in range(CARDS):
-            hashed[CARD_AT] = card
-            if next_chain(previous, bytes(hashed)) == record.chain:
-                fit.add(card)
-    return fit

@@ -9,13 +9,20 @@ from typing import Any
 import pytest
 
 from firmware_protocol.device import Draw
-from firmware_protocol.messages import CardRead, FrameKind
+from firmware_protocol.messages import CardRead, FrameKind, Side
 from firmware_protocol.tablelink import EventRecord
 from hil.devices import card_names
 from hil.devices.shoe_reader import FIXED_SALT
 from hil.faults import TappedFrame, tap
-from hil.faults.tap import Tap
-from tests.support.hil.conform.tapped import Run, play
+from tests.support.hil.conform.tapped import (
+    CARD_AT,
+    HASHED,
+    Run,
+    first_clear_difference,
+    frames_of,
+    matching_cards,
+    play,
+)
 
 LOW = ("2c", "3d", "4h", "5s", "6c", "7d", "8h", "9s", "Tc", "Ad")
 HIGH = ("Kh", "Jd", "Qs", "Kc", "Qd", "Jh", "Ks", "Qc", "Jc", "Kd")
@@ -48,7 +55,7 @@ def test_two_orders_look_the_same(tmp_path: Path, other: tuple[str, ...], keeps:
     two = play(tmp_path / "two", other, keeps=keeps)
     assert drawn(one) == list(LOW)
     assert tap.first_difference(one.frames, two.frames) is None
-    assert tap.first_clear_difference(one.frames, two.frames) is None
+    assert first_clear_difference(one, two) is None
     assert {frame.side for frame in one.frames} == {"host", "device"}
 
 
@@ -74,7 +81,7 @@ def test_how_a_card_is_read_looks_the_same_too(tmp_path: Path, how: dict[str, An
     well = play(tmp_path / "well", LOW)
     odd = play(tmp_path / "odd", HIGH, draw=Draw(count=len(HIGH), dwell_ms=35, **how))
     assert tap.first_difference(well.frames, odd.frames) is None
-    assert tap.first_clear_difference(well.frames, odd.frames) is None
+    assert first_clear_difference(well, odd) is None
 
 
 def test_every_card_looks_like_every_other(tmp_path: Path) -> None:
@@ -100,9 +107,9 @@ def test_another_order_changes_nothing_but_ciphertext(tmp_path: Path) -> None:
     for ours, theirs in zip(sealed(one), sealed(two), strict=True):
         pairs = zip(ours[:56], theirs[:56], strict=True)
         places.update([at for at, (a, b) in enumerate(pairs) if a != b] if len(ours) == 72 else [])
-    assert min(places) == tap.CARD_AT
-    assert set(places) <= {tap.CARD_AT, *range(tap.HASHED, 56)}
-    assert places[tap.CARD_AT] == 1
+    assert min(places) == CARD_AT
+    assert set(places) <= {CARD_AT, *range(HASHED, 56)}
+    assert places[CARD_AT] == 1
     unlike = [a != b for a, b in zip(sealed(one), sealed(two), strict=True)]
     assert sum(unlike) == 3  # two records, whose chains differ, and REREAD's reply
     with_other_keys = play(tmp_path / "three", ("5h", "6h", "7h"), seed=2)
@@ -163,22 +170,22 @@ def test_a_published_chain_gives_nothing_away(tmp_path: Path) -> None:
         assert isinstance(record.event, CardRead)
         others = [read.event.salt for read, _ in reads(run) if isinstance(read.event, CardRead)]
         others.remove(record.event.salt)
-        assert tap.matching_cards(record, previous, known + others) == set()
+        assert matching_cards(record, previous, known + others) == set()
         own = [record.event.salt]
-        assert tap.matching_cards(record, previous, own) == {record.event.card}
+        assert matching_cards(record, previous, own) == {record.event.card}
     assert len(reads(run)) == len(LOW)
 
 
 def test_a_record_of_no_card_fits_none(tmp_path: Path) -> None:
     run = play(tmp_path, ("cut",))
-    assert tap.matching_cards(run.records[-1], run.records[-2].chain, [bytes(11)]) == set()
+    assert matching_cards(run.records[-1], run.records[-2].chain, [bytes(11)]) == set()
 
 
 def test_break_salt_fixed_gives_every_card_away(tmp_path: Path) -> None:
     run = play(tmp_path, LOW, "salt-fixed")
     for record, previous in reads(run):
         assert isinstance(record.event, CardRead)
-        assert tap.matching_cards(record, previous, [FIXED_SALT]) == {record.event.card}
+        assert matching_cards(record, previous, [FIXED_SALT]) == {record.event.card}
 
 
 # --- what a tap must notice -----------------------------------------------------------------
@@ -198,7 +205,7 @@ def test_break_card_in_clear_is_noticed(tmp_path: Path) -> None:
     told = "card-in-clear"
     low, high = play(tmp_path / "low", LOW, told), play(tmp_path / "high", HIGH, told)
     assert tap.first_difference(low.frames, high.frames) is None  # it is not in lengths and times
-    unlike = tap.first_clear_difference(low.frames, high.frames)
+    unlike = first_clear_difference(low, high)
     assert unlike is not None
     assert unlike.startswith("ALERT")
     clean = play(tmp_path / "clean", LOW)
@@ -220,14 +227,13 @@ def test_one_frame_more_or_longer_or_later_is_noticed(tmp_path: Path) -> None:
 
 def test_a_tap_hears_frames_however_they_are_cut(tmp_path: Path) -> None:
     run = play(tmp_path, ("Ac",))
-    whole, bits = Tap(), Tap()
+    whole: list[tuple[int, Side, bytes]] = []
+    bits: list[tuple[int, Side, bytes]] = []
     for one in run.frames:
         data = one.frame.encode()
-        whole.note(one.at, one.side, b"\0" + data)
-        whole.note(one.at, one.side, b"")
-        for at in range(len(data)):
-            bits.note(one.at, one.side, data[at : at + 1])
-    whole.note(9, "host", b"noise\0")
-    assert whole.frames() == bits.frames() == run.frames
+        whole += [(one.at, one.side, b"\0" + data), (one.at, one.side, b"")]
+        bits += [(one.at, one.side, data[at : at + 1]) for at in range(len(data))]
+    whole.append((9, "host", b"noise\0"))
+    assert frames_of(whole) == frames_of(bits) == run.frames
     half = run.frames[20].at
-    assert whole.frames(half) == [one for one in run.frames if one.at >= half]
+    assert frames_of(whole, half) == [one for one in run.frames if one.at >= half]
