@@ -77,8 +77,7 @@ def test_a_command_of_an_installed_package_runs(
     install: Install, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(("hello", "hello_command:register"))
-    assert cli.main(["hello", "--name", "dealer"]) == 0
-    assert cli.main(["hello", "--name", "no"]) == 1
+    assert (cli.main(["hello", "--name", "dealer"]), cli.main(["hello", "--name", "no"])) == (0, 1)
     out, err = capsys.readouterr()
     assert out == "hello dealer\nhello no\n"
     assert err == ""
@@ -240,8 +239,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, arguments: str) -> 
         )
     finally:
         os.close(writing)
-    assert ended.stderr == b""
-    assert ended.returncode == 141
+    assert (ended.stderr, ended.returncode) == (b"", 141)
 
 
 def test_a_problem_says_where_what_and_what_is_allowed() -> None:

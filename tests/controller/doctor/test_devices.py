@@ -40,8 +40,7 @@ def made(tmp_path: Path) -> Iterator[House]:
 
 def shoe_at(made: House, port: str) -> None:
     """The file names another port; with "", none."""
-    line = f'port = "{made.place}/ports/shoe"\n'
-    made.edit(line, f'port = "{port}"\n' if port else "")
+    made.edit(f'port = "{made.place}/ports/shoe"\n', f'port = "{port}"\n' if port else "")
 
 
 def plugged(made: House, *serial: Plugged, usb: tuple[Plugged, ...] = ()) -> None:
@@ -52,8 +51,13 @@ def plugged(made: House, *serial: Plugged, usb: tuple[Plugged, ...] = ()) -> Non
 
 
 def adapter(made: House, serial: str, port: str = "shoe") -> Plugged:
-    path = str(made.place / "ports" / port)
-    return Plugged(Address(Transport.ADAPTER, serial), path, serial, "EW", "Adapter")
+    return Plugged(
+        Address(Transport.ADAPTER, serial),
+        str(made.place / "ports" / port),
+        serial,
+        "EW",
+        "Adapter",
+    )
 
 
 def usb(serial: str) -> Plugged:

@@ -41,8 +41,7 @@ def test_a_wrong_file_stops_no_other_check(made: House) -> None:
     made.edit("decks = 8", "decks = 9")
     made.keys.chmod(0o755)
     every = made.all()
-    assert every["table file"].verdict == "wrong"
-    assert every["keys' place"].verdict == "wrong"
+    assert (every["table file"].verdict, every["keys' place"].verdict) == ("wrong", "wrong")
     assert every["put together"].verdict == "skipped"
     assert every["record"].verdict == every["people's place"].verdict == "ok"
 
@@ -69,8 +68,7 @@ def test_devices_are_for_people_to_name(made: House) -> None:
 def test_what_serving_refuses_beside_all_that_is_told_one_by_one(made: House) -> None:
     made.edit("decks = 8", 'decks = 8\ndecisions.by = "buttons"')
     made.edit("seats = [1, 2, 3]", "seats = [1, 2]")
-    problem = made.problem("put together")
-    assert "seats 3 have no station" in problem.what
+    assert "seats 3 have no station" in made.problem("put together").what
     made.edit("seats = [1, 2]", "seats = [1, 2, 3]")
     assert made.check("put together").verdict == "ok"
 
@@ -258,8 +256,7 @@ def test_keys_that_others_may_touch(made: House) -> None:
     ]
     assert made.check("keys").verdict == "skipped"
     made.mend("keys' place")
-    assert made.check("keys").verdict == "ok"
-    assert made.check("people").verdict == "ok"
+    assert (made.check("keys").verdict, made.check("people").verdict) == ("ok", "ok")
 
 
 # --- keys -------------------------------------------------------------------------------------
@@ -342,8 +339,7 @@ def test_a_house_that_is_filled_anew_is_in_order(made: House) -> None:
             made.mend(name)
     made.mend("keys", at=made.place / "surveillance")
     made.mend("people")
-    assert made.check("record").verdict == "ok"
-    assert made.check("socket").verdict == "ok"
+    assert (made.check("record").verdict, made.check("socket").verdict) == ("ok", "ok")
     assert {one.what.partition(" is ")[2] for one in made.check("pairing").problems} == {
         "not paired with this host"
     }

@@ -115,8 +115,7 @@ def test_a_group_that_is_not_there(made: House) -> None:
 def test_a_group_since_the_last_login(made: House) -> None:
     every = (group("dialout", 20, "house"), group("holecard", 998))
     as_somebody(made, *every, within=(998,))
-    problem = made.problem("groups")
-    assert problem.commands == ("newgrp dialout",)
+    assert made.problem("groups").commands == ("newgrp dialout",)
     as_somebody(made, *every, within=(20, 998))
     assert made.check("groups").verdict == "ok"
 
@@ -345,8 +344,7 @@ def test_a_mount_is_that_of_the_longest_path(tmp_path: Path) -> None:
 def test_what_is_written_to_measure_leaves_nothing(made: House) -> None:
     made.recorded()
     before = sorted(made.run.rglob("*"))
-    found = made.check("syncs")
-    assert found.note.startswith("4 KiB durable in ")
+    assert made.check("syncs").note.startswith("4 KiB durable in ")
     assert sorted(made.run.rglob("*")) == before
 
 

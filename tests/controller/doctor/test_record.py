@@ -107,8 +107,7 @@ def test_a_record_that_was_begun_with_other_keys(made: House) -> None:
     made.recorded()
     fill_keys(made.run / "others", made.place / "elsewhere")
     made.edit('"run/keys"', '"run/others"')
-    problem = made.problem("record's key")
-    assert "a different table key" in problem.what
+    assert "a different table key" in made.problem("record's key").what
     made.edit('"run/others"', '"run/keys"')
     assert made.check("record's key").verdict == "ok"
 
@@ -208,8 +207,7 @@ def wagered(made: House) -> None:
 def test_an_open_round_goes_on_where_it_was(made: House) -> None:
     made.edit("decks = 8", "decks = 8\nburn.on_shuffle = 0\nburn.on_dealer = 0")
     wagered(made)
-    assert made.check("round").note == "round 0, at wagering"
-    assert made.check("round").verdict == "ok"
+    assert (made.check("round").note, made.check("round").verdict) == ("round 0, at wagering", "ok")
 
 
 def test_a_round_that_other_rules_deal_is_not_taken_over(made: House) -> None:
@@ -268,8 +266,7 @@ def test_a_record_that_is_written_now(made: House) -> None:
 def test_a_lock_that_another_process_has(made: House) -> None:
     made.recorded()
     with child(LOCKING, made.record / "lock") as other:
-        found = made.check("record")
-        assert f"the table is being served by process {other.pid} (" in found.note
+        assert f"the table is being served by process {other.pid} (" in made.check("record").note
         with pytest.raises(InUse):
             RecordOpening.at(made.record, table=NAME)
 

@@ -114,8 +114,7 @@ def test_a_unit_that_is_another_one(made: House) -> None:
 
 def test_an_address_that_is_none_of_the_unit_s_family(made: House) -> None:
     elsewhere(made, "::1")
-    problem = made.problem("pages")
-    assert problem.what == "the service cannot listen at ::1: its unit allows no IPv6"
+    assert made.problem("pages").what == "the service cannot listen at ::1: its unit allows no IPv6"
     made.put(DROP_IN, "[Service]\nRestrictAddressFamilies=AF_INET6\n")
     assert made.check("pages").verdict == "ok"
 

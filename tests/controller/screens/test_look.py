@@ -71,9 +71,7 @@ def test_everything_has_a_name_and_its_place(browser: Browser, path: str) -> Non
     assert not page.nameless
     assert not page.wrong
     assert not page.open
-    assert len(page.ids) == len(set(page.ids))
-    assert page.headings.count(1) == 1
-    assert page.headings[0] == 1
+    assert (len(page.ids), page.headings.count(1), page.headings[0]) == (len(set(page.ids)), 1, 1)
     steps = zip(page.headings, page.headings[1:], strict=False)
     assert all(later <= former + 1 for former, later in steps)
     assert page.landmarks == ["header", "nav", "main"]

@@ -24,8 +24,7 @@ def test_every_link_stays_under_the_path(place: Path, tmp_path: Path) -> None:
     source.begin(lambda words: None)
     links = LoginLinks()
     review = application(source, pages_of(load(), BASE), LinkLogin(LinkSessions(), links), tmp_path)
-    whole = Starlette(routes=[Mount(BASE, review.app)])
-    browser = Browser(HeaderGuard(whole, (HOST,)))
+    browser = Browser(HeaderGuard(Starlette(routes=[Mount(BASE, review.app)]), (HOST,)))
     entered = browser.get(f"{BASE}/enter?word={links.make(EVE)}")
     assert entered.headers["location"] == f"{BASE}/rounds"
     assert f"path={BASE};" in f"{entered.headers['set-cookie'].lower()};"

@@ -93,8 +93,9 @@ class ApiScreen:
 
 def shown_of(view: View) -> TableDisplay:
     """As whoever reads it has it."""
-    state = State(**asdict(view.state))
-    return TableDisplay(view.seq, state, view.effects, again=view.again, stopped=view.stopped)
+    return TableDisplay(
+        view.seq, State(**asdict(view.state)), view.effects, again=view.again, stopped=view.stopped
+    )
 
 
 class AtApi(NamedTuple):

@@ -110,8 +110,9 @@ class Tab:
 
     async def act(self, kind: str, people: dict[str, str] | None = None, **fields: Any) -> Any:
         """Pressed on what this tab has loaded last."""
-        act = json.dumps({"type": kind, **fields})
-        return await self.post("/act", act=act, seq=str(self.seq), **(people or {}))
+        return await self.post(
+            "/act", act=json.dumps({"type": kind, **fields}), seq=str(self.seq), **(people or {})
+        )
 
     @asynccontextmanager
     async def stream(self, path: str = "/stream") -> AsyncIterator[Reader]:

@@ -85,8 +85,7 @@ def test_who_asks_first_is_told_not_to_send() -> None:
 
 def test_who_never_sends_it_is_answered_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "LINGER", 0.2)
-    answer = asked(HEAD + b"Content-Length: %d\r\n\r\n" % MIB, b"x")
-    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert asked(HEAD + b"Content-Length: %d\r\n\r\n" % MIB, b"x").startswith(b"HTTP/1.1 413 ")
 
 
 def test_who_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,5 +111,4 @@ def test_one_that_is_there_whole_at_once_is_told_too() -> None:
     """Nothing comes after it: what is dropped is what has come already."""
     body = bytes(bodies.MAX_BYTES + 1)
     head = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
-    answer = asked(head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
-    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert asked(head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)).startswith(b"HTTP/1.1 413 ")

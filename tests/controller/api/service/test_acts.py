@@ -20,8 +20,7 @@ from tests.support.table.simulated.house import PINS
 @api_test()
 async def test_a_round_is_played_by_what_the_api_shows(at: AtApi) -> None:
     """Everything that is done stands in the record with the name of whoever has signed for it."""
-    screen = await at.dealing()
-    robot = await at.robot(screen)
+    robot = await at.robot(await at.dealing())
     await robot.play(lambda s: s.state.step is Step.WAGERING and s.state.round == 1)
     assert robot.refused == []
     found = events(at)
@@ -67,8 +66,7 @@ async def _only_watches(at: AtApi, screen: Screen) -> None:
             assert caught.value.code in ("no_dealer", "not_authorised"), name
         with pytest.raises(NotAllowed, match="no_dealer"):
             await screen.shuffle_again()
-    view = await screen.table()
-    assert view.table == "bj-1"
+    assert (await screen.table()).table == "bj-1"
 
 
 def test_every_act_has_an_owner() -> None:

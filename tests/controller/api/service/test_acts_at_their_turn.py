@@ -151,14 +151,12 @@ def test_holds_are_called_by_the_entry_that_brought_them() -> None:
     cases = HoldNames().after((), 4)
     assert cases.top == ""
     one = cases.after((first,), 5)
-    assert one.top == "hold 5"
-    assert one.after((first,), 6) == one
+    assert (one.top, one.after((first,), 6)) == ("hold 5", one)
     two = one.after((first, second), 7)
     assert (two.top, two.after((first,), 8)) == ("hold 7 on 1", one)
     assert one.after((second,), 9).top == "hold 9"
     assert one.after((replace(first, card=3),), 9).top == "hold 9"
-    both = cases.after((first, second), 10)
-    assert len(set(both.names)) == 2
+    assert len(set(cases.after((first, second), 10).names)) == 2
 
 
 # --- what was never done ----------------------------------------------------------------------

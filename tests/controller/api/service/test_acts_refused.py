@@ -131,8 +131,7 @@ async def test_two_people_adopt_a_device(at: AtApi) -> None:
     assert (health.ready, links["SH-1"]) == (False, ("resuming", "new_epoch"))
     with pytest.raises(NotAllowed, match="not_authorised"):
         await at.client.post("/devices/SH-1/adopt", {}, _Any, screen.token)
-    adopted = await screen.adopt("SH-1", FIRST, SECOND)
-    assert adopted.people == ("Bo Chan", "Gil Ode")
+    assert (await screen.adopt("SH-1", FIRST, SECOND)).people == ("Bo Chan", "Gil Ode")
     await until(lambda: at.table.supervisor("SH-1").state.value == "ready", 30)
     links = {one.serial: (one.state, one.held) for one in (await at.client.health()).links}
     assert links["SH-1"] == ("ready", "")
@@ -168,8 +167,7 @@ async def test_a_device_is_adopted_as_it_was_signed_for(at: AtApi) -> None:
         headers={"Authorization": f"Bearer {screen.token}"},
         json={},
     )
-    assert missing.status_code == 404
-    assert missing.json()["error"]["allowed"] == "SH-1, SF-1, ST-1"
+    assert (missing.status_code, missing.json()["error"]["allowed"]) == (404, "SH-1, SF-1, ST-1")
 
 
 @api_test()
@@ -178,8 +176,7 @@ async def test_a_shuffler_that_stands_still(at: AtApi) -> None:
     with pytest.raises(BadRequest, match="no shuffle of the shuffler is waited for"):
         await screen.shuffle_again()
     await at.to_step(screen, Step.SHUFFLING)
-    done = await screen.shuffle_again()
-    assert done.answers == ()
+    assert (await screen.shuffle_again()).answers == ()
     again = {"type": "ShuffleAgain"}
     other = await at.client.open("pit")
     await other.authorise(again, *FIRST)
@@ -195,8 +192,7 @@ async def test_a_shuffler_that_stands_still(at: AtApi) -> None:
 async def test_a_shuffle_that_ends_before_somebody_has_looked_is_not_begun_again(
     at: AtApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    screen = await at.dealing()
-    await at.to_step(screen, Step.SHUFFLING)
+    await at.to_step(await at.dealing(), Step.SHUFFLING)
     done = TableInput((events.ShuffleDone(DEALER),))
     starting = at.table.devices.shuffle_starter
     assert starting is not None

@@ -44,8 +44,7 @@ async def test_a_void_takes_two_people(at: AtApi) -> None:
     with pytest.raises(NotAllowed, match="same_person"):
         await screen.authorise(VOID, *FIRST, second=True)
     await screen.authorise(VOID, *SECOND, second=True)
-    done = await send(screen, VOID)
-    assert done.answers[0].taken
+    assert (await send(screen, VOID)).answers[0].taken
     made: Any = last_event(at)
     assert (made.actor.name, made.second.name) == ("Bo Chan", "Gil Ode")
     with pytest.raises(NotAllowed, match="not_authorised"):
@@ -82,8 +81,7 @@ async def test_what_is_sent_is_what_was_signed_for(at: AtApi) -> None:
     for field, value in (("due", 20000), ("seat", 2), ("bet", "toke_main")):
         with pytest.raises(NotAllowed, match="not_authorised"):
             await send(screen, {**act, field: value})
-    done = await send(screen, act)
-    assert done.answers[0].event == "PaymentCorrected"
+    assert (await send(screen, act)).answers[0].event == "PaymentCorrected"
 
 
 @api_test()

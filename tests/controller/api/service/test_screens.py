@@ -37,8 +37,7 @@ def test_a_token_opens_its_screen_and_nothing_else_does() -> None:
     for text in wrong:
         with pytest.raises(Problem) as caught:
             every.find(text)
-        assert caught.value.status == 401
-        assert caught.value.headers == {"WWW-Authenticate": "Bearer"}
+        assert (caught.value.status, caught.value.headers) == (401, {"WWW-Authenticate": "Bearer"})
         assert token not in str(caught.value.body)
 
 

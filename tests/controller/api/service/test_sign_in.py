@@ -50,16 +50,13 @@ async def test_signing_in_and_out(at: AtApi) -> None:
 async def test_a_screen_that_closes(at: AtApi) -> None:
     """Surveillance and technicians leave with it; whoever deals does not leave the table."""
     screen = await at.dealing()
-    signed = await screen.sign_in("S-1", PINS["S-1"], "surveillance")
-    assert signed.life == 12 * 3600
+    assert (await screen.sign_in("S-1", PINS["S-1"], "surveillance")).life == 12 * 3600
     await screen.close()
     with pytest.raises(NoScreen) as caught:
         await screen.table()
     assert caught.value.code == "no_screen"
     assert sign_ins(at)[-1] == ("signed out", "Dee Faro", "")
-    other = await at.client.open("other")
-    view = await other.table()
-    assert view.dealer is not None
+    assert (await (await at.client.open("other")).table()).dealer is not None
 
 
 @api_test()

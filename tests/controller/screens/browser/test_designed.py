@@ -172,7 +172,6 @@ def test_what_is_shown_is_what_the_procedure_says() -> None:
     """A name is no invention: the page of a prompt says its words."""
     for state in designed():
         view = view_at(state.at, state.around)
-        console = console_of(view, state.at.game, state.here, TEXTS)
-        assert console.instruction.large
+        assert console_of(view, state.at.game, state.here, TEXTS).instruction.large
         if not view.stopped:
             assert view.prompt is not None

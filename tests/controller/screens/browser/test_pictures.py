@@ -78,8 +78,7 @@ def test_what_matters_is_in_sight() -> None:
                 await page.locator("#later_problem").click()
                 assert await page.locator("#now .mark.alarm").count() == 1
                 assert await page.locator("#former_problem.off").count() == 1
-                there = await page.locator("[aria-current=step].problem").count()
-                assert there == 1
+                assert (await page.locator("[aria-current=step].problem").count()) == 1
 
     asyncio.run(looked())
 

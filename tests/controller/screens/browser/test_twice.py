@@ -45,7 +45,6 @@ def test_a_double_press_pays_once(tmp_path: Path) -> None:
             await table.robot.play(lambda shown: shown.state.step is Step.WAGERING)
             assert table.stands.round == first
             assert decided(table.stage.house.record, "Paid") == owed
-            assert table.robot.refused == []
-            assert table.wrong == []
+            assert (table.robot.refused, table.wrong) == ([], [])
 
     asyncio.run(pressed())

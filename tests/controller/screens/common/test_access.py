@@ -87,8 +87,7 @@ def test_a_form_from_elsewhere_does_nothing(looking: Looking, method: str, path:
         ({}, {"sec-fetch-site": "cross-site"}),
         ({}, {"sec-fetch-site": "same-site"}),
     ):
-        answer = browser.post(path, fields, headers)
-        assert answer.status == 403, (fields, headers)
+        assert browser.post(path, fields, headers).status == 403, (fields, headers)
     assert access_log_file(looking.source.record).read_bytes() == looks
     assert browser.get("/rounds").status == 200
 
@@ -96,11 +95,9 @@ def test_a_form_from_elsewhere_does_nothing(looking: Looking, method: str, path:
 def test_a_form_is_short_and_a_form(looking: Looking) -> None:
     browser = looking.enter()
     secret = browser.secret
-    long = browser.post("/export", {"reason": "x" * 20_000})
-    assert long.status == 413
+    assert browser.post("/export", {"reason": "x" * 20_000}).status == 413
     headers = {"origin": HERE, "content-type": "application/json"}
-    other = browser.send("POST", "/verify", content=b"{}", headers=headers)
-    assert other.status == 400
+    assert browser.send("POST", "/verify", content=b"{}", headers=headers).status == 400
     headers["content-type"] = "application/x-www-form-urlencoded"
     for body in (f"secret={secret}&secret={secret}", f"secret={secret}&x=1", "\u00e4=1", "%ff=%ff"):
         answer = browser.send("POST", "/verify", content=body.encode(), headers=headers)
@@ -117,8 +114,7 @@ def test_other_names_of_this_host_are_turned_away(looking: Looking) -> None:
 
 def test_the_cookie_is_for_this_site_and_no_script(looking: Looking) -> None:
     answer = looking.browser.get(f"/enter?word={looking.links.make(PageUser('Eve'))}")
-    assert answer.status == 303
-    assert answer.headers["location"] == "/rounds"
+    assert (answer.status, answer.headers["location"]) == (303, "/rounds")
     said = answer.headers["set-cookie"].lower()
     for part in ("httponly", "samesite=strict", "path=/", "max-age="):
         assert part in said
@@ -133,22 +129,18 @@ def test_a_link_opens_once_and_wrong_ones_are_tried_a_few_times(looking: Looking
     found = [other.get(f"/enter?word=x{n}").status for n in range(LINK_ATTEMPTS)]
     assert found == [401] * (LINK_ATTEMPTS - 2) + [429] * 2
     late = looking.links.make(PageUser("Eve"))
-    assert other.get(f"/enter?word={late}").status == 429
-    assert other.cookies == {}
+    assert (other.get(f"/enter?word={late}").status, other.cookies) == (429, {})
 
 
 @pytest.mark.parametrize("address", ["", "?word=", "?other=1", "?word=a&word=b"])
 def test_what_is_no_link_opens_nothing(looking: Looking, address: str) -> None:
-    answer = Browser(looking.app).get(f"/enter{address}")
-    assert answer.status in (400, 401)
+    assert Browser(looking.app).get(f"/enter{address}").status in (400, 401)
 
 
 def test_whoever_leaves_is_out_and_a_new_link_is_asked_for(looking: Looking) -> None:
     browser = looking.enter()
     cookies = dict(browser.cookies)
-    answer = browser.post("/leave")
-    assert answer.status == 200
-    assert browser.cookies == {}
+    assert (browser.post("/leave").status, browser.cookies) == (200, {})
     browser.cookies = cookies
     assert browser.get("/rounds").status == 401
     assert looking.ended == [PageUser("Eve")]

@@ -159,8 +159,7 @@ def test_the_command_lets_one_browser_in_and_ends_when_it_is_told(place: Path) -
             assert process.stdout is not None
             another = process.stdout.readline().strip()
             assert another != link
-            assert client.get(link).status_code == 401
-            assert client.get(another).status_code == 303
+            assert (client.get(link).status_code, client.get(another).status_code) == (401, 303)
         process.send_signal(signal.SIGINT)
         _, words = process.communicate(timeout=_WAIT)
         assert process.returncode == EXIT_INTERRUPTED
@@ -202,8 +201,7 @@ def test_mistakes_are_told_in_a_line(
     said = capsys.readouterr()
     assert code == EXIT_USAGE
     assert told in said.err
-    assert said.err.count("\n") == 1
-    assert said.out == ""
+    assert (said.err.count("\n"), said.out) == (1, "")
 
 
 def test_who_looks_is_asked_for_at_a_terminal(looking: Looking) -> None:
@@ -220,8 +218,7 @@ def test_who_looks_is_asked_for_at_a_terminal(looking: Looking) -> None:
         with process:
             os.write(master, b"Ida\n")
             assert process.stdout is not None
-            link = process.stdout.readline().strip()
-            assert httpx.get(link, timeout=20).status_code == 303
+            assert httpx.get(process.stdout.readline().strip(), timeout=20).status_code == 303
             process.send_signal(signal.SIGINT)
             _, words = process.communicate(timeout=_WAIT)
         assert "Who looks?" in words

@@ -103,8 +103,7 @@ def test_a_new_link_takes_the_place_of_the_one_before() -> None:
     old, others = links.make(EVE), links.make(FLO)
     new = links.make(EVE)
     assert links.take(old) is None
-    assert links.take(new) == EVE
-    assert links.take(others) == FLO
+    assert (links.take(new), links.take(others)) == (EVE, FLO)
 
 
 @pytest.mark.parametrize(("after", "found"), [(LINK_MAX_AGE, EVE), (LINK_MAX_AGE + 1, None)])

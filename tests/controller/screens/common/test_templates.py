@@ -116,8 +116,7 @@ def test_a_round_has_all_its_records(browser: Browser, place: Path, rounds: list
         assert lines(browser.get(f"/rounds/{one.round}?all=yes").text) == [r.seq for r in mine]
         shown = set(lines(browser.get(f"/rounds/{one.round}").text))
         hidden = {record.seq for record in mine} - shown
-        kinds = {record.kind for record in mine if record.seq in hidden}
-        assert kinds <= {*KEEPING, "device"}
+        assert {record.kind for record in mine if record.seq in hidden} <= {*KEEPING, "device"}
         same = [told.record.seq for told in of_rounds(place, one.round, one.round)]
         assert same == [record.seq for record in mine if record.kind != "snapshot"]
 
@@ -179,8 +178,7 @@ def test_rounds_and_problems_lead_to_the_next(browser: Browser, rounds: list[Rou
     text = browser.get(f"/rounds/{one.round}").text
     former = max(seq for seq in problems if seq < one.first_seq)
     later = min(seq for seq in problems if seq > one.last_seq)
-    buttons = re.findall(r'<a class="button" href="/records/(\d+)"', text)
-    assert buttons == [str(former), str(later)]
+    assert re.findall(r'<a class="button" href="/records/(\d+)"', text) == [str(former), str(later)]
 
 
 def _problems(browser: Browser) -> str:
@@ -200,8 +198,7 @@ def test_problems_are_all_listed_once_the_newest_first(browser: Browser, place: 
         for one in re.findall(r'<td class="number"><a href="/records/(\d+)"', _problems(browser))
     ]
     assert listed == sorted(set(listed), reverse=True)
-    refusals = {one.seq for _, one in records(place) if one.kind == "refusal"}
-    assert refusals <= set(listed)
+    assert {one.seq for _, one in records(place) if one.kind == "refusal"} <= set(listed)
     kinds = re.findall(r'<option value="([a-z_]+)">', browser.get("/problems").text)
     each = [
         int(seq)
@@ -291,8 +288,7 @@ def test_a_case_is_made_fetched_and_right(looking: Looking, tmp_path: Path) -> N
     with zipfile.ZipFile(case) as packed:
         data = packed.read("manifest.json")
     assert hashlib.sha256(data).hexdigest() == found.seal
-    looks = access_log_file(looking.source.record).read_text()
-    assert f'"seal":"{found.seal}"' in looks
+    assert f'"seal":"{found.seal}"' in access_log_file(looking.source.record).read_text()
 
 
 def test_nobody_fetches_what_somebody_else_made(looking: Looking) -> None:
@@ -301,16 +297,14 @@ def test_nobody_fetches_what_somebody_else_made(looking: Looking) -> None:
     assert browser.get(where).status == 200
     other = Browser(looking.app)
     other.get(f"/enter?word={looking.links.make(PageUser('Ida'))}")
-    assert other.get("/rounds").status == 200
-    assert other.get(where).status == 404
+    assert (other.get("/rounds").status, other.get(where).status) == (200, 404)
     assert other.get(f"{where}/case.zip").status == 404
 
 
 def test_only_a_few_cases_wait_to_be_fetched(looking: Looking, tmp_path: Path) -> None:
     browser = looking.enter()
     made = [browser.post("/export", {"round": "2"}).headers["location"] for _ in range(5)]
-    assert browser.get(made[0]).status == 404
-    assert browser.get(made[-1]).status == 200
+    assert (browser.get(made[0]).status, browser.get(made[-1]).status) == (404, 200)
     assert len(list((tmp_path / "scratch").glob("export-*"))) == 4
     looking.review.close()
     assert not list((tmp_path / "scratch").glob("export-*"))

@@ -55,8 +55,7 @@ def test_every_text_that_is_used_is_there() -> None:
 
 def test_every_text_that_is_there_is_used() -> None:
     begins = made()
-    rest = {name for name in load().names if not name.startswith(begins)} - used()
-    assert not rest
+    assert not ({name for name in load().names if not name.startswith(begins)} - used())
 
 
 def test_templates_have_no_words_of_their_own() -> None:

@@ -358,8 +358,9 @@ async def look(
             wrong = await wrong_with(page, dialog=bool(state.open))
             found += [(f"{state.name} at {size}, {looks.theme}", one) for one in wrong]
             if folder is not None:
-                file = folder / file_name(state, size, looks)
-                await page.screenshot(path=file, animations="disabled")
+                await page.screenshot(
+                    path=folder / file_name(state, size, looks), animations="disabled"
+                )
     return found
 
 

@@ -104,8 +104,7 @@ async def a_wrong_payment_that_is_found_later(t: AtTable) -> None:
 @tells(Odd.DEALER_RELIEVED, "dealer_relieved_and_burn", cards=("5c", *DEAL, "9d"))
 async def a_dealer_who_is_relieved(t: AtTable) -> None:
     """At another browser; and relieved again there, where it began."""
-    url = t.page.url
-    other = await page_at(t.browser, url, touch=t.how == "touch")
+    other = await page_at(t.browser, t.page.url, touch=t.how == "touch")
     t.listen(other)
     await t.hands_at(other).sign_in(GUEST, relieve=True)
     await t.page.locator("#now .watching").wait_for()

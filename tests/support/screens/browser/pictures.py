@@ -233,8 +233,10 @@ async def wrong_in_review(windows: tuple[tuple[str, Appearance], ...], share: in
                     assert bool(failed) == name.startswith("error"), name
                     where = f"{name} at {size}, {looks.theme}"
                     if folder is not None:
-                        file = folder / f"review-{name}.{size}.{looks.theme}.png"
-                        await page.screenshot(path=file, animations="disabled")
+                        await page.screenshot(
+                            path=folder / f"review-{name}.{size}.{looks.theme}.png",
+                            animations="disabled",
+                        )
                     found += [f"{where}: {one}" for one in await barred(page)]
                     found += [f"{where}: out of its plot: {one}" for one in await cut_names(page)]
                     if wide := await scrolls_sideways(page):

@@ -19,7 +19,6 @@ def whole_round(game: str, how: How, tmp_path: Path) -> None:
         async with at_table(tmp_path, game, how) as table:
             await table.open()
             await table.round()
-            assert table.stands.round == 1
-            assert table.wrong == []
+            assert (table.stands.round, table.wrong) == (1, [])
 
     asyncio.run(played())

@@ -147,8 +147,7 @@ class AtTable:
 
     async def entered(self, card: str) -> None:
         """The dealer reads the card from the felt, wrongly first; the floor looks too."""
-        other = card_of("Ks" if card != "Ks" else "2c")
-        await self.says("CardEntered", card=other)
+        await self.says("CardEntered", card=card_of("Ks" if card != "Ks" else "2c"))
         await self.shows("confirm the card that was entered")
         await self.says("CardRejected", "floor")
         await self.says("CardEntered", card=card_of(card))
@@ -235,8 +234,14 @@ async def at_table(
         url = await stage.daemon.screens()
         assert url is not None
         async with watching(stage) as watcher:
-            page = await page_at(browser, url, size, touch=how == "touch")
-            yield AtTable(stage, browser, watcher, page, how, game)
+            yield AtTable(
+                stage,
+                browser,
+                watcher,
+                await page_at(browser, url, size, touch=how == "touch"),
+                how,
+                game,
+            )
         assert await stage.daemon.stop() == 0
 
 

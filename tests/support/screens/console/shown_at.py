@@ -114,8 +114,7 @@ def everywhere(
     """In each game, in each house; `asked`: in those that ask more. `money`: the tables' own."""
     for name in GAMES:
         for house in HOUSES:
-            game = game_with(name, money, house)
-            yield from played_in(game, f"{seed} {name} {house}", events)
+            yield from played_in(game_with(name, money, house), f"{seed} {name} {house}", events)
     for name, options in ASKED:
         yield from played_in(game_with(name, {**money, **options}), "x", asked)
 

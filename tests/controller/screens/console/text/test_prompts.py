@@ -140,8 +140,7 @@ def test_a_payment_that_was_shown_before_says_so(again: bool) -> None:
 
 def test_every_step_that_waits_was_looked_at() -> None:
     """What these tests walk through has every step."""
-    steps = {at.state.step for at in everywhere("said", 200, LONG)}
-    assert set(WAITING) - steps == set()
+    assert set(WAITING) - {at.state.step for at in everywhere("said", 200, LONG)} == set()
 
 
 def test_what_is_over_in_a_moment_calls_nobody() -> None:

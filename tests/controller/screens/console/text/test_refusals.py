@@ -111,7 +111,6 @@ def test_what_a_refusal_names_is_said_in_words(one: Refusal | Row, tmp_path: Pat
 def test_several_ways_are_named_as_people_say_them() -> None:
     detail = {"seat": "2", "hand": "1", "legal": "hit, stand, double"}
     answer = Answer("Split", False, code="cannot_split", detail=detail)
-    said = refused(answer, TEXTS)
-    assert said == "seat 2 hand 1 may not split; it may: hit, stand or double"
+    assert refused(answer, TEXTS) == "seat 2 hand 1 may not split; it may: hit, stand or double"
     nothing = replace(answer, detail=detail | {"legal": "no decision"})
     assert refused(nothing, TEXTS).endswith("it may: no decision")

@@ -137,8 +137,7 @@ def test_whatever_is_asked_can_be_answered() -> None:
         elif tell in _BY_A_CARD:
             assert console.actions == ()
         elif tell in _BY_THE_SHOE:
-            bare = console_at(at, around=Around(devices=()))
-            assert bare.actions, tell
+            assert console_at(at, around=Around(devices=())).actions, tell
         else:
             assert console.actions, tell
     assert len(seen) > 25
@@ -156,8 +155,7 @@ def test_that_the_shoe_is_empty_is_said_in_two_steps_among_other_things() -> Non
         (said,) = [one for one in every(console) if "ShoeRanOut" in one.act]
         (cards,) = [one for one in console.groups if one.id == "cards"]
         assert said in cards.actions
-        assert said.sure == TEXTS("console.sure.shoe_empty")
-        assert (said.look, said.key) == ("care", "")
+        assert (said.sure, said.look, said.key) == (TEXTS("console.sure.shoe_empty"), "care", "")
         assert f'data-sure="{said.sure}"' in fragment(console)
         seen += 1
     assert seen > 40
@@ -184,8 +182,7 @@ def test_acts_of_the_vault_are_offered_at_their_time_only() -> None:
             name = json.loads(action.act)["type"]
             if name in _VAULT:
                 at_steps.setdefault(name, set()).add(at.state.step)
-    assert at_steps["CheckHole"] == {Step.CHECK}
-    assert at_steps["RevealHole"] == {Step.REVEAL}
+    assert (at_steps["CheckHole"], at_steps["RevealHole"]) == ({Step.CHECK}, {Step.REVEAL})
     assert {Step.WAGERING} < at_steps["LaySpare"] <= {Step.WAGERING, *CARD_STEPS}
 
 
@@ -352,5 +349,4 @@ def test_what_is_offered_follows_from_what_is_shown(seed: int) -> None:
     """Nothing but the view goes in: two tables that look alike offer the same, whatever the shoe
     has dealt before."""
     *_, at = played("mega", "default", f"chance {seed}", 40)
-    one = console_at(at)
-    assert one == console_at(At(at.game, at.procedure, at.state, {}))
+    assert console_at(at) == console_at(At(at.game, at.procedure, at.state, {}))

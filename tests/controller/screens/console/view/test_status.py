@@ -51,8 +51,7 @@ def line(console: ConsolePage, name: str) -> StatusLine:
 )
 def test_the_shoe_is_always_told_of(shoe: Shoe, closing: bool, name: str, mark: str) -> None:
     found = line(console_at(at(replace(WAGERING, shoe=shoe, closing=closing))), "shoe")
-    words = TEXTS(f"console.shoe.{name}")
-    assert found.said == words.replace("{rounds}", str(shoe.rounds))
+    assert found.said == TEXTS(f"console.shoe.{name}").replace("{rounds}", str(shoe.rounds))
     assert found.mark == mark
 
 
@@ -143,8 +142,7 @@ def test_a_device_that_is_gone_aside_is_a_trouble_with_its_way_on() -> None:
     devices = (DeviceShown("shuffler", "SF-1", "lost", "no answer"),)
     state = replace(WAGERING, lost=("shuffler",))
     (trouble,) = console_at(at(state), around=Around(devices=devices)).troubles
-    assert trouble.what == "No link: shuffler SF-1"
-    assert trouble.about == "lost: no answer"
+    assert (trouble.what, trouble.about) == ("No link: shuffler SF-1", "lost: no answer")
     assert trouble.way == TEXTS("console.trouble.aside_way")
 
 
@@ -154,8 +152,7 @@ def test_one_station_that_is_gone_is_one_trouble() -> None:
     devices = tuple(gone if one.serial == gone.serial else one for one in DEVICES)
     state = replace(WAGERING, lost=("station",))
     (trouble,) = console_at(at(state), around=Around(devices=devices)).troubles
-    assert trouble.what == "No link: station ST-0003"
-    assert trouble.about == "lost: it was unplugged"
+    assert (trouble.what, trouble.about) == ("No link: station ST-0003", "lost: it was unplugged")
     held = replace(
         WAGERING,
         step=Step.DEVICE,

@@ -66,8 +66,7 @@ async def test_a_page_loaded_again_is_the_same_screen_and_another_browser_is_ano
         await came(stream)
         assert not stream.events[0]["controls"]
     refused = await other.act("ShuffleStarted")
-    assert refused.status_code == 403
-    assert refused.json()["code"] == "no_dealer"
+    assert (refused.status_code, refused.json()["code"]) == (403, "no_dealer")
     assert (await tab.act("ShuffleStarted")).json()["done"]
 
 
@@ -75,14 +74,11 @@ async def test_a_page_loaded_again_is_the_same_screen_and_another_browser_is_ano
 async def test_a_session_without_a_page_ends_soon_and_with_it_its_screen(pages: AtPages) -> None:
     tab = pages.tab()
     await tab.open()
-    assert len(pages.screens.browsers) == 1
-    assert len(pages.at.api.screens) == 1
+    assert (len(pages.screens.browsers), len(pages.at.api.screens)) == (1, 1)
     await asyncio.sleep(IDLE_TIMEOUT + 2 * 5)
-    assert len(pages.screens.browsers) == 0
-    assert len(pages.at.api.screens) == 0
+    assert (len(pages.screens.browsers), len(pages.at.api.screens)) == (0, 0)
     answer = await tab.post("/sign-out")
-    assert answer.status_code == 401
-    assert answer.json()["code"] == "no_session"
+    assert (answer.status_code, answer.json()["code"]) == (401, "no_session")
 
 
 @pages_test()
@@ -195,8 +191,7 @@ async def test_forms_from_elsewhere_come_to_nothing(pages: AtPages) -> None:
     stranger = pages.tab()
     stranger.secret = right
     assert (await stranger.sign_in(*ANN)).status_code == 401
-    named = await tab.ask("GET", "/", headers={"host": "evil.example"})
-    assert named.status_code == 421
+    assert (await tab.ask("GET", "/", headers={"host": "evil.example"})).status_code == 421
     assert pages.at.whats() == []
 
 
@@ -205,11 +200,9 @@ async def test_forms_from_elsewhere_come_to_nothing(pages: AtPages) -> None:
 async def test_a_form_that_is_none_is_told_what_would_be_one(pages: AtPages, path: str) -> None:
     tab = pages.tab()
     await tab.open()
-    got = await tab.ask("GET", path)
-    assert got.status_code == 405
+    assert (await tab.ask("GET", path)).status_code == 405
     origin = {"origin": HERE}
-    no_form = await tab.ask("POST", path, content=b"{}", headers=origin)
-    assert no_form.status_code == 400
+    assert (await tab.ask("POST", path, content=b"{}", headers=origin)).status_code == 400
     long = await tab.ask("POST", path, data={"secret": "x" * 20_000}, headers=origin)
     assert long.status_code == 413
     other = await tab.post(path, more="x")
@@ -231,8 +224,7 @@ async def test_pins_are_guessed_so_often_and_no_more(pages: AtPages) -> None:
         (await tab.sign_in(f"D-{number}", "000000")).json()["code"]
         for number in range(ATTEMPTS + 2)
     ]
-    assert codes[0] == "not_right"
-    assert codes[-2:] == ["too_often", "too_often"]
+    assert (codes[0], codes[-2:]) == ("not_right", ["too_often", "too_often"])
     assert "wait" in codes  # the desk's own lock-out of the screen
     other = pages.tab()
     await other.open()
@@ -285,8 +277,7 @@ async def test_another_dealer_relieves_and_the_first_one_only_watches(pages: AtP
     first = await opened(pages)
     second = pages.tab()
     await second.open()
-    taken = await second.sign_in(*SECOND)
-    assert taken.json()["code"] == "another_dealer"
+    assert (await second.sign_in(*SECOND)).json()["code"] == "another_dealer"
     assert (await second.sign_in(*SECOND, relieve="yes")).json()["done"]
     await first.open()
     await second.open()

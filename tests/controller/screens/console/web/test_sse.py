@@ -72,8 +72,7 @@ def test_each_change_is_drawn_once_however_many_look(tmp_path: Path) -> None:
             for one in streams:
                 await came(one)
             face.pictures.clear()
-            screen = await pages.at.dealing()
-            await pages.at.to_step(screen, Step.WAGERING)
+            await pages.at.to_step(await pages.at.dealing(), Step.WAGERING)
             for one in streams:
                 await settled(one, pages)
             assert len(face.pictures) > 3
@@ -87,8 +86,7 @@ def test_nothing_is_drawn_while_nobody_looks(tmp_path: Path) -> None:
     async def main() -> None:
         face = Plain()
         async with at_pages(tmp_path, face=face) as pages:
-            screen = await pages.at.dealing()
-            await pages.at.to_step(screen, Step.WAGERING)
+            await pages.at.to_step(await pages.at.dealing(), Step.WAGERING)
             assert face.pictures == []
 
     run(main())
@@ -108,8 +106,7 @@ async def test_a_card_is_shown_and_acknowledged_while_200_look_and_one_never_rea
                 streams[0].reads.clear()
         assert len(pages.screens.browsers) == WATCHERS
         await until(lambda: all(one.events for one in streams[1:]), 60)
-        screen = await pages.at.dealing()
-        robot = await pages.at.to_step(screen, Step.WAGERING)
+        robot = await pages.at.to_step(await pages.at.dealing(), Step.WAGERING)
         lies = len(pages.at.room.records("decision"))
         await robot.play(lambda shown: len(shown.state.dealer) > 0)
         assert len(pages.at.room.records("decision")) > lies
@@ -129,11 +126,9 @@ async def test_there_are_so_many_streams(pages: AtPages) -> None:
         for _ in range(MAX_STREAMS_OF_BROWSER):
             await came(await stack.enter_async_context(tab.stream()))
         refused = await tab.ask("GET", "/stream")
-        assert refused.status_code == 429
-        assert refused.json()["code"] == "streams_full"
+        assert (refused.status_code, refused.json()["code"]) == (429, "streams_full")
         assert len(pages.screens.console.streams.listeners) == MAX_STREAMS_OF_BROWSER <= MAX_STREAMS
-        stranger = await pages.tab().ask("GET", "/stream")
-        assert stranger.status_code == 401
+        assert (await pages.tab().ask("GET", "/stream")).status_code == 401
 
 
 @pages_test()

@@ -64,8 +64,7 @@ async def test_each_device_is_offered_and_what_it_finds_is_said_and_recorded(
 async def test_nobody_else_tests_anything(pages: AtPages) -> None:
     dealer = await pages.dealing()
     assert await buttons(dealer) == []
-    refused = (await dealer.act("SelfTest", serial="SH-1")).json()
-    assert refused["code"] == "no_technician"
+    assert (await dealer.act("SelfTest", serial="SH-1")).json()["code"] == "no_technician"
     tab = await technician(pages)
     unknown = await tab.act("SelfTest", serial="XX-9")
     assert (unknown.status_code, unknown.json()["code"]) == (404, "no_device")
@@ -83,8 +82,7 @@ async def test_their_hour_ends_also_where_nobody_asks(pages: AtPages) -> None:
         assert pages.at.served.desk.expire(pages.at.served.moment())
         await asyncio.sleep(HEARTBEAT)
         assert stream.events[-1]["signed"] == ""
-    late = await tab.act("SelfTest", serial="SH-1")
-    assert late.json()["code"] == "no_technician"
+    assert (await tab.act("SelfTest", serial="SH-1")).json()["code"] == "no_technician"
 
 
 @pytest.mark.parametrize(
@@ -106,8 +104,7 @@ async def test_why_nothing_came_of_it(pages: AtPages, fault: Plug | None, code: 
         await until(lambda: shoe.state is not LinkState.READY)
         tried = [await tab.act("SelfTest", serial="SH-1")]
     said = [one.json() for one in tried]
-    codes = {one.get("code", "") for one in said}
-    assert code in codes
+    assert code in {one.get("code", "") for one in said}
     for one in said:
         assert one.get("done") or one["what"] == load()(f"refused.{one['code']}")
 

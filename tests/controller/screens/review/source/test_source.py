@@ -51,13 +51,11 @@ def looked_at(
 def test_a_case_is_looked_at_as_a_record_is(cases: Path, tmp_path: Path, name: str) -> None:
     case = cases / name
     before = _files(case)
-    source = open_source(case, tmp_path)
-    browser, _ = looked_at(source, tmp_path)
+    browser, _ = looked_at(open_source(case, tmp_path), tmp_path)
     for path in ("/rounds/4", "/rounds/5/replay", "/problems", "/report", "/live"):
         assert browser.get(path).status == 200, path
     assert "It is an exported case" in browser.get("/about").words
-    verdict = browser.post("/rounds/4/verify")
-    assert '<p class="said">RIGHT</p>' in verdict.text
+    assert '<p class="said">RIGHT</p>' in browser.post("/rounds/4/verify").text
     assert "hand on the file itself" in browser.get("/export").words
     assert browser.post("/export", {"round": "4"}).status == 400
     assert browser.post("/export", {"round": "4", "format": "csv"}).status == 200

@@ -174,8 +174,7 @@ def test_another_game_goes_on_with_a_closed_table(tmp_path: Path) -> None:
     expected = [state or State() for state in states_of(record)]
     for at in range(0, len(every), 19):
         begins = replay.before(record, every[at][0].segment, every[at][0].offset)
-        following = [one for _, one in every[at:]]
-        assert list(replay.states(begins, following)) == expected[at:]
+        assert list(replay.states(begins, [one for _, one in every[at:]])) == expected[at:]
 
 
 def test_another_game_begins_with_a_closed_table_though_nobody_closed_it(tmp_path: Path) -> None:
@@ -229,8 +228,7 @@ def test_a_replay_without_a_script_goes_step_by_step(browser: Browser) -> None:
         path = f"/rounds/3/replay{on[1]}"
         steps += 1
         assert steps < 500
-    count = len(re.findall(r'data-index="\d+"', first.text))
-    assert steps == count - 1
+    assert steps == len(re.findall(r'data-index="\d+"', first.text)) - 1
     assert '<svg class="felt"' in first.text
     problems = re.findall(r'data-index="(\d+)"[^>]*class="problem"', first.text)
     assert problems

@@ -88,8 +88,7 @@ class Rounds:
         self._db.execute(f"INSERT INTO raw_records VALUES ({', '.join('?' * 14)})", row)
 
     def problem(self, what: str) -> None:
-        row = (self.seq, WORDS.index(what))
-        self._db.execute("INSERT INTO raw_problems VALUES (?, ?)", row)
+        self._db.execute("INSERT INTO raw_problems VALUES (?, ?)", (self.seq, WORDS.index(what)))
 
 
 def made(db: apsw.Connection, games: tuple[GameStart, ...] = (GameStart(1, "Mega"),)) -> PaceReport:
@@ -117,8 +116,7 @@ def test_shuffles_breaks_and_pauses_do_not_count(db: apsw.Connection) -> None:
     rounds.wait(PAUSE // SECOND)
     rounds.dealt(50)
     found = made(db)
-    assert found.whole.micros == (4 * 50 + PAUSE // SECOND) * SECOND
-    assert found.shuffles == 1
+    assert (found.whole.micros, found.shuffles) == ((4 * 50 + PAUSE // SECOND) * SECOND, 1)
 
 
 def test_void_and_open_rounds_are_counted_and_not_timed(db: apsw.Connection) -> None:

@@ -92,8 +92,7 @@ def test_every_route_answers_the_same_whatever_the_hole_card_is(
     assert one.keys() == other.keys()
     assert not {asked for asked in one if one[asked] != other[asked]}
     assert len(one) > 75
-    faces = {twin.face(twin.state.hole) for _, twin in twins}
-    assert len(faces) == 2
+    assert len({twin.face(twin.state.hole) for _, twin in twins}) == 2
 
 
 def test_what_is_compared_does_tell_cards_apart(
@@ -145,8 +144,7 @@ def test_the_stream_says_the_same_whatever_the_hole_card_is(
             for flow in FLOWS:
                 text = asyncio.run(_streamed(looking.app, browser, f"{flow.path}?after=1"))
                 said.append(_but_for_chance(text.encode()))
-    assert len(said) == 2 * len(FLOWS)
-    assert said[: len(FLOWS)] == said[len(FLOWS) :]
+    assert (len(said), said[: len(FLOWS)]) == (2 * len(FLOWS), said[len(FLOWS) :])
     assert b"HoleDealt" not in said[0]
     assert said[0].count(b"event: record") > 30
 

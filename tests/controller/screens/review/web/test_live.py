@@ -95,8 +95,7 @@ def begun(place: Path) -> Log:
 @pytest.fixture
 def growing(tmp_path: Path) -> Path:
     place = tmp_path / "mega"
-    table = dealt("live", 3)
-    written(place, table)
+    written(place, dealt("live", 3))
     return place
 
 
