@@ -19,7 +19,7 @@ from drivers.ports import FoundPort as Plugged
 from firmware_protocol.device import ServiceSwitch
 from firmware_protocol.messages import DeviceClass
 from firmware_protocol.tablelink import fingerprint_text
-from tests.support.daemon.doctor_house import LOCKING, House, child, house, owned, pair
+from tests.support.daemon.doctor_house import LOCKING, House, child, owned, pair
 from tests.support.devices.standing import standing
 
 OPENING = """\
@@ -30,12 +30,6 @@ sys.stdin.read()
 """
 TWO = " --by 'Ann Lee' --and 'Bo Chan'"
 DIALOUT = grp.struct_group(("dialout", "x", 20, []))
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Iterator[House]:
-    with house(tmp_path) as one:
-        yield one
 
 
 def shoe_at(made: House, port: str) -> None:

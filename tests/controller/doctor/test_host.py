@@ -5,7 +5,6 @@ from __future__ import annotations
 import grp
 import os
 import pwd
-from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
@@ -18,19 +17,13 @@ from controller.doctor import host, record
 from controller.doctor.check import Machine
 from controller.doctor.host import RULES, UNIT, deployed, numbered
 from controller.doctor.record import Mount, bytes_a_day, mount_of, mounts
-from tests.support.daemon.doctor_house import NOON, House, as_installed, clock, house
+from tests.support.daemon.doctor_house import NOON, House, as_installed, clock
 
 MOUNTS = """\
 22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 254:0 / / rw,relatime shared:1 master:2 - ext4 /dev/vda rw,discard
 30 27 0:33 / {place} rw,relatime - {kind} none {options}
 """
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Iterator[House]:
-    with house(tmp_path) as one:
-        yield one
 
 
 def group(name: str, number: int, *members: str) -> grp.struct_group:

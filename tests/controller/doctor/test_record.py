@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,19 +29,12 @@ from tests.support.daemon.doctor_house import (
     child,
     clock,
     fill_keys,
-    house,
     tree,
 )
 
 SECOND = 1_000_000
 SIGNED = ("certificate", "checkpoint")
 POINT = bytes([9, *bytes(31)])
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Iterator[House]:
-    with house(tmp_path) as one:
-        yield one
 
 
 def last_segment(made: House) -> Path:

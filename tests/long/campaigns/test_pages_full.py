@@ -11,11 +11,14 @@ from typing import Final
 import pytest
 
 from controller.procedure.model.state import Step
-from tests.support.screens.browser.irregular import IN_ONE_DECK, IN_USUAL_DECKS, ONE_DECK
-from tests.support.screens.browser.killed import killed_at
-from tests.support.screens.browser.rounds import ALL, HERE, whole_round
-from tests.support.screens.browser.stories import play, recorded
-from tests.support.screens.browser.table import How, at_table
+from tests.support.screens.browser.stories import (
+    IN_ONE_DECK,
+    IN_USUAL_DECKS,
+    ONE_DECK,
+    play,
+    recorded,
+)
+from tests.support.screens.browser.table import ALL, HERE, How, at_table, killed_at, whole_round
 
 PARTS: Final = 4
 """Tables that are set up side by side. Nobody's badge is looked at too often at one of them."""

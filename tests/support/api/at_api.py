@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -19,9 +19,12 @@ from controller.api.contract.view import View
 from controller.api.http import application
 from controller.api.http.sse import TableStreams
 from controller.api.service import ServedTable, TableApi
+from controller.audit.replay import decode_decision
 from controller.people import PeopleDesk
 from controller.people.pins import CannotHash
 from controller.people.service import CHECK_TIMEOUT, PeopleUnavailable
+from controller.procedure.model.events import Event
+from controller.procedure.model.game import DECISIONS
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State, Step
 from controller.table.memory import TableDisplay
@@ -231,3 +234,55 @@ async def asked(
     transport = httpx.ASGITransport(at.app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url=url) as plain:
         return await plain.request(method, path, **options)
+
+
+VOID = {"type": "RoundVoided", "reason": "cards on the floor"}
+
+
+def events(at: AtApi) -> list[Event]:
+    return [decode_decision(record.data).event for record in at.room.records("decision")]
+
+
+def last_event(at: AtApi) -> Event:
+    return events(at)[-1]
+
+
+@contextmanager
+def nothing_recorded(at: AtApi, *kinds: str) -> Iterator[None]:
+    before = [record.seq for kind in kinds for record in at.room.records(kind)]
+    yield
+    assert [record.seq for kind in kinds for record in at.room.records(kind)] == before
+
+
+FIELDS: dict[str, dict[str, Any]] = {
+    **{one.__name__: {"seat": 1, "hand": 0} for one in DECISIONS},
+    **{one: {"seat": 1} for one in ("EvenMoney", "Decline", "PayTaken", "PayDeclined")},
+    "Insure": {"seat": 1, "amount": 500},
+    "ShoeLoaded": {"count": 312},
+    "WagerPlaced": {"seat": 1, "bet": "main", "amount": 500},
+    "WagerRemoved": {"seat": 1, "bet": "main"},
+    "PaymentCorrected": {
+        "round": 1,
+        "seat": 1,
+        "hand": 0,
+        "bet": "main",
+        "paid": 100,
+        "due": 200,
+    },
+    "FaceUpCardFound": {"card": 1},
+    "ErrorCardExposed": {"card": 1},
+    "CardEntered": {"card": 1},
+    "DealerCardMissed": {"which": 1},
+    "SeatMissed": {"seat": 1},
+    "SeatShorted": {"seat": 1},
+    "PlayerAbsent": {"seat": 1},
+    "DeckSuspect": {"why": "duplicate"},
+    "FloorRuled": {"way": "void"},
+    "RoundVoided": {"reason": "spilt"},
+}
+"""What each act has to say."""
+
+
+async def send(screen: Screen, act: Mapping[str, Any]) -> Any:
+    fields = dict(act)
+    return await screen.act(fields.pop("type"), **fields)

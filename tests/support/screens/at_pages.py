@@ -21,6 +21,7 @@ from controller.screens.common.texts import load
 from controller.screens.console.web import PageRenderer
 from tests.support.api.at_api import ANN, FIRST, SECOND, AsyncTest, AtApi, at_api, with_context
 from tests.support.drivers.simulated import until
+from tests.support.table.simulated.house import PINS
 
 PORT: Final = 8099
 HOST: Final = f"127.0.0.1:{PORT}"
@@ -201,3 +202,20 @@ async def opened(pages: AtPages) -> Tab:
     assert answer.json()["done"], answer.text
     await tab.open()
     return tab
+
+
+BASE: Final = "/review"
+
+
+async def comes_in(pages: AtPages) -> Tab:
+    tab = pages.tab()
+    form = await tab.ask("GET", f"{BASE}/enter")
+    found = _SECRET.search(form.text)
+    assert found is not None
+    tab.secret = found[1]
+    entered = await tab.post(f"{BASE}/enter", badge="S-1", pin=PINS["S-1"])
+    assert entered.headers["location"] == f"{BASE}/rounds", entered.text
+    return tab
+
+
+_SECRET: Final = re.compile(r'name="secret" value="([\w-]+)"')

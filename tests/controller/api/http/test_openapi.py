@@ -1,30 +1,49 @@
-"""The document of the API says what the API does: each path and method, each answer, each act."""
+"""The document of the API says what the API does: each path and method, each answer, each act.
+
+Whatever it lets a client send is answered as it says, and never by a fault of ours.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import httpx
 import msgspec
 import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import load_all_checks, not_a_server_error
+from schemathesis.openapi import from_url
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
 
 from controller.api.contract.errors import DENIED
 from controller.api.contract.view import EFFECTS, StateShown
 from controller.api.http.openapi import ABOUT, WORDS, document_bytes, errors_of
 from controller.api.http.routes import PREFIX, ROUTES
+from controller.config import load_table
 from controller.procedure.model import effects
 from controller.procedure.model.state import State, Step
 from controller.table.loop import BadAct, kind_of
 from controller.table.loop.acts import NAMES
 from hil.table.robots import PREFIX as PREFIX_OF_CLIENT
-from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, api_test, asked, at_api, run
-from tests.support.api.deeds import FIELDS
-from tests.support.api.document import DOCUMENT, operation
-from tests.support.api.fits import Schemas
+from hil.table.robots.api_client import bearer
+from tests.support.api.at_api import ANN, FIELDS, FIRST, SECOND, AtApi, api_test, asked, at_api, run
+from tests.support.api.document import DOCUMENT, Schemas, operation
+from tests.support.daemon.rig import free_port, furnished, served
 from tests.support.table.simulated.house import PINS
 
 
@@ -188,3 +207,146 @@ async def _each_once(at: AtApi, token: str) -> None:
     ):
         await http.request(method, PREFIX + path, json=body, headers=headers)
     await http.get(PREFIX + "/table")
+
+
+PATHS = [PREFIX + call.path for call in ROUTES if call.method == "POST"]
+scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=6) | st.floats()
+values = scalars | st.lists(scalars, max_size=2) | st.dictionaries(st.text(max_size=4), scalars)
+names = st.sampled_from(
+    [*NAMES, "Go", "CardDrawn", "DeviceAdopted", "ShuffleAgain", "HoleRevealed"]
+) | st.text(max_size=5)
+fields = st.sampled_from(
+    ["seat", "hand", "amount", "card", "way", "reason", "bet", "round", "serial", "skip", "actor"]
+)
+
+
+@st.composite
+def acts(draw: st.DrawFn) -> dict[str, Any]:
+    """One that may be right, with something of it otherwise."""
+    name = draw(names)
+    act: dict[str, Any] = {"type": name, **FIELDS.get(name, {})}
+    if draw(st.booleans()):
+        act[draw(fields)] = draw(values)
+    return act
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> tuple[str, Any]:
+    path = draw(st.sampled_from(PATHS)).replace("{serial}", draw(serials))
+    if path.endswith("/acts"):
+        return path, draw(acts() | values)
+    if path.endswith("/authorisations"):
+        who = draw(st.sampled_from([FIRST, SECOND]))
+        return path, {
+            "act": draw(acts() | values),
+            "badge": who.badge,
+            "pin": who.pin,
+            "second": draw(st.booleans()),
+        }
+    return path, draw(st.dictionaries(st.sampled_from(["name", "badge", "pin", "skip"]), values))
+
+
+serials = st.sampled_from(["SH-1", "SF-1", "SH-9", "%00", "..", "é"])
+
+
+@settings(
+    max_examples=6,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+@given(sent=st.lists(bodies(), min_size=30, max_size=60), step=st.sampled_from(Step))
+def test_whatever_is_sent(sent: list[tuple[str, Any]], step: Step) -> None:
+    schemas = Schemas(DOCUMENT)
+
+    async def main() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            async with at_api(Path(folder)) as at:
+                screen = await at.dealing()
+                robot = await at.robot(screen)
+                await robot.play(lambda s: s.state.step is step or s.state.round == 1)
+                http, headers = at.client.http, bearer(screen.token)
+                for path, body in sent:
+                    content = json.dumps(body).encode()
+                    headers["Content-Type"] = "application/json"
+                    response = await http.post(path, content=content, headers=headers)
+                    status = response.status_code
+                    if status == 404 and path.startswith(f"{PREFIX}/devices/.."):
+                        continue  # a client makes another path of it
+                    said = operation("POST", str(response.request.url.path))["responses"]
+                    content_of = said[str(status)]["content"]["application/json"]
+                    assert status != 500, (path, body, response.text)
+                    faults = list(schemas.faults(content_of["schema"], response.json()))
+                    assert faults == [], (path, body)
+
+    run(main())
+
+
+EXAMPLES: Final = 12
+"""Of each call: all of them together take some seconds."""
+CHECKS: Final = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+ASKED: Final = [call for call in ROUTES if not call.streams]
+
+
+@contextmanager
+def table(folder: Path) -> Iterator[str]:
+    """Where one is served, in a loop of its own."""
+    port = free_port()
+    file = furnished(folder, f"port = {port}")
+    ready, over = threading.Event(), threading.Event()
+
+    async def main() -> None:
+        async with served(load_table(file)) as here:
+            ready.set()
+            await asyncio.to_thread(over.wait)
+            assert await here.end() == 0
+
+    thread = threading.Thread(target=asyncio.run, args=(main(),))
+    thread.start()
+    try:
+        assert ready.wait(60)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        over.set()
+        thread.join(60)
+
+
+def _token(at: str) -> str:
+    opened = httpx.post(f"{at}{PREFIX}/screens", json={"name": "fuzz"}, timeout=30)
+    return str(opened.json()["token"])
+
+
+def test_it_answers_as_its_document_says(tmp_path: Path) -> None:
+    load_all_checks()
+    with table(tmp_path) as at:
+        schema = from_url(f"{at}{PREFIX}/openapi.json")
+        for call in ASKED:
+            operation = schema[PREFIX + call.path][call.method]
+            statuses = _asked(operation.as_strategy(), _token(at))
+            assert statuses, call.name
+            assert not statuses & {405, 500}, call.name
+
+
+def _asked(cases: Any, token: str) -> set[int]:
+    """With what so many requests were answered."""
+    statuses: set[int] = set()
+
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=cases)
+    def asked(case: schemathesis.Case[Any]) -> None:
+        answer = case.call_and_validate(headers={"Authorization": f"Bearer {token}"}, checks=CHECKS)
+        statuses.add(answer.status_code)
+
+    asked()
+    return statuses

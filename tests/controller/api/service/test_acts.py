@@ -1,20 +1,40 @@
-"""Acts through the API: whose they are, what takes whom, and what the record has of them."""
+"""Acts through the API: whose they are, what is none, tables that take none, what is recorded."""
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import Any, Final
 
+import msgspec
 import pytest
 
+from controller.api.service.table_api import ShieldedTasks
+from controller.audit.errors import RetryLater as RecordFull
+from controller.procedure.model import events as e
 from controller.procedure.model.game import DECISIONS, WHO
 from controller.procedure.model.state import Step
+from controller.table.intake import TableInput
 from controller.table.loop import acts
 from controller.table.loop.acts import NAMES
+from controller.table.loop.loop import ADOPTED
 from hil.table.robots import Screen
-from hil.table.robots.api_client import BadRequest, NotAllowed
-from tests.support.api.at_api import FIRST, SECOND, AtApi, api_test
-from tests.support.api.deeds import FIELDS, VOID, events, nothing_recorded, send
+from hil.table.robots.api_client import BadRequest, NotAllowed, NotNow, Stopped, TooMuch
+from tests.support.api.at_api import (
+    ANN,
+    FIELDS,
+    FIRST,
+    SECOND,
+    VOID,
+    AtApi,
+    api_test,
+    asked,
+    events,
+    nothing_recorded,
+    send,
+)
+from tests.support.drivers.simulated import until
 from tests.support.table.simulated.house import PINS
+from tests.support.table.simulated.simulated_table import DEALER
 
 
 @api_test()
@@ -121,3 +141,188 @@ async def test_nobody_says_who_they_are(at: AtApi, field: str) -> None:
             await send(screen, {**VOID, field: who})
         with pytest.raises(BadRequest, match="who has signed for it"):
             await screen.authorise({**VOID, field: who}, *FIRST)
+
+
+NO_ACTS: Final[list[tuple[dict[str, Any], str]]] = [
+    ({"type": "CardDrawn", "card": 3}, "no act 'CardDrawn'; allowed: AllPaid"),
+    ({"type": "Paid", "amount": "five"}, "Paid: Expected `int | null`"),
+    ({"type": "Paid", "amount": 2**53}, "below 2^53"),
+    ({"type": "Paid", "sum": 5}, "Paid has no 'sum'; allowed: amount"),
+    ({"type": "CheckHole", "card": 5}, "CheckHole has no fields"),
+    ({"type": "CardEntered", "card": 52}, "allowed: 0 to 51"),
+    ({"type": "CardEntered"}, "missing required field `card`"),
+    ({"type": "LaySpare"}, "no card that lies beside the shoe is due now"),
+]
+
+
+@api_test()
+async def test_what_is_no_act(at: AtApi) -> None:
+    screen = await at.dealing()
+    for act, words in NO_ACTS:
+        nothing = nothing_recorded(at, "refusal", "decision", "fault")
+        with nothing, pytest.raises(BadRequest) as caught:
+            await send(screen, act)
+        assert words in str(caught.value), act
+        assert caught.value.code == "no_act"
+
+
+@api_test()
+async def test_nothing_is_spent_on_a_table_that_stands_still(at: AtApi) -> None:
+    """The floor has signed once, and needs not do so again when all goes on."""
+    screen = await at.dealing()
+    await at.to_step(screen, Step.DEALING)
+    await screen.authorise(VOID, *FIRST)
+    await screen.authorise(VOID, *SECOND, second=True)
+    at.room.book.refusing = RecordFull("record", "no room on the disk", "make room")
+    with pytest.raises(Stopped, match="no room on the disk"):
+        await screen.act("CheckHole")
+    with pytest.raises(Stopped, match="no room on the disk"):
+        await send(screen, VOID)
+    with pytest.raises(Stopped):
+        await screen.sign_in(*ANN)
+    assert (await screen.table()).stopped == "record: no room on the disk; make room"
+    health = await at.client.health()
+    assert (health.ready, health.stopped) == (
+        False,
+        "record: no room on the disk; make room",
+    )
+    at.room.book.refusing = None
+    await until(lambda: not at.table.shown.stopped, 30)
+    assert (await send(screen, VOID)).answers[0].taken
+
+
+@api_test()
+async def test_too_much_at_once(at: AtApi) -> None:
+    screen = await at.dealing()
+    at.room.book.slow = 0.2
+    async with asyncio.TaskGroup() as group:
+        tries = [group.create_task(_tried(screen)) for _ in range(100)]
+    came = [task.result() for task in tries]
+    assert came.count("taken") + came.count("full, wait 1") == 100
+    assert came.count("full, wait 1") >= 30
+    assert len(at.room.records("refusal")) == came.count("taken")
+
+
+async def _tried(screen: Screen) -> str:
+    try:
+        await screen.act("CheckHole")
+    except TooMuch as problem:
+        return f"{problem.code}, wait {problem.wait}"
+    return "taken"
+
+
+@api_test()
+async def test_whoever_goes_away_has_acted_all_the_same(at: AtApi) -> None:
+    """Whether their request is still waiting for its turn or for the disk."""
+    screen = await at.dealing()
+    at.room.book.slow = 0.5
+    calls = [asyncio.create_task(screen.act("CheckHole")) for _ in range(3)]
+    await asyncio.sleep(0.2)
+    for call in calls:
+        call.cancel()
+    await asyncio.wait(calls)
+    assert all(call.cancelled() for call in calls)
+    await until(lambda: len(at.api.tasks) == 0, 10)
+    assert len(at.room.records("refusal")) == 3
+
+
+@api_test()
+async def test_a_record_that_does_not_answer(at: AtApi) -> None:
+    """Whoever asked hears that it may still be done; and it is done, once."""
+    screen = await at.dealing()
+    at.api.tasks = ShieldedTasks(1.0)
+    at.room.book.slow = 2.0
+    with pytest.raises(Stopped) as caught:
+        await screen.act("CheckHole")
+    assert caught.value.code == "no_answer"
+    at.room.book.slow = 0.001
+    await until(lambda: len(at.room.records("refusal")) == 1, 10)
+
+
+# --- devices ----------------------------------------------------------------------------------
+
+
+@api_test(adopted=False)
+async def test_two_people_adopt_a_device(at: AtApi) -> None:
+    screen = await at.client.open("dealer")
+    await until(lambda: at.table.supervisor("SH-1").held is not None, 30)
+    (shoe,) = [one for one in (await screen.table()).devices if one.device == "shoe"]
+    assert (shoe.serial, shoe.state, shoe.held) == ("SH-1", "resuming", "new_epoch")
+    health = await at.client.health()
+    links = {one.serial: (one.state, one.held) for one in health.links}
+    assert (health.ready, links["SH-1"]) == (False, ("resuming", "new_epoch"))
+    with pytest.raises(NotAllowed, match="not_authorised"):
+        await at.client.post("/devices/SH-1/adopt", {}, _Any, screen.token)
+    assert (await screen.adopt("SH-1", FIRST, SECOND)).people == ("Bo Chan", "Gil Ode")
+    await until(lambda: at.table.supervisor("SH-1").state.value == "ready", 30)
+    links = {one.serial: (one.state, one.held) for one in (await at.client.health()).links}
+    assert links["SH-1"] == ("ready", "")
+    with pytest.raises(NotNow, match="nothing_held"):
+        await screen.adopt("SH-1", FIRST, SECOND)
+    # The other one was not signed for.
+    await until(lambda: at.table.supervisor("SF-1").held is not None, 30)
+    with pytest.raises(NotAllowed, match="not_authorised"):
+        await at.client.post("/devices/SF-1/adopt", {}, _Any, screen.token)
+    told = [msgspec.json.decode(one.data) for one in at.room.records("link")]
+    adoptions = [one for one in told if one["what"] == ADOPTED]
+    assert [(one["device"], one["two"]) for one in adoptions] == [("SH-1", ["Bo Chan", "Gil Ode"])]
+
+
+class _Any(msgspec.Struct):
+    """Whatever is answered."""
+
+
+@api_test(adopted=False)
+async def test_a_device_is_adopted_as_it_was_signed_for(at: AtApi) -> None:
+    screen = await at.client.open("dealer")
+    await until(lambda: at.table.supervisor("SH-1").held is not None, 30)
+    act = {"type": "DeviceAdopted", "serial": "SH-1"}
+    await screen.authorise(act, *FIRST)
+    await screen.authorise(act, *SECOND, second=True)
+    with pytest.raises(NotAllowed, match="not_authorised"):
+        await at.client.post("/devices/SH-1/adopt", {"skip": True}, _Any, screen.token)
+    await at.client.post("/devices/SH-1/adopt", {}, _Any, screen.token)
+    missing = await asked(
+        at,
+        "POST",
+        "/api/v1/devices/SH-9/adopt",
+        headers={"Authorization": f"Bearer {screen.token}"},
+        json={},
+    )
+    assert (missing.status_code, missing.json()["error"]["allowed"]) == (404, "SH-1, SF-1, ST-1")
+
+
+@api_test()
+async def test_a_shuffler_that_stands_still(at: AtApi) -> None:
+    screen = await at.dealing()
+    with pytest.raises(BadRequest, match="no shuffle of the shuffler is waited for"):
+        await screen.shuffle_again()
+    await at.to_step(screen, Step.SHUFFLING)
+    assert (await screen.shuffle_again()).answers == ()
+    again = {"type": "ShuffleAgain"}
+    other = await at.client.open("pit")
+    await other.authorise(again, *FIRST)
+    await other.shuffle_again()
+    by = [one.by for one in at.room.records("person") if b"looked at" in bytes(one.data)]
+    assert [(one.role, one.name) for one in by] == [
+        ("dealer", "Ann Lee"),
+        ("floor", "Bo Chan"),
+    ]
+
+
+@api_test()
+async def test_a_shuffle_that_ends_before_somebody_has_looked_is_not_begun_again(
+    at: AtApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await at.to_step(await at.dealing(), Step.SHUFFLING)
+    done = TableInput((e.ShuffleDone(DEALER),))
+    starting = at.table.devices.shuffle_starter
+    assert starting is not None
+    begun: list[int] = []
+    monkeypatch.setattr(starting, "want", begun.append)
+    first = asyncio.create_task(at.table.table.act(lambda now: done))
+    await asyncio.sleep(0)  # it is in the queue
+    await at.table.shuffle_again(DEALER)
+    await first
+    assert at.state.step is Step.LOADING
+    assert begun == []

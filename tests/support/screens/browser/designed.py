@@ -30,8 +30,7 @@ from controller.screens.common.access import HEADERS
 from controller.screens.common.sessions import Appearance
 from controller.screens.console.view import Viewer, console_of
 from controller.table.memory import WitnessStatus
-from tests.support.screens.browser.checked import wrong_with
-from tests.support.screens.browser.page import PATIENCE, SIZES
+from tests.support.screens.browser.page import PATIENCE, SIZES, wrong_with
 from tests.support.screens.console.shown_at import (
     DEVICES,
     HERE,

@@ -30,9 +30,8 @@ from controller.screens.console.web import Browser
 from controller.screens.review.web import pages_of
 from controller.screens.review.web.login import form_page
 from tests.support.paths import ROOT
-from tests.support.screens.browser.checked import barred, cut_names, scrolls_sideways
 from tests.support.screens.browser.designed import Designed, artifacts, drawn
-from tests.support.screens.browser.page import SIZES, chromium
+from tests.support.screens.browser.page import SIZES, barred, chromium, cut_names, scrolls_sideways
 from tests.support.screens.console.shown_at import TEXTS, At
 from tests.support.screens.looked_at import EVE, HERE, Looking, dealt, mega, seen, written
 from tests.support.screens.markup import PATHS

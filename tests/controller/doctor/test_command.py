@@ -1,19 +1,23 @@
-"""`holecard doctor` as it is typed: what it prints, and with which code it ends."""
+"""`holecard doctor` as it is typed, its checks in order, and beside a table that is served."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from controller.audit.log import SystemClock
+from controller.audit.verify import verify
 from controller.cli import main
 from controller.doctor.check import CheckFindings, DoctorCase, DoctorCheck, Machine, found, wrong
 from controller.doctor.command import CHECKS, run_checks
@@ -261,3 +265,56 @@ def test_the_reader_may_go(made: House) -> None:
     finally:
         os.close(writing)
     assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+@contextmanager
+def served(made: House) -> Iterator[subprocess.Popen[str]]:
+    """`holecard serve`, which is ready."""
+    running = subprocess.Popen(
+        [sys.executable, "-m", "controller.cli", "serve", str(made.file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True,
+    )
+    try:
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("ready: house-1 at ")
+        yield running
+    finally:
+        running.kill()
+        running.communicate(timeout=30)
+
+
+def wrongs(made: House) -> list[str]:
+    return [name for name, found in made.all().items() if found.verdict == "wrong"]
+
+
+def test_beside_a_table_that_is_served(tmp_path: Path) -> None:
+    with house(tmp_path) as made:
+        made.machine = replace(made.machine, clock=SystemClock())
+        assert wrongs(made) == []
+        with served(made) as running:
+            for _ in range(3):
+                every = made.all()
+                assert [name for name, one in every.items() if one.verdict == "wrong"] == []
+                said = f"the table is being served by process {running.pid} ("
+                assert said in every["record"].note
+                assert every["socket"].note.endswith("the table is being served")
+                assert every["control ports"].note.endswith("the table is being served")
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(60) == 0
+        assert wrongs(made) == []
+        assert made.check("round").note == "round 0, at closed"
+        report = verify(made.record)
+        assert [one.what for one in report.findings] == []
+
+
+def test_a_table_that_a_killed_controller_has_left(tmp_path: Path) -> None:
+    with house(tmp_path) as made:
+        made.machine = replace(made.machine, clock=SystemClock())
+        with served(made) as running:
+            running.send_signal(signal.SIGKILL)
+            running.wait(30)
+        assert wrongs(made) == []
+        assert "left from a former start" in made.check("socket").note
