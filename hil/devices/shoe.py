@@ -31,7 +31,6 @@ from firmware_protocol.messages import (
     Cover,
     DeviceClass,
     DeviceState,
-    FaultCode,
     JamCode,
     Loaded,
     Lock,
@@ -44,10 +43,9 @@ from firmware_protocol.messages import (
     ShoeJam,
 )
 from firmware_protocol.tablelink import NO_CHAIN, EventRecord, chained, decode_plaintext
-from hil.devices import card_names, shoe_reader
+from hil.devices import card_names, shoe_cards
 from hil.devices.mechanism import CommandTable, RequestTable, SimulatedMechanism, flag_set
-from hil.devices.shoe_cards import ShoeContents, order_of
-from hil.devices.shoe_reader import FIXED_SALT, CardPull, ReaderFeatures
+from hil.devices.shoe_cards import FIXED_SALT, CardPull, ReaderFeatures, ShoeContents, order_of
 
 RECOGNISE_MS: Final = 12
 GAP_MS: Final = 60
@@ -59,6 +57,7 @@ class SimulatedShoe(SimulatedMechanism):
     device_class = DeviceClass.SHOE
     STATE = "shoe"
     CONTENTS = ShoeContents
+    JAM = ShoeJam
     _contents: ShoeContents
 
     def __init__(
@@ -79,14 +78,12 @@ class SimulatedShoe(SimulatedMechanism):
                 Capabilities.ORIENTATION: orientation,
             },
         )
-        self._has_lock = lock
-        self._has_gate = gate
         self._reader = ReaderFeatures(backs, orientation)
         self._gap_us = gap_ms * 1000
         self._reset(0)
 
     def _reset(self, now: int) -> None:
-        self._locked = self._has_lock
+        self._locked = Capabilities.LOCK in self.capabilities
         self._contents = ShoeContents()
         self._pulls: deque[Draw] = deque()
         self._undrawn = 0
@@ -119,9 +116,6 @@ class SimulatedShoe(SimulatedMechanism):
             },
         )
 
-    def selftest(self, now: int) -> tuple[tuple[FaultCode, int], ...]:
-        return ()  # the core reports the defects that requests have injected
-
     def wake(self, now: int) -> None:
         self._poll(now)
         if self._read_at is not None and self._read_at <= now:
@@ -139,7 +133,7 @@ class SimulatedShoe(SimulatedMechanism):
     # --- commands -------------------------------------------------------------------------
 
     def _lock(self, command: Lock, now: int) -> LockReply:
-        if not self._has_lock:
+        if Capabilities.LOCK not in self.capabilities:
             raise CommandRefusal(Refusal.UNSUPPORTED)
         if command.state is LockState.LOCKED:
             self._shut("lock")
@@ -151,8 +145,8 @@ class SimulatedShoe(SimulatedMechanism):
 
     def _shut(self, why: str) -> None:
         """Lock. A card over the reader still comes out; the queued pulls are cancelled."""
-        self._locked = self._has_lock
-        if self._locked:
+        if Capabilities.LOCK in self.capabilities:
+            self._locked = True
             self._cancel_pulls(why, keep_forced=True)
 
     def _cancel_pulls(self, why: str, *, keep_forced: bool = False) -> None:
@@ -217,14 +211,14 @@ class SimulatedShoe(SimulatedMechanism):
         # The whole time, a jam's too, without what recognising takes.
         dwell_ms = (now - pull.since) // 1000 - RECOGNISE_MS
         contents, core = self._contents, self._core
-        found = shoe_reader.report(pull, contents, self._reader, self._salt, dwell_ms)
+        found = shoe_cards.report(pull, contents, self._reader, self._salt, dwell_ms)
         events = [event for event, _ in found]
         contents.cards = contents.cards[len(pull.cards) :]
         contents.held = [drawn for _, drawn in found]
         uncounted = (ReadFail,) if core.broken("unread-uncounted") else ()
         contents.pos += sum(not isinstance(event, uncounted) for event in events)
         self._next_at = now + self._gap_us
-        if self._has_gate and not core.broken("gate-early"):
+        if Capabilities.GATE in self.capabilities and not core.broken("gate-early"):
             self._report(now, *events)
             return
         contents.release()
@@ -285,20 +279,13 @@ class SimulatedShoe(SimulatedMechanism):
         self._report(now, Cover(open=request.open))
         return {"changed": True}
 
-    def _jam(self, request: SetJam, now: int) -> Answer:
-        code = JamCode.CLEARED if request.code is None else JamCode[request.code.upper()]
-        if code == self._contents.jam:
-            return {"changed": False}
-        self._pending.require_capacity(1)
+    def _stick(self, code: JamCode, now: int) -> None:
         if self._read_at is not None:
             self._remaining, self._read_at = self._read_at - now, None
         elif self._over is not None and code is JamCode.CLEARED:
             self._read_at = now + self._remaining
         if code is not JamCode.CLEARED:
             self._cancel_pulls("jam")
-        self._contents.jam = code
-        self._report(now, ShoeJam(code))
-        return {"changed": True}
 
     def _defect(self, request: InjectDefect, now: int) -> Answer:
         if request.code == "reader":
@@ -334,7 +321,7 @@ class SimulatedShoe(SimulatedMechanism):
         Draw: _draw,
         Retract: _retract,
         MoveCover: _cover,
-        SetJam: _jam,
+        SetJam: SimulatedMechanism._jam,
         InjectDefect: _defect,
         Describe: _describe,
     }

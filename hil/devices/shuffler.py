@@ -48,8 +48,13 @@ from firmware_protocol.messages import (
     StartReply,
 )
 from hil.devices import card_names
-from hil.devices.mechanism import CommandTable, RequestTable, SimulatedMechanism, flag_set
-from hil.devices.pending_events import PendingEvents
+from hil.devices.mechanism import (
+    CommandTable,
+    PendingEvents,
+    RequestTable,
+    SimulatedMechanism,
+    flag_set,
+)
 
 SHUFFLE_MS: Final = 5_000
 STEP_PERCENT: Final = 5
@@ -79,6 +84,7 @@ class SimulatedShuffler(SimulatedMechanism):
     device_class = DeviceClass.SHUFFLER
     STATE = "shuffler"
     CONTENTS = ShufflerContents
+    JAM = ShufflerJam
     _contents: ShufflerContents
 
     def __init__(
@@ -92,8 +98,6 @@ class SimulatedShuffler(SimulatedMechanism):
         self.capabilities = flag_set(
             Capabilities, {Capabilities.DECK_CHECK: deck_check, Capabilities.EJECT: eject}
         )
-        self._deck_check = deck_check
-        self._can_eject = eject
         self._shuffle_us = shuffle_ms * 1000
         self._seed = seed
         self._reset(0)
@@ -178,7 +182,7 @@ class SimulatedShuffler(SimulatedMechanism):
         return StartReply(shuffle)
 
     def _eject(self, command: Eject, now: int) -> EjectReply:
-        if not self._can_eject:
+        if Capabilities.EJECT not in self.capabilities:
             raise CommandRefusal(Refusal.UNSUPPORTED)
         contents = self._contents
         if contents.running or not self._pending.has_capacity(1):
@@ -236,7 +240,7 @@ class SimulatedShuffler(SimulatedMechanism):
 
     def _compare(self, batch: bytes, decks: int) -> tuple[int, int]:
         """How many cards are missing and how many are extra; 0 and 0 without a deck check."""
-        if not self._deck_check:
+        if Capabilities.DECK_CHECK not in self.capabilities:
             return 0, 0
         want, have = Counter(card_names.new_decks(decks)), Counter(batch)
         return (want - have).total(), (have - want).total()
@@ -268,18 +272,10 @@ class SimulatedShuffler(SimulatedMechanism):
         self._report(now, Door(open=request.open))
         return {"changed": True}
 
-    def _jam(self, request: SetJam, now: int) -> Answer:
-        contents = self._contents
-        code = JamCode.CLEARED if request.code is None else JamCode[request.code.upper()]
-        if code == contents.jam:
-            return {"changed": False}
-        self._pending.require_capacity(1)
-        if code is JamCode.CLEARED and contents.jam == JamCode.LEFT_INSIDE:
-            contents.behind = b""
+    def _stick(self, code: JamCode, now: int) -> None:
+        if code is JamCode.CLEARED and self._contents.jam == JamCode.LEFT_INSIDE:
+            self._contents.behind = b""
         self._count_time(now)
-        contents.jam = code
-        self._report(now, ShufflerJam(code))
-        return {"changed": True}
 
     def _count_time(self, now: int) -> None:
         """Add up the motor's time before it is stopped or started."""
@@ -310,7 +306,7 @@ class SimulatedShuffler(SimulatedMechanism):
     REQUESTS: ClassVar[RequestTable] = {
         Put: _put,
         MoveDoor: _door,
-        SetJam: _jam,
+        SetJam: SimulatedMechanism._jam,
         ShufflePace: _pace,
         InjectDefect: SimulatedMechanism._ignore,
         Describe: _describe,

@@ -7,7 +7,8 @@ functions of the time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import ClassVar, Final, NamedTuple
 
 from msgspec import Struct
@@ -25,6 +26,7 @@ from firmware_protocol.device import (
     SetLamp,
 )
 from firmware_protocol.messages import (
+    DEBOUNCE_MS,
     MAX_SEAT,
     STUCK_AFTER_MS,
     Arm,
@@ -41,6 +43,7 @@ from firmware_protocol.messages import (
     Event,
     FaultCode,
     LampFault,
+    LampPattern,
     Lamps,
     LampsReply,
     Refusal,
@@ -48,11 +51,16 @@ from firmware_protocol.messages import (
     Stuck,
     WhichButton,
 )
-from hil.devices.button_contact import DEBOUNCE_US, Contact, bounce_times
-from hil.devices.lamps import SeatLamps, display_after
-from hil.devices.mechanism import CommandTable, RequestTable, SimulatedMechanism, flag_set
-from hil.devices.pending_events import PendingEvents
+from hil.devices.mechanism import (
+    CommandTable,
+    PendingEvents,
+    RequestTable,
+    SimulatedMechanism,
+    flag_set,
+)
 
+DARK: Final = bytes(3)
+DEBOUNCE_US: Final = DEBOUNCE_MS * 1000
 STUCK_US: Final = STUCK_AFTER_MS * 1000
 MAX_HELD_MS: Final = 65_535
 CHORD_STEP_US: Final = 1_000
@@ -64,6 +72,149 @@ BUZZ_MS: Final = {
     BuzzPattern.REFUSED: 400,
     BuzzPattern.ALARM: 2_000,
 }
+
+
+class LampDisplay(Struct, frozen=True):
+    """The values of a LAMPS command and the time of its arrival."""
+
+    rgb: bytes = DARK
+    pattern: LampPattern = LampPattern.OFF
+    period_us: int = 0
+    since: int = 0
+    until: int | None = 0
+    """End of the lease; None: never, which is a defect."""
+
+    def is_leased(self, now: int) -> bool:
+        return self.until is None or now < self.until
+
+    def is_active(self, now: int) -> bool:
+        """Whether some lamp is lit during some part of the pattern."""
+        return self.is_leased(now) and self.pattern is not LampPattern.OFF and self.rgb != DARK
+
+    def brightness(self, now: int, index: int, count: int) -> int:
+        """Of one lamp of `count`, in percent of its colour."""
+        if not self.is_active(now):
+            return 0
+        if self.pattern is LampPattern.STEADY or not self.period_us:
+            return 100
+        phase = (now - self.since) % self.period_us * 1000 // self.period_us  # in thousandths
+        if self.pattern is LampPattern.BLINK:
+            return 100 if phase < 500 else 0
+        if self.pattern is LampPattern.PULSE:
+            return (phase if phase < 500 else 1000 - phase) // 5
+        return 100 if phase * count // 1000 == index else 0
+
+
+def display_after(command: Lamps, now: int, *, colour: bool, lease_ends: bool) -> LampDisplay:
+    """What a seat displays after this command."""
+    return LampDisplay(
+        rgb=command.rgb if colour else bytes((max(command.rgb),)) * 3,
+        pattern=command.pattern,
+        period_us=command.period * 1000,
+        since=now,
+        until=now + command.lease * 1000 if lease_ends else None,
+    )
+
+
+class SeatLamps:
+    """All lamps of a seat. A broken one stays dark."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.broken: set[int] = set()
+        self.reset()
+
+    def reset(self) -> None:
+        """The firmware starts: all lamps are dark, and no fault is reported yet."""
+        self.display = LampDisplay()
+        self._reported: set[int] = set()
+
+    def repair(self, index: int) -> None:
+        self.broken.discard(index)
+        self._reported.discard(index)
+
+    def new_faults(self, now: int) -> list[int]:
+        """The broken lamps that should be lit, each exactly once. A dark lamp cannot be checked,
+        since no current flows through it."""
+        if not self.display.is_active(now):
+            return []
+        found = sorted(self.broken - self._reported)
+        self._reported.update(found)
+        return found
+
+    def describe(self, now: int) -> Answer:
+        display = self.display
+        levels = [
+            0 if index in self.broken else display.brightness(now, index, self.count)
+            for index in range(self.count)
+        ]
+        leased = display.is_leased(now)
+        return {
+            "rgb": list(display.rgb if leased else DARK),
+            "pattern": (display.pattern if leased else LampPattern.OFF).name.lower(),
+            "period_ms": display.period_us // 1000 if leased else 0,
+            "lit": any(levels),
+            "percent": levels,
+            "lease_ms": None if display.until is None else max(0, display.until - now) // 1000,
+            "broken": sorted(self.broken),
+        }
+
+
+def bounce_times(start: int, bounces: int) -> list[int]:
+    """The times at which a contact changes that is moved at `start`, all within the debounce time.
+    Each bounce is one change back and one forth."""
+    changes = 2 * bounces + 1
+    return [start + DEBOUNCE_US * number // changes for number in range(changes)]
+
+
+class Contact:
+    """A contact, open at first. A change becomes an edge once it has been stable."""
+
+    def __init__(self) -> None:
+        self.touched = False
+        """The physical state."""
+        self.closed = False
+        """The debounced state."""
+        self._since = 0
+        self._flips: deque[int] = deque()
+
+    def reset(self, now: int) -> None:
+        """The firmware starts: the physical state stays, the debounced state is open."""
+        self.closed = False
+        self._since = now
+
+    def flip(self, times: Iterable[int]) -> None:
+        """Schedule changes, in order and after those that are scheduled already."""
+        self._flips.extend(times)
+
+    def release(self, times: Iterable[int]) -> None:
+        """Cancel what is scheduled and open the contact at these times."""
+        self._flips.clear()
+        if self.touched:
+            self._flips.extend(times)
+
+    @property
+    def moving(self) -> bool:
+        """Whether changes are scheduled."""
+        return bool(self._flips)
+
+    def due(self, settle_us: int = DEBOUNCE_US) -> int | None:
+        """The time of the next change or edge."""
+        times = [*self._flips][:1]
+        if self.touched != self.closed:
+            times.append(self._since + settle_us)
+        return min(times, default=None)
+
+    def step(self, at: int, settle_us: int = DEBOUNCE_US) -> bool:
+        """Process the time `at`, which due() returned. Returns whether it is an edge."""
+        if self.touched != self.closed and self._since + settle_us <= at:
+            # Before a flip of the same moment: it was stable for just long enough.
+            self.closed = self.touched
+            return True
+        if self._flips and self._flips[0] <= at:
+            self._since = self._flips.popleft()
+            self.touched = not self.touched
+        return False
 
 
 class SeatArming(Struct, frozen=True):
@@ -116,7 +267,6 @@ class SimulatedStation(SimulatedMechanism):
                 Capabilities.LAMP_CHECK: lamp_check,
             },
         )
-        self._colour, self._buzzer, self._lamp_check = colour, buzzer, lamp_check
         self._lamps = {seat: SeatLamps(lamps_per_seat) for seat in seats}
         self._contacts = {
             ButtonId(seat, button): Contact() for seat in seats for button in WhichButton
@@ -158,7 +308,8 @@ class SimulatedStation(SimulatedMechanism):
         return DeviceState(0) if armed else DeviceState.LOCKED
 
     def selftest(self, now: int) -> tuple[tuple[FaultCode, int], ...]:
-        broken = self._lamp_check and any(seat.broken for seat in self._lamps.values())
+        checked = Capabilities.LAMP_CHECK in self.capabilities
+        broken = checked and any(seat.broken for seat in self._lamps.values())
         return ((FaultCode.LAMPS, 0),) if broken else ()
 
     def wake(self, now: int) -> None:
@@ -193,10 +344,8 @@ class SimulatedStation(SimulatedMechanism):
         for place, contact in self._contacts.items():
             due = contact.due(settle_us)
             if due is not None and due <= at and contact.step(at, settle_us):
-                if contact.closed:
-                    self._went_down(place, at)
-                else:
-                    self._came_up(place, at)
+                moved = self._went_down if contact.closed else self._came_up
+                moved(place, at)
         if not self._core.broken("stuck-counts"):
             self._find_stuck(at)
         if self._contents.events and self._poll_at <= at:
@@ -257,13 +406,14 @@ class SimulatedStation(SimulatedMechanism):
 
     def _show(self, command: Lamps, now: int) -> LampsReply:
         seat = self._lamps[self._require_seat(command.seat)]
+        colour = Capabilities.COLOUR in self.capabilities
         lease_ends = not self._core.broken("lease-ignored")
-        seat.display = display_after(command, now, colour=self._colour, lease_ends=lease_ends)
+        seat.display = display_after(command, now, colour=colour, lease_ends=lease_ends)
         self._check_lamps(command.seat, now)
         return LampsReply()
 
     def _play(self, command: Buzz, now: int) -> BuzzReply:
-        if not self._buzzer:
+        if Capabilities.BUZZER not in self.capabilities:
             raise CommandRefusal(Refusal.UNSUPPORTED)
         self._buzz = command.pattern
         self._buzz_until = now + BUZZ_MS[command.pattern] * 1000
@@ -271,7 +421,7 @@ class SimulatedStation(SimulatedMechanism):
         return BuzzReply()
 
     def _check_lamps(self, seat: int, now: int) -> None:
-        if self._lamp_check:
+        if Capabilities.LAMP_CHECK in self.capabilities:
             for index in self._lamps[seat].new_faults(now):
                 self._report(now, LampFault(seat, index))
 

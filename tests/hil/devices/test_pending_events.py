@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from firmware_protocol.device import CannotDo
 from firmware_protocol.messages import Cover, Event
-from hil.devices.pending_events import MAX_PENDING, PendingEvents
+from hil.devices.mechanism import MAX_PENDING, PendingEvents
 from tests.support.hil.devices.desk import PowerGone, SmallDesk
 
 

@@ -39,7 +39,7 @@ from firmware_protocol.messages import (
 )
 from firmware_protocol.tablelink import EventRecord, decode_plaintext
 from hil.devices import SimulatedShoe, card_names
-from hil.devices.pending_events import MAX_PENDING
+from hil.devices.mechanism import MAX_PENDING
 from hil.faults import faulty_device
 from tests.support.hil.conform.tapped import Table
 from tests.support.hil.devices.desk import (

@@ -42,7 +42,7 @@ from firmware_protocol.messages import (
     StartReply,
 )
 from hil.devices import SimulatedShuffler, card_names
-from hil.devices.pending_events import MAX_PENDING
+from hil.devices.mechanism import MAX_PENDING
 from tests.support.hil.devices.desk import (
     ENDS,
     SECOND,

@@ -25,8 +25,8 @@ from firmware_protocol.messages import (
     WhichButton,
 )
 from hil.devices import SimulatedStation
-from hil.devices.button_contact import DEBOUNCE_US, Contact, bounce_times
-from hil.devices.pending_events import MAX_PENDING
+from hil.devices.mechanism import MAX_PENDING
+from hil.devices.station import DEBOUNCE_US, Contact, bounce_times
 from tests.support.hil.devices.desk import EVERY, HIT, STAND, PowerGone, cannot, pair, seat
 
 # --- a press --------------------------------------------------------------------------------

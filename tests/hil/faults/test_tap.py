@@ -12,7 +12,7 @@ from firmware_protocol.device import Draw
 from firmware_protocol.messages import CardRead, FrameKind, Side
 from firmware_protocol.tablelink import EventRecord
 from hil.devices import card_names
-from hil.devices.shoe_reader import FIXED_SALT
+from hil.devices.shoe_cards import FIXED_SALT
 from hil.faults import TappedFrame, tap
 from tests.support.hil.conform.tapped import (
     CARD_AT,

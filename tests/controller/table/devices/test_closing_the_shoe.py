@@ -15,7 +15,7 @@ from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from drivers.devices import LinkState
 from firmware_protocol.device import CannotDo, Draw, Load, Plug
-from hil.devices import shoe_reader
+from hil.devices import shoe_cards
 from hil.table.robots.robot import card_of, mechanism
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
@@ -50,7 +50,7 @@ def of(out: int, seen: int, **more: Any) -> dict[str, Any]:
 def batch(back: int) -> Iterator[None]:
     """Cards with this back are pulled over the reader."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shoe_reader, "back_of", lambda inside: back)
+        patch.setattr(shoe_cards, "back_of", lambda inside: back)
         yield
 
 

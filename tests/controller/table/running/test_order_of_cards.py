@@ -16,7 +16,7 @@ from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from controller.table.intake import DeviceSettings
 from firmware_protocol.device import Put
-from hil.devices import shoe_reader
+from hil.devices import shoe_cards
 from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
@@ -39,7 +39,7 @@ ONE: Final = {"decks": 1}
 def batch(back: int) -> Iterator[None]:
     """Cards with this back are pulled over the reader."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shoe_reader, "back_of", lambda inside: back)
+        patch.setattr(shoe_cards, "back_of", lambda inside: back)
         yield
 
 
