@@ -62,10 +62,6 @@ def _is_no_card(g: Game, s: State, e: UnknownCardDrawn) -> bool:
     return e.actor.role != "device" and top(s).back is not Step.REVEAL
 
 
-def _another_card(g: Game, s: State, e: UnknownCardDrawn) -> bool:
-    return not _is_no_card(g, s, e)
-
-
 def _hold_no_card(g: Game, s: State, e: UnknownCardDrawn) -> State:
     """Replaces the hold that requested the card: there is no other card to read."""
     bare = replace(s, holds=s.holds[:-1])
@@ -87,38 +83,18 @@ def _agrees(g: Game, s: State, e: DeviceBack) -> bool:
     return e.agrees and top(s).device == e.device
 
 
-def _disagrees(g: Game, s: State, e: DeviceBack) -> bool:
-    return not _agrees(g, s, e)
-
-
 def _waited_for(s: State) -> bool:
     """Whether the hold below waits for a device that is still lost."""
     return s.holds[-2].device in s.lost
-
-
-def _device_still_gone(g: Game, s: State, e: Go) -> bool:
-    return top(s).back is Step.DEVICE and _waited_for(s)
-
-
-def _device_there_again(g: Game, s: State, e: Go) -> bool:
-    return top(s).back is Step.DEVICE and not _waited_for(s)
 
 
 def _accepts(g: Game, s: State, e: CountersAccepted) -> bool:
     return second_person(e, e.second)
 
 
-def _taken_back(g: Game, s: State, e: CountersAccepted) -> State:
-    return returned(s, top(s).device)
-
-
 def _accepted_fact(g: Game, s: State, e: CountersAccepted, after: State) -> tuple[Effect, ...]:
     second = e.second.name if e.second else ""
     return (Ruled(top(s).what.value, "counters_accepted", e.actor.name, second),)
-
-
-def _may_refill(g: Game, s: State, e: ShuffleStarted) -> bool:
-    return not no_shuffler(g, s, e)
 
 
 def _refills(g: Game, s: State, e: ShoeLoaded) -> bool:
@@ -140,10 +116,6 @@ def _resumed(g: Game, s: State, e: Go) -> State:
 def _closes_now(s: State) -> bool:
     """Whether the table closes now: no round, no wager, and the floor has requested it."""
     return s.closing and not s.seats and len(s.holds) == 1 and top(s).back in BETWEEN
-
-
-def _close(g: Game, s: State, e: Go) -> State:
-    return shut(s)
 
 
 def _back_to(step: Step) -> Row:
@@ -183,7 +155,7 @@ ROWS = (
         UnknownCardDrawn,
         "Another card came, a joker or none of the 52.",
         holds_for(Irregularity.UNKNOWN_CARD),
-        _another_card,
+        lambda g, s, e: not _is_no_card(g, s, e),
     ),
     Row(
         "confirm_card",
@@ -217,7 +189,7 @@ ROWS = (
         DeviceBack,
         Step.DEVICE,
         "Another device, or its counters do not agree: the table stays stopped.",
-        _disagrees,
+        lambda g, s, e: not _agrees(g, s, e),
         came_back,
     ),
     Row(
@@ -227,7 +199,7 @@ ROWS = (
         Step.FELT,
         "Two people take the device as it is: now the felt.",
         _accepts,
-        _taken_back,
+        lambda g, s, e: returned(s, top(s).device),
         effects=_accepted_fact,
         why="the floor and a second person take back a device that does not agree",
     ),
@@ -254,7 +226,7 @@ ROWS = (
         ShuffleStarted,
         Step.REFILL,
         "The discards are being shuffled.",
-        _may_refill,
+        lambda g, s, e: not no_shuffler(g, s, e),
     ),
     Row(
         "refill_shuffled",
@@ -306,7 +278,7 @@ ROWS = (
         Step.CLOSED,
         "The table was to be closed: it closes now.",
         lambda g, s, e: _closes_now(s),
-        _close,
+        lambda g, s, e: shut(s),
     ),
     Row(
         "device_still_gone",
@@ -314,7 +286,7 @@ ROWS = (
         Go,
         Step.DEVICE,
         "A device is still waited for.",
-        _device_still_gone,
+        lambda g, s, e: top(s).back is Step.DEVICE and _waited_for(s),
         _resumed,
     ),
     Row(
@@ -323,7 +295,7 @@ ROWS = (
         Go,
         Step.FELT,
         "The device that was waited for came back meanwhile: now the felt.",
-        _device_there_again,
+        lambda g, s, e: top(s).back is Step.DEVICE and not _waited_for(s),
         _resumed,
     ),
     # A player who has left is skipped.

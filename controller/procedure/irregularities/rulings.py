@@ -166,10 +166,6 @@ def _ruled_fact(g: Game, s: State, e: FloorRuled, after: State) -> tuple[Effect,
     return (Ruled(top(s).what.value, e.way.value, e.actor.name, second),)
 
 
-def _undecided(g: Game, s: State, e: Go) -> bool:
-    return top(s).chosen is None
-
-
 # What a ruling does. Each way ends in RESUMING, which returns to the step of the hold.
 
 
@@ -181,29 +177,9 @@ def _chosen(way: Way, *but: Irregularity) -> When:
     return guard
 
 
-def _discard_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
-    return (Discarded(top(s).card),)
-
-
-def _burn_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
-    return (Burned(top(s).card),)
-
-
 def _relief_burn(g: Game, s: State, e: Go) -> bool:
     held = top(s)
     return held.chosen is Way.BURN and held.what is Irregularity.DEALER_RELIEVED
-
-
-def _count_burn(g: Game, s: State, e: Go) -> State:
-    return replace(s, burn=g.options.burn.on_dealer)
-
-
-def _use_next(g: Game, s: State, e: Go) -> State:
-    return replace(s, spare=Spare(commitment=top(s).commitment))
-
-
-def _deal_on(g: Game, s: State, e: Go) -> State:
-    return replace(s, spare=Spare(card=top(s).card, exposed=True))
 
 
 def _resume(g: Game, s: State, e: Go) -> State:
@@ -246,10 +222,6 @@ def _dead_hand(g: Game, s: State, e: Go) -> State:
     if dead.dealt < len(places):
         return replace(dead, due=dues, after=Step.DEALING)
     return replace(mark_naturals(dead), due=dues, after=Step.AFTER_DEAL)
-
-
-def _dead_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
-    return (SeatDead(top(s).seat),)
 
 
 def _second_last(g: Game, s: State, e: Go) -> State:
@@ -335,7 +307,7 @@ ROWS: tuple[Row, ...] = (
         Go,
         Step.HELD,
         "No rule gives the way on: the table is held until the floor has ruled.",
-        _undecided,
+        lambda g, s, e: top(s).chosen is None,
         rule=("classic.rule8",),
     ),
     Row(
@@ -356,21 +328,21 @@ ROWS: tuple[Row, ...] = (
         Step.RESUMING,
         "The card is not used: it goes to the discard rack.",
         None,
-        _discard_fact,
+        lambda g, s, e, after: (Discarded(top(s).card),),
     ),
     _way(
         "use_next",
         Way.USE_NEXT,
         Step.RESUMING,
         "The card that nobody saw is the next card and must be used.",
-        _use_next,
+        lambda g, s, e: replace(s, spare=Spare(commitment=top(s).commitment)),
     ),
     _way(
         "deal_on",
         Way.DEAL_ON,
         Step.RESUMING,
         "The exposed card is the next one; a player may refuse it and draws no more this round.",
-        _deal_on,
+        lambda g, s, e: replace(s, spare=Spare(card=top(s).card, exposed=True)),
     ),
     _way(
         "burn",
@@ -378,7 +350,7 @@ ROWS: tuple[Row, ...] = (
         Step.RESUMING,
         "The card is burned.",
         None,
-        _burn_fact,
+        lambda g, s, e, after: (Burned(top(s).card),),
         _chosen(Way.BURN, Irregularity.DEALER_RELIEVED),
     ),
     _way(
@@ -386,7 +358,7 @@ ROWS: tuple[Row, ...] = (
         Way.BURN,
         Step.RELIEF_BURN,
         "The new dealer burns as the house says.",
-        _count_burn,
+        lambda g, s, e: replace(s, burn=g.options.burn.on_dealer),
         None,
         _relief_burn,
     ),
@@ -409,7 +381,7 @@ ROWS: tuple[Row, ...] = (
         Step.RESUMING,
         "The seat's hand is dead; its wagers go back and it is in again next round.",
         _dead_hand,
-        _dead_fact,
+        lambda g, s, e, after: (SeatDead(top(s).seat),),
     ),
     _way(
         "second_card_last",

@@ -189,10 +189,6 @@ def came_back(g: Game, s: State, e: DeviceBack) -> State:
     return returned(s, e.device)
 
 
-def _shoe_still_lost(g: Game, s: State, e: Go) -> bool:
-    return another_round(g, s) and "shoe" in s.lost
-
-
 def _waits_for(device: Device) -> Callable[[Game, State, Any], State]:
     """Returns a hold until the device that is needed now is connected."""
 
@@ -204,7 +200,9 @@ def _waits_for(device: Device) -> Callable[[Game, State, Any], State]:
 
 def _hold_for_shoe(g: Game, s: State, e: Go) -> State:
     """Holds the next round until the shoe is back; the round in which it was lost was voided."""
-    return hold(g, fresh_felt(s), Hold(Irregularity.DEVICE_LOST, Step.WAGERING, device="shoe"))
+    return hold(
+        g, fresh_felt(g, s, e), Hold(Irregularity.DEVICE_LOST, Step.WAGERING, device="shoe")
+    )
 
 
 def touches_outcome(g: Game, s: State, e: DeviceLost) -> bool:
@@ -219,10 +217,6 @@ def touches_outcome(g: Game, s: State, e: DeviceLost) -> bool:
     if e.device == "shuffler":
         return step in BEFORE or s.step is Step.REFILL
     return g.options.decisions.by == "buttons" and bool(s.seats)
-
-
-def _aside(g: Game, s: State, e: DeviceLost) -> bool:
-    return not touches_outcome(g, s, e)
 
 
 def _lost_aside(g: Game, s: State, e: DeviceLost, after: State) -> tuple[Effect, ...]:
@@ -325,7 +319,7 @@ ROWS: tuple[Row, ...] = (
         Go,
         Step.RULING,
         "The shoe is still gone: no round begins without it.",
-        _shoe_still_lost,
+        lambda g, s, e: another_round(g, s) and "shoe" in s.lost,
         _hold_for_shoe,
         told,
     ),
@@ -360,7 +354,7 @@ ROWS: tuple[Row, ...] = (
             DeviceLost,
             step,
             "A device is gone that has no part in what happens now; the floor is told.",
-            _aside,
+            lambda g, s, e: not touches_outcome(g, s, e),
             _gone,
             _lost_aside,
             why="the device is in use, or was gone before",

@@ -152,20 +152,12 @@ def _second_card_at_wagering(g: Game, s: State, e: CardDrawn) -> bool:
     return bool(s.seats) and _wrong_card_while_spare_waits(g, s, e)
 
 
-def _hole_duplicate(g: Game, s: State, e: HoleRevealed) -> bool:
-    return not hole_is_fresh(g, s, e)
-
-
 def _hole_mismatch(g: Game, s: State, e: HoleRevealed) -> bool:
     return hole_is_fresh(g, s, e) and not agrees_with_check(s, e)
 
 
 def _sealed(g: Game, s: State, e: ErrorCardDrawn) -> bool:
     return 0 < len(e.commitment) <= LONGEST_COMMITMENT
-
-
-def _hidden_spare(g: Game, s: State, e: ErrorCardExposed) -> bool:
-    return s.spare is not None and s.spare.card < 0
 
 
 def _seat_missed(g: Game, s: State, e: SeatMissed) -> bool:
@@ -182,10 +174,6 @@ def _dealer_missed(g: Game, s: State, e: DealerCardMissed) -> bool:
 
 _STANDING = tuple(step for step in STOPPED if step is not Step.CARD_ENTRY)
 """Of an unknown card at its entry see `release`."""
-
-
-def _hole_is_next(g: Game, s: State, e: CardDrawn) -> bool:
-    return hole_is_next(s)
 
 
 _AT_ONCE = ("bust", "instant21", "instant6")
@@ -278,10 +266,6 @@ def _unseen(s: State, card: Card) -> State | None:
     return replace(s, seen=s.seen - (1 << 4 * card)) if times_seen(s, card) else None
 
 
-def _may_be_taken_back(g: Game, s: State, e: CardMisread) -> bool:
-    return taken_back(g, s) is not None
-
-
 def _hold_misread(g: Game, s: State, e: CardMisread) -> State:
     before = taken_back(g, s)
     if before is None:
@@ -365,7 +349,7 @@ ROWS: tuple[Row, ...] = (
         ErrorCardExposed,
         "The card that lay beside the shoe was seen after all.",
         _hold_exposed_spare,
-        _hidden_spare,
+        lambda g, s, e: s.spare is not None and s.spare.card < 0,
         "no hidden card lies beside the shoe",
     ),
     found(
@@ -438,7 +422,7 @@ ROWS: tuple[Row, ...] = (
         HoleRevealed,
         "The hole card was seen as often as the decks hold it already.",
         _hold_hole_duplicate,
-        _hole_duplicate,
+        lambda g, s, e: not hole_is_fresh(g, s, e),
     ),
     found(
         "hole_mismatch",
@@ -454,7 +438,7 @@ ROWS: tuple[Row, ...] = (
         CardMisread,
         "The card that came last is another one than the screen shows: it is read from the felt.",
         _hold_misread,
-        _may_be_taken_back,
+        lambda g, s, e: taken_back(g, s) is not None,
         "something has followed from that card: call a misdeal",
     ),
 )
@@ -465,7 +449,7 @@ REFUSALS: tuple[Refusal, ...] = (
         (Step.DEALING,),
         CardDrawn,
         "the next card is the hole card: it comes face down",
-        _hole_is_next,
+        lambda g, s, e: hole_is_next(s),
         rule=("classic.deal3",),
     ),
     Refusal(

@@ -104,7 +104,7 @@ def checked_first(s: State, legal: int) -> int:
     return legal & ~SURRENDER if dealer_may_have_blackjack(s) else legal
 
 
-def to_dealer(s: State, e: CardDrawn) -> State:
+def to_dealer(g: Game, s: State, e: CardDrawn) -> State:
     total, soft = plus(s.dealer_total, s.dealer_soft, e.card)
     return replace(
         s,

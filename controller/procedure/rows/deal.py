@@ -114,14 +114,6 @@ def next_to_decline(g: Game, s: State) -> int:
     return -1
 
 
-def _someone_may_decline(g: Game, s: State, e: Go) -> bool:
-    return next_to_decline(g, s) >= 0
-
-
-def _ask_natural(g: Game, s: State, e: Go) -> State:
-    return replace(s, turn=next_to_decline(g, s))
-
-
 def _asked_before_check(g: Game, s: State, e: PayTaken | PayDeclined) -> bool:
     return s.checked is None and e.seat == s.hands[s.turn].seat
 
@@ -146,10 +138,6 @@ def _pays_with_deal(g: Game, s: State, e: Go) -> bool:
     if nothing_with_deal(g, s):
         return False
     return next_to_decline(g, s) < 0 and bool(with_the_deal(g, s))
-
-
-def _with_deal(g: Game, s: State, e: Go) -> State:
-    return replace(s, due=with_the_deal(g, s), after=Step.OFFER)
 
 
 def nothing_with_deal(g: Game, s: State) -> bool:
@@ -234,8 +222,8 @@ ROWS = (
         Go,
         Step.NATURALS,
         "A blackjack that may be doubled is asked before it is paid.",
-        when=_someone_may_decline,
-        do=_ask_natural,
+        when=lambda g, s, e: next_to_decline(g, s) >= 0,
+        do=lambda g, s, e: replace(s, turn=next_to_decline(g, s)),
         needs=_natural_doubles,
     ),
     Row(
@@ -286,7 +274,7 @@ ROWS = (
         "Blackjacks that are paid whatever the dealer holds are paid before any other play and "
         "their cards are taken; the diamond bets are settled with them.",
         when=_pays_with_deal,
-        do=_with_deal,
+        do=lambda g, s, e: replace(s, due=with_the_deal(g, s), after=Step.OFFER),
         rule=(
             "maxtime.1a",
             "maxtime.1b",

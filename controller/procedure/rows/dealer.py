@@ -66,7 +66,7 @@ def _late_last(g: Game, s: State, e: CardDrawn) -> bool:
 
 
 def _late_card(g: Game, s: State, e: CardDrawn) -> State:
-    late = to_dealer(s, e)
+    late = to_dealer(g, s, e)
     return replace(late, late=s.late - 1, up=s.up or VALUE[e.card])
 
 
@@ -110,14 +110,6 @@ def on_the_felt(s: State) -> bool:
         if seat.buster or seat.toke_buster or seat.insurance:
             return True
     return False
-
-
-def _settlement(g: Game, s: State, e: Go) -> State:
-    return replace(s, due=settlement(g, s), after=Step.CLEARING)
-
-
-def _draw(g: Game, s: State, e: CardDrawn) -> State:
-    return to_dealer(s, e)
 
 
 # Payments
@@ -173,14 +165,6 @@ def _all_facts(g: Game, s: State, e: AllPaid, after: State) -> tuple[Effect, ...
     for due in s.due:
         told += facts(s, due)
     return told
-
-
-def _may_approve(g: Game, s: State, e: PaymentApproved) -> bool:
-    return s.due[0].floor and not s.approved
-
-
-def _approved(g: Game, s: State, e: PaymentApproved) -> State:
-    return replace(s, approved=True)
 
 
 # The end of the round
@@ -288,7 +272,7 @@ ROWS: tuple[Row, ...] = (
         Step.DEALER_EVALUATE,
         "The dealer draws a card.",
         when=fresh,
-        do=_draw,
+        do=to_dealer,
         rule=("classic.dealer2",),
     ),
     Row(
@@ -300,7 +284,7 @@ ROWS: tuple[Row, ...] = (
         "felt is settled in the house's order, hand by hand, with the seat's Buster and toke "
         "bets.",
         when=_settles,
-        do=_settlement,
+        do=lambda g, s, e: replace(s, due=settlement(g, s), after=Step.CLEARING),
         rule=(
             "classic.dealer4",
             "classic.dealer5",
@@ -394,8 +378,8 @@ ROWS: tuple[Row, ...] = (
         PaymentApproved,
         Step.PAYING,
         "The floor has seen the payment.",
-        when=_may_approve,
-        do=_approved,
+        when=lambda g, s, e: s.due[0].floor and not s.approved,
+        do=lambda g, s, e: replace(s, approved=True),
         why="no payment waits for the floor",
         rule=("classic.rule8",),
     ),

@@ -117,10 +117,6 @@ def _own_line(g: Game, s: State, e: Withdrawn) -> bool:
     return e.actor.role != "player" or e.actor.seat == seat_asked(s).number
 
 
-def _not_insured(g: Game, s: State, e: Withdrawn) -> State:
-    return replace(s, asking=0)
-
-
 def _may_even(g: Game, s: State, e: EvenMoney) -> bool:
     return not _not_asked(g, s, e) and may_take_even_money(g, s, e.seat)
 
@@ -137,32 +133,12 @@ def _even(g: Game, s: State, e: EvenMoney) -> State:
     return replace(s, seats=with_seat(s, replace(seat_asked(s), answer="even_money")))
 
 
-def _may_decline_offer(g: Game, s: State, e: Decline) -> bool:
-    return not _not_asked(g, s, e)
-
-
 def _declined(g: Game, s: State, e: Decline) -> State:
     return replace(s, seats=with_seat(s, replace(seat_asked(s), answer="declined")))
 
 
-def _another_asked(g: Game, s: State, e: Go) -> bool:
-    return _next_asked(g, s) >= 0
-
-
-def _all_asked(g: Game, s: State, e: Go) -> bool:
-    return _next_asked(g, s) < 0
-
-
 def _even_money_taken(g: Game, s: State, e: InsuranceClosed) -> bool:
     return bool(even_monies(g, s))
-
-
-def _no_even_money(g: Game, s: State, e: InsuranceClosed) -> bool:
-    return not _even_money_taken(g, s, e)
-
-
-def _pay_even(g: Game, s: State, e: InsuranceClosed) -> State:
-    return replace(s, due=even_monies(g, s), after=Step.CHECK)
 
 
 def _insurance_detail(g: Game, s: State, e: Insure) -> dict[str, str]:
@@ -206,17 +182,9 @@ def _anything_after_check(g: Game, s: State) -> bool:
     return False
 
 
-def _pays_after_check(g: Game, s: State, e: Go) -> bool:
-    return next_to_decline(g, s) < 0 and _anything_after_check(g, s)
-
-
 def _after_check(g: Game, s: State, e: Go) -> State:
     dues = lost_insurance(g, s) + waiting_blackjacks(g, s)
     return replace(s, due=dues, after=Step.NEXT_HAND)
-
-
-def _play_after_check(g: Game, s: State, e: Go) -> bool:
-    return next_to_decline(g, s) < 0 and not _anything_after_check(g, s)
 
 
 ROWS: tuple[Row, ...] = (
@@ -294,7 +262,7 @@ ROWS: tuple[Row, ...] = (
         "Before the dealer confirms it the player may take the insurance back.",
         when=_own_line,
         why="that is another seat's to take back",
-        do=_not_insured,
+        do=lambda g, s, e: replace(s, asking=0),
         rule=("classic.locked2",),
         needs=_insures,
     ),
@@ -316,7 +284,7 @@ ROWS: tuple[Row, ...] = (
         Decline,
         Step.NEXT_ASKED,
         "The seat takes neither insurance nor even money.",
-        when=_may_decline_offer,
+        when=lambda g, s, e: not _not_asked(g, s, e),
         do=_declined,
         rule=(
             "mega.deal4",
@@ -331,7 +299,7 @@ ROWS: tuple[Row, ...] = (
         Go,
         Step.INSURANCE,
         "The next seat is asked.",
-        when=_another_asked,
+        when=lambda g, s, e: _next_asked(g, s) >= 0,
         do=_ask,
         needs=_insures,
     ),
@@ -341,7 +309,7 @@ ROWS: tuple[Row, ...] = (
         Go,
         Step.INSURANCE_CLOSE,
         "Every seat was asked: insurance is to be closed aloud.",
-        when=_all_asked,
+        when=lambda g, s, e: _next_asked(g, s) < 0,
         needs=_insures,
     ),
     Row(
@@ -351,7 +319,7 @@ ROWS: tuple[Row, ...] = (
         Step.PAYING,
         "Insurance is closed; even money is paid.",
         when=_even_money_taken,
-        do=_pay_even,
+        do=lambda g, s, e: replace(s, due=even_monies(g, s), after=Step.CHECK),
         needs=_even_needed,
         rule=("mega.10",),
     ),
@@ -361,7 +329,7 @@ ROWS: tuple[Row, ...] = (
         InsuranceClosed,
         Step.CHECK,
         "Insurance is closed; the hole card is checked.",
-        when=_no_even_money,
+        when=lambda g, s, e: not _even_money_taken(g, s, e),
         needs=_insures,
     ),
     Row(
@@ -391,7 +359,7 @@ ROWS: tuple[Row, ...] = (
         Step.PAYING,
         "Losing insurance is collected; then the blackjacks that waited for the check are paid "
         "and their cards are taken.",
-        when=_pays_after_check,
+        when=lambda g, s, e: next_to_decline(g, s) < 0 and _anything_after_check(g, s),
         do=_after_check,
         rule=(
             "classic.insurance4",
@@ -411,7 +379,7 @@ ROWS: tuple[Row, ...] = (
         Go,
         Step.NEXT_HAND,
         "The check changes nothing on the felt: the players play.",
-        when=_play_after_check,
+        when=lambda g, s, e: next_to_decline(g, s) < 0 and not _anything_after_check(g, s),
         rule=(
             "maxtime.4d",
             "sf21x.5",

@@ -9,6 +9,7 @@ from controller.procedure.model.events import (
     CardBurned,
     CutCardSeen,
     DecksChanged,
+    Event,
     Go,
     ShoeLoaded,
     ShoeRanOut,
@@ -30,7 +31,7 @@ BETWEEN = (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.BURNING, Step
 # Opening and closing
 
 
-def _counted_twice(e: TableOpened | TableClosed) -> bool:
+def _counted_twice(g: Game, s: State, e: TableOpened | TableClosed) -> bool:
     same = e.counted_again in (None, e.bank)
     return second_person(e, e.second) and same and 0 <= e.bank <= MAX_MONEY
 
@@ -39,33 +40,13 @@ def _bank(g: Game, s: State, e: TableOpened | TableClosed, after: State) -> tupl
     return (BankCounted(e.bank, e.actor.name, e.second.name if e.second else ""),)
 
 
-def _opens(g: Game, s: State, e: TableOpened) -> bool:
-    return _counted_twice(e)
-
-
 def shut(s: State) -> State:
     """Returns the closed state: it keeps the round's number, lost devices and bad decks."""
     return State(round=s.round, lost=s.lost, shoe=Shoe(decks_out=s.shoe.decks_out))
 
 
-def _opened(g: Game, s: State, e: TableOpened) -> State:
-    return shut(s)
-
-
 def _closes(g: Game, s: State, e: TableClosed) -> bool:
-    return _counted_twice(e) and not s.seats
-
-
-def _closed(g: Game, s: State, e: TableClosed) -> State:
-    return shut(s)
-
-
-def _close_later(g: Game, s: State, e: TableClosed) -> bool:
-    return _counted_twice(e)
-
-
-def _closing(g: Game, s: State, e: TableClosed) -> State:
-    return replace(s, closing=True)
+    return _counted_twice(g, s, e) and not s.seats
 
 
 # The next round
@@ -76,24 +57,12 @@ def shoe_is_out(g: Game, s: State) -> bool:
     return s.shoe.rounds_left == 0 or (most is not None and s.shoe.rounds >= most)
 
 
-def _must_close(g: Game, s: State, e: Go) -> bool:
-    return s.closing
-
-
-def _must_shuffle(g: Game, s: State, e: Go) -> bool:
-    return not s.closing and (shoe_is_out(g, s) or not s.shoe.loaded)
-
-
 def another_round(g: Game, s: State) -> bool:
     """Whether another round follows: the shoe has one left and no close was requested."""
     return not s.closing and s.shoe.loaded and not shoe_is_out(g, s)
 
 
-def _another_round(g: Game, s: State, e: Go) -> bool:
-    return another_round(g, s) and "shoe" not in s.lost
-
-
-def fresh_felt(s: State) -> State:
+def fresh_felt(g: Game, s: State, e: Event) -> State:
     """Returns the state without the last round: its number, the shoe and the spare card remain."""
     spare = None if s.spare is None or s.spare.exposed else s.spare
     return State(
@@ -106,18 +75,6 @@ def fresh_felt(s: State) -> State:
     )
 
 
-def _next(g: Game, s: State, e: Go) -> State:
-    return fresh_felt(s)
-
-
-def _shut(g: Game, s: State, e: Go) -> State:
-    return shut(s)
-
-
-def _shuffle_called(g: Game, s: State, e: ShuffleCalled) -> bool:
-    return not s.seats
-
-
 def no_shuffler(g: Game, s: State, e: ShuffleStarted) -> bool:
     return "shuffler" in s.lost and not s.shoe.decks_out
 
@@ -128,14 +85,6 @@ def _may_shuffle(g: Game, s: State, e: ShuffleStarted) -> bool:
 
 def _other_decks(g: Game, s: State, e: DecksChanged) -> bool:
     return s.shoe.decks_out and second_person(e, e.second)
-
-
-def _decks_changed(g: Game, s: State, e: DecksChanged) -> State:
-    return replace(s, shoe=Shoe())
-
-
-def _started(g: Game, s: State, e: ShuffleStarted) -> State:
-    return replace(s, shoe=Shoe(), seen=0, spare=None)
 
 
 def complete(g: Game, s: State, e: ShuffleDone) -> bool:
@@ -178,15 +127,6 @@ def burned(g: Game, s: State, e: CardBurned, after: State) -> tuple[Effect, ...]
     return (Burned(),)
 
 
-def _ran_out(g: Game, s: State, e: ShoeRanOut) -> State:
-    # A new dealer's burn is one of the shuffled shoe's first cards anyway.
-    return replace(s, shoe=Shoe(), seen=0, burn=0, spare=None, holds=())
-
-
-def _first_sight(g: Game, s: State, e: CutCardSeen) -> bool:
-    return s.shoe.rounds_left < 0
-
-
 def _cut(g: Game, s: State, e: CutCardSeen) -> State:
     # Between rounds the round that starts next is one of those that are left, and is dealt.
     left = g.jurisdiction.rounds_after_cut
@@ -202,19 +142,19 @@ ROWS: tuple[Row, ...] = (
         TableOpened,
         Step.SHUFFLE_NEEDED,
         "The floor opens the table with a second person; cards are shuffled before anything else.",
-        when=_opens,
-        do=_opened,
+        when=_counted_twice,
+        do=lambda g, s, e: shut(s),
         effects=_bank,
         why="the floor opens a table, with a second person who counts the same bank",
     ),
     Row(
         "close_table",
-        (*BETWEEN,),
+        BETWEEN,
         TableClosed,
         Step.CLOSED,
         "With no wager on the felt the floor closes the table with a second person.",
         when=_closes,
-        do=_closed,
+        do=lambda g, s, e: shut(s),
         effects=_bank,
         why="the floor closes a table with a second person, and not over a wager on the felt",
     ),
@@ -225,8 +165,8 @@ ROWS: tuple[Row, ...] = (
             TableClosed,
             step,
             "The table closes when the round is over.",
-            when=_close_later,
-            do=_closing,
+            when=_counted_twice,
+            do=lambda g, s, e: replace(s, closing=True),
             effects=_bank,
             why="the floor closes a table, with a second person who counts the same bank",
         )
@@ -239,8 +179,8 @@ ROWS: tuple[Row, ...] = (
         Go,
         Step.WAGERING,
         "Wagers may be placed for the next round.",
-        when=_another_round,
-        do=_next,
+        when=lambda g, s, e: another_round(g, s) and "shoe" not in s.lost,
+        do=fresh_felt,
     ),
     Row(
         "close_now",
@@ -248,8 +188,8 @@ ROWS: tuple[Row, ...] = (
         Go,
         Step.CLOSED,
         "The round is over and the table closes.",
-        when=_must_close,
-        do=_shut,
+        when=lambda g, s, e: s.closing,
+        do=lambda g, s, e: shut(s),
     ),
     Row(
         "shuffle_now",
@@ -257,8 +197,8 @@ ROWS: tuple[Row, ...] = (
         Go,
         Step.SHUFFLE_NEEDED,
         "The shoe has dealt its last round: shuffle.",
-        when=_must_shuffle,
-        do=_next,
+        when=lambda g, s, e: not s.closing and (shoe_is_out(g, s) or not s.shoe.loaded),
+        do=fresh_felt,
     ),
     Row(
         "start_shuffle",
@@ -267,7 +207,7 @@ ROWS: tuple[Row, ...] = (
         Step.SHUFFLING,
         "The cards are shuffled.",
         when=_may_shuffle,
-        do=_started,
+        do=lambda g, s, e: replace(s, shoe=Shoe(), seen=0, spare=None),
         why="the decks are out of play: the floor brings other ones first",
     ),
     Row(
@@ -277,7 +217,7 @@ ROWS: tuple[Row, ...] = (
         Step.SHUFFLE_NEEDED,
         "The floor and a second person bring other decks in place of those out of play.",
         when=_other_decks,
-        do=_decks_changed,
+        do=lambda g, s, e: replace(s, shoe=Shoe()),
         why="no decks are out of play, or a second person is missing",
     ),
     Row(
@@ -340,7 +280,7 @@ ROWS: tuple[Row, ...] = (
             Step.SHUFFLE_NEEDED,
             "The shoe has no card left for a round: all cards are shuffled. Wagers stay, or go "
             "back.",
-            do=_ran_out,
+            do=lambda g, s, e: replace(s, shoe=Shoe(), seen=0, burn=0, spare=None, holds=()),
         )
         for step in (Step.BURNING, Step.WAGERING, Step.RELIEF_BURN)
     ),
@@ -350,7 +290,7 @@ ROWS: tuple[Row, ...] = (
         ShuffleCalled,
         Step.SHUFFLE_NEEDED,
         "With no wager on the felt the cards may be shuffled before the next round.",
-        when=_shuffle_called,
+        when=lambda g, s, e: not s.seats,
         why="wagers lie on the felt: play the round first, or give them back",
     ),
     *(
@@ -360,7 +300,7 @@ ROWS: tuple[Row, ...] = (
             CutCardSeen,
             step,
             "The cut card came out: after this round only the rounds that the house allows.",
-            when=_first_sight,
+            when=lambda g, s, e: s.shoe.rounds_left < 0,
             do=_cut,
             why="the last rounds of this shoe are counted already",
         )

@@ -66,14 +66,6 @@ def _next_needs_card(g: Game, s: State, e: Go) -> bool:
     return len(hand.cards) < 2 and not (hand.seat in s.quiet and _spare_is_exposed(s))
 
 
-def _players_done(g: Game, s: State, e: Go) -> bool:
-    return s.late == 0 and next_open(s) < 0
-
-
-def _dealer_is_late(g: Game, s: State, e: Go) -> bool:
-    return s.late > 0 and next_open(s) < 0
-
-
 def _turn_to(g: Game, s: State, e: Go) -> State:
     turn = next_open(s)
     hand = s.hands[turn]
@@ -84,10 +76,6 @@ def _turn_to(g: Game, s: State, e: Go) -> State:
 def _stands_quietly(g: Game, s: State, e: Go) -> State:
     turn = next_open(s)
     return replace(s, hands=put(s, turn, replace(s.hands[turn], done=True)))
-
-
-def _card_to(g: Game, s: State, e: Go) -> State:
-    return replace(s, turn=next_open(s))
 
 
 def splits(o: Options) -> bool:
@@ -132,7 +120,7 @@ def _may_surrender(g: Game, s: State, e: Surrender) -> bool:
     return bool(s.legal & SURRENDER) and in_turn(s, e)
 
 
-def _stood(g: Game, s: State, e: Stand) -> State:
+def _stood(g: Game, s: State, e: Stand | Go) -> State:
     return replace(s, hands=put(s, s.turn, replace(s.hands[s.turn], done=True)))
 
 
@@ -194,17 +182,9 @@ def _decision_detail(g: Game, s: State, e: Decision) -> dict[str, str]:
     }
 
 
-def _out_of_turn(g: Game, s: State, e: Decision) -> bool:
-    return not in_turn(s, e)
-
-
 _TURN = (Step.TURN,)
 _CONFIRMING = (Step.DOUBLE_CONFIRM, Step.SPLIT_CONFIRM)
 _DECISIONS = (Hit, Stand, Double, Split, Surrender)
-
-
-def _surrender_open(o: Options) -> bool:
-    return o.surrender.when != "never"
 
 
 _NO_TURN = tuple(step for step in WAITING if step is not Step.TURN)
@@ -216,10 +196,6 @@ def _is(*verdicts: Verdict) -> When:
         return s.verdict in verdicts
 
     return guard
-
-
-def _stands(g: Game, s: State, e: Go) -> State:
-    return replace(s, hands=put(s, s.turn, replace(s.hands[s.turn], done=True)))
 
 
 def _due_at_once(g: Game, s: State, e: Go) -> State:
@@ -250,7 +226,7 @@ ROWS: tuple[Row, ...] = (
         Go,
         Step.REVEAL,
         "The last hand has been played: the dealer turns the hole card over.",
-        when=_players_done,
+        when=lambda g, s, e: s.late == 0 and next_open(s) < 0,
         rule=("classic.deal4", "classic.dealer1"),
     ),
     Row(
@@ -260,7 +236,7 @@ ROWS: tuple[Row, ...] = (
         Step.HAND_CARD,
         "A hand that came of a split gets its second card when its turn comes.",
         when=_next_needs_card,
-        do=_card_to,
+        do=lambda g, s, e: replace(s, turn=next_open(s)),
         needs=splits,
     ),
     Row(
@@ -278,7 +254,7 @@ ROWS: tuple[Row, ...] = (
         Go,
         Step.DEALER_LATE,
         "The last hand has been played: the dealer gets the cards that were missed.",
-        when=_dealer_is_late,
+        when=lambda g, s, e: s.late > 0 and next_open(s) < 0,
     ),
     Row(
         "hit",
@@ -381,7 +357,7 @@ ROWS: tuple[Row, ...] = (
         "The player gives the hand up and gets half of it back, as the game counts it.",
         when=_may_surrender,
         do=_surrendered,
-        needs=_surrender_open,
+        needs=lambda o: o.surrender.when != "never",
         rule=("maxtime.4a", "maxtime.4b", "maxtime.4c", "sf21x.10", "sf21x.10a"),
     ),
     Row(
@@ -423,7 +399,7 @@ ROWS: tuple[Row, ...] = (
         Step.NEXT_HAND,
         "The hand stands by itself: 21, nothing left to decide, or its player decides no more.",
         when=_is(Verdict.STANDS),
-        do=_stands,
+        do=_stood,
     ),
     Row(
         "busts",
@@ -468,7 +444,7 @@ REFUSALS: tuple[Refusal, ...] = (
             _TURN,
             event,
             "seat {seat} hand {hand} is not in turn: seat {turn_seat} hand {turn_hand} is",
-            _out_of_turn,
+            lambda g, s, e: not in_turn(s, e),
             _decision_detail,
         )
         for event in _DECISIONS
