@@ -5,7 +5,7 @@ from controller.procedure.model.state import Step
 from controller.rules.cards import Card
 from controller.rules.hands import is_blackjack
 from tests.support.audit.record.dealing import Dealing
-from tests.support.procedure.random_engines import Engine
+from tests.support.procedure.random_table import Engine
 
 
 class Twin(Dealing):

@@ -19,9 +19,8 @@ from controller.procedure.model.events import (
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Row
 from controller.procedure.model.state import PASSING, Step
-from tests.support.procedure.random_engines import Both
 from tests.support.procedure.random_games import JURISDICTIONS, game_as_it_is, varied_game
-from tests.support.procedure.random_table import RandomTable, Wanted
+from tests.support.procedure.random_table import Both, RandomTable, Wanted
 
 _AT_A_TIME: Final = 100
 """Rounds played with one choice of options."""

@@ -15,8 +15,7 @@ from collections import Counter
 from functools import cache
 from typing import Any, Final, TypeVar
 
-from controller.config import load_game, load_jurisdiction
-from controller.games import DEALER, FLOOR, SECOND, SHOE, game_of, player, wagering
+from controller.games import DEALER, FLOOR, SECOND, SHOE, player, wagering
 from controller.procedure.engine import Procedure
 from controller.procedure.model import events as e
 from controller.procedure.model.effects import (
@@ -37,6 +36,7 @@ from controller.procedure.model.state import Hold, Spare, State, Step
 from controller.rules.cards import NAMES, Card, card_names, parse_card
 from controller.rules.hands import is_blackjack
 from controller.rules.irregularities import Irregularity, Way
+from tests.support.procedure.random_games import game_with
 
 HOUSES: Final = ("default", "strict")
 OVER: Final = (Step.WAGERING, Step.SHUFFLE_NEEDED, Step.CLOSED)
@@ -59,8 +59,7 @@ def cards(names: str) -> tuple[Card, ...]:
 @cache
 def _procedure(game: str, house: str, options: str) -> Procedure:
     """`options` is JSON: one procedure serves every table of the same sheet and house."""
-    sheet = load_game(game, json.loads(options), house)
-    return Procedure(game_of(sheet, load_jurisdiction(house)))
+    return Procedure(game_with(game, json.loads(options), house))
 
 
 class Table:

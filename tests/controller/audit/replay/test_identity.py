@@ -27,9 +27,8 @@ from controller.procedure.model.game import Game
 from controller.procedure.model.row import Refused
 from controller.rules.irregularities import Ruling
 from tests.support.paths import ROOT
-from tests.support.procedure.random_engines import Both
 from tests.support.procedure.random_games import GAMES, game_as_it_is, varied_game
-from tests.support.procedure.random_table import RandomTable
+from tests.support.procedure.random_table import Both, RandomTable
 
 _VARIED = 25
 """Games with other options, of each sheet."""

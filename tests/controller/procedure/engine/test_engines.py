@@ -1,4 +1,8 @@
-"""The state is a fold over the events, and what a step shows is a function of the state."""
+"""Both engines are one procedure; the state is a fold, and what a step shows follows from it.
+
+The comparison is a short run; `make campaign` plays at least 20,000 rounds of each game, until
+every row has fired.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import Event
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import WAITING, State, Step
+from tests.support.procedure.differential import compare
 from tests.support.procedure.random_games import GAMES, some_game
 from tests.support.procedure.random_table import RandomTable, Recorder, fresh
 
@@ -86,3 +91,15 @@ def test_states_and_effects_survive_being_written_down(name: str) -> None:
                 assert msgspec.json.decode(written, type=_ANY_EFFECT) == effect, seed
                 kinds.add(type(effect))
     print(f"{name}: {len(kinds)} kinds of effects of {len(_leaves(Effect))}")
+
+
+_COMPARED = 1_500
+"""Of each game."""
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_both_engines_answer_alike(name: str) -> None:
+    compared = compare(name, _COMPARED, seed=f"differential {name}")
+    print(compared)
+    assert compared.rounds >= _COMPARED
+    assert compared.refused > compared.rounds // 4

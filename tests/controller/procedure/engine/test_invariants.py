@@ -19,8 +19,8 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.hands import CHOICES
 from controller.rules.irregularities import Irregularity
-from tests.support.procedure.ledger import Ledger
-from tests.support.procedure.plain_rules import (
+from tests.support.procedure.ledger import (
+    Ledger,
     hand_total,
     instant_winner,
     legal_choices,

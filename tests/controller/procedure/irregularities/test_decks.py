@@ -21,6 +21,7 @@ from controller.procedure.model.events import (
     HoleRevealed,
     InsuranceClosed,
     UnknownCardDrawn,
+    WagerPlaced,
     WagerRemoved,
 )
 from controller.procedure.model.state import Step
@@ -105,6 +106,7 @@ def test_unreadable_first_card_locks_the_wagers(house: str) -> None:
     t = Table(house=house).bets(1000, 1000).do(UNREADABLE)
     t.do(CardEntered(DEALER, card("9C")), CardConfirmed(FLOOR))
     t.refuses(WagerRemoved(player(1), 1, "main"))
+    t.refuses(WagerPlaced(player(1), 1, "main", 500))
     if t.state.spare is not None:
         t.deal("*9C")
     assert t.deal("8C 8S 2H KC (TD)").hit(1, "9D").finish() == {1: 1000, 2: 0}

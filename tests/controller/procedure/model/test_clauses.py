@@ -1,4 +1,7 @@
-"""Every sentence of the four rule sheets is carried out, and stands as the sheet has it."""
+"""Every sentence of the four rule sheets is carried out, and stands as the sheet has it.
+
+What is fixed shows by events and refusals with rows of their own.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,13 @@ from functools import cache
 import pytest
 
 from controller.config import GameSheet, load_game
-from controller.procedure.engine import REFUSALS, rows_of
+from controller.procedure.engine import EVENTS, REFUSALS, rows_of
 from controller.procedure.engine.row_table import ROWS
+from controller.procedure.model.events import WagerPlaced
 from controller.procedure.model.game import all_rules
+from controller.procedure.model.holds import REFUSED, TAKEN
 from controller.publish import rows
+from controller.rules.irregularities import FIXED
 
 # How many sentences each sheet has, and the SHA-256 of all of them joined by line ends, taken when
 # they were compared with the printed sheets: who changes a sentence compares it again.
@@ -89,3 +95,13 @@ def test_the_page_says_what_carries_out_each_sentence(game: str) -> None:
     uses = rows.page(rows.load(game)).clauses
     assert [use.clause.id for use in uses] == list(_sheet(game).clauses)
     assert not [use.clause.id for use in uses if not (use.options or use.rows or use.refusals)]
+
+
+def test_all_that_is_fixed_shows_and_nothing_else() -> None:
+    assert {*TAKEN.values(), *REFUSED.values()} == FIXED
+
+
+def test_the_events_and_refusals_are_there() -> None:
+    assert set(TAKEN) <= {event.__name__ for event in EVENTS}
+    wagers = {one.id for one in REFUSALS if one.event is WagerPlaced}
+    assert set(REFUSED) <= wagers

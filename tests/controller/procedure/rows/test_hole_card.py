@@ -19,10 +19,9 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, Card
 from controller.rules.hands import is_blackjack
-from tests.support.procedure.plain_rules import total
-from tests.support.procedure.random_engines import Engine
+from tests.support.procedure.ledger import total
 from tests.support.procedure.random_games import GAMES, some_game
-from tests.support.procedure.random_table import RandomTable
+from tests.support.procedure.random_table import Engine, RandomTable
 
 _PAIRS: Final = 1_500
 """For each game."""

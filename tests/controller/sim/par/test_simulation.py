@@ -1,14 +1,19 @@
-"""A sharp smoke of `make certify`: fewer rounds, the same figures."""
+"""A sharp smoke of `make certify`: fewer rounds, the same figures; `stand` enumerated."""
 
+from fractions import Fraction
 from random import Random
 
 import pytest
 
 from controller.procedure.engine import Procedure
+from controller.procedure.model.events import Event, Hit, Stand
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State
 from controller.sim.par import ParPlan, exact, report
+from controller.sim.par.exact import blackjack_dealt, enumerate_stand
 from controller.sim.par.report import ParReport
 from controller.sim.par.simulation import RoundCounter, game_for, run
-from controller.sim.play import POLICIES, Play, PlaySetup, stakes_for
+from controller.sim.play import POLICIES, Play, PlaySetup, RoundStuck, stakes_for
 from tests.long.certify import published
 
 ROUNDS = 40_000
@@ -91,3 +96,32 @@ def test_dealer_enumerated(name: str, decks: int) -> None:
 def test_diamond_bets() -> None:
     for (decks, pays), returns in published.DIAMOND_RETURN.items():
         assert exact.diamond_return(decks, pays) == returns
+
+
+def test_standing_enumerated() -> None:
+    """One deck, and diamonds pay apart: the game in which the cards tell most."""
+    exact = enumerate_stand(Procedure(game_for("maxtime", {})))
+    assert float(exact.ev) == pytest.approx(published.STAND["maxtime"], abs=1e-9)
+    assert sum(exact.outcomes.values()) == 1
+    assert exact.outcomes["blackjack"] == blackjack_dealt(1)
+    net = exact.outcomes["win"] - exact.outcomes["lose"] + exact.outcomes["blackjack"]
+    in_diamonds = Fraction(2, 663)  # pay 2:1, one more than the others
+    assert exact.ev == net + in_diamonds
+
+
+class _Refusing:
+    """Rows that take no decision."""
+
+    def __init__(self) -> None:
+        self._procedure = Procedure(game_for("classic", {}))
+        self.game = self._procedure.game
+
+    def step(self, s: State, e: Event, /) -> Decision | Refused:
+        if isinstance(e, Stand | Hit):
+            return Refused("no", "not today")
+        return self._procedure.step(s, e)
+
+
+def test_rows_that_refuse_to_be_enumerated_are_told() -> None:
+    with pytest.raises(RoundStuck, match="Stand at turn: not today"):
+        enumerate_stand(_Refusing())

@@ -29,8 +29,7 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State
 from controller.rules.cards import Card
 from tests.support.audit.record.table import TABLE_KEY, FakeClock
-from tests.support.procedure.random_engines import Engine
-from tests.support.procedure.random_table import RandomTable
+from tests.support.procedure.random_table import Engine, RandomTable
 
 TABLE: Final = "bj-1"
 SURVEILLANCE_KEY: Final = X25519PrivateKey.generate()

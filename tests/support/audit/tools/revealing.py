@@ -14,8 +14,8 @@ from controller.procedure.model.game import Game
 from controller.procedure.model.state import State
 from controller.rules.cards import Card
 from tests.support.audit.record.dealing import KEYS, Dealing
-from tests.support.procedure.random_engines import Engine
 from tests.support.procedure.random_games import some_game
+from tests.support.procedure.random_table import Engine
 
 
 class Revealing(Dealing):
