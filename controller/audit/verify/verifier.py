@@ -5,15 +5,10 @@ Memory use does not grow with the record: per segment only a `VerifiedSegment` i
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import closing, contextmanager
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +39,7 @@ from controller.audit.verify.side_files import (
     read_cosigned,
     witness_error,
 )
+from controller.worker_processes import in_order, worker_processes
 
 AHEAD: Final = 3
 """Segments per process that are submitted in advance."""
@@ -53,60 +49,16 @@ def verify_segments(
     record: Path, numbers: Sequence[int], last: int, wanted: VerifyScope, jobs: int
 ) -> Generator[VerifiedSegment]:
     """Yield the results in order. An incomplete write is allowed after segment `last`."""
+    verify_one = partial(_verify_numbered, record, last, wanted)
     if jobs == 1 or len(numbers) < 2:
-        for number in numbers:
-            yield verify_segment(record, number, number == last, wanted)
+        yield from map(verify_one, numbers)
         return
-    with _workers(min(jobs, len(numbers))) as pool:
-        flying: deque[Future[VerifiedSegment]] = deque()
-        for number in numbers:
-            flying.append(pool.submit(verify_segment, record, number, number == last, wanted))
-            if len(flying) >= AHEAD * jobs:
-                yield flying.popleft().result()
-        while flying:
-            yield flying.popleft().result()
+    with worker_processes(min(jobs, len(numbers))) as pool:
+        yield from in_order(pool, verify_one, numbers, AHEAD * jobs)
 
 
-@contextmanager
-def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin)
-    try:
-        with _interrupts_held_back():
-            for _ in range(jobs):
-                pool.submit(_ready)
-        yield pool
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-@contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Block SIGINT in processes that start within the block: their parent stops them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-# --- in a worker process ----------------------------------------------------------------------
-
-
-def _begin() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """Exit when the parent dies; a killed parent cannot stop its workers."""
-    parent = parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)
-
-
-def _ready() -> None:
-    """Do nothing: submitting it starts a process."""
+def _verify_numbered(record: Path, last: int, wanted: VerifyScope, number: int) -> VerifiedSegment:
+    return verify_segment(record, number, number == last, wanted)
 
 
 VALID, INVALID, INCOMPLETE = 0, 1, 3

@@ -6,24 +6,20 @@ order of the blocks.
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from functools import cache
 from hashlib import sha256
 from math import sqrt
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait
 from random import Random
 from typing import Final
 
 from msgspec import Struct
 
+from controller.config import SET
 from controller.errors import UsageProblem
 from controller.games import unburned_game
 from controller.procedure.engine import Procedure
@@ -35,6 +31,7 @@ from controller.rules.cards import ACE, Card
 from controller.rules.options import Options
 from controller.rules.payouts import in_diamonds, wins_insurance
 from controller.sim.play import ALL_PAID, Play, PlaySetup, RoundRecord, Strategy, stakes_for
+from controller.worker_processes import in_order, worker_processes
 
 # --- counters: integers only, so that sums are exact in any order -------------------------------
 
@@ -193,9 +190,6 @@ class ParPlan(Struct, frozen=True):
         return -(-self.rounds // BLOCK)
 
 
-SET: Final = "--set"
-
-
 def game_for(name: str, settings: Mapping[str, object]) -> Game:
     return unburned_game(name, settings, SET)
 
@@ -248,41 +242,14 @@ def played(plan: ParPlan, jobs: int) -> Iterator[Iterator[ParTally]]:
         yield ordered_tallies(pool, range(plan.blocks), jobs)
 
 
-@contextmanager
-def workers(plan: ParPlan, jobs: int) -> Iterator[ProcessPoolExecutor]:
+def workers(plan: ParPlan, jobs: int) -> AbstractContextManager[ProcessPoolExecutor]:
     """A pool of processes that play blocks of the plan; all have ended on exit."""
-    pool = ProcessPoolExecutor(
-        jobs, mp_context=get_context("spawn"), initializer=_begin, initargs=(plan,)
-    )
-    try:
-        with _interrupts_held_back():
-            for _ in range(jobs):
-                pool.submit(_ready)
-        yield pool
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    return worker_processes(jobs, _set_plan, plan)
 
 
 def ordered_tallies(pool: ProcessPoolExecutor, blocks: range, jobs: int) -> Iterator[ParTally]:
     """Yields the tallies in order; the queue of submitted blocks is limited."""
-    out: deque[Future[ParTally]] = deque()
-    for block in blocks:
-        out.append(pool.submit(play_block, block))
-        if len(out) >= jobs * _WAITING_PER_JOB:
-            yield out.popleft().result()
-    while out:
-        yield out.popleft().result()
-
-
-@contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Blocks SIGINT, also in processes started meanwhile. The parent handles it on exit and stops
-    the workers."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return in_order(pool, play_block, blocks, jobs * _WAITING_PER_JOB)
 
 
 # In a worker process
@@ -290,23 +257,9 @@ def _interrupts_held_back() -> Iterator[None]:
 _plan: ParPlan | None = None
 
 
-def _begin(plan: ParPlan) -> None:
-    global _plan  # noqa: PLW0603 - an initializer has no other way to leave something behind
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+def _set_plan(plan: ParPlan) -> None:
+    global _plan  # noqa: PLW0603 - a process is set up for all its blocks
     _plan = plan
-
-
-def _end_with_parent() -> None:
-    """Exit if the parent process is killed, since a worker would wait for blocks forever."""
-    parent = parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)
-
-
-def _ready() -> None:
-    """Does nothing: submitting it starts a process."""
 
 
 @cache
