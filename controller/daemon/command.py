@@ -16,13 +16,13 @@ import structlog
 from msgspec.structs import replace
 
 from controller import early_signals
+from controller.audit.errors import RecordProblem
 from controller.config import TableConfig, load_table
-from controller.daemon import exit_codes
 from controller.daemon import logging as lines
 from controller.daemon.cli import STOP_WITHIN
 from controller.daemon.serve import ReadyNotice, ServeCallbacks, serve
-from controller.daemon.systemd import Notify
-from controller.errors import UsageProblem, printable
+from controller.daemon.watchdog import Notify
+from controller.errors import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_OUTPUT, UsageProblem, printable
 from controller.table.loop import REAL_ENVIRONMENT, TableEnvironment
 from controller.terminal import PromptCancelled, two_people
 from drivers.logging import takes
@@ -44,12 +44,26 @@ def run(args: argparse.Namespace) -> int:
         try:
             return asyncio.run(_in_group(config, signals, world))
         except ExceptionGroup as group:
-            problem = exit_codes.known(group)
+            problem = reportable(group)
             if problem is not None:
                 raise problem from None
-            for one in exit_codes.leaves(group):
+            for one in leaves(group):
                 _log.error("a fault of ours", exc_info=one)
-            return exit_codes.EXIT_FAULT
+            return EXIT_BROKEN
+
+
+def reportable(group: BaseExceptionGroup[BaseException]) -> UsageProblem | RecordProblem | None:
+    """The error to report to the user, if all exceptions of the group are such errors."""
+    found = leaves(group)
+    theirs = [one for one in found if isinstance(one, UsageProblem | RecordProblem)]
+    return theirs[0] if theirs and len(theirs) == len(found) else None
+
+
+def leaves(problem: BaseException) -> list[BaseException]:
+    """All exceptions of a group, in order."""
+    if not isinstance(problem, BaseExceptionGroup):
+        return [problem]
+    return [leaf for one in problem.exceptions for leaf in leaves(one)]
 
 
 async def _in_group(config: TableConfig, signals: Signals, world: TableEnvironment) -> int:
@@ -125,7 +139,7 @@ class Signals:
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
         if self._signalled_once:
-            _end(_AT_ONCE, exit_codes.EXIT_AT_ONCE)
+            _end(_AT_ONCE, EXIT_INTERRUPTED)
         self._signalled_once = True
         self.start_deadline()
         if self._stop is not None:
@@ -133,7 +147,7 @@ class Signals:
 
 
 def _late(number: int, frame: FrameType | None) -> None:
-    _end(_LATE, exit_codes.EXIT_RECORD)
+    _end(_LATE, EXIT_OUTPUT)
 
 
 def _end(words: bytes, code: int) -> NoReturn:

@@ -10,9 +10,11 @@ ExceptionGroup.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
-from collections.abc import Callable, Coroutine
-from contextlib import ExitStack, suppress
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
@@ -27,23 +29,66 @@ from controller.audit.errors import LogFailed
 from controller.audit.log import Log, SystemClock
 from controller.config import ControlPlace, TableConfig
 from controller.daemon import logging as lines
-from controller.daemon.case_store import case_folder, remove_stale
-from controller.daemon.exit_codes import EXIT_OK
 from controller.daemon.http_server import MAX_PAGE_CONNECTIONS, SHUTDOWN_TIMEOUT, Server
 from controller.daemon.metrics import Metrics, TimedWriter, metrics_app
 from controller.daemon.people_watch import PeopleWatch
 from controller.daemon.sockets import HOST, ListeningSockets, listening
-from controller.daemon.systemd import NO_MANAGER, Notify, status
-from controller.daemon.watchdog import LoopMonitor, Vitals, Watchdog, links_of
+from controller.daemon.watchdog import (
+    NO_MANAGER,
+    LoopMonitor,
+    Notify,
+    Vitals,
+    Watchdog,
+    links_of,
+    status,
+)
 from controller.errors import UsageProblem
 from controller.people import PeopleDesk, PeopleFile
 from controller.procedure.prompts import Texts
 from controller.screens.app import ScreensApp
 from controller.screens.common.server import ListenAddress
 from controller.screens.common.texts import load
-from controller.table.loop import REAL_ENVIRONMENT, RecordWriter, RequestResult, TableEnvironment
-from controller.table.running import RunningTable, WitnessMonitor, parts_of
+from controller.table.loop import (
+    REAL_ENVIRONMENT,
+    RecordWriter,
+    RequestResult,
+    TableEnvironment,
+    parts_of,
+)
+from controller.table.running import RunningTable, WitnessMonitor
 from drivers.keys import KeyProblem
+
+NAME: Final = ".cases-"
+"""Suffix of the record's name."""
+
+
+@contextmanager
+def case_folder(record: Path, where: str) -> Iterator[Path]:
+    """Create a private directory, and delete it at the end. Raises UsageProblem for `where` in the
+    table file."""
+    place = record.resolve()
+    try:
+        made = Path(tempfile.mkdtemp(prefix=place.name + NAME, dir=place.parent))
+    except OSError as problem:
+        why = (problem.strerror or str(problem)).lower()
+        what = f"no directory for cases can be made in {str(place.parent)!a}: {why}"
+        allowed = "room there that this user may write to, or no [screens]"
+        raise UsageProblem(where, what, allowed) from None
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def remove_stale(record: Path, ours: Path) -> None:
+    """Delete directories of controllers that were killed. The caller must hold the record's lock,
+    so that no other controller uses them."""
+    place = record.resolve()
+    with suppress(OSError):
+        for one in list(place.parent.iterdir()):
+            if one.name.startswith(place.name + NAME) and one.is_dir() and one != ours:
+                shutil.rmtree(one, ignore_errors=True)
+
 
 _log: Final = structlog.get_logger("daemon")
 _T = TypeVar("_T")
@@ -121,7 +166,7 @@ async def serve(
             served = _TableService(table, given, sockets, metrics, tells, world, scratch)
             await served.run(stop, failed)
         _log.info("ended")
-    return EXIT_OK
+    return 0
 
 
 class _TableService:

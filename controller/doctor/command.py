@@ -42,7 +42,7 @@ from controller.doctor.check import (
     wrong,
 )
 from controller.errors import EXIT_NO, UsageProblem, each, printable
-from controller.table.running import parts_of
+from controller.table.loop import parts_of
 from drivers.keys import KeyProblem
 
 # --- the table --------------------------------------------------------------------------------

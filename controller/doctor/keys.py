@@ -24,7 +24,7 @@ from controller.doctor.check import (
     warning,
     wrong,
 )
-from controller.table.running import load_keys
+from controller.table.loop import load_keys
 from drivers.keys import HOST, KeyProblem, KeyStore, path_exists
 
 _BACKUP: Final = "restore it from its backup: the record was created with it, and needs it"

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 from controller.lazy_door import lazy_door
 
 if TYPE_CHECKING:
-    from controller.people.directory import PeopleFile
-    from controller.people.history import history_differences
+    from controller.people.directory import PeopleFile, history_differences
     from controller.people.person import ADOPTED, SECONDS, Act, HouseRole, People, Person, act_of
     from controller.people.records import RecordView, SignInData, SignOutData, entry_for
-    from controller.people.restore import restore_sign_ins
     from controller.people.service import DENIAL_TEXTS, ActSigners, DenialReason, Denied, PeopleDesk
     from controller.people.sign_in import (
         AT_CLOSED,
@@ -19,19 +17,19 @@ if TYPE_CHECKING:
         SignInSession,
         SignInState,
         dealer,
+        restore_sign_ins,
         session,
     )
 else:
     __getattr__ = lazy_door(
         __name__,
         {
-            "directory": "PeopleFile",
-            "history": "history_differences",
+            "directory": "PeopleFile history_differences",
             "person": "ADOPTED SECONDS Act HouseRole People Person act_of",
             "records": "RecordView SignInData SignOutData entry_for",
-            "restore": "restore_sign_ins",
             "service": "DENIAL_TEXTS ActSigners DenialReason Denied PeopleDesk",
-            "sign_in": "AT_CLOSED NO_SIGN_INS SignInSession SignInState dealer session",
+            "sign_in": "AT_CLOSED NO_SIGN_INS SignInSession SignInState dealer restore_sign_ins "
+            "session",
         },
     )
 

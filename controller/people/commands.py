@@ -17,8 +17,7 @@ from controller.commands import show
 from controller.errors import EXIT_NO, UsageProblem, printable
 from controller.people import pins
 from controller.people.cli import OPTION
-from controller.people.directory import PeopleFile, people_place
-from controller.people.history import history_differences
+from controller.people.directory import PeopleFile, history_differences, people_place
 from controller.people.person import ROLES, ChangeKind, HouseRole, People, Person, check_roles
 from controller.people.pins import (
     ALLOWED,

@@ -6,7 +6,8 @@
     KEYS/people.key            0600, own user   the HMAC key of the PINs
 
 A file that others can write or replace is rejected, and so is a damaged one. All errors are
-KeyProblem.
+KeyProblem. A history that does not lead to the people in the file, or is missing, is reported; it
+contains no PINs, so a verifier that was replaced by hand is not detected.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeAlias
+
+import msgspec
 
 from controller.audit.read.access_log import account
 from controller.people.person import (
@@ -35,7 +38,7 @@ from controller.people.person import (
     read_key,
     read_people,
 )
-from controller.people.pins import PeopleKey
+from controller.people.pins import PeopleKey, folded
 from drivers.keys import (
     LOCK,
     LOCK_TIMEOUT,
@@ -242,3 +245,75 @@ def _lock(file: Path, descriptor: int) -> bool:
     except OSError as problem:
         raise key_problem(file, "cannot be locked", problem) from None
     return True
+
+
+_LONGEST: Final = 64 * 1024
+"""Maximum length of a line in bytes."""
+_change: Final = msgspec.json.Decoder(Change).decode
+_DISABLED: Final = {"added": False, "disabled": True, "enabled": False}
+
+
+def history_differences(file: PeopleFile, people: People) -> list[str]:
+    """The differences between file and history as texts. Raises KeyProblem."""
+    if not path_exists(file.history_file):
+        gone = f"{file.history_file} is missing: the origin of these people is unknown"
+        return [gone] if people.every else []
+    changes, strange = _read(file)
+    return [*strange, *_compared(people, changes)]
+
+
+def _read(file: PeopleFile) -> tuple[dict[str, list[Change]], list[str]]:
+    """The changes by badge, and a text for each invalid line."""
+    changes: dict[str, list[Change]] = {}
+    strange = []
+    with (
+        open_private(file.history_file, os.O_RDONLY) as descriptor,
+        os.fdopen(descriptor, "rb", closefd=False) as lines,
+    ):
+        number = 0
+        try:
+            while line := lines.readline(_LONGEST):
+                number += 1
+                try:
+                    change = _change(line)
+                except (msgspec.DecodeError, UnicodeDecodeError):
+                    strange.append(f"line {number} of {file.history_file} is not a valid change")
+                    continue
+                changes.setdefault(folded(change.badge), []).append(change)
+        except OSError as problem:
+            raise key_problem(file.history_file, "cannot be read", problem) from None
+    return changes, strange
+
+
+def _compared(people: People, changes: dict[str, list[Change]]) -> Iterator[str]:
+    for one in people.every:
+        theirs = changes.pop(folded(one.badge), [])
+        if not theirs:
+            yield f"{one.badge}, {one.name}, is in the file, but in no line of the history"
+            continue
+        was, is_ = _made(theirs), (one.name, ", ".join(one.roles), one.disabled)
+        if was[:2] != is_[:2] or was[2] not in (None, is_[2]):
+            said = f"by the history {_text(*was)}, {_since(theirs)}"
+            yield f"{one.badge} is {_text(*is_)} in the file; {said}"
+    for theirs in changes.values():
+        last = theirs[-1]
+        said = f"the history has them, {_since(theirs)}"
+        yield f"{last.badge}, {last.name}, is not in the file; {said}"
+
+
+def _made(changes: list[Change]) -> tuple[str, str, bool | None]:
+    """Name, roles, and whether disabled (None if unknown), by the history."""
+    known = [_DISABLED[one.what] for one in changes if one.what in _DISABLED]
+    last = changes[-1]
+    return last.name, ", ".join(last.roles), known[-1] if known else None
+
+
+def _since(changes: list[Change]) -> str:
+    """Time and approvers of the last change by people."""
+    by_people = [one for one in changes if one.what != "verifier renewed"]
+    last = (by_people or changes)[-1]
+    return f"since {last.at}, by {' and '.join(last.by)}"
+
+
+def _text(name: str, roles: str, disabled: bool | None) -> str:
+    return f"{name} ({roles}{', disabled' if disabled else ''})"

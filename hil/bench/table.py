@@ -41,8 +41,8 @@ from controller.audit.simulate import record_par
 from controller.games import game_of_table
 from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.state import Step
+from controller.table.loop import load_keys
 from controller.table.memory import TableDisplay
-from controller.table.running import load_keys
 from hil.bench.link import there_and_back
 from hil.bench.measure import (
     PARTS,

@@ -17,7 +17,7 @@ from controller.errors import UsageProblem
 from controller.games import game_of_table
 from controller.procedure.engine import Procedure
 from controller.sim.scripts.runner import procedure_for
-from controller.table.running import parts_of
+from controller.table.loop import parts_of
 from hil.table.demo.demo import TABLES
 from hil.table.robots import Api
 from hil.table.setup import FEW, DidNotServe, TableContent, example, scripted, staged

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from controller.table.devices.assembly import TableDevices
+from controller.table.devices.assembly import StoreRetry, TableDevices
 from controller.table.devices.links import CATCH_UP_TIMEOUT, data_of
-from controller.table.devices.retry import StoreRetry
 
 __all__ = [
     "CATCH_UP_TIMEOUT",

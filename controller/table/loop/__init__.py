@@ -30,6 +30,8 @@ from controller.table.loop.parts import (
     RecordWriter,
     TableEnvironment,
     TableParts,
+    load_keys,
+    parts_of,
 )
 
 __all__ = [
@@ -55,5 +57,7 @@ __all__ = [
     "TableParts",
     "TableStopped",
     "kind_of",
+    "load_keys",
+    "parts_of",
     "read_act",
 ]

@@ -21,16 +21,14 @@ from controller.table.memory.display import (
     prompt_of,
     without_holds,
 )
-from controller.table.memory.inventory import (
-    count_loading,
-    deck_suspicions,
-    inventory_entry,
-)
 from controller.table.memory.memory import (
     EMPTY_MEMORY,
     SeenCard,
     Suspicion,
     TableMemory,
+    count_loading,
+    deck_suspicions,
+    inventory_entry,
     memory_from,
 )
 from controller.table.memory.vault import CardVault, NotInVault

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from controller.table.restart.opening import MAX_BEHIND, open_record
 from controller.table.restart.reread_cards import CardRereader
-from controller.table.restart.restore import RestoredTable
+from controller.table.restart.restore import MAX_BEHIND, RestoredTable, open_record
 
 __all__ = [
     "MAX_BEHIND",

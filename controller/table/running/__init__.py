@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from controller.table.running.build import load_keys, parts_of
 from controller.table.running.table import RunningTable
 from controller.table.running.witness_monitor import WitnessMonitor
 
 __all__ = [
     "RunningTable",
     "WitnessMonitor",
-    "load_keys",
-    "parts_of",
 ]

@@ -19,8 +19,8 @@ from controller.daemon.watchdog import (
     judge,
     links_of,
 )
-from controller.table.loop import TableEnvironment
-from controller.table.running import RunningTable, parts_of
+from controller.table.loop import TableEnvironment, parts_of
+from controller.table.running import RunningTable
 from drivers.devices import LinkState
 from drivers.ports import Address, monotonic_us
 from drivers.session import PortSearch, WantedDevice

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.daemon.systemd import NO_MANAGER, Notify, status
+from controller.daemon.watchdog import NO_MANAGER, Notify, status
 
 
 @pytest.mark.parametrize("abstract", [False, True], ids=["a path", "an abstract name"])

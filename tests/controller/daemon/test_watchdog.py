@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.daemon.systemd import Notify
-from controller.daemon.watchdog import TICK_INTERVAL, LoopMonitor, Vitals, Watchdog
+from controller.daemon.watchdog import TICK_INTERVAL, LoopMonitor, Notify, Vitals, Watchdog
 from tests.support.asynchronous import asynchronous
 
 WELL = Vitals(0.0, 0.0, 0.0)

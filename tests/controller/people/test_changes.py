@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller.people import person
-from controller.people.pin_check import renew_verifier
+from controller.people.service import renew_verifier
 from drivers.keys import KeyProblem
 from tests.support.hil.conform.failing_disk import FailingDisk
 from tests.support.table.simulated.house import (

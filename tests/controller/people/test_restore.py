@@ -23,8 +23,8 @@ from controller.people import (
     SignOutData,
     dealer,
     entry_for,
-    restore,
     restore_sign_ins,
+    sign_in,
 )
 from controller.people.records import SignInEntry, SignInRefused
 from controller.people.sign_in import fold, wait_seconds
@@ -129,7 +129,7 @@ def test_no_further_back_is_read_than_counts(
         read.append(number)
         return reader.load(file, number)
 
-    monkeypatch.setattr(restore, "load", load)
+    monkeypatch.setattr(sign_in, "load", load)
     assert dealer(found(tmp_path / "r")) is None
     assert 1 < len(read) < len(every) - 3
     assert read == sorted(read, reverse=True)
@@ -138,7 +138,7 @@ def test_no_further_back_is_read_than_counts(
 def test_a_dealer_of_long_ago_has_to_sign_in_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restore, "MAX_SEGMENTS", 3)
+    monkeypatch.setattr(sign_in, "MAX_SEGMENTS", 3)
     recorded(tmp_path / "r", [ANN, *["play"] * 9])
     assert dealer(found(tmp_path / "r")) is None
 

@@ -27,8 +27,8 @@ from controller.games import game_of_table
 from controller.people import People
 from controller.people.person import key_bytes, people_bytes
 from controller.procedure.engine import Procedure
+from controller.table.loop import parts_of
 from controller.table.restart import open_record
-from controller.table.running import parts_of
 from drivers.keys import KeyStore, PairedDevice
 from firmware_protocol.messages import DeviceClass
 from tests.support.paths import ROOT

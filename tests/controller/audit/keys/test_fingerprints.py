@@ -21,8 +21,8 @@ from controller.audit.simulate import RecorderKeys
 from controller.audit.verify import verify
 from controller.config import load_table
 from controller.procedure.engine import Procedure
+from controller.table.loop import load_keys, parts_of
 from controller.table.restart import open_record
-from controller.table.running import load_keys, parts_of
 from tests.support.audit.record.table import IDENTITY, begun
 from tests.support.audit.tools.audit_command import Runs, rounds
 from tests.support.daemon.rig import furnished

@@ -13,7 +13,7 @@ from controller.audit.text.device_events import SAYINGS
 from controller.people.records import SignInEntry
 from controller.procedure.prompts import MoneyFormat
 from controller.table.loop.loop import ADOPTED
-from controller.table.memory.inventory import WHAT
+from controller.table.memory.memory import WHAT
 from drivers.devices import events, shoe, shuffler, station
 from drivers.events import AnyHappening
 

@@ -17,10 +17,9 @@ from controller.audit.read.reader import records
 from controller.config import load_table
 from controller.errors import UsageProblem
 from controller.procedure.engine import Procedure
-from controller.table.loop import TableEnvironment, TableParts
+from controller.table.loop import TableEnvironment, TableParts, parts_of
 from controller.table.restart import open_record
-from controller.table.restart.opening import ClockBehind
-from controller.table.running import parts_of
+from controller.table.restart.restore import ClockBehind
 from tests.support.daemon.rig import furnished, right, run_once, whats
 from tests.support.hil.conform.failing_disk import FailingDisk
 

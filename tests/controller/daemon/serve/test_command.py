@@ -178,7 +178,7 @@ def test_an_end_that_takes_too_long_is_one_all_the_same(tmp_path: Path) -> None:
 
 SLOW_START = """
 import os, time
-from controller.daemon.systemd import Notify
+from controller.daemon.watchdog import Notify
 from controller.table.running import table as running
 opens = running.open_record
 def slow(*args):
@@ -233,7 +233,7 @@ LOADING = (
     """
 import os, sys, time
 from controller import cli
-from controller.daemon.systemd import Notify
+from controller.daemon.watchdog import Notify
 def slow(*command):
     Notify(os.environ).tell("STATUS=loads")
     time.sleep(600)

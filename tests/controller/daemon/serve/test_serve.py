@@ -16,14 +16,14 @@ from controller.audit.errors import InUse, LogFailed, OtherTable, RecordProblem
 from controller.audit.files import RealDisk
 from controller.audit.log import Log, LogWriter
 from controller.config import load_table
-from controller.daemon import exit_codes
+from controller.daemon.command import leaves, reportable
 from controller.daemon.metrics import Metrics
 from controller.daemon.people_watch import PeopleWatch
 from controller.daemon.serve import ServeCallbacks, serve, watched_environment
 from controller.errors import UsageProblem
 from controller.table.devices import StoreRetry
-from controller.table.loop import TableEnvironment
-from controller.table.running import RunningTable, parts_of
+from controller.table.loop import TableEnvironment, parts_of
+from controller.table.running import RunningTable
 from hil.table.robots import Api, api_client
 from tests.support.asynchronous import asynchronous
 from tests.support.audit.record.dealing import boot
@@ -330,8 +330,8 @@ def test_a_fault_of_ours_ends_all_of_it(
         ending = asyncio.Event()
         with pytest.raises(ExceptionGroup) as caught:
             await serve(config, asyncio.Event(), tells=ServeCallbacks(ending=ending.set))
-        assert [type(one) for one in exit_codes.leaves(caught.value)] == [Broken]
-        assert exit_codes.known(caught.value) is None
+        assert [type(one) for one in leaves(caught.value)] == [Broken]
+        assert reportable(caught.value) is None
         assert ending.is_set()  # it has so long for it, and no longer
 
     asyncio.run(main())
@@ -343,7 +343,7 @@ def test_what_has_words_for_people_is_known_and_a_fault_beside_it_comes_first() 
     usage = UsageProblem("here", "is wrong")
     record = RecordProblem("there", "is damaged", "mend it")
     group = ExceptionGroup("all", [ExceptionGroup("one", [usage]), record])
-    assert exit_codes.known(group) is usage
-    assert exit_codes.known(ExceptionGroup("all", [record])) is record
-    assert exit_codes.known(ExceptionGroup("all", [usage, Broken()])) is None
-    assert exit_codes.leaves(usage) == [usage]
+    assert reportable(group) is usage
+    assert reportable(ExceptionGroup("all", [record])) is record
+    assert reportable(ExceptionGroup("all", [usage, Broken()])) is None
+    assert leaves(usage) == [usage]

@@ -12,8 +12,13 @@ from controller.audit.format.records import RecordEntry
 from controller.procedure.model.effects import ShoeLock, Stations
 from controller.procedure.model.state import State
 from controller.table.devices.lamps import LAMPS
-from controller.table.devices.outputs import REARM_INTERVAL, RETRY_DELAY, DeviceOutputs
-from controller.table.devices.shuffle_start import NONE_RUNS, ShuffleStarter
+from controller.table.devices.outputs import (
+    NONE_RUNS,
+    REARM_INTERVAL,
+    RETRY_DELAY,
+    DeviceOutputs,
+    ShuffleStarter,
+)
 from controller.table.memory import ButtonTokens, TableDisplay
 from controller.table.memory.display import SeatButtons
 from drivers.devices import (

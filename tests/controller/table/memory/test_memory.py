@@ -39,7 +39,7 @@ from controller.table.memory import (
     next_report,
 )
 from controller.table.memory.device_faults import DEVICES
-from controller.table.memory.inventory import Inventory
+from controller.table.memory.memory import Inventory
 from drivers.devices import shoe
 from firmware_protocol.messages import ButtonMask, CardFlags, WhichButton
 from tests.support.audit.record.dealing import as_read

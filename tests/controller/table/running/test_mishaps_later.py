@@ -14,7 +14,7 @@ from controller.procedure.model import events
 from controller.procedure.model.effects import Prompt
 from controller.procedure.model.state import Step
 from controller.table.devices.links import LOST_AFTER
-from controller.table.devices.shuffle_start import NONE_RUNS
+from controller.table.devices.outputs import NONE_RUNS
 from controller.table.loop import BadAct, TableStopped
 from controller.table.loop.loop import SLOW_AFTER
 from firmware_protocol.device import CutPower, Draw, Load, Plug, Press, Put, SetJam, ShufflePace

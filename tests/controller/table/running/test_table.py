@@ -20,8 +20,8 @@ from controller.errors import UsageProblem
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import Step
 from controller.table.devices import StoreRetry
-from controller.table.loop import TableParts
-from controller.table.running import RunningTable, parts_of
+from controller.table.loop import TableParts, parts_of
+from controller.table.running import RunningTable
 from drivers.keys import KeyStore, PairedDevice
 from drivers.ports import Transport
 from firmware_protocol.device import Plug, ShufflePace, create_identity, pair_directly
