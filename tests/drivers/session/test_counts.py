@@ -9,7 +9,7 @@ from drivers.devices import LinkState
 from drivers.session import WantedDevice
 from firmware_protocol.device import Draw, LineNoise, Load, Plug
 from firmware_protocol.messages import DeviceClass
-from tests.long.fuzz.wired import Wired
+from tests.long.fuzz.scripted import Wired
 from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import Desk, Watched, until
 from tests.support.table.simulated.serving import run, serving

@@ -31,8 +31,7 @@ from firmware_protocol.messages import (
     ResumeReply,
     Verdict,
 )
-from tests.long.fuzz.scripted import EPOCH, Scripted, records
-from tests.long.fuzz.wired import MS, Wired
+from tests.long.fuzz.scripted import EPOCH, MS, Scripted, Wired, records
 
 ASK_MS, END_MS = BEHIND_ASK // MS, BEHIND_END // MS
 BEAT_MS = 250

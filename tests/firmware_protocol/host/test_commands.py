@@ -42,8 +42,7 @@ from firmware_protocol.messages import (
     Verdict,
 )
 from firmware_protocol.tablelink import NO_CHAIN, CommandCall, CommandReply
-from tests.long.fuzz.scripted import BOOT, EPOCH, Scripted, lock
-from tests.long.fuzz.wired import Wired
+from tests.long.fuzz.scripted import BOOT, EPOCH, Scripted, Wired, lock
 
 LOCKED = LockState.LOCKED
 

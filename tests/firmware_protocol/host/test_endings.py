@@ -25,8 +25,7 @@ from firmware_protocol.messages import (
     WrongSession,
 )
 from firmware_protocol.tablelink import Frame
-from tests.long.fuzz.scripted import lock
-from tests.long.fuzz.wired import MS, Wired
+from tests.long.fuzz.scripted import MS, Wired, lock
 
 # --- how a session ends ---------------------------------------------------------------------
 

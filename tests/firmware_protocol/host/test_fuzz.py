@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from firmware_protocol.host import ProtocolViolated
 from firmware_protocol.tablelink import EventRecord, encode_plaintext
 from tests.long.fuzz import decoders
-from tests.long.fuzz.scripted import EPOCH, Scripted
-from tests.long.fuzz.targets import TARGETS
-from tests.long.fuzz.wired import Wired
+from tests.long.fuzz.decoders import TARGETS
+from tests.long.fuzz.scripted import EPOCH, Scripted, Wired
 from tests.support.firmware_protocol.strategies import any_plaintext
 
 ZEROS = st.sampled_from((b"", b"\0", b"\0\0\1\0", b"\xff" * 300))

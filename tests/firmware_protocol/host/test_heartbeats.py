@@ -10,8 +10,7 @@ from firmware_protocol.host import (
     ProtocolViolated,
 )
 from firmware_protocol.messages import HostBeat, OutOfRange, Resume, TimeAnswer, TimeAsk
-from tests.long.fuzz.scripted import Scripted, lock
-from tests.long.fuzz.wired import MS, START, Wired
+from tests.long.fuzz.scripted import MS, START, Scripted, Wired, lock
 
 
 def test_beats_are_sent_at_each_multiple_of_the_heartbeat() -> None:

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from tests.long.fuzz import link
-from tests.long.fuzz.history import MOMENTS, Failed, play
+from tests.long.fuzz.link import MOMENTS, Failed, play
 from tests.long.fuzz.sabotage import SABOTAGED
 from tests.support.firmware_protocol.line import Faults, Line
 

@@ -33,8 +33,7 @@ from firmware_protocol.messages import (
     WrongDevice,
 )
 from firmware_protocol.tablelink import CommandCall, Frame
-from tests.long.fuzz.scripted import BOOT, DEVICE, DEVICE_KEY, OWN, Scripted
-from tests.long.fuzz.wired import START, Wired
+from tests.long.fuzz.scripted import BOOT, DEVICE, DEVICE_KEY, OWN, START, Scripted, Wired
 
 
 def test_a_session_starts_with_info_and_resume() -> None:

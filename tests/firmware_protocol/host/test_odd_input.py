@@ -20,7 +20,7 @@ from firmware_protocol.messages import (
     UnknownMessage,
 )
 from firmware_protocol.tablelink import Cause, Frame, Sealer
-from tests.long.fuzz.wired import START, Wired
+from tests.long.fuzz.scripted import START, Wired
 
 
 def test_noise_is_reported_with_its_cause() -> None:

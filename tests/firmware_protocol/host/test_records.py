@@ -31,8 +31,7 @@ from firmware_protocol.messages import (
     Verdict,
 )
 from firmware_protocol.tablelink import NO_CHAIN, CommandReply
-from tests.long.fuzz.scripted import EPOCH, Scripted, records
-from tests.long.fuzz.wired import Wired
+from tests.long.fuzz.scripted import EPOCH, Scripted, Wired, records
 
 
 def numbers(wired: Wired) -> list[int]:

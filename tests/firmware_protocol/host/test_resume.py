@@ -14,8 +14,7 @@ from firmware_protocol.host import (
 )
 from firmware_protocol.messages import Resume, ResumeMode, ResumeReply, Verdict
 from firmware_protocol.tablelink import NO_CHAIN
-from tests.long.fuzz.scripted import EPOCH, Scripted, records
-from tests.long.fuzz.wired import Wired
+from tests.long.fuzz.scripted import EPOCH, Scripted, Wired, records
 
 
 def numbers(wired: Wired) -> list[int]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.device import ControlRequest, Load, Moment
+from firmware_protocol.device import ControlRequest, Load
 from firmware_protocol.host import (
     CommandTimedOut,
     FrameRejected,
@@ -80,15 +80,6 @@ class World:
         done = self.shoe.hand(hand, self.now)
         self._collect()
         return done
-
-    def power_off(self, off_us: int = 0) -> None:
-        self.shoe.off(self.now + off_us)
-
-    def cut_power_at(self, moment: Moment) -> None:
-        self.shoe.cut_at(moment)
-
-    def freeze(self, span_us: int) -> None:
-        self.shoe.freeze(self.now + span_us)
 
     # --- and at the line and the host -------------------------------------------------------
 
