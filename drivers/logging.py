@@ -34,7 +34,7 @@ def to_stderr(least: int = logging.INFO) -> None:
     )
 
 
-def takes(stream: TextIO) -> bool:
+def is_writable(stream: TextIO) -> bool:
     """Whether the stream is writable now. One without a descriptor always is."""
     try:
         descriptor = stream.fileno()
@@ -56,7 +56,7 @@ class Stderr:
         with suppress(OSError, ValueError, AttributeError):
             text = f"{line}\n"
             for at in range(0, len(text), _PIECE):
-                if not takes(sys.stderr):
+                if not is_writable(sys.stderr):
                     return  # its reader does not read: the line is dropped
                 sys.stderr.write(text[at : at + _PIECE])
                 sys.stderr.flush()

@@ -25,7 +25,7 @@ from controller.daemon.watchdog import Notify
 from controller.errors import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_OUTPUT, UsageProblem, printable
 from controller.table.loop import REAL_ENVIRONMENT, TableEnvironment
 from controller.terminal import PromptCancelled, two_people
-from drivers.logging import takes
+from drivers.logging import is_writable
 
 _LATE: Final = b"holecard: it did not end in time; the next start continues where the record ends\n"
 _AT_ONCE: Final = b"holecard: ended at once; the next start continues where the record ends\n"
@@ -153,6 +153,6 @@ def _late(number: int, frame: FrameType | None) -> None:
 def _end(words: bytes, code: int) -> NoReturn:
     """End the process without any cleanup, since any part of it may hang."""
     with suppress(OSError, ValueError, AttributeError):
-        if takes(sys.stderr):
+        if is_writable(sys.stderr):
             os.write(sys.stderr.fileno(), words)
     os._exit(code)

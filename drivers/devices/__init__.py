@@ -12,8 +12,7 @@ from drivers.devices.commands import (
     accepts,
 )
 from drivers.devices.driver import CommandChannel, Driver, ResultMissing
-from drivers.devices.events import DeviceEvent, Faulted, Origin, Tampered
-from drivers.devices.sealed import Sealed, SealedCard
+from drivers.devices.events import DeviceEvent, Faulted, Origin, Sealed, SealedCard, Tampered
 from drivers.devices.shoe import (
     CardRetracted,
     CoverMoved,

@@ -6,8 +6,15 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from drivers.devices.driver import Driver
-from drivers.devices.events import COMMON, DeviceEvent, Makes, Origin, same_fields
-from drivers.devices.sealed import Sealed, SealedCard
+from drivers.devices.events import (
+    COMMON,
+    DeviceEvent,
+    Makes,
+    Origin,
+    Sealed,
+    SealedCard,
+    same_fields,
+)
 from firmware_protocol.messages import (
     CardRead,
     Cover,

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from drivers.ports.address import (
+from drivers.ports.discovery import (
+    BY_ID,
+    FoundPort,
+    ask,
+    open_port,
+    serial_ports,
+    usb_devices,
+    usb_places,
+)
+from drivers.ports.port import (
     OWN_BACKEND,
     SERIAL_ALLOWED,
     Address,
     AddressProblem,
+    Port,
+    PortListener,
+    PortLost,
+    PortRefused,
     Transport,
     UsbPlace,
     is_serial,
+    monotonic_us,
     parse,
     parse_placed,
 )
-from drivers.ports.discovery import BY_ID, FoundPort, ask, serial_ports, usb_devices, usb_places
-from drivers.ports.open import open_port
-from drivers.ports.port import Port, PortListener, PortLost, PortRefused, monotonic_us
 from drivers.ports.serial import open_serial
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Search for serial ports and USB devices, and for their stable names.
+"""Search for serial ports and USB devices, for their stable names, and opening of a port.
 
 A path such as /dev/ttyUSB0 depends on the order of plugging in, so devices are searched by serial
 number. These functions block; the event loop calls them through ask().
@@ -16,8 +16,17 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 from serial.tools import list_ports, list_ports_linux
 
-from drivers.ports.address import OWN_BACKEND, Address, Transport, UsbPlace, is_adapter
-from drivers.ports.port import PortRefused, no_thread
+from drivers.ports.port import (
+    OWN_BACKEND,
+    Address,
+    Port,
+    PortListener,
+    PortRefused,
+    Transport,
+    UsbPlace,
+    is_adapter,
+    no_thread,
+)
 
 BY_ID: Final = Path("/dev/serial/by-id")
 DEVICES: Final = Path("/dev")
@@ -75,9 +84,9 @@ def serial_ports() -> list[FoundPort]:
 
 def usb_devices(backend: str = OWN_BACKEND) -> list[FoundPort]:
     """The USB devices that have our interface. Raises PortRefused without the backend."""
-    from drivers.ports import usb_discovery as usb_finding  # not every table has a USB library
+    from drivers.ports import usb_discovery  # not every table has a USB library
 
-    found = usb_finding.present(usb_finding.load_backend(backend))
+    found = usb_discovery.present(usb_discovery.load_backend(backend))
     numbers = Counter(one.serial for one in found)
     out = []
     for one in sorted(found, key=lambda one: (one.serial, one.place)):
@@ -90,9 +99,9 @@ def usb_devices(backend: str = OWN_BACKEND) -> list[FoundPort]:
 def usb_places(address: Address) -> set[UsbPlace]:
     """Where the USB devices with the serial number of `address` are plugged in. Raises PortRefused
     if the backend is not available."""
-    from drivers.ports import usb_discovery as usb_finding  # not every table has a USB library
+    from drivers.ports import usb_discovery  # not every table has a USB library
 
-    found = usb_finding.present(usb_finding.load_backend(address.backend))
+    found = usb_discovery.present(usb_discovery.load_backend(address.backend))
     return {one.place for one in found if one.serial == address.where}
 
 
@@ -147,3 +156,18 @@ def _stable_names() -> dict[Path, str]:
 
 def _resolved(path: str) -> Path:
     return Path(os.path.realpath(path))  # unlike Path.resolve() it never raises
+
+
+async def open_port(address: Address, listener: PortListener) -> Port:
+    """Open the port of an address. Raises PortRefused."""
+    # Imported when needed: not every table has a USB library or a serial port.
+    if address.transport is Transport.USB:
+        from drivers.ports.usb import open_usb
+
+        return await open_usb(address.where, listener, backend=address.backend, place=address.place)
+    from drivers.ports.serial import open_serial
+
+    if address.transport is Transport.ADAPTER:
+        path = await ask(adapter_path, address.where)
+        return await open_serial(path, listener)
+    return await open_serial(address.where, listener)

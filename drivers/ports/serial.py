@@ -40,20 +40,20 @@ _REFUSALS: Final = {
 }
 
 
-async def open_serial(path: str, ears: PortListener, *, baud: int = 115200) -> Port:
+async def open_serial(path: str, listener: PortListener, *, baud: int = 115200) -> Port:
     """Open the port with 8N1, no flow control, exclusive. Raises PortRefused."""
-    return SerialPort(_open(path, baud), path, ears, asyncio.get_running_loop())
+    return SerialPort(_open(path, baud), path, listener, asyncio.get_running_loop())
 
 
 class SerialPort:
     """Port that open_serial() returns."""
 
     def __init__(
-        self, tty: serial.Serial, name: str, ears: PortListener, loop: asyncio.AbstractEventLoop
+        self, tty: serial.Serial, name: str, listener: PortListener, loop: asyncio.AbstractEventLoop
     ) -> None:
         self._tty = tty
         self._name = name
-        self._ears = ears
+        self._listener = listener
         self._loop = loop
         self._fd = tty.fileno()
         self._waiting = bytearray()
@@ -91,7 +91,7 @@ class SerialPort:
             self._end(_lost(problem))
             return
         if data:
-            self._ears.heard(data)
+            self._listener.received(data)
         else:
             # With VMIN 1 an empty read is a hang-up.
             self._end(PortLost("it was unplugged or hung up"))
@@ -113,7 +113,7 @@ class SerialPort:
 
     def _end(self, why: PortLost) -> None:
         self._release()
-        self._ears.lost(why)
+        self._listener.lost(why)
 
     def _end_soon(self, why: PortLost) -> None:
         """As _end(), but deferred: not within the caller's write()."""
@@ -122,7 +122,7 @@ class SerialPort:
 
     def _tell(self, why: PortLost) -> None:
         if not self._closed:
-            self._ears.lost(why)
+            self._listener.lost(why)
 
     def _release(self) -> None:
         if self._over:

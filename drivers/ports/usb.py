@@ -20,8 +20,18 @@ from typing import Any, Final
 import usb.core
 
 from drivers.ports import usb_discovery
-from drivers.ports.address import OWN_BACKEND, Address, Transport, UsbPlace
-from drivers.ports.port import WRITE_BOUND, Port, PortListener, PortLost, PortRefused, no_thread
+from drivers.ports.port import (
+    OWN_BACKEND,
+    WRITE_BOUND,
+    Address,
+    Port,
+    PortListener,
+    PortLost,
+    PortRefused,
+    Transport,
+    UsbPlace,
+    no_thread,
+)
 from drivers.ports.usb_discovery import ODD, Unit
 
 READ_MS: Final = 100
@@ -30,7 +40,7 @@ WRITE_MS: Final = 250
 """Timeout of a write, after which it is retried unless the port is closing."""
 READ_PACKETS: Final = 16
 """Size of a read buffer in packets. A part of a packet would be an overflow."""
-HEAR_SIZE: Final = 4096
+DELIVERY_SIZE: Final = 4096
 """Bytes that are delivered in one turn of the event loop, so that a device that sends without
 pause does not block the others."""
 READ_BOUND: Final = 256 * 1024
@@ -42,11 +52,15 @@ CLOSE_SECONDS: Final = 3.0
 
 
 async def open_usb(
-    serial: str, ears: PortListener, *, backend: str = OWN_BACKEND, place: UsbPlace | None = None
+    serial: str,
+    listener: PortListener,
+    *,
+    backend: str = OWN_BACKEND,
+    place: UsbPlace | None = None,
 ) -> Port:
     """Open the port. `place` selects one of several with this number. Raises PortRefused."""
     where = Address(Transport.USB, serial, backend, place)
-    port = UsbPort(where, ears, asyncio.get_running_loop())
+    port = UsbPort(where, listener, asyncio.get_running_loop())
     port.start()
     await port.opened()
     return port
@@ -62,10 +76,12 @@ def _start(thread: threading.Thread, where: Address) -> None:
 class UsbPort:
     """Port that open_usb() returns. Event loop only, unless a comment names a thread."""
 
-    def __init__(self, where: Address, ears: PortListener, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, where: Address, listener: PortListener, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self._where = where
         self._serial = where.where
-        self._ears = ears
+        self._listener = listener
         self._loop = loop
         self._opened: asyncio.Future[None] = loop.create_future()
         self._gone = loop.create_future()
@@ -75,7 +91,7 @@ class UsbPort:
         self._stop = False
         self._why: PortLost | None = None
         self._to_write = bytearray()
-        self._to_hear = bytearray()
+        self._to_deliver = bytearray()
         """If it is not empty, a call of _drain() is scheduled."""
         self._owner = threading.Thread(target=self._own, name=f"usb {self._serial}", daemon=True)
 
@@ -112,17 +128,17 @@ class UsbPort:
 
     def _drain(self) -> None:
         with self._changed:
-            data = bytes(self._to_hear[:HEAR_SIZE])
-            del self._to_hear[:HEAR_SIZE]
-            if self._to_hear:
+            data = bytes(self._to_deliver[:DELIVERY_SIZE])
+            del self._to_deliver[:DELIVERY_SIZE]
+            if self._to_deliver:
                 self._loop.call_soon(self._drain)
             self._changed.notify_all()
         if data and not self._closed:
-            self._ears.heard(data)
+            self._listener.received(data)
 
     def _over(self, refused: PortRefused | None) -> None:
         """The owner thread has ended."""
-        if self._to_hear and not self._closed:
+        if self._to_deliver and not self._closed:
             self._loop.call_soon(self._over, refused)  # those bytes are delivered first
             return
         self._owner.join()
@@ -130,7 +146,7 @@ class UsbPort:
         if not self._opened.done():
             self._opened.set_exception(refused or PortRefused(f"{self._where}: closed"))
         elif self._why is not None and not self._closed:
-            self._ears.lost(self._why)
+            self._listener.lost(self._why)
 
     def _is_open(self) -> None:
         if not self._opened.done():
@@ -196,9 +212,9 @@ class UsbPort:
 
     def _pass_on(self, data: bytes) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._stop or len(self._to_hear) < READ_BOUND)
-            first = not self._to_hear
-            self._to_hear += data
+            self._changed.wait_for(lambda: self._stop or len(self._to_deliver) < READ_BOUND)
+            first = not self._to_deliver
+            self._to_deliver += data
         if first:
             self._say(self._drain)
 

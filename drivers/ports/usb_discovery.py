@@ -15,8 +15,7 @@ import usb.backend.libusb1
 import usb.core
 import usb.util
 
-from drivers.ports.address import OWN_BACKEND, Address, UsbPlace, is_serial
-from drivers.ports.port import PortRefused
+from drivers.ports.port import OWN_BACKEND, Address, PortRefused, UsbPlace, is_serial
 
 GROUP: Final = "holecard.usb_backends"
 OUR_INTERFACE: Final = (0xFF, 0x54, 0x01)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from drivers.session.acknowledge import NothingHeld, StoreFailed
-from drivers.session.backoff import Backoff
-from drivers.session.lookup import OpenPort, PortSearch, WantedDevice
-from drivers.session.record_store import RECENT, AdoptedRing, RecordStore
+from drivers.session.acknowledge import RECENT, AdoptedRing, NothingHeld, RecordStore, StoreFailed
+from drivers.session.lookup import Backoff, OpenPort, PortSearch, WantedDevice
 from drivers.session.supervisor import Supervisor
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Search for the port of a device, and opening and closing it within a timeout."""
+"""Search for the port of a device, its opening and closing within a timeout, and retry delays."""
 
 from __future__ import annotations
 
@@ -120,3 +120,21 @@ async def close(port: Port) -> str:
     except TimeoutError:
         return f"did not close within {CLOSE_TIMEOUT:.0f} s"
     return ""
+
+
+class Backoff:
+    """Exponential backoff: `first` seconds, then twice as long each time, up to `maximum`."""
+
+    def __init__(self, first: float, maximum: float) -> None:
+        self._first = first
+        self._maximum = maximum
+        self._next = first
+
+    def next_delay(self) -> float:
+        """Seconds to wait before the next retry."""
+        delay, self._next = self._next, min(2 * self._next, self._maximum)
+        return delay
+
+    def reset(self) -> None:
+        """The next delay is the first one again."""
+        self._next = self._first

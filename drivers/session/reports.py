@@ -1,17 +1,18 @@
-"""Happenings of a link: reported once if repeated, and rate-limited if noise could cause them."""
+"""What an event of the link means: happenings, rate-limited, and changes of the state."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import structlog
+from msgspec.structs import astuple
 
 from drivers import events as happenings
-from drivers.devices import LinkState
+from drivers.devices import LinkState, Trigger
 from drivers.events import AnyHappening
 from drivers.session.lookup import WantedDevice, identity_of
-from drivers.session.rate_limit import LatestValue, ReportLimiter
 from firmware_protocol.host import (
     AlertReceived,
     BeatReceived,
@@ -31,7 +32,95 @@ from firmware_protocol.host import (
     RingHeld,
     RingResumed,
 )
-from firmware_protocol.messages import Command, DeviceState, Info, Refusal, Refused, Resume
+from firmware_protocol.messages import (
+    BadKey,
+    Command,
+    DeviceState,
+    HandshakeNotAuthentic,
+    Info,
+    NoCommonVersion,
+    Refusal,
+    Refused,
+    Resume,
+    SchemaDiffers,
+    WeakKey,
+    WrongDevice,
+)
+
+# --- rate limits -------------------------------------------------------------------------------
+
+REPORT_INTERVAL_US: Final = 1_000_000
+"""Minimum time between two reports."""
+MAX_KEYS: Final = 32
+"""Limit of kinds that are counted separately in one report."""
+OTHERS: Final = "others"
+
+Counts = tuple[tuple[str, int], ...]
+T = TypeVar("T")
+
+
+class ReportLimiter:
+    """Counts events: the first is reported at once, the following at most once a second."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._next = 0
+
+    def add(self, key: str, count: int = 1) -> None:
+        known = key in self._counts or len(self._counts) < MAX_KEYS
+        self._counts[key if known else OTHERS] += count
+
+    def due(self) -> int | None:
+        """Time of the next report; None: nothing to report."""
+        return self._next if self._counts else None
+
+    def due_counts(self, now: int) -> Counts:
+        """The counts to report now, sorted by key; empty if nothing is due."""
+        if not self._counts or now < self._next:
+            return ()
+        return self.all_counts(now)
+
+    def all_counts(self, now: int) -> Counts:
+        """All counts, due or not."""
+        self._next = now + REPORT_INTERVAL_US
+        counts = tuple(sorted(self._counts.items()))
+        self._counts.clear()
+        return counts
+
+
+class LatestValue(Generic[T]):
+    """A value whose first change is reported at once, and later ones at most once a second. The
+    latest value wins."""
+
+    def __init__(self, value: T) -> None:
+        self._value = self._reported = value
+        self._next = 0
+
+    def set(self, value: T) -> None:
+        self._value = value
+
+    def set_reported(self, value: T) -> None:
+        """The value is this, and was reported in another way."""
+        self._value = self._reported = value
+
+    def due(self) -> int | None:
+        """Time of the next report; None: nothing to report."""
+        return None if self._value == self._reported else self._next
+
+    def due_value(self, now: int) -> T | None:
+        """The value to report now; None if nothing is due."""
+        return self.unreported(now) if now >= self._next else None
+
+    def unreported(self, now: int) -> T | None:
+        """The value if it was not reported yet, due or not."""
+        if self._value == self._reported:
+            return None
+        self._next = now + REPORT_INTERVAL_US
+        self._reported = self._value
+        return self._value
+
+
+# --- happenings --------------------------------------------------------------------------------
 
 MAX_KNOWN: Final = 64
 """Limit of reported happenings that are cached: an unauthenticated peer can make more."""
@@ -46,6 +135,20 @@ _ONCE: Final = frozenset(
         happenings.Swapped,
     }
 )
+
+_COUNTED: Final = (
+    happenings.Damage,
+    happenings.Suspicion,
+    happenings.Defect,
+    happenings.Alert,
+)
+SAME_FIELDS: Final[dict[type, Callable[..., AnyHappening]]] = {
+    RingResumed: happenings.Resumed,
+    RingHeld: happenings.Held,
+    RecordMissing: happenings.StuckBehind,
+    LinkSessionEnded: happenings.SessionEnded,
+}
+"""Happenings with the fields of their event, in its order."""
 
 _log = structlog.get_logger("drivers")
 
@@ -68,10 +171,7 @@ class Reports:
         self._offset: int | None = None
         self._flags = LatestValue[DeviceState | None](None)
         self._counts = LatestValue((0, 0))
-        self._damage = ReportLimiter()
-        self._suspicion = ReportLimiter()
-        self._defects = ReportLimiter()
-        self._alerts = ReportLimiter()
+        self._limiters = {kind: ReportLimiter() for kind in _COUNTED}
 
     def tell(self, kind: Callable[..., AnyHappening], at: int, *fields: Any) -> None:
         """Report one happening to the listener and to the log. What a device, a cable or an unknown
@@ -115,37 +215,31 @@ class Reports:
 
     def report(self, event: LinkEvent, at: int) -> None:
         """Report an event of the link, except records."""
-        report = REPORTERS.get(type(event))
-        if report is not None:
-            report(self, event, at)
+        same_fields = SAME_FIELDS.get(type(event))
+        if same_fields is not None:
+            self.tell(same_fields, at, *astuple(event))
+        elif type(event) in REPORTERS:
+            REPORTERS[type(event)](self, event, at)
 
     def due(self) -> int | None:
         """When wake() is due next; None: nothing to report."""
-        times = [limiter.due() for limiter, _ in self._limiters()]
+        times = [limiter.due() for limiter in self._limiters.values()]
         times += self._flags.due(), self._counts.due()
         return min((time for time in times if time is not None), default=None)
 
     def wake(self, now: int) -> None:
         """Report the counts that are due."""
-        for limiter, kind in self._limiters():
+        for kind, limiter in self._limiters.items():
             if counts := limiter.due_counts(now):
                 self.tell(kind, now, counts)
         self._report_latest(now, self._flags.due_value(now), self._counts.due_value(now))
 
     def rest(self, now: int) -> None:
         """Report all counts: the last call."""
-        for limiter, kind in self._limiters():
+        for kind, limiter in self._limiters.items():
             if counts := limiter.all_counts(now):
                 self.tell(kind, now, counts)
         self._report_latest(now, self._flags.unreported(now), self._counts.unreported(now))
-
-    def _limiters(self) -> tuple[tuple[ReportLimiter, Callable[..., AnyHappening]], ...]:
-        return (
-            (self._damage, happenings.Damage),
-            (self._suspicion, happenings.Suspicion),
-            (self._defects, happenings.Defect),
-            (self._alerts, happenings.Alert),
-        )
 
     def _report_latest(
         self, now: int, flags: DeviceState | None, counts: tuple[int, int] | None
@@ -190,20 +284,6 @@ class Reports:
             self._counts.set_reported((0, 0))
         self._firmware, self._boot = info.firmware, info.boot
 
-    def _resumed(self, event: RingResumed, at: int) -> None:
-        self.tell(happenings.Resumed, at, event.epoch, event.oldest, event.head)
-
-    def _held(self, event: RingHeld, at: int) -> None:
-        self.tell(
-            happenings.Held, at, event.verdict, event.epoch, event.oldest, event.head, event.chain
-        )
-
-    def _behind(self, event: RecordMissing, at: int) -> None:
-        self.tell(happenings.StuckBehind, at, event.next, event.head)
-
-    def _session_ended(self, event: LinkSessionEnded, at: int) -> None:
-        self.tell(happenings.SessionEnded, at, event.why)
-
     def _beat(self, event: BeatReceived, at: int) -> None:
         self._flags.set(event.beat.state)
         self._counts.set((event.beat.damaged, event.beat.refused))
@@ -239,18 +319,18 @@ class Reports:
         self._opening_reported.add(key)
         return not known
 
-    def _alerted(self, event: AlertReceived, at: int) -> None:
+    def _alerted(self, event: AlertReceived, _: int) -> None:
         # Without its arg: what a device sends in clear is not repeated here.
-        self._alerts.add(event.alert.code.name.lower())
+        self._limiters[happenings.Alert].add(event.alert.code.name.lower())
 
-    def _damaged(self, event: FramesDamaged, at: int) -> None:
-        self._damage.add(event.cause.value, event.count)
+    def _damaged(self, event: FramesDamaged, _: int) -> None:
+        self._limiters[happenings.Damage].add(event.cause.value, event.count)
 
-    def _suspicious(self, event: FrameRejected, at: int) -> None:
-        self._suspicion.add(event.error.name)
+    def _suspicious(self, event: FrameRejected, _: int) -> None:
+        self._limiters[happenings.Suspicion].add(event.error.name)
 
-    def _defective(self, event: ProtocolViolated, at: int) -> None:
-        self._defects.add(event.error.name)
+    def _defective(self, event: ProtocolViolated, _: int) -> None:
+        self._limiters[happenings.Defect].add(event.error.name)
 
 
 _CLOCK_STEP: Final = 1_000
@@ -260,10 +340,6 @@ REPORTERS: Final[dict[type, Callable[[Reports, Any, int], None]]] = {
     HandshakeFailed: Reports._turned_away,
     LinkSessionStarted: Reports._session_began,
     DeviceInfoReceived: Reports._informed,
-    RingResumed: Reports._resumed,
-    RingHeld: Reports._held,
-    RecordMissing: Reports._behind,
-    LinkSessionEnded: Reports._session_ended,
     BeatReceived: Reports._beat,
     ClockMeasured: Reports._clock,
     ReplyReceived: Reports._replied,
@@ -273,4 +349,57 @@ REPORTERS: Final[dict[type, Callable[[Reports, Any, int], None]]] = {
     FrameRejected: Reports._suspicious,
     ProtocolViolated: Reports._defective,
 }
-"""All but RecordReceived, which contains a record."""
+"""With SAME_FIELDS all but RecordReceived, which contains a record."""
+
+# --- changes of the state ----------------------------------------------------------------------
+
+
+DISPROVING: Final = (
+    BadKey,
+    HandshakeNotAuthentic,
+    NoCommonVersion,
+    SchemaDiffers,
+    WeakKey,
+    WrongDevice,
+)
+"""After these errors an immediate retry would fail in the same way."""
+
+
+def trigger_of(event: LinkEvent, wanted: WantedDevice) -> tuple[Trigger, str] | None:
+    """The trigger and its reason as text; None for an event that changes no state."""
+    find = _TRIGGERS.get(type(event))
+    return None if find is None else find(event, wanted)
+
+
+def _greeted(event: HelloReceived, wanted: WantedDevice) -> tuple[Trigger, str]:
+    found, expected = identity_of(event.answer), wanted.identity
+    if found == expected:
+        return Trigger.GREETED, "it has introduced itself"
+    also = " with another key" if found.serial == expected.serial else ""
+    name = f"{found.device_class.name.lower()} {found.serial}"
+    return Trigger.SWAPPED, f"{name}{also} is there"
+
+
+def _turned_away(event: HandshakeFailed, _: WantedDevice) -> tuple[Trigger, str]:
+    disproved = isinstance(event.error, DISPROVING)
+    return Trigger.DISPROVED if disproved else Trigger.TURNED_AWAY, str(event.error)
+
+
+_TRIGGERS: Final[dict[type, Callable[[Any, WantedDevice], tuple[Trigger, str]]]] = {
+    HelloReceived: _greeted,
+    HandshakeFailed: _turned_away,
+    LinkSessionStarted: lambda event, _: (
+        Trigger.REKEYED if event.rekeyed else Trigger.SESSION_BEGAN,
+        "it has proven itself",
+    ),
+    RingResumed: lambda event, _: (Trigger.RESUMED, f"its ring goes up to {event.head}"),
+    RingHeld: lambda event, _: (Trigger.HELD, f"{event.verdict.name}: two people decide"),
+    RecordMissing: lambda event, _: (
+        Trigger.BEHIND,
+        f"its ring goes up to {event.head}, and record {event.next} does not come",
+    ),
+    LinkSessionEnded: lambda event, _: (
+        Trigger.SESSION_ENDED,
+        f"the session is over: {event.why.value}",
+    ),
+}

@@ -35,12 +35,16 @@ from drivers.devices import (
 )
 from drivers.keys import KeyProblem, two_people
 from drivers.ports import Address, Port, PortLost, PortRefused, monotonic_us, open_port
-from drivers.session.acknowledge import Acknowledger, NothingHeld, StoreFailed, text_of
-from drivers.session.backoff import Backoff
-from drivers.session.lookup import OpenPort, PortSearch, WantedDevice, close, open_found
-from drivers.session.record_store import AdoptedRing, RecordStore
-from drivers.session.reports import Reports
-from drivers.session.triggers import trigger_of
+from drivers.session.acknowledge import (
+    Acknowledger,
+    AdoptedRing,
+    NothingHeld,
+    RecordStore,
+    StoreFailed,
+    text_of,
+)
+from drivers.session.lookup import Backoff, OpenPort, PortSearch, WantedDevice, close, open_found
+from drivers.session.reports import Reports, trigger_of
 from firmware_protocol.host import (
     HostLink,
     LinkEvent,
@@ -429,11 +433,9 @@ class Supervisor:
     @_first_cause
     def _flush(self) -> None:
         """Send what the link has to send, and set the timer soon."""
-        link, port = self.link, self.port
-        if link is not None and link.output.data:
-            data = link.take()
-            if port is not None:
-                port.write(data)
+        data = b"" if self.link is None else self.link.take()
+        if data and self.port is not None:
+            self.port.write(data)
         if self._timer_setter is None:
             loop = asyncio.get_running_loop()
             self._timer_setter = loop.call_later(TIMER_DELAY, self._set_timer)
@@ -475,8 +477,7 @@ class Supervisor:
     def _no_answer(self) -> None:
         self._answer_by = None
         if self.state is not LinkState.UNKEPT:  # that is worse, and known
-            link = self.link
-            running = link is not None and link.running
+            running = self.link is not None and self.link.running
             missing = "RESUME was not answered" if running else "no session came about"
             self._on(Trigger.NO_ANSWER, f"{missing} within {ANSWER_TIMEOUT:.0f} s")
             self._disconnect()
@@ -548,9 +549,8 @@ class Supervisor:
             except StoreFailed as problem:
                 self._store_failed(problem.first)
                 continue
-            link = self.link
-            if link is not None:
-                link.stored(stored.seq, self._clock())
+            if self.link is not None:
+                self.link.stored(stored.seq, self._clock())
                 self._flush()
             self.driver.notify(stored.event)
 
@@ -592,7 +592,7 @@ class _Opening:
         self.why: str | None = None
         """Why the port has ended."""
 
-    def heard(self, data: bytes) -> None:
+    def received(self, data: bytes) -> None:
         self._supervisor.receive(self, data)
 
     def lost(self, why: PortLost) -> None:

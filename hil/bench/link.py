@@ -315,7 +315,7 @@ class _PortEcho(PortListener):
     def __init__(self) -> None:
         self.port: Port | None = None
 
-    def heard(self, data: bytes) -> None:
+    def received(self, data: bytes) -> None:
         if self.port is not None:
             self.port.write(data)
 

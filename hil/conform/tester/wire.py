@@ -138,7 +138,7 @@ class PortWire:
             self._others = await ask(usb_places, self._address) - {self._address.place}
         self._port = await open_port(self._address, self)
 
-    def heard(self, data: bytes) -> None:
+    def received(self, data: bytes) -> None:
         self._woken.set()
         if self._lost is not None:
             return

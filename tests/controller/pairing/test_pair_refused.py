@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from drivers import pairing
 from drivers.keys import KeyStore
-from drivers.pairing import pairing, run_introduction
+from drivers.pairing import run_introduction
 from drivers.ports import Address, PortListener, parse_placed
 from firmware_protocol.host import Introduction, PairingAlert, PairingEvent
 from firmware_protocol.messages import Alert, AlertCode
@@ -174,8 +175,8 @@ def test_hints_without_end_are_kept_once_each(monkeypatch: pytest.MonkeyPatch) -
     async def open_port(address: Address, listener: PortListener) -> _SilentPort:
         def speak() -> None:
             for code in (AlertCode.PAIRING_OFF, AlertCode.DEFECT, AlertCode.PAIRING_OFF):
-                listener.heard(bytes([code]))
-            listener.heard(b"")
+                listener.received(bytes([code]))
+            listener.received(b"")
 
         asyncio.get_running_loop().call_soon(speak)
         return _SilentPort()

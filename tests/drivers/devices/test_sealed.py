@@ -21,8 +21,7 @@ from rich.console import Console
 from rich.pretty import pretty_repr
 
 from drivers.devices import RereadProblem, Sealed, SealedCard
-from drivers.devices.events import Origin
-from drivers.devices.sealed import SealBroken
+from drivers.devices.events import Origin, SealBroken
 from drivers.devices.shoe import EVENTS, ShoeCardRead, reread_record
 from drivers.session.acknowledge import StoredRecord
 from firmware_protocol.host.events import RecordReceived, ReplyReceived

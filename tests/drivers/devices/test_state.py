@@ -11,7 +11,8 @@ from transitions import MachineError
 
 from drivers.devices import PORT_OPEN, LinkState, StateMachine, Trigger
 from drivers.devices.state import ROWS, WITHOUT_PORT, StateRow
-from drivers.session import supervisor, triggers
+from drivers.session import reports as triggers
+from drivers.session import supervisor
 from firmware_protocol.host.events import (
     AlertReceived,
     BeatReceived,

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from drivers.keys import KeyStore, formats
+from drivers.keys import KeyProblem, KeyStore
+from drivers.keys import store as formats
 from drivers.keys import store as key_store
-from drivers.keys.store import KeyProblem
 from tests.support.drivers.paired_keys import changing, paired, raw
 
 AT = "2026-07-29T17:30:00Z"

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from rich.pretty import pretty_repr
 
-from drivers.keys import KeyStore, formats, private_files
+from drivers.keys import KeyProblem, KeyStore, private_files
+from drivers.keys import store as formats
 from drivers.keys import store as key_store
-from drivers.keys.store import KeyProblem
 from tests.support.drivers.paired_keys import changing, paired, raw
 from tests.support.hil.conform.failing_disk import FailingDisk
 

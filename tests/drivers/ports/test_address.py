@@ -103,10 +103,10 @@ def test_what_is_no_address(text: str, what: str, allowed: str) -> None:
 def test_each_transport_has_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[object, ...]] = []
 
-    async def serial(path: str, ears: object) -> None:
+    async def serial(path: str, listener: object) -> None:
         asked.append(("serial", path))
 
-    async def usb(number: str, ears: object, *, backend: str, place: object) -> None:
+    async def usb(number: str, listener: object, *, backend: str, place: object) -> None:
         asked.append(("usb", number, backend))
 
     monkeypatch.setattr(serial_port, "open_serial", serial)

@@ -18,9 +18,9 @@ from drivers.ports import (
     FoundPort,
     PortRefused,
     Transport,
-    address,
     discovery,
     open_port,
+    parse,
     usb_discovery,
 )
 from drivers.ports import serial as serial_port
@@ -176,7 +176,7 @@ def test_what_devices_say_of_themselves_is_shown_plain(
         "usb+fake=bus:SH-1",
     ]
     for one in found:
-        assert address.parse(str(one.address)) == one.address
+        assert parse(str(one.address)) == one.address
 
 
 # --- which of several -----------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def test_the_machine_is_not_asked_on_the_event_loop(monkeypatch: pytest.MonkeyPa
         asked.append(threading.current_thread())
         return f"/dev/{number}"
 
-    async def serial(path: str, ears: object) -> None:
+    async def serial(path: str, listener: object) -> None:
         assert path == "/dev/A1"
 
     monkeypatch.setattr(discovery, "adapter_path", path)

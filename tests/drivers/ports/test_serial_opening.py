@@ -38,15 +38,15 @@ def refusal(path: str) -> PortRefused:
 
 def test_a_second_opening_is_refused(line: Line) -> None:
     async def run() -> None:
-        ears = Listener()
-        port = await open_serial(line.path, ears)
+        listener = Listener()
+        port = await open_serial(line.path, listener)
         with pytest.raises(PortRefused, match="in use by another program") as caught:
             await open_serial(line.path, Listener())
         assert not caught.value.absent
         line.send(b"the first goes on")
-        await ears.until(lambda: ears.data == b"the first goes on")
+        await listener.until(lambda: listener.data == b"the first goes on")
         await port.close()
-        again = await open_serial(line.path, ears)
+        again = await open_serial(line.path, listener)
         await again.close()
 
     asyncio.run(run())

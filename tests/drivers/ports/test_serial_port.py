@@ -39,27 +39,27 @@ def test_bytes_go_both_ways_as_they_are(line: Line) -> None:
     every = bytes(range(256))
 
     async def run() -> None:
-        ears = Listener()
-        port = await open_serial(line.path, ears)
+        listener = Listener()
+        port = await open_serial(line.path, listener)
         assert port.name == line.path
         port.write(every)
         assert await received(line, 256) == every
         line.send(every[:100])
-        await ears.until(lambda: len(ears.data) == 100)
+        await listener.until(lambda: len(listener.data) == 100)
         line.send(every[100:])
-        await ears.until(lambda: len(ears.data) == 256)
-        assert ears.data == every
+        await listener.until(lambda: len(listener.data) == 256)
+        assert listener.data == every
         await port.close()
-        assert ears.losses == []
+        assert listener.losses == []
 
     asyncio.run(run())
 
 
 def test_close_gives_everything_back_and_can_be_said_twice(line: Line) -> None:
     async def run() -> None:
-        ears = Listener()
+        listener = Listener()
         before = descriptors()
-        port = await open_serial(line.path, ears)
+        port = await open_serial(line.path, listener)
         assert descriptors() > before
         await port.close()
         assert descriptors() == before
@@ -67,19 +67,19 @@ def test_close_gives_everything_back_and_can_be_said_twice(line: Line) -> None:
         port.write(b"nobody takes this")
         line.send(b"nor hears this")
         await turns()
-        assert (ears.data, ears.losses) == (b"", [])
+        assert (listener.data, listener.losses) == (b"", [])
 
     asyncio.run(run())
 
 
 def test_bytes_that_were_not_read_before_close_are_not_heard(line: Line) -> None:
     async def run() -> None:
-        ears = Listener()
-        port = await open_serial(line.path, ears)
+        listener = Listener()
+        port = await open_serial(line.path, listener)
         line.send(b"late")
         await port.close()
         await turns()
-        assert ears.data == b""
+        assert listener.data == b""
 
     asyncio.run(run())
 
@@ -98,62 +98,62 @@ def test_a_hang_up_is_told_once_and_the_reader_does_not_spin(
     monkeypatch.setattr(os, "read", counted)
 
     async def run() -> None:
-        ears = Listener()
+        listener = Listener()
         before = descriptors()
-        port = await open_serial(line.path, ears)
+        port = await open_serial(line.path, listener)
         line.send(b"last words")
-        await ears.until(lambda: ears.data)  # what was not read is lost with the line
+        await listener.until(lambda: listener.data)  # what was not read is lost with the line
         line.hang_up()
-        await ears.until(lambda: ears.losses)
+        await listener.until(lambda: listener.losses)
         await asyncio.sleep(0.05)
-        assert ears.data == b"last words"
-        assert [why.reason for why in ears.losses] == ["it was unplugged or hung up"]
+        assert listener.data == b"last words"
+        assert [why.reason for why in listener.losses] == ["it was unplugged or hung up"]
         assert reads <= 3
         assert descriptors() == before - 2  # our own two ends of the line
         port.write(b"to nobody")
         await port.close()
-        assert len(ears.losses) == 1
+        assert len(listener.losses) == 1
 
     asyncio.run(run())
 
 
 def test_a_write_that_finds_the_hang_up_first_tells_it_later(line: Line) -> None:
     async def run() -> None:
-        ears = Listener()
-        port = await open_serial(line.path, ears)
+        listener = Listener()
+        port = await open_serial(line.path, listener)
         line.hang_up()
         port.write(b"to nobody")
-        assert ears.losses == []  # never in the middle of the caller's write
-        await ears.until(lambda: ears.losses)
+        assert listener.losses == []  # never in the middle of the caller's write
+        await listener.until(lambda: listener.losses)
         await turns()
-        assert len(ears.losses) == 1
+        assert len(listener.losses) == 1
 
     asyncio.run(run())
 
 
 def test_close_after_a_write_that_failed_says_nothing(line: Line) -> None:
     async def run() -> None:
-        ears = Listener()
-        port = await open_serial(line.path, ears)
+        listener = Listener()
+        port = await open_serial(line.path, listener)
         line.hang_up()
         port.write(b"to nobody")
         await port.close()
         await turns()
-        assert ears.losses == []
+        assert listener.losses == []
 
     asyncio.run(run())
 
 
 def test_the_port_opens_again_after_a_hang_up(line: Line) -> None:
     async def run() -> None:
-        ears = Listener()
-        await open_serial(line.path, ears)
+        listener = Listener()
+        await open_serial(line.path, listener)
         line.hang_up()
-        await ears.until(lambda: ears.losses)
+        await listener.until(lambda: listener.losses)
         other = Line()
-        port = await open_serial(other.path, ears)
+        port = await open_serial(other.path, listener)
         other.send(b"back")
-        await ears.until(lambda: ears.data)
+        await listener.until(lambda: listener.data)
         await port.close()
         other.hang_up()
 
@@ -166,8 +166,8 @@ def test_end_of_file_is_a_hang_up_and_a_wake_without_bytes_is_not(
     read = os.read
 
     async def run() -> None:
-        ears = Listener()
-        await open_serial(line.path, ears)
+        listener = Listener()
+        await open_serial(line.path, listener)
         problems: list[type[OSError]] = []
 
         def too_late(fd: int, size: int) -> bytes:
@@ -186,12 +186,12 @@ def test_end_of_file_is_a_hang_up_and_a_wake_without_bytes_is_not(
                     await asyncio.sleep(0)
             await turns()
         assert problems == [BlockingIOError]
-        assert (ears.data, ears.losses) == (b"", [])
+        assert (listener.data, listener.losses) == (b"", [])
         with monkeypatch.context() as patch:
             patch.setattr(os, "read", lambda fd, size: b"")
             line.send(b"x")
-            await ears.until_lost()
-        assert [why.reason for why in ears.losses] == ["it was unplugged or hung up"]
+            await listener.until_lost()
+        assert [why.reason for why in listener.losses] == ["it was unplugged or hung up"]
 
     asyncio.run(run())
 
@@ -211,13 +211,13 @@ def test_any_error_of_a_read_ends_it(
         raise OSError(number, "words")
 
     async def run() -> None:
-        ears = Listener()
-        await open_serial(line.path, ears)
+        listener = Listener()
+        await open_serial(line.path, listener)
         with monkeypatch.context() as patch:
             patch.setattr(os, "read", fail)
             line.send(b"x")
-            await ears.until_lost()
-        assert ears.losses[0].reason.startswith(reason)
+            await listener.until_lost()
+        assert listener.losses[0].reason.startswith(reason)
 
     asyncio.run(run())
 
@@ -229,8 +229,8 @@ def test_output_waits_in_its_order_until_the_device_takes_it(line: Line) -> None
     sent = b"".join(b"%07d\n" % number for number in range(8000))  # more than a pty holds
 
     async def run() -> None:
-        ears = Listener()
-        port = await open_serial(line.path, ears)
+        listener = Listener()
+        port = await open_serial(line.path, listener)
         for at in range(0, len(sent), 500):
             port.write(sent[at : at + 500])
         assert await received(line, len(sent)) == sent
@@ -270,18 +270,18 @@ def test_a_port_with_nothing_to_write_does_not_spin(
 
 def test_output_that_is_never_taken_ends_the_port(line: Line) -> None:
     async def run() -> None:
-        ears = Listener()
-        port = await open_serial(line.path, ears)
+        listener = Listener()
+        port = await open_serial(line.path, listener)
         written = 0
-        while not ears.losses:
+        while not listener.losses:
             assert written < WRITE_BOUND + 64 * 1024  # what a pty holds at most
             port.write(bytes(1000))
             written += 1000
             await asyncio.sleep(0)
         assert written > WRITE_BOUND
-        assert ears.losses[0].reason == "it does not take bytes: 65536 wait"
+        assert listener.losses[0].reason == "it does not take bytes: 65536 wait"
         await asyncio.sleep(0)
-        assert len(ears.losses) == 1
+        assert len(listener.losses) == 1
         await port.close()
 
     asyncio.run(run())

@@ -127,11 +127,11 @@ def test_a_serial_port_that_takes_a_thread_to_close_is_closed_later(
 
     async def run() -> None:
         before = descriptors()
-        ears = Listener()
-        port = await open_serial(line.path, ears)
+        listener = Listener()
+        port = await open_serial(line.path, listener)
         with no_more_threads():
             port.write(bytes(WRITE_BOUND + 1))  # it ends by itself, and that is told
-            await ears.until_lost()
+            await listener.until_lost()
             await port.close()
             await asyncio.sleep(0.05)
             assert descriptors() > before

@@ -26,8 +26,8 @@ NAME = "fake=bus"
 pytestmark = pytest.mark.usefixtures("announced")
 
 
-async def opened(ears: Listener) -> Port:
-    return await open_usb("SH-1", ears, backend=NAME)
+async def opened(listener: Listener) -> Port:
+    return await open_usb("SH-1", listener, backend=NAME)
 
 
 def usb_threads() -> list[str]:

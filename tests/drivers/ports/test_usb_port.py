@@ -12,15 +12,15 @@ import pytest
 
 from drivers.ports import Port, usb
 from drivers.ports.port import WRITE_BOUND
-from drivers.ports.usb import HEAR_SIZE, READ_BOUND, open_usb
+from drivers.ports.usb import DELIVERY_SIZE, READ_BOUND, open_usb
 from tests.support.drivers.fake_usb import FakeDevice
 from tests.support.drivers.listening import PATIENCE, Listener
 
 NAME = "fake=bus"
 
 
-async def opened(ears: Listener) -> Port:
-    return await open_usb("SH-1", ears, backend=NAME)
+async def opened(listener: Listener) -> Port:
+    return await open_usb("SH-1", listener, backend=NAME)
 
 
 async def taken(device: FakeDevice, size: int) -> bytes:
@@ -41,16 +41,16 @@ def usb_threads() -> list[str]:
 
 def test_bytes_go_both_ways(device: FakeDevice) -> None:
     async def run() -> None:
-        ears = Listener()
-        port = await opened(ears)
+        listener = Listener()
+        port = await opened(listener)
         assert port.name == "SH-1"
         port.write(b"to the ")
         port.write(b"device")
         assert await taken(device, 13) == b"to the device"
         device.send(b"to", b"", b" the host")
-        await ears.until(lambda: ears.data == b"to the host")
+        await listener.until(lambda: listener.data == b"to the host")
         await port.close()
-        assert ears.losses == []
+        assert listener.losses == []
         assert usb_threads() == []
 
     asyncio.run(run())
@@ -66,8 +66,8 @@ def test_a_read_that_times_out_is_no_loss(
     monkeypatch.setattr(usb, "READ_MS", 1)
 
     async def run() -> None:
-        ears = Listener()
-        port = await opened(ears)
+        listener = Listener()
+        port = await opened(listener)
         with device.changed:
             device.reads = 0
         async with asyncio.timeout(PATIENCE):
@@ -82,8 +82,8 @@ def test_a_read_that_times_out_is_no_loss(
         with device.changed:  # not while a read looks what it is to raise
             del device.fails["bulk_read"]
         device.send(b"still here")
-        await ears.until(lambda: ears.data)
-        assert ears.losses == []
+        await listener.until(lambda: listener.data)
+        assert listener.losses == []
         await port.close()
 
     asyncio.run(run())
@@ -124,8 +124,8 @@ def test_a_device_that_takes_nothing_for_a_while(
     device.takes = False
 
     async def run() -> None:
-        ears = Listener()
-        port = await opened(ears)
+        listener = Listener()
+        port = await opened(listener)
         port.write(b"patience")
         async with asyncio.timeout(PATIENCE):
             while device.did["bulk_write"] < 5:
@@ -134,7 +134,7 @@ def test_a_device_that_takes_nothing_for_a_while(
             device.takes = True
             device.changed.notify_all()
         assert await taken(device, 8) == b"patience"
-        assert ears.losses == []
+        assert listener.losses == []
         await port.close()
 
     asyncio.run(run())
@@ -144,16 +144,16 @@ def test_a_device_that_never_takes_anything_is_lost(device: FakeDevice) -> None:
     device.takes = False
 
     async def run() -> None:
-        ears = Listener()
-        port = await opened(ears)
+        listener = Listener()
+        port = await opened(listener)
         for _ in range(WRITE_BOUND // 1000 + 10):
             port.write(bytes(1000))
-        assert ears.losses == []
-        await ears.until(lambda: ears.losses)
-        assert [why.reason for why in ears.losses] == ["it does not take bytes: 65536 wait"]
+        assert listener.losses == []
+        await listener.until(lambda: listener.losses)
+        assert [why.reason for why in listener.losses] == ["it does not take bytes: 65536 wait"]
         assert usb_threads() == []
         await port.close()
-        assert len(ears.losses) == 1
+        assert len(listener.losses) == 1
 
     asyncio.run(run())
 
@@ -161,16 +161,16 @@ def test_a_device_that_never_takes_anything_is_lost(device: FakeDevice) -> None:
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENODEV, errno.EPIPE])
 def test_unplugging_is_told_once(device: FakeDevice, number: int) -> None:
     async def run() -> None:
-        ears = Listener()
-        port = await opened(ears)
+        listener = Listener()
+        port = await opened(listener)
         device.send(b"last words")
-        await ears.until(lambda: ears.data)
+        await listener.until(lambda: listener.data)
         device.unplug(read=number, write=errno.ENODEV)
         port.write(b"to nobody")
-        await ears.until(lambda: ears.losses)
+        await listener.until(lambda: listener.losses)
         port.write(b"to nobody")
         await port.close()
-        assert [why.reason for why in ears.losses] == ["it was unplugged"]
+        assert [why.reason for why in listener.losses] == ["it was unplugged"]
         assert usb_threads() == []
 
     asyncio.run(run())
@@ -179,11 +179,11 @@ def test_unplugging_is_told_once(device: FakeDevice, number: int) -> None:
 
 def test_other_errors_are_told_as_they_are(device: FakeDevice) -> None:
     async def run() -> None:
-        ears = Listener()
-        await opened(ears)
+        listener = Listener()
+        await opened(listener)
         device.fail(errno.EOVERFLOW, "bulk_read")
-        await ears.until(lambda: ears.losses)
-        assert ears.losses[0].reason == "it failed: EOVERFLOW"
+        await listener.until(lambda: listener.losses)
+        assert listener.losses[0].reason == "it failed: EOVERFLOW"
 
     asyncio.run(run())
 
@@ -194,14 +194,14 @@ def test_whatever_a_transfer_ends_with_the_loss_is_told(
     device: FakeDevice, function: str, problem: Exception
 ) -> None:
     async def run() -> None:
-        ears = Listener()
-        port = await opened(ears)
+        listener = Listener()
+        port = await opened(listener)
         with device.changed:
             device.fails[function] = problem
             device.changed.notify_all()
         port.write(b"to nobody")
-        await ears.until_lost()
-        assert ears.losses[0].reason in ("it was unplugged", "it failed: odd")
+        await listener.until_lost()
+        assert listener.losses[0].reason in ("it was unplugged", "it failed: odd")
 
     asyncio.run(run())
 
@@ -212,12 +212,12 @@ def test_an_unplug_that_only_a_write_notices(
     monkeypatch.setattr(usb, "READ_MS", 5)
 
     async def run() -> None:
-        ears = Listener()
-        port = await opened(ears)
+        listener = Listener()
+        port = await opened(listener)
         device.fail(errno.ENODEV, "bulk_write")
         port.write(b"to nobody")
-        await ears.until(lambda: ears.losses)
-        assert ears.losses[0].reason == "it was unplugged"
+        await listener.until(lambda: listener.losses)
+        assert listener.losses[0].reason == "it was unplugged"
 
     asyncio.run(run())
 
@@ -225,17 +225,17 @@ def test_an_unplug_that_only_a_write_notices(
 def test_when_lost_is_told_the_device_is_free(device: FakeDevice) -> None:
     async def run() -> None:
         seen = []
-        ears = Listener()
-        port = await opened(ears)
-        lost = ears.lost
+        listener = Listener()
+        port = await opened(listener)
+        lost = listener.lost
 
         def told(why: object) -> None:
             seen.append(device.did["close_device"])
             lost(why)  # type: ignore[arg-type]
 
-        ears.lost = told  # type: ignore[method-assign]
+        listener.lost = told  # type: ignore[method-assign]
         device.unplug()
-        await ears.until(lambda: ears.losses)
+        await listener.until(lambda: listener.losses)
         assert seen == [1]
         await port.close()
 
@@ -244,8 +244,8 @@ def test_when_lost_is_told_the_device_is_free(device: FakeDevice) -> None:
 
 def test_after_close_nothing_is_heard(device: FakeDevice) -> None:
     async def run() -> None:
-        ears = Listener()
-        port = await opened(ears)
+        listener = Listener()
+        port = await opened(listener)
         closing = asyncio.ensure_future(port.close())
         await asyncio.sleep(0)
         device.send(b"late")
@@ -253,33 +253,33 @@ def test_after_close_nothing_is_heard(device: FakeDevice) -> None:
         await closing
         await port.close()
         port.write(b"late too")
-        assert (ears.data, ears.losses) == (b"", [])
+        assert (listener.data, listener.losses) == (b"", [])
 
     asyncio.run(run())
 
 
 def test_what_came_just_before_close_is_not_heard(device: FakeDevice) -> None:
     async def run() -> None:
-        ears = Listener()
-        port = await opened(ears)
+        listener = Listener()
+        port = await opened(listener)
         with device.changed:
             before = device.did["bulk_read"]
         device.send(b"late")
         stand_still(lambda: device.did["bulk_read"] != before)  # the owner has it
         await port.close()
-        assert ears.data == b""
+        assert listener.data == b""
 
     asyncio.run(run())
 
 
 def test_a_loss_that_close_overtakes_is_not_told(device: FakeDevice) -> None:
     async def run() -> None:
-        ears = Listener()
-        port = await opened(ears)
+        listener = Listener()
+        port = await opened(listener)
         device.unplug()
         stand_still(lambda: device.did["close_device"])  # the owner knows
         await port.close()
-        assert ears.losses == []
+        assert listener.losses == []
 
     asyncio.run(run())
 
@@ -323,15 +323,15 @@ def test_the_device_is_not_let_go_under_a_write(
     monkeypatch.setattr(device, "write", hang)
 
     async def run() -> None:
-        ears = Listener()
-        port = await opened(ears)
+        listener = Listener()
+        port = await opened(listener)
         port.write(b"slow")
         assert await asyncio.to_thread(writing.wait, PATIENCE)
         device.unplug()
         await asyncio.sleep(0.05)  # time in which it would be let go, if it were
         closed = [device.did["close_device"]]
         stuck.set()
-        await ears.until_lost()
+        await listener.until_lost()
         closed.append(device.did["close_device"])
         assert closed == [0, 1]
 
@@ -353,8 +353,8 @@ def test_a_loop_that_ends_without_close_ends_the_threads(device: FakeDevice) -> 
 
 def test_a_busy_loop_makes_the_device_wait(device: FakeDevice) -> None:
     async def run() -> None:
-        ears = Listener()
-        port = await opened(ears)
+        listener = Listener()
+        port = await opened(listener)
         chunk = bytes(1024)
         count = 2 * READ_BOUND // len(chunk)
         device.send(*[chunk] * count)
@@ -362,7 +362,7 @@ def test_a_busy_loop_makes_the_device_wait(device: FakeDevice) -> None:
         stand_still(lambda: device.did["bulk_read"] >= READ_BOUND // len(chunk))
         threading.Event().wait(0.02)
         assert device.did["bulk_read"] <= READ_BOUND // len(chunk) + 1
-        await ears.until(lambda: len(ears.data) == count * len(chunk))
+        await listener.until(lambda: len(listener.data) == count * len(chunk))
         await port.close()
 
     asyncio.run(run())
@@ -375,24 +375,24 @@ def test_the_loop_comes_round_between_what_it_hears(device: FakeDevice) -> None:
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        ears = Listener()
-        heard = ears.heard
+        listener = Listener()
+        deliver = listener.received
 
         def hear(data: bytes) -> None:
             sizes.append(len(data))
             loop.call_soon(turns.append, len(sizes))
-            heard(data)
+            deliver(data)
 
-        ears.heard = hear  # type: ignore[method-assign]
-        port = await opened(ears)
+        listener.received = hear  # type: ignore[method-assign]
+        port = await opened(listener)
         data = bytes(range(256)) * 100
         device.send(*(data[at : at + 1000] for at in range(0, len(data), 1000)))
         device.unplug_after_all()
         stand_still(lambda: device.did["close_device"])
-        await ears.until_lost()
-        assert ears.data == data  # all of it before the loss
+        await listener.until_lost()
+        assert listener.data == data  # all of it before the loss
         await port.close()
 
     asyncio.run(run())
-    assert max(sizes) == HEAR_SIZE
+    assert max(sizes) == DELIVERY_SIZE
     assert turns == list(range(1, len(sizes) + 1))

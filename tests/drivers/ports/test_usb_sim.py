@@ -31,11 +31,11 @@ class Echo:
         self.reading = True
         self.got = bytearray()
         self.usb = UsbDevice(
-            bus, ("Maker", "Echo", serial), self.heard, reading=lambda: self.reading, gone=gone
+            bus, ("Maker", "Echo", serial), self.received, reading=lambda: self.reading, gone=gone
         )
         self.usb.plug()
 
-    def heard(self, data: bytes) -> None:
+    def received(self, data: bytes) -> None:
         self.got += data
         self.usb.write(data)
 
@@ -54,86 +54,86 @@ def on(
     asyncio.run(whole())
 
 
-async def opened(address: str, ears: Listener) -> Port:
-    return await open_port(parse(address), ears)
+async def opened(address: str, listener: Listener) -> Port:
+    return await open_port(parse(address), listener)
 
 
 def test_every_size_comes_back_whole(tmp_path: Path) -> None:
-    async def run(echo: Echo, ears: Listener, address: str) -> None:
-        port = await opened(address, ears)
+    async def run(echo: Echo, listener: Listener, address: str) -> None:
+        port = await opened(address, listener)
         draw = random.Random(1)
         sent = b""
         for size in (1, 63, 64, 65, 127, 128, 256, 512, 1024, 1025, 4096, 9000):
             data = draw.randbytes(size)
             sent += data
             port.write(data)
-            await ears.until_heard(len(sent))
+            await listener.until_heard(len(sent))
         assert bytes(echo.got) == sent
-        assert ears.data == sent
+        assert listener.data == sent
         await port.close()
-        assert ears.losses == []
+        assert listener.losses == []
 
     on(tmp_path / "bus", run)
 
 
 @pytest.mark.parametrize("gone", [UsbStatus.NO_DEVICE, UsbStatus.IO, UsbStatus.PIPE])
 def test_unplugged_and_plugged_in_again(tmp_path: Path, gone: UsbStatus) -> None:
-    async def run(echo: Echo, ears: Listener, address: str) -> None:
+    async def run(echo: Echo, listener: Listener, address: str) -> None:
         for number in (1, 2, 3):
-            port = await opened(address, ears)
+            port = await opened(address, listener)
             port.write(b"here")
-            await ears.until(lambda: ears.data)
-            ears.data = b""
+            await listener.until(lambda: listener.data)
+            listener.data = b""
             echo.usb.unplug()
-            await ears.until_lost(number)
-            assert ears.losses[-1].reason == "it was unplugged"
+            await listener.until_lost(number)
+            assert listener.losses[-1].reason == "it was unplugged"
             with pytest.raises(PortRefused, match="no such device") as caught:
-                await opened(address, ears)
+                await opened(address, listener)
             assert caught.value.absent
             await port.close()
             echo.usb.plug(number + 1)  # in another port of the hub
-        assert len(ears.losses) == 3
+        assert len(listener.losses) == 3
 
     on(tmp_path / "bus", run, gone=gone)
 
 
 def test_two_programs_want_the_same_device(tmp_path: Path) -> None:
-    async def run(echo: Echo, ears: Listener, address: str) -> None:
-        port = await opened(address, ears)
+    async def run(echo: Echo, listener: Listener, address: str) -> None:
+        port = await opened(address, listener)
         with pytest.raises(PortRefused, match="in use by another program") as caught:
             await opened(address, Listener())
         assert not caught.value.absent
         port.write(b"the first goes on")
-        await ears.until(lambda: ears.data == b"the first goes on")
+        await listener.until(lambda: listener.data == b"the first goes on")
         await port.close()
-        again = await opened(address, ears)
+        again = await opened(address, listener)
         await again.close()
 
     on(tmp_path / "bus", run)
 
 
 def test_a_frozen_device(tmp_path: Path) -> None:
-    async def run(echo: Echo, ears: Listener, address: str) -> None:
-        port = await opened(address, ears)
+    async def run(echo: Echo, listener: Listener, address: str) -> None:
+        port = await opened(address, listener)
         echo.reading = False
         port.write(bytes(10_000))
         await asyncio.sleep(0.02)
-        assert ears.losses == []
+        assert listener.losses == []
         echo.reading = True
         echo.usb.resume()
-        await ears.until(lambda: len(ears.data) == 10_000)
+        await listener.until(lambda: len(listener.data) == 10_000)
         echo.reading = False
         port.write(bytes(WRITE_BOUND))
         port.write(bytes(WRITE_BOUND))
-        await ears.until(lambda: ears.losses)
-        assert ears.losses[0].reason == "it does not take bytes: 65536 wait"
+        await listener.until(lambda: listener.losses)
+        assert listener.losses[0].reason == "it does not take bytes: 65536 wait"
         await asyncio.wait_for(port.close(), PATIENCE)
 
     on(tmp_path / "bus", run)
 
 
 def test_all_that_are_plugged_in(tmp_path: Path) -> None:
-    async def run(echo: Echo, ears: Listener, address: str) -> None:
+    async def run(echo: Echo, listener: Listener, address: str) -> None:
         other = Echo(tmp_path / "bus", "SH-2")
         found = await asyncio.to_thread(usb_devices, f"sim={tmp_path}/bus")
         assert [(str(one.address), one.maker, one.model) for one in found] == [

@@ -43,7 +43,7 @@ def endings(wired: Wired) -> list[SessionEnding]:
 
 
 def asked(wired: Wired) -> list[EvtNak]:
-    naks: list[EvtNak] = wired.device.heard(EvtNak)
+    naks: list[EvtNak] = wired.device.received(EvtNak)
     return naks
 
 
@@ -62,7 +62,7 @@ def test_what_does_not_arrive_is_asked_for_and_then_the_session_ends() -> None:
     assert wired.of(RecordMissing) == [RecordMissing(1, 3)]
     assert endings(wired) == [SessionEnding.BEHIND]
     # RESUME is the last way to get the record.
-    assert [one.next for one in wired.device.heard(Resume)] == [1]
+    assert [one.next for one in wired.device.received(Resume)] == [1]
     assert wired.of(RingResumed)
     wired.send(1, 2, 3)
     assert [one.seq for one in wired.arrived] == [1, 2, 3]
@@ -275,7 +275,7 @@ def test_an_adopted_ring_is_the_one_of_the_record_from_then_on(count: int, skip:
     wired.link.adopt(wired.now, skip=skip)
     wired.device.beat()
     wired.settle()
-    assert [one.mode for one in wired.device.heard(Resume)][-1] is ResumeMode.ADOPT
+    assert [one.mode for one in wired.device.received(Resume)][-1] is ResumeMode.ADOPT
     assert wired.link.resumed
     wired.pass_ms(2 * BEAT_MS)
     wired.device.records = records(count + 1)

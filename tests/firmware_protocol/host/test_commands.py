@@ -192,7 +192,7 @@ def test_what_cannot_be_sent_in_time_is_dropped() -> None:
     assert wired.of(CommandTimedOut) == [CommandTimedOut(ident, lock(), sent=False)]
     wired.device.said.clear()
     wired.open()
-    assert not wired.device.heard(Lock)
+    assert not wired.device.received(Lock)
 
 
 def test_what_waits_is_sent_as_soon_as_it_may() -> None:
@@ -223,7 +223,7 @@ def test_a_command_that_is_not_idempotent_fails_when_its_session_ends() -> None:
     assert wired.of(CommandTimedOut) == [CommandTimedOut(ident, Start(6, 0), sent=True)]
     wired.device.said.clear()
     wired.open()
-    assert not wired.device.heard(Start)
+    assert not wired.device.received(Start)
 
 
 def test_a_command_that_is_not_idempotent_is_answered_across_a_rekey() -> None:
@@ -246,7 +246,7 @@ def test_no_command_that_is_not_idempotent_starts_during_a_rekey() -> None:
         wired.settle()
     wired.device.replies[Start] = lambda _: StartReply(1)
     ident = wired.call(Start(6, 0))
-    assert not wired.device.heard(Start)
+    assert not wired.device.received(Start)
     wired.device.mute = set()
     wired.pass_ms(200)
     assert wired.of(ReplyReceived)[-1].command_id == ident
@@ -268,7 +268,7 @@ def test_while_held_only_reads_go() -> None:
     info = wired.call(Info())
     wired.pass_ms(500)
     assert [one.command_id for one in wired.of(ReplyReceived)] == [reread, info]
-    assert not device.heard(Lock)
+    assert not device.received(Lock)
     assert [one.sent for one in wired.of(CommandTimedOut)] == [False]
 
 
@@ -291,9 +291,9 @@ def test_resume_waits_for_a_command_that_waits_for_its_reply() -> None:
     wired.call(Reread(EPOCH, 1))
     wired.link.adopt(wired.now)
     wired.settle()
-    assert not device.heard(Resume)
+    assert not device.received(Resume)
     wired.pass_ms(500)
-    assert [one.mode for one in device.heard(Resume)] == [ResumeMode.ADOPT]
+    assert [one.mode for one in device.received(Resume)] == [ResumeMode.ADOPT]
     assert wired.link.resumed
 
 

@@ -17,10 +17,10 @@ def test_beats_are_sent_at_each_multiple_of_the_heartbeat() -> None:
     wired = Wired.running()
     times = []
     for _ in range(300):
-        before = len(wired.device.heard(HostBeat))
+        before = len(wired.device.received(HostBeat))
         wired.call(lock())
         wired.pass_ms(7)
-        if len(wired.device.heard(HostBeat)) > before:
+        if len(wired.device.received(HostBeat)) > before:
             times.append((wired.now - START) // MS)
     assert [time // 250 for time in times] == list(range(1, len(times) + 1))
     assert all(time % 250 < 7 for time in times)
@@ -41,7 +41,7 @@ def test_beats_that_were_missed_are_not_sent_later() -> None:
     wired.now = START + 630 * MS
     wired.take(wired.link.wake(wired.now))
     wired.settle()
-    assert len(wired.device.heard(HostBeat)) == 1
+    assert len(wired.device.received(HostBeat)) == 1
     assert wired.link.due() == START + 750 * MS
 
 
@@ -50,7 +50,7 @@ def test_a_beat_acknowledges_nothing_before_resume() -> None:
     wired.device.mute = {Resume}
     wired.open()
     wired.pass_ms(600)
-    assert set(wired.device.heard(HostBeat)) == {HostBeat(0, 0, 0)}
+    assert set(wired.device.received(HostBeat)) == {HostBeat(0, 0, 0)}
 
 
 def test_the_clock_is_read_after_resume_and_each_ten_seconds() -> None:
@@ -58,7 +58,7 @@ def test_the_clock_is_read_after_resume_and_each_ten_seconds() -> None:
     (first,) = wired.of(ClockMeasured)
     assert (first.offset_us, first.uncertainty_us) == (1_000_005, 5)
     wired.pass_ms(60_000)
-    asked = [one.t1 for one in wired.device.heard(TimeAsk)]
+    asked = [one.t1 for one in wired.device.received(TimeAsk)]
     assert len(asked) == 7
     assert all(b - a == 10_000_000 for a, b in itertools.pairwise(asked))
 
@@ -68,7 +68,7 @@ def test_a_lost_answer_is_asked_for_again_soon() -> None:
     wired.device.mute = {TimeAsk}
     wired.open()
     wired.pass_ms(2500)
-    assert len(wired.device.heard(TimeAsk)) == 3
+    assert len(wired.device.received(TimeAsk)) == 3
     assert not wired.of(ClockMeasured)
 
 
@@ -76,7 +76,7 @@ def test_the_clock_by_the_formula() -> None:
     wired = Wired.running()
     wired.device.mute = {TimeAsk}
     wired.pass_ms(10_000)
-    ask = wired.device.heard(TimeAsk)[-1]
+    ask = wired.device.received(TimeAsk)[-1]
     asked_at = ask.t1
     wired.now = asked_at + 800
     told = wired.say(TimeAnswer(asked_at, 777_000, 777_100))
@@ -91,7 +91,7 @@ def test_a_clock_that_cannot_be_is_a_defect() -> None:
     wired = Wired.running()
     wired.device.mute = {TimeAsk}
     wired.pass_ms(10_000)
-    ask = wired.device.heard(TimeAsk)[-1]
+    ask = wired.device.received(TimeAsk)[-1]
     (defect,) = wired.say(TimeAnswer(ask.t1, 100, 99))
     assert isinstance(defect, ProtocolViolated)
     assert type(defect.error) is OutOfRange

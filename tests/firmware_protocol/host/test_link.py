@@ -214,8 +214,8 @@ def test_no_data_under_the_new_keys_is_an_error() -> None:
     (away,) = wired.of(HandshakeFailed)
     assert str(away.error) == "no DATA came under the new keys"
     # INFO is retried each 200 ms, and the heartbeat keeps its schedule.
-    assert len(wired.device.heard(Info)) == 6
-    assert len(wired.device.heard(HostBeat)) == 3
+    assert len(wired.device.received(Info)) == 6
+    assert len(wired.device.received(HostBeat)) == 3
     assert not wired.of(LinkSessionStarted)
     assert not wired.of(CommandTimedOut)
 

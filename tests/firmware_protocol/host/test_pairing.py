@@ -100,8 +100,8 @@ def test_pairing_returns_the_key_after_pair_done() -> None:
     assert done.done == PairDone(OWN_PRINT, 1)
     assert done.device_key.hex() not in repr(done)
     assert str(done.device_key) not in repr(done)
-    assert [frame.kind.name for frame in device.heard] == ["HELLO", "PAIR1", "PAIR3"]
-    assert len({frame.session for frame in device.heard}) == 1
+    assert [frame.kind.name for frame in device.received] == ["HELLO", "PAIR1", "PAIR3"]
+    assert len({frame.session for frame in device.received}) == 1
     assert host.over
     assert host.due() is None
     assert host.wake(1 << 60) == host.receive(b"\0xyz\0", 0) == host.lost() == host.close() == []
@@ -141,8 +141,8 @@ def test_an_introduction_ends_with_the_answer() -> None:
     assert isinstance(event, DeviceIntroduced)
     assert event.answer.serial == "X.9"
     assert host.over
-    assert [frame.kind for frame in device.heard] == [FrameKind.HELLO]
-    assert Hello.decode(device.heard[0].payload).fingerprint == OWN_PRINT
+    assert [frame.kind for frame in device.received] == [FrameKind.HELLO]
+    assert Hello.decode(device.received[0].payload).fingerprint == OWN_PRINT
 
 
 def test_silence_is_retried_under_new_session_ids_and_ends() -> None:
@@ -201,7 +201,7 @@ def test_an_unexpected_device_gets_no_pair1(
     end = failed(carry(host, device))
     assert end.why is PairingFailure.TURNED_AWAY
     assert type(end.error) is error
-    assert [frame.kind for frame in device.heard] == [FrameKind.HELLO]
+    assert [frame.kind for frame in device.received] == [FrameKind.HELLO]
 
 
 def test_a_malformed_answer_is_rejected() -> None:
@@ -247,7 +247,7 @@ def test_a_changed_pair2_ends_it(at: int) -> None:
     end = failed(carry(host, device))
     assert end.why is PairingFailure.BAD_PAIR2
     assert isinstance(end.error, HandshakeNotAuthentic)
-    assert FrameKind.PAIR3 not in [frame.kind for frame in device.heard]
+    assert FrameKind.PAIR3 not in [frame.kind for frame in device.received]
 
 
 def test_a_key_of_low_order_ends_it() -> None:
@@ -270,7 +270,7 @@ def test_a_key_that_hello_rsp_did_not_name_ends_it() -> None:
     end = failed(carry(host, device))
     assert end.why is PairingFailure.BAD_PAIR2
     assert isinstance(end.error, WrongDevice)
-    assert FrameKind.PAIR3 not in [frame.kind for frame in device.heard]
+    assert FrameKind.PAIR3 not in [frame.kind for frame in device.received]
 
 
 def test_a_forged_pair_done_is_ignored_and_the_true_one_counts() -> None:

@@ -46,14 +46,14 @@ def test_what_fits_arrives_once_and_is_acknowledged_when_it_is_stored() -> None:
     wired.forget()
     wired.send(1, 2)
     assert numbers(wired) == [1, 2]
-    assert not wired.device.heard(EvtAck)
+    assert not wired.device.received(EvtAck)
     wired.pass_ms(250)
-    assert wired.device.heard(HostBeat) == [HostBeat(EPOCH, 0, 8)]
+    assert wired.device.received(HostBeat) == [HostBeat(EPOCH, 0, 8)]
     wired.stored(2)
-    assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 2, 8)]
+    assert wired.device.received(EvtAck) == [EvtAck(EPOCH, 2, 8)]
     assert wired.link.cursor == RecordCursor(EPOCH, 2, wired.device.records[1].chain)
     wired.pass_ms(250)
-    assert wired.device.heard(HostBeat)[-1] == HostBeat(EPOCH, 2, 8)
+    assert wired.device.received(HostBeat)[-1] == HostBeat(EPOCH, 2, 8)
 
 
 def test_what_does_not_fit_is_a_fork_and_nothing_more_is_taken() -> None:
@@ -66,10 +66,10 @@ def test_what_does_not_fit_is_a_fork_and_nothing_more_is_taken() -> None:
     assert held == RingHeld(Verdict.FORK, EPOCH, 1, 2, b"another!")
     wired.send(2, 3)
     assert not wired.arrived
-    assert not wired.device.heard(EvtAck)
+    assert not wired.device.received(EvtAck)
     assert not wired.link.resumed
     wired.pass_ms(250)
-    assert wired.device.heard(HostBeat) == [HostBeat(0, 0, 0)]
+    assert wired.device.received(HostBeat) == [HostBeat(0, 0, 0)]
 
 
 def test_another_record_under_a_stored_seq_is_a_fork() -> None:
@@ -80,7 +80,7 @@ def test_another_record_under_a_stored_seq_is_a_fork() -> None:
     (held,) = wired.say(replace(wired.device.records[0], chain=b"another!"))
     assert isinstance(held, RingHeld)
     assert held.verdict is Verdict.FORK
-    assert not wired.device.heard(EvtAck)
+    assert not wired.device.received(EvtAck)
 
 
 def test_another_record_under_a_seq_that_was_received_is_a_fork_too() -> None:
@@ -96,15 +96,15 @@ def test_a_gap_is_asked_for_but_not_more_often_than_each_100_ms() -> None:
     wired.send(3, 4)
     assert not wired.arrived
     wanted = EvtNak(EPOCH, 1, NakWhy.GAP)
-    assert wired.device.heard(EvtNak) == [wanted]
+    assert wired.device.received(EvtNak) == [wanted]
     wired.pass_ms(99)
     wired.send(3)
-    assert wired.device.heard(EvtNak) == [wanted]
+    assert wired.device.received(EvtNak) == [wanted]
     wired.pass_ms(1)
     wired.send(3)
-    assert wired.device.heard(EvtNak) == [wanted, wanted]
+    assert wired.device.received(EvtNak) == [wanted, wanted]
     wired.send(1, 3)  # another gap is told at once
-    assert wired.device.heard(EvtNak)[2:] == [EvtNak(EPOCH, 2, NakWhy.GAP)]
+    assert wired.device.received(EvtNak)[2:] == [EvtNak(EPOCH, 2, NakWhy.GAP)]
     wired.send(2, 3)
     assert numbers(wired) == [1, 2, 3]
 
@@ -138,7 +138,7 @@ def test_what_was_stored_while_no_session_ran_is_reported_by_resume() -> None:
     assert wired.link.take() == b""
     wired.forget()
     wired.open()
-    (resume,) = wired.device.heard(Resume)
+    (resume,) = wired.device.received(Resume)
     assert resume == Resume(EPOCH, 3, wired.device.records[1].chain, ResumeMode.CHECK)
 
 
@@ -149,7 +149,7 @@ def test_stored_takes_only_what_was_received() -> None:
     wired.forget()
     wired.stored(1)
     wired.stored(0)
-    assert not wired.device.heard(EvtAck)
+    assert not wired.device.received(EvtAck)
     for seq in (3, -1):
         with pytest.raises(ValueError, match="were received up to 2"):
             wired.link.stored(seq, wired.now)
@@ -162,7 +162,7 @@ def test_what_could_not_be_stored_is_sent_again() -> None:
     wired.forget()
     wired.link.discard(wired.now)
     wired.settle()
-    assert wired.device.heard(EvtNak) == [EvtNak(EPOCH, 2, NakWhy.AGAIN)]
+    assert wired.device.received(EvtNak) == [EvtNak(EPOCH, 2, NakWhy.AGAIN)]
     wired.send(2, 3)
     assert numbers(wired) == [2, 3]
 
@@ -178,8 +178,8 @@ def test_pause_and_continue_set_the_window() -> None:
     wired.pass_ms(250)
     wired.link.unpause(wired.now)
     wired.settle()
-    assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 0, 0), EvtAck(EPOCH, 0, 8)]
-    assert wired.device.heard(HostBeat) == [HostBeat(EPOCH, 0, 0)]
+    assert wired.device.received(EvtAck) == [EvtAck(EPOCH, 0, 0), EvtAck(EPOCH, 0, 8)]
+    assert wired.device.received(HostBeat) == [HostBeat(EPOCH, 0, 0)]
 
 
 def test_a_pause_outlives_its_session() -> None:
@@ -189,7 +189,7 @@ def test_a_pause_outlives_its_session() -> None:
     wired.forget()
     wired.pass_ms(1100, beats=False)
     assert wired.of(RingResumed)
-    assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 0, 0)]
+    assert wired.device.received(EvtAck) == [EvtAck(EPOCH, 0, 0)]
 
 
 # --- bounds, and what is shown --------------------------------------------------------------

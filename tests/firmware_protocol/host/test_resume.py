@@ -37,7 +37,7 @@ def test_a_device_never_seen_is_held_until_two_people_adopt_it() -> None:
     (held,) = wired.of(RingHeld)
     chain = wired.device.records[-1].chain
     assert held == RingHeld(Verdict.NEW_EPOCH, EPOCH, 1, 5, chain)
-    assert wired.device.heard(Resume) == [Resume(0, 0, NO_CHAIN, ResumeMode.CHECK)]
+    assert wired.device.received(Resume) == [Resume(0, 0, NO_CHAIN, ResumeMode.CHECK)]
     wired.send(1)
     assert not wired.arrived
     wired.link.adopt(wired.now)
@@ -102,7 +102,7 @@ def test_an_unanswered_resume_is_reported_and_retried() -> None:
     wired = resumed(device, RecordCursor(EPOCH, 0, NO_CHAIN))
     wired.pass_ms(1100)
     assert [type(one.command) for one in wired.of(CommandTimedOut)] == [Resume, Resume]
-    assert len(device.heard(Resume)) == 7  # three each 500 ms, and one of the third round
+    assert len(device.received(Resume)) == 7  # three each 500 ms, and one of the third round
     assert wired.link.running
 
 
@@ -127,7 +127,7 @@ def test_after_a_gap_what_is_left_is_adopted_from_the_oldest() -> None:
     wired.forget()
     wired.link.adopt(wired.now)
     wired.settle()
-    assert device.heard(Resume) == [Resume(EPOCH, 5, NO_CHAIN, ResumeMode.ADOPT)]
+    assert device.received(Resume) == [Resume(EPOCH, 5, NO_CHAIN, ResumeMode.ADOPT)]
     assert wired.link.cursor == RecordCursor(EPOCH, 4, NO_CHAIN)
     wired.send(5, 6)
     assert numbers(wired) == [5, 6]
@@ -146,13 +146,13 @@ def test_what_is_adopted_and_not_stored_is_adopted_again_in_the_next_session() -
     wired.send(5)
     wired.forget()
     wired.pass_ms(1100, beats=False)
-    assert device.heard(Resume) == [Resume(EPOCH, 5, NO_CHAIN, ResumeMode.ADOPT)]
+    assert device.received(Resume) == [Resume(EPOCH, 5, NO_CHAIN, ResumeMode.ADOPT)]
     assert wired.link.resumed
     wired.send(5, 6)
     wired.stored(6)
     wired.forget()
     wired.pass_ms(1100, beats=False)
-    assert device.heard(Resume)[0].mode is ResumeMode.CHECK
+    assert device.received(Resume)[0].mode is ResumeMode.CHECK
 
 
 def test_a_ring_that_moved_on_in_between_is_adopted_too() -> None:
@@ -163,7 +163,7 @@ def test_a_ring_that_moved_on_in_between_is_adopted_too() -> None:
     wired.forget()
     wired.link.adopt(wired.now)
     wired.settle()
-    assert [one.next for one in device.heard(Resume)] == [5, 7]
+    assert [one.next for one in device.received(Resume)] == [5, 7]
     assert wired.of(RingResumed) == [RingResumed(EPOCH, 7, 9)]
 
 
@@ -229,7 +229,7 @@ def test_adopted_while_away_it_is_adopted_when_the_device_comes_back() -> None:
     wired.link.adopt(wired.now)
     wired.forget()
     wired.open()
-    assert [one.mode for one in wired.device.heard(Resume)] == [ResumeMode.ADOPT]
+    assert [one.mode for one in wired.device.received(Resume)] == [ResumeMode.ADOPT]
     assert wired.of(RingResumed)
 
 
@@ -243,7 +243,7 @@ def test_adopted_while_a_resume_is_on_its_way_it_is_asked_once_more() -> None:
     device.mute = set()
     wired.forget()
     wired.pass_ms(200)
-    assert [one.mode for one in device.heard(Resume)] == [ResumeMode.CHECK, ResumeMode.ADOPT]
+    assert [one.mode for one in device.received(Resume)] == [ResumeMode.CHECK, ResumeMode.ADOPT]
     assert wired.of(RingResumed)
     assert not wired.of(RingHeld)
 

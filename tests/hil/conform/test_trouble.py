@@ -72,7 +72,7 @@ def test_the_receive_buffer_of_a_port_is_limited() -> None:
         port = PortWire(parse(os.ttyname(device)))
         await port.open()
         for _ in range(1000):
-            port.heard(bytes(64 * 1024))
+            port.received(bytes(64 * 1024))
         received = 0
         while received + 64 * 1024 <= wire.MAX_WAITING:
             piece = await port.receive(port.now())

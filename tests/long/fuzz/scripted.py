@@ -135,7 +135,7 @@ class Scripted:
         for seq in seqs:
             self.say(self.records[seq - 1])
 
-    def heard(self, kind: type) -> list[Any]:
+    def received(self, kind: type) -> list[Any]:
         """What of this kind the host said: controls, or commands without their call."""
         out: list[Any] = []
         for what in self.said:

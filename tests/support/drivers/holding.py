@@ -57,6 +57,6 @@ async def ending(watched: Watched, device: Plugged) -> AsyncIterator[list[BaseEx
         await asyncio.gather(task, return_exceptions=True)
     causes += ended.value.exceptions
     assert watched.state is LinkState.ABSENT
-    assert device.ears is None
+    assert device.listener is None
     with pytest.raises(NotReady):
         await watched.supervisor.call(Info())

@@ -20,7 +20,7 @@ class Listener:
         self.losses: list[PortLost] = []
         self._changed = asyncio.Event()
 
-    def heard(self, data: bytes) -> None:
+    def received(self, data: bytes) -> None:
         assert data
         self.data += data
         self.chunks += 1

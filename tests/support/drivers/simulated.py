@@ -121,7 +121,7 @@ class Plugged:
         self.stand = SimulatedDevice(
             place, make or MECHANISMS[device_class], now=now_us(), sync=False, random=rng
         )
-        self.ears: PortListener | None = None
+        self.listener: PortListener | None = None
         self.opened = 0
         self.deaf_for_us = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -144,9 +144,9 @@ class Plugged:
         return answer
 
     def hang_up(self, why: str) -> None:
-        ears, self.ears = self.ears, None
-        if ears is not None:
-            ears.lost(PortLost(why))
+        listener, self.listener = self.listener, None
+        if listener is not None:
+            listener.lost(PortLost(why))
 
     def to_device(self, data: bytes) -> None:
         self.stand.receive(data, now_us())
@@ -161,7 +161,7 @@ class Plugged:
         self.stand.wake(now_us())
         data = self.stand.take()
         if data:
-            asyncio.get_running_loop().call_soon(self._hear, self.ears, data)
+            asyncio.get_running_loop().call_soon(self._hear, self.listener, data)
         if self._timer is not None:
             self._timer.cancel()
         due = self.stand.due()
@@ -169,28 +169,28 @@ class Plugged:
             wait = max(0, due - now_us()) / 1_000_000
             self._timer = asyncio.get_running_loop().call_later(wait, self._pump)
 
-    def _hear(self, ears: PortListener | None, data: bytes) -> None:
-        if ears is not None and ears is self.ears:
-            ears.heard(data)
+    def _hear(self, listener: PortListener | None, data: bytes) -> None:
+        if listener is not None and listener is self.listener:
+            listener.received(data)
 
 
 class SimPort:
     """The Port interface on a plugged stand."""
 
-    def __init__(self, plugged: Plugged, ears: PortListener) -> None:
+    def __init__(self, plugged: Plugged, listener: PortListener) -> None:
         self._plugged = plugged
-        self._ears = ears
+        self._listener = listener
         self.name = plugged.address.where
-        plugged.ears = ears
+        plugged.listener = listener
         plugged.opened += 1
 
     def write(self, data: bytes) -> None:
-        if self._plugged.ears is self._ears:
+        if self._plugged.listener is self._listener:
             self._plugged.to_device(data)
 
     async def close(self) -> None:
-        if self._plugged.ears is self._ears:
-            self._plugged.ears = None
+        if self._plugged.listener is self._listener:
+            self._plugged.listener = None
 
 
 class Desk:
@@ -211,15 +211,15 @@ class Desk:
                 return device.address
         raise PortRefused(f"no port has the serial number {wanted.serial}", absent=True)
 
-    async def open(self, address: Address, ears: PortListener) -> SimPort:
+    async def open(self, address: Address, listener: PortListener) -> SimPort:
         await asyncio.sleep(0)
         for device in self.devices:
             if device.stand.plugged and device.address == address:
                 if self.refusal is not None:
                     raise PortRefused(self.refusal)
-                if device.ears is not None:
+                if device.listener is not None:
                     raise PortRefused(f"{address}: is open already")
-                return SimPort(device, ears)
+                return SimPort(device, listener)
         raise PortRefused(f"{address}: no such port", absent=True)
 
 

@@ -46,7 +46,7 @@ class Device:
         self.done: Any = None
         self.names_other_key = False
         self.spoil: Callable[[Frame], Frame] = lambda frame: frame
-        self.heard: list[Frame] = []
+        self.received: list[Frame] = []
         self._deframer = Deframer()
         self._hello: Frame | None = None
         self._rsp: Frame | None = None
@@ -56,7 +56,7 @@ class Device:
         out = b""
         for frame in self._deframer.feed(data):
             assert isinstance(frame, Frame)
-            self.heard.append(frame)
+            self.received.append(frame)
             for answer in self._answer(frame):
                 if answer.kind not in self.mute:
                     out += self.spoil(answer).encode()

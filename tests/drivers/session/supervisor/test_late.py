@@ -156,7 +156,7 @@ def test_a_host_that_stops_calls_an_adoption_off(tmp_path: Path, gives_up: bool)
             else:
                 with pytest.raises(StoreFailed, match="the host has stopped"):
                     await adopting
-            assert device.ears is None
+            assert device.listener is None
             with pytest.raises(NothingHeld):
                 await watched.supervisor.adopt(BY)
 

@@ -16,8 +16,15 @@ from structlog.testing import capture_logs
 from drivers import events as told
 from drivers.devices import LinkState, ShoeDriver
 from drivers.devices.shoe import ShoeCardRead
-from drivers.session.rate_limit import MAX_KEYS, OTHERS, REPORT_INTERVAL_US, ReportLimiter
-from drivers.session.reports import REPORTERS
+from drivers.session import WantedDevice
+from drivers.session.reports import (
+    MAX_KEYS,
+    OTHERS,
+    REPORT_INTERVAL_US,
+    REPORTERS,
+    SAME_FIELDS,
+    ReportLimiter,
+)
 from firmware_protocol.device import (
     CardName,
     CutPower,
@@ -33,15 +40,27 @@ from firmware_protocol.host import (
     LinkEvent,
     RecordReceived,
 )
-from firmware_protocol.messages import Alert, AlertCode, DeviceState, FrameKind
+from firmware_protocol.messages import Alert, AlertCode, DeviceClass, DeviceState, FrameKind
 from firmware_protocol.tablelink import Frame
-from tests.support.drivers.simulated import Desk, Plugged, Watched, now_us, running, simulate, table
+from tests.long.fuzz.scripted import Wired
+from tests.support.asynchronous import simulated
+from tests.support.drivers.simulated import (
+    Desk,
+    Plugged,
+    Watched,
+    now_us,
+    running,
+    simulate,
+    table,
+    until,
+)
+from tests.support.table.simulated.serving import run, serving
 
 S = LinkState
 
 
 def test_all_that_a_link_says_is_told_but_records() -> None:
-    assert set(REPORTERS) == set(get_args(LinkEvent)) - {RecordReceived}
+    assert {*REPORTERS, *SAME_FIELDS} == set(get_args(LinkEvent)) - {RecordReceived}
 
 
 def test_a_happening_is_read_back_as_it_was(tmp_path: Path) -> None:
@@ -116,9 +135,9 @@ def test_a_flood_of_noise_is_no_flood_of_reports(tmp_path: Path) -> None:
             strange = Frame(FrameKind.DATA, session ^ 1, 0, bytes(72))
             heard = 0
             for at in range(2000):
-                ears = device.ears
-                assert ears is not None
-                ears.heard((alert, forged, strange)[at % 3].encode() + b"\x05x\0")
+                listener = device.listener
+                assert listener is not None
+                listener.received((alert, forged, strange)[at % 3].encode() + b"\x05x\0")
                 heard += 1
                 await asyncio.sleep(0.002)
             seconds = (now_us() - began) / 1_000_000
@@ -220,3 +239,58 @@ def test_what_is_counted_apart_is_bounded() -> None:
     counts = dict(tally.due_counts(1))
     assert len(counts) == MAX_KEYS + 1
     assert counts[OTHERS] == 10_000 - MAX_KEYS
+
+
+@simulated
+async def test_repeats_and_gaps_are_counted_over_links() -> None:
+    supervisor = Watched(Desk(), WantedDevice(DeviceClass.SHOE, "SH-1", bytes(32))).supervisor
+
+    def counts() -> tuple[int, int]:
+        return (supervisor.repeats, supervisor.gaps)
+
+    assert counts() == (0, 0)
+    first, second = Wired.running(3), Wired.running(3)
+    supervisor.link = first.link
+    first.send(2)
+    assert counts() == (0, 1)
+    first.send(1, 2)
+    first.stored(2)
+    assert counts() == (0, 1)
+    first.send(1, 2)
+    assert counts() == (2, 1)
+    supervisor.failure = OSError("the disk is full")
+    supervisor.recovered()  # replaces the link
+    await asyncio.sleep(1)  # its timer
+    assert counts() == (2, 1)
+    supervisor.link = second.link
+    second.send(2)
+    assert counts() == (2, 2)
+
+
+def test_something_is_done_for_a_device_all_the_time(tmp_path: Path) -> None:
+    """While it is ready, while it is away, and while it is searched for."""
+
+    async def main() -> None:
+        async with serving(tmp_path) as one:
+            shoe = one.table.supervisor("SH-1")
+            for connected, state in ((True, LinkState.READY), (False, LinkState.ABSENT)):
+                one.room.shoe.request(Plug(connected=connected))
+                await until(lambda state=state: shoe.state is state)  # type: ignore[misc]
+                for _ in range(5):
+                    at = shoe.last_active_us
+                    await until(lambda at=at: shoe.last_active_us > at, 10)  # type: ignore[misc]
+
+    run(main())
+
+
+def test_a_noisy_cable_shows_in_the_counts(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as one:
+            shoe = one.table.supervisor("SH-1")
+            one.room.shoe.request(LineNoise(drop=0.3, seed=3))
+            one.room.shoe.request(Load(decks=one.room.game.decks, seed=3))
+            one.room.shoe.request(Draw(force=True))
+            await until(lambda: shoe.repeats + shoe.gaps > 0, 600)
+            one.room.shoe.request(LineNoise())
+
+    run(main())

@@ -59,7 +59,7 @@ def test_without_it_no_session_begins(
                 assert watched.supervisor.failure is not None
                 # The device is left alone, and is safe by itself; nobody is told that it is not.
                 await asyncio.sleep(30)
-                assert (device.opened, device.ears) == (1, None)
+                assert (device.opened, device.listener) == (1, None)
                 assert watched.of(events.SessionBegan) == watched.of(events.Held) == []
                 assert len(watched.of(events.KeepFailed)) == 1
                 with pytest.raises(NotReady, match="how far its record goes is not known"):

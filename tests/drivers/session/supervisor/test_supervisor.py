@@ -322,7 +322,7 @@ def test_it_can_be_stopped_at_any_moment(tmp_path: Path) -> None:
                 seen.add(again.state)
                 await stopped(task)
                 assert again.state is S.ABSENT
-                assert device.ears is None
+                assert device.listener is None
                 assert again.supervisor.link is None
             assert seen == {S.ABSENT, S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY}
 
@@ -335,13 +335,13 @@ def test_a_port_that_was_left_is_heard_no_more(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
-            old = device.ears
+            old = device.listener
             device.request(Freeze(on=True))
             await watched.until(S.LOST)
             device.request(Freeze(on=False))
             await watched.until(S.READY)
             stood = len(watched.told)
-            old.heard(b"\x01late\0" * 10)
+            old.received(b"\x01late\0" * 10)
             old.lost(PortLost("late"))
             await asyncio.sleep(1)
             assert watched.state is S.READY

@@ -210,7 +210,7 @@ class Room:
     def cut_cables(self) -> None:
         """Nothing that is said from here on comes to a device: whoever would say it is dead."""
         for device in self.desk.devices:
-            device.ears = None
+            device.listener = None
 
     def switch_off(self) -> None:
         for device in self.desk.devices:

@@ -69,7 +69,7 @@ class _Conversation:
 
     # --- the port -----------------------------------------------------------------------------
 
-    def heard(self, data: bytes) -> None:
+    def received(self, data: bytes) -> None:
         if self._port is not None:
             self._follow(self._talk.receive(data, monotonic_us()))
 
