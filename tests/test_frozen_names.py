@@ -25,8 +25,7 @@ def _structs() -> Iterator[type[msgspec.Struct]]:
         for found in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
             if found.name.endswith("__main__"):
                 continue
-            module = importlib.import_module(found.name)
-            for value in vars(module).values():
+            for value in vars(importlib.import_module(found.name)).values():
                 if isinstance(value, type) and issubclass(value, msgspec.Struct):
                     yield value
 

@@ -94,8 +94,7 @@ def listening(machine: Machine, port: int) -> list[Process]:
         for words in map(str.split, (machine.text(f"/proc/net/{name}") or "").splitlines()[1:])
         if len(words) > 9 and words[3] == _LISTENS and words[1].endswith(f":{port:04X}")
     }
-    every = {one for inode in inodes for one in _holding(machine, f"socket:[{inode}]")}
-    return sorted(every)
+    return sorted({one for inode in inodes for one in _holding(machine, f"socket:[{inode}]")})
 
 
 def _holding(machine: Machine, target: str) -> list[Process]:
@@ -318,8 +317,7 @@ def service(case: DoctorCase) -> CheckFindings:
             )
         )
     instance = unit_of(case)
-    wants = case.machine.at(f"{_UNIT_PLACES[0]}/multi-user.target.wants/{instance}")
-    if not wants.is_symlink():
+    if not case.machine.at(f"{_UNIT_PLACES[0]}/multi-user.target.wants/{instance}").is_symlink():
         what = f"{instance} does not start at boot"
         problems.append(warning(what, case.admin("systemctl", "enable", "--now", instance)))
     return found(f"{instance} is enabled", problems)

@@ -38,8 +38,7 @@ from controller.screens.common.texts import load
 
 def control_socket(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The socket's path is usable, and no other program listens there."""
-    control = case.control
-    place = control.socket
+    place = case.control.socket
     problems = [*_length(case, place), *_folder(case, place.parent)]
     if problems:
         return found("", problems)
@@ -50,8 +49,7 @@ def control_socket(case: DoctorCase) -> CheckFindings | DoctorProblem:
         return wrong(what, line("mv", place, f"{place}.was"))
     if not is_listening(place):
         return found(f"{place} is left from a former start; the next one replaces it")
-    busy = serving(case)
-    if busy:
+    if serving(case):
         return found(f"{place}: the table is being served")
     what = f"another program listens at {place}"
     return wrong(

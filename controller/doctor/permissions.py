@@ -179,8 +179,7 @@ _BESIDE: Final = frozenset({LOCK, "devices"})
 
 def record_place(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """Owners and permissions of the record directory and its content."""
-    record = case.record
-    place = record.directory
+    place = case.record.directory
     there = path_status(place)
     if isinstance(there, DoctorProblem):
         return there

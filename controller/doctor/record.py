@@ -105,8 +105,7 @@ def _readable(record: Path) -> RecordOpening | None:
 
 def record_opens(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The part of the record that a start decodes is intact, and of this table."""
-    place = case.record
-    record = place.directory
+    record = case.record.directory
     if record.exists() and not record.is_dir():
         return skipped(f"{record} is not a directory")
     before = serving(case)
@@ -276,8 +275,7 @@ def round_open(case: DoctorCase) -> CheckFindings | DoctorProblem:
 
 def clock_goes_on(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The clock is not before the record's last entry."""
-    record = case.record
-    opening = _readable(record.directory)
+    opening = _readable(case.record.directory)
     last = None if opening is None else opening.last_told
     if last is None:
         return found(NONE_YET)
@@ -393,8 +391,7 @@ def mount_of(place: Path, every: list[Mount]) -> Mount | None:
 
 def file_system(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The file system makes synced data durable."""
-    record = case.record
-    place = nearest(record.directory)
+    place = nearest(case.record.directory)
     mount = mount_of(place, mounts(case.machine.text("/proc/self/mountinfo") or ""))
     if mount is None:
         return skipped("the mounts of this machine are unknown")
@@ -443,8 +440,7 @@ def syncs(place: Path, count: int = SYNCS) -> list[float]:
 
 def syncing(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """Durable writes are fast enough, since each append waits for one."""
-    record = case.record
-    place = nearest(record.directory)
+    place = nearest(case.record.directory)
     if not place.is_dir() or not case.machine.may(place, os.W_OK | os.X_OK):
         return skipped(f"{case.machine.user} may not write in {place}")
     try:

@@ -88,8 +88,7 @@ def document(routes: tuple[ApiRoute, ...]) -> dict[str, Any]:
     components[ACT] = {**of_kind[acts], "description": "Something that somebody does."}
     paths: dict[str, Any] = {}
     for route in routes:
-        operation = _operation(route, of_kind)
-        paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = operation
+        paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = _operation(route, of_kind)
     return {
         "openapi": "3.1.0",
         "info": {"title": TITLE, "version": VERSION, "description": ABOUT},

@@ -88,8 +88,7 @@ class ApiRoute(Struct, frozen=True):
 
 
 async def _open(request: RouteRequest) -> RouteResult:
-    sent = read_as(request.body, OpenScreen)
-    token, screen = request.api.screens.open(sent.name)
+    token, screen = request.api.screens.open(read_as(request.body, OpenScreen).name)
     return Opened(token, screen.name)
 
 

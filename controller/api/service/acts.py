@@ -442,8 +442,7 @@ async def sign_out(
         for role in roles:
             if screen.signed_in(desk, role) is None:
                 continue
-            left = await desk.sign_out(screen.name, api.served.moment(), role=role)
-            answer = granted(left)
+            answer = granted(await desk.sign_out(screen.name, api.served.moment(), role=role))
             screen.badges.pop(role, None)
             if answer:
                 gone.append(role)

@@ -220,8 +220,7 @@ def test_the_unit_s_directory(made: House) -> None:
     as_installed(made)
     place = made.root / "run/holecard/first"
     # A short name: the system takes 107 bytes.
-    text = made.file.read_text().replace(f"{made.run}/control.sock", f"{place}/s")
-    made.file.write_text(text)
+    made.file.write_text(made.file.read_text().replace(f"{made.run}/control.sock", f"{place}/s"))
     assert f"{place}, for the socket, does not exist" in made.problem("socket").what
     made.put(f"/etc/systemd/system/{UNIT}", deployed(UNIT).read_text())
     assert made.check("socket").verdict == "ok"

@@ -164,8 +164,7 @@ async def at_room(made: Room, file_of: Path, **options: Any) -> AsyncIterator[At
         )
         served = ServedTable(table, desk, clock)
         app = application(served, clock=loop.time)
-        transport = httpx.ASGITransport(app)
-        async with Api(URL, transport=transport) as client:
+        async with Api(URL, transport=httpx.ASGITransport(app)) as client:
             at = AtApi(made, table, desk, served, app, client)
             try:
                 if options.pop("adopted", True):

@@ -209,8 +209,7 @@ BASE: Final = "/review"
 
 async def comes_in(pages: AtPages) -> Tab:
     tab = pages.tab()
-    form = await tab.ask("GET", f"{BASE}/enter")
-    found = _SECRET.search(form.text)
+    found = _SECRET.search((await tab.ask("GET", f"{BASE}/enter")).text)
     assert found is not None
     tab.secret = found[1]
     entered = await tab.post(f"{BASE}/enter", badge="S-1", pin=PINS["S-1"])

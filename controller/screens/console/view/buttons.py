@@ -390,8 +390,7 @@ def _of_seat(o: AllowedActs, t: HouseTerms, name: str) -> tuple[ActButton, ...]:
 
 def _play(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     made: tuple[ActButton, ...] = ()
-    nobody = FieldOption(0, t.texts("console.ask.no_seat"))
-    seats = (nobody, *_seats_of(t, _playing(o)))
+    seats = (FieldOption(0, t.texts("console.ask.no_seat")), *_seats_of(t, _playing(o)))
     for name in _DISPUTES:
         asks = (_choose(t, "seat", "seat_or_none", seats),)
         made += o.offer(name, _does(t, name), sample={"seat": 0}, asks=asks)

@@ -48,8 +48,7 @@ def with_keys(
 ) -> tuple[tuple[ActButton, ...], tuple[ActButton, ...], WagerPanel | None]:
     """Returns the buttons with their keys; earlier ones choose first."""
     seats = () if wagers is None else wagers.seats
-    enter = [action for seat in seats for action in seat.enter]
-    named = dict(_named((*aside, *main, *enter)))
+    named = dict(_named((*aside, *main, *[action for seat in seats for action in seat.enter])))
 
     def keyed(actions: tuple[ActButton, ...]) -> tuple[ActButton, ...]:
         return tuple(replace(one, key=named[one.id]) for one in actions)
@@ -77,8 +76,7 @@ def _named(actions: Iterable[ActButton]) -> Iterator[tuple[str, str]]:
 
 def _free(label: str, taken: set[str]) -> str:
     """Returns the first free letter of the label, or any free key; empty if all are taken."""
-    free = (one for one in f"{label.lower()}{_ALL}" if one in _ALL and one not in taken)
-    return next(free, "")
+    return next((one for one in f"{label.lower()}{_ALL}" if one in _ALL and one not in taken), "")
 
 
 Tone: TypeAlias = Literal["usual", "floor", "held", "stopped", "closed"]
@@ -235,13 +233,11 @@ def _instruction(o: AllowedActs, t: HouseTerms) -> tuple[Instruction, str]:
     to = texts("console.say.to_floor") if prompt.to == "floor" else ""
     if view.again:
         say = f"{texts('console.pay.again')} {say}"
-    made = Instruction(to, " - ".join(head), small, near, _tone(o), _note(o, t), "")
-    return made, say
+    return Instruction(to, " - ".join(head), small, near, _tone(o), _note(o, t), ""), say
 
 
 def _fault(large: str, *small: str, code: str) -> tuple[Instruction, str]:
-    made = Instruction("", large, small, (), "stopped", "", code)
-    return made, " - ".join((large, *small))
+    return Instruction("", large, small, (), "stopped", "", code), " - ".join((large, *small))
 
 
 def _tone(o: AllowedActs) -> Tone:

@@ -321,8 +321,7 @@ def _stretches(lying: list[RecordLocation]) -> list[list[RecordLocation]]:
     found = [[lying[0]]]
     for one in lying[1:]:
         last = found[-1][-1]
-        near = one.place.offset - last.place.offset - last.length < APART
-        if near:
+        if one.place.offset - last.place.offset - last.length < APART:
             found[-1].append(one)
         else:
             found.append([one])

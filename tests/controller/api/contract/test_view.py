@@ -99,8 +99,7 @@ async def test_it_is_made_once_for_each_change(at: AtApi) -> None:
     bodies = []
     for screen in screens:
         headers = {"Authorization": f"Bearer {screen.token}"}
-        response = await asked(at, "GET", "/api/v1/table", headers=headers)
-        bodies.append(response.content)
+        bodies.append((await asked(at, "GET", "/api/v1/table", headers=headers)).content)
     assert bodies == [first.body] * 3
     assert at.api.views.now() is first
     await at.dealing()

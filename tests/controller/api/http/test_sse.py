@@ -157,8 +157,7 @@ async def test_a_slow_reader_skips_and_delays_nobody(port: Port, client: Api) ->
 
 @port_test()
 async def test_a_reader_that_stopped_reading_is_left(port: Port, client: Api) -> None:
-    screen = await client.open("slow")
-    async with raw(port, screen) as made:
+    async with raw(port, await client.open("slow")) as made:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         for _ in range(400):
             await note(port)

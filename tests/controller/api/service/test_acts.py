@@ -53,8 +53,7 @@ async def test_a_round_is_played_by_what_the_api_shows(at: AtApi) -> None:
 
 @api_test()
 async def test_what_the_procedure_refuses_is_recorded_and_no_error(at: AtApi) -> None:
-    screen = await at.dealing()
-    done = await screen.act("CheckHole")
+    done = await (await at.dealing()).act("CheckHole")
     (answer,) = done.answers
     assert (answer.event, answer.taken, answer.rows) == ("HoleChecked", False, ())
     assert answer.why

@@ -199,8 +199,7 @@ async def test_whoever_follows_a_dealer_who_left_has_relieved_them(at: AtApi) ->
 
 @api_test()
 async def test_a_closed_table_is_told_of_no_relief(at: AtApi) -> None:
-    screen = await at.dealing()
-    await screen.sign_in(*SECOND, relieve=True)
+    await (await at.dealing()).sign_in(*SECOND, relieve=True)
     assert _reliefs(at) == []
     assert len(at.room.records("refusal")) == 0
     assert sign_ins(at)[-1] == ("signed in", "Gil Ode", "Ann Lee")
@@ -235,8 +234,7 @@ async def test_one_thing_at_a_time_at_a_screen(at: AtApi) -> None:
 
 @api_test()
 async def test_a_guess_counts_whoever_waits_for_it(at: AtApi) -> None:
-    screen = await at.client.open("dealer")
-    call = asyncio.create_task(screen.sign_in("D-17", WRONG))
+    call = asyncio.create_task((await at.client.open("dealer")).sign_in("D-17", WRONG))
     await asyncio.sleep(0.005)
     call.cancel()
     await asyncio.wait((call,))
@@ -335,8 +333,7 @@ def looks(at: AtApi) -> list[dict[str, Any]]:
 
 @api_test()
 async def test_a_look_stands_in_the_record_before_it_is_answered(at: AtApi) -> None:
-    screen = await watching(at.client)
-    view = await screen.table()
+    view = await (await watching(at.client)).table()
     assert looks(at) == [{"what": LOOKS, "badge": "S-1", "screen": "watch", "at": "table"}]
     record = at.room.records("person")[-1]
     assert (record.by.role, record.by.name) == ("surveillance", "Dee Faro")

@@ -132,8 +132,7 @@ async def status(at: AtApi, authorization: str | None) -> int:
 
 @api_test(adopted=False)
 async def test_a_token_goes_with_each_request(at: AtApi) -> None:
-    screen = await at.client.open("dealer")
-    token = screen.token
+    token = (await at.client.open("dealer")).token
     assert await status(at, f"Bearer {token}") == 200
     assert await status(at, f"bearer   {token}") == 200
     for text in (None, "", "Bearer", "Bearer ", f"Basic {token}", token, "Bearer x"):

@@ -108,8 +108,7 @@ OFFERS: Final = "#console button.act[data-act]"
 
 async def sees(table: AtTable, page: Page) -> None:
     """The page shows what the table shows."""
-    seen = table.hands_at(page)
-    await seen.caught_up()
+    await table.hands_at(page).caught_up()
 
 
 async def tries(page: Page, who: RobotBadge, pin: str) -> str:

@@ -115,8 +115,7 @@ def test_a_form_is_short_and_a_form(looking: Looking) -> None:
 
 
 def test_other_names_of_this_host_are_turned_away(looking: Looking) -> None:
-    browser = Browser(looking.app, "rebound.example")
-    answer = browser.get("/rounds")
+    answer = Browser(looking.app, "rebound.example").get("/rounds")
     assert answer.status == 421
     _has_headers(answer)
     assert "rounds" not in answer.text.lower()
@@ -220,8 +219,7 @@ def test_where_a_look_cannot_be_written_nothing_is_shown(looking: Looking) -> No
 
 
 def test_files_of_the_pages_may_be_kept_and_no_others_are_there(looking: Looking) -> None:
-    browser = looking.enter()
-    page = browser.get("/rounds/3/replay").text
+    page = looking.enter().get("/rounds/3/replay").text
     found = sorted(set(re.findall(r'(?:href|src)="(/static/[^"]+)"', page)))
     assert [one.rpartition("/")[2] for one in found] == [
         "base.css",

@@ -128,8 +128,7 @@ def serving(words: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], str]]
     with process:
         try:
             assert process.stdout is not None
-            line = process.stdout.readline().strip()
-            yield process, line
+            yield process, process.stdout.readline().strip()
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
@@ -173,8 +172,7 @@ def test_a_certificate_makes_it_https(place: Path, pair: tuple[str, str]) -> Non
     with serving([str(place), "--as", "Eve", *words]) as (_, line):
         link = json.loads(line)["link"]
         assert link.startswith("https://127.0.0.1:")
-        trust = ssl.create_default_context(cafile=pair[0])
-        with httpx.Client(verify=trust, timeout=20) as client:
+        with httpx.Client(verify=ssl.create_default_context(cafile=pair[0]), timeout=20) as client:
             entered = client.get(link)
             assert entered.status_code == 303
             assert "secure" in entered.headers["set-cookie"].lower()

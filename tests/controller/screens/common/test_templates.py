@@ -40,8 +40,7 @@ def lines(text: str) -> list[int]:
 
 @pytest.fixture(scope="module")
 def rounds(place: Path, tmp_path_factory: pytest.TempPathFactory) -> list[RoundRow]:
-    file = tmp_path_factory.mktemp("pages") / "index.db"
-    with Index.open(place, file) as index:
+    with Index.open(place, tmp_path_factory.mktemp("pages") / "index.db") as index:
         index.catch_up()
         return list(find_rounds(index.db, RecordQuery(), 0, 1_000).rounds)
 

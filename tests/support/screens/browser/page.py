@@ -126,8 +126,7 @@ class Keys:
             "one => [one.name, one.id]"
         )
         for _ in range(_MOST_TABS):
-            focused = await self.page.evaluate("document.activeElement.name")
-            if focused == name:
+            if (await self.page.evaluate("document.activeElement.name")) == name:
                 break
             await self.page.keyboard.press("Tab")
         for _ in range(_MOST_TABS):

@@ -208,8 +208,7 @@ async def test_the_floor_signs_for_what_it_saw(pages: AtPages) -> None:
 
 @pages_test()
 async def test_what_the_procedure_refuses_is_said_plainly_and_recorded(pages: AtPages) -> None:
-    tab = await opened(pages)
-    answer = await tab.act("Cleared")
+    answer = await (await opened(pages)).act("Cleared")
     assert answer.status_code == 200
     assert not answer.json()["done"]
     assert answer.json()["said"]
@@ -385,8 +384,7 @@ async def test_their_hour_ends_also_where_nobody_asks(pages: AtPages) -> None:
 async def test_why_nothing_came_of_it(pages: AtPages, fault: Plug | None, code: str) -> None:
     tab = await technician(pages)
     if fault is None:  # several at once
-        tests = (tab.act("SelfTest", serial="SH-1") for _ in range(3))
-        tried = await asyncio.gather(*tests)
+        tried = await asyncio.gather(*(tab.act("SelfTest", serial="SH-1") for _ in range(3)))
     else:
         pages.at.room.shoe.request(fault)
         shoe = pages.at.table.supervisor("SH-1")

@@ -228,8 +228,7 @@ async def test_one_that_is_spoilt_is_not_shown_while_it_cannot_be_made_anew(
 
 async def _all_pages(pages: AtPages, tab: Tab) -> dict[str, tuple[int, str]]:
     found: dict[str, tuple[int, str]] = {}
-    paths = [page.path for page in PAGES if page.method == "GET"]
-    for path in paths:
+    for path in [page.path for page in PAGES if page.method == "GET"]:
         for seq in (1, pages.at.table.table.seq):
             asked = path.format(round=1, seq=seq, id="x")
             answer = await tab.ask("GET", f"{BASE}{asked}")

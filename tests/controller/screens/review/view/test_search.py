@@ -40,8 +40,7 @@ WANTED = st.builds(
 
 @pytest.fixture(scope="module")
 def db(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connection]:
-    file = tmp_path_factory.mktemp("newest") / "index.db"
-    with Index.open(place, file) as index:
+    with Index.open(place, tmp_path_factory.mktemp("newest") / "index.db") as index:
         index.catch_up()
         yield index.db
 

@@ -22,8 +22,7 @@ from tests.support.screens.looked_at import Looking
 
 @pytest.fixture(scope="module")
 def rounds(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> list[RoundRow]:
-    file = tmp_path_factory.mktemp("verdict") / "index.db"
-    with Index.open(sound, file) as index:
+    with Index.open(sound, tmp_path_factory.mktemp("verdict") / "index.db") as index:
         index.catch_up()
         return list(find_rounds(index.db, RecordQuery(), 0, 1_000).rounds)
 

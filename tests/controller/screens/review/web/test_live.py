@@ -108,8 +108,7 @@ def growing(tmp_path: Path) -> Path:
 def test_what_is_written_comes_at_once(growing: Path, tmp_path: Path) -> None:
     with Looking(growing, tmp_path / "scratch") as looking:
         browser = looking.enter()
-        page = browser.get("/live")
-        (after,) = re.findall(r"/live/stream\?after=(\d+)", page.text)
+        (after,) = re.findall(r"/live/stream\?after=(\d+)", browser.get("/live").text)
         last = int(after)
         with Served(looking) as served, streamed(served, browser, last - 3) as following:
             for seq in range(last - 2, last + 1):
@@ -207,8 +206,7 @@ def test_a_damaged_end_is_told(
             assert following()[0] == "here"
             at, one = list(records(growing))[-1]
             file = next((growing / "segments").glob(f"*{at.segment:08d}.seg"))
-            data = file.read_bytes()
-            end = data.index(bytes(one.data), at.offset) + len(bytes(one.data)) + 1
+            end = file.read_bytes().index(bytes(one.data), at.offset) + len(bytes(one.data)) + 1
             with file.open("r+b") as opened:
                 opened.seek(end + 40)
                 opened.write(b"x" * 20)
@@ -288,8 +286,7 @@ def test_every_route_answers_the_same_whatever_the_hole_card_is(
         answers: dict[str, bytes] = {}
         with Looking(place, tmp_path / str(number)) as looking:
             browser = looking.enter()
-            last = twin.state.round
-            for method, path, fields in asked(last, len(twin.entries)):
+            for method, path, fields in asked(twin.state.round, len(twin.entries)):
                 answer = browser.get(path) if method == "GET" else browser.post(path, fields)
                 answers[f"{method} {path} {fields}"] = _but_for_chance(answer.bytes)
             looking.review.house.checking.wait(30)
@@ -360,8 +357,7 @@ def test_a_replay_shows_a_hole_card_from_its_reveal_on(browser: Browser) -> None
     """Before it, only its back."""
     seen = 0
     for number in range(1, 30):
-        answer = browser.get(f"/rounds/{number}/replay.json")
-        made: dict[str, Any] = json.loads(answer.bytes)
+        made: dict[str, Any] = json.loads(browser.get(f"/rounds/{number}/replay.json").bytes)
         for at, frame in enumerate(made["frames"]):
             if not frame["what"].startswith("the hole card is turned over:") or frame["refused"]:
                 continue
