@@ -76,9 +76,9 @@ def on_the_bench(made: House) -> Iterator[str]:
 def test_a_device_that_is_not_paired_is_paired(made: House) -> None:
     (made.keys / "devices" / "ST-1.json").unlink()
     with on_the_bench(made) as said:
-        problem = made.problem("pairing")
-        assert problem.what == "station ST-1 is not paired with this host"
-        assert "service switch" in problem.mend
+        made.expect(
+            "pairing", exactly="station ST-1 is not paired with this host", mend="service switch"
+        )
         made.mend("pairing", said)
         assert made.check("ports").verdict == "ok"
 
@@ -119,10 +119,9 @@ def test_a_port_that_is_not_there(made: House) -> None:
     plugged(made, adapter(made, "FT4NUM9K", "another"))
     terminal = os.readlink(made.place / "ports" / "shoe")
     (made.place / "ports" / "shoe").unlink()
-    problem = made.problem("ports")
-    assert problem.grade == "wrong"
-    assert "shoe SH-1 is missing: " in problem.what
-    assert "there are adapter:FT4NUM9K" in problem.mend
+    problem = made.expect(
+        "ports", grade="wrong", what="shoe SH-1 is missing: ", mend="there are adapter:FT4NUM9K"
+    )
     assert "[devices], shoe" in problem.mend
     made.shell(problem.commands[0])
     (made.place / "ports" / "shoe").symlink_to(terminal)
@@ -151,9 +150,7 @@ def test_a_port_that_is_a_file(made: House) -> None:
 
 def test_a_text_that_is_no_address(made: House) -> None:
     shoe_at(made, "com1")
-    problem = made.problem("ports")
-    assert "'com1' is no address of a port" in problem.what
-    assert "adapter:SERIAL" in problem.mend
+    made.expect("ports", what="'com1' is no address of a port", mend="adapter:SERIAL")
 
 
 def test_devices_that_are_found_by_their_numbers(made: House) -> None:
@@ -173,16 +170,12 @@ def test_an_adapter_whose_number_another_has_too(made: House) -> None:
     plugged(made, adapter(made, "FT4NUM9K"))
     assert made.check("ports").verdict == "ok"
     plugged(made, adapter(made, "FT4NUM9K"), adapter(made, "FT4NUM9K", "another"))
-    problem = made.problem("ports")
-    assert "ports/shoe, " in problem.what
-    assert "below /dev/serial/by-id" in problem.mend
+    made.expect("ports", what="ports/shoe, ", mend="below /dev/serial/by-id")
 
 
 def test_a_path_that_is_whatever_was_plugged_in_first(made: House) -> None:
     plugged(made, adapter(made, "FT4NUM9K"))
-    problem = made.problem("ports")
-    assert problem.grade == "warning"
-    assert 'port = "adapter:FT4NUM9K"' in problem.mend
+    made.expect("ports", grade="warning", mend='port = "adapter:FT4NUM9K"')
     shoe_at(made, "adapter:FT4NUM9K")
     assert made.check("ports").verdict == "ok"
 
@@ -246,10 +239,12 @@ def test_a_device_that_its_group_may_use(
     plugged(made)
     owned(monkeypatch, path, mode=0o660, gid=20)
     closed(made, path, DIALOUT)
-    problem = made.problem("ports")
-    assert problem.what == f"shoe SH-1: house may not read and write {path} (mode 660)"
-    assert problem.commands == ("sudo usermod -aG dialout house",)
-    assert "log in again" in problem.mend
+    made.expect(
+        "ports",
+        exactly=f"shoe SH-1: house may not read and write {path} (mode 660)",
+        commands=("sudo usermod -aG dialout house",),
+        mend="log in again",
+    )
     closed(made, path, grp.struct_group(("dialout", "x", 20, ["house"])))
     assert made.problem("ports").commands == ("newgrp dialout",)
 
@@ -270,9 +265,9 @@ def test_a_device_that_is_roots_alone(
 @pytest.mark.parametrize("program", [OPENING, LOCKING])
 def test_a_port_that_another_program_has(made: House, program: str) -> None:
     with child(program, made.place / "ports" / "shoe") as other:
-        problem = made.problem("ports")
-        assert f"is in use by process {other.pid} (" in problem.what
-        assert problem.commands == (f"kill {other.pid}",)
+        problem = made.expect(
+            "ports", what=f"is in use by process {other.pid} (", commands=(f"kill {other.pid}",)
+        )
         made.shell(problem.commands[0])
         other.wait(30)
         assert made.check("ports").verdict == "ok"
@@ -318,8 +313,6 @@ def test_an_adapter_that_keeps_what_it_has_read(made: House) -> None:
     name = Path(os.path.realpath(made.place / "ports" / "shoe")).name
     made.elsewhere()
     timer = made.put(f"/sys/bus/usb-serial/devices/{name}/latency_timer", "16\n")
-    problem = made.problem("ports")
-    assert problem.grade == "warning"
-    assert "for up to 16 ms" in problem.what
+    made.expect("ports", grade="warning", what="for up to 16 ms")
     made.mend("ports")
     assert timer.read_text() == "1\n"

@@ -20,11 +20,13 @@ from tests.support.table.simulated.house import KEY, PINS, mode, person, put
 
 def test_a_key_that_the_file_may_not_have(made: House) -> None:
     made.edit("decks = 8", "decks = 9")
-    problem = made.problem("table file")
-    assert problem.grade == "wrong"
-    assert "decks: 9 is not valid here" in problem.what
-    assert "allowed: " in problem.mend
-    assert problem.commands == (f"{made.machine.holecard} config check {made.file}",)
+    problem = made.expect(
+        "table file",
+        grade="wrong",
+        what="decks: 9 is not valid here",
+        mend="allowed: ",
+        commands=(f"{made.machine.holecard} config check {made.file}",),
+    )
     made.edit("decks = 9", "decks = 8")
     made.shell(problem.commands[0])
     assert made.check("table file").verdict == "ok"
@@ -52,9 +54,7 @@ def test_a_section_that_is_missing_is_added(made: House, name: str) -> None:
 def test_devices_are_for_people_to_name(made: House) -> None:
     text = made.file.read_text()
     made.file.write_text(text[: text.find("[devices")] + text[text.find("[record]") :])
-    problem = made.problem("sections")
-    assert "has no [devices]" in problem.what
-    assert "[devices.shoe]" in problem.mend
+    made.expect("sections", what="has no [devices]", mend="[devices.shoe]")
     assert made.check("pairing").verdict == made.check("ports").verdict == "skipped"
 
 
@@ -110,10 +110,12 @@ def test_a_directory_of_something_else_is_let_alone(made: House, name: str) -> N
     place.chmod(0o777)
     (place / "to-bo.txt").write_text("Dear Bo")
     made.edit(f'"run/{name}"', '"letters"')
-    problem = made.problem(f"{name}'s place" if name == "record" else "keys' place")
-    assert f"{place} is not used by " in problem.what
-    assert problem.commands == ()
-    assert f"at [{name}]" in problem.mend
+    made.expect(
+        f"{name}'s place" if name == "record" else "keys' place",
+        what=f"{place} is not used by ",
+        commands=(),
+        mend=f"at [{name}]",
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,10 +135,7 @@ def test_nobody_is_told_to_change_a_directory_that_all_use(
     (made.place / "sticky").chmod(0o1777)
     name = line.strip('"').removeprefix("run/")
     made.edit(line, f'"{place}/{name if "." in name else ""}"')
-    problem = made.problem(check)
-    assert problem.grade == "wrong"
-    assert problem.commands == ()
-    assert str(made.file) in problem.mend
+    made.expect(check, grade="wrong", commands=(), mend=str(made.file))
 
 
 def test_a_place_below_one_that_only_root_may_write(made: House) -> None:
@@ -268,16 +267,12 @@ def test_a_key_that_a_record_was_begun_with_is_not_made_anew(made: House, role: 
     made.recorded()
     for file in made.keys.glob(f"{role}.*"):
         file.unlink()
-    problem = made.problem("keys")
-    assert problem.commands == ()
-    assert "restore it from its backup" in problem.mend
+    made.expect("keys", commands=(), mend="restore it from its backup")
 
 
 def test_a_key_is_not_made_where_half_of_one_is(made: House) -> None:
     (made.keys / "table.pub").unlink()
-    problem = made.problem("keys")
-    assert "table.pub: is missing" in problem.what
-    assert problem.commands == ()
+    made.expect("keys", what="table.pub: is missing", commands=())
 
 
 def test_the_key_of_surveillance_is_brought(made: House) -> None:
@@ -294,16 +289,12 @@ def test_the_key_of_this_host(made: House) -> None:
 
 def test_the_key_of_a_host_that_devices_know_is_not_made_anew(made: House) -> None:
     (made.keys / "host.json").unlink()
-    problem = made.problem("keys")
-    assert problem.commands == ()
-    assert "devices are paired with it" in problem.mend
+    made.expect("keys", commands=(), mend="devices are paired with it")
 
 
 def test_a_key_of_another_kind(made: House) -> None:
     put(made.keys / "table.key", (made.place / "surveillance" / "surveillance.key").read_bytes())
-    problem = made.problem("keys")
-    assert "holds another kind of key" in problem.what
-    assert problem.commands == ()
+    made.expect("keys", what="holds another kind of key", commands=())
 
 
 def test_two_keys_that_do_not_belong_together(made: House) -> None:
@@ -314,9 +305,7 @@ def test_two_keys_that_do_not_belong_together(made: House) -> None:
 
 def test_the_secret_of_surveillance_does_not_lie_at_the_table(made: House) -> None:
     put(made.keys / "surveillance.key", (made.place / "surveillance/surveillance.key").read_bytes())
-    problem = made.problem("keys")
-    assert problem.grade == "warning"
-    assert "surveillance.key lies beside table.key" in problem.what
+    made.expect("keys", grade="warning", what="surveillance.key lies beside table.key")
 
 
 # --- all of it ---------------------------------------------------------------------------------
@@ -368,9 +357,7 @@ def test_a_house_without_people(made: House) -> None:
 
 def test_people_without_their_key(made: House) -> None:
     (made.keys / "people.key").unlink()
-    problem = made.problem("people")
-    assert problem.commands == ()
-    assert "restore it from its backup" in problem.mend
+    made.expect("people", commands=(), mend="restore it from its backup")
 
 
 def test_people_whose_pins_went_through_another_key(made: House) -> None:
@@ -382,11 +369,11 @@ def test_people_who_are_not_what_their_history_says(made: House) -> None:
     assert made.check("history").verdict == "ok"
     data = made.people.read_bytes()
     made.people.write_bytes(data.replace(b'"Bo Chan"', b'"Bob Chance"'))
-    problem = made.problem("history")
-    assert problem.grade == "warning"
-    assert problem.what == (
-        "F-2 is Bob Chance (floor) in the file; by the history Bo Chan (floor), "
-        "since 2027-01-15T08:00:00Z, by Ann Lee and Bo Chan"
+    problem = made.expect(
+        "history",
+        grade="warning",
+        exactly="F-2 is Bob Chance (floor) in the file; by the history Bo Chan (floor), "
+        "since 2027-01-15T08:00:00Z, by Ann Lee and Bo Chan",
     )
     assert problem.mend.startswith("ask the people who are named there")
     made.people.write_bytes(data)

@@ -342,9 +342,7 @@ def test_what_is_written_to_measure_leaves_nothing(made: House) -> None:
 
 def test_a_disk_that_is_slow(made: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "syncs", lambda place: [1.0, 30.0, 40.0])
-    problem = made.problem("syncs")
-    assert problem.grade == "warning"
-    assert "in 30.00 ms, at most 40.00 ms of 3" in problem.what
+    made.expect("syncs", grade="warning", what="in 30.00 ms, at most 40.00 ms of 3")
 
 
 def test_a_disk_that_fails(made: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,6 +350,4 @@ def test_a_disk_that_fails(made: House, monkeypatch: pytest.MonkeyPatch) -> None
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "fdatasync", failing)
-    problem = made.problem("syncs")
-    assert problem.grade == "wrong"
-    assert "Input/output error" in problem.what
+    made.expect("syncs", grade="wrong", what="Input/output error")

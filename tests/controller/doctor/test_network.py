@@ -99,9 +99,11 @@ def test_what_a_former_start_has_left(made: House) -> None:
 def test_somebody_else_who_answers(made: House) -> None:
     with child(LISTENING, made.run / "control.sock"):
         assert refused(made)
-        problem = made.problem("socket")
-        assert "another program listens at" in problem.what
-        assert problem.commands == (f"fuser -v {made.run}/control.sock",)
+        made.expect(
+            "socket",
+            what="another program listens at",
+            commands=(f"fuser -v {made.run}/control.sock",),
+        )
 
 
 def test_a_table_that_is_served(made: House) -> None:
@@ -167,9 +169,11 @@ def test_a_port_that_is_proposed_is_free_and_not_the_other_one(
 def test_a_port_whose_holder_is_not_shown(made: House) -> None:
     made.elsewhere()
     with child(LISTENING, made.port):
-        problem = made.problem("control ports")
-        assert problem.what == f"port {made.port} of 127.0.0.1 is taken"
-        assert problem.commands == (f"ss -ltnp 'sport = :{made.port}'",)
+        made.expect(
+            "control ports",
+            exactly=f"port {made.port} of 127.0.0.1 is taken",
+            commands=(f"ss -ltnp 'sport = :{made.port}'",),
+        )
 
 
 def test_a_table_without_ports(made: House) -> None:

@@ -71,9 +71,7 @@ def test_a_directory_of_something_else(made: House, folder: str) -> None:
     place = made.run / folder
     place.mkdir(parents=True, mode=0o750)
     (place / "letters.txt").write_text("Dear Bo")
-    problem = made.problem("record")
-    assert problem.what == f"{place} contains no record, but letters.txt"
-    assert "[record]" in problem.mend
+    made.expect("record", exactly=f"{place} contains no record, but letters.txt", mend="[record]")
 
 
 def test_a_link_that_leads_nowhere(made: House) -> None:
@@ -90,9 +88,11 @@ def test_a_link_that_leads_nowhere(made: House) -> None:
 def test_the_record_of_another_table(made: House) -> None:
     made.recorded()
     made.edit('name = "house-1"', 'name = "house-2"')
-    problem = made.problem("record")
-    assert problem.what == f"{made.record} is the record of table house-1, not of house-2"
-    assert str(made.file) in problem.mend
+    made.expect(
+        "record",
+        exactly=f"{made.record} is the record of table house-1, not of house-2",
+        mend=str(made.file),
+    )
 
 
 def test_a_record_that_was_begun_with_other_keys(made: House) -> None:
@@ -109,9 +109,11 @@ def test_a_record_that_is_damaged(made: House) -> None:
     with last_segment(made).open("r+b") as file:
         file.seek(HEADER_SIZE + 60)
         file.write(b"?")
-    problem = made.problem("record")
-    assert "its first record is not whole" in problem.what
-    assert problem.commands == (f"{made.machine.holecard} audit verify {made.record}",)
+    made.expect(
+        "record",
+        what="its first record is not whole",
+        commands=(f"{made.machine.holecard} audit verify {made.record}",),
+    )
     _not_looked_at(made)
 
 
@@ -132,9 +134,7 @@ def test_a_segment_that_is_missing(made: House) -> None:
 def test_a_write_that_was_cut_off(made: House) -> None:
     made.recorded()
     behind(made, b"\x40\x01")
-    problem = made.problem("record")
-    assert problem.grade == "warning"
-    assert "was cut off" in problem.what
+    made.expect("record", grade="warning", what="was cut off")
 
 
 def test_bytes_that_nothing_explains_are_accepted(made: House) -> None:
@@ -206,10 +206,12 @@ def test_a_round_that_other_rules_deal_is_not_taken_over(made: House) -> None:
     made.edit("decks = 8", "decks = 8\nburn.on_shuffle = 0\nburn.on_dealer = 0")
     wagered(made)
     made.edit("decks = 8", "decks = 6")
-    problem = made.problem("round")
-    assert problem.grade == "wrong"
-    assert "a round may be open there, dealt by another game or jurisdiction" in problem.what
-    assert "end the round or void it" in problem.mend
+    made.expect(
+        "round",
+        grade="wrong",
+        what="a round may be open there, dealt by another game or jurisdiction",
+        mend="end the round or void it",
+    )
     made.edit("decks = 6", "decks = 8")
     assert made.check("round").verdict == "ok"
 
@@ -229,9 +231,7 @@ def test_other_rules_take_over_a_table_at_rest(made: House) -> None:
 def test_a_clock_before_the_last_record(made: House, seconds: int, grade: str) -> None:
     made.recorded()
     made.machine = replace(made.machine, clock=clock(NOON - seconds * SECOND))
-    problem = made.problem("time")
-    assert problem.grade == grade
-    assert "the record ends at 2027-01-15 08:00:00" in problem.what
+    problem = made.expect("time", grade=grade, what="the record ends at 2027-01-15 08:00:00")
     assert problem.commands[0].endswith("apt-get install chrony")
     assert (grade == "wrong") == ("--believe-clock" in problem.mend)
     made.machine = replace(made.machine, clock=clock(NOON))

@@ -125,10 +125,14 @@ class AtApi(NamedTuple):
     def state(self) -> State:
         return self.table.shown.state
 
-    async def dealing(self, name: str = "dealer", who: Pin = ANN) -> Screen:
-        """A screen at which a dealer has signed in."""
+    async def dealing(
+        self, name: str = "dealer", who: Pin = ANN, step: Step | None = None
+    ) -> Screen:
+        """A screen at which a dealer has signed in, and has dealt up to a step."""
         screen = await self.client.open(name)
         await screen.sign_in(*who)
+        if step is not None:
+            await self.to_step(screen, step)
         return screen
 
     async def robot(self, screen: Screen, players: Players | None = None, *top: str) -> Robot:
@@ -285,3 +289,9 @@ FIELDS: dict[str, dict[str, Any]] = {
 async def send(screen: Screen, act: Mapping[str, Any]) -> Any:
     fields = dict(act)
     return await screen.act(fields.pop("type"), **fields)
+
+
+async def both_sign(screen: Screen, act: Mapping[str, Any]) -> None:
+    """The floor and a second person sign for an act."""
+    await screen.authorise(act, *FIRST)
+    await screen.authorise(act, *SECOND, second=True)

@@ -109,6 +109,16 @@ class House:
         assert len(problems) == 1, problems
         return problems[0]
 
+    def expect(self, name: str, *, exactly: str = "", **wanted: object) -> DoctorProblem:
+        """The only one that this check finds: `exactly` is its text; of `what` and `mend` it has a
+        part, `grade` and `commands` are equal."""
+        found = self.problem(name)
+        assert exactly in ("", found.what)
+        for field, value in wanted.items():
+            there = getattr(found, field)
+            assert value in there if field in ("what", "mend") else value == there, (field, found)
+        return found
+
     # --- changing -------------------------------------------------------------------------
 
     def edit(self, was: str, now: str) -> None:

@@ -154,10 +154,15 @@ class AtPages(NamedTuple):
     def tab(self, host: str = "127.0.0.1") -> Tab:
         return Tab(self.screens.app, host)
 
+    async def open(self, host: str = "127.0.0.1") -> Tab:
+        """A browser that has loaded the page."""
+        made = self.tab(host)
+        await made.open()
+        return made
+
     async def dealing(self) -> Tab:
         """A browser at which a dealer has signed in."""
-        made = self.tab()
-        await made.open()
+        made = await self.open()
         answer = await made.sign_in(*ANN)
         assert answer.json()["done"], answer.text
         await made.open()

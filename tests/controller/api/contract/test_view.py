@@ -82,8 +82,7 @@ def test_who_deals() -> None:
 
 @api_test()
 async def test_a_view_is_read_back_as_it_was(at: AtApi) -> None:
-    screen = await at.dealing()
-    await at.to_step(screen, Step.DEALING)
+    screen = await at.dealing(step=Step.DEALING)
     seen = at.api.views.now()
     assert msgspec.json.decode(seen.body, type=View) == seen.view
     assert await screen.table() == seen.view

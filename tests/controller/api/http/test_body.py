@@ -8,7 +8,6 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +24,7 @@ from controller.api.http import BODY_TIMEOUT, read_as, read_object
 from controller.api.http import body as bodies
 from controller.api.http.body import MAX_BYTES, MAX_DEPTH
 from controller.daemon import Server
-from tests.support.api.at_api import AtApi, api_test, asked, at_api, run
+from tests.support.api.at_api import AtApi, api_test, asked
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | texts
@@ -151,37 +150,31 @@ async def test_what_is_taken_for_json(at: AtApi) -> None:
     assert await sent(at, b"") == (400, "bad_field")  # an empty one names nothing
 
 
-def test_how_long_a_body_may_be(tmp_path: Path) -> None:
+@api_test(adopted=False)
+async def test_how_long_a_body_may_be(at: AtApi) -> None:
     async def pieces(size: int, of: int) -> AsyncIterator[bytes]:
         for _ in range(size // of):
             yield b" " * of
 
-    async def main() -> None:
-        async with at_api(tmp_path, adopted=False) as at:
-            fits = SCREEN + b" " * (MAX_BYTES - len(SCREEN))
-            assert await sent(at, fits) == (201, "")
-            assert await sent(at, fits + b" ") == (413, "too_long")
-            assert await sent(at, SCREEN, content_length=str(MAX_BYTES + 1)) == (413, "too_long")
-            assert await sent(at, SCREEN, content_length="9" * 40) == (413, "too_long")
-            assert await sent(at, SCREEN, content_length="-1") == (413, "too_long")
-            # One that does not say how long it is.
-            assert await sent(at, pieces(MAX_BYTES * 100, 1000)) == (413, "too_long")
-
-    run(main())
+    fits = SCREEN + b" " * (MAX_BYTES - len(SCREEN))
+    assert await sent(at, fits) == (201, "")
+    assert await sent(at, fits + b" ") == (413, "too_long")
+    assert await sent(at, SCREEN, content_length=str(MAX_BYTES + 1)) == (413, "too_long")
+    assert await sent(at, SCREEN, content_length="9" * 40) == (413, "too_long")
+    assert await sent(at, SCREEN, content_length="-1") == (413, "too_long")
+    # One that does not say how long it is.
+    assert await sent(at, pieces(MAX_BYTES * 100, 1000)) == (413, "too_long")
 
 
-def test_a_body_that_does_not_come(tmp_path: Path) -> None:
+@api_test(adopted=False)
+async def test_a_body_that_does_not_come(at: AtApi) -> None:
     async def slow() -> AsyncIterator[bytes]:
         yield b'{"name"'
         await asyncio.sleep(BODY_TIMEOUT + 1)
         yield b': "dealer"}'
 
-    async def main() -> None:
-        async with at_api(tmp_path, adopted=False) as at:
-            assert await sent(at, slow()) == (408, "too_slow")
-            assert len(at.api.screens) == 0
-
-    run(main())
+    assert await sent(at, slow()) == (408, "too_slow")
+    assert len(at.api.screens) == 0
 
 
 MIB = 1024 * 1024

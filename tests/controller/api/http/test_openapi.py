@@ -153,8 +153,7 @@ def test_all_that_is_answered_is_what_the_document_says(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_api(tmp_path) as at:
             _listen(at, seen)
-            screen = await at.dealing()
-            await at.to_step(screen, Step.REVEAL)
+            screen = await at.dealing(step=Step.REVEAL)
             await screen.act("MisdealCalled")
             await screen.table()
             await screen.act("CheckHole")

@@ -28,6 +28,7 @@ from tests.support.api.at_api import (
     AtApi,
     api_test,
     asked,
+    both_sign,
     events,
     nothing_recorded,
     send,
@@ -112,10 +113,8 @@ async def test_the_dealer_acts_from_the_screen_where_they_signed_in_last(at: AtA
 @api_test()
 async def test_nobody_inherits_a_screen(at: AtApi) -> None:
     """Another one that is called the same has not shown the dealer's PIN, nor the floor's."""
-    screen = await at.dealing()
-    await at.to_step(screen, Step.DEALING)
-    await screen.authorise(VOID, *FIRST)
-    await screen.authorise(VOID, *SECOND, second=True)
+    screen = await at.dealing(step=Step.DEALING)
+    await both_sign(screen, VOID)
     await screen.close()
     again = await at.client.open("dealer")
     assert again.name == screen.name == "dealer"
@@ -168,10 +167,8 @@ async def test_what_is_no_act(at: AtApi) -> None:
 @api_test()
 async def test_nothing_is_spent_on_a_table_that_stands_still(at: AtApi) -> None:
     """The floor has signed once, and needs not do so again when all goes on."""
-    screen = await at.dealing()
-    await at.to_step(screen, Step.DEALING)
-    await screen.authorise(VOID, *FIRST)
-    await screen.authorise(VOID, *SECOND, second=True)
+    screen = await at.dealing(step=Step.DEALING)
+    await both_sign(screen, VOID)
     at.room.book.refusing = RecordFull("record", "no room on the disk", "make room")
     with pytest.raises(Stopped, match="no room on the disk"):
         await screen.act("CheckHole")
@@ -276,8 +273,7 @@ async def test_a_device_is_adopted_as_it_was_signed_for(at: AtApi) -> None:
     screen = await at.client.open("dealer")
     await until(lambda: at.table.supervisor("SH-1").held is not None, 30)
     act = {"type": "DeviceAdopted", "serial": "SH-1"}
-    await screen.authorise(act, *FIRST)
-    await screen.authorise(act, *SECOND, second=True)
+    await both_sign(screen, act)
     with pytest.raises(NotAllowed, match="not_authorised"):
         await at.client.post("/devices/SH-1/adopt", {"skip": True}, _Any, screen.token)
     await at.client.post("/devices/SH-1/adopt", {}, _Any, screen.token)

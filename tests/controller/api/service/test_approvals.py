@@ -36,6 +36,7 @@ from tests.support.api.at_api import (
     AtApi,
     api_test,
     at_api,
+    both_sign,
     events,
     last_event,
     nothing_recorded,
@@ -50,8 +51,7 @@ from tests.support.table.simulated.simulated_table import DEALER
 
 @api_test()
 async def test_a_void_takes_two_people(at: AtApi) -> None:
-    screen = await at.dealing()
-    await at.to_step(screen, Step.DEALING)
+    screen = await at.dealing(step=Step.DEALING)
     with pytest.raises(NotAllowed, match="not_authorised"):
         await send(screen, VOID)
     with pytest.raises(NotAllowed, match="no_first_person"):
@@ -81,8 +81,7 @@ def test_no_house_can_let_one_person_do_it(kind: type[Event]) -> None:
 
 @api_test()
 async def test_whoever_deals_is_not_their_own_floor(at: AtApi) -> None:
-    screen = await at.dealing(who=FLO)
-    await at.to_step(screen, Step.DEALING)
+    screen = await at.dealing(who=FLO, step=Step.DEALING)
     with pytest.raises(NotAllowed, match="deals_here"):
         await screen.authorise(VOID, *FLO)
 
@@ -90,11 +89,9 @@ async def test_whoever_deals_is_not_their_own_floor(at: AtApi) -> None:
 @api_test()
 async def test_what_is_sent_is_what_was_signed_for(at: AtApi) -> None:
     """A badge and PIN for one amount are none for another one."""
-    screen = await at.dealing()
-    await at.to_step(screen, Step.CLEARING)
+    screen = await at.dealing(step=Step.CLEARING)
     act = {"type": "PaymentCorrected", **FIELDS["PaymentCorrected"]}
-    await screen.authorise(act, *FIRST)
-    await screen.authorise(act, *SECOND, second=True)
+    await both_sign(screen, act)
     for field, value in (("due", 20000), ("seat", 2), ("bet", "toke_main")):
         with pytest.raises(NotAllowed, match="not_authorised"):
             await send(screen, {**act, field: value})
@@ -107,8 +104,7 @@ async def test_a_void_is_of_the_round_that_it_was_signed_for(at: AtApi) -> None:
     screen = await at.dealing()
     robot = await at.to_step(screen, Step.CLEARING)
     signed = loop.time()
-    await screen.authorise(VOID, *FIRST)
-    await screen.authorise(VOID, *SECOND, second=True)
+    await both_sign(screen, VOID)
     await robot.play(lambda s: s.state.step is Step.DEALING)
     assert (at.state.round, loop.time() - signed < 60) == (2, True)
     with pytest.raises(NotAllowed, match="not_authorised"):
@@ -123,10 +119,8 @@ def _signatures(at: AtApi) -> list[Record]:
 
 @api_test()
 async def test_a_signature_lapses(at: AtApi) -> None:
-    screen = await at.dealing()
-    await at.to_step(screen, Step.DEALING)
-    await screen.authorise(VOID, *FIRST)
-    await screen.authorise(VOID, *SECOND, second=True)
+    screen = await at.dealing(step=Step.DEALING)
+    await both_sign(screen, VOID)
     await asyncio.sleep(61)
     with pytest.raises(NotAllowed, match="not_authorised"):
         await send(screen, VOID)
@@ -148,8 +142,7 @@ def test_a_ruling_takes_two_where_the_house_says_so(tmp_path: Path) -> None:
         )
         game.jurisdiction = msgspec.structs.replace(game.jurisdiction, ways=ways)
         async with at_api(tmp_path, game) as at:  # type: ignore[arg-type]
-            screen = await at.dealing()
-            await at.to_step(screen, Step.DEALING)
+            screen = await at.dealing(step=Step.DEALING)
             called = await screen.act("MisdealCalled")
             assert at.state.step is Step.HELD
             case = at.table.case
@@ -248,10 +241,8 @@ async def test_what_comes_before_its_turn_makes_it_another_case(
     at: AtApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is signed for is looked at again when the act is done, and not only when it is sent."""
-    screen = await at.dealing()
-    await at.to_step(screen, Step.DEALING)
-    await screen.authorise(VOID, *FIRST)
-    await screen.authorise(VOID, *SECOND, second=True)
+    screen = await at.dealing(step=Step.DEALING)
+    await both_sign(screen, VOID)
     call = at.table.table.act(lambda now: TableInput((e.FloorCalled(DEALER, 0),)))
     take = at.desk.take
 
@@ -318,8 +309,7 @@ async def test_whoever_deals_no_more_when_their_act_has_its_turn_does_not_act(
     what: Callable[[Screen], Awaitable[object]],
     change: Callable[[Screen, Screen], Coroutine[Any, Any, None]],
 ) -> None:
-    screen, other = await at.dealing(), await at.client.open("right")
-    await at.to_step(screen, Step.SHUFFLING)
+    screen, other = await at.dealing(step=Step.SHUFFLING), await at.client.open("right")
     refused = [one.by.name for one in at.room.records("refusal")]
     ends = await _meanwhile(at, screen, change(screen, other))
     with pytest.raises(NotAllowed, match="does not deal here any more") as caught:
@@ -334,8 +324,7 @@ async def test_whoever_deals_no_more_when_their_act_has_its_turn_does_not_act(
 @api_test()
 async def test_whoever_deals_when_their_act_has_its_turn_acts(at: AtApi) -> None:
     """Nothing is taken from who deals on, and from who takes over."""
-    screen, other = await at.dealing(), await at.client.open("right")
-    await at.to_step(screen, Step.WAGERING)
+    screen, other = await at.dealing(step=Step.WAGERING), await at.client.open("right")
     await other.sign_in(*CY, relieve=True)
     done = await other.act("CheckHole")
     assert at.room.records("refusal")[-1].seq == done.seq
@@ -347,8 +336,7 @@ async def test_whoever_deals_when_their_act_has_its_turn_acts(at: AtApi) -> None
 
 @api_test()
 async def test_the_floor_that_deals_meanwhile_is_not_their_own_floor(at: AtApi) -> None:
-    screen, other = await at.dealing(), await at.client.open("right")
-    await at.to_step(screen, Step.DEALING)
+    screen, other = await at.dealing(step=Step.DEALING), await at.client.open("right")
     await screen.authorise(VOID, *FLO)
     await screen.authorise(VOID, *SECOND, second=True)
     ends = await _meanwhile(at, screen, other.sign_in(*FLO, relieve=True))
@@ -364,8 +352,7 @@ async def test_the_floor_that_deals_meanwhile_is_not_their_own_floor(at: AtApi) 
 @api_test()
 async def test_a_second_hold_that_looks_the_same_is_another_case(at: AtApi) -> None:
     """The floor has signed at two screens, and has ruled once."""
-    screen, pit = await at.dealing(), await at.client.open("pit")
-    await at.to_step(screen, Step.DEALING)
+    screen, pit = await at.dealing(step=Step.DEALING), await at.client.open("pit")
     await screen.act("FloorCalled", seat=0)
     first = at.state.holds
     for one in (screen, pit):
@@ -402,8 +389,7 @@ def test_holds_are_called_by_the_entry_that_brought_them() -> None:
 
 
 async def _sign(screen: Screen) -> None:
-    await screen.authorise(VOID, *FIRST)
-    await screen.authorise(VOID, *SECOND, second=True)
+    await both_sign(screen, VOID)
 
 
 async def _once(screen: Screen) -> None:
@@ -415,8 +401,7 @@ async def _once(screen: Screen) -> None:
 
 @api_test()
 async def test_what_could_not_be_recorded_need_not_be_signed_for_again(at: AtApi) -> None:
-    screen = await at.dealing()
-    await at.to_step(screen, Step.DEALING)
+    screen = await at.dealing(step=Step.DEALING)
     await _sign(screen)
     at.room.book.refusing = RecordFull("record", "no room on the disk", "make room")
     with pytest.raises(Stopped, match="no room on the disk"):
@@ -428,8 +413,7 @@ async def test_what_could_not_be_recorded_need_not_be_signed_for_again(at: AtApi
 
 @api_test()
 async def test_what_found_no_room_need_not_be_signed_for_again(at: AtApi) -> None:
-    screen = await at.dealing()
-    await at.to_step(screen, Step.DEALING)
+    screen = await at.dealing(step=Step.DEALING)
     await _sign(screen)
     at.room.book.slow = SLOW
     for pause in (0.1, 0.0):  # the first one is taken at once
@@ -445,8 +429,7 @@ async def test_what_found_no_room_need_not_be_signed_for_again(at: AtApi) -> Non
 
 @api_test()
 async def test_what_another_case_came_before_counts_when_that_is_over(at: AtApi) -> None:
-    screen = await at.dealing()
-    await at.to_step(screen, Step.DEALING)
+    screen = await at.dealing(step=Step.DEALING)
     await _sign(screen)
     at.room.book.slow = SLOW
     call = asyncio.create_task(screen.act("FloorCalled", seat=0))
@@ -465,8 +448,7 @@ async def test_what_another_case_came_before_counts_when_that_is_over(at: AtApi)
 
 @api_test()
 async def test_what_was_refused_is_used_up(at: AtApi) -> None:
-    screen = await at.dealing()
-    await at.to_step(screen, Step.DEALING)
+    screen = await at.dealing(step=Step.DEALING)
     await screen.authorise(RESUME, *FIRST)
     assert not (await send(screen, RESUME)).answers[0].taken
     with pytest.raises(NotAllowed, match="not_authorised"):
@@ -498,8 +480,7 @@ def test_nothing_is_given_back_beside_a_new_signature() -> None:
 
 @api_test()
 async def test_a_signature_that_is_given_back_lapses_when_it_would_have(at: AtApi) -> None:
-    screen = await at.dealing()
-    await at.to_step(screen, Step.DEALING)
+    screen = await at.dealing(step=Step.DEALING)
     await _sign(screen)
     await asyncio.sleep(50)
     at.room.book.refusing = RecordFull("record", "no room on the disk", "make room")

@@ -37,6 +37,7 @@ from tests.support.api.at_api import (
     AtApi,
     api_test,
     asked,
+    both_sign,
     nothing_recorded,
     send,
 )
@@ -167,8 +168,7 @@ async def test_what_a_sign_in_may_say(at: AtApi) -> None:
 @api_test("mega")
 async def test_another_dealer_takes_the_place(at: AtApi) -> None:
     """At an open table the procedure is told of it in the same write, and the burn is asked for."""
-    screen = await at.dealing()
-    await at.to_step(screen, Step.WAGERING)
+    screen = await at.dealing(step=Step.WAGERING)
     other = await at.client.open("dealer")
     with pytest.raises(NotNow, match="another_dealer"):
         await other.sign_in(*SECOND)
@@ -187,8 +187,7 @@ async def test_another_dealer_takes_the_place(at: AtApi) -> None:
 
 @api_test()
 async def test_whoever_follows_a_dealer_who_left_has_relieved_them(at: AtApi) -> None:
-    screen = await at.dealing()
-    await at.to_step(screen, Step.WAGERING)
+    screen = await at.dealing(step=Step.WAGERING)
     await screen.sign_out()
     await screen.sign_in(*ANN)
     assert _reliefs(at) == []
@@ -271,10 +270,8 @@ def disable(folder: Path, badge: str) -> None:
 async def test_an_act_that_was_signed_by_who_is_disabled_now(
     at: AtApi, tmp_path: Path, badge: str, why: str
 ) -> None:
-    screen = await at.dealing()
-    await at.to_step(screen, Step.DEALING)
-    await screen.authorise(VOID, *FIRST)
-    await screen.authorise(VOID, *SECOND, second=True)
+    screen = await at.dealing(step=Step.DEALING)
+    await both_sign(screen, VOID)
     disable(tmp_path, badge)
     with nothing_recorded(at, "decision"), pytest.raises(NotAllowed, match=why):
         await send(screen, VOID)
@@ -287,8 +284,7 @@ async def test_an_adoption_that_was_signed_by_who_is_disabled_now(
     screen = await at.client.open("dealer")
     await until(lambda: at.table.supervisor("SH-1").held is not None, 30)
     adopt = {"type": "DeviceAdopted", "serial": "SH-1", "skip": False}
-    await screen.authorise(adopt, *FIRST)
-    await screen.authorise(adopt, *SECOND, second=True)
+    await both_sign(screen, adopt)
     disable(tmp_path, "D-18")
     with nothing_recorded(at, "link"), pytest.raises(NotAllowed, match="no_second"):
         await at.client.post("/devices/SH-1/adopt", {}, msgspec.Struct, screen.token)
@@ -307,10 +303,8 @@ async def test_where_nobody_knows_who_may_sign_the_dealer_goes_on(
     at: AtApi, tmp_path: Path
 ) -> None:
     """The floor's word is not taken then, and is not lost either."""
-    screen = await at.dealing()
-    await at.to_step(screen, Step.DEALING)
-    await screen.authorise(VOID, *FIRST)
-    await screen.authorise(VOID, *SECOND, second=True)
+    screen = await at.dealing(step=Step.DEALING)
+    await both_sign(screen, VOID)
     file_of(tmp_path).file.chmod(0o666)
     with pytest.raises(Stopped, match="unreadable"):
         await send(screen, VOID)

@@ -60,8 +60,7 @@ async def test_a_page_loaded_again_is_the_same_screen_and_another_browser_is_ano
     async with tab.stream() as stream:
         await came(stream)
         assert stream.events[0]["controls"]
-    other = pages.tab()
-    await other.open()
+    other = await pages.open()
     async with other.stream() as stream:
         await came(stream)
         assert not stream.events[0]["controls"]
@@ -72,8 +71,7 @@ async def test_a_page_loaded_again_is_the_same_screen_and_another_browser_is_ano
 
 @pages_test()
 async def test_a_session_without_a_page_ends_soon_and_with_it_its_screen(pages: AtPages) -> None:
-    tab = pages.tab()
-    await tab.open()
+    tab = await pages.open()
     assert (len(pages.screens.browsers), len(pages.at.api.screens)) == (1, 1)
     await asyncio.sleep(IDLE_TIMEOUT + 2 * 5)
     assert (len(pages.screens.browsers), len(pages.at.api.screens)) == (0, 0)
@@ -83,8 +81,7 @@ async def test_a_session_without_a_page_ends_soon_and_with_it_its_screen(pages: 
 
 @pages_test()
 async def test_a_stream_keeps_a_session_for_as_long_as_it_is_read(pages: AtPages) -> None:
-    tab = pages.tab()
-    await tab.open()
+    tab = await pages.open()
     async with tab.stream() as stream:
         await asyncio.sleep(3 * IDLE_TIMEOUT)
         assert not stream.over
@@ -108,8 +105,7 @@ async def test_who_has_signed_in_has_another_cookie_and_the_one_before_is_nothin
     pages: AtPages,
 ) -> None:
     """Whoever has put a cookie of their own into somebody's browser has not come in with them."""
-    tab = pages.tab()
-    await tab.open()
+    tab = await pages.open()
     planted = pages.tab()
     planted.cookies, planted.secret = dict(tab.cookies), tab.secret
     assert (await tab.sign_in(*ANN)).json()["done"]
@@ -118,26 +114,23 @@ async def test_who_has_signed_in_has_another_cookie_and_the_one_before_is_nothin
     assert (await tab.post("/sign-out")).json()["done"]
 
 
-def test_there_is_room_for_so_many_browsers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pages_test()
+async def test_there_is_room_for_so_many_browsers(
+    pages: AtPages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "MAX_BROWSERS", 2)
 
-    async def main() -> None:
-        async with at_pages(tmp_path) as pages:
-            tabs = [pages.tab() for _ in range(2)]
-            for tab in tabs:
-                await tab.open()
-            with pytest.raises(AssertionError):
-                await pages.tab().open()
-            async with tabs[0].stream() as stream:
-                await came(stream)
-                await asyncio.sleep(30)
-                await pages.tab().open()  # in the place of the one that nobody looks at
-                assert not stream.over
-            assert (await tabs[1].post("/sign-out")).status_code == 401
-
-    run(main())
+    tabs = [pages.tab() for _ in range(2)]
+    for tab in tabs:
+        await tab.open()
+    with pytest.raises(AssertionError):
+        await pages.tab().open()
+    async with tabs[0].stream() as stream:
+        await came(stream)
+        await asyncio.sleep(30)
+        await pages.tab().open()  # in the place of the one that nobody looks at
+        assert not stream.over
+    assert (await tabs[1].post("/sign-out")).status_code == 401
 
 
 def test_a_stranger_who_opens_all_there_are_shuts_nobody_out(
@@ -151,8 +144,7 @@ def test_a_stranger_who_opens_all_there_are_shuts_nobody_out(
             theirs = await streams.enter_async_context(dealing.stream())
             lost = []
             for _ in range(5):
-                tab = pages.tab("10.0.0.66")
-                await tab.open()
+                tab = await pages.open("10.0.0.66")
                 lost.append(await streams.enter_async_context(tab.stream()))
             with pytest.raises(AssertionError):
                 await pages.tab("10.0.0.66").open()
@@ -173,8 +165,7 @@ def test_a_stranger_who_opens_all_there_are_shuts_nobody_out(
 
 @pages_test()
 async def test_forms_from_elsewhere_come_to_nothing(pages: AtPages) -> None:
-    tab = pages.tab()
-    await tab.open()
+    tab = await pages.open()
     for headers in (
         {"origin": "http://evil.example"},
         {"origin": "null"},
@@ -198,8 +189,7 @@ async def test_forms_from_elsewhere_come_to_nothing(pages: AtPages) -> None:
 @pytest.mark.parametrize("path", ["/act", "/sign-in", "/sign-out", "/looks"])
 @pages_test()
 async def test_a_form_that_is_none_is_told_what_would_be_one(pages: AtPages, path: str) -> None:
-    tab = pages.tab()
-    await tab.open()
+    tab = await pages.open()
     assert (await tab.ask("GET", path)).status_code == 405
     origin = {"origin": HERE}
     assert (await tab.ask("POST", path, content=b"{}", headers=origin)).status_code == 400
@@ -218,16 +208,14 @@ async def test_a_form_that_is_none_is_told_what_would_be_one(pages: AtPages, pat
 
 @pages_test()
 async def test_pins_are_guessed_so_often_and_no_more(pages: AtPages) -> None:
-    tab = pages.tab()
-    await tab.open()
+    tab = await pages.open()
     codes = [
         (await tab.sign_in(f"D-{number}", "000000")).json()["code"]
         for number in range(ATTEMPTS + 2)
     ]
     assert (codes[0], codes[-2:]) == ("not_right", ["too_often", "too_often"])
     assert "wait" in codes  # the desk's own lock-out of the screen
-    other = pages.tab()
-    await other.open()
+    other = await pages.open()
     assert (await other.sign_in(*ANN)).json()["done"]
 
 
@@ -242,8 +230,7 @@ async def test_all_pages_together_are_limited_too(pages: AtPages) -> None:
 
 async def guessed(pages: AtPages, host: str, times: int = 5) -> list[str]:
     """What a new browser there is told."""
-    tab = pages.tab(host)
-    await tab.open()
+    tab = await pages.open(host)
     return [(await tab.sign_in("D-99", "000000")).json()["code"] for _ in range(times)]
 
 
@@ -275,8 +262,7 @@ def test_a_network_counts_as_one_place() -> None:
 @pages_test()
 async def test_another_dealer_relieves_and_the_first_one_only_watches(pages: AtPages) -> None:
     first = await opened(pages)
-    second = pages.tab()
-    await second.open()
+    second = await pages.open()
     assert (await second.sign_in(*SECOND)).json()["code"] == "another_dealer"
     assert (await second.sign_in(*SECOND, relieve="yes")).json()["done"]
     await first.open()
@@ -301,8 +287,7 @@ async def test_looks_are_kept_for_the_session(pages: AtPages) -> None:
 
 @pages_test()
 async def test_surveillance_may_read_for_longer(pages: AtPages) -> None:
-    tab = pages.tab()
-    await tab.open()
+    tab = await pages.open()
     (word,) = tab.cookies.values()
     browser = pages.screens.browsers.find(word)
     assert browser is not None

@@ -181,8 +181,7 @@ async def test_wagers_that_stations_place_leave_what_the_dealer_presses_right(
     screen = await pages.at.client.open("robot")
     await screen.sign_in(*ANN)
     await pages.at.to_step(screen, Step.WAGERING)
-    tab = pages.tab()
-    await tab.open()
+    tab = await pages.open()
     assert (await tab.sign_in(*ANN)).json()["done"]
     for seat in (1, 2):
         done = await tab.act("WagerPlaced", seat=seat, bet="main", amount=1000)
@@ -309,8 +308,7 @@ ROLE = {"role": "technician"}
 
 
 async def technician(pages: AtPages) -> Tab:
-    tab = pages.tab()
-    await tab.open()
+    tab = await pages.open()
     answer = await tab.sign_in("T-1", PINS["T-1"], **ROLE)
     assert answer.json()["done"], answer.text
     assert "may test the devices" in answer.json()["said"]
@@ -415,8 +413,7 @@ async def test_a_technician_has_no_business_at_an_open_table(pages: AtPages) -> 
     assert await buttons(tab) == []
     late = await tab.act("SelfTest", serial="SH-1")
     assert (late.status_code, late.json()["code"]) == (409, "table_open")
-    again = pages.tab()
-    await again.open()
+    again = await pages.open()
     answer = (await again.sign_in("T-1", PINS["T-1"], **ROLE)).json()
     assert answer["code"] == "table_open"
     assert "technicians work while it is closed" in answer["what"]

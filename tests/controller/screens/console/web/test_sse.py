@@ -80,8 +80,7 @@ def test_each_change_is_drawn_once_however_many_look(tmp_path: Path) -> None:
         async with at_pages(tmp_path, face=face) as pages, AsyncExitStack() as stack:
             streams = []
             for _ in range(20):
-                tab = pages.tab()
-                await tab.open()
+                tab = await pages.open()
                 streams.append(await stack.enter_async_context(tab.stream()))
             for one in streams:
                 await came(one)
@@ -113,8 +112,7 @@ async def test_a_card_is_shown_and_acknowledged_while_200_look_and_one_never_rea
     async with AsyncExitStack() as stack:
         streams = []
         for number in range(WATCHERS):
-            tab = pages.tab()
-            await tab.open()
+            tab = await pages.open()
             streams.append(await stack.enter_async_context(tab.stream()))
             if number == 0:
                 streams[0].reads.clear()
@@ -135,8 +133,7 @@ async def test_a_card_is_shown_and_acknowledged_while_200_look_and_one_never_rea
 @pages_test()
 async def test_there_are_so_many_streams(pages: AtPages) -> None:
     async with AsyncExitStack() as stack:
-        tab = pages.tab()
-        await tab.open()
+        tab = await pages.open()
         for _ in range(MAX_STREAMS_OF_BROWSER):
             await came(await stack.enter_async_context(tab.stream()))
         refused = await tab.ask("GET", "/stream")
@@ -212,8 +209,7 @@ async def _play(folder: Path, game: str, cards: list[Card], seed: int) -> Heard:
     heard = Heard([], [], frozenset())
     async with at_pages(folder, game) as pages:
         dealer = await pages.at.dealing()
-        watch = pages.tab()
-        await watch.open()
+        watch = await pages.open()
         random = Random(seed)
         names = tuple(wire_name(card) for card in cards)
         robot = Robot(

@@ -32,7 +32,7 @@ from controller.screens.review.view.queries import last_seq
 from controller.screens.review.web.app import FLOWS, PAGES
 from controller.table.running import RunningTable
 from hil.table.robots import Robot, wire_name
-from tests.support.api.at_api import ApiScreen, AtApi, api_test, at_api, run
+from tests.support.api.at_api import ApiScreen, AtApi, api_test, run
 from tests.support.api.hidden_cards import DEEP, Whims, shoe, swapped, up_and_hole
 from tests.support.screens.at_pages import BASE, AtPages, Tab, at_pages, comes_in
 from tests.support.screens.threads_stand import threads_stand
@@ -71,21 +71,18 @@ def short(of: LiveSource) -> IndexGap | None:
         return found
 
 
-def test_who_looks_first_waits_until_there_is_something_to_look_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@api_test()
+async def test_who_looks_first_waits_until_there_is_something_to_look_at(
+    at: AtApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source, "INDEX_TIMEOUT", 60.0)
 
-    async def main() -> None:
-        async with at_api(tmp_path) as at:
-            of = LiveSource(at.table)
-            with ThreadPoolExecutor(1) as thread:
-                looking = thread.submit(goes, of)
-                of.update()
-                assert looking.result(60) == at.table.table.seq
-            assert short(of) is None
-
-    run(main())
+    of = LiveSource(at.table)
+    with ThreadPoolExecutor(1) as thread:
+        looking = thread.submit(goes, of)
+        of.update()
+        assert looking.result(60) == at.table.table.seq
+    assert short(of) is None
 
 
 @api_test()
