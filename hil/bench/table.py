@@ -187,7 +187,7 @@ class StandingPlayers:
     def wagers(self) -> list[tuple[int, str, int]]:
         return [(seat, "main", _MAIN) for seat in range(1, self.seats + 1)]
 
-    def says(self, prompt: Prompt) -> PlayerChoice:
+    def choose(self, prompt: Prompt) -> PlayerChoice:
         ways = ("take_pay", "decline", "stand")
         return PlayerChoice(next(way for way in ways if way in prompt.choices))
 
@@ -249,7 +249,7 @@ async def played(stage: Stage) -> AsyncIterator[PlayedTable]:
         writer.write("\r\n".join(lines).encode())
         reading = asyncio.create_task(read_stream(reader, table.see))
         try:
-            await console.furnish()
+            await console.wait_for_devices()
             yield table
         finally:
             reading.cancel()

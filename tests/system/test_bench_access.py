@@ -143,7 +143,7 @@ def test_nothing_is_done_by_looking() -> None:
             assert (await one.post("none", {})).status_code == 404
             assert (await one.http.get("/static/app.py")).status_code == 404
             assert one.bare.done == []
-            assert not one.desk.company.touched
+            assert not one.desk.claims.touched
 
     asyncio.run(main())
 
@@ -185,7 +185,7 @@ def test_what_cannot_be_is_said(what: str, body: object, status: int, words: str
             assert (answer.status_code, told["done"]) == (status, False)
             assert words in told["what"].lower() or words in told["what"]
             assert one.bare.done == []
-            assert not one.desk.company.seats
+            assert not one.desk.claims.seats
 
     asyncio.run(main())
 
@@ -196,12 +196,12 @@ def test_a_hand_is_done_to_the_device_that_is_named() -> None:
             press = {"do": "press", "seat": 5, "button": "call"}
             assert (await one.post("hand", {"device": "ST-B", "hand": press})).status_code == 200
             assert one.bare.noting["ST-B"].done == one.bare.done
-            assert one.desk.company.touched
+            assert one.desk.claims.touched
             assert (await one.post("next-card", {"how": "double"})).status_code == 200
-            assert one.desk.company.pulled(Draw()) == Draw(double=True)
-            assert one.desk.company.pulled(Draw()) == Draw()
+            assert one.desk.claims.take_next_pull(Draw()) == Draw(double=True)
+            assert one.desk.claims.take_next_pull(Draw()) == Draw()
             assert (await one.post("game", {})).status_code == 200
-            assert one.desk.company.next_game
+            assert one.desk.claims.next_game
 
     asyncio.run(main())
 
@@ -282,8 +282,8 @@ def test_it_is_served_on_this_machine_and_its_stream_ends_with_it(tmp_path: Path
                     lines = answer.aiter_lines()
                     assert await anext(lines) == "event: bench"
                     assert "The next game is being set up" in await anext(lines)
-                    assert desk.looking == 1
-            assert desk.looking == 0
+                    assert desk.viewers == 1
+            assert desk.viewers == 0
             with pytest.raises(httpx.ConnectError):
                 await http.get(where)
 

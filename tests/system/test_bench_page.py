@@ -119,7 +119,7 @@ def test_the_robot_gives_way_to_a_dealer_and_takes_back_when_it_is_told_to(tmp_p
                     former = one.console.shown
                     await one.pull()
                     await until(lambda: one.console.shown is not former, SOON)  # noqa: B023
-                await until(lambda: bool(one.desk.company.signals), SOON)
+                await until(lambda: bool(one.desk.claims.signals), SOON)
                 seat = one.prompt.seat
                 assert f'id="signal-{seat}">says: ' in one.page.table()
                 await one.stays()
@@ -162,7 +162,7 @@ def test_a_seat_is_taken_and_left(tmp_path: Path) -> None:
                 await one.until_asked(Tell.DECIDE, seat=1)
                 await one.done("seat", how="leave", seat=1)
                 await asyncio.wait_for(task, SOON)
-            assert not one.desk.company.seats
+            assert not one.desk.claims.seats
 
             await one.done("seat", how="take", seat=1)
             async with dealing(one, lambda s: bool(s.hands)) as task:

@@ -27,8 +27,16 @@ from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.prompts import MoneyFormat
 from hil.simulator import exclusive_use
 from hil.table.demo import cli
-from hil.table.demo import command as demo_command
-from hil.table.demo.demo import MISHAPS, TABLES, Demo, Plan, everybody_bets, people_words
+from hil.table.demo.demo import (
+    MISHAPS,
+    TABLES,
+    Demo,
+    Plan,
+    people_text,
+    same_standing_bets,
+    sum_up,
+    summary_table,
+)
 from hil.table.demo.terminal import Tally, pause_before, screen_for
 from hil.table.robots import SeatClaims
 from hil.table.setup import DEALER, GUEST, STAFF_AND_VISITORS, example
@@ -276,7 +284,7 @@ class At(NamedTuple):
 
     deals: bool = True
     alone: bool = True
-    looking: int = 0
+    viewers: int = 0
 
 
 @pytest.mark.parametrize(
@@ -288,8 +296,8 @@ class At(NamedTuple):
         (None, 2, At(), False, False),
         (None, 3, At(), False, True),
         (None, 9, At(alone=False), False, False),
-        (None, 9, At(looking=1), False, False),
-        (None, 1, At(alone=False, looking=1), True, True),
+        (None, 9, At(viewers=1), False, False),
+        (None, 1, At(alone=False, viewers=1), True, True),
         (None, 9, At(deals=False, alone=False), True, False),
     ],
 )
@@ -298,9 +306,9 @@ def test_a_game_is_over_when_nobody_wants_to_go_on(
 ) -> None:
     plan = Plan(("mega", "classic"), rounds, 4, 1, 1.0, 0)
     demo = Demo(plan, screen_for(io.StringIO(), plain=True), tmp_path)
-    demo.company.next_game = next_game
+    demo.claims.next_game = next_game
     found: Any = at
-    assert demo.enough(played, found, found) is over
+    assert demo.is_over(played, found, found) is over
 
 
 def test_one_game_alone_goes_on_and_on(tmp_path: Path) -> None:
@@ -308,28 +316,28 @@ def test_one_game_alone_goes_on_and_on(tmp_path: Path) -> None:
         Plan(("mega",), None, 4, 1, 1.0, 0), screen_for(io.StringIO(), plain=True), tmp_path
     )
     found: Any = At()
-    assert not demo.enough(500, found, found)
+    assert not demo.is_over(500, found, found)
 
 
 def test_who_deals_and_who_sits_is_told() -> None:
-    company = SeatClaims(4)
+    claims = SeatClaims(4)
     robot: Any = SimpleNamespace(dealer=SimpleNamespace(badge=DEALER.badge, name=DEALER.name))
     guest: Any = SimpleNamespace(dealer=SimpleNamespace(badge=GUEST.badge, name=GUEST.name))
     nobody: Any = SimpleNamespace(dealer=None)
-    assert people_words(company, robot) == "Ann Lee deals (robot)"
-    company.take(5)
-    company.take(2)
-    assert people_words(company, guest) == "Di Park deals - people at seat 2, 5"
-    company.trouble = "cards are stuck"
-    assert people_words(company, nobody).endswith("- waiting: cards are stuck")
+    assert people_text(claims, robot) == "Ann Lee deals (robot)"
+    claims.take(5)
+    claims.take(2)
+    assert people_text(claims, guest) == "Di Park deals - people at seat 2, 5"
+    claims.trouble = "cards are stuck"
+    assert people_text(claims, nobody).endswith("- waiting: cards are stuck")
 
 
 @pytest.mark.parametrize("table", TABLES.values())
 def test_each_seat_of_a_demo_has_a_standing_wager(table: str) -> None:
     usual = example(table).standing["1"]
-    assert everybody_bets(example(table)).standing == {str(seat): usual for seat in range(1, 8)}
+    assert same_standing_bets(example(table)).standing == {str(seat): usual for seat in range(1, 8)}
     bare = replace(example(table), standing={})
-    assert everybody_bets(bare) == bare
+    assert same_standing_bets(bare) == bare
 
 
 # --- screens -----------------------------------------------------------------------------------
@@ -372,7 +380,7 @@ def test_no_money_of_the_summary_is_cut_off(columns: int, monkeypatch: pytest.Mo
     screen = screen_for(stream, plain=True)
     tally = Tally("Blackjack 1", MoneyFormat(), rounds=7, seconds=10.0)
     tally.wagers, tally.paid, tally.tokes, tally.for_dealers = 123456789, 98765432, 25000, 31500
-    demo_command.sum_up(screen, demo_command.summary_table([tally, tally], interrupted=False))
+    sum_up(screen, summary_table([tally, tally], interrupted=False))
     shown = stream.getvalue()
     assert "\N{HORIZONTAL ELLIPSIS}" not in shown
     for words in ("Blackjack 1", "2520", "$1,234,567.89", "$987,654.32", "$246,913.57", "$315"):

@@ -140,7 +140,7 @@ def test_the_daemon_is_begun_killed_begun_again_and_stopped(tmp_path: Path) -> N
         async with staged(folder, FEW) as stage:
             stage.write(example("blackjack-1"))
             await stage.daemon.start()
-            assert stage.daemon.told[0] == "READY=1"
+            assert stage.daemon.notifications[0] == "READY=1"
             first = stage.daemon.pid
             async with Api(stage.control) as api:
                 assert (await api.health()).table == "demo-1"
@@ -149,7 +149,7 @@ def test_the_daemon_is_begun_killed_begun_again_and_stopped(tmp_path: Path) -> N
             await stage.daemon.start()
             assert stage.daemon.pid != first
             assert await stage.daemon.stop() == 0
-            assert "STOPPING=1" in stage.daemon.told
+            assert "STOPPING=1" in stage.daemon.notifications
             assert stage.daemon.starts == 2
             control = stage.control
         assert not control.exists()

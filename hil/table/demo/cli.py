@@ -30,7 +30,7 @@ def register(subparsers: Subparsers) -> None:
         subparsers,
         "demo",
         "watch rounds at a whole table",
-        "hil.table.demo.command:show",
+        "hil.table.demo.demo:show",
         description="Deals rounds of the games at a whole table with simulated devices.",
         epilog=help_text(
             (

@@ -4,43 +4,55 @@ The screen shows each prompt and its result."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import signal
+import sys
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from itertools import cycle
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Final
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
+from rich import box
+from rich.table import Table
 
 from controller.api.contract.view import View
 from controller.audit.format.notes import VerifierKey, table_name
 from controller.audit.keys import load_table_public
 from controller.audit.read.follow import Follower
 from controller.audit.read.lookup import first_head
+from controller.audit.text import verify_report_lines
 from controller.audit.verify import VerifyReport, verify
+from controller.commands import print_json
+from controller.errors import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_NO, printable
 from controller.games import game_of_table
 from controller.procedure.model.effects import Prompt, Tell
 from controller.sim.play import basic
 from controller.table.memory import TableDisplay
 from firmware_protocol.device import Draw
-from hil.table.demo.terminal import Spectator, Tally, TerminalScreen, pause_before
+from hil.table.demo.cli import GAMES, ROUNDS
+from hil.table.demo.terminal import Spectator, Tally, TerminalScreen, pause_before, screen_for
 from hil.table.page import Desk, ServedGame, bench_page
 from hil.table.robots import (
     ROBOT_TIMEOUT,
     SEATS,
+    ApiProblem,
     Console,
-    Players,
     RandomPlayers,
     Robot,
     RobotOptions,
+    RobotStuck,
     SeatClaims,
     SharedRobot,
-    TableSurroundings,
+    Unreachable,
     open_console,
 )
 from hil.table.setup import (
@@ -94,7 +106,7 @@ class Demo:
         self._plan = plan
         self._screen = screen
         self._folder = folder
-        self.company = SeatClaims(plan.seats)
+        self.claims = SeatClaims(plan.seats)
         """Seats and requests of people."""
         self._port = _OPENS
         """Of the daemon's pages: the same for each game."""
@@ -106,7 +118,7 @@ class Demo:
         plan, people = self._plan, STAFF if self._plan.page_port is None else STAFF_AND_VISITORS
         async with AsyncExitStack() as stack:
             stage = await stack.enter_async_context(staged(self._folder, people=people))
-            desk = Desk(stage, self.company)
+            desk = Desk(stage, self.claims)
             if plan.page_port is not None:
                 page = await stack.enter_async_context(bench_page(desk, plan.page_port))
                 self._announce(page)
@@ -125,7 +137,7 @@ class Demo:
         line(f"  To deal: sign in at the console as {GUEST.badge}, and relieve the dealer.")
 
     async def _game(self, stage: Stage, desk: Desk, game: str) -> None:
-        deals = everybody_bets(example(TABLES[game]))
+        deals = same_standing_bets(example(TABLES[game]))
         if self._plan.page_port is not None:
             deals = replace(deals, screens=self._port)
         await stage.serve(deals)
@@ -136,7 +148,7 @@ class Demo:
                 await self._rounds(stage, screen, game, desk, url)
         finally:
             desk.playing = None
-            self.company.look()
+            self.claims.wake()
             if stage.daemon.running:
                 code = await stage.daemon.stop()
         if code != 0:
@@ -160,18 +172,17 @@ class Demo:
         record = Follower(stage.house.record)
         title = screen.view.title
         before = next((one for one in self.tallies if one.table == title), None)
-        company, plan = self.company, self._plan
+        claims, plan = self.claims, self._plan
 
         def people(view: View) -> str:
-            return "" if plan.page_port is None else people_words(company, view)
+            return "" if plan.page_port is None else people_text(claims, view)
 
         spectator = Spectator(self._screen, record, screen.view, tally=before, people=people)
         if before is None:
             self.tallies.append(spectator.tally)
         screen.watched.append(spectator.see)
-        screen.watched.append(lambda view: company.look())
-        watching = _Watching(self._screen, spectator, game, plan.speed)
-        robot = _robot(stage, screen, plan, watching, company)
+        screen.watched.append(lambda view: claims.wake())
+        robot = _DemoRobot(stage, screen, plan, game, spectator, claims)
         desk.playing = ServedGame(screen, robot, url)
         begun, former = time.monotonic() - spectator.tally.seconds, spectator.tally.rounds
 
@@ -179,22 +190,22 @@ class Demo:
             spectator.tally.seconds = time.monotonic() - begun
             if shown.state.hands or shown.state.seats:
                 return False
-            return self.enough(spectator.tally.rounds - former, robot, desk)
+            return self.is_over(spectator.tally.rounds - former, robot, desk)
 
-        company.next_game = False
+        claims.next_game = False
         await robot.play(timed, most=1_000_000)
         await robot.act("TableClosed", "two", bank=100_000)
 
-    def enough(self, rounds: int, robot: SharedRobot, desk: Desk) -> bool:
+    def is_over(self, rounds: int, robot: SharedRobot, desk: Desk) -> bool:
         """Whether this game is over; never while a person deals."""
-        plan, company = self._plan, self.company
+        plan, claims = self._plan, self.claims
         if not robot.deals:
             return False
         if plan.rounds is not None:
             return rounds >= plan.rounds
-        if company.next_game:
+        if claims.next_game:
             return True
-        others = len(plan.games) > 1 and robot.alone and not desk.looking
+        others = len(plan.games) > 1 and robot.alone and not desk.viewers
         return others and rounds >= _ROUNDS_EACH
 
     def verify(self) -> VerifyReport:
@@ -205,52 +216,64 @@ class Demo:
         return verify(record, table_key=key)
 
 
-class _Watched(SharedRobot):
+class _DemoRobot(SharedRobot):
     """Pauses before each prompt, and causes a fault in the second round."""
 
     def __init__(
         self,
-        place: TableSurroundings,
-        screen: Console,
-        players: Players,
-        ways: RobotOptions,
-        company: SeatClaims,
-        watching: _Watching,
+        stage: Stage,
+        console: Console,
+        plan: Plan,
+        game: str,
+        spectator: Spectator,
+        claims: SeatClaims,
     ) -> None:
-        super().__init__(place, screen, players, ways, company)
-        self._watching = watching
-        self._mishap = MISHAPS.get(watching.game)
+        random = Random(f"{game} {plan.seed}")
+        dealt = game_of_table(stage.table)
+        behind = dealt.options.cut_behind
+        devices = stage.table.equipment.devices
+        standing = {} if devices is None else devices.standing
+        players = RandomPlayers(
+            dealt,
+            basic(dealt.name),
+            plan.seats,
+            random,
+            lambda: console.shown.state,
+            standing=standing,
+        )
+        ways = RobotOptions(
+            buttons=dealt.buttons,
+            dwell_ms=_DWELL_MS if plan.speed else 0,
+            seed=random.randrange(1, 2**31),
+            cut_at=dealt.decks * 52 - behind if behind else None,
+            standing={seat: tuple(bets.items()) for seat, bets in standing.items()},
+        )
+        super().__init__(stage, console, players, ways, claims)
+        self._speed = plan.speed
+        self._spectator = spectator
+        self._mishap = MISHAPS.get(game)
 
     async def step(self) -> None:
-        shown, watching = self.screen.shown, self._watching
+        shown = self.screen.shown
         prompt = shown.prompt
-        if prompt is not None and watching.speed and self.deals:
-            slower = _WITH_PEOPLE if self.company.seats else 1.0
-            await asyncio.sleep(slower * pause_before(prompt.tell) / watching.speed)
+        if prompt is not None and self._speed and self.deals:
+            slower = _WITH_PEOPLE if self.claims.seats else 1.0
+            await asyncio.sleep(slower * pause_before(prompt.tell) / self._speed)
         mishap = self._mishap
         if (
             mishap is None
             or prompt is None
-            or self.company.touched
+            or self.claims.touched
             or not self.alone
-            or watching.spectator.tally.rounds != 1
+            or self._spectator.tally.rounds != 1
             or not mishap.fits(prompt)
         ):
             await super().step()
         else:
             self._mishap = None
-            watching.screen.alarm(mishap.words)
+            self._spectator.screen.alarm(mishap.words)
             await mishap.does(self)
             await until(lambda: self.screen.shown is not shown, ROBOT_TIMEOUT)
-
-
-class _Watching(Struct, frozen=True):
-    """Who looks on, at which game, and how fast they like it."""
-
-    screen: TerminalScreen
-    spectator: Spectator
-    game: str
-    speed: float
 
 
 class Mishap(Struct, frozen=True):
@@ -280,20 +303,20 @@ MISHAPS: Final = {
 """In the second round of a game. A misdeal is void, and another round follows."""
 
 
-def people_words(company: SeatClaims, view: View) -> str:
+def people_text(claims: SeatClaims, view: View) -> str:
     """Who deals, and who sits where."""
     robots = view.dealer is not None and view.dealer.badge == DEALER.badge
     who = "nobody deals" if view.dealer is None else f"{view.dealer.name} deals"
-    sitting = ", ".join(map(str, sorted(company.seats)))
+    sitting = ", ".join(map(str, sorted(claims.seats)))
     words = [f"{who} (robot)" if robots else who]
     if sitting:
         words.append(f"people at seat {sitting}")
-    if company.trouble:
-        words.append(f"waiting: {company.trouble}")
+    if claims.trouble:
+        words.append(f"waiting: {claims.trouble}")
     return " - ".join(words)
 
 
-def everybody_bets(deals: TableContent) -> TableContent:
+def same_standing_bets(deals: TableContent) -> TableContent:
     """Each seat's bet button places what that of the first one does."""
     if not deals.standing:
         return deals
@@ -301,27 +324,120 @@ def everybody_bets(deals: TableContent) -> TableContent:
     return replace(deals, standing={str(seat): usual for seat in SEATS})
 
 
-def _robot(
-    stage: Stage, screen: Console, plan: Plan, watching: _Watching, company: SeatClaims
-) -> _Watched:
-    random = Random(f"{watching.game} {plan.seed}")
-    dealt = game_of_table(stage.table)
-    behind = dealt.options.cut_behind
-    devices = stage.table.equipment.devices
-    standing = {} if devices is None else devices.standing
-    guests = RandomPlayers(
-        dealt,
-        basic(dealt.name),
-        plan.seats,
-        random,
-        lambda: screen.shown.state,
-        standing=standing,
-    )
-    ways = RobotOptions(
-        buttons=dealt.buttons,
-        dwell_ms=_DWELL_MS if plan.speed else 0,
-        seed=random.randrange(1, 2**31),
-        cut_at=dealt.decks * 52 - behind if behind else None,
-        standing={seat: tuple(bets.items()) for seat, bets in standing.items()},
-    )
-    return _Watched(stage, screen, guests, ways, company, watching)
+FAULTS: Final = (ApiProblem, DidNotServe, RobotStuck, TimeoutError, Unreachable)
+_START_CODES: Final = (1, 2)
+"""Exit codes of a daemon that did not start: a damaged record, or an invalid configuration. The
+demo exits with the same code."""
+
+
+def show(args: argparse.Namespace) -> int:
+    """Run the demo and print its summary, also after an interrupt."""
+    games = GAMES if args.game == "all" else (args.game,)
+    stream = sys.stderr if args.json else sys.stdout
+    screen = screen_for(stream, plain=args.plain, quiet=args.json)
+    speed, rounds, page = args.speed, args.rounds, args.page_port
+    if not screen.watched:
+        speed, rounds = 0.0, ROUNDS if rounds is None else rounds
+    elif page is None:
+        page = _OPENS
+    plan = Plan(games, rounds, args.seats, args.seed, speed, page)
+    with _folder(args.dir) as folder:
+        demo = Demo(plan, screen, folder)
+        try:
+            interrupted = _run(demo)
+        except FAULTS as problem:
+            screen.stop()
+            said = str(problem) or "nothing came of it in time"
+            why = f"the table has failed: {type(problem).__name__}: {said}"
+            print(f"holecard: demo: {why}", file=sys.stderr)
+            code = problem.code if isinstance(problem, DidNotServe) else 0
+            return code if code in _START_CODES else EXIT_BROKEN
+        finally:
+            screen.stop()  # shows the terminal's cursor again
+        report = demo.verify() if demo.tallies else None
+        if args.json:
+            print_json(_as_json(demo.tallies, report, interrupted=interrupted))
+        else:
+            sum_up(screen, summary_table(demo.tallies, interrupted=interrupted))
+            if report is not None:
+                screen.line("holecard audit verify:")
+                for line in verify_report_lines(report):
+                    screen.line(f"  {printable(line)}")
+    if interrupted:
+        return EXIT_INTERRUPTED
+    return EXIT_NO if report is None or report.code else 0
+
+
+def _run(demo: Demo) -> bool:
+    """Run the demo. Returns whether it was interrupted. Raises UsageProblem and FAULTS."""
+
+    async def whole() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        await demo.run()
+
+    try:
+        asyncio.run(whole())
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return True
+    return False
+
+
+@contextmanager
+def _folder(given: str | None) -> Iterator[Path]:
+    if given is not None:
+        yield Path(given)
+        return
+    with TemporaryDirectory(prefix="holecard-demo-") as made:
+        yield Path(made)
+
+
+# --- the summary --------------------------------------------------------------------------------
+
+
+def summary_table(tallies: list[Tally], *, interrupted: bool) -> Table:
+    """Returns a table of wagers, payments and the difference; tokes in other columns."""
+    table = Table(box=box.SIMPLE, title_justify="left")
+    table.title = "Interrupted: the rounds so far" if interrupted else "All rounds"
+    headings = ("rounds", "an hour", "wagers", "paid back", "kept", "tokes", "to dealers")
+    for heading in ("", *headings):
+        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    for tally in tallies:
+        amounts = (
+            tally.wagers,
+            tally.paid,
+            tally.wagers - tally.paid,
+            tally.tokes,
+            tally.for_dealers,
+        )
+        written = map(tally.money.amount, amounts)
+        table.add_row(tally.table, str(tally.rounds), str(tally.an_hour), *written)
+    return table
+
+
+def sum_up(screen: TerminalScreen, table: Table) -> None:
+    if screen.fits(table):
+        screen.table(table)
+        return
+    for line in _as_lines(table):
+        screen.line(line)
+
+
+def _as_lines(table: Table) -> Iterator[str]:
+    """Yields one figure a line, for terminals that are too narrow for the table."""
+    heads, *columns = table.columns
+    yield ""
+    yield str(table.title)
+    for at, head in enumerate(heads.cells):
+        yield f"{head}"
+        yield from (f"  {column.header}: {list(column.cells)[at]}" for column in columns)
+
+
+def _as_json(tallies: list[Tally], report: VerifyReport | None, *, interrupted: bool) -> object:
+    return {
+        "interrupted": interrupted,
+        "games": [msgspec.to_builtins(one) | {"rounds_an_hour": one.an_hour} for one in tallies],
+        "verify": None if report is None else {**msgspec.to_builtins(report), "exit": report.code},
+    }

@@ -350,7 +350,7 @@ class Spectator:
         """`tally` continues that of an earlier game at this table. `people` returns who is at the
         table, as text; empty for no such line."""
         self._people = people
-        self._screen = screen
+        self.screen = screen
         self._record = record
         money = MoneyFormat(view.currency.symbol, view.currency.minor_digits)
         self.tally = Tally(view.title, money) if tally is None else tally
@@ -370,10 +370,6 @@ class Spectator:
         self._view = view
         self._prompt()
 
-    def again(self) -> None:
-        """Redraws the current view after a seat was taken or left."""
-        self._prompt()
-
     # --- what is shown --------------------------------------------------------------------
 
     def _prompt(self) -> None:
@@ -384,8 +380,8 @@ class Spectator:
             moment = "settled" if prompt.tell is Tell.CLEAR else f"{len(state.hands)} hands"
             if moment not in self._drawn:
                 self._drawn.add(moment)
-                self._screen.draw(state, self._felt)
-        self._screen.show(prompt.words, state, self._felt)
+                self.screen.draw(state, self._felt)
+        self.screen.show(prompt.words, state, self._felt)
 
     @property
     def _state(self) -> State:
@@ -405,9 +401,9 @@ class Spectator:
         self.tally.decisions += 1
         words = self._words(event)
         if isinstance(event, events.WagerPlaced):
-            self._screen.note(words)
+            self.screen.note(words)
         else:
-            self._screen.did("" if prompt is None else prompt.words, words, _card(event))
+            self.screen.did("" if prompt is None else prompt.words, words, _card(event))
         self._note(made.effects)
 
     def _words(self, event: Event) -> str:
@@ -442,9 +438,9 @@ class Spectator:
                 case RoundOver() if not self._void:
                     self.tally.rounds += 1
             if isinstance(effect, Told):
-                self._screen.alarm(fact(effect, self._money))
+                self.screen.alarm(fact(effect, self._money))
             elif isinstance(effect, Fact) and not isinstance(effect, _UNTOLD):
-                self._screen.note(fact(effect, self._money))
+                self.screen.note(fact(effect, self._money))
 
     def _settle(self, settled: Settled) -> None:
         self.tally.add(settled)

@@ -138,7 +138,7 @@ class Page:
             answer = await _run(self._desk, what, await self._read(request))
         except BenchRefusal as no:
             return _refused(no)
-        said = {name: value for name, value in (answer or {}).items() if name in _TOLD}
+        said = {name: value for name, value in (answer or {}).items() if name in _RETURNED_FIELDS}
         return _json({"done": True, "answer": said})
 
     async def _read(self, request: Request) -> Posted:
@@ -162,7 +162,7 @@ class Page:
             raise BenchRefusal(str(problem), ", ".join(Posted.__struct_fields__), 400) from None
 
 
-_TOLD: Final = ("queued", "ms", "count", "shoe", "pos", "changed", "recorded")
+_RETURNED_FIELDS: Final = ("queued", "ms", "count", "shoe", "pos", "changed", "recorded")
 """Fields of a device's answer that are returned to the page."""
 
 _REQUESTS: Final = frozenset({"hand", "seat", "say", "next-card", "discards", "deal", "game"})
@@ -172,7 +172,7 @@ async def _run(desk: Desk, what: str, posted: Posted) -> dict[str, Any] | None:
     """Run one of the requests. Returns a device's answer. Raises BenchRefusal."""
     match what:
         case "hand" if posted.button:
-            return desk.often(posted.device, posted.button)
+            return desk.press_shortcut(posted.device, posted.button)
         case "hand":
             return desk.hand(posted.device, bytes(posted.hand))
         case "seat":
@@ -183,7 +183,7 @@ async def _run(desk: Desk, what: str, posted: Posted) -> dict[str, Any] | None:
                 )
             does[posted.how](posted.seat)
         case "say":
-            desk.says(posted.seat, posted.choice)
+            desk.choose(posted.seat, posted.choice)
         case "next-card":
             desk.next_card(posted.how)
         case "discards":

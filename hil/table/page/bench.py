@@ -63,9 +63,9 @@ class PluggedDevices(Protocol):
 class Desk:
     """Runs the requests of the bench page at one table."""
 
-    def __init__(self, at: PluggedDevices, company: SeatClaims) -> None:
+    def __init__(self, at: PluggedDevices, claims: SeatClaims) -> None:
         self.at = at
-        self.company = company
+        self.claims = claims
         self.playing: ServedGame | None = None
         """None: between two games."""
         self.next_pull = "well"
@@ -73,7 +73,7 @@ class Desk:
         """The page's open streams."""
 
     @property
-    def looking(self) -> int:
+    def viewers(self) -> int:
         """The number of the page's open streams."""
         return len(self.listeners)
 
@@ -88,18 +88,18 @@ class Desk:
             view, state = playing.console.view, playing.console.shown.state
         except Unreachable:
             return None
-        told = {
+        answers = {
             fitted.serial: (fitted.profile, fitted.seats, device.request(Describe()))
             for fitted, device in self.at.devices
         }
-        if self.company.next_pull is None:
+        if self.claims.next_pull is None:
             self.next_pull = "well"
         return bench_picture(
             view,
             state,
-            self.company,
-            told,
-            robot_deals=playing.console.dealt_here,
+            self.claims,
+            answers,
+            robot_deals=playing.console.is_dealing,
             next_pull=self.next_pull,
         )
 
@@ -114,7 +114,7 @@ class Desk:
             raise BenchRefusal(f"{bad.where}: {bad.what}", bad.allowed, 400) from None
         return self._do(device, hand)
 
-    def often(self, serial: str, name: str) -> Answer:
+    def press_shortcut(self, serial: str, name: str) -> Answer:
         """One of the buttons."""
         fitted, device = self._device(serial)
         every = (*controls.HANDS[fitted.profile], *controls.FAULTS[fitted.profile])
@@ -136,23 +136,23 @@ class Desk:
             what, allowed = (*map(str, problem.args), "", "")[:2]
             raise BenchRefusal(what, allowed) from None
         finally:
-            self.company.change()
+            self.claims.person_acted()
 
     def _pull(self, hand: Draw) -> None:
         """Pull a card; a pull without options is done as chosen by `next_card`."""
         robot = self._at_table().robot
         plain = hand == Draw()
-        wanted = self.company.next_pull
-        robot.pulls(wanted if plain and wanted is not None else hand)
+        wanted = self.claims.next_pull
+        robot.pull_for_person(wanted if plain and wanted is not None else hand)
         if plain:
-            self.company.next_pull = None
+            self.claims.next_pull = None
 
     def next_card(self, how: str) -> None:
         if how not in NEXT_PULLS:
             raise BenchRefusal(f"no card comes like that: {how}", ", ".join(NEXT_PULLS), 400)
         self.next_pull = how
-        self.company.next_pull = NEXT_PULLS[how][1]
-        self.company.change()
+        self.claims.next_pull = NEXT_PULLS[how][1]
+        self.claims.person_acted()
 
     async def discards(self) -> None:
         """Put the discards into the shoe while the prompt asks for them."""
@@ -167,33 +167,33 @@ class Desk:
         except RobotStuck as problem:
             raise BenchRefusal(str(problem)) from None
         finally:
-            self.company.change()
+            self.claims.person_acted()
 
     # --- seats ----------------------------------------------------------------------------
 
     def take(self, seat: int) -> None:
         self._is_seat(seat)
-        if seat in self.company.seats:
+        if seat in self.claims.seats:
             raise BenchRefusal(f"somebody sits at seat {seat}", "another seat")
-        self.company.take(seat)
+        self.claims.take(seat)
 
     def leave(self, seat: int) -> None:
         self._is_yours(seat)
-        self.company.leave(seat)
+        self.claims.leave(seat)
 
     def sit_out(self, seat: int) -> None:
         self._is_yours(seat)
         prompt = self._at_table().robot.screen.shown.prompt
         if prompt is None or prompt.tell is not Tell.TAKE_WAGERS:
             raise BenchRefusal("the round has begun", "while wagers are taken")
-        self.company.sit_out(seat)
+        self.claims.sit_out(seat)
 
-    def says(self, seat: int, choice: str) -> None:
-        """Tell the robot dealer a choice."""
+    def choose(self, seat: int, choice: str) -> None:
+        """Submit a spoken choice to the robot dealer."""
         self._is_yours(seat)
         playing = self._at_table()
         prompt = playing.robot.screen.shown.prompt
-        if not playing.console.dealt_here:
+        if not playing.console.is_dealing:
             raise BenchRefusal("no robot deals", "tell the dealer")
         if prompt is None or prompt.tell not in ASKING or prompt.seat != seat:
             raise BenchRefusal(f"seat {seat} is not asked", "when it is its turn")
@@ -201,14 +201,14 @@ class Desk:
             raise BenchRefusal(
                 f"'{choice}' is not open to seat {seat}", ", ".join(prompt.choices), 400
             )
-        self.company.says(seat, PlayerChoice(choice))
+        self.claims.choose(seat, PlayerChoice(choice))
 
     # --- the dealer, the game -------------------------------------------------------------
 
     async def robot_deals(self) -> None:
         """Sign the robot dealer in at its screen; it relieves the current dealer."""
         console = self._at_table().console
-        if console.dealt_here:
+        if console.is_dealing:
             raise BenchRefusal(ABOUT_ROBOT)
         try:
             await console.deal()
@@ -216,12 +216,12 @@ class Desk:
             raise BenchRefusal(problem.error.what, problem.error.allowed) from None
         except Unreachable:
             raise BenchRefusal("the daemon does not answer") from None
-        self.company.change()
+        self.claims.person_acted()
 
     def next_game(self) -> None:
         """Change the game after this round."""
-        self.company.next_game = True
-        self.company.change()
+        self.claims.next_game = True
+        self.claims.person_acted()
 
     # --- what there is --------------------------------------------------------------------
 
@@ -245,7 +245,7 @@ class Desk:
 
     def _is_yours(self, seat: int) -> None:
         self._is_seat(seat)
-        if seat not in self.company.seats:
+        if seat not in self.claims.seats:
             raise BenchRefusal(f"a robot sits at seat {seat}", "take the seat first")
 
 

@@ -90,9 +90,9 @@ class ShownSeat(Struct, frozen=True):
     wager: str
     hands: tuple[ShownHand, ...]
     signal: str
-    """The choice that the robot player tells the dealer."""
+    """The choice that the robot player signals to the dealer."""
     choices: tuple[str, ...]
-    """Choices that a person can only tell the robot dealer: no lit button is for them."""
+    """Spoken choices for the robot dealer, for which no button is lit."""
     may_sit_out: bool
 
 
@@ -136,16 +136,16 @@ class BenchPicture(Struct, frozen=True):
 def bench_picture(
     view: View,
     state: State,
-    company: SeatClaims,
-    told: Mapping[str, tuple[str, tuple[int, ...], Answer]],
+    claims: SeatClaims,
+    answers: Mapping[str, tuple[str, tuple[int, ...], Answer]],
     *,
     robot_deals: bool,
     next_pull: str,
 ) -> BenchPicture:
-    """`told`: each device's class, seats and answer to `describe`, by serial."""
+    """`answers`: each device's class, seats and answer to `describe`, by serial."""
     prompt = view.prompt
     money = MoneyFormat(view.currency.symbol, view.currency.minor_digits)
-    stations = {seat: (serial, one[2]) for serial, one in told.items() for seat in one[1]}
+    stations = {seat: (serial, one[2]) for serial, one in answers.items() for seat in one[1]}
     dealer = "nobody" if view.dealer is None else view.dealer.name
     if robot_deals:
         dealer = f"{DEALER.name}, the robot,"
@@ -157,18 +157,18 @@ def bench_picture(
         to_floor=prompt is not None and prompt.to == "floor",
         dealer=dealer,
         robot_deals=robot_deals,
-        trouble=view.stopped or company.trouble,
+        trouble=view.stopped or claims.trouble,
         dealer_cards=tuple(map(face, state.dealer)),
         hole=bool(state.hole),
-        felt_card=_felt_card(view, told),
+        felt_card=_felt_card(view, answers),
         discards=prompt is not None and prompt.tell is Tell.REFILL,
         next_pull=next_pull,
         devices=tuple(
             _device(serial, profile, seats, links.get(serial, ""), answer)
-            for serial, (profile, seats, answer) in told.items()
+            for serial, (profile, seats, answer) in answers.items()
         ),
         seats=tuple(
-            _seat(seat, At(view, state, company, money, robot_deals), *stations[seat])
+            _seat(seat, At(view, state, claims, money, robot_deals), *stations[seat])
             for seat in sorted(stations)
         ),
     )
@@ -182,12 +182,12 @@ def face(card: Card) -> CardFace:
 
 
 def _felt_card(
-    view: View, told: Mapping[str, tuple[str, tuple[int, ...], Answer]]
+    view: View, answers: Mapping[str, tuple[str, tuple[int, ...], Answer]]
 ) -> CardFace | None:
     """Returns None if it is not certain which card is meant."""
     if view.prompt is None or view.prompt.tell not in FROM_FELT or view.state.spare is not None:
         return None
-    for profile, _, answer in told.values():
+    for profile, _, answer in answers.values():
         inside = answer.get("mechanism") or {}
         if profile == "shoe" and inside and not inside["held"] and not inside["over_reader"]:
             last = inside["out"][-1:]
@@ -267,7 +267,7 @@ class At(Struct, frozen=True):
 
     view: View
     state: State
-    company: SeatClaims
+    claims: SeatClaims
     money: MoneyFormat
     robot_deals: bool
 
@@ -275,17 +275,17 @@ class At(Struct, frozen=True):
 def _seat(number: int, at: At, serial: str, answer: Answer) -> ShownSeat:
     inside = answer.get("mechanism") or {}
     found: Mapping[str, Any] = inside["seats"][str(number)] if inside else {}
-    prompt, company, money = at.view.prompt, at.company, at.money
-    yours = number in company.seats
+    prompt, claims, money = at.view.prompt, at.claims, at.money
+    yours = number in claims.seats
     asked = prompt is not None and prompt.tell in ASKING and prompt.seat == number
     betting = prompt is not None and prompt.tell is Tell.TAKE_WAGERS
     placed = next((one.main for one in at.state.seats if one.number == number), 0)
     tells = yours and asked and at.robot_deals
-    out = number in company.out
+    out = number in claims.out
     return ShownSeat(
         number=number,
         yours=yours,
-        who="person" if yours else "robot" if number in company.robots else "empty",
+        who="person" if yours else "robot" if number in claims.robots else "empty",
         asked=asked,
         serial=serial,
         powered=bool(inside),
@@ -301,13 +301,13 @@ def _seat(number: int, at: At, serial: str, answer: Answer) -> ShownSeat:
             for hand in at.state.hands
             if hand.seat == number and not hand.out
         ),
-        signal=company.signals.get(number, ""),
-        choices=_told(prompt, found) if tells and prompt is not None else (),
+        signal=claims.signals.get(number, ""),
+        choices=_spoken_choices(prompt, found) if tells and prompt is not None else (),
         may_sit_out=yours and betting and at.robot_deals and not placed and not out,
     )
 
 
-def _told(prompt: PromptShown, found: Mapping[str, Any]) -> tuple[str, ...]:
+def _spoken_choices(prompt: PromptShown, found: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the choices for which the seat has no lit button."""
     lit = found.get("armed", ())
     both = "even_money" in prompt.choices  # then the button is for even money
@@ -325,14 +325,14 @@ def _button(name: str, found: Mapping[str, Any]) -> SeatButton:
     )
 
 
-def _lamps(told: Mapping[str, Any]) -> ShownLamps:
-    dark = told["pattern"] == "off" or not any(told["rgb"])
+def _lamps(lamps: Mapping[str, Any]) -> ShownLamps:
+    dark = lamps["pattern"] == "off" or not any(lamps["rgb"])
     return ShownLamps(
-        rgb="rgb({},{},{})".format(*told["rgb"]),
-        pattern="off" if dark else told["pattern"],
-        period_ms=0 if dark else told["period_ms"],
-        broken=tuple(index in told["broken"] for index in range(len(told["percent"]))),
-        words="dark" if dark else f"{_colour(told['rgb'])}, {told['pattern']}",
+        rgb="rgb({},{},{})".format(*lamps["rgb"]),
+        pattern="off" if dark else lamps["pattern"],
+        period_ms=0 if dark else lamps["period_ms"],
+        broken=tuple(index in lamps["broken"] for index in range(len(lamps["percent"]))),
+        words="dark" if dark else f"{_colour(lamps['rgb'])}, {lamps['pattern']}",
     )
 
 

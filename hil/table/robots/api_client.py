@@ -285,19 +285,19 @@ class Screen:
     async def table(self) -> View:
         return await self._api.get("/table", View, self.token)
 
-    async def stream(self, patience: float = RECONNECT_TIMEOUT) -> AsyncGenerator[View, None]:
+    async def stream(self, timeout: float = RECONNECT_TIMEOUT) -> AsyncGenerator[View, None]:
         """Yields the current view and newer ones; views that come too fast are skipped. A stream
-        that ends is reopened with backoff. Raises Unreachable if that takes longer than `patience`
+        that ends is reopened with backoff. Raises Unreachable if that takes longer than `timeout`
         seconds, and NoScreen after a restart of the controller."""
         loop = asyncio.get_running_loop()
-        pause, deadline = INITIAL_DELAY, loop.time() + patience
+        pause, deadline = INITIAL_DELAY, loop.time() + timeout
         while True:
             problem = Unreachable(f"{self._api.where}: the stream has ended")
             try:
                 async with aclosing(self._api.views(self.token)) as views:
                     async for view in views:
                         yield view
-                        pause, deadline = INITIAL_DELAY, loop.time() + patience
+                        pause, deadline = INITIAL_DELAY, loop.time() + timeout
             except (
                 Unreachable,
                 Stopped,

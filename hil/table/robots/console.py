@@ -40,25 +40,25 @@ class Console:
         self._view = view
         self._shown = shown_of(view)
         self._screen = screen
-        self._over: BaseException | None = None
+        self._ended: BaseException | None = None
         """Why the stream has ended; None while it is open."""
 
     @property
     def view(self) -> View:
         """The latest view. Raises Unreachable if the stream has ended."""
-        if self._over is not None:
-            raise Unreachable("the daemon has gone") from self._over
+        if self._ended is not None:
+            raise Unreachable("the daemon has gone") from self._ended
         return self._view
 
     @property
     def shown(self) -> TableDisplay:
         """The latest view as a TableDisplay; a new object only if it has changed."""
-        if self._over is not None:
-            raise Unreachable("the daemon has gone") from self._over
+        if self._ended is not None:
+            raise Unreachable("the daemon has gone") from self._ended
         return self._shown
 
     @property
-    def dealt_here(self) -> bool:
+    def is_dealing(self) -> bool:
         """Whether the current dealer is signed in at this screen."""
         dealer = self.view.dealer
         return dealer is not None and dealer.screen == self._screen.name
@@ -92,32 +92,33 @@ class Console:
         shown = shown_of(view)
         if shown != self._shown:
             self._shown = shown
-        for told in self.watched:
-            told(view)
+        for on_view in self.watched:
+            on_view(view)
 
     async def watch(self) -> None:
         """Read the stream until it is cancelled or the daemon has ended."""
         try:
-            async with aclosing(self._screen.stream(patience=0)) as views:
+            async with aclosing(self._screen.stream(timeout=0)) as views:
                 async for view in views:
                     self.see(view)
         except (Unreachable, NoScreen) as problem:
-            self._over = problem
+            self._ended = problem
         except BaseException as problem:
-            self._over = problem
+            self._ended = problem
             raise
 
-    async def furnish(self) -> None:
+    async def wait_for_devices(self) -> None:
         """Wait until every device is ready; unknown device logs are adopted."""
-        while not all(one.state == READY for one in self.view.devices):
-            for one in self.view.devices:
+        while any(one.state != READY for one in self.view.devices):
+            view = self.view
+            for one in view.devices:
                 if one.held:
                     with suppress(NotNow):  # unplugged in between; the next view has its new state
                         await self.adopt(one.serial)
-            await self._news(self.view)
+            await self._newer_than(view)
 
-    async def _news(self, former: View) -> None:
-        await until(lambda: self.view is not former, ROBOT_TIMEOUT)
+    async def _newer_than(self, view: View) -> None:
+        await until(lambda: self.view is not view, ROBOT_TIMEOUT)
 
 
 _C = TypeVar("_C", bound=Console)
@@ -139,7 +140,7 @@ async def watched(made: _C) -> AsyncIterator[_C]:
     """Read the stream in a task; yields the console when every device is ready."""
     watching = asyncio.create_task(made.watch(), name="views")
     try:
-        await made.furnish()
+        await made.wait_for_devices()
         yield made
     finally:
         watching.cancel()

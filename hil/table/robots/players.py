@@ -80,7 +80,7 @@ class RandomPlayers:
         limit = self._game.limits[bet]
         return max(limit.min or 0, wanted if limit.max is None else min(wanted, limit.max))
 
-    def says(self, prompt: Prompt) -> PlayerChoice:
+    def choose(self, prompt: Prompt) -> PlayerChoice:
         match prompt.tell:
             case Tell.ASK_INSURANCE:
                 return self._insurance(prompt)

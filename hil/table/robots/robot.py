@@ -19,7 +19,7 @@ from controller.procedure.model.row import Refused
 from controller.table.memory import TableDisplay
 from firmware_protocol.device import Describe, Draw, Load, Press, Put
 from hil.table.robots.surroundings import (
-    LOOK_AT_DEVICE,
+    DEVICE_INTERVAL,
     STANDING,
     PlayerChoice,
     TableSurroundings,
@@ -79,7 +79,7 @@ class Players(Protocol):
         """Returns seat, bet and amount of the next round's wagers; the bet STANDING is placed with
         the seat's button."""
 
-    def says(self, prompt: Prompt) -> PlayerChoice:
+    def choose(self, prompt: Prompt) -> PlayerChoice:
         """Returns the choice of the seat that is asked."""
 
 
@@ -127,7 +127,7 @@ class Robot:
         self.repeats: list[Prompt] = []
         """Payments that were shown as repeats."""
         self.refused: list[Refused] = []
-        self.waiting: list[tuple[int, str, int]] | None = None
+        self.pending_wagers: list[tuple[int, str, int]] | None = None
         """Wagers of the next round that are not placed yet."""
         self.loads = 0
         self.face_down: int | None = None
@@ -176,21 +176,21 @@ class Robot:
                 while (inside := mechanism(shoe))["lock"] != "open":
                     if self.screen.shown.prompt != prompt:
                         return  # the prompt has changed
-                    await asyncio.sleep(LOOK_AT_DEVICE)
+                    await asyncio.sleep(DEVICE_INTERVAL)
                 if not inside["left"]:
                     await self.act("ShoeRanOut")
                     return
                 if prompt.place == "hole":
                     self.face_down = len(inside["out"])
                 shoe.request(self.pull())
-                if not await self._kept_in(prompt, inside["undrawn"]):
+                if not await self._stayed_in_shoe(prompt, inside["undrawn"]):
                     return
 
     def pull(self) -> Draw:
         """Returns how the next card is pulled."""
         return Draw(dwell_ms=self.ways.dwell_ms)
 
-    async def _kept_in(self, prompt: Prompt, undrawn: int) -> bool:
+    async def _stayed_in_shoe(self, prompt: Prompt, undrawn: int) -> bool:
         """Whether the pulled card stayed in the shoe and the prompt is unchanged."""
         while self.screen.shown.prompt == prompt:
             inside = self.place.shoe.request(Describe()).get("mechanism")
@@ -198,7 +198,7 @@ class Robot:
                 return False  # it has no power
             if not inside["queued"] and not inside["over_reader"]:
                 return bool(inside["undrawn"] > undrawn)
-            await asyncio.sleep(LOOK_AT_DEVICE)
+            await asyncio.sleep(DEVICE_INTERVAL)
         return False
 
     async def load(self, prompt: Prompt) -> None:
@@ -248,10 +248,10 @@ class Robot:
     # --- wagers and decisions -------------------------------------------------------------
 
     async def wager(self, prompt: Prompt) -> None:
-        if self.waiting is None:
-            self.waiting = self.players.wagers()
-        while self.waiting:
-            seat, bet, amount = self.waiting.pop(0)
+        if self.pending_wagers is None:
+            self.pending_wagers = self.players.wagers()
+        while self.pending_wagers:
+            seat, bet, amount = self.pending_wagers.pop(0)
             if bet == STANDING:
                 if await self.bets(seat):
                     return
@@ -260,7 +260,7 @@ class Robot:
                 continue  # placed before the controller was restarted
             if await self.act("WagerPlaced", seat=seat, bet=bet, amount=amount) is None:
                 return
-        self.waiting = None
+        self.pending_wagers = None
         if prompt.place == "spare":
             await self.act("LaySpare")
         else:
@@ -276,17 +276,17 @@ class Robot:
         if not missing:
             return False
         station = self.place.station_of(seat)
-        assert self.waiting is not None
+        assert self.pending_wagers is not None
         if station is None or not await lit(station, seat, "bet"):
-            self.waiting[:0] = [(seat, bet, amount) for bet, amount in missing]
+            self.pending_wagers[:0] = [(seat, bet, amount) for bet, amount in missing]
             return False
         if len(missing) > 1:  # each press places one
-            self.waiting.insert(0, (seat, STANDING, 0))
+            self.pending_wagers.insert(0, (seat, STANDING, 0))
         station.request(Press(seat=seat, button="bet"))
         return True
 
     async def decide(self, prompt: Prompt) -> None:
-        while not await self.decided(prompt, self.players.says(prompt)):
+        while not await self.decided(prompt, self.players.choose(prompt)):
             pass  # refused: the players make another choice
 
     async def decided(self, prompt: Prompt, said: PlayerChoice) -> bool:
@@ -391,7 +391,7 @@ class MimicPlayers:
     def wagers(self) -> list[tuple[int, str, int]]:
         return list(self._wagers)
 
-    def says(self, prompt: Prompt) -> PlayerChoice:
+    def choose(self, prompt: Prompt) -> PlayerChoice:
         for choice in ("take_pay", "decline"):
             if choice in prompt.choices:
                 return PlayerChoice(choice)

@@ -32,7 +32,7 @@ class SeatClaims:
         """Seats of people."""
         self.out: set[int] = set()
         """Seats of people who sit this round out."""
-        self.said: dict[int, PlayerChoice] = {}
+        self.choices: dict[int, PlayerChoice] = {}
         """Choices for the robot dealer, by seat; each is consumed once."""
         self.signals: dict[int, str] = {}
         """Choices of robot players, by seat, that a human dealer has to enter."""
@@ -44,56 +44,56 @@ class SeatClaims:
         """What the robots wait for, as text; empty if they do not."""
         self.next_game = False
         """Whether another game was requested."""
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def take(self, seat: int) -> None:
         self.seats.add(seat)
         self.signals.pop(seat, None)
-        self.change()
+        self.person_acted()
 
     def leave(self, seat: int) -> None:
         self.seats.discard(seat)
         self.out.discard(seat)
-        self.said.pop(seat, None)
-        self.change()
+        self.choices.pop(seat, None)
+        self.person_acted()
 
     def sit_out(self, seat: int) -> None:
         self.out.add(seat)
-        self.change()
+        self.person_acted()
 
-    def says(self, seat: int, said: PlayerChoice) -> None:
-        self.said[seat] = said
-        self.change()
+    def choose(self, seat: int, said: PlayerChoice) -> None:
+        self.choices[seat] = said
+        self.person_acted()
 
-    def pulled(self, usual: Draw) -> Draw:
+    def take_next_pull(self, usual: Draw) -> Draw:
         """Returns how the current card is pulled, and resets `next_pull`."""
         wanted, self.next_pull = self.next_pull, None
         return usual if wanted is None else wanted
 
     # --- news -----------------------------------------------------------------------------
 
-    def change(self) -> None:
+    def person_acted(self) -> None:
         """Record that a person has acted, and wake the robots."""
         self.touched = True
-        self.look()
+        self.wake()
 
-    def look(self) -> None:
-        """Wake all tasks that wait in `news`."""
-        self._news.set()
-        self._news = asyncio.Event()
+    def wake(self) -> None:
+        """Wake all tasks that wait in `wait_for_change`."""
+        self._changed.set()
+        self._changed = asyncio.Event()
 
-    async def news(self, within: float | None = None) -> None:
+    async def wait_for_change(self, within: float | None = None) -> None:
         """Wait for the next change, for at most `within` seconds."""
         try:
             async with asyncio.timeout(within):
-                await self._news.wait()
+                await self._changed.wait()
         except TimeoutError:
             return
 
 
 ASKING: Final = frozenset({Tell.DECIDE, Tell.ASK_INSURANCE, Tell.ASK_NATURAL})
 """Prompts that ask a seat."""
-LOOK_AGAIN: Final = 1.0
+RETRY_INTERVAL: Final = 1.0
 """Seconds after which robots retry a failed step."""
 
 
@@ -106,10 +106,10 @@ class SharedRobot(Robot):
         screen: Console,
         players: Players,
         ways: RobotOptions,
-        company: SeatClaims,
+        claims: SeatClaims,
     ) -> None:
         super().__init__(place, screen, players, ways)
-        self.company = company
+        self.claims = claims
         self._console = screen
         self._answered: TableDisplay | None = None
         """The display that the robot players have answered while a person deals."""
@@ -119,15 +119,15 @@ class SharedRobot(Robot):
     @property
     def deals(self) -> bool:
         """Whether the robot is the current dealer."""
-        return self._console.dealt_here
+        return self._console.is_dealing
 
     @property
     def alone(self) -> bool:
         """Whether only robots deal and play."""
-        return self.deals and not self.company.seats
+        return self.deals and not self.claims.seats
 
     def pull(self) -> Draw:
-        return self.company.pulled(super().pull())
+        return self.claims.take_next_pull(super().pull())
 
     # --- one step -------------------------------------------------------------------------
 
@@ -135,27 +135,27 @@ class SharedRobot(Robot):
         """Do the robots' part of the current prompt, or wait for people."""
         shown = self.screen.shown
         prompt = shown.prompt
-        company = self.company
+        claims = self.claims
         if prompt is None or shown.stopped:
             await super().step()
             return
         if shown.state.hands:
-            company.out.clear()
+            claims.out.clear()
         if not self.deals:
-            await self._plays_only(shown, prompt)
-        elif prompt.tell in ASKING and prompt.seat in company.seats:
-            await self._asks(prompt)
-        elif prompt.tell is Tell.TAKE_WAGERS and self._may_still_bet(shown.state):
-            await company.news()
+            await self._play_only(shown, prompt)
+        elif prompt.tell in ASKING and prompt.seat in claims.seats:
+            await self._enter_choice(prompt)
+        elif prompt.tell is Tell.TAKE_WAGERS and self._waits_for_bets(shown.state):
+            await claims.wait_for_change()
         else:
-            await self._goes_on(super().step())
+            await self._run_while_dealing(super().step())
 
-    async def _goes_on(self, work: Coroutine[Any, Any, object]) -> None:
+    async def _run_while_dealing(self, work: Coroutine[Any, Any, object]) -> None:
         """Run a step of the robot dealer; it is cancelled if a person takes the table over."""
         task = asyncio.create_task(work, name="robots")
         try:
             while not task.done() and self.deals:
-                news = asyncio.create_task(self.company.news(), name="news")
+                news = asyncio.create_task(self.claims.wait_for_change(), name="change")
                 await asyncio.wait({task, news}, return_when=asyncio.FIRST_COMPLETED)
                 news.cancel()
         finally:
@@ -167,85 +167,85 @@ class SharedRobot(Robot):
             if not task.cancelled() or self.deals:
                 raise
         except (ApiProblem, CannotDo, RobotStuck, TimeoutError) as problem:
-            await self._in_the_way(problem)
+            await self._report_problem(problem)
         else:
-            self.company.trouble = ""
+            self.claims.trouble = ""
 
-    async def _in_the_way(self, problem: Exception) -> None:
+    async def _report_problem(self, problem: Exception) -> None:
         """Raise an error if only robots have acted; otherwise report it and wait for people."""
-        if not self.company.touched and self.deals:
+        if not self.claims.touched and self.deals:
             raise problem
         if self.deals:
             said = problem.args[0] if isinstance(problem, CannotDo) else str(problem)
-            self.company.trouble = str(said) or "nothing came of it in time"
-        await self.company.news(LOOK_AGAIN)
+            self.claims.trouble = str(said) or "nothing came of it in time"
+        await self.claims.wait_for_change(RETRY_INTERVAL)
 
     # --- people in the seats --------------------------------------------------------------
 
-    async def _asks(self, prompt: Prompt) -> None:
+    async def _enter_choice(self, prompt: Prompt) -> None:
         """Enter what the person at this seat has told the dealer, or wait for it or a button."""
-        said = self.company.said.pop(prompt.seat, None)
+        said = self.claims.choices.pop(prompt.seat, None)
         if said is None:
-            await self.company.news()
+            await self.claims.wait_for_change()
         else:
-            await self._goes_on(self.entered(prompt, said))
+            await self._run_while_dealing(self.enter_choice(prompt, said))
 
-    async def entered(self, prompt: Prompt, said: PlayerChoice) -> None:
+    async def enter_choice(self, prompt: Prompt, said: PlayerChoice) -> None:
         """Enter a person's choice as the dealer; a refusal is reported to them."""
         before = len(self.refused)
         shown = self.screen.shown
         if await self.decided(prompt, said):
             while self.screen.shown is shown:
-                await self.company.news(LOOK_AGAIN)
+                await self.claims.wait_for_change(RETRY_INTERVAL)
         elif len(self.refused) > before:
-            self.company.trouble = f"seat {prompt.seat}: {self.refused[-1].why}"
+            self.claims.trouble = f"seat {prompt.seat}: {self.refused[-1].why}"
 
-    def _may_still_bet(self, felt: State) -> bool:
+    def _waits_for_bets(self, felt: State) -> bool:
         """Whether the dealer waits for wagers of people, after all robots' wagers are placed."""
-        if self.waiting is None:
-            self.waiting = self.players.wagers()
-        company = self.company
-        self.waiting = [one for one in self.waiting if one[0] not in company.seats]
-        if self.waiting:
+        if self.pending_wagers is None:
+            self.pending_wagers = self.players.wagers()
+        claims = self.claims
+        self.pending_wagers = [one for one in self.pending_wagers if one[0] not in claims.seats]
+        if self.pending_wagers:
             return False
-        if any(seat not in company.out and not chips(felt, seat, "main") for seat in company.seats):
+        if any(seat not in claims.out and not chips(felt, seat, "main") for seat in claims.seats):
             return True
         return not felt.seats
 
     # --- a person deals -------------------------------------------------------------------
 
-    async def _plays_only(self, shown: TableDisplay, prompt: Prompt) -> None:
+    async def _play_only(self, shown: TableDisplay, prompt: Prompt) -> None:
         """Answer as the robot players: by their buttons, else by signals to the dealer."""
-        company = self.company
-        self.waiting = None
-        company.trouble = ""
+        claims = self.claims
+        self.pending_wagers = None
+        claims.trouble = ""
         if self._answered is not shown:
             self._answered = shown
-            company.signals.clear()
+            claims.signals.clear()
             with suppress(CannotDo):  # a station without power: the next prompt is answered
-                if prompt.tell in ASKING and prompt.seat not in company.seats:
-                    await self._answers(prompt)
+                if prompt.tell in ASKING and prompt.seat not in claims.seats:
+                    await self._answer(prompt)
                 elif prompt.tell is Tell.TAKE_WAGERS:
                     await self._place(shown.state)
         if self.screen.shown is shown and not self.deals:
-            await company.news()
+            await claims.wait_for_change()
 
-    async def _answers(self, prompt: Prompt) -> None:
-        said = self.players.says(prompt)
+    async def _answer(self, prompt: Prompt) -> None:
+        said = self.players.choose(prompt)
         button = button_of(prompt, said) if self.ways.buttons else None
         station = self.place.station_of(prompt.seat)
         if station is not None and button is not None and await lit(station, prompt.seat, button):
             station.request(Press(seat=prompt.seat, button=button))
         else:
-            self.company.signals[prompt.seat] = _words(said, self._money)
-            self.company.look()
+            self.claims.signals[prompt.seat] = _words(said, self._money)
+            self.claims.wake()
 
     async def _place(self, felt: State) -> None:
         """Place each robot's standing wager, once a round."""
         number, done = self._bet
         if number != felt.round:
             done = frozenset()
-        seats = {seat for seat, _, _ in self.players.wagers()} - self.company.seats
+        seats = {seat for seat, _, _ in self.players.wagers()} - self.claims.seats
         for seat in sorted(seats - done):
             station = self.place.station_of(seat)
             if station is not None and not chips(felt, seat, "main"):
@@ -261,7 +261,7 @@ class SharedRobot(Robot):
 
     # --- cards by a person's hand ---------------------------------------------------------
 
-    def pulls(self, draw: Draw) -> None:
+    def pull_for_person(self, draw: Draw) -> None:
         """Pull a card for a person, and keep track of the face-down card for the discards."""
         prompt = self.screen.shown.prompt
         inside = self.place.shoe.request(Describe()).get("mechanism")

@@ -16,7 +16,7 @@ ARMING: Final = 0.5
 """Timeout in seconds for a button to be lit."""
 LOOK: Final = 0.001
 """Interval in seconds between checks of the screen."""
-LOOK_AT_DEVICE: Final = 0.005
+DEVICE_INTERVAL: Final = 0.005
 """Interval in seconds between checks of a device."""
 
 
@@ -59,7 +59,7 @@ async def lit(station: HandledDevice, seat: int, button: ButtonName) -> bool:
     try:
         async with asyncio.timeout(ARMING):
             while not _may_press(station, seat, button):
-                await asyncio.sleep(LOOK_AT_DEVICE)
+                await asyncio.sleep(DEVICE_INTERVAL)
     except TimeoutError:
         return False
     return True

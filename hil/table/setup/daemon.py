@@ -26,10 +26,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-START_PATIENCE: Final = 60.0
+START_TIMEOUT: Final = 60.0
 """Timeout in seconds for READY=1, also on a busy machine."""
-STOP_PATIENCE: Final = 30.0
-_TOLD: Final = 4096
+STOP_TIMEOUT: Final = 30.0
+_MESSAGE_BYTES: Final = 4096
 """Bytes of a message to the notify socket."""
 _READY: Final = "ready: "
 _TO_PEOPLE: Final = "holecard: "
@@ -52,7 +52,7 @@ class Daemon:
 
     def __init__(self, file: Path, log: Path) -> None:
         self.file = file
-        self.told: list[str] = []
+        self.notifications: list[str] = []
         """Messages to the notify socket since the last start."""
         self.starts = 0
         self._log = log
@@ -61,7 +61,7 @@ class Daemon:
         self._process: subprocess.Popen[bytes] | None = None
         self._code = 0
         """The last exit code."""
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._ended = asyncio.Event()
         self._ended.set()
         self._pidfd = -1
@@ -72,7 +72,7 @@ class Daemon:
         self._notify.bind(name)
         self._notify.setblocking(False)
         self._name = f"@{name[1:]}"
-        asyncio.get_running_loop().add_reader(self._notify, self._hear)
+        asyncio.get_running_loop().add_reader(self._notify, self._read_notifications)
         return self
 
     async def __aexit__(
@@ -102,8 +102,8 @@ class Daemon:
     async def start(self) -> None:
         """Start the daemon and wait for READY=1. Raises DidNotServe."""
         assert self._process is None, "it runs"
-        self.told.clear()
-        self._news.clear()
+        self.notifications.clear()
+        self._changed.clear()
         self._ended.clear()
         command = [sys.executable, "-m", "controller.cli", "serve", str(self.file)]
         with self._log.open("ab") as log:
@@ -120,19 +120,19 @@ class Daemon:
         self._pidfd = os.pidfd_open(self._process.pid)
         asyncio.get_running_loop().add_reader(self._pidfd, self._reap)
         try:
-            async with asyncio.timeout(START_PATIENCE):
-                while "READY=1" not in self.told and not self._ended.is_set():
-                    await self._news.wait()
-                    self._news.clear()
+            async with asyncio.timeout(START_TIMEOUT):
+                while "READY=1" not in self.notifications and not self._ended.is_set():
+                    await self._changed.wait()
+                    self._changed.clear()
         except TimeoutError:
-            raise DidNotServe(self._words(f"not ready within {START_PATIENCE:g} s")) from None
+            raise DidNotServe(self._words(f"not ready within {START_TIMEOUT:g} s")) from None
         if self._ended.is_set():
             raise DidNotServe(self._words("it ended before it was ready"), self._code)
 
     async def screens(self) -> str | None:
         """Returns the URL of its pages, None without pages. Raises DidNotServe."""
         try:
-            await until(lambda: self._ready_line() is not None, START_PATIENCE)
+            await until(lambda: self._ready_line() is not None, START_TIMEOUT)
         except TimeoutError:
             raise DidNotServe(self._words("it has not said where it is")) from None
         found = _SCREENS.search(self._ready_line() or "")
@@ -145,10 +145,10 @@ class Daemon:
 
     async def kill(self) -> None:
         """Kill it with SIGKILL, and wait for its end."""
-        self.strike()
+        self.send_kill()
         await self._ended.wait()
 
-    def strike(self) -> None:
+    def send_kill(self) -> None:
         """Kill it with SIGKILL; tasks that wait in `ended` are resumed."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
@@ -159,10 +159,10 @@ class Daemon:
         assert process is not None, "it does not run"
         process.terminate()
         try:
-            async with asyncio.timeout(STOP_PATIENCE):
+            async with asyncio.timeout(STOP_TIMEOUT):
                 await self._ended.wait()
         except TimeoutError:
-            raise DidNotServe(self._words(f"did not stop within {STOP_PATIENCE:g} s")) from None
+            raise DidNotServe(self._words(f"did not stop within {STOP_TIMEOUT:g} s")) from None
         return process.wait()
 
     async def ended(self) -> None:
@@ -171,11 +171,11 @@ class Daemon:
 
     # --- notifications --------------------------------------------------------------------
 
-    def _hear(self) -> None:
+    def _read_notifications(self) -> None:
         with suppress(BlockingIOError):
             while True:
-                self.told += self._notify.recv(_TOLD).decode().splitlines()
-                self._news.set()
+                self.notifications += self._notify.recv(_MESSAGE_BYTES).decode().splitlines()
+                self._changed.set()
 
     def _reap(self) -> None:
         if self._process is None:
@@ -185,7 +185,7 @@ class Daemon:
         asyncio.get_running_loop().remove_reader(self._pidfd)
         os.close(self._pidfd)
         self._ended.set()
-        self._news.set()
+        self._changed.set()
 
     def _words(self, what: str) -> str:
         """Returns `what` with the lines for users since the last start, else the last lines of

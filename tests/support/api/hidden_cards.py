@@ -34,7 +34,7 @@ class Whims:
     def wagers(self) -> list[tuple[int, str, int]]:
         return [(seat, "main", 1000 * seat) for seat in range(1, SEATS + 1)]
 
-    def says(self, prompt: Prompt) -> PlayerChoice:
+    def choose(self, prompt: Prompt) -> PlayerChoice:
         wanted = [choice for choice in prompt.choices if choice in ACTS]
         return PlayerChoice(self._random.choice(wanted))
 

@@ -15,7 +15,7 @@ from controller.games import game_of_table
 from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.state import State
 from firmware_protocol.device import Answer
-from hil.table.demo.demo import TABLES, everybody_bets
+from hil.table.demo.demo import TABLES, same_standing_bets
 from hil.table.page import Desk, ServedGame
 from hil.table.page.app import SECRET_HEADER, Page, application
 from hil.table.robots import (
@@ -104,17 +104,17 @@ class AtBench(NamedTuple):
 async def at_bench(folder: Path, game: str, *top: str, robots: int = 2) -> AsyncIterator[AtBench]:
     """`top`: the first cards of the shoe, the burned one first."""
     async with staged(folder, FEW, people=STAFF_AND_VISITORS) as stage:
-        await stage.serve(everybody_bets(example(TABLES[game])))
+        await stage.serve(same_standing_bets(example(TABLES[game])))
         async with open_console(stage.control) as screen:
             dealt = game_of_table(stage.table)
-            company = SeatClaims(robots)
+            claims = SeatClaims(robots)
             players = MimicPlayers(*((seat, "main", 1000) for seat in range(1, robots + 1)))
             ways = RobotOptions(buttons=dealt.buttons, dwell_ms=0, seed=7)
-            robot = SharedRobot(stage, screen, players, ways, company)
+            robot = SharedRobot(stage, screen, players, ways, claims)
             if top:
                 robot.cards = lambda: whole_shoe(dealt, tuple(map(card_of, top)))
-            screen.watched.append(lambda view: company.look())
-            desk = Desk(stage, company)
+            screen.watched.append(lambda view: claims.wake())
+            desk = Desk(stage, claims)
             desk.playing = ServedGame(screen, robot, None)
             page = Page(desk, STAFF_AND_VISITORS)
             transport = httpx.ASGITransport(application(page, PORT))

@@ -22,12 +22,12 @@ from tests.support.drivers.simulated import until
 class Reader:
     """Somebody who reads a stream to its end."""
 
-    def __init__(self, screen: Screen, patience: float = 0.0) -> None:
+    def __init__(self, screen: Screen, timeout: float = 0.0) -> None:
         self.views: list[View] = []
-        self.task = asyncio.create_task(self._read(screen, patience))
+        self.task = asyncio.create_task(self._read(screen, timeout))
 
-    async def _read(self, screen: Screen, patience: float) -> None:
-        async with aclosing(screen.stream(patience)) as views:
+    async def _read(self, screen: Screen, timeout: float) -> None:
+        async with aclosing(screen.stream(timeout)) as views:
             async for view in views:
                 self.views.append(view)
 
@@ -183,7 +183,7 @@ async def test_a_reader_that_goes_leaves_nothing(port: Port, client: Api) -> Non
 @port_test()
 async def test_a_screen_that_closes_ends_its_stream(port: Port, client: Api) -> None:
     screen = await client.open("dealer")
-    reader = Reader(screen, patience=5)
+    reader = Reader(screen, timeout=5)
     await until(lambda: len(reader.views) == 1)
     await screen.close()
     assert isinstance(await reader.ended(), NoScreen)
@@ -209,11 +209,11 @@ async def test_how_many_streams_there_may_be(
     readers = [Reader(first) for _ in range(MAX_STREAMS_OF_SCREEN)]
     await until(lambda: all(reader.views for reader in readers))
     with pytest.raises(TooMuch, match="streams_full"):
-        await anext(first.stream(patience=0))
-    await anext(second.stream(patience=0))
+        await anext(first.stream(timeout=0))
+    await anext(second.stream(timeout=0))
     port.at.streams.listeners.limit = MAX_STREAMS_OF_SCREEN
     with pytest.raises(TooMuch, match="streams_full"):
-        await anext(second.stream(patience=0))
+        await anext(second.stream(timeout=0))
     port.at.served.stopping.set()
     for reader in readers:
         await reader.ended()
@@ -224,7 +224,7 @@ async def test_how_many_streams_there_may_be(
 
 @port_test()
 async def test_a_stream_that_breaks_is_begun_again(port: Port, client: Api) -> None:
-    reader = Reader(await client.open("dealer"), patience=10)
+    reader = Reader(await client.open("dealer"), timeout=10)
     await until(lambda: len(reader.views) > 0)
     for _ in range(3):
         port.cut()
@@ -242,7 +242,7 @@ async def test_a_stream_that_breaks_is_begun_again(port: Port, client: Api) -> N
 async def test_a_client_gives_up(port: Port, client: Api) -> None:
     loop = asyncio.get_running_loop()
     screen = await client.open("dealer")
-    reader = Reader(screen, patience=8)
+    reader = Reader(screen, timeout=8)
     await until(lambda: len(reader.views) > 0)
     port.at.served.stopping.set()
     await port.end()

@@ -356,13 +356,13 @@ async def test_a_minute_s_looks_at_one_screen_are_one(at: AtApi) -> None:
 @port_test()
 async def test_a_stream_is_a_look_when_it_begins(port: Port, client: Api) -> None:
     screen = await watching(client)
-    async with aclosing(screen.stream(patience=0)) as views:
+    async with aclosing(screen.stream(timeout=0)) as views:
         view = await anext(views)
         assert [one["at"] for one in looks(port.at)] == ["stream"]
         assert view.record.seq >= port.at.room.records("person")[-1].seq
     port.at.room.book.refusing = RecordFull("record", "no room on the disk", "make room")
     await asyncio.sleep(INTERVAL)
-    async with aclosing(screen.stream(patience=0)) as views:
+    async with aclosing(screen.stream(timeout=0)) as views:
         with pytest.raises(Unreachable, match="no room on the disk"):
             await anext(views)
     assert len(looks(port.at)) == 1

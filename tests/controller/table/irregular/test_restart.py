@@ -31,7 +31,7 @@ def test_a_controller_that_restarts(house: str, step: Step, tmp_path: Path) -> N
             if step is Step.TURN:
                 made.shoe.request(Draw(force=True))
             async with telling(made, CARDS, BOTH, {1: "hit"}) as t:
-                t.robot.waiting = []
+                t.robot.pending_wagers = []
                 await until(lambda: t.at(Step.FELT), 20)
                 t.shows(
                     "Compare the felt with the screen, confirm when they agree - controller "

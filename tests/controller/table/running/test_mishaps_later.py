@@ -266,7 +266,7 @@ class Pressing:
     def wagers(self) -> list[tuple[int, str, int]]:
         return [(1, "main", 1000)]
 
-    def says(self, prompt: Prompt) -> PlayerChoice:
+    def choose(self, prompt: Prompt) -> PlayerChoice:
         return PlayerChoice("stand")
 
 

@@ -158,7 +158,9 @@ class AtTable:
         """A card is pulled as soon as the shoe lets one out, and is heard of."""
         shoe = self.stage.shoe
         await until(lambda: mechanism(shoe)["lock"] == "open", ROBOT_TIMEOUT)
-        self.robot.waiting = None if self.stands.step is Step.WAGERING else self.robot.waiting
+        self.robot.pending_wagers = (
+            None if self.stands.step is Step.WAGERING else self.robot.pending_wagers
+        )
         await self.heard(shoe, Draw(dwell_ms=0, **draw))
 
     async def forces(self, **draw: Any) -> None:
@@ -191,7 +193,7 @@ class AtTable:
         cards = whole_shoe(game, tuple(map(card_of, (*burned, *top)))) if top else ()
         self.robot.cards = lambda: cards
         self.robot.players = Choosing(wagers, plan)
-        self.robot.waiting, loads = None, self.robot.loads
+        self.robot.pending_wagers, loads = None, self.robot.loads
         if self.stands.step is Step.WAGERING:
             await self.says("ShuffleCalled")
         await self.to(lambda s: s.step is Step.WAGERING and self.robot.loads > loads)

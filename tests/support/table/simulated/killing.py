@@ -30,7 +30,7 @@ class Policy:
     def wagers(self) -> list[tuple[int, str, int]]:
         return [(1, "main", 1000), (2, "main", 2000)]
 
-    def says(self, prompt: Prompt) -> PlayerChoice:
+    def choose(self, prompt: Prompt) -> PlayerChoice:
         if "insure" in prompt.choices and prompt.seat == 1:
             return PlayerChoice("insure")
         for choice in ("take_pay", "decline"):

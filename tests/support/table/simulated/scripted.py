@@ -39,7 +39,7 @@ class ScriptPlayers:
             (seat.seat, bet, seat.bets[bet]) for seat in seats for bet in BETS if bet in seat.bets
         ]
 
-    def says(self, prompt: Prompt) -> PlayerChoice:
+    def choose(self, prompt: Prompt) -> PlayerChoice:
         match prompt.tell:
             case Tell.ASK_NATURAL:
                 doubles = any(

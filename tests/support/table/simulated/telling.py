@@ -74,7 +74,7 @@ class Choosing:
     def wants(self, seat: int, words: str) -> None:
         self._plan[seat] = words.split()
 
-    def says(self, prompt: Prompt) -> PlayerChoice:
+    def choose(self, prompt: Prompt) -> PlayerChoice:
         wanted = self._plan.get(prompt.seat, [])
         if wanted and wanted[0] in prompt.choices:
             return PlayerChoice(wanted.pop(0))
@@ -220,7 +220,7 @@ class Told(Served):
         """Somebody pulls a card as soon as the shoe lets one out; it is heard of."""
         await until(lambda: not self.locked)
         if self.at(Step.WAGERING):
-            self.robot.waiting = None  # all of them lie there
+            self.robot.pending_wagers = None  # all of them lie there
         await self._pulls(Draw(**draw))
 
     async def forces(self, **draw: Any) -> None:

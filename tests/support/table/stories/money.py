@@ -182,7 +182,7 @@ async def back_bets_are_refused(t: Told, way: Way) -> None:
     """One main wager a seat: another amount takes the place of the one that lies there, and from
     the station of another seat nothing is placed."""
     await t.to(lambda s: len(s.seats) == 2)
-    t.robot.waiting = []
+    t.robot.pending_wagers = []
     await t.does("WagerPlaced", seat=1, bet="main", amount=2500)
     assert [seat.main for seat in t.state.seats] == [2500, 1000]
     behind = events.WagerPlaced(Actor("player", "seat-3", 3), 1, "main", 500)
