@@ -230,8 +230,7 @@ def read_equipment(
 
     devices = None
     if "devices" in content:
-        where = f"{file}: devices"
-        devices = _Reading(where, beside, seats, problems).devices(content["devices"])
+        devices = _Reading(f"{file}: devices", beside, seats, problems).devices(content["devices"])
     record = table("record", RecordPlace)
     keys = table("keys", dict[str, Path])
     people = table("people", dict[str, Path])
@@ -344,8 +343,7 @@ class _Reading:
         for key, bets in raw.items():
             seat = int(key) if re.fullmatch("[1-9]", str(key)) else 0
             if not 1 <= seat <= self._seats:
-                at = f"standing.{printable(key)}"
-                self._say(at, "is no seat", f"1 to {self._seats}")
+                self._say(f"standing.{printable(key)}", "is no seat", f"1 to {self._seats}")
             else:
                 found[seat] = dict(self._bets(f"standing.{seat}", bets))
         return dict(sorted(found.items()))
@@ -406,8 +404,7 @@ def lines(equipment: Equipment) -> Iterator[str]:
     devices, record = equipment.devices, equipment.record
     if devices is not None:
         named = (("shoe", devices.shoe), ("shuffler", devices.shuffler))
-        stations = (("station", one) for one in devices.stations)
-        for name, one in (*named, *stations):
+        for name, one in (*named, *(("station", one) for one in devices.stations)):
             if one is not None:
                 seats = f", seats {', '.join(map(str, one.seats))}" if one.seats else ""
                 port = f" at {one.port}" if one.port else ""

@@ -113,8 +113,7 @@ def parse_jurisdiction(document: Document) -> JurisdictionFile:
 def _read_ways(
     raw: Mapping[str, object], file: str, problems: list[UsageProblem]
 ) -> dict[str, Ruling]:
-    known = tuple(what.value for what in Irregularity)
-    refuse_unknown(raw, known, f"{file}: ways.", problems)
+    refuse_unknown(raw, tuple(what.value for what in Irregularity), f"{file}: ways.", problems)
     ways: dict[str, Ruling] = {}
     for what in Irregularity:
         where = f"{file}: ways.{what.value}"
@@ -222,8 +221,7 @@ def parse_game(
     layers = [sheet.layer]
     if jurisdiction is not None:
         layers.append(read_jurisdiction(jurisdiction).layer)
-    more = read_layer("override", overrides_from, overrides, problems, sheet.decks_allowed)
-    layers.append(more)
+    layers.append(read_layer("override", overrides_from, overrides, problems, sheet.decks_allowed))
     refuse(problems)
     return lay_over(sheet, layers)
 
@@ -360,8 +358,7 @@ def load_table(
     overrides_from: str = OVERRIDES,
 ) -> TableConfig:
     """Load the table of this name or file. Its paths are relative to its folder."""
-    document = files.read_named("table", table, "table")
-    return parse_table(document, overrides, overrides_from)
+    return parse_table(files.read_named("table", table, "table"), overrides, overrides_from)
 
 
 def parse_table(

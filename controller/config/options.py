@@ -406,8 +406,7 @@ def _read(path: str, raw: object, decks: tuple[int, ...]) -> object:
         if count is not None:
             return _entry(count, raw)
     except InvalidValue as wrong:
-        known = hint(COUNTED if leaf is None else path, decks)
-        raise UsageProblem("", str(wrong), known) from None
+        raise UsageProblem("", str(wrong), hint(COUNTED if leaf is None else path, decks)) from None
     if path in GROUPS:
         raise UsageProblem("", f"{shown(raw)} is not a table", keys_of(path))
     raise UsageProblem("", "is no option", keys_near(path))

@@ -30,8 +30,7 @@ def dealer_pushes(o: Options, total: int, count: int) -> bool:
     """Whether the dealer's busted hand pushes unresolved wagers instead of losing to them."""
     if total == 22 and o.dealer.push_22:
         return True
-    least = o.dealer.push_bust_cards
-    return total > 21 and 0 < least <= count
+    return total > 21 and 0 < o.dealer.push_bust_cards <= count
 
 
 def can_push(o: Options) -> bool:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from collections.abc import Iterable
+from typing import Final, TypeAlias, TypeVar
 
 from msgspec.structs import force_setattr, replace
 
@@ -13,9 +14,11 @@ from controller.procedure.engine.row_table import REFUSALS, ROWS, RowFault
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import Actor, Event, Go, Role
 from controller.procedure.model.game import NOBODY, Game
-from controller.procedure.model.row import Decision, Do, Makes, Refusal, Refused, Row, When
+from controller.procedure.model.row import Decision, Do, Makes, Refused, Row, When
 from controller.procedure.model.state import PASSING, State, Step
 from controller.procedure.prompts import SHOWS
+
+T = TypeVar("T")
 
 GO: Final = Go(Actor("device", "controller"))
 MAX_PASSED: Final = 64
@@ -61,25 +64,25 @@ def _fast(row: Row) -> _Fast:
     return (row.when, row.do, row.to, row.effects, (row.id,))
 
 
+def _by_step_and_event(
+    items: Iterable[tuple[tuple[Step, ...], type[Event], T]],
+) -> dict[Step, dict[type[Event], tuple[T, ...]]]:
+    found: dict[Step, dict[type[Event], tuple[T, ...]]] = {step: {} for step in Step}
+    for steps, event, item in items:
+        for step in steps:
+            found[step][event] = (*found[step].get(event, ()), item)
+    return found
+
+
 class Procedure:
     """A game's rows, indexed by step and event."""
 
     def __init__(self, game: Game) -> None:
         self.game = game
         self.rows = rows_of(game)
-        self._at: dict[Step, dict[type[Event], tuple[_Fast, ...]]] = {step: {} for step in Step}
-        for row in self.rows:
-            for step in row.at:
-                here = self._at[step]
-                here[row.event] = (*here.get(row.event, ()), _fast(row))
+        self._at = _by_step_and_event((row.at, row.event, _fast(row)) for row in self.rows)
         self._go = {step: self._at[step].get(Go, ()) for step in PASSING}
-        self._refusals: dict[Step, dict[type[Event], tuple[Refusal, ...]]] = {
-            step: {} for step in Step
-        }
-        for ref in REFUSALS:
-            for step in ref.at:
-                said = self._refusals[step]
-                said[ref.event] = (*said.get(ref.event, ()), ref)
+        self._refusals = _by_step_and_event((ref.at, ref.event, ref) for ref in REFUSALS)
 
     def step(self, s: State, e: Event) -> Decision | Refused:
         """Returns the decision of the rows that fire, up to a waiting step, or the refusal."""

@@ -84,8 +84,7 @@ class LiveTable:
         return model.row
 
     def step(self, s: State, e: Event) -> Decision | Refused:
-        allowed = self.game.who.get(type(e), NOBODY)
-        row = self._pick(s, e) if theirs(e, allowed) else None
+        row = self._pick(s, e) if theirs(e, self.game.who.get(type(e), NOBODY)) else None
         if row is None:
             return self._procedure.refuse(s, e)
         new, effects = apply(self.game, row.do, row.to, row.effects, s, e)

@@ -24,6 +24,7 @@ from controller.procedure.model.events import (
 )
 from controller.procedure.model.felt import (
     discards,
+    name_of,
     next_seat,
     on_felt,
     returned,
@@ -93,8 +94,7 @@ def _accepts(g: Game, s: State, e: CountersAccepted) -> bool:
 
 
 def _accepted_fact(g: Game, s: State, e: CountersAccepted, after: State) -> tuple[Effect, ...]:
-    second = e.second.name if e.second else ""
-    return (Ruled(top(s).what.value, "counters_accepted", e.actor.name, second),)
+    return (Ruled(top(s).what.value, "counters_accepted", e.actor.name, name_of(e.second)),)
 
 
 def _refills(g: Game, s: State, e: ShoeLoaded) -> bool:

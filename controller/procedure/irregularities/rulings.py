@@ -17,7 +17,15 @@ from controller.procedure.model.effects import (
     SeatDead,
 )
 from controller.procedure.model.events import Event, FloorRuled, Go
-from controller.procedure.model.felt import lay, seat_index, seat_of, second_person, top, with_seat
+from controller.procedure.model.felt import (
+    lay,
+    name_of,
+    seat_index,
+    seat_of,
+    second_person,
+    top,
+    with_seat,
+)
 from controller.procedure.model.game import Game
 from controller.procedure.model.holds import applicable, beside, elsewhere, named, seen_once_more
 from controller.procedure.model.payments import given_back, refunds, refunds_of
@@ -157,13 +165,13 @@ def _may_rule(g: Game, s: State, e: FloorRuled) -> bool:
 
 
 def _ruled(g: Game, s: State, e: FloorRuled) -> State:
-    second = e.second.name if e.second else ""
-    return with_top(s, replace(top(s), chosen=e.way, ruled_by=e.actor.name, ruled_with=second))
+    return with_top(
+        s, replace(top(s), chosen=e.way, ruled_by=e.actor.name, ruled_with=name_of(e.second))
+    )
 
 
 def _ruled_fact(g: Game, s: State, e: FloorRuled, after: State) -> tuple[Effect, ...]:
-    second = e.second.name if e.second else ""
-    return (Ruled(top(s).what.value, e.way.value, e.actor.name, second),)
+    return (Ruled(top(s).what.value, e.way.value, e.actor.name, name_of(e.second)),)
 
 
 # What a ruling does. Each way ends in RESUMING, which returns to the step of the hold.

@@ -33,7 +33,7 @@ from controller.procedure.model.events import (
     ShoeLoaded,
     ShuffleStarted,
 )
-from controller.procedure.model.felt import returned, second_person, top
+from controller.procedure.model.felt import name_of, returned, second_person, top
 from controller.procedure.model.game import BETS, Game
 from controller.procedure.model.holds import (
     BEFORE,
@@ -71,8 +71,7 @@ def _voided(g: Game, s: State, e: RoundVoided) -> State:
 
 
 def void_fact(g: Game, s: State, e: RoundVoided, after: State) -> tuple[Effect, ...]:
-    second = e.second.name if e.second else ""
-    return (RoundVoid(s.round, e.reason, e.actor.name, second),)
+    return (RoundVoid(s.round, e.reason, e.actor.name, name_of(e.second)),)
 
 
 def _may_correct(g: Game, s: State, e: PaymentCorrected) -> bool:
@@ -86,9 +85,8 @@ def _may_correct(g: Game, s: State, e: PaymentCorrected) -> bool:
 
 
 def _corrected(g: Game, s: State, e: PaymentCorrected, after: State) -> tuple[Effect, ...]:
-    second = e.second.name if e.second else ""
     who = e.actor.name
-    return (Corrected(e.round, e.seat, e.hand, e.bet, e.paid, e.due, who, second),)
+    return (Corrected(e.round, e.seat, e.hand, e.bet, e.paid, e.due, who, name_of(e.second)),)
 
 
 def _relief_burns(g: Game, s: State, e: DealerRelieved) -> bool:

@@ -214,6 +214,10 @@ def top(s: State) -> Hold:
     return s.holds[-1]
 
 
+def name_of(second: Actor | None) -> str:
+    return second.name if second else ""
+
+
 def second_person(e: Event, second: Actor | None) -> bool:
     """Whether a second, different member of staff approves the act."""
     staff = ("dealer", "floor", "surveillance")

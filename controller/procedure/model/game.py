@@ -219,7 +219,7 @@ BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster")
 """Every bet that is placed before the first card, in the order in which it is listed."""
 
 _UP_VALUES: Final = {"A": 1, "T": 10}
-_MOST_CACHED: Final = 20_000
+_MAX_CACHED: Final = 20_000
 
 
 class Game:
@@ -257,7 +257,7 @@ class Game:
         self.who = who_may(options)
         self.tell_rules = {tell: of_game(rules, name) for tell, rules in TELL_RULES.items()}
         """The clauses of the sheet that a prompt cites."""
-        self.chips_for = lru_cache(maxsize=_MOST_CACHED)(self._chips_for)
+        self.chips_for = lru_cache(maxsize=_MAX_CACHED)(self._chips_for)
         self.deal_order = lru_cache(maxsize=256)(_deal_order)
         self.pay_rules = lru_cache(maxsize=256)(self._pay_rules)
         self.won_lamps = lru_cache(maxsize=64)(_won_lamps)
@@ -287,7 +287,7 @@ class Game:
         return self._shown.get(key)
 
     def keep(self, key: object, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-        if len(self._shown) >= _MOST_CACHED:
+        if len(self._shown) >= _MAX_CACHED:
             self._shown.clear()
         self._shown[key] = effects
         return effects

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from controller.procedure.model.effects import Fact, Settled, Tucked
-from controller.procedure.model.felt import dealer_has_blackjack, seat_of, with_seat
+from controller.procedure.model.felt import dealer_has_blackjack, put, seat_of, with_seat
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import Due, Outcome, Seat, State
 from controller.rules.hands import Hand, Verdict, ace_and_ten
@@ -62,8 +62,7 @@ def for_hand(
         return (due,)
     back = handed_back(g, seat.toke_main, outcome, odds)
     side = _SIDE.get(outcome, outcome)
-    toke = Due(hand.seat, -1, -1, "toke_main", side, odds, seat.toke_main, back, why)
-    return (due, toke)
+    return (due, Due(hand.seat, -1, -1, "toke_main", side, odds, seat.toke_main, back, why))
 
 
 def for_side(g: Game, seat: Seat, bet: str, odds: Odds | None, why: str) -> Due:
@@ -85,6 +84,11 @@ def turns_of(s: State, seat: Seat) -> Iterator[int]:
     for turn, hand in enumerate(s.hands):
         if hand.seat == seat.number and not hand.out:
             yield turn
+
+
+def each_hand(g: Game, s: State) -> Iterator[tuple[Seat, int]]:
+    """Yields the hands that are still on the felt, with their seats, in the settling order."""
+    return ((seat, turn) for seat in in_order(g, s.seats) for turn in turns_of(s, seat))
 
 
 def seen_by_floor(g: Game, s: State, dues: tuple[Due, ...]) -> tuple[Due, ...]:
@@ -145,31 +149,34 @@ def _why_blackjack(g: Game, hand: Hand) -> str:
 
 
 def even_monies(g: Game, s: State) -> tuple[Due, ...]:
-    dues: list[Due] = []
-    for seat in in_order(g, s.seats):
-        if seat.answer == "even_money":
-            for turn in turns_of(s, seat):
-                dues += for_hand(g, s, turn, "even_money", EVEN, "even_money")
+    dues = (
+        due
+        for seat, turn in each_hand(g, s)
+        if seat.answer == "even_money"
+        for due in for_hand(g, s, turn, "even_money", EVEN, "even_money")
+    )
     return seen_by_floor(g, s, tuple(dues))
 
 
 def lost_insurance(g: Game, s: State) -> tuple[Due, ...]:
     """After a check that found no blackjack, insurance is collected before anything else."""
-    return tuple(
-        for_side(g, seat, "insurance", None, "no_dealer_blackjack")
-        for seat in in_order(g, s.seats)
-        if seat.insurance
-    )
+    return _insurances(g, s, None, "no_dealer_blackjack")
+
+
+def _insurances(g: Game, s: State, odds: Odds | None, why: str) -> tuple[Due, ...]:
+    insured = (seat for seat in in_order(g, s.seats) if seat.insurance)
+    return tuple(for_side(g, seat, "insurance", odds, why) for seat in insured)
 
 
 def waiting_blackjacks(g: Game, s: State) -> tuple[Due, ...]:
     if g.waits_for_settlement:
         return ()
-    dues: list[Due] = []
-    for seat in in_order(g, s.seats):
-        for turn in turns_of(s, seat):
-            if s.hands[turn].natural:
-                dues += for_blackjack(g, s, turn)
+    dues = (
+        due
+        for _, turn in each_hand(g, s)
+        if s.hands[turn].natural
+        for due in for_blackjack(g, s, turn)
+    )
     return seen_by_floor(g, s, tuple(dues))
 
 
@@ -197,8 +204,7 @@ def _against_unchecked_blackjack(g: Game, s: State, seat: Seat, turn: int) -> tu
     if lost_before or not first:
         return for_hand(g, s, turn, "push", None, "original_bets_only")
     dues = for_hand(g, s, turn, "lose", None, "dealer_blackjack")
-    back = hand.wager - hand.bet
-    return (replace(dues[0], returned=back), *dues[1:])
+    return (replace(dues[0], returned=hand.wager - hand.bet), *dues[1:])
 
 
 def settlement(g: Game, s: State) -> tuple[Due, ...]:
@@ -211,12 +217,7 @@ def settlement(g: Game, s: State) -> tuple[Due, ...]:
     original_only = unchecked and (left_out or g.options.dealer.no_peek_takes == "original_bets")
     dues: list[Due] = []
     if blackjack and g.insures:
-        odds = g.options.insurance.pays
-        dues += [
-            for_side(g, seat, "insurance", odds, "dealer_blackjack")
-            for seat in in_order(g, s.seats)
-            if seat.insurance
-        ]
+        dues += _insurances(g, s, g.options.insurance.pays, "dealer_blackjack")
     for seat in in_order(g, s.seats):
         for turn in turns_of(s, seat):
             hand = s.hands[turn]
@@ -271,16 +272,15 @@ def refunds(g: Game, s: State, why: str) -> tuple[Due, ...]:
 def refunds_of(g: Game, s: State, seat: Seat, why: str) -> tuple[Due, ...]:
     """Returns the wagers of one seat, to be given back."""
     turns = tuple(turns_of(s, seat))
-    dues: list[Due] = []
-    for turn in turns:
-        dues += for_hand(g, s, turn, "void", None, why)
+    dues = [due for turn in turns for due in for_hand(g, s, turn, "void", None, why)]
     riding = bool(turns) and s.hands[turns[0]].number == 0
     bets = ("insurance", "diamond", "buster", "toke_main", "toke_buster")
-    for bet in bets if s.hands else ("main", *bets):
-        stake: Amount = getattr(seat, bet)
-        if stake and not (bet == "toke_main" and riding):
-            dues.append(given_back(seat, bet, why))
-    return tuple(dues)
+    beside = (
+        given_back(seat, bet, why)
+        for bet in (bets if s.hands else ("main", *bets))
+        if getattr(seat, bet) and not (bet == "toke_main" and riding)
+    )
+    return (*dues, *beside)
 
 
 def given_back(seat: Seat, bet: str, why: str) -> Due:
@@ -299,11 +299,8 @@ def settle(s: State, due: Due) -> State:
         if seat is None:
             return replace(s, won=won)
         return replace(s, seats=with_seat(s, replace(seat, **{due.bet: 0})), won=won)
-    hand = replace(s.hands[due.turn], done=True, out=True)
-    hands = s.hands
-    if len(hands) == 1:
-        return replace(s, hands=(hand,), won=won)
-    return replace(s, hands=(*hands[: due.turn], hand, *hands[due.turn + 1 :]), won=won)
+    hands = put(s, due.turn, replace(s.hands[due.turn], done=True, out=True))
+    return replace(s, hands=hands, won=won)
 
 
 def facts(s: State, due: Due) -> tuple[Fact, ...]:

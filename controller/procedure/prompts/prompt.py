@@ -32,7 +32,6 @@ from controller.procedure.rows import (
     seat_asked,
 )
 from controller.rules.hands import CHOICES, Hand, ace_and_ten, plus
-from controller.rules.irregularities import Way
 
 _ONE_OF_EACH: Final = tuple(range(10))
 """A card of each value: the ace to the ten of one suit."""
@@ -339,14 +338,10 @@ def _held(g: Game, s: State) -> tuple[Effect, ...]:
         place=held.detail,
         choices=tuple(way.value for way in open_ways),
         cards=(held.card,) if held.card >= 0 else (),
-        warn="two_people" if _two(g, open_ways, s) else "",
+        warn="two_people" if any(g.needs_two(held.what, way) for way in open_ways) else "",
         rule=_rule(g, Tell.RULE),
     )
     return (prompt, _all_fault(g), LOCKED, IDLE)
-
-
-def _two(g: Game, options: tuple[Way, ...], s: State) -> bool:
-    return any(g.needs_two(top(s).what, way) for way in options)
 
 
 def _all_fault(g: Game) -> Stations:
@@ -372,10 +367,6 @@ def _stopped(tell: Tell, *, to_floor: bool = False) -> Shows:
         return (prompt, _all_fault(g), LOCKED, IDLE)
 
     return show
-
-
-def _relief_burning(g: Game, s: State) -> tuple[Effect, ...]:
-    return (Prompt(Tell.BURN, place="burn", count=s.burn), DARK, OPEN)
 
 
 def _refill(g: Game, s: State) -> tuple[Effect, ...]:
@@ -413,5 +404,5 @@ SHOWS: Final[dict[Step, Shows]] = {
     Step.DEVICE: _stopped(Tell.AWAIT_DEVICE),
     Step.FELT: _stopped(Tell.CONFIRM_FELT),
     Step.REFILL: _refill,
-    Step.RELIEF_BURN: _relief_burning,
+    Step.RELIEF_BURN: _burning,
 }

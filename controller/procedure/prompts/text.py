@@ -237,8 +237,7 @@ def _change_decks(p: Prompt, t: PromptTerms, several: bool) -> Parts:
 
 
 def _load(p: Prompt, t: PromptTerms, several: bool) -> Parts:
-    cards = t.counted(p.total, "card")
-    behind = t.texts("console.say.behind", cards=cards) if p.total else ""
+    behind = t.texts("console.say.behind", cards=t.counted(p.total, "card")) if p.total else ""
     return (t.texts("console.say.load_shoe"),), (t.counted(p.count, "card"), behind)
 
 
@@ -282,8 +281,7 @@ def _insurance(p: Prompt, t: PromptTerms, several: bool) -> Parts:
     name = "ask_even" if "even_money" in p.choices else "ask_insurance"
     pays = t.texts("console.say.comma_pays", odds=t.odds(p.odds)) if p.odds else ""
     even = t.choice("even_money")
-    amount = t.amount(p.amount)
-    said = t.texts(f"console.say.{name}", seat=p.seat, even=even, amount=amount)
+    said = t.texts(f"console.say.{name}", seat=p.seat, even=even, amount=t.amount(p.amount))
     return (f"{said}{pays}",), ()
 
 
@@ -308,8 +306,7 @@ def _when_chips(name: str) -> Worded:
 
 def _decide(p: Prompt, t: PromptTerms, several: bool) -> Parts:
     near = (t.near(each, p.count + 1) for each in p.near)
-    total = t.total(p.total, soft=p.soft)
-    return (_seat(p, t, several), total), (t.choices(p.choices), *near)
+    return (_seat(p, t, several), t.total(p.total, soft=p.soft)), (t.choices(p.choices), *near)
 
 
 def _payment(p: Prompt, t: PromptTerms, several: bool) -> Parts:
@@ -343,8 +340,7 @@ def _case(p: Prompt, t: PromptTerms) -> str:
 
 
 def _rule(p: Prompt, t: PromptTerms, several: bool) -> Parts:
-    joined = t.texts("console.term.or_else")
-    ways = joined.join(t.way(each) for each in p.choices)
+    ways = t.texts("console.term.or_else").join(t.way(each) for each in p.choices)
     return (t.texts("console.say.rule", case=_case(p, t)),), (ways, t.warn(p.warn))
 
 
@@ -356,8 +352,7 @@ def _about(name: str) -> Worded:
 
 
 def _await_device(p: Prompt, t: PromptTerms, several: bool) -> Parts:
-    on = t.texts("console.say.device_way")
-    return (t.texts("console.say.await_device"),), (_case(p, t), on)
+    return (t.texts("console.say.await_device"),), (_case(p, t), t.texts("console.say.device_way"))
 
 
 _PROMPTS: Final[dict[Tell, Worded]] = {

@@ -68,8 +68,7 @@ def _hole_last(g: Game, s: State, e: HoleDealt) -> bool:
 
 
 def _hole_dealt(g: Game, s: State, e: HoleDealt) -> State:
-    spare = None if e.spare else s.spare
-    return replace(s, hole=e.commitment, dealt=s.dealt + 1, spare=spare)
+    return replace(s, hole=e.commitment, dealt=s.dealt + 1, spare=None if e.spare else s.spare)
 
 
 def _hole_dealt_out(g: Game, s: State, e: HoleDealt) -> State:
@@ -127,8 +126,7 @@ def _pay_taken(g: Game, s: State, e: PayTaken) -> State:
 
 
 def _pay_declined(g: Game, s: State, e: PayDeclined) -> State:
-    hand = replace(s.hands[s.turn], natural=False, done=False)
-    return replace(s, hands=put(s, s.turn, hand))
+    return replace(s, hands=put(s, s.turn, replace(s.hands[s.turn], natural=False, done=False)))
 
 
 # Payments with the deal

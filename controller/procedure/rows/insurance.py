@@ -183,8 +183,7 @@ def _anything_after_check(g: Game, s: State) -> bool:
 
 
 def _after_check(g: Game, s: State, e: Go) -> State:
-    dues = lost_insurance(g, s) + waiting_blackjacks(g, s)
-    return replace(s, due=dues, after=Step.NEXT_HAND)
+    return replace(s, due=lost_insurance(g, s) + waiting_blackjacks(g, s), after=Step.NEXT_HAND)
 
 
 ROWS: tuple[Row, ...] = (

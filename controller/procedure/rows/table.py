@@ -19,7 +19,7 @@ from controller.procedure.model.events import (
     TableClosed,
     TableOpened,
 )
-from controller.procedure.model.felt import second_person
+from controller.procedure.model.felt import name_of, second_person
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Refusal, Row
 from controller.procedure.model.state import OPEN, WAITING, Shoe, State, Step
@@ -37,7 +37,7 @@ def _counted_twice(g: Game, s: State, e: TableOpened | TableClosed) -> bool:
 
 
 def _bank(g: Game, s: State, e: TableOpened | TableClosed, after: State) -> tuple[Effect, ...]:
-    return (BankCounted(e.bank, e.actor.name, e.second.name if e.second else ""),)
+    return (BankCounted(e.bank, e.actor.name, name_of(e.second)),)
 
 
 def shut(s: State) -> State:

@@ -129,8 +129,7 @@ def _ask_double(g: Game, s: State, e: Double) -> State:
 
 
 def _doubled(g: Game, s: State, e: Confirmed) -> State:
-    hand = doubled(s.hands[s.turn], s.asking)
-    return replace(s, hands=put(s, s.turn, hand), asking=0)
+    return replace(s, hands=put(s, s.turn, doubled(s.hands[s.turn], s.asking)), asking=0)
 
 
 def _split(g: Game, s: State, e: Confirmed) -> State:

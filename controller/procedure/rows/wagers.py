@@ -96,8 +96,7 @@ def _placed(g: Game, s: State, e: WagerPlaced) -> State:
     new = Seat(e.seat, e.amount)
     if not s.seats:
         return replace(s, seats=(new,))
-    seats = sorted((*s.seats, new), key=lambda seat: seat.number)
-    return replace(s, seats=tuple(seats))
+    return replace(s, seats=tuple(sorted((*s.seats, new), key=lambda seat: seat.number)))
 
 
 def _lies_there(g: Game, s: State, e: WagerRemoved) -> bool:

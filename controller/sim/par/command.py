@@ -42,8 +42,7 @@ def par(args: argparse.Namespace) -> int:
     if args.json:
         main, side = report.as_json(found)
         head = {"game": game.name, "policy": _policy(args), "decks": game.decks}
-        tail = {"rounds": rounds, "seed": args.seed, "main": main, "side": side}
-        print_json(head | tail)
+        print_json(head | {"rounds": rounds, "seed": args.seed, "main": main, "side": side})
         return 0
     for line in _heading(args, game, strategy, rounds):
         print(line)

@@ -139,8 +139,7 @@ class _Rounds:
             if s.step is Step.CHECK:
                 for found in (False, True):
                     if _share(s.up, deck, found):
-                        after = self._step(s, HoleChecked(SHOE, found)).state
-                        yield from self._onward(after, deck)
+                        yield from self._onward(self._step(s, HoleChecked(SHOE, found)).state, deck)
                 return
             answer = self._step(s, self._next(s))
             s = answer.state

@@ -123,8 +123,7 @@ def _side_figures(
         figure = Figure("insurance, the ace known", exact=returns, earns=True)
         yield "insurance", _insured(figure, game, tally)
     if options.bonus.buster.pays is not None:
-        ends = dealer_ends(decks, options)
-        returns = buster_return(ends, options.bonus.buster.pays)
+        returns = buster_return(dealer_ends(decks, options), options.bonus.buster.pays)
         yield "buster", _bet("buster bet", "buster", setup, tally, returns)
 
 
@@ -237,8 +236,7 @@ def lines(report: ParReport, *, simulated: bool) -> Iterator[str]:
 
 
 def _line(figure: Figure) -> str:
-    columns = (figure.value, figure.error, figure.exact)
-    cells = "".join(f"{_percent(each):>12}" for each in columns)
+    cells = "".join(f"{_percent(each):>12}" for each in (figure.value, figure.error, figure.exact))
     fraction = "" if figure.exact is None else _fraction(figure.exact)
     return f"  {figure.text:<26}{cells}{fraction}".rstrip()
 

@@ -74,8 +74,7 @@ def stakes_for(game: Game, *, side: bool) -> Stakes:
     """Returns the smallest such stakes within the limits, with side bets if `side`."""
     options = game.options
     bets: tuple[Bet, ...] = tuple(bet for bet in SIDE_BETS if side and bet in game.offered)
-    even = _even(options)
-    main = _within(even, options.limits.main, "main")
+    main = _within(_even(options), options.limits.main, "main")
     amounts: list[tuple[Bet, int]] = [("main", main)]
     amounts += [(bet, _within(game.money.unit, game.limits[bet], bet, main)) for bet in bets]
     once = options.bonus.diamond.first_round_only is True
@@ -130,7 +129,7 @@ _CALLED: Final = ShuffleCalled(DEALER)
 _STARTED: Final = ShuffleStarted(DEALER)
 _SHUFFLED: Final = ShuffleDone(DEALER)
 _OPENED: Final = TableOpened(FLOOR, 0, SECOND)
-_MOST_EVENTS: Final = 1_000
+_MAX_EVENTS: Final = 1_000
 
 
 class Stepper(Protocol):
@@ -242,7 +241,7 @@ class Play:
         keep = record.append
         self._placed = 0
         s = self._state
-        for _ in range(_MOST_EVENTS):
+        for _ in range(_MAX_EVENTS):
             event = acts[s.step](s)
             answer = step(s, event)
             if isinstance(answer, Refused):
@@ -255,7 +254,7 @@ class Play:
                     self._shoe.shuffle()
                 return s
             s = answer.state
-        raise RoundStuck(f"no end after {_MOST_EVENTS} events, at {s.step.value}")
+        raise RoundStuck(f"no end after {_MAX_EVENTS} events, at {s.step.value}")
 
     # Wagers and cards
 

@@ -134,24 +134,14 @@ class SimulatedVault:
         return _REVEALED[self.hole]
 
 
-class ScriptVault:
+class ScriptVault(SimulatedVault):
     """For scripts, whose cards are no secret: the commitment needs no nonce."""
 
-    def __init__(self) -> None:
-        self.hole: Card = -1
-
-    def drawn(self, card: Card, /) -> Event:
-        return CardDrawn(SHOE, card)
+    __slots__ = ()
 
     def dealt(self, card: Card, /) -> Event:
         self.hole = card
         return HoleDealt(SHOE, commitment_of(card))
-
-    def burned(self, card: Card, /) -> Event:
-        return CardBurned(SHOE)
-
-    def checked(self, up: Card, /) -> Event:
-        return HoleChecked(SHOE, is_blackjack(up, self.hole))
 
     def revealed(self) -> Event:
         return HoleRevealed(SHOE, self.hole, commitment_of(self.hole))

@@ -96,8 +96,7 @@ class Strategy(Struct, frozen=True):
 @cache
 def _line(cell: Cell) -> Line:
     def play(legal: int) -> int:
-        wanted = (bit for bit in (*cell, STAND) if bit & legal)
-        return next(wanted, legal & -legal)
+        return next((bit for bit in (*cell, STAND) if bit & legal), legal & -legal)
 
     return tuple(play(legal) for legal in range(32))
 

@@ -16,7 +16,7 @@ from controller.procedure.model.game import BETS
 from controller.rules.cards import NAMES, Card, parse_card
 
 SCHEMA: Final = 1
-_MOST_BYTES: Final = 64 * 1024 * 1024
+_MAX_BYTES: Final = 64 * 1024 * 1024
 
 GameName = Literal["maxtime", "sf21x", "classic", "mega"]
 Phase = Literal["insurance", "play"]
@@ -46,7 +46,11 @@ class ScriptAction(Struct, frozen=True, forbid_unknown_fields=True):
         return self.expect == "rejected"
 
 
-class ExpectedHand(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+# Results: those that were played have all fields; those that are expected may leave some out, which
+# are not compared.
+
+
+class HandResult(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     seat: int | msgspec.UnsetType = msgspec.UNSET
     hand: int | msgspec.UnsetType = msgspec.UNSET
     cards: list[str] | msgspec.UnsetType = msgspec.UNSET
@@ -58,7 +62,7 @@ class ExpectedHand(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     when: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class ExpectedSideBet(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class SideBetResult(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     seat: int | msgspec.UnsetType = msgspec.UNSET
     bet: str | msgspec.UnsetType = msgspec.UNSET
     stake: int | msgspec.UnsetType = msgspec.UNSET
@@ -68,7 +72,7 @@ class ExpectedSideBet(Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     net: int | msgspec.UnsetType = msgspec.UNSET
 
 
-class ExpectedRejection(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class RejectedBet(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     seat: int | msgspec.UnsetType = msgspec.UNSET
     bet: str | msgspec.UnsetType = msgspec.UNSET
     amount: int | msgspec.UnsetType = msgspec.UNSET
@@ -76,13 +80,13 @@ class ExpectedRejection(Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class ScriptExpectation(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The expected results; fields that are left out are not compared, at any depth."""
+    """The expected results."""
 
     dealer_cards: list[str] | msgspec.UnsetType = msgspec.UNSET
-    hands: list[ExpectedHand] | msgspec.UnsetType = msgspec.UNSET
-    side_bets: list[ExpectedSideBet] | msgspec.UnsetType = msgspec.UNSET
+    hands: list[HandResult] | msgspec.UnsetType = msgspec.UNSET
+    side_bets: list[SideBetResult] | msgspec.UnsetType = msgspec.UNSET
     seat_net: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
-    rejected_bets: list[ExpectedRejection] | msgspec.UnsetType = msgspec.UNSET
+    rejected_bets: list[RejectedBet] | msgspec.UnsetType = msgspec.UNSET
     rejected_actions: list[int] | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -114,9 +118,9 @@ _SHAPES: Final[dict[str, type[Struct]]] = {
     "seats": ScriptSeat,
     "actions": ScriptAction,
     "expect": ScriptExpectation,
-    "expect.hands": ExpectedHand,
-    "expect.side_bets": ExpectedSideBet,
-    "expect.rejected_bets": ExpectedRejection,
+    "expect.hands": HandResult,
+    "expect.side_bets": SideBetResult,
+    "expect.rejected_bets": RejectedBet,
 }
 _WORDS: Final[dict[str, tuple[str, ...]]] = {
     "game": get_args(GameName),
@@ -170,13 +174,13 @@ def _where(file: str, raw: object, index: int) -> str:
 def _read_json(path: Path, file: str) -> object:
     try:
         with path.open("rb") as stream:
-            text = stream.read(_MOST_BYTES + 1)
+            text = stream.read(_MAX_BYTES + 1)
     except FileNotFoundError:
         raise UsageProblem(file, "no such file") from None
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise UsageProblem(file, f"cannot be read: {why}", "a file") from None
-    if len(text) > _MOST_BYTES:
+    if len(text) > _MAX_BYTES:
         raise UsageProblem(file, "too large for a script file", "64 MiB at most")
     try:
         raw: object = msgspec.json.decode(text)
@@ -283,8 +287,7 @@ def _check_seats(script: Script, where: str) -> None:
         numbers.add(seat.seat)
         for bet in seat.bets:
             if bet not in BETS:
-                where_bet = f"{at}.bets.{printable(bet)}"
-                raise UsageProblem(where_bet, "unknown field", ", ".join(BETS))
+                raise UsageProblem(f"{at}.bets.{printable(bet)}", "unknown field", ", ".join(BETS))
 
 
 def _check_actions(script: Script, where: str) -> None:

@@ -41,39 +41,17 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.procedure.prompts import MoneyFormat, say
 from controller.rules.cards import NAMES, Card, card_names
-from controller.sim.play import HoleVault, ScriptVault
-from controller.sim.scripts.format import ScriptAction, ScriptRound, check_copies
+from controller.sim.play import HoleVault, ScriptVault, Stepper
+from controller.sim.scripts.format import (
+    HandResult,
+    RejectedBet,
+    ScriptAction,
+    ScriptRound,
+    SideBetResult,
+    check_copies,
+)
 
 _SIDE_ORDER = ("insurance", "diamond", "buster", "toke_main", "toke_buster")
-
-
-class HandResult(Struct, frozen=True):
-    seat: int
-    hand: int
-    cards: list[str]
-    wager: int
-    outcome: str
-    odds: str | None
-    returned: int
-    net: int
-    when: str
-
-
-class SideBetResult(Struct, frozen=True):
-    seat: int
-    bet: str
-    stake: int
-    outcome: str
-    odds: str | None
-    returned: int
-    net: int
-
-
-class RejectedBet(Struct, frozen=True):
-    seat: int
-    bet: str
-    amount: int
-    why: str
 
 
 class RoundResult(Struct, frozen=True):
@@ -176,15 +154,12 @@ def _quoted(value: object) -> str:
 RoundWatcher = Callable[[Event, Decision | Refused], None]
 
 _OVER: Final = frozenset({Step.WAGERING, Step.SHUFFLE_NEEDED, Step.CLOSED})
-_MOST_EVENTS: Final = 10_000
+_MAX_EVENTS: Final = 10_000
 
 
-class ScriptTable(Protocol):
-    """The engine that decides on the events of a round."""
+class ScriptTable(Stepper, Protocol):
+    """The engine that decides on the events of a round, and shows what a state asks."""
 
-    @property
-    def game(self) -> Game: ...
-    def step(self, s: State, e: Event, /) -> Decision | Refused: ...
     def shows(self, s: State, /) -> tuple[Effect, ...]: ...
 
 
@@ -200,26 +175,28 @@ class _Stopped(Exception):
     """The round cannot continue; its failures have the reason."""
 
 
+_OF_SEAT: Final[dict[str, type[Decline | EvenMoney]]] = {
+    "decline": Decline,
+    "even_money": EvenMoney,
+}
+_OF_HAND: Final[dict[str, type[Hit | Stand | Surrender]]] = {
+    "hit": Hit,
+    "stand": Stand,
+    "surrender": Surrender,
+}
+_STAKED: Final[dict[str, type[Double | Split]]] = {"double": Double, "split": Split}
+
+
 def decision_for(action: ScriptAction, actor: Actor) -> Event:
     """Returns the event of an action."""
-    seat = action.seat
-    match action.do:
-        case "insure":
-            return Insure(actor, seat, action.amount or 0)
-        case "decline":
-            return Decline(actor, seat)
-        case "even_money":
-            return EvenMoney(actor, seat)
-        case "hit":
-            return Hit(actor, seat, action.hand or 0)
-        case "stand":
-            return Stand(actor, seat, action.hand or 0)
-        case "double":
-            return Double(actor, seat, action.hand or 0, action.amount)
-        case "split":
-            return Split(actor, seat, action.hand or 0, action.amount)
-        case "surrender":
-            return Surrender(actor, seat, action.hand or 0)
+    seat, hand, do = action.seat, action.hand or 0, action.do
+    if do == "insure":
+        return Insure(actor, seat, action.amount or 0)
+    if do in _OF_SEAT:
+        return _OF_SEAT[do](actor, seat)
+    if do in _STAKED:
+        return _STAKED[do](actor, seat, hand, action.amount)
+    return _OF_HAND[do](actor, seat, hand)
 
 
 class _Round:
@@ -284,8 +261,7 @@ class _Round:
                 if bet not in seat.bets:
                     continue
                 amount = seat.bets[bet]
-                wager = WagerPlaced(player(seat.seat), seat.seat, bet, amount)
-                answer = self.hand_in(wager)
+                answer = self.hand_in(WagerPlaced(player(seat.seat), seat.seat, bet, amount))
                 if isinstance(answer, Refused):
                     self.rejected_bets.append(RejectedBet(seat.seat, bet, amount, answer.why))
 
@@ -407,8 +383,7 @@ class _Round:
         due = self.state.due[0]
         if due.floor and not self.state.approved:
             self.must(PaymentApproved(FLOOR))
-        declared = due.moves if self.game.jurisdiction.declare_payments else None
-        self.must(Paid(DEALER, declared))
+        self.must(Paid(DEALER, due.moves if self.game.jurisdiction.declare_payments else None))
 
     def clear(self) -> None:
         self.leftover_actions()
@@ -460,7 +435,7 @@ class _Round:
 
     def play_round(self) -> None:
         self.deal()
-        for _ in range(_MOST_EVENTS):
+        for _ in range(_MAX_EVENTS):
             if self.state.step in _OVER:
                 return
             self.step()

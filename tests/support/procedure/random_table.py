@@ -197,8 +197,8 @@ _SELDOM: Final = (
     Step.BURNING,
 )
 """Steps that come seldom: more is tried on them."""
-_MOST_EVENTS: Final = 4_000
-_MOST_REFUSED: Final = 60
+_MAX_EVENTS: Final = 4_000
+_MAX_REFUSED: Final = 60
 _FEWEST_CARDS: Final = 30
 
 
@@ -273,11 +273,11 @@ class RandomTable(Choices):
 
     def play_round(self) -> None:
         before = self.rounds
-        for _ in range(_MOST_EVENTS):
+        for _ in range(_MAX_EVENTS):
             self.once()
             if self.rounds > before:
                 return
-        raise self._stuck(f"no end after {_MOST_EVENTS} events")
+        raise self._stuck(f"no end after {_MAX_EVENTS} events")
 
     def once(self) -> None:
         """One event, mostly what a table would do next."""
@@ -294,7 +294,7 @@ class RandomTable(Choices):
             self._turned_down = 0
         else:
             self._turned_down += 1
-            if self._turned_down > _MOST_REFUSED:
+            if self._turned_down > _MAX_REFUSED:
                 raise self._stuck(f"nothing goes on from {s.step.value}")
 
     def proper(self) -> Event:

@@ -40,7 +40,7 @@ from tests.support.procedure.random_games import game_with
 
 HOUSES: Final = ("default", "strict")
 OVER: Final = (Step.WAGERING, Step.SHUFFLE_NEEDED, Step.CLOSED)
-_MOST_STEPS: Final = 300
+_MAX_STEPS: Final = 300
 _CARD_STEPS: Final = frozenset(
     {Step.WAGERING, Step.DEALING, Step.HAND_CARD, Step.DEALER_LATE, Step.DEALER_CARD}
 )
@@ -261,7 +261,7 @@ class Table:
     def until(self, *steps: Step, cards: str = "") -> Table:
         """The dealer goes on by the book, players stand, until one of these steps is reached."""
         left = cards.split()
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             if self.state.step in steps:
                 assert not left, f"{left} left over at {self.state.step.value}"
                 return self

@@ -13,8 +13,8 @@ from controller.procedure.model.game import BETS
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.sim.scripts import RoundResult, ScriptRound
-from controller.sim.scripts.format import read_scripts
-from controller.sim.scripts.runner import RejectedBet, differences, procedure_for, result_of
+from controller.sim.scripts.format import RejectedBet, read_scripts
+from controller.sim.scripts.runner import differences, procedure_for, result_of
 from controller.table.loop import RequestResult
 from controller.table.running import RunningTable
 from hil.table.robots import PlayerChoice, Robot
