@@ -112,6 +112,7 @@ def _write() -> int:
             (place / name).unlink()
             print(f"configs/{FOLDER}/{name} removed: the page of no game")
     except OSError as error:
-        what = f"cannot be written: {reason(error)}"
-        raise UsageProblem(f"configs/{FOLDER}", what, "a folder that is yours") from None
+        raise UsageProblem(
+            f"configs/{FOLDER}", f"cannot be written: {reason(error)}", "a folder that is yours"
+        ) from None
     return 0

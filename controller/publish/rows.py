@@ -144,8 +144,9 @@ def load(
             table = parse_table(document, overrides, source)
             return PublishedGame(table.sheet, game_of_table(table), table.jurisdiction, command)
         case "jurisdiction":
-            what = "is the file of a jurisdiction"
-            raise UsageProblem(document.source, what, "the file of a game or table")
+            raise UsageProblem(
+                document.source, "is the file of a jurisdiction", "the file of a game or table"
+            )
 
 
 # --- rows -------------------------------------------------------------------------------------

@@ -101,14 +101,18 @@ def table_key_of(value: str, origin: Callable[[], str]) -> VerifierKey:
     try:
         public = read_table(data)
     except BadKeyText as bad:
-        where = f"--table-key: {printable(value)}"
-        raise UsageProblem(where, bad.what, f"a verifier key, or {bad.allowed}") from None
+        raise UsageProblem(
+            f"--table-key: {printable(value)}", bad.what, f"a verifier key, or {bad.allowed}"
+        ) from None
     name = table_name(origin())
     try:
         return VerifierKey(name, public)
     except NoteProblem as problem:
-        what = f"no key has the name of this record: {problem.what.partition('; allowed: ')[0]}"
-        raise UsageProblem("--table-key", what, "a record as a table makes it") from None
+        raise UsageProblem(
+            "--table-key",
+            f"no key has the name of this record: {problem.what.partition('; allowed: ')[0]}",
+            "a record as a table makes it",
+        ) from None
 
 
 def _is_file(option: str, value: str) -> bool:
@@ -124,8 +128,9 @@ def _is_file(option: str, value: str) -> bool:
     if _LIKE_A_KEY.search(value):
         raise UsageProblem(option, "is neither a file nor a verifier key", f"a file, or {_VKEY}")
     if value and not os.path.exists(value):
-        what = f"{printable(value)}: no such file or directory"
-        raise UsageProblem(option, what, f"a file, or {_VKEY}")
+        raise UsageProblem(
+            option, f"{printable(value)}: no such file or directory", f"a file, or {_VKEY}"
+        )
     return True
 
 

@@ -107,8 +107,7 @@ def check_proof(args: argparse.Namespace) -> int:
     where = printable(args.file)
     witness = None if args.witness_key is None else witness_key_of(args.witness_key)
     table = table_key_of(args.table_key, lambda: _proof(args.file).origin)
-    proof = _proof(args.file)
-    found = verify_proof(where, proof, table, witness)
+    found = verify_proof(where, _proof(args.file), table, witness)
     if args.json:
         print_json(_checked_json(found))
         return 0

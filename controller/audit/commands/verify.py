@@ -67,16 +67,20 @@ def _table_key(value: str | None, record: Path) -> VerifierKey | None:
 
 def _witness(args: argparse.Namespace) -> WitnessedCheckpoint | None:
     if (args.checkpoint is None) != (args.witness_key is None):
-        what = "--checkpoint and --witness-key go together"
-        raise UsageProblem("arguments", what, "both, or neither")
+        raise UsageProblem(
+            "arguments", "--checkpoint and --witness-key go together", "both, or neither"
+        )
     if args.checkpoint is None:
         return None
     key = witness_key_of(args.witness_key)
     try:
         return seen_by_witness(bytes_of("--checkpoint", args.checkpoint), key)
     except NoteProblem as problem:
-        where = f"--checkpoint: {printable(args.checkpoint)}"
-        raise UsageProblem(where, problem.what, "a note as the witness has made it") from None
+        raise UsageProblem(
+            f"--checkpoint: {printable(args.checkpoint)}",
+            problem.what,
+            "a note as the witness has made it",
+        ) from None
 
 
 # --- progress ---------------------------------------------------------------------------------

@@ -182,8 +182,7 @@ class _CaseBuilder:
         checkpoint of the proofs: one that a witness has countersigned, if there is any."""
         self._wanted = list(matches(self._record, self._pick, self._on_segment))
         if not self._wanted:
-            todo = "name rounds or a day that the record has"
-            raise no_match(self._record, self._pick, todo)
+            raise no_match(self._record, self._pick, "name rounds or a day that the record has")
         part = where_retired(
             self._record, rounds=(self._pick.first, self._pick.last), day=self._pick.day
         )
@@ -207,8 +206,7 @@ class _CaseBuilder:
             signatures = SignatureReader(self._origin)
             signatures.begin(segment)
             for frame in segment.frames:
-                found = record_of(segment.file, frame)
-                signed = signatures.take(segment.place(frame), found)
+                signed = signatures.take(segment.place(frame), record_of(segment.file, frame))
                 if signed is not None and signed.checkpoint.size >= seq:
                     return number
         return start

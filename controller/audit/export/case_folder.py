@@ -67,8 +67,9 @@ def case_folder(out: Path) -> Iterator[CaseFolder]:
     try:
         place = Path(tempfile.mkdtemp(prefix=f".{out.name[:100]}.", dir=out.parent))
     except OSError as problem:
-        what = f"{str(out)!a} cannot be made: {reason(problem)}"
-        raise UsageProblem("--out", what, "another place") from None
+        raise UsageProblem(
+            "--out", f"{str(out)!a} cannot be made: {reason(problem)}", "another place"
+        ) from None
     try:
         made = place / "case"
         made.mkdir(DIRECTORY_MODE)

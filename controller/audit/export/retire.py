@@ -96,8 +96,11 @@ def sum_segments(
         work.take(segment, wanted)
         if work.signed is not None:
             return work.done()
-    todo = "start the table once: it signs when it begins"
-    raise NotSigned(record, f"segment {last} has no checkpoint over all of it yet", todo)
+    raise NotSigned(
+        record,
+        f"segment {last} has no checkpoint over all of it yet",
+        "start the table once: it signs when it begins",
+    )
 
 
 def _all_cosigned_sizes(record: Path) -> set[int]:
@@ -336,8 +339,11 @@ class _RetireRun:
         """Raise UnfinishedRetirement if some of its segments were removed already."""
         if kept is not None and kept.said is not None and self._there[0] > kept.said.segments[0]:
             case = kept.said.case
-            what = f"the retirement of {kept.name} was cut short: sha256 of its case {case}"
-            raise UnfinishedRetirement(self._record, what, "name that case with --out")
+            raise UnfinishedRetirement(
+                self._record,
+                f"the retirement of {kept.name} was cut short: sha256 of its case {case}",
+                "name that case with --out",
+            )
 
     def forget(self, kept: RetirementFile) -> None:
         """Remove the note of a retirement that removed nothing and whose case was not given."""
@@ -353,13 +359,15 @@ class _RetireRun:
         ends = 0
         for number in [one for one in self._there if one < self._first_kept()]:
             segment = read_segment(self._record, number)
-            days = {record_of(segment.file, frame).day for frame in segment.frames}
-            if max(days) >= before:
+            if max({record_of(segment.file, frame).day for frame in segment.frames}) >= before:
                 break
             ends = number
         if not ends:
-            what = f"no whole closed segment has only gaming days before {before}"
-            raise NothingToRetire(self._record, what, "name a later day, or come back later")
+            raise NothingToRetire(
+                self._record,
+                f"no whole closed segment has only gaming days before {before}",
+                "name a later day, or come back later",
+            )
         return ends
 
     def _first_kept(self) -> int:
@@ -406,8 +414,7 @@ class _RetireRun:
         )
         with reporting_write_errors(record / RETIRED, _WRITABLE):
             make_directory(disk, record / RETIRED)
-            data = written(said, self._origin, self._key)
-            write_atomically(disk, note_file(record, last), data)
+            write_atomically(disk, note_file(record, last), written(said, self._origin, self._key))
         self._remove(said)
         return RetireResult(said, name, False)
 
@@ -436,8 +443,11 @@ class _RetireRun:
         if case is not None:
             with suppress(OSError):  # the first problem is the one to report
                 self._out.unlink()
-        what = f"the case does not check: {wrong[0]}; nothing was removed"
-        raise BadCase(self._out, what, "look at the disk, and retire again")
+        raise BadCase(
+            self._out,
+            f"the case does not check: {wrong[0]}; nothing was removed",
+            "look at the disk, and retire again",
+        )
 
     def _remove(self, said: Retirement) -> None:
         """Remove the segments in order, each durably, without a gap. Raises CannotWrite."""

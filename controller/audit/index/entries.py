@@ -302,8 +302,7 @@ def _index_prompt(rows: Rows, seq: int, made: IndexedDecision, e: IndexedEffect)
 
 
 def _index_settled(rows: Rows, seq: int, e: IndexedEffect) -> None:
-    numbers = (e.round, e.seat, e.hand, e.stake, e.returned)
-    rows.settled(seq, numbers, e.bet, e.outcome, e.why)
+    rows.settled(seq, (e.round, e.seat, e.hand, e.stake, e.returned), e.bet, e.outcome, e.why)
     if e.returned > e.stake:
         rows.amount(seq, "paid", e.seat, e.bet, e.returned - e.stake)
     elif e.returned:

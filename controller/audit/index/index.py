@@ -84,8 +84,11 @@ def sqlite_errors(file: Path) -> Iterator[None]:
     except (*_DAMAGED, UnicodeDecodeError) as problem:
         raise IndexDamaged(file, f"the index is damaged: {problem}", REBUILD_HINT) from problem
     except apsw.FullError as problem:
-        todo = f"free some, or {OTHER_FILE_HINT}; nothing of the record is lost"
-        raise IndexDiskFull(file, "there is no room for the index", todo) from problem
+        raise IndexDiskFull(
+            file,
+            "there is no room for the index",
+            f"free some, or {OTHER_FILE_HINT}; nothing of the record is lost",
+        ) from problem
     except (apsw.BusyError, apsw.LockedError) as problem:
         what = "somebody else writes the index for too long"
         raise IndexBusy(file, what, "try again when that is done") from problem
@@ -109,14 +112,14 @@ def open_for_writing(file: Path) -> apsw.Connection:
     """Open a file for writing; it is created if it does not exist. Raises IndexFileProblem."""
     name = _name(file)
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        os.close(os.open(file, flags, MODE))
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE))
     except FileExistsError:
         if not file.is_file():
             raise IndexFileProblem(file, "is no file", OTHER_FILE_HINT) from None
     except OSError as problem:
-        what = f"the index cannot be made: {problem.strerror}"
-        raise IndexFileProblem(file, what, OTHER_FILE_HINT) from None
+        raise IndexFileProblem(
+            file, f"the index cannot be made: {problem.strerror}", OTHER_FILE_HINT
+        ) from None
     with sqlite_errors(file):
         db = apsw.Connection(name, apsw.SQLITE_OPEN_READWRITE)
     with closed_on_error(db, file):
@@ -132,8 +135,11 @@ def _name(file: Path) -> str:
     try:
         name.encode()
     except UnicodeEncodeError:
-        what = "the index cannot be there: its name, or its directory's, is not UTF-8"
-        raise IndexFileProblem(printable(file), what, OTHER_FILE_HINT) from None
+        raise IndexFileProblem(
+            printable(file),
+            "the index cannot be there: its name, or its directory's, is not UTF-8",
+            OTHER_FILE_HINT,
+        ) from None
     return name
 
 
@@ -379,8 +385,7 @@ class Index:
             count += taken
             if progress is not None and taken:
                 goes = self.position
-                last = numbers(self.record)[-1]
-                progress(IndexProgress(count, goes.seq, goes.segment, last))
+                progress(IndexProgress(count, goes.seq, goes.segment, numbers(self.record)[-1]))
         return count
 
     def step(self, durable: int | None = None, room: int = BATCH_BYTES) -> IndexStep:
@@ -390,8 +395,11 @@ class Index:
         first. Raises RecordDamaged, CannotWrite and IndexProblem; the index is unchanged then.
         """
         if _inode(self.file) != self._inode:
-            what = "the index is no longer the file that was opened: somebody has replaced it"
-            raise IndexFileProblem(self.file, what, "open it again")
+            raise IndexFileProblem(
+                self.file,
+                "the index is no longer the file that was opened: somebody has replaced it",
+                "open it again",
+            )
         with sqlite_errors(self.file), transaction(self.db):
             return self._take(durable, room)
 
@@ -449,8 +457,9 @@ def _inode(file: Path) -> tuple[int, int]:
     try:
         found = os.stat(file)
     except OSError as problem:
-        what = f"the index cannot be looked at: {problem.strerror}"
-        raise IndexFileProblem(file, what, OTHER_FILE_HINT) from None
+        raise IndexFileProblem(
+            file, f"the index cannot be looked at: {problem.strerror}", OTHER_FILE_HINT
+        ) from None
     return found.st_dev, found.st_ino
 
 

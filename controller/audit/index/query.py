@@ -85,8 +85,9 @@ def check_query(wanted: RecordQuery) -> None:
         raise UsageProblem("kind", f"no record is a {wanted.kind!a}", ", ".join(KINDS))
     names = [one.value for one in Irregularity]
     if wanted.irregularity is not None and wanted.irregularity not in names:
-        what = f"{wanted.irregularity!a} is no irregularity"
-        raise UsageProblem("irregularity", what, ", ".join(names))
+        raise UsageProblem(
+            "irregularity", f"{wanted.irregularity!a} is no irregularity", ", ".join(names)
+        )
 
 
 class SearchTerm(NamedTuple):
@@ -308,8 +309,11 @@ def parse_time(name: str, text: str, *, end: bool = False) -> int:
         year, month, day, hour, minute, second = (int(one or 0) for one in found.groups()[:6])
         moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
-        allowed = "a time in UTC, such as 2027-01-15 or 2027-01-15T08:30:00"
-        raise UsageProblem(name, f"{_shown(text)} is no time", allowed) from None
+        raise UsageProblem(
+            name,
+            f"{_shown(text)} is no time",
+            "a time in UTC, such as 2027-01-15 or 2027-01-15T08:30:00",
+        ) from None
     part = found[7]
     utc: int = (moment - _EPOCH) // timedelta(microseconds=1) + int((part or "").ljust(6, "0"))
     if not end:
@@ -327,8 +331,11 @@ def parse_amount(name: str, text: str, money: AmountFormat) -> int:
         digits, bare = money.minor_digits, text.replace(money.symbol, "", 1).replace(" ", "")
     found = _AMOUNT.fullmatch(bare)
     if found is None or len(found[1] or "") > digits:
-        allowed = f"an amount such as {money.amount(25 * 10**digits)}"
-        raise UsageProblem(name, f"{_shown(text)} is no amount", allowed)
+        raise UsageProblem(
+            name,
+            f"{_shown(text)} is no amount",
+            f"an amount such as {money.amount(25 * 10**digits)}",
+        )
     whole, _, rest = bare.replace(",", "").partition(".")
     size = int(whole.lstrip("-") + rest.ljust(digits, "0"))
     return -size if whole.startswith("-") else size
@@ -475,8 +482,7 @@ def _look(
     after = max(after, terms.first - 1)
     while goes and after < terms.last:
         goes -= 1
-        at = {"after": after, "upto": terms.last}
-        term, upto = _sparsest(db, terms, at)
+        term, upto = _sparsest(db, terms, {"after": after, "upto": terms.last})
         values = {name: value for each in terms.terms for name, value in each.values.items()}
         rows += db.execute(
             statement(terms, term, shown),

@@ -299,8 +299,7 @@ class Rows:
 
     def irregularity(self, seq: int, what: str, seat: int) -> None:
         """An irregularity was found; a ruling about it gets its own row."""
-        w = self.words
-        self.inserted["irregularities"].append((w[what], seq, self._next(), seat, 0, 0, 0))
+        self.inserted["irregularities"].append((self.words[what], seq, self._next(), seat, 0, 0, 0))
         self.seat(seat)
         self.problem(what)
         self.spans.irregular()

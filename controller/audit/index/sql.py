@@ -95,8 +95,9 @@ def _answer(
     try:
         found = list(islice(cursor.execute(sql, values), most + 1))
     except apsw.InterruptError:
-        todo = "a narrower question, or more seconds"
-        raise UsageProblem("sql", f"is not answered within {seconds:g} s", todo) from None
+        raise UsageProblem(
+            "sql", f"is not answered within {seconds:g} s", "a narrower question, or more seconds"
+        ) from None
     except apsw.AuthError:
         raise UsageProblem("sql", "does more than reading", "a SELECT") from None
     except _NOT_SQL as problem:

@@ -6,6 +6,7 @@ from controller.audit.keys.create import create_key
 from controller.audit.keys.files import (
     BadKeyText,
     changed_keys,
+    check_table_key,
     private_text,
     read_table,
     table_text,
@@ -33,6 +34,7 @@ __all__ = [
     "BadKeyText",
     "Role",
     "changed_keys",
+    "check_table_key",
     "create_key",
     "key_file",
     "list_keys",

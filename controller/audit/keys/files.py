@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
+from pathlib import Path
 from typing import Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -26,14 +27,17 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from msgspec.structs import replace
 
+from controller.audit.errors import OtherTable
 from controller.audit.format.hole_cards import HOLE_KEY_SIZE, HoleKey
 from controller.audit.format.notes import (
     KEY_SIZE,
     KeyKind,
     NoteProblem,
+    SigningKey,
     VerifierKey,
     base64,
     parse_base64,
+    table_name,
 )
 from controller.audit.format.records import BootIdentity, OpenedData
 from firmware_protocol.tablelink import FINGERPRINT_SIZE, fingerprint_text
@@ -263,3 +267,12 @@ def changed_keys(
             f"the hole key is another one than before: {bound}, it was {opened.hole};"
             " a card that lies face down now cannot be known again"
         )
+
+
+def check_table_key(record: Path, opened: OpenedData | None, key: Ed25519PrivateKey) -> None:
+    """Raise OtherTable if the record was started with the key of a different table."""
+    if opened is None:
+        return
+    if str(SigningKey(table_name(opened.origin), key).verifier) != opened.table_key:
+        what = "was begun with another table's key than the one that is given"
+        raise OtherTable(record, what, "name the keys that it was begun with")

@@ -86,8 +86,9 @@ def _made(record: Path, told: LocatedRecord) -> DecisionOutline:
     try:
         return decode_outline(told.record.data)
     except msgspec.DecodeError as problem:
-        what = f"{told.place}: a decision that cannot be read: {problem}"
-        raise RecordDamaged(record, what, ASK) from None
+        raise RecordDamaged(
+            record, f"{told.place}: a decision that cannot be read: {problem}", ASK
+        ) from None
 
 
 def _hole(record: Path, told: LocatedRecord, made: DecisionOutline) -> SealedHoleCard:
@@ -121,6 +122,7 @@ def _drawn(record: Path, dealt: LocatedRecord, commitment: str) -> tuple[Located
             if made.event.commitment == commitment and made.sealed:
                 found = told, made.sealed
     if found is None:
-        what = f"{dealt.place}: nothing was sealed of the card with this commitment"
-        raise RecordDamaged(record, what, ASK)
+        raise RecordDamaged(
+            record, f"{dealt.place}: nothing was sealed of the card with this commitment", ASK
+        )
     return found

@@ -191,8 +191,11 @@ class RecordReplay:
                 case _:
                     pass  # not an input of the procedure
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-            what = f"{place}: a {record.kind} that cannot be read: {printable(str(problem))}"
-            raise RecordDamaged(self._record, what, ASK) from None
+            raise RecordDamaged(
+                self._record,
+                f"{place}: a {record.kind} that cannot be read: {printable(str(problem))}",
+                ASK,
+            ) from None
 
     @property
     def known(self) -> bytes:
@@ -216,8 +219,11 @@ class RecordReplay:
         state = bytes(snapshot.state)
         if self._begun:
             if self._standing is None and state != encode(self.state):
-                what = f"{place}: its state is not what the decisions before it come to"
-                raise ReplayMismatch(self._record, what, ASK)
+                raise ReplayMismatch(
+                    self._record,
+                    f"{place}: its state is not what the decisions before it come to",
+                    ASK,
+                )
             return
         self._begun = True
         if snapshot.opened is not UNSET:
@@ -296,8 +302,9 @@ class RecordReplay:
         try:
             return self._procedure.step(_START if self.state is None else self.state, event)
         except _CANNOT as problem:
-            what = f"the rules cannot take it: {type(problem).__name__}"
-            raise self._disagrees(place, record, what) from problem
+            raise self._disagrees(
+                place, record, f"the rules cannot take it: {type(problem).__name__}"
+            ) from problem
 
     def _disagrees(self, place: RecordPosition, record: Record, why: str) -> ReplayMismatch:
         kind = f"round {record.round}, a {record.kind} by {record.by.role} {record.by.name}"

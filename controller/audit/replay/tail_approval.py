@@ -14,12 +14,11 @@ from typing import Final, NamedTuple, Self
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
-from controller.audit.errors import OtherTable, RecordProblem
-from controller.audit.format.notes import SigningKey, table_name
+from controller.audit.errors import RecordProblem
 from controller.audit.format.records import SHORT
 from controller.audit.format.segments import numbers
 from controller.audit.format.tail import TailVerdict
-from controller.audit.keys import with_previous_keys
+from controller.audit.keys import check_table_key, with_previous_keys
 from controller.audit.log import Log, RecordOpening
 from controller.audit.read.lookup import head
 from controller.audit.read.reader import in_words
@@ -57,8 +56,7 @@ class TailApproval:
         there = numbers(record)
         if not there:
             raise _nothing(record, "the record has not begun")
-        table = head(record, there[-1]).record.table
-        opening = RecordOpening.at(record, table=table, accept=two)
+        opening = RecordOpening.at(record, table=head(record, there[-1]).record.table, accept=two)
         if opening.tail is None or opening.tail.verdict is not TailVerdict.UNEXPLAINED:
             opening.close()
             raise _nothing(record, _why(opening))
@@ -82,10 +80,7 @@ class TailApproval:
         opened = opening.opened()
         if opened is None:
             raise _nothing(opening.record, "the record has no boot yet")
-        key = SigningKey(table_name(opened.origin), table_key).verifier
-        if str(key) != opened.table_key:
-            what = "was begun with another table's key than the one that is given"
-            raise OtherTable(opening.record, what, "name the keys that it was begun with")
+        check_table_key(opening.record, opened, table_key)
         procedure = procedure_of(opened)
         if procedure is None:
             what = f"was written by {opened.software}, of other code ({opened.code[:SHORT]})"

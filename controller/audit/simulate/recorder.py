@@ -24,13 +24,12 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from msgspec import Raw
 from msgspec.structs import replace
 
-from controller.audit.errors import OtherTable, RecordProblem, RetryLater
+from controller.audit.errors import RecordProblem, RetryLater
 from controller.audit.files import Disk
 from controller.audit.format.hole_cards import HoleKey, commit, opening
-from controller.audit.format.notes import SigningKey, table_name
 from controller.audit.format.records import BootIdentity, DeviceCursor, RecordEntry, encode
 from controller.audit.format.segments import SIZE
-from controller.audit.keys import changed_keys, with_keys
+from controller.audit.keys import changed_keys, check_table_key, with_keys
 from controller.audit.log import Clock, Log, RecordOpening
 from controller.audit.replay import at_rest, event_entry, identity_of, procedure_of, replay_opening
 from controller.games import DEALER, FLOOR, SECOND, SHOE
@@ -315,15 +314,14 @@ class Recorder:
                 return
         finally:
             opening.close()
-        theirs = replace(identity_of(self._table, former.game), conf=opened.conf)
-        self._begin(theirs, former)
+        self._begin(replace(identity_of(self._table, former.game), conf=opened.conf), former)
         self.end()
 
     def _begin(self, identity: BootIdentity, procedure: Procedure) -> None:
         opening = RecordOpening.at(self._place, table=self._table, disk=self._disk)
         try:
             keys = self._keyring(opening)
-            _check_key(opening, keys)
+            check_table_key(opening.record, opening.opened(), keys.table)
             folded = replay_opening(opening, procedure)
             cursor = opening.cursor(SERIAL)
             for words in changed_keys(opening.opened(), keys.hole, keys.surveillance):
@@ -450,17 +448,6 @@ class _RecorderBoot(NamedTuple):
     identity: BootIdentity
     procedure: Procedure
     vault: RecordingVault
-
-
-def _check_key(opening: RecordOpening, keys: RecorderKeys) -> None:
-    """Raise OtherTable if the record has a different table key."""
-    opened = opening.opened()
-    if opened is None:
-        return
-    ours = SigningKey(table_name(opened.origin), keys.table).verifier
-    if str(ours) != opened.table_key:
-        what = "was begun with another table's key than the one that is given"
-        raise OtherTable(opening.record, what, "name the keys that it was begun with")
 
 
 def _to_rest(g: Game, s: State) -> Event | None:

@@ -89,10 +89,12 @@ def check_recordable(scripted: ScriptRound, procedure: Procedure) -> None:
     """Raise UsageProblem if a script needs a plain round before it that cannot be dealt."""
     if scripted.script.first_round_of_shuffle:
         return
-    most = procedure.game.options.shuffle.max_rounds
-    if most == 1:
-        where = f"{scripted.where}: first_round_of_shuffle"
-        raise UsageProblem(where, "this game shuffles after every round", "true")
+    if procedure.game.options.shuffle.max_rounds == 1:
+        raise UsageProblem(
+            f"{scripted.where}: first_round_of_shuffle",
+            "this game shuffles after every round",
+            "true",
+        )
     plain_round(scripted, procedure)
 
 
@@ -100,8 +102,7 @@ def plain_round(scripted: ScriptRound, procedure: Procedure) -> ScriptRound:
     """The round before a script's: player and dealer stand, with cards that the script does not
     use. Raises UsageProblem if there are none, or no wager is accepted."""
     where = f"{scripted.where}: first_round_of_shuffle"
-    game = procedure.game
-    left = Counter(DECK * game.decks) - Counter(scripted.cards)
+    left = Counter(DECK * procedure.game.decks) - Counter(scripted.cards)
     cards = next(_plain_cards(left), None)
     if cards is None:
         raise UsageProblem(where, "the script leaves no cards for a round before it", "true")
@@ -127,8 +128,7 @@ def _play_plain(recorder: Recorder, scripted: ScriptRound, procedure: Procedure)
 
 def _plain_cards(left: Counter[Card]) -> Iterator[tuple[Card, ...]]:
     """First card, up card, second card, hole card with which standing is the only decision."""
-    cards = sorted(left)
-    for up, hole in _pairs(cards, left):
+    for up, hole in _pairs(sorted(left), left):
         if total_of((up,))[0] not in _UP or not _hard(up, hole, _STANDS):
             continue
         rest = left - Counter((up, hole))
@@ -213,8 +213,9 @@ def play(args: argparse.Namespace) -> int:
             raise UsageProblem("--keys", "nothing is recorded", "--record DIR beside it")
         return run_scripts(args)
     if args.over != ENGINE:
-        what = f"--over {args.over} keeps a record of its own"
-        raise UsageProblem("--record", what, f"--over {ENGINE}")
+        raise UsageProblem(
+            "--record", f"--over {args.over} keeps a record of its own", f"--over {ENGINE}"
+        )
     for option, value in (("--record", args.record), ("--keys", args.keys)):
         if value is not None and (not value or "\0" in value):
             raise UsageProblem(option, "is no directory's name", "a directory")
@@ -226,8 +227,7 @@ def _record(args: argparse.Namespace, place: Path) -> int:
     for scripted, procedure in rounds:
         check_recordable(scripted, procedure)
 
-    keyring = _Keyring(place, args.keys)
-    recorder = Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE)
+    recorder = Recorder(place, SCRIPTS, _Keyring(place, args.keys), size=SCRIPTS_SIZE)
     recorder.on_warning = say
 
     try:
@@ -262,8 +262,11 @@ class _Keyring:
         place = self._directory
         missing = [role for role in _ROLES if not path_exists(key_file(place, role))]
         if missing and begun:
-            what = f"the record was begun with other keys than demo keys: {place} has none"
-            raise UsageProblem("--keys", what, "the directory of the keys that it was begun with")
+            raise UsageProblem(
+                "--keys",
+                f"the record was begun with other keys than demo keys: {place} has none",
+                "the directory of the keys that it was begun with",
+            )
         for role in missing:
             create_key(place, role)
         say(_DEMO.format(place=place))

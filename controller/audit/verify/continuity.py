@@ -292,8 +292,7 @@ def clock_error(former: ClockReading, tick: ClockReading) -> str:
         return f"its time is before that of the record before it{where}, and no clock was set"
     if tick.boot != former.boot:
         return ""
-    gone = tick.utc - former.utc
-    ahead = gone - (tick.mono - former.mono) // 1000
+    ahead = (tick.utc - former.utc) - (tick.mono - former.mono) // 1000
     if abs(ahead) > STEP_US and not told:
         return f"its time left the pace by {ahead / 1e6:+.3f} s and no clock was set"
     return ""
@@ -357,8 +356,7 @@ class Continuity:
         monos, utcs = list(map(_MONO, rows)), list(map(_UTC, rows))
         if not self._in_pace(monos, utcs) or not self._caused(rows, seq):
             return False
-        cursors = [cursor for cursor in map(_CURSOR, rows) if cursor is not UNSET]
-        if not self._go_on(cursors):
+        if not self._go_on([cursor for cursor in map(_CURSOR, rows) if cursor is not UNSET]):
             return False
         self.mono, self.tick = monos[-1], ClockReading(boots.name, utcs[-1], monos[-1], False)
         return True

@@ -169,8 +169,7 @@ def _told(event: _CardEvent) -> str:
 
 
 def _is_commitment(text: str) -> bool:
-    digits = set(text) <= set("0123456789abcdef")
-    return digits and len(text) == 2 * COMMITMENT_SIZE
+    return set(text) <= set("0123456789abcdef") and len(text) == 2 * COMMITMENT_SIZE
 
 
 DECIDED: Final = frozenset(("decision", "refusal"))

@@ -170,8 +170,7 @@ class _SegmentVerifier:
             kinds = [row.kind for row in rows]
             self._kinds.update(kinds)
             seq = self._segment.before.seq + 1 + start
-            complete = len(rows) == len(found)
-            if complete and self._succession.all_usual(rows, kinds, seq):
+            if len(rows) == len(found) and self._succession.all_usual(rows, kinds, seq):
                 self._check_usual(start, rows, kinds)
             else:
                 self._check_each(start, found)
@@ -270,8 +269,7 @@ class _SegmentVerifier:
         wrong = tail_error(self._record, tail)
         index = self._boots.former - self._segment.before.seq
         if index > 0:
-            end = self._scanned.offsets[index]
-            return wrong or place_error(tail, self._segment.number, end)
+            return wrong or place_error(tail, self._segment.number, self._scanned.offsets[index])
         self._tails.append((self._found.at(), tail))
         return wrong
 

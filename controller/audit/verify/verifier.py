@@ -273,8 +273,7 @@ class _Verification:
             if self._numbers[0] > 1 and size not in self._roots and 0 < size <= self._last_seq:
                 self._unchecked.append(wrong)
             else:
-                at = self._place_of(size)
-                self._found(replace(at, what=wrong))
+                self._found(replace(self._place_of(size), what=wrong))
         self._find_unchecked()
         self._find_remarks()
         self._findings.sort(key=lambda found: (found.segment, found.offset))

@@ -15,14 +15,11 @@ from typing import Any, Final
 
 import msgspec
 import structlog
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import Struct
 
-from controller.audit.errors import OtherTable
-from controller.audit.format.notes import SigningKey, table_name
 from controller.audit.format.records import DeviceCursor, Record
 from controller.audit.format.segments import numbers
-from controller.audit.keys import changed_keys, with_keys
+from controller.audit.keys import changed_keys, check_table_key, with_keys
 from controller.audit.log import Clock, Log, RecordOpening, SystemClock
 from controller.audit.read.reader import read_segment, record_of
 from controller.audit.replay import decode_event, identity_of, replay_opening
@@ -233,7 +230,7 @@ def open_record(
     record is closed then."""
     opening = RecordOpening.at(parts.record, table=parts.name)
     try:
-        _check_key(opening, parts.keys.table)
+        check_table_key(opening.record, opening.opened(), parts.keys.table)
         behind = _behind(opening, utc or SystemClock())
         if believed is None and behind is not None:
             raise behind
@@ -257,17 +254,6 @@ def open_record(
         size=parts.size,
     )
     return log, found
-
-
-def _check_key(opening: RecordOpening, key: Ed25519PrivateKey) -> None:
-    """Raises OtherTable if the record was started with the key of a different table."""
-    opened = opening.opened()
-    if opened is None:
-        return
-    verifier = SigningKey(table_name(opened.origin), key).verifier
-    if str(verifier) != opened.table_key:
-        what = "was begun with another table's key than the one that is given"
-        raise OtherTable(opening.record, what, "name the keys that it was begun with")
 
 
 def _behind(opening: RecordOpening, utc: Clock) -> ClockBehind | None:

@@ -1,5 +1,7 @@
 """The verifier, as its tests ask it."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 from controller.audit import verify_record
 from controller.audit.format.notes import format_note, parse_note
 from controller.audit.read.reader import segments
+from controller.audit.verify import VerifyReport
 from tests.support.audit.tools.by_page import Json
 from tests.support.audit.tools.outside import WITNESS
 from tests.support.audit.tools.signers import SECONDS
@@ -34,3 +37,8 @@ def seen(place: Path) -> bytes:
     *_, last = segments(place)
     note = parse_note(json.loads(last.frames[-1].data)["data"]["note"])
     return format_note(note.text, *note.signatures, WITNESS.cosign(note.text, SECONDS)).encode()
+
+
+def whats(report: VerifyReport) -> list[str]:
+    """What was found, without the places."""
+    return [found.what for found in report.findings]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from controller.audit.errors import CannotProve, RecordDamaged, WitnessProblem
 from controller.audit.export import check_case, export_case
-from controller.audit.export.retire import NothingToRetire
+from controller.audit.export.retire import InvalidRecord, NothingToRetire
 from controller.audit.files import LOCK
 from controller.audit.format.notes import SigningKey, parse_checkpoint, parse_note, table_name
 from controller.audit.format.segments import numbers
@@ -31,6 +32,7 @@ from tests.support.audit.record.retiring import (
     DAYS,
     NOW,
     Aged,
+    aged,
     by_others,
     ends_of,
     made,
@@ -306,3 +308,87 @@ def test_what_stays_is_shown_proven_indexed_and_exported(
         seqs_of_round(old.record, 1, signed)
     with pytest.raises(NoMatch, match="rounds 1 to 2 were retired"):
         export_case(old.record, tmp_path / "none", Selection(1, 2))
+
+
+# --- Notes of retirements that were changed, moved or taken away, and more taken out  ---------
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [
+        ('"two":\\["Ann","Bo"', '"two":["Ann","Cy"'),
+        ('"case":"..', '"case":"00'),
+        ('"root":"..', '"root":"00'),
+        ('"utc":18', '"utc":17'),
+        ('"days":\\["2027-01-15"', '"days":["2027-01-14"'),
+        ('"hole":null', '"hole":{"round":1,"commitment":"%s","cursor":null}' % ("0" * 64)),
+        ('"segments":\\[1', '"segments":[2'),
+        ("holecard retired 1", "holecard retired 2"),
+        ('{"segments"', '{"more":1,"segments"'),
+        ('{"segments"', '{"segments'),
+        ("/table ", "/tabel "),
+    ],
+)
+def test_a_changed_note_is_found(was: str, becomes: str, old: Aged, tmp_path: Path) -> None:
+    retired(old.record, DAYS[2], tmp_path / "old.zip")
+    (file,) = (old.record / "retired").iterdir()
+    text, count = re.subn(was, becomes, file.read_text("utf-8"), count=1)
+    assert count == 1
+    file.write_text(text, encoding="utf-8")
+    assert "retired/" in wrong(old.record)
+
+
+def test_any_flipped_bit_of_a_note_is_found(old: Aged, tmp_path: Path) -> None:
+    retired(old.record, DAYS[2], tmp_path / "old.zip")
+    (file,) = (old.record / "retired").iterdir()
+    data = file.read_bytes()
+    for at in range(0, len(data), 211):
+        file.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        wrong(old.record)
+
+
+def test_without_its_note_a_record_is_not_whole(old: Aged, tmp_path: Path) -> None:
+    retired(old.record, DAYS[2], tmp_path / "old.zip")
+    (file,) = (old.record / "retired").iterdir()
+    file.unlink()
+    report = report_of(old.record)
+    assert report.code == 3
+    assert f"what stands before segment {numbers(old.record)[0]} is not here" in report.unchecked
+    assert by_others(old.record)["exit"] == 3
+    with pytest.raises(InvalidRecord, match="is not here"):
+        retired(old.record, DAYS[3], tmp_path / "2.zip")
+    assert not (tmp_path / "2.zip").exists()
+
+
+def test_the_note_of_another_retirement_does_not_do(old: Aged, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = aged(tmp_path / "other").record
+    retired(old.record, DAYS[2], tmp_path / "old.zip")
+    retired(other, DAYS[2], tmp_path / "other.zip")
+    (file,), (its,) = (old.record / "retired").iterdir(), (other / "retired").iterdir()
+    assert file.name == its.name
+    shutil.copy(its, file)
+    assert "retired/" in wrong(old.record)
+
+
+def test_more_than_was_retired_is_not_taken_for_it(old: Aged, tmp_path: Path) -> None:
+    retired(old.record, DAYS[2], tmp_path / "old.zip")
+    there = numbers(old.record)
+    (old.record / "segments" / f"{there[0]:08d}.seg").unlink()
+    report = report_of(old.record)
+    assert report.code == 3
+    assert f"what stands before segment {there[0] + 1} is not here" in report.unchecked
+    assert by_others(old.record)["exit"] == 3
+    (file,) = (old.record / "retired").iterdir()
+    file.write_bytes(file.read_bytes().replace(b'"Bo"', b'"Al"'))
+    assert "not what the table's key has signed" in wrong(old.record)
+
+
+def test_a_note_shows_that_a_record_was_cut_off(old: Aged, tmp_path: Path) -> None:
+    shutil.rmtree(old.record / "cosigned")
+    retired(old.record, DAYS[2], tmp_path / "old.zip")
+    case = unpack(tmp_path / "old.zip", tmp_path / "case")
+    shutil.copytree(old.record / "retired", case / "record" / "retired")
+    assert len(right(case / "record")) == 1
+    (case / "record" / "segments" / f"{numbers(case / 'record')[-1]:08d}.seg").unlink()
+    assert wrong(case / "record").startswith("cut off: ")

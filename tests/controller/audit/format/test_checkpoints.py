@@ -17,7 +17,6 @@ from controller.audit.format.notes import (
     parse_note,
     verify_note,
 )
-from tests.support.audit.tools.note_strategies import close, names
 from tests.support.audit.tools.signers import (
     BOOT_KEY,
     CHECKPOINT,
@@ -26,6 +25,8 @@ from tests.support.audit.tools.signers import (
     TEXT,
     WITNESS,
     WITNESSED,
+    close,
+    names,
 )
 
 ROOT = TEXT.splitlines()[2]

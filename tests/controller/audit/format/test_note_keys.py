@@ -22,7 +22,7 @@ from controller.audit.format.notes import (
     parse_note,
     verify_note,
 )
-from tests.support.audit.tools.note_strategies import close
+from tests.support.audit.tools.signers import close
 
 SPEC_KEY = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"
 SPEC_NOTE = (

@@ -21,7 +21,6 @@ from controller.audit.format.notes import (
     parse_note,
     verify_note,
 )
-from tests.support.audit.tools.note_strategies import close, names, signatures, texts
 from tests.support.audit.tools.signers import (
     BOOT_KEY,
     ORIGIN,
@@ -31,7 +30,11 @@ from tests.support.audit.tools.signers import (
     TEXT,
     WITNESS,
     WITNESSED,
+    close,
+    names,
+    signatures,
     signing_key,
+    texts,
 )
 
 

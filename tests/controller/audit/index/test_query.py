@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
+from itertools import combinations
 from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -13,7 +14,7 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-from controller.audit.errors import IndexDamaged
+from controller.audit.errors import IndexDamaged, IndexFileProblem, IndexOfOther, IndexOutdated
 from controller.audit.format.segments import segment_file, unpack
 from controller.audit.index import (
     MAX_PAGE,
@@ -22,12 +23,21 @@ from controller.audit.index import (
     find,
     find_rounds,
     query,
+    run_sql,
 )
 from controller.audit.index.query import IndexRow
+from controller.audit.index.sql import MAX_BYTES
 from controller.errors import UsageProblem
 from controller.rules.cards import NAMES
 from tests.support.audit.record.table import begun, note
-from tests.support.audit.tools.indexing import Dump, dump, with_its_clock_set
+from tests.support.audit.tools.indexing import (
+    Dump,
+    dealt,
+    dump,
+    dump_of,
+    with_its_clock_set,
+    written,
+)
 
 Holds: TypeAlias = Callable[["Seen"], bool]
 _QUESTIONS: Final = 250
@@ -320,3 +330,252 @@ def test_it_looks_along_the_sparsest_list(made: Index, monkeypatch: pytest.Monke
     page = find(made.db, RecordQuery(kind="decision", event="TableOpened", until=1 << 60))
     assert list(page.rows) == rare
     assert page.next is None
+
+
+# --- How SQLite goes about the questions to an index: all is looked up, and nothing p ---------
+
+
+_SLOW: Final = re.compile(r"SCAN (?!\(subquery|goes$|s$)|AUTOMATIC")
+"""A whole table is passed through, but for that of one row, and the spans, which are few; or one
+is made that stands on such a pass."""
+_ALL_OF_THEM: Final = RecordQuery(
+    since=1,
+    until=1 << 60,
+    rounds=(1, 1 << 40),
+    seat=1,
+    card=13,
+    dealer="dealer",
+    kind="decision",
+    event="CardDrawn",
+    least=1,
+    most=1 << 50,
+    irregularity="late_wager",
+    person="floor",
+    problem=True,
+)
+
+
+def _plans(db: apsw.Connection, asks: Callable[[], object]) -> Iterator[tuple[str, list[str]]]:
+    """Each statement of a question, and how SQLite goes about it."""
+    asked: list[tuple[str, Any]] = []
+
+    def listen(cursor: apsw.Cursor, sql: str, values: Any) -> bool:
+        asked.append((sql, values))
+        return True
+
+    db.exec_trace = listen
+    asks()
+    db.exec_trace = None
+    for sql, values in asked:
+        if sql.startswith("SELECT"):
+            plan = db.execute(f"EXPLAIN QUERY PLAN {sql}", values)
+            yield sql, [row[3] for row in plan]
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("name", [*RecordQuery.__struct_fields__, "nothing"])
+def test_no_question_passes_through_a_whole_table(
+    made: Index, monkeypatch: pytest.MonkeyPatch, name: str, few: bool
+) -> None:
+    """An index of a million rounds answers as quickly as a small one: all is looked up."""
+    if not few:
+        monkeypatch.setattr(query, "CHUNK", 2)
+    value = getattr(_ALL_OF_THEM, name, None)
+    for wanted in (RecordQuery(**({} if value is None else {name: value})), _ALL_OF_THEM):
+        for asks in (find, find_rounds):
+            looked = 0
+            for sql, plan in _plans(made.db, partial(asks, made.db, wanted, 5)):
+                bad = [step for step in plan if _SLOW.search(step)]
+                assert not bad, (sql, plan)
+                looked += bool(plan)
+            assert looked
+
+
+def test_lists_are_walked_in_their_order(made: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorted are rare amounts only, and what a page has already found."""
+    monkeypatch.setattr(query, "CHUNK", 2)
+    for name in RecordQuery.__struct_fields__:
+        wanted = RecordQuery(**{name: getattr(_ALL_OF_THEM, name)})
+        terms = query.terms_of(made.db, wanted)
+        assert terms is not None
+        for term in terms.terms:
+            values = {**term.values, "after": 5, "upto": 1_000_000}
+            for sql in (term.walk, term.reach):
+                plan = [row[3] for row in made.db.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+                assert not [step for step in plan if "TEMP B-TREE" in step], (name, sql, plan)
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_along_whichever_list_the_others_are_looked_up(
+    made: Index, monkeypatch: pytest.MonkeyPatch, few: bool
+) -> None:
+    if not few:
+        monkeypatch.setattr(query, "CHUNK", 2)
+    names = RecordQuery.__struct_fields__
+    find(made.db, RecordQuery())  # from here on the connection is as a question wants it
+    for pair in combinations(names, 2):
+        wanted = RecordQuery(**{name: getattr(_ALL_OF_THEM, name) for name in pair})
+        terms = query.terms_of(made.db, wanted)
+        assert terms is not None
+        for term in terms.terms:
+            values = {name: value for each in terms.terms for name, value in each.values.items()}
+            asked = query.statement(terms, term, "r.utc")
+            at = {**values, "after": 5, "upto": 1_000_000, "limit": 10}
+            plan = [row[3] for row in made.db.execute(f"EXPLAIN QUERY PLAN {asked}", at)]
+            assert not [step for step in plan if _SLOW.search(step)], (pair, asked, plan)
+
+
+# --- Analysts ask an index in SQL, and can do nothing but ask ---------------------------------
+
+
+FOREVER = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("sql") / "record"
+    written(place, dealt("sql", 15))
+    with Index.open(place) as index:
+        index.catch_up()
+    return index.file
+
+
+def test_it_answers_in_words(file: Path) -> None:
+    answer = run_sql(
+        file, "SELECT kind, count(*) AS how_many FROM records GROUP BY kind ORDER BY kind"
+    )
+    assert answer.columns == ("kind", "how_many")
+    records = dump_of(file)["records"]
+    kinds = sorted({row[4] for row in records})
+    assert answer.rows == tuple((k, sum(row[4] == k for row in records)) for k in kinds)
+    assert not answer.more
+
+
+def test_values_are_bound(file: Path) -> None:
+    one = run_sql(
+        file, "SELECT face, how FROM cards WHERE seat = ? AND how = ? LIMIT 1", (1, "drawn")
+    )
+    assert one.rows[0][1] == "drawn"
+    named = run_sql(file, "SELECT :name AS name", {"name": "O'Neil"})
+    assert (named.columns, named.rows) == (("name",), (("O'Neil",),))
+
+
+def test_rows_are_bounded(file: Path) -> None:
+    count = len(dump_of(file)["records"])
+    some = run_sql(file, "SELECT seq FROM records", rows=10)
+    assert (len(some.rows), some.more) == (10, True)
+    every = run_sql(file, "SELECT seq FROM records", rows=count)
+    assert (len(every.rows), every.more) == (count, False)
+
+
+def test_time_is_bounded(file: Path) -> None:
+    with pytest.raises(UsageProblem, match=r"is not answered within 0\.05 s; allowed: a narrower"):
+        run_sql(file, FOREVER, seconds=0.05)
+    with pytest.raises(UsageProblem, match="is not answered within"):
+        run_sql(file, f"SELECT 1 WHERE 1 = ({FOREVER})", seconds=0.01)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM raw_records",
+        "INSERT INTO words VALUES (99999, 'x')",
+        "UPDATE goes SET seq = 0",
+        "DROP TABLE raw_cards",
+        "CREATE TABLE mine (x)",
+        "CREATE TEMP TABLE mine (x)",
+        "CREATE VIEW mine AS SELECT 1",
+        "ATTACH ':memory:' AS other",
+        "VACUUM",
+        "VACUUM INTO 'copy.db'",
+        "PRAGMA query_only = 0",
+        "PRAGMA journal_mode = DELETE",
+        "SELECT * FROM pragma_table_info('words')",
+        "BEGIN",
+        "COMMIT",
+        "SAVEPOINT here",
+        "REINDEX",
+        "ANALYZE",
+        "WITH x AS (SELECT 1) DELETE FROM words",
+    ],
+)
+def test_it_changes_nothing(
+    file: Path, sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = dump_of(file)
+    with pytest.raises(UsageProblem, match="does more than reading; allowed: a SELECT"):
+        run_sql(file, sql)
+    assert dump_of(file) == before
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELEC 1", "syntax error"),
+        ("SELECT * FROM guests", "no such table: guests"),
+        ("SELECT shoe_size FROM records", "no such column: shoe_size"),
+        ("SELECT ?", "Incorrect number of bindings"),
+        ("SELECT abs(-9223372036854775807 - 1)", "integer overflow"),
+        ("SELECT load_extension('x')", "not authorized|no such function"),
+        (f"SELECT zeroblob({MAX_BYTES + 1})", "too big"),
+        ("SELECT " + "1," * MAX_BYTES + "1", "too big|too large"),
+        ("", "asks nothing"),
+        ("-- nothing", "asks nothing"),
+        (";", "asks nothing"),
+        ("SELECT 1; SELECT 2", "more than one statement"),
+        ("SELECT 1; DELETE FROM words", "does more than reading"),
+    ],
+)
+def test_what_is_no_question_is_told(file: Path, sql: str, words: str) -> None:
+    with pytest.raises(UsageProblem, match=words):
+        run_sql(file, sql)
+
+
+def test_one_statement_may_have_a_comment_behind_it(file: Path) -> None:
+    for sql in ("SELECT 1;", " SELECT 1 ;; ", "SELECT 1 -- one", "SELECT 1; -- one"):
+        assert run_sql(file, sql).rows == ((1,),)
+
+
+def test_bounds_have_bounds(file: Path) -> None:
+    for rows, seconds in ((0, 1.0), (1_000_000, 1.0), (1, 0.0), (1, 10_000.0)):
+        with pytest.raises(UsageProblem, match=r"^(rows|seconds): "):
+            run_sql(file, "SELECT 1", rows=rows, seconds=seconds)
+
+
+def test_it_does_not_wait_for_who_writes(file: Path) -> None:
+    with Index.open(file.parent, file) as index:
+        index.db.execute("BEGIN IMMEDIATE")
+        index.db.execute("DELETE FROM raw_cards")
+        assert run_sql(file, "SELECT count(*) > 0 FROM cards").rows == ((1,),)
+        index.db.execute("ROLLBACK")
+
+
+def test_only_an_index_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(IndexFileProblem, match=r"unable to open.*--index FILE"):
+        run_sql(tmp_path / "nowhere.db", "SELECT 1")
+    (tmp_path / "text.db").write_bytes(b"words " * 1000)
+    with pytest.raises(IndexOfOther, match="something else than the index"):
+        run_sql(tmp_path / "text.db", "SELECT 1")
+    db = apsw.Connection(str(tmp_path / "other.db"))
+    db.execute("CREATE TABLE guests (name)")
+    db.close()
+    with pytest.raises(IndexOfOther, match="something else than the index"):
+        run_sql(tmp_path / "other.db", "SELECT name FROM guests")
+
+
+def test_an_older_or_damaged_index_is_named(tmp_path: Path, file: Path) -> None:
+    copy = tmp_path / "copy.db"
+    good = file.read_bytes()
+    bad = bytearray(good)
+    bad[100:2000] = bytes(1900)
+    copy.write_bytes(bad)
+    with pytest.raises(IndexDamaged, match=r"malformed|not a database"):
+        run_sql(copy, "SELECT count(*) FROM records")
+    copy.write_bytes(good)
+    db = apsw.Connection(str(copy))
+    db.pragma("user_version", 5)
+    db.close()
+    with pytest.raises(IndexOutdated, match="another version"):
+        run_sql(copy, "SELECT count(*) FROM records")

@@ -71,8 +71,7 @@ def right(record: Path) -> None:
 def test_a_script_run_reports_a_changed_key(
     role: Role, field: str, told: str, tmp_path: Path, capsys: Out
 ) -> None:
-    runs = Runs(tmp_path, capsys)
-    runs.make(*rounds(1))
+    runs = Runs(tmp_path, capsys, *rounds(1))
     former = shown(runs.keys, role)
     words = ["script", "run", str(tmp_path / "rounds.json"), "--record", str(runs.record)]
     again = [*words, "--keys", str(runs.keys)]
@@ -133,8 +132,7 @@ def _made(place: Path) -> Path:
 
 
 def test_approving_a_tail_keeps_the_previous_fingerprints(tmp_path: Path, capsys: Out) -> None:
-    runs = Runs(tmp_path, capsys)
-    runs.make(*rounds(1))
+    runs = Runs(tmp_path, capsys, *rounds(1))
     (found,) = opened(runs.record)
     kept = with_previous_keys(IDENTITY, found)
     assert (kept.hole, kept.sealed_to) == (found.hole, found.sealed_to)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import re
+from pathlib import Path
 from random import Random
 from typing import Final
 
 import msgspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from controller.audit.format.records import RecordActor, RecordEntry, encode
+from controller.audit.format.hole_cards import NONCE_SIZE, CardOpening, check, opened_card, opening
+from controller.audit.format.records import DeviceCursor, RecordActor, RecordEntry, encode
+from controller.audit.read.reader import records, segments
 from controller.audit.replay import DecisionData, event_entry
 from controller.audit.replay.entries import (
     EFFECTS,
@@ -20,14 +27,26 @@ from controller.audit.replay.entries import (
     refusal_entry,
     signs,
 )
+from controller.audit.simulate import RecordingVault
 from controller.games import DEALER, SHOE, player
 from controller.procedure.engine import EVENTS, Procedure
 from controller.procedure.model import effects, events
-from controller.procedure.model.events import Actor, Event, HoleRevealed
+from controller.procedure.model.events import Actor, Event, HoleDealt, HoleRevealed
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
+from controller.rules.cards import DECK, Card
+from controller.rules.hands import is_blackjack
 from tests.support.audit.hole_entries import COMMITMENT, CURSOR, DEALT, SEALED, TAKEN
-from tests.support.audit.record.dealing import Dealing, as_read
+from tests.support.audit.record.dealing import (
+    KEYS,
+    SURVEILLANCE_KEY,
+    TABLE,
+    Dealing,
+    as_read,
+    recorded,
+    same_salt,
+)
+from tests.support.audit.twin import Twin
 from tests.support.procedure.random_games import GAMES, some_game
 
 _ROUNDS: Final = 40
@@ -180,3 +199,255 @@ def test_a_refusal_is_not_read_as_a_decision() -> None:
     refused = refusal_entry(events.Cleared(DEALER), Refused("x", "y"), State())
     with pytest.raises(ValueError, match="no decision"):
         read_decision(as_read(refused))
+
+
+# --- No entry reveals a face-down card: it contains a commitment and a sealed opening ---------
+
+_TWINS: Final = 120
+"""Pairs of hole cards, for each game."""
+
+
+# --- cards that lie face down -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("event", "cursor", "sealed"),
+    [
+        (DEALT, CURSOR, ""),
+        (DEALT, None, SEALED),
+        (DEALT, CURSOR, SEALED[:-4]),
+        (DEALT, CURSOR, "?" * len(SEALED)),
+        (HoleDealt(SHOE, "17"), CURSOR, SEALED),
+        (HoleDealt(SHOE, COMMITMENT.upper()), CURSOR, SEALED),
+        (HoleDealt(SHOE, "not-hex", True), CURSOR, SEALED),
+        (events.ErrorCardDrawn(SHOE, COMMITMENT), CURSOR, ""),
+        (events.ErrorCardDrawn(SHOE, COMMITMENT), None, SEALED),
+        (events.CardDrawn(SHOE, 17), CURSOR, SEALED),
+        (HoleRevealed(SHOE, 17, "00"), CURSOR, SEALED),
+    ],
+)
+def test_a_face_down_card_needs_commitment_and_seal(
+    event: Event, cursor: DeviceCursor | None, sealed: str
+) -> None:
+    with pytest.raises(ValueError, match=r"without|nothing of a"):
+        decision_entry(event, TAKEN, cursor=cursor, sealed=sealed)
+
+
+@example(COMMITMENT, "0" * 138 + "1=", HoleDealt)
+@example(COMMITMENT, "0" * 139 + "=", HoleDealt)
+@given(
+    commitment=st.one_of(st.just(COMMITMENT), st.from_regex(r"[0-9a-f]{60,66}"), st.text()),
+    sealed=st.one_of(st.just(SEALED), st.from_regex(r"[A-Za-z0-9+/]{136,142}={0,2}"), st.text()),
+    kind=st.sampled_from([HoleDealt, events.ErrorCardDrawn]),
+)
+def test_commitment_and_seal_have_a_fixed_form(
+    commitment: str, sealed: str, kind: type[HoleDealt | events.ErrorCardDrawn]
+) -> None:
+    try:
+        made = decision_entry(kind(SHOE, commitment), TAKEN, cursor=CURSOR, sealed=sealed)
+    except ValueError:
+        right = re.fullmatch("[0-9a-f]{64}", commitment) and len(_unbase64(sealed)) == 104
+        assert not right
+        return
+    assert bytes.fromhex(commitment).hex() == commitment
+    assert len(_unbase64(sealed)) == 104
+    usual = decision_entry(kind(SHOE, COMMITMENT), TAKEN, cursor=CURSOR, sealed=SEALED)
+    assert len(encode(made)) == len(encode(usual))
+
+
+def _unbase64(text: str) -> bytes:
+    """Nothing unless the base64 is canonical."""
+    try:
+        data = base64.b64decode(text.encode(), validate=True)
+    except (ValueError, UnicodeEncodeError):
+        return b""
+    return data if base64.b64encode(data).decode() == text else b""
+
+
+def test_a_spare_card_was_sealed_when_it_was_drawn() -> None:
+    made = decision_entry(HoleDealt(SHOE, COMMITMENT, True), TAKEN)
+    assert b"sealed" not in encode(made.data)
+
+
+def test_a_refusal_has_no_seal() -> None:
+    with pytest.raises(ValueError, match="nothing sealed"):
+        event_entry(DEALT, Refused("no", "no"), State(), sealed=SEALED)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_an_early_reveal_is_recorded_without_its_card(name: str) -> None:
+    """And a repeated one is refused with the same text."""
+    asked = 0
+    game, what = some_game(Random(f"early {name}"), name)
+    procedure = Procedure(game)
+    table = Dealing(procedure, f"early {what}")
+    while asked < 40:
+        table.once()
+        s = table.state
+        if not s.hole or s.step is Step.REVEAL or not table.chance(0.2):
+            continue
+        told = set()
+        for card in DECK:
+            event = HoleRevealed(SHOE, card, f"{card:02x}" * 56)
+            answer = procedure.step(s, event)
+            assert isinstance(answer, Refused)
+            made = event_entry(event, answer, s)
+            told.add(encode(made.data))
+            assert procedure.step(s, made.data.event) == answer
+        assert len(told) == 1
+        asked += 1
+
+
+def test_a_refused_reveal_in_time_keeps_its_card() -> None:
+    lying = State(step=Step.REVEAL, hole=COMMITMENT)
+    event = HoleRevealed(SHOE, 17, "00" * 56)
+    assert event_entry(event, Refused("no", "no"), lying).data.event == event
+
+
+def test_no_opening_is_recorded_before_the_reveal(tmp_path: Path) -> None:
+    """Searches for nonce and body bytes in every readable form."""
+    rounds = 0
+    for number, name in enumerate(GAMES * 2):
+        game, what = some_game(Random(f"hidden {name} {number}"), name)
+        table = Dealing(Procedure(game), f"hidden {what}")
+        hidden = _remember(table.vault)
+        table.play(_ROUNDS)
+        place = tmp_path / str(number)
+        recorded(place, game, table.entries)
+        whole = b"".join(encode(record.data) for _, record in records(place))
+        frames = b"".join(frame.data for s in segments(place) for frame in s.frames)
+        assert len(hidden) > _ROUNDS // 4
+        for commitment, secrets in hidden.items():
+            assert commitment.encode() in whole
+            for form in (form for secret in secrets for form in _forms(secret)):
+                assert form not in frames
+        rounds += table.rounds
+    assert rounds >= 8 * _ROUNDS
+
+
+def _remember(vault: RecordingVault) -> dict[str, tuple[bytes, ...]]:
+    """The secrets of each face-down card: the shoe's salt, which would make its chain reveal the
+    card, and the nonce and body of the opening."""
+    kept: dict[str, tuple[bytes, ...]] = {}
+    hide = vault.hidden
+
+    def hidden(card: Card, /) -> str:
+        commitment = hide(card)
+        down = vault.face_down
+        assert down is not None
+        opened = opening(KEYS.hole, down.cursor, down.body).open()
+        kept[commitment] = (down.body.open().salt, opened[:NONCE_SIZE], opened[NONCE_SIZE:])
+        return commitment
+
+    vault.hidden = hidden  # type: ignore[method-assign]
+    return kept
+
+
+def _forms(secret: bytes) -> tuple[bytes, ...]:
+    """Its encodings in a text."""
+    return (
+        secret,
+        secret.hex().encode(),
+        secret.hex().upper().encode(),
+        base64.b64encode(secret).rstrip(b"="),
+        str(list(secret)).replace(" ", "").encode(),
+    )
+
+
+# --- twins: all that differs is the hole card -------------------------------------------------
+
+
+_RANDOM: Final = re.compile(
+    rb'(?<="commitment":")[0-9a-f]{64}|(?<="sealed":")[^"]{140}|(?<="chain":")[0-9a-f]{16}'
+    rb'|(?<="hole":")[0-9a-f]{64}'
+)
+"""Random parts: commitment, sealed opening, salted chain."""
+
+
+def _twins(name: str, number: int) -> tuple[Twin, Twin, str] | None:
+    seed = f"twins {name} {number}"
+    game, what = some_game(Random(seed), name)
+    one, other = (Twin(Procedure(game), f"{seed} {what}", second=s) for s in (False, True))
+    for twin in (one, other):
+        twin.play(Random(seed).randrange(2))
+        twin.exchange()
+    ends = one.to_the_reveal(), other.to_the_reveal()
+    assert ends[0] == ends[1], seed
+    assert one.pair == other.pair, seed
+    if not ends[0] or one.pair is None:
+        return None
+    assert one.face(one.state.hole) != other.face(other.state.hole), seed
+    return one, other, seed
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_records_do_not_depend_on_the_hole_card(name: str) -> None:
+    """Equal bytes except for the random parts, which have equal lengths."""
+    pairs = number = 0
+    while pairs < _TWINS:
+        number += 1
+        found = _twins(name, number)
+        if found is None:
+            continue
+        one, other, seed = found
+        ours, theirs = ([encode(made) for made in twin.entries] for twin in (one, other))
+        assert [len(data) for data in ours] == [len(data) for data in theirs], seed
+        assert ours != theirs
+        blank = [[_RANDOM.sub(b"", data) for data in each] for each in (ours, theirs)]
+        assert blank[0] == blank[1], seed
+        pairs += 1
+
+
+# --- the vault --------------------------------------------------------------------------------
+
+
+def test_a_vault_never_prints_its_card() -> None:
+    shown = set()
+    for card in DECK:
+        vault = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance, salt=same_salt())
+        dealt = vault.dealt(card)
+        assert isinstance(dealt, HoleDealt)
+        hidden = re.sub(r"(?<=chain=')[0-9a-f]{16}", "", repr(vault.face_down))  # salted
+        shown.add((hidden, len(repr(dealt)), len(repr(vault.take_source()))))
+    assert len(shown) == 1
+
+
+def test_a_vaults_opening_matches_its_commitment() -> None:
+    vault = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance)
+    vault.loaded()
+    for card in DECK:
+        vault.drawn((card + 7) % 52)
+        dealt = vault.dealt(card)
+        told = vault.take_source()
+        assert isinstance(dealt, HoleDealt)
+        assert told.cursor is not None
+        assert vault.checked(9) == events.HoleChecked(SHOE, is_blackjack(9, card))
+        revealed = vault.revealed()
+        assert isinstance(revealed, HoleRevealed)
+        opened = CardOpening.of_hex(revealed.opening)
+        check(opened, TABLE, told.cursor, dealt.commitment, card)
+        assert vault.hole == revealed.card == card
+        assert (
+            opened_card(told.cursor, TABLE, dealt.commitment, told.sealed, SURVEILLANCE_KEY) == card
+        )
+
+
+def test_a_simulated_shoe_continues_its_chain() -> None:
+    first = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance)
+    for card in range(3):
+        first.drawn(card)
+    last = first.take_source().cursor
+    assert last is not None
+    again = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance, last)
+    again.drawn(3)
+    cursor = again.take_source().cursor
+    assert cursor is not None
+    assert (cursor.epoch, cursor.seq, cursor.boot) == (last.epoch, last.seq + 1, last.boot + 1)
+    assert again.take_source().cursor is None  # cleared after one call
+
+
+def test_a_vault_without_a_hole_card_reveals_none() -> None:
+    vault = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance)
+    assert vault.hole == -1
+    with pytest.raises(LookupError):
+        vault.revealed()

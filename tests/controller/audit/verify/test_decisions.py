@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +11,29 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec.structs import replace
 
 from controller.audit.errors import NotVoided, RecordDamaged
+from controller.audit.format.notes import VerifierKey
 from controller.audit.format.records import RecordActor, RecordEntry
 from controller.audit.replay import KeyDoesNotOpen, open_hole_card, sealed_hole_cards
 from controller.audit.simulate import RecordingVault
 from controller.audit.verify import INCOMPLETE, INVALID, VALID, verify
 from controller.procedure.model.state import Step
+from tests.support.audit import wrong_records as wrong
 from tests.support.audit.fallbacks import AT_REST, IN_THE_MIDDLE, OTHER_CODE, boot_of, other
-from tests.support.audit.record.dealing import KEYS, SURVEILLANCE_KEY, TABLE, boot, recorded
+from tests.support.audit.record.dealing import (
+    KEYS,
+    SURVEILLANCE_KEY,
+    TABLE,
+    boot,
+    played,
+    recorded,
+    revealed,
+)
 from tests.support.audit.record.folded import folded, write
 from tests.support.audit.record.table import note
-from tests.support.audit.tools.asked import whats
-from tests.support.audit.tools.revealing import played, revealed
+from tests.support.audit.tools.by_page import GAME, ORIGIN, WITNESS, Pen, Signer, closed, opening
 from tests.support.audit.verifying import read as read_independently
+from tests.support.audit.verifying import whats
+from tests.support.audit.wrong_records import CASES, GROUPS, ONLY_WITH_REPLAY, broken, filled
 from tests.support.procedure.random_games import game_as_it_is
 
 GAMES = ("maxtime", "sf21x", "classic", "mega")
@@ -165,3 +177,309 @@ def test_a_card_drawn_in_error_that_became_the_hole_card_is_opened_too(tmp_path:
         open_hole_card(place, hole, X25519PrivateKey.generate())
     with pytest.raises(RecordDamaged, match="the opening does not give the commitment"):
         open_hole_card(place, replace(hole, table="another"), SURVEILLANCE_KEY)
+
+
+# --- Each rule of FORMAT.md: both verifiers find what breaks it, at the same place ------------
+
+
+@pytest.mark.parametrize(("group", "name"), CASES)
+def test_a_broken_rule_is_found_at_its_place_by_both_verifiers(
+    group: str, name: str, tmp_path: Path
+) -> None:
+    pen = broken(group, name)
+    seq, (number, offset, _) = pen.seq, pen.frames[-1]
+    pen.write("note", {"text": "something after it"})
+    pen.sync()
+    pen.write("note", {"text": "and that is on the disk"})
+    place = pen.save(tmp_path)
+    theirs = read_independently(place)["wrong"]
+    assert GROUPS[group][name][1] in theirs["what"]
+    assert (theirs["seq"], theirs["last_good_seq"]) == (seq, seq - 1)
+    assert (theirs["segment"], theirs["offset"]) == (f"{number:08}.seg", offset)
+    for replay in (True, False):
+        if not replay and (group, name) in ONLY_WITH_REPLAY:
+            continue
+        first, *_ = verify(place, replay=replay).findings
+        assert (first.segment, first.offset, first.seq) == (number, offset, seq)
+        assert first.since == _utc(pen.records[seq - 2])
+
+
+def _utc(record: bytes) -> int:
+    return int(record.partition(b'"utc":')[2].partition(b",")[0])
+
+
+@pytest.mark.parametrize(("group", "name"), CASES)
+def test_it_is_found_whatever_segments_it_falls_into(group: str, name: str, tmp_path: Path) -> None:
+    """The same with a segment before and after it, so that joins have to find it."""
+    write, _ = GROUPS[group][name]
+    pen = Pen(65536)
+    pen.start()
+    pen.play()
+    pen.segment()
+    pen.snapshot()
+    while pen.seq < 13:
+        pen.write("note", {"text": "more"})
+    write(pen)
+    seq = pen.seq
+    pen.segment()
+    pen.snapshot()
+    pen.write("note", {"text": "something after it"})
+    first, *_ = verify(pen.save(tmp_path)).findings
+    theirs = read_independently(tmp_path)
+    assert theirs["exit"] == INVALID
+    assert first.seq == seq == theirs["wrong"]["seq"]
+
+
+BOOTS: dict[str, tuple[Callable[[Pen], object], str]] = {
+    "less on the disk": (
+        lambda pen: pen.write("note", {"text": "x"}, frame_durable=2),
+        "it says that less was on the disk than the record before it",
+    ),
+    "not before it was written": (
+        lambda pen: pen.write("note", {"text": "x"}, frame_durable=pen.seq + 1),
+        "it says that 14 was on the disk before it was written; records after seq 13 cannot be",
+    ),
+    "a certificate twice": (
+        lambda pen: pen.certify(2),
+        "a certificate where none is due: its boot has a key, or was not opened",
+    ),
+    "a witness of what is to come": (
+        lambda pen: pen.write(
+            "witnessed",
+            {"note": WITNESS.cosign(pen.key.sign(f"{ORIGIN}\n99\n{'A' * 43}=\n"))},
+        ),
+        "a witnessed checkpoint over 99 records; 13 stand before it",
+    ),
+    "bytes that are not told of": (
+        lambda pen: (pen.open(torn=7), pen.write("note", {"text": "x"})),
+        "no tail record tells of 7 bytes that were set aside",
+    ),
+    "a game that is not hashed": (
+        lambda pen: pen.open(game={**GAME, "decks": 1}),
+        "opened: its proc is not the hash of its code and its game",
+    ),
+    "another table's key": (
+        lambda pen: pen.open(table_key=Signer(f"{ORIGIN}/table", "x").vkey()),
+        "the table's key is another one than that of the boot before",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOOTS)
+def test_what_is_wrong_with_a_boot_is_said(name: str, tmp_path: Path) -> None:
+    write, words = BOOTS[name]
+    pen = filled()
+    write(pen)
+    pen.sync()
+    pen.write("note", {"text": "and more"})
+    found = whats(verify(pen.save(tmp_path)))
+    assert any(one.startswith(words) for one in found), found
+
+
+def test_what_the_page_allows_is_right(tmp_path: Path) -> None:
+    """Forms that we never write, and that a reader of the page must take all the same."""
+    pen = Pen(65536)
+    pen.start()
+    pen.write("note", {"text": "x"}, lambda data: data.replace(b'"x"', b'"\\u0078"'))
+    pen.write("note", {"text": '\N{EM DASH} \\ " \N{PLAYING CARD ACE OF SPADES}'})
+    pen.write("note", {"text": "x"}, by={"role": "player", "name": "Al", "seat": 0})
+    pen.write("device", {"what": "button", "in": {"any": ["order", None, {"deep": [[True]]}]}})
+    pen.write("fault", {"what": "disk", "detail": {"slow": [1, 2]}})
+    pen.write("clock", {"utc_was": pen.utc, "mono": pen.mono, "two": ["Ann", "Bo"]})
+    early = pen.note(4)
+    pen.segment()
+    pen.snapshot()
+    pen.checkpoint(early)  # over fewer records than stand before it, in the segment before
+    pen.write("witnessed", {"note": WITNESS.cosign(pen.note(6))})
+    pen.close()
+    report = verify(pen.save(tmp_path), jobs=2)
+    assert (report.code, report.findings, report.unchecked) == (VALID, (), ())
+    assert report.checkpoints == 3
+    assert read_independently(tmp_path)["exit"] == VALID
+
+
+def test_a_checkpoint_over_another_tree_segments_back_is_found(tmp_path: Path) -> None:
+    pen = Pen(65536)
+    pen.start()
+    for _ in range(3):
+        pen.segment()
+        pen.snapshot()
+    right = pen.seq
+    text = f"{ORIGIN}\n4\n{'A' * 43}=\n"
+    pen.checkpoint(pen.key.sign(text))
+    pen.close()
+    (found,) = verify(pen.save(tmp_path)).findings
+    assert (found.segment, found.seq) == (4, right + 1)
+    assert found.what == "a checkpoint over another tree than that of the first 4 records"
+    assert read_independently(tmp_path)["wrong"]["seq"] == right + 1
+
+
+def test_a_segment_that_cannot_be_read_spoils_nothing_else(tmp_path: Path) -> None:
+    pen = closed(8192, rounds=6, boots=2)
+    place = pen.save(tmp_path)
+    files = sorted((place / "segments").glob("0*.seg"))
+    whole = [file.read_bytes() for file in files]
+    spoils: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+        "zeros": (lambda data: bytes(len(data)), "is no segment of a record"),
+        "short": (lambda data: data[:100], "has 100 bytes, its header says 8192"),
+        "empty": (lambda data: b"", "is no segment of a record"),
+        "no snapshot": (
+            lambda data: data[:90] + b"X" + data[91:],
+            "its first record is not whole",
+        ),
+    }
+    for at, file in enumerate(files):
+        for spoil, words in spoils.values():
+            file.write_bytes(spoil(whole[at]))
+            first, *rest = verify(place).findings
+            assert (first.segment, first.what) == (at + 1, words)
+            assert not rest, "what comes after it is right as far as it can be told"
+        file.unlink()
+        report = verify(place)
+        if 0 < at < len(files) - 1:
+            assert [(one.segment, one.what) for one in report.findings] == [
+                (at + 1, "the segment is missing")
+            ]
+        file.write_bytes(whole[at])
+    assert not verify(place).findings
+
+
+def test_later_segments_alone_are_checked_as_far_as_they_can_be(tmp_path: Path) -> None:
+    pen = closed(8192, rounds=6, boots=2)
+    for first in range(2, len(pen.files) + 1):
+        place = pen.save(tmp_path / str(first), first)
+        theirs = read_independently(place)
+        assert (theirs["exit"], theirs["wrong"], theirs["last_seq"]) == (INCOMPLETE, None, pen.seq)
+        assert f"from segment {first}: what came before is not here" in theirs["not_checked"]
+        starts = (seq for seq, frame in enumerate(pen.frames, 1) if frame[0] == first)
+        assert theirs["first_seq"] == next(starts)
+        report = verify(place)
+        assert (report.code, report.findings) == (INCOMPLETE, ())
+        assert f"what stands before segment {first} is not here" in report.unchecked
+        assert (report.last, report.segments) == (pen.seq, (first, len(pen.files)))
+
+
+def test_a_signature_that_comes_too_late_is_remarked(tmp_path: Path) -> None:
+    pen = Pen()
+    pen.start()
+    for spans in (0.9, 2.5, 1.5):
+        pen.write("note", {"text": "waits"})
+        pen.mono, pen.utc = pen.mono + int(spans * 1e9), pen.utc + int(spans * 1e6)
+        pen.segment()
+        pen.snapshot()
+        pen.write("note", {"text": "waits too"})
+        pen.checkpoint()
+    pen.close()
+    place = pen.save(tmp_path)
+    assert any("more than a second" in one for one in read_independently(place)["remarks"])
+    late = [one for one in verify(place).remarks if "without a signature" in one]
+    assert late == [
+        "2 times something stood without a signature for more than a second, the longest for 2.5 s"
+    ]
+
+
+def test_what_is_behind_the_last_signature_is_said(tmp_path: Path) -> None:
+    pen = Pen()
+    pen.start()
+    for _ in range(3):
+        pen.write("note", {"text": "x"})
+    report = verify(pen.save(tmp_path))
+    assert report.code == VALID
+    assert report.signed == 3
+    assert "the last 4 records have no signature over them: nothing proves them" in report.remarks
+
+
+def test_the_tables_key_is_held_against_the_one_that_is_given(tmp_path: Path) -> None:
+    pen = closed(8192)
+    key = VerifierKey.parse(pen.table_key.vkey())
+    for first in (1, 2):
+        place = pen.save(tmp_path / str(first), first)
+        assert verify(place).proven_key is False
+        report = verify(place, table_key=key)
+        assert (report.proven_key, report.findings) == (True, ())
+        stranger = VerifierKey.parse(Signer(f"{ORIGIN}/table", "a stranger").vkey())
+        (found,) = verify(place, table_key=stranger).findings
+        assert "not the one that was given" in found.what
+        assert found.segment == first
+
+
+def test_notes_beside_the_record_are_held_against_it(tmp_path: Path) -> None:
+    pen = closed()
+    place = pen.save(tmp_path)
+    beside = place / "cosigned"
+    beside.mkdir()
+    for size in (0, 5, 12):
+        (beside / f"{size}.note").write_text(WITNESS.cosign(pen.note(size)), encoding="utf-8")
+    (beside / "readme.note").write_text("not one of ours")
+    assert whats(verify(place)) == []
+    (beside / "7.note").write_text(WITNESS.cosign(pen.note(6)), encoding="utf-8")
+    assert whats(verify(place)) == ["cosigned/7.note: is of 6 records"]
+    assert read_independently(place)["wrong"]["what"] == "cosigned/7.note is of 6 records"
+    (beside / "7.note").write_text("x")
+    assert whats(verify(place))[0].startswith("cosigned/7.note: a note without an empty line")
+    (beside / "7.note").unlink()
+    (beside / f"{pen.seq + 1}.note").write_text(
+        WITNESS.cosign(pen.key.sign(f"{ORIGIN}\n{pen.seq + 1}\n{'A' * 43}=\n")), encoding="utf-8"
+    )
+    assert "cut off: cosigned/" in read_independently(place)["wrong"]["what"]
+    (what,) = whats(verify(place))
+    assert what == (
+        f"cut off: cosigned/{pen.seq + 1}.note has seen {pen.seq + 1} records, {pen.seq} are here"
+    )
+
+
+def test_findings_are_told_up_to_a_bound_and_all_are_counted(tmp_path: Path) -> None:
+    pen = Pen(1 << 20)
+    pen.start()
+    for _ in range(300):
+        pen.write("note", {"text": "x"}, table="BJ-08")
+    report = verify(pen.save(tmp_path))
+    assert (len(report.findings), report.more) == (50, 250)
+    assert report.findings[0].seq == 5
+
+
+def test_a_card_that_was_drawn_in_error_may_become_the_hole_card_rounds_later(
+    tmp_path: Path,
+) -> None:
+    pen = Pen(65536)
+    pen.start()
+    pen.round = 1
+    pen.hole(card=12)
+    digest = pen.hole(card=30, kind="ErrorCardDrawn")
+    pen.reveal(card=12)
+    pen.round = 2
+    pen.decide({"type": "HoleDealt", "commitment": digest, "spare": True})
+    pen.reveal(card=30)
+    pen.close()
+    report = verify(pen.save(tmp_path))
+    assert (report.findings, report.opened) == ((), 2)
+    assert read_independently(tmp_path)["exit"] == VALID
+
+
+def test_the_writers_of_broken_records_can_write_valid_ones(tmp_path: Path) -> None:
+    pen = Pen(65536)
+    pen.start()
+    pen.play()
+    for add in (
+        wrong.note(cause=3),
+        wrong.clock(400_000, 0),
+        wrong.clock(0, 400_000_000),
+        wrong.kind(
+            "refusal", event={"type": "HoleDealt", "commitment": "ab" * 32}, id="a", why="b"
+        ),
+        wrong.turned(12, opening(12)),
+        wrong.segment(lambda data: None),
+        wrong.dealt(spare=False),
+        wrong.cursors(80, 81),
+        wrong.boot(),
+        lambda pen: pen.certify(pen.seq),
+        lambda pen: pen.write("witnessed", {"note": WITNESS.cosign(pen.note())}),
+        wrong.kind("link", what="lost", device="SHOE-1"),
+        wrong.kind("person", what="signed in", who={"name": "Al"}),
+        wrong.kind("fault", what="disk", detail="slow"),
+        wrong.kind("unwitnessed", since=5),
+        wrong.kind("closed"),
+    ):
+        add(pen)
+    found = read_independently(pen.save(tmp_path))
+    assert (found["exit"], found["wrong"]) == (VALID, None)

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.audit.verify import INVALID, VALID, segment, verify
-from tests.support.audit.tools.asked import whats
 from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, Signer, b64, closed, sha
 from tests.support.audit.verifying import read as read_independently
+from tests.support.audit.verifying import whats
 from tests.support.audit.wrong_records import CASES, ONLY_WITH_REPLAY, broken
 
 Write = Callable[[Pen], object]

@@ -6,22 +6,25 @@ import os
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Raw
 from msgspec.structs import replace
 
-from controller.audit.format.hole_cards import HOLE_KEY_SIZE, HoleKey
+from controller.audit.format.hole_cards import HOLE_KEY_SIZE, HoleKey, opening
 from controller.audit.format.records import Record, RecordEntry, encode
 from controller.audit.log import Log, RecordOpening
 from controller.audit.replay import event_entry, identity_of
 from controller.audit.simulate import CardSource, RecorderKeys, RecordingVault
+from controller.procedure.engine import Procedure
 from controller.procedure.model.events import (
     CardDrawn,
     ErrorCardDrawn,
     Event,
     HoleDealt,
+    HoleRevealed,
     ShoeLoaded,
 )
 from controller.procedure.model.game import Game
@@ -29,6 +32,7 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State
 from controller.rules.cards import Card
 from tests.support.audit.record.table import TABLE_KEY, FakeClock
+from tests.support.procedure.random_games import some_game
 from tests.support.procedure.random_table import Engine, RandomTable
 
 TABLE: Final = "bj-1"
@@ -155,3 +159,45 @@ def as_read(made: RecordEntry) -> Record:
         "",
         Raw(encode(made.data)),
     )
+
+
+class Revealing(Dealing):
+    """Keeps what the shoe said of each card that came face down."""
+
+    def __init__(self, engine: Engine, seed: str) -> None:
+        super().__init__(engine, seed)
+        self._illegal = (
+            0.0  # what nobody could bring: a seat that cannot be, a card without a place
+        )
+        self._openings: dict[str, str] = {}
+
+    def hide(self, card: Card) -> str:
+        commitment = super().hide(card)
+        down = self.vault.face_down
+        assert down is not None
+        self._openings[commitment] = opening(KEYS.hole, down.cursor, down.body).open().hex()
+        return commitment
+
+    def _bound(self, event: Event) -> Event:
+        bound = super()._bound(event)
+        if isinstance(bound, HoleRevealed) and self.state.hole in self._openings:
+            opened = self._openings[self.state.hole]
+            return replace(bound, card=self._vault[self.state.hole], opening=opened)
+        return bound
+
+
+def revealed(name: str, seed: str, events: int = 400) -> Revealing:
+    """A table after so many events, wherever that is in a round."""
+    game, what = some_game(Random(f"revealing {name} {seed}"), name)
+    table = Revealing(Procedure(game), f"revealing {what} {seed}")
+    while len(table.entries) < events:
+        table.once()
+    return table
+
+
+def played(game: Game, there: Callable[[State], bool], seed: str = "other") -> Revealing:
+    """A table that has come to such a state."""
+    table = Revealing(Procedure(game), seed)
+    while not (table.entries and there(table.state)):
+        table.once()
+    return table

@@ -43,11 +43,15 @@ class Ran(NamedTuple):
 class Runs:
     """Runs the command on a record of scripted rounds, which it makes first."""
 
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(
+        self, folder: Path, capsys: pytest.CaptureFixture[str], *rounds: dict[str, Any]
+    ) -> None:
         self.folder = folder
         self.record = folder / "record"
         self.keys = folder / "keys"
         self.capsys = capsys
+        if rounds:
+            self.make(*rounds)
 
     def make(self, *rounds: dict[str, Any]) -> None:
         if not self.keys.exists():

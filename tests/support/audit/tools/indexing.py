@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import apsw
 
@@ -17,6 +17,13 @@ from controller.audit.index import Index
 from controller.audit.index.schema import TABLES
 from controller.audit.log import Log
 from controller.procedure.engine import Procedure
+from controller.procedure.model import effects, events
+from controller.procedure.model.effects import Effect
+from controller.procedure.model.events import Event
+from controller.procedure.model.felt import expected
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
+from controller.rules.cards import NAMES
 from tests.support.audit.record.dealing import Dealing, boot
 from tests.support.audit.record.table import FakeClock
 from tests.support.procedure.random_games import some_game
@@ -115,3 +122,173 @@ def held(index: Index) -> Iterator[None]:
         yield
     finally:
         index.db.execute("ROLLBACK")
+
+
+Amounts: TypeAlias = list[tuple[str, int, str, int]]
+Cards: TypeAlias = set[tuple[str, int, str]]
+
+
+class Facts(NamedTuple):
+    cards: Cards
+    """Name, seat, how."""
+    amounts: Amounts
+    """What, seat, bet, amount."""
+    bets: list[tuple[Any, ...]]
+    found: list[tuple[str, int]]
+    """Irregularities, with their seats."""
+    ruled: list[tuple[str, str, str, str]]
+    seats: set[int]
+    second: str
+    problem: str
+
+
+_NOT_UNDERSTOOD: Final = Facts(set(), [], [], [], [], set(), "", "not_understood")
+_LARGEST: Final = 1 << 62
+_LATE: Final = ("late_wager", "first_card_is_out", "without_main")
+
+
+def facts(before: State, event: Event, answer: Decision | Refused) -> Facts:
+    if _not_understood(event, answer):
+        return _NOT_UNDERSTOOD._replace(seats=_seats({event.actor.seat}))
+    if isinstance(answer, Refused):
+        return _refused(event, answer)
+    cards = _face_up(before, event)
+    amounts = _asked(before, event, answer)
+    bets: list[tuple[Any, ...]] = []
+    found, ruled = [], []
+    seats = {getattr(event, "seat", 0), event.actor.seat}
+    for effect in answer.effects:
+        match effect:
+            case effects.Settled():
+                bets.append(_bet(effect))
+                amounts.append(_moved(effect))
+                cards |= {(NAMES[card], effect.seat, "settled") for card in effect.cards}
+            case effects.Tucked():
+                cards |= {(NAMES[card], effect.seat, "tucked") for card in effect.cards}
+            case effects.Burned() | effects.Discarded() if effect.card >= 0:
+                cards.add((NAMES[effect.card], 0, type(effect).__name__.lower()))
+            case effects.Told(who="floor"):
+                found.append((effect.what, effect.seat))
+            case effects.Corrected():
+                found.append(("wrong_payment", effect.seat))
+                amounts.append(("was_paid", effect.seat, effect.bet, effect.paid))
+                amounts.append(("was_due", effect.seat, effect.bet, effect.due))
+            case effects.Ruled():
+                ruled.append((effect.what, effect.way, effect.by, effect.second))
+            case effects.SeatDead():
+                seats.add(effect.seat)
+            case _:
+                amounts += _totals(effect)
+    if isinstance(event, events.Withdrawn):
+        found.append(("cannot_cover", _asked_to_confirm(before)))
+    seats |= {seat for _, seat, _ in cards} | {seat for _, seat, _, _ in amounts}
+    seats |= {seat for _, seat in found}
+    second = getattr(event, "second", None)
+    name = "" if second is None else second.name
+    problem = found[0][0] if found else ""
+    return Facts(cards, amounts, bets, found, ruled, _seats(seats), name, problem)
+
+
+def _not_understood(event: Event, answer: Decision | Refused) -> bool:
+    """SQLite has no place for such a number, and it is one that the index has."""
+    values = [getattr(event, name, 0) for name in ("seat", "card", "amount")]
+    for effect in answer.effects if isinstance(answer, Decision) else ():
+        values += [getattr(effect, name) for name in effect.__struct_fields__ if name != "cap"]
+    return any(isinstance(value, int) and abs(value) >= _LARGEST for value in values)
+
+
+def _refused(event: Event, answer: Refused) -> Facts:
+    seat = getattr(event, "seat", 0)
+    amount = getattr(event, "amount", None)
+    bet = getattr(event, "bet", "")
+    late = isinstance(event, events.WagerPlaced) and answer.id in _LATE
+    amounts = [] if amount is None else [("refused", seat, bet, amount)]
+    problem = "late_wager" if late else answer.id
+    found = [("late_wager", seat)] if late else []
+    seats = _seats({seat, event.actor.seat})
+    return Facts(set(), amounts, [], found, [], seats, "", problem)
+
+
+def _seats(numbers: set[int]) -> set[int]:
+    """Those that a table can have: an event that is refused may name any number."""
+    return {number for number in numbers if number > 0}
+
+
+def _bet(effect: effects.Settled) -> tuple[Any, ...]:
+    where = (effect.round, effect.seat, effect.hand, effect.bet)
+    return (*where, effect.outcome, effect.stake, effect.returned, effect.why)
+
+
+def _moved(effect: effects.Settled) -> tuple[str, int, str, int]:
+    won = effect.returned - effect.stake
+    if won > 0:
+        return "paid", effect.seat, effect.bet, won
+    if effect.returned:
+        return "returned", effect.seat, effect.bet, effect.returned
+    return "collected", effect.seat, effect.bet, effect.stake
+
+
+def _totals(effect: Effect) -> Amounts:
+    match effect:
+        case effects.WagersLocked():
+            return [("locked", 0, "", effect.total)]
+        case effects.RoundOver():
+            return [("won", 0, "", effect.won)]
+        case effects.BankCounted():
+            return [("bank", 0, "", effect.bank)]
+        case _:
+            return []
+
+
+def _asked(before: State, event: Event, answer: Decision) -> Amounts:
+    """Wagers, and the chips that a player asks to put down."""
+    match event:
+        case events.WagerPlaced():
+            return [("wager", event.seat, event.bet, event.amount)]
+        case events.Paid(amount=int(amount)):
+            return [("declared", 0, "", amount)]
+        case events.Insure() if answer.state.step is Step.INSURANCE_CONFIRM:
+            return [("insurance", event.seat, "insurance", event.amount)]
+        case events.Double() if answer.state.step is Step.DOUBLE_CONFIRM:
+            return [("double", event.seat, "main", answer.state.asking)]
+        case events.Split() if answer.state.step is Step.SPLIT_CONFIRM:
+            return [("split", event.seat, "main", before.hands[before.turn].wager)]
+        case _:
+            return []
+
+
+def _face_up(before: State, event: Event) -> Cards:
+    match event:
+        case events.CardDrawn():
+            return {(NAMES[event.card], _place(before), "drawn")}
+        case events.CardEntered():
+            hold = before.holds[-1]
+            at = State(**{**_fields(before), "step": hold.back})
+            return {(NAMES[event.card], _place(at), "entered")}
+        case events.HoleRevealed():
+            return {(NAMES[event.card], 0, "revealed")}
+        case events.FaceUpCardFound():
+            return {(NAMES[event.card], 0, "found")}
+        case events.ErrorCardExposed():
+            return {(NAMES[event.card], 0, "exposed")}
+        case _:
+            return set()
+
+
+def _asked_to_confirm(before: State) -> int:
+    """The seat whose chips were waited for."""
+    if before.step is Step.INSURANCE_CONFIRM:
+        return before.seats[before.asked].number
+    return before.hands[before.turn].seat
+
+
+def _fields(state: State) -> dict[str, Any]:
+    return {name: getattr(state, name) for name in state.__struct_fields__}
+
+
+def _place(state: State) -> int:
+    """The seat that a card goes to in this state."""
+    if state.step is Step.WAGERING:
+        return state.seats[0].number if state.seats else 0
+    place = expected(state)
+    return 0 if place is None else place.seat

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hashlib import sha256
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import strategies as st
 
 from controller.audit.format.merkle import leaf_hash
-from controller.audit.format.notes import Checkpoint, SigningKey, format_note
+from controller.audit.format.notes import Checkpoint, Signature, SigningKey, format_note
 
 ORIGIN = "holecard/bj-3/00112233445566ff"
 BOOT = "8899aabbccddeeff"
@@ -28,3 +29,17 @@ CHECKPOINT = Checkpoint(ORIGIN, 20852, leaf_hash(b"a root"))
 TEXT = CHECKPOINT.text()
 SIGNED = format_note(TEXT, BOOT_KEY.sign(TEXT))
 WITNESSED = format_note(TEXT, BOOT_KEY.sign(TEXT), WITNESS.cosign(TEXT, SECONDS))
+
+
+letters = st.characters(exclude_categories=["Cs", "Cc"])
+texts = st.lists(st.text(letters, max_size=12), min_size=1, max_size=6).map(
+    lambda lines: "".join(f"{line}\n" for line in lines)
+)
+names = st.text(letters, min_size=1, max_size=12).filter(
+    lambda name: "+" not in name and not any(one.isspace() for one in name)
+)
+signatures = st.builds(
+    Signature, names, st.binary(min_size=4, max_size=4), st.binary(min_size=1, max_size=80)
+)
+close = st.text("— +=\n\t09aAzZ/é\ud800\u2028\0", max_size=60)
+"""Text that is not far from a note."""
