@@ -38,16 +38,22 @@ from firmware_protocol.device.control import (
     TamperWith,
 )
 from firmware_protocol.device.core import Device, PowerCut
-from firmware_protocol.device.identity import (
+from firmware_protocol.device.folder import (
     SERIAL_ALLOWED,
+    DeviceFolder,
     DeviceIdentity,
+    FolderProblem,
     RandomBytes,
     create_identity,
     is_device_serial,
     load_identity,
+    naming,
     pair_directly,
     paired_host,
+    read_file,
     save_identity,
+    write_at,
+    write_atomic,
 )
 from firmware_protocol.device.interfaces import (
     Answer,
@@ -58,14 +64,6 @@ from firmware_protocol.device.interfaces import (
     Peer,
     RequestHandler,
     RingPosition,
-)
-from firmware_protocol.device.storage import (
-    DeviceFolder,
-    FolderProblem,
-    naming,
-    read_file,
-    write_at,
-    write_atomic,
 )
 
 __all__ = [

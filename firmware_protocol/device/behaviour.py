@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from firmware_protocol.device import ring
-from firmware_protocol.device.identity import RandomBytes
+from firmware_protocol.device.folder import RandomBytes
 from firmware_protocol.messages import (
     DEAD_MS,
     HEARTBEAT_MS,

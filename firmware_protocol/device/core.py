@@ -17,11 +17,17 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.device import identity
 from firmware_protocol.device.behaviour import Behaviour
 from firmware_protocol.device.commands import CommandHandler
 from firmware_protocol.device.control import ControlRequest, Moment
-from firmware_protocol.device.identity import RandomBytes, pair_directly, paired_host
+from firmware_protocol.device.folder import (
+    DeviceFolder,
+    RandomBytes,
+    StateStore,
+    load_identity,
+    pair_directly,
+    paired_host,
+)
 from firmware_protocol.device.interfaces import (
     Answer,
     CannotDo,
@@ -29,15 +35,14 @@ from firmware_protocol.device.interfaces import (
     Mechanism,
     RequestHandler,
 )
-from firmware_protocol.device.pairing import DevicePairing
 from firmware_protocol.device.records import TORN_BYTES, RecordSender
 from firmware_protocol.device.ring import Ring
 from firmware_protocol.device.sessions import (
+    DevicePairing,
     DeviceSession,
     DeviceSessions,
     FrameChannel,
 )
-from firmware_protocol.device.storage import DeviceFolder, StateStore
 from firmware_protocol.messages import (
     REREAD_DEPTH,
     DeviceBeat,
@@ -117,7 +122,7 @@ class Device:
     def start(self, now: int, cause: PowerCause) -> None:
         """Start the firmware. Only the state in the folder outlasts it."""
         self._left = self.take() + b"\0"  # ends an incomplete frame of the former start
-        self.identity = identity.load_identity(self.place.folder)
+        self.identity = load_identity(self.place.folder)
         self.host = paired_host(self.place.folder)
         self._started = now
         self._mechanism_on = False

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self
 
-from firmware_protocol.device.storage import FolderProblem, read_file, write_at, write_atomic
+from firmware_protocol.device.folder import FolderProblem, read_file, write_at, write_atomic
 from firmware_protocol.messages import PlaintextType
 from firmware_protocol.tablelink import CHAIN_SIZE, NO_CHAIN, crc32c, next_chain
 

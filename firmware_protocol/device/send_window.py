@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from firmware_protocol.device.behaviour import Behaviour
+from firmware_protocol.device.folder import StateStore
 from firmware_protocol.device.ring import Ring
-from firmware_protocol.device.storage import StateStore
 from firmware_protocol.messages import (
     PRESSURE_PERCENT,
     RING_SPARE,

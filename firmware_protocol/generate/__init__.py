@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from firmware_protocol.generate.catalogue import load_catalogue
+from firmware_protocol.generate.catalogue import (
+    INTEGER_SIZES,
+    Catalogue,
+    Field,
+    MessageSpec,
+    array,
+    load_catalogue,
+)
 from firmware_protocol.generate.emit import camel
-from firmware_protocol.generate.schema import INTEGER_SIZES, Catalogue, Field, MessageSpec, array
 
 __all__ = [
     "INTEGER_SIZES",

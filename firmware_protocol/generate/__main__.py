@@ -14,8 +14,7 @@ from typing import Final
 
 from firmware_protocol.generate import catalogue as catalogues
 from firmware_protocol.generate import emit_c, emit_page, emit_python
-from firmware_protocol.generate.catalogue import CatalogueError
-from firmware_protocol.generate.schema import Catalogue
+from firmware_protocol.generate.catalogue import Catalogue, CatalogueError
 
 PACKAGE: Final = Path(__file__).parents[1]
 EXIT_STALE: Final = 1

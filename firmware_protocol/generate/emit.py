@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Final
 
-from firmware_protocol.generate.schema import Catalogue, Field, Values, array
+from firmware_protocol.generate.catalogue import Catalogue, Field, Values, array
 
 WIDTH: Final = 100
 ORIGIN: Final = "Generated from messages.toml by firmware_protocol.generate. Not to be edited."

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from firmware_protocol.generate.emit import ORIGIN, allowed, code, fill, number
-from firmware_protocol.generate.schema import (
+from firmware_protocol.generate.catalogue import (
     INTEGER_SIZES,
     PLAINTEXT_SIZES,
     Catalogue,
@@ -15,6 +14,7 @@ from firmware_protocol.generate.schema import (
     array,
     schema_hash,
 )
+from firmware_protocol.generate.emit import ORIGIN, allowed, code, fill, number
 
 INTEGERS: Final = {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t"}
 

@@ -14,18 +14,18 @@ from typing import Final
 
 from firmware_protocol import conformance
 from firmware_protocol.errors import all_errors, slug
-from firmware_protocol.generate.catalogue import CatalogueError
-from firmware_protocol.generate.emit import ORIGIN, allowed, code, number
-from firmware_protocol.generate.schema import (
+from firmware_protocol.generate.catalogue import (
     RANGES,
     REFUSED_ID,
     REPLY_OFFSET,
     Catalogue,
+    CatalogueError,
     Field,
     FrameSpec,
     MessageSpec,
     schema_hash,
 )
+from firmware_protocol.generate.emit import ORIGIN, allowed, code, number
 
 CLASSES: Final = ("all", "shoe", "shuffler", "station")
 _PLACE: Final = re.compile(r"\{\{([A-Za-z0-9_:]+)\}\}")

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from firmware_protocol.errors import all_errors
-from firmware_protocol.generate.emit import ORIGIN, WIDTH, camel, code, docstring, fill, number
-from firmware_protocol.generate.schema import (
+from firmware_protocol.generate.catalogue import (
     INTEGER_SIZES,
     Catalogue,
     Field,
@@ -17,6 +16,7 @@ from firmware_protocol.generate.schema import (
     array,
     schema_hash,
 )
+from firmware_protocol.generate.emit import ORIGIN, WIDTH, camel, code, docstring, fill, number
 
 CODES: Final = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
 PARTS: Final = ("shoe", "shuffler", "station")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from firmware_protocol.host.commands import LinkBusy
-from firmware_protocol.host.cursor import NO_CURSOR, ReceivedRecords, RecordCursor
 from firmware_protocol.host.events import (
     AlertReceived,
     BeatReceived,
@@ -37,6 +36,7 @@ from firmware_protocol.host.pairing import (
     PairingFailure,
     PairingNoise,
 )
+from firmware_protocol.host.records import NO_CURSOR, ReceivedRecords, RecordCursor
 
 __all__ = [
     "NO_CURSOR",

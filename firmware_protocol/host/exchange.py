@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from firmware_protocol.host.commands import READS, CommandQueue, PendingCommand
-from firmware_protocol.host.cursor import ReceivedRecords, RecordStatus, after
 from firmware_protocol.host.events import (
     BeatReceived,
     ClockMeasured,
@@ -23,7 +22,7 @@ from firmware_protocol.host.events import (
     ReplyReceived,
     SessionEnding,
 )
-from firmware_protocol.host.resume import Resumption
+from firmware_protocol.host.records import ReceivedRecords, RecordStatus, Resumption, after
 from firmware_protocol.messages import (
     CRC_SIZE,
     DEAD_MS,

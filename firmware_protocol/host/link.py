@@ -22,7 +22,6 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.host.commands import CommandQueue
-from firmware_protocol.host.cursor import NO_CURSOR, ReceivedRecords, RecordCursor
 from firmware_protocol.host.events import (
     AlertReceived,
     CommandTimedOut,
@@ -36,6 +35,7 @@ from firmware_protocol.host.events import (
 )
 from firmware_protocol.host.exchange import Exchange, HostSession, HostSessions, LinkOutput
 from firmware_protocol.host.handshake import HandshakeAttempts, PeerIdentity
+from firmware_protocol.host.records import NO_CURSOR, ReceivedRecords, RecordCursor
 from firmware_protocol.messages import (
     DEAD_MS,
     REKEY_FRAMES,

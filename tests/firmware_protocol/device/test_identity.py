@@ -14,7 +14,7 @@ from firmware_protocol.device import (
     pair_directly,
     paired_host,
 )
-from firmware_protocol.device.storage import StateStore
+from firmware_protocol.device.folder import StateStore
 from firmware_protocol.messages import DeviceClass
 from firmware_protocol.tablelink import fingerprint, read_label
 

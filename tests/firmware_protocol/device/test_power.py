@@ -24,8 +24,8 @@ from firmware_protocol.device import (
     RingMemory,
     TamperWith,
 )
+from firmware_protocol.device.folder import StateStore
 from firmware_protocol.device.send_window import Room
-from firmware_protocol.device.storage import StateStore
 from firmware_protocol.messages import (
     DeviceState,
     Door,

@@ -9,8 +9,7 @@ import pytest
 from firmware_protocol import conformance
 from firmware_protocol.generate import __main__, emit_page
 from firmware_protocol.generate import catalogue as catalogues
-from firmware_protocol.generate.catalogue import CatalogueError
-from firmware_protocol.generate.schema import REPLY_OFFSET, schema_hash
+from firmware_protocol.generate.catalogue import REPLY_OFFSET, CatalogueError, schema_hash
 from firmware_protocol.host.exchange import INITIAL_DELAY, MAX_LOST
 from firmware_protocol.host.handshake import MAX_DELAY
 from firmware_protocol.messages import (

@@ -19,7 +19,7 @@ from msgspec import structs
 from noise.connection import Keypair, NoiseConnection
 
 from firmware_protocol import vectors
-from firmware_protocol.generate.schema import Version
+from firmware_protocol.generate.catalogue import Version
 from firmware_protocol.messages import MESSAGES, FrameKind, Payload
 from firmware_protocol.tablelink import (
     CommandCall,
@@ -40,7 +40,8 @@ from firmware_protocol.tablelink import (
     read_label,
 )
 from firmware_protocol.tablelink.noise import KK_NAME, XX_NAME
-from firmware_protocol.vectors import make, parts
+from firmware_protocol.vectors import make
+from firmware_protocol.vectors import make as parts
 from tests.support.firmware_protocol.framing import plain_cobs, plain_crc
 from tests.support.firmware_protocol.strategies import catalogue
 

@@ -13,8 +13,8 @@ from firmware_protocol.host import (
     RecordCursor,
 )
 from firmware_protocol.host.commands import MAX_COMMANDS
-from firmware_protocol.host.cursor import RECENT
 from firmware_protocol.host.exchange import MAX_OUT
+from firmware_protocol.host.records import RECENT
 from firmware_protocol.messages import MAX_ENCODED, WINDOW
 from firmware_protocol.tablelink import NO_CHAIN, EventRecord
 

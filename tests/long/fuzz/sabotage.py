@@ -13,9 +13,8 @@ from firmware_protocol.host import (
     RingHeld,
     RingResumed,
 )
-from firmware_protocol.host.cursor import RecordStatus
 from firmware_protocol.host.exchange import Exchange, HostSession
-from firmware_protocol.host.resume import Resumption
+from firmware_protocol.host.records import RecordStatus, Resumption
 from firmware_protocol.messages import Resume, ResumeReply, Verdict
 from firmware_protocol.tablelink import EventRecord
 from tests.long.fuzz.world import LinkKind
