@@ -20,6 +20,7 @@ MAX_CARDS: Final = 10_000
 """Cards in a simulated shoe: a position has 16 bits."""
 
 _NUMBERS: Final = {**{name: number for number, name in enumerate(NAMES)}, CUT: CARD_CUT}
+_NAME_OF: Final = {number: name for name, number in _NUMBERS.items()}
 
 
 def number(name: str) -> int:
@@ -30,11 +31,11 @@ def number(name: str) -> int:
 
 
 def name(card: int) -> str:
-    return CUT if card == CARD_CUT else NAMES[card]
+    return _NAME_OF[card]
 
 
 def names_of(cards: Iterable[int]) -> list[str]:
-    return [name(card) for card in cards]
+    return [_NAME_OF[card] for card in cards]
 
 
 def is_picture(card: int) -> bool:
