@@ -5,6 +5,9 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
+# pytest and Python compile some 1,300 modules: once, and not in each process anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 BIN := .venv/bin
 READY := .venv/.ready
 

@@ -7,8 +7,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from multiprocessing import resource_tracker
-from pathlib import Path
 
 import pytest
 import structlog
@@ -61,22 +61,18 @@ def held() -> set[str]:
     }
 
 
+# Called twice for each test, so in plain calls of the system and not with pathlib.
 def _children() -> Iterator[str]:
-    for task in Path("/proc/self/task").glob("*/children"):
-        try:
-            pids = task.read_text().split()
-        except OSError:  # the thread ended meanwhile
-            continue
-        for pid in pids:
-            yield f"child process {pid}"
+    for task in os.listdir("/proc/self/task"):
+        with suppress(OSError), open(f"/proc/self/task/{task}/children", "rb") as children:
+            for pid in children.read().split():
+                yield f"child process {int(pid)}"
 
 
 def _descriptors() -> Iterator[str]:
-    for descriptor in list(Path("/proc/self/fd").glob("*")):
-        try:
-            yield f"file descriptor {descriptor.name} {descriptor.readlink()}"
-        except OSError:  # the one that listed the folder is closed by now
-            continue
+    for descriptor in os.listdir("/proc/self/fd"):
+        with suppress(OSError):  # the one that listed the folder is closed by now
+            yield f"file descriptor {descriptor} {os.readlink(f'/proc/self/fd/{descriptor}')}"
 
 
 def leaked(before: set[str], grace: float = GRACE_SECONDS) -> list[str]:
