@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.long.torture import altered, whole_table
-from tests.long.torture.kills import KILL, all_injected, killed_under_load
-from tests.long.torture.stalls import stalled
+from tests.long.torture.kills import KILL, all_injected, killed_under_load, stalled
 from tests.support.audit.record.power_runs import states
 
 STATES: Final = 10_000

@@ -1,4 +1,4 @@
-"""kill -9 at random moments and at each system call; errors at each system call."""
+"""kill -9 at random moments and at each system call; errors at each call; a disk that stalls."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Final
 
 import msgspec
 
-from controller.audit.files import LOCK
+from controller.audit.files import LOCK, RealDisk
 from controller.audit.format.records import OWN
 from controller.audit.format.segments import DIRECTORY, segment_file, spare_file
-from controller.audit.log import COSIGNED, RecordOpening
+from controller.audit.log import COSIGNED, LogWriter, RecordOpening
 from controller.audit.read.reader import records
 from tests.long.torture.writer import READY
-from tests.support.audit.record.table import TABLE
+from tests.support.audit.record.table import TABLE, begun, handed_in, note
 from tests.support.paths import ROOT
 
 FOREVER: Final = 1_000_000
@@ -53,6 +53,8 @@ ON_THE_RECORD: Final = {
 ENTRIES: Final = 40
 """Enough to fill a segment and start the next."""
 FEW: Final = 3
+WAITING: Final = 200
+"""Entries that are queued while a disk stalls."""
 MOST_SEGMENTS: Final = 9
 """Upper limit of segments for these entries."""
 _ENDED: Final = re.compile("closed|failed [A-Z][A-Za-z]+: .+")
@@ -178,3 +180,26 @@ def _acknowledged(said: str) -> Acknowledged:
         if seq.isdigit():
             found[int(seq)] = text
     return found
+
+
+class _Stalling(RealDisk):
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def sync(self, fd: int) -> None:
+        seconds, self.seconds = self.seconds, 0.0
+        time.sleep(seconds)
+        super().sync(fd)
+
+
+def stalled(record: Path, seconds: float) -> int:
+    """The number of acknowledged entries of those queued; all must be recorded."""
+    disk = _Stalling()
+    book = LogWriter(begun(record, disk=disk, size=1024 * 1024))
+    disk.seconds = seconds
+    waiting = [book.submit(note(f"{at}")) for at in range(WAITING)]
+    answered = [one.result(seconds + 60)[0].seq for one in waiting]
+    book.close_now()
+    found = {seq for seq, _ in handed_in(record)}
+    assert set(answered) <= found
+    return len(answered)
