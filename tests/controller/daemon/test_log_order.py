@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import aclosing
 from pathlib import Path
 
@@ -15,11 +14,13 @@ from controller.daemon import logging as lines
 from controller.table.loop import RequestResult
 from hil.table.robots import Api
 from hil.table.robots.api_client import Pin
+from tests.support.asynchronous import asynchronous
 from tests.support.daemon.rig import furnished, served
 from tests.support.table.simulated.house import PINS
 
 
-def test_readers_are_served_before_lines_are_written(
+@asynchronous
+async def test_readers_are_served_before_lines_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = furnished(tmp_path)
@@ -37,18 +38,15 @@ def test_readers_are_served_before_lines_are_written(
     monkeypatch.setattr(sse, "event", shown)
     monkeypatch.setattr(lines, "log_result", line)
 
-    async def main() -> None:
-        async with served(load_table(file)) as here, Api(tmp_path / "s") as api:
-            screen = await api.open("dealer")
-            async with aclosing(screen.stream()) as views:
-                await anext(views)
-                order.clear()
-                first, second = Pin("F-2", PINS["F-2"]), Pin("D-18", PINS["D-18"])
-                done = await screen.floor("TableOpened", first, second, bank=100_000)
-                assert done.answers[0].taken
-            assert await here.end() == 0
-
-    asyncio.run(main())
+    async with served(load_table(file)) as here, Api(tmp_path / "s") as api:
+        screen = await api.open("dealer")
+        async with aclosing(screen.stream()) as views:
+            await anext(views)
+            order.clear()
+            first, second = Pin("F-2", PINS["F-2"]), Pin("D-18", PINS["D-18"])
+            done = await screen.floor("TableOpened", first, second, bank=100_000)
+            assert done.answers[0].taken
+        assert await here.end() == 0
     assert order.index(done_step(order)) < order.index("line of TableOpened")
 
 

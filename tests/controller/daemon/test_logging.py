@@ -18,7 +18,8 @@ from controller.rules.cards import DECK
 from drivers.devices import LinkState
 from drivers.events import StateChanged
 from hil.table.robots import wire_name
-from tests.support.table.simulated.serving import run, serving
+from tests.support.asynchronous import simulated
+from tests.support.table.simulated.serving import serving
 
 CARD = re.compile(r"(?<![0-9A-Za-z])(?:[2-9TJQKA]|10)[CDHS](?![0-9A-Za-z])", re.IGNORECASE)
 WORDS = re.compile(r"hole|face|rank|suit|salt|confidence|alternative", re.IGNORECASE)
@@ -43,7 +44,8 @@ def test_a_card_would_be_found() -> None:
 
 
 @pytest.mark.parametrize("game", ["classic", "mega", "sf21x", "maxtime"])
-def test_no_line_of_a_random_round_has_a_card(
+@simulated
+async def test_no_line_of_a_random_round_has_a_card(
     game: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seed = Random().randrange(1 << 32)
@@ -52,17 +54,14 @@ def test_no_line_of_a_random_round_has_a_card(
     lines.to_stderr(logging.DEBUG, terminal=False)
     secrets: list[str] = []
 
-    async def main() -> None:
-        async with serving(tmp_path, game, *map(wire_name, top)) as one:
-            one.table.watch(lines.log_result)
-            with lines.log_context("t-1", one.table):
-                await one.to(lambda s: bool(s.hole) or s.step is Step.CLEARING)
-                if one.state.hole:
-                    read = one.table.context.vault.read(one.state.hole).open()
-                    secrets.extend((read.encode().hex(), read.salt.hex()))
-                await one.to_end()
-
-    run(main())
+    async with serving(tmp_path, game, *map(wire_name, top)) as one:
+        one.table.watch(lines.log_result)
+        with lines.log_context("t-1", one.table):
+            await one.to(lambda s: bool(s.hole) or s.step is Step.CLEARING)
+            if one.state.hole:
+                read = one.table.context.vault.read(one.state.hole).open()
+                secrets.extend((read.encode().hex(), read.salt.hex()))
+            await one.to_end()
     found = said(capsys)
     assert len(found) > 50
     assert any(line["event"] == "taken" for line in found)
@@ -71,19 +70,17 @@ def test_no_line_of_a_random_round_has_a_card(
         assert not any(secret in json.dumps(line) for secret in secrets), line
 
 
-def test_each_says_whose_it_is_and_where_the_table_stands(
+@simulated
+async def test_each_says_whose_it_is_and_where_the_table_stands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines.to_stderr(terminal=False)
 
-    async def main() -> None:
-        async with serving(tmp_path) as one:
-            with lines.log_context("bj-7", one.table):
-                await one.to(lambda s: s.round == 1)
-                structlog.get_logger().info("here")
-            structlog.get_logger().info("elsewhere")
-
-    run(main())
+    async with serving(tmp_path) as one:
+        with lines.log_context("bj-7", one.table):
+            await one.to(lambda s: s.round == 1)
+            structlog.get_logger().info("here")
+        structlog.get_logger().info("elsewhere")
     found = said(capsys)
     here = next(line for line in found if line["event"] == "here")
     assert (here["table"], here["round"], here["level"]) == ("bj-7", 1, "info")

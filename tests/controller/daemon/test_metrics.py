@@ -18,9 +18,10 @@ from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity
 from drivers.devices import LinkState
 from firmware_protocol.device import Plug
+from tests.support.asynchronous import asynchronous, simulated
 from tests.support.daemon.exposed import exposition
 from tests.support.drivers.simulated import until
-from tests.support.table.simulated.serving import run, serving
+from tests.support.table.simulated.serving import serving
 from tests.support.table.simulated.simulated_table import DEALER, SimulatedBook
 
 LABELS = {"table", "device", "class", "state", "kind", "id", "le"}
@@ -45,20 +46,18 @@ def value(text: str, name: str, **labels: str) -> float:
     return float(found)
 
 
-def test_rounds_are_counted_and_nobody_is_named(tmp_path: Path) -> None:
+@simulated
+async def test_rounds_are_counted_and_nobody_is_named(tmp_path: Path) -> None:
     metrics = Metrics("bj-1")
     texts: list[str] = []
 
-    async def main() -> None:
-        async with serving(tmp_path) as one:
-            metrics.follow(one.table)
-            await one.to(lambda s: s.round == 2)
-            await one.to_end()
-            await one.table.act({"type": "RevealHole"}, DEALER)
-            await one.table.act({"type": "FloorCalled"}, DEALER)
-            texts.append(exposition(metrics))
-
-    run(main())
+    async with serving(tmp_path) as one:
+        metrics.follow(one.table)
+        await one.to(lambda s: s.round == 2)
+        await one.to_end()
+        await one.table.act({"type": "RevealHole"}, DEALER)
+        await one.table.act({"type": "FloorCalled"}, DEALER)
+        texts.append(exposition(metrics))
     (text,) = texts
     assert value(text, "holecard_rounds_total") == 2
     assert value(text, "holecard_round") == 2
@@ -77,20 +76,18 @@ def test_rounds_are_counted_and_nobody_is_named(tmp_path: Path) -> None:
     assert not [word for word in words if re.fullmatch("(?i)[2-9tjqka][cdhs]", word)]
 
 
-def test_links_by_device_and_state(tmp_path: Path) -> None:
+@simulated
+async def test_links_by_device_and_state(tmp_path: Path) -> None:
     metrics = Metrics("bj-1")
     texts: list[str] = []
 
-    async def main() -> None:
-        async with serving(tmp_path) as one:
-            metrics.follow(one.table)
-            texts.append(exposition(metrics))
-            one.room.shoe.request(Plug(connected=False))
-            shoe = one.table.supervisor("SH-1")
-            await until(lambda: shoe.state is not LinkState.READY)
-            texts.append(exposition(metrics))
-
-    run(main())
+    async with serving(tmp_path) as one:
+        metrics.follow(one.table)
+        texts.append(exposition(metrics))
+        one.room.shoe.request(Plug(connected=False))
+        shoe = one.table.supervisor("SH-1")
+        await until(lambda: shoe.state is not LinkState.READY)
+        texts.append(exposition(metrics))
     here, away = texts
     labels = {"device": "SH-1", "class": "shoe"}
     assert value(here, "holecard_link_state", state="ready", **labels) == 1
@@ -111,49 +108,46 @@ def test_each_irregularity_is_there_from_the_beginning() -> None:
     assert found == {kind.value for kind in Irregularity}
 
 
-def test_a_refusal_can_be_an_irregularity_of_its_own(tmp_path: Path) -> None:
+@simulated
+async def test_a_refusal_can_be_an_irregularity_of_its_own(tmp_path: Path) -> None:
     metrics = Metrics("bj-1")
     texts: list[str] = []
 
-    async def main() -> None:
-        async with serving(tmp_path) as one:
-            metrics.follow(one.table)
-            await one.to_step(Step.TURN)
-            late = {"type": "WagerPlaced", "seat": 7, "bet": "main", "amount": 1000}
-            await one.table.act(late, DEALER)
-            texts.append(exposition(metrics))
-
-    run(main())
+    async with serving(tmp_path) as one:
+        metrics.follow(one.table)
+        await one.to_step(Step.TURN)
+        late = {"type": "WagerPlaced", "seat": 7, "bet": "main", "amount": 1000}
+        await one.table.act(late, DEALER)
+        texts.append(exposition(metrics))
     assert value(texts[0], "holecard_irregularities_total", kind="late_wager") == 1
 
 
-def test_a_bet_without_a_main_wager_and_a_double_taken_back_are_irregularities(
+@simulated
+async def test_a_bet_without_a_main_wager_and_a_double_taken_back_are_irregularities(
     tmp_path: Path,
 ) -> None:
     metrics = Metrics("bj-1")
     texts: list[str] = []
 
-    async def main() -> None:
-        async with serving(tmp_path, "mega") as one:
-            metrics.follow(one.table)
-            await one.to_step(Step.WAGERING)
-            alone = {"type": "WagerPlaced", "seat": 7, "bet": "buster", "amount": 500}
-            done = await one.table.act(alone, DEALER)
-            assert [getattr(each.answer, "id", "") for each in done.answered] == ["without_main"]
-            await one.to_step(Step.TURN)
-            hand = one.table.shown.state.hands[one.table.shown.state.turn]
-            double = {"type": "Double", "seat": hand.seat, "hand": hand.number}
-            for act in (double, {"type": "Withdrawn"}):
-                done = await one.table.act(act, DEALER)
-                assert isinstance(done.answered[0].answer, Decision)
-            texts.append(exposition(metrics))
-
-    run(main())
+    async with serving(tmp_path, "mega") as one:
+        metrics.follow(one.table)
+        await one.to_step(Step.WAGERING)
+        alone = {"type": "WagerPlaced", "seat": 7, "bet": "buster", "amount": 500}
+        done = await one.table.act(alone, DEALER)
+        assert [getattr(each.answer, "id", "") for each in done.answered] == ["without_main"]
+        await one.to_step(Step.TURN)
+        hand = one.table.shown.state.hands[one.table.shown.state.turn]
+        double = {"type": "Double", "seat": hand.seat, "hand": hand.number}
+        for act in (double, {"type": "Withdrawn"}):
+            done = await one.table.act(act, DEALER)
+            assert isinstance(done.answered[0].answer, Decision)
+        texts.append(exposition(metrics))
     assert value(texts[0], "holecard_irregularities_total", kind="late_wager") == 1
     assert value(texts[0], "holecard_irregularities_total", kind="cannot_cover") == 1
 
 
-def test_how_long_the_record_takes() -> None:
+@asynchronous
+async def test_how_long_the_record_takes() -> None:
     took: list[float] = []
 
     class Inner(SimulatedBook):
@@ -173,13 +167,10 @@ def test_how_long_the_record_takes() -> None:
     inner = Inner()
     measured = TimedWriter(inner, took.append)
 
-    async def main() -> None:
-        await measured.append()
-        with pytest.raises(ValueError, match="no entry"):
-            await measured.append("bad")  # type: ignore[arg-type]
-        await measured.close()
-
-    asyncio.run(main())
+    await measured.append()
+    with pytest.raises(ValueError, match="no entry"):
+        await measured.append("bad")  # type: ignore[arg-type]
+    await measured.close()
     assert measured.failed is None
     assert inner.closed == 1
     assert len(took) == 1

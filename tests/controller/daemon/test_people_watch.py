@@ -14,7 +14,6 @@ from controller.people import DenialReason, Denied, PeopleDesk, SignInSession, S
 from controller.people.records import SignOutReason
 from controller.table.loop import TableStopped
 from tests.support.asynchronous import asynchronous, simulated
-from tests.support.drivers.simulated import simulate
 from tests.support.table.simulated.house import Time, house
 
 
@@ -89,7 +88,8 @@ async def test_once_for_each_file(tmp_path: Path) -> None:
     assert desk.asked == 4
 
 
-def test_time_goes_on_for_those_who_are_signed_in(tmp_path: Path) -> None:
+@simulated
+async def test_time_goes_on_for_those_who_are_signed_in(tmp_path: Path) -> None:
     moments: list[Moment] = []
 
     class Clocked(Asked):
@@ -97,13 +97,10 @@ def test_time_goes_on_for_those_who_are_signed_in(tmp_path: Path) -> None:
             moments.append(now)
             return self.standing.sessions[:1]
 
-    async def main() -> None:
-        looking = asyncio.create_task(news(Clocked(), house(tmp_path).file).run())
-        await asyncio.sleep(2.5 * people_watch.CHECK_INTERVAL)
-        looking.cancel()
-        await asyncio.wait((looking,))
-
-    simulate(main())
+    looking = asyncio.create_task(news(Clocked(), house(tmp_path).file).run())
+    await asyncio.sleep(2.5 * people_watch.CHECK_INTERVAL)
+    looking.cancel()
+    await asyncio.wait((looking,))
     assert len(moments) == 3
 
 
@@ -149,21 +146,19 @@ def test_everybody_is_signed_out_also_who_is_busy(tmp_path: Path) -> None:
     assert desk.asked == 5
 
 
-def test_a_technician_leaves_when_the_table_opens(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_technician_leaves_when_the_table_opens(tmp_path: Path) -> None:
     """The next look does what stood in the way of this one."""
     desk = Asked(TableStopped("no room"), Denied("busy"))
     looking = news(desk, house(tmp_path).file)
 
-    async def main() -> None:
-        desk.shut = lambda: True
+    desk.shut = lambda: True
+    await looking.look_at_the_table()
+    assert desk.asked == 0
+    desk.shut = lambda: False
+    for _ in range(3):
+        assert desk.out == []
         await looking.look_at_the_table()
-        assert desk.asked == 0
-        desk.shut = lambda: False
-        for _ in range(3):
-            assert desk.out == []
-            await looking.look_at_the_table()
-
-    asyncio.run(main())
     assert desk.out == [("technician", "bench", "opened")]
 
 

@@ -19,17 +19,15 @@ from tests.support.table.simulated.house import PINS
 from tests.support.table.typed.at_desk import change
 
 
-def test_who_deals_is_recorded_by_name_and_signed_out_at_the_end(tmp_path: Path) -> None:
+@asynchronous
+async def test_who_deals_is_recorded_by_name_and_signed_out_at_the_end(tmp_path: Path) -> None:
     config = load_table(furnished(tmp_path))
 
-    async def main() -> None:
-        async with served(config) as here, Api(tmp_path / "s") as api:
-            dealer, eye = await api.open("dealer"), await api.open("eye")
-            await dealer.sign_in("D-17", PINS["D-17"])
-            await eye.sign_in("S-1", PINS["S-1"], "surveillance")
-            assert await here.end() == 0
-
-    asyncio.run(main())
+    async with served(config) as here, Api(tmp_path / "s") as api:
+        dealer, eye = await api.open("dealer"), await api.open("eye")
+        await dealer.sign_in("D-17", PINS["D-17"])
+        await eye.sign_in("S-1", PINS["S-1"], "surveillance")
+        assert await here.end() == 0
     found = [(data["what"], data["name"], data.get("why")) for data in whats(tmp_path, "person")]
     assert found == [
         ("signed in", "Ann Lee", None),
@@ -40,24 +38,22 @@ def test_who_deals_is_recorded_by_name_and_signed_out_at_the_end(tmp_path: Path)
     right(tmp_path)
 
 
-def test_who_dealt_deals_on_after_a_start_that_nobody_wanted(tmp_path: Path) -> None:
+@asynchronous
+async def test_who_dealt_deals_on_after_a_start_that_nobody_wanted(tmp_path: Path) -> None:
     config = load_table(furnished(tmp_path))
 
-    async def main() -> None:
-        async with served(config) as here, Api(tmp_path / "s") as api:
-            await (await api.open("dealer")).sign_in("D-17", PINS["D-17"])
-            here.task.cancel()  # as good as killed: nobody is signed out
-            await asyncio.wait((here.task,))
-        async with served(config) as here, Api(tmp_path / "s") as api:
-            view = await (await api.open("dealer")).table()
-            assert view.dealer is not None
-            assert (view.dealer.badge, view.dealer.name) == ("D-17", "Ann Lee")
-            assert await here.end() == 0
-        async with served(config) as here, Api(tmp_path / "s") as api:
-            assert (await (await api.open("dealer")).table()).dealer is None
-            assert await here.end() == 0
-
-    asyncio.run(main())
+    async with served(config) as here, Api(tmp_path / "s") as api:
+        await (await api.open("dealer")).sign_in("D-17", PINS["D-17"])
+        here.task.cancel()  # as good as killed: nobody is signed out
+        await asyncio.wait((here.task,))
+    async with served(config) as here, Api(tmp_path / "s") as api:
+        view = await (await api.open("dealer")).table()
+        assert view.dealer is not None
+        assert (view.dealer.badge, view.dealer.name) == ("D-17", "Ann Lee")
+        assert await here.end() == 0
+    async with served(config) as here, Api(tmp_path / "s") as api:
+        assert (await (await api.open("dealer")).table()).dealer is None
+        assert await here.end() == 0
     assert [data["what"] for data in whats(tmp_path, "person")] == ["signed in", "signed out"]
 
 
@@ -73,26 +69,24 @@ async def _when_told(ask: Callable[[], Awaitable[object]]) -> None:
             await asyncio.sleep(busy.wait)
 
 
-def test_a_technician_is_signed_out_when_the_table_opens(
+@asynchronous
+async def test_a_technician_is_signed_out_when_the_table_opens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("controller.daemon.people_watch.CHECK_INTERVAL", 0.02)
     config = load_table(furnished(tmp_path))
 
-    async def main() -> None:
-        async with served(config) as here, Api(tmp_path / "s") as api:
-            bench, floor = await api.open("bench"), await api.open("floor")
-            await bench.sign_in("T-1", PINS["T-1"], "technician")
-            first, second = (api_client.Pin(one, PINS[one]) for one in ("F-2", "D-18"))
-            counts = {"bank": 100000, "counted_again": 100000}
-            done = await floor.floor("TableOpened", first, second, **counts)
-            assert done.answers[0].taken
-            await until(lambda: "signed out" in str(whats(tmp_path, "person")), 30)
-            with pytest.raises(api_client.NotNow, match="table_open"):
-                await _when_told(lambda: bench.sign_in("T-1", PINS["T-1"], "technician"))
-            assert await here.end() == 0
-
-    asyncio.run(main())
+    async with served(config) as here, Api(tmp_path / "s") as api:
+        bench, floor = await api.open("bench"), await api.open("floor")
+        await bench.sign_in("T-1", PINS["T-1"], "technician")
+        first, second = (api_client.Pin(one, PINS[one]) for one in ("F-2", "D-18"))
+        counts = {"bank": 100000, "counted_again": 100000}
+        done = await floor.floor("TableOpened", first, second, **counts)
+        assert done.answers[0].taken
+        await until(lambda: "signed out" in str(whats(tmp_path, "person")), 30)
+        with pytest.raises(api_client.NotNow, match="table_open"):
+            await _when_told(lambda: bench.sign_in("T-1", PINS["T-1"], "technician"))
+        assert await here.end() == 0
     gone = [one for one in whats(tmp_path, "person") if one["what"] == "signed out"]
     assert [(one["name"], one["why"]) for one in gone] == [("Eve Pond", "opened")]
     right(tmp_path)
@@ -121,56 +115,52 @@ def disable(folder: Path, badge: str) -> None:
 
 
 @pytest.mark.parametrize("running", [True, False], ids=["while it runs", "while it does not"])
-def test_who_is_disabled_is_signed_out(
+@asynchronous
+async def test_who_is_disabled_is_signed_out(
     running: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("controller.daemon.people_watch.CHECK_INTERVAL", 0.02)
     config = load_table(furnished(tmp_path))
 
-    async def main() -> None:
-        async with served(config) as here, Api(tmp_path / "s") as api:
-            screen = await api.open("dealer")
-            await screen.sign_in("D-17", PINS["D-17"])
-            if running:
-                disable(tmp_path, "D-17")
-                async with asyncio.timeout(30):
-                    while (await screen.table()).dealer is not None:
-                        await asyncio.sleep(0.02)
-            else:
-                here.task.cancel()
-                await asyncio.wait((here.task,))
+    async with served(config) as here, Api(tmp_path / "s") as api:
+        screen = await api.open("dealer")
+        await screen.sign_in("D-17", PINS["D-17"])
         if running:
-            return
-        disable(tmp_path, "D-17")
-        async with served(config), Api(tmp_path / "s") as api:
-            screen = await api.open("dealer")
+            disable(tmp_path, "D-17")
             async with asyncio.timeout(30):
                 while (await screen.table()).dealer is not None:
                     await asyncio.sleep(0.02)
-
-    asyncio.run(main())
+        else:
+            here.task.cancel()
+            await asyncio.wait((here.task,))
+    if running:
+        return
+    disable(tmp_path, "D-17")
+    async with served(config), Api(tmp_path / "s") as api:
+        screen = await api.open("dealer")
+        async with asyncio.timeout(30):
+            while (await screen.table()).dealer is not None:
+                await asyncio.sleep(0.02)
     (gone,) = [data for data in whats(tmp_path, "person") if data["what"] == "signed out"]
     assert (gone["name"], gone["why"]) == ("Ann Lee", "disabled")
 
 
-def test_a_people_file_that_others_may_write_while_it_runs(
+@asynchronous
+async def test_a_people_file_that_others_may_write_while_it_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("controller.daemon.people_watch.CHECK_INTERVAL", 0.02)
     config = load_table(furnished(tmp_path))
 
-    async def main() -> None:
-        async with served(config) as here, Api(tmp_path / "s") as api:
-            screen = await api.open("dealer")
-            (tmp_path / "people.json").chmod(0o602)
-            await until(lambda: len(whats(tmp_path, "fault")) == 1, 30)
-            with pytest.raises(api_client.ApiProblem):
-                await screen.sign_in("D-17", PINS["D-17"])
-            (tmp_path / "people.json").chmod(0o600)
+    async with served(config) as here, Api(tmp_path / "s") as api:
+        screen = await api.open("dealer")
+        (tmp_path / "people.json").chmod(0o602)
+        await until(lambda: len(whats(tmp_path, "fault")) == 1, 30)
+        with pytest.raises(api_client.ApiProblem):
             await screen.sign_in("D-17", PINS["D-17"])
-            assert await here.end() == 0
-
-    asyncio.run(main())
+        (tmp_path / "people.json").chmod(0o600)
+        await screen.sign_in("D-17", PINS["D-17"])
+        assert await here.end() == 0
     (fault,) = whats(tmp_path, "fault")
     assert fault["what"] == "people"
     assert "others may touch it (mode 602)" in fault["detail"]

@@ -17,6 +17,7 @@ from hil.simulator import LiveDevice
 from hil.simulator.process import device_in_loop
 from hil.table.robots import Api, Unreachable
 from hil.table.robots.api_client import Pin
+from tests.support.asynchronous import asynchronous
 from tests.support.daemon.rig import Child, child, free_port, furnished, right, whats
 from tests.support.table.simulated.house import PINS
 
@@ -58,7 +59,8 @@ async def held(figures: int) -> float:
     return sum(float(line.rsplit(" ", 1)[1]) for line in found)
 
 
-def test_a_table_with_its_devices_and_people(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_table_with_its_devices_and_people(tmp_path: Path) -> None:
     figures = free_port()
     file = furnished(tmp_path, f"metrics_port = {figures}")
 
@@ -102,14 +104,11 @@ def test_a_table_with_its_devices_and_people(tmp_path: Path) -> None:
             daemon.signal(signal.SIGTERM)
             assert await asyncio.to_thread(daemon.code) == 0
 
-    async def main() -> None:
-        async with plugged(tmp_path) as shoe:
-            with child(file, env={"WATCHDOG_USEC": "600000"}) as daemon:
-                await first(daemon, shoe)
-            with child(file) as daemon:
-                await second(daemon)
-
-    asyncio.run(main())
+    async with plugged(tmp_path) as shoe:
+        with child(file, env={"WATCHDOG_USEC": "600000"}) as daemon:
+            await first(daemon, shoe)
+        with child(file) as daemon:
+            await second(daemon)
     people = [(data["what"], data.get("name")) for data in whats(tmp_path, "person")]
     assert people.count(("authorised", "Bo Chan")) == 3
     assert people.count(("authorised", "Gil Ode")) == 3

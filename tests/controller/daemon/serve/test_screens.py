@@ -96,26 +96,24 @@ async def looking(made: Tab) -> None:
 # --- where they are ---------------------------------------------------------------------------
 
 
-def test_any_free_port_is_said_when_it_is_taken(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with pages(tmp_path) as (here, made):
-            where = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/", here.ready.pages)
-            assert where is not None
-            assert str(here.ready).endswith(f", screens {here.ready.pages}")
-            answer = await made.open()
-            assert answer.status_code == 200
-            assert {name: answer.headers[name] for name in HEADERS} == HEADERS
-            assert answer.headers["cache-control"] == "no-store"
-            cookie = answer.headers["set-cookie"]
-            assert cookie.startswith(f"holecard-console-{where[1]}=")
-            assert "HttpOnly" in cookie
-            assert "SameSite=strict" in cookie
-            assert "Secure" not in cookie
-            other = await made.client.get("/", headers={"Host": "evil.example"})
-            assert other.status_code == 421
-            assert await here.end() == 0
-
-    asyncio.run(main())
+@asynchronous
+async def test_any_free_port_is_said_when_it_is_taken(tmp_path: Path) -> None:
+    async with pages(tmp_path) as (here, made):
+        where = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/", here.ready.pages)
+        assert where is not None
+        assert str(here.ready).endswith(f", screens {here.ready.pages}")
+        answer = await made.open()
+        assert answer.status_code == 200
+        assert {name: answer.headers[name] for name in HEADERS} == HEADERS
+        assert answer.headers["cache-control"] == "no-store"
+        cookie = answer.headers["set-cookie"]
+        assert cookie.startswith(f"holecard-console-{where[1]}=")
+        assert "HttpOnly" in cookie
+        assert "SameSite=strict" in cookie
+        assert "Secure" not in cookie
+        other = await made.client.get("/", headers={"Host": "evil.example"})
+        assert other.status_code == 421
+        assert await here.end() == 0
     right(tmp_path)
 
 
@@ -180,28 +178,26 @@ def test_a_place_that_cannot_be_is_refused_before_the_record_is_begun(
 # --- surveillance -----------------------------------------------------------------------------
 
 
-def test_each_look_stands_in_the_record_before_anything_is_shown(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with pages(tmp_path) as (here, made):
-            stranger = await made.get("/review/rounds")
-            assert stranger.status_code == 303
-            assert stranger.headers["location"] == "/review/enter"
-            await looking(made)
-            paths = ("rounds", "problems", "records", "live", "about", "report")
-            for number, path in enumerate(paths, 3):  # after signing in and coming in
-                seen = await made.get(f"/review/{path}")
-                assert seen.status_code == 200, seen.text
-                people = whats(tmp_path, "person")
-                assert len(people) == number, path
-                assert (people[-1]["what"], people[-1]["name"]) == ("looked", "Dee Faro")
-                assert people[-1]["page"].startswith("review "), path
-            await made.open("/review/about")
-            left = await made.post("/review/leave")
-            assert left.headers["location"] == "/review/enter"
-            assert (await made.get("/review/rounds")).status_code == 303
-            assert await here.end() == 0
-
-    asyncio.run(main())
+@asynchronous
+async def test_each_look_stands_in_the_record_before_anything_is_shown(tmp_path: Path) -> None:
+    async with pages(tmp_path) as (here, made):
+        stranger = await made.get("/review/rounds")
+        assert stranger.status_code == 303
+        assert stranger.headers["location"] == "/review/enter"
+        await looking(made)
+        paths = ("rounds", "problems", "records", "live", "about", "report")
+        for number, path in enumerate(paths, 3):  # after signing in and coming in
+            seen = await made.get(f"/review/{path}")
+            assert seen.status_code == 200, seen.text
+            people = whats(tmp_path, "person")
+            assert len(people) == number, path
+            assert (people[-1]["what"], people[-1]["name"]) == ("looked", "Dee Faro")
+            assert people[-1]["page"].startswith("review "), path
+        await made.open("/review/about")
+        left = await made.post("/review/leave")
+        assert left.headers["location"] == "/review/enter"
+        assert (await made.get("/review/rounds")).status_code == 303
+        assert await here.end() == 0
     said = [data["what"] for data in whats(tmp_path, "person")]
     assert said[0] == "signed in"
     assert said[-1] == "signed out"
@@ -226,25 +222,23 @@ async def test_what_cannot_be_recorded_is_not_shown(tmp_path: Path) -> None:
         books[0].full = False
 
 
-def test_the_record_is_verified_and_exported_while_the_table_runs(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with pages(tmp_path) as (here, made):
-            await looking(made)
-            await made.open("/review/verify")
-            started = await made.post("/review/verify")
-            assert started.status_code == 303
-            async with asyncio.timeout(60):
-                while "RIGHT" not in (text := (await made.get("/review/verify")).text):
-                    assert "WRONG" not in text
-                    await asyncio.sleep(0.05)
-            case = await made.post("/review/export", all="yes", reason="asked for")
-            assert case.status_code == 303, case.text
-            assert (await made.get(case.headers["location"])).status_code == 200
-            zipped = await made.get(f"{case.headers['location']}/case.zip")
-            assert zipped.content[:2] == b"PK"
-            assert await here.end() == 0
-
-    asyncio.run(main())
+@asynchronous
+async def test_the_record_is_verified_and_exported_while_the_table_runs(tmp_path: Path) -> None:
+    async with pages(tmp_path) as (here, made):
+        await looking(made)
+        await made.open("/review/verify")
+        started = await made.post("/review/verify")
+        assert started.status_code == 303
+        async with asyncio.timeout(60):
+            while "RIGHT" not in (text := (await made.get("/review/verify")).text):
+                assert "WRONG" not in text
+                await asyncio.sleep(0.05)
+        case = await made.post("/review/export", all="yes", reason="asked for")
+        assert case.status_code == 303, case.text
+        assert (await made.get(case.headers["location"])).status_code == 200
+        zipped = await made.get(f"{case.headers['location']}/case.zip")
+        assert zipped.content[:2] == b"PK"
+        assert await here.end() == 0
     looks = [data for data in whats(tmp_path, "person") if data["what"] == "looked"]
     exported = [data for data in looks if data["page"] == "exported"]
     assert [(one["reason"], len(one["seal"])) for one in exported] == [("asked for", 64)]
@@ -292,7 +286,8 @@ async def test_the_index_is_there_without_anybody_asking(tmp_path: Path) -> None
 # --- what takes long, and where it lies -------------------------------------------------------
 
 
-def test_an_export_that_does_not_end_does_not_hold_up_the_table(
+@asynchronous
+async def test_an_export_that_does_not_end_does_not_hold_up_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, goes_on = threading.Event(), threading.Event()
@@ -304,22 +299,19 @@ def test_an_export_that_does_not_end_does_not_hold_up_the_table(
 
     monkeypatch.setattr(source, "export_case", hangs)
 
-    async def main() -> None:
-        async with pages(tmp_path) as (here, made):
-            await looking(made)
-            await made.open("/review/export")
-            asking = asyncio.create_task(made.post("/review/export", all="yes"))
-            try:
-                await until(begun.is_set)
-                async with asyncio.timeout(20):
-                    assert await here.end() == 0
-                assert len(whats(tmp_path, "closed")) == 1
-            finally:
-                goes_on.set()
-            await asyncio.wait((asking,))
-            assert asking.exception() is not None
-
-    asyncio.run(main())
+    async with pages(tmp_path) as (here, made):
+        await looking(made)
+        await made.open("/review/export")
+        asking = asyncio.create_task(made.post("/review/export", all="yes"))
+        try:
+            await until(begun.is_set)
+            async with asyncio.timeout(20):
+                assert await here.end() == 0
+            assert len(whats(tmp_path, "closed")) == 1
+        finally:
+            goes_on.set()
+        await asyncio.wait((asking,))
+        assert asking.exception() is not None
     right(tmp_path)
     assert cases(tmp_path) == []
 
@@ -328,25 +320,23 @@ def cases(folder: Path) -> list[str]:
     return [one.name for one in folder.iterdir() if one.name.startswith("record.cases")]
 
 
-def test_cases_wait_beside_the_record_and_none_is_left_behind(tmp_path: Path) -> None:
+@asynchronous
+async def test_cases_wait_beside_the_record_and_none_is_left_behind(tmp_path: Path) -> None:
     left = tmp_path / "record.cases-killed" / "export-1"
     left.mkdir(parents=True)
     (left / "case.zip").write_bytes(b"PK")
     other = tmp_path / "record-2.cases-x"
     other.mkdir()
 
-    async def main() -> None:
-        async with pages(tmp_path) as (here, made):
-            (name,) = cases(tmp_path)
-            assert name != "record.cases-killed"
-            assert os.stat(tmp_path / name).st_mode & 0o777 == 0o700
-            await looking(made)
-            await made.open("/review/export")
-            assert (await made.post("/review/export", all="yes")).status_code == 303
-            assert len(list((tmp_path / name).glob("export-*/*.zip"))) == 1
-            assert await here.end() == 0
-
-    asyncio.run(main())
+    async with pages(tmp_path) as (here, made):
+        (name,) = cases(tmp_path)
+        assert name != "record.cases-killed"
+        assert os.stat(tmp_path / name).st_mode & 0o777 == 0o700
+        await looking(made)
+        await made.open("/review/export")
+        assert (await made.post("/review/export", all="yes")).status_code == 303
+        assert len(list((tmp_path / name).glob("export-*/*.zip"))) == 1
+        assert await here.end() == 0
     assert cases(tmp_path) == []
     assert other.is_dir()
 

@@ -40,21 +40,19 @@ def kinds(folder: Path) -> list[object]:
 # --- beginning and ending ---------------------------------------------------------------------
 
 
-def test_it_answers_before_it_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+@asynchronous
+async def test_it_answers_before_it_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     port = free_port()
     file = furnished(tmp_path, f"port = {port}")
 
-    async def main() -> None:
-        async with served(load_table(file)) as here:
-            assert str(here.ready) == f"ready: real-1 at {tmp_path}/s, http://127.0.0.1:{port}"
-            for where in (tmp_path / "s", f"http://127.0.0.1:{port}"):
-                async with Api(where) as api:
-                    health = await api.health()
-                    assert health.table == "real-1"
-                    assert not health.ready  # no device is there
-            assert await here.end() == 0
-
-    asyncio.run(main())
+    async with served(load_table(file)) as here:
+        assert str(here.ready) == f"ready: real-1 at {tmp_path}/s, http://127.0.0.1:{port}"
+        for where in (tmp_path / "s", f"http://127.0.0.1:{port}"):
+            async with Api(where) as api:
+                health = await api.health()
+                assert health.table == "real-1"
+                assert not health.ready  # no device is there
+        assert await here.end() == 0
     assert not (tmp_path / "s").exists()
     right(tmp_path)
     assert len(whats(tmp_path, "closed")) == 1
@@ -75,55 +73,51 @@ def test_one_that_is_told_to_stop_at_once(tmp_path: Path) -> None:
     right(tmp_path)
 
 
-def test_streams_end_and_a_request_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
+@asynchronous
+async def test_streams_end_and_a_request_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
     file = furnished(tmp_path)
 
-    async def main() -> None:
-        async with served(load_table(file)) as here, Api(tmp_path / "s") as api:
-            screen = await api.open("watch")
-            seen: list[object] = []
-            began = asyncio.Event()
+    async with served(load_table(file)) as here, Api(tmp_path / "s") as api:
+        screen = await api.open("watch")
+        seen: list[object] = []
+        began = asyncio.Event()
 
-            async def watch() -> None:
-                async with aclosing(api.views(screen.token)) as views:
-                    async for view in views:
-                        seen.append(view)
-                        began.set()
+        async def watch() -> None:
+            async with aclosing(api.views(screen.token)) as views:
+                async for view in views:
+                    seen.append(view)
+                    began.set()
 
-            watching = asyncio.create_task(watch())
-            await began.wait()
-            reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
-            writer.write(
-                b"POST /api/v1/screens HTTP/1.1\r\nHost: localhost\r\n"
-                b"Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n{"
-            )
-            await writer.drain()
-            loop = asyncio.get_running_loop()
-            at = loop.time()
-            async with asyncio.timeout(30):
-                assert await here.end() == 0
-            assert loop.time() - at < 15
-            await asyncio.wait((watching,), timeout=30)
-            assert watching.done()
-            assert watching.exception() is None  # ended, and not cut off
-            assert len(seen) >= 1
-            await reader.read()
-            writer.close()
-
-    asyncio.run(main())
+        watching = asyncio.create_task(watch())
+        await began.wait()
+        reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
+        writer.write(
+            b"POST /api/v1/screens HTTP/1.1\r\nHost: localhost\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n{"
+        )
+        await writer.drain()
+        loop = asyncio.get_running_loop()
+        at = loop.time()
+        async with asyncio.timeout(30):
+            assert await here.end() == 0
+        assert loop.time() - at < 15
+        await asyncio.wait((watching,), timeout=30)
+        assert watching.done()
+        assert watching.exception() is None  # ended, and not cut off
+        assert len(seen) >= 1
+        await reader.read()
+        writer.close()
     right(tmp_path)
 
 
-def test_cancelled_it_closes_its_record_too(tmp_path: Path) -> None:
+@asynchronous
+async def test_cancelled_it_closes_its_record_too(tmp_path: Path) -> None:
     file = furnished(tmp_path)
 
-    async def main() -> None:
-        async with served(load_table(file)) as here:
-            here.task.cancel()
-            await asyncio.wait((here.task,))
-            assert here.task.cancelled()
-
-    asyncio.run(main())
+    async with served(load_table(file)) as here:
+        here.task.cancel()
+        await asyncio.wait((here.task,))
+        assert here.task.cancelled()
     assert not (tmp_path / "s").exists()
     right(tmp_path)
 
@@ -196,15 +190,13 @@ def test_a_record_of_another_table(tmp_path: Path) -> None:
     )
 
 
-def test_a_record_that_somebody_else_writes(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_record_that_somebody_else_writes(tmp_path: Path) -> None:
     config = load_table(furnished(tmp_path))
 
-    async def main() -> None:
-        async with RunningTable(parts_of(config)):
-            with pytest.raises(InUse):
-                await serve(config, asyncio.Event())
-
-    asyncio.run(main())
+    async with RunningTable(parts_of(config)):
+        with pytest.raises(InUse):
+            await serve(config, asyncio.Event())
     assert not (tmp_path / "s").exists()
 
 
@@ -219,7 +211,8 @@ async def test_a_second_controller_is_told_of_the_first(tmp_path: Path) -> None:
         assert await here.end() == 0
 
 
-def test_one_that_came_in_between_is_left_alone(tmp_path: Path) -> None:
+@asynchronous
+async def test_one_that_came_in_between_is_left_alone(tmp_path: Path) -> None:
     """Another one took the socket's place while our record was being opened."""
     config = load_table(furnished(tmp_path))
     place = tmp_path / "s"
@@ -229,37 +222,33 @@ def test_one_that_came_in_between_is_left_alone(tmp_path: Path) -> None:
         place.symlink_to("theirs")
         return LogWriter(log, failed)
 
-    async def main() -> None:
-        with pytest.raises(UsageProblem, match="was replaced by another process"):
-            await serve(config, world=TableEnvironment(write=write))
-
-    asyncio.run(main())
+    with pytest.raises(UsageProblem, match="was replaced by another process"):
+        await serve(config, world=TableEnvironment(write=write))
     assert place.is_symlink()
 
 
 # --- a record that fails ----------------------------------------------------------------------
 
 
-def test_a_disk_that_fails_ends_it_with_the_first_cause(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_disk_that_fails_ends_it_with_the_first_cause(tmp_path: Path) -> None:
     config = load_table(furnished(tmp_path))
     broken = OSError(errno.EIO, os.strerror(errno.EIO))
 
-    async def main() -> None:
-        async with served(config) as here, Api(tmp_path / "s") as api:
-            screen = await api.open("dealer")
-            with patch.object(RealDisk, "sync", side_effect=broken):
-                with pytest.raises(api_client.ApiProblem):
-                    await screen.sign_in("D-17", PINS["D-17"])
-                with pytest.raises(LogFailed, match="Input/output error"):
-                    await here.task
-
-    asyncio.run(main())
+    async with served(config) as here, Api(tmp_path / "s") as api:
+        screen = await api.open("dealer")
+        with patch.object(RealDisk, "sync", side_effect=broken):
+            with pytest.raises(api_client.ApiProblem):
+                await screen.sign_in("D-17", PINS["D-17"])
+            with pytest.raises(LogFailed, match="Input/output error"):
+                await here.task
     assert not (tmp_path / "s").exists()
     run_once(tmp_path / "table.toml")
     right(tmp_path)
 
 
-def test_a_record_that_fails_after_the_loop_has_ended_is_told_to_who_writes_it(
+@asynchronous
+async def test_a_record_that_fails_after_the_loop_has_ended_is_told_to_who_writes_it(
     tmp_path: Path,
 ) -> None:
     """Nobody waits for it any more, and nobody is in its way."""
@@ -270,39 +259,32 @@ def test_a_record_that_fails_after_the_loop_has_ended_is_told_to_who_writes_it(
         heard.append(failed)
         return LogWriter(log, failed)
 
-    async def main() -> None:
-        world = watched_environment(
-            TableEnvironment(write=write), Metrics("real-1"), asyncio.Event()
-        )
-        log = boot(tmp_path / "record", game_with("classic", {}))
-        await world.write(log, told.append).close()
-
-    asyncio.run(main())
+    world = watched_environment(TableEnvironment(write=write), Metrics("real-1"), asyncio.Event())
+    log = boot(tmp_path / "record", game_with("classic", {}))
+    await world.write(log, told.append).close()
     problem = LogFailed(tmp_path, OSError(errno.EIO, "the disk has failed"))
     heard[0](problem)
     assert told == [problem]
 
 
-def test_a_disk_without_room_holds_the_table_until_there_is_some(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_disk_without_room_holds_the_table_until_there_is_some(tmp_path: Path) -> None:
     config = load_table(furnished(tmp_path))
     given, made = world()
 
-    async def main() -> None:
-        async with served(config, given) as here, Api(tmp_path / "s") as api:
-            screen = await api.open("dealer")
-            made[0].full = True
-            with pytest.raises(api_client.Stopped):
-                await screen.sign_in("D-17", PINS["D-17"])
-            assert "the disk is full; make room" in (await api.health()).stopped
-            made[0].full = False
-            async with asyncio.timeout(30):
-                while (await api.health()).stopped:
-                    await asyncio.sleep(0.05)
-            assert (await screen.sign_in("D-17", PINS["D-17"])).name == "Ann Lee"
-            assert not here.task.done()
-            assert await here.end() == 0
-
-    asyncio.run(main())
+    async with served(config, given) as here, Api(tmp_path / "s") as api:
+        screen = await api.open("dealer")
+        made[0].full = True
+        with pytest.raises(api_client.Stopped):
+            await screen.sign_in("D-17", PINS["D-17"])
+        assert "the disk is full; make room" in (await api.health()).stopped
+        made[0].full = False
+        async with asyncio.timeout(30):
+            while (await api.health()).stopped:
+                await asyncio.sleep(0.05)
+        assert (await screen.sign_in("D-17", PINS["D-17"])).name == "Ann Lee"
+        assert not here.task.done()
+        assert await here.end() == 0
     assert kinds(tmp_path) == ["signed in", "signed out"]
     right(tmp_path)
 
@@ -315,7 +297,8 @@ class Broken(Exception):
 
 
 @pytest.mark.parametrize("where", [StoreRetry, PeopleWatch])
-def test_a_fault_of_ours_ends_all_of_it(
+@asynchronous
+async def test_a_fault_of_ours_ends_all_of_it(
     where: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = load_table(furnished(tmp_path))
@@ -326,15 +309,12 @@ def test_a_fault_of_ours_ends_all_of_it(
 
     monkeypatch.setattr(where, "run", broken)
 
-    async def main() -> None:
-        ending = asyncio.Event()
-        with pytest.raises(ExceptionGroup) as caught:
-            await serve(config, asyncio.Event(), tells=ServeCallbacks(ending=ending.set))
-        assert [type(one) for one in leaves(caught.value)] == [Broken]
-        assert reportable(caught.value) is None
-        assert ending.is_set()  # it has so long for it, and no longer
-
-    asyncio.run(main())
+    ending = asyncio.Event()
+    with pytest.raises(ExceptionGroup) as caught:
+        await serve(config, asyncio.Event(), tells=ServeCallbacks(ending=ending.set))
+    assert [type(one) for one in leaves(caught.value)] == [Broken]
+    assert reportable(caught.value) is None
+    assert ending.is_set()  # it has so long for it, and no longer
     assert not (tmp_path / "s").exists()
     right(tmp_path)
 

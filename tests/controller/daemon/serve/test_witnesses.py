@@ -20,6 +20,7 @@ from controller.daemon.serve import serve_parts
 from controller.table.loop import QueueFull
 from controller.table.running import RunningTable, witness_monitor
 from hil.table.robots import Api, Screen
+from tests.support.asynchronous import asynchronous
 from tests.support.daemon.rig import PATIENCE, furnished, right, run_once, served, until, whats
 from tests.support.table.simulated.house import PINS
 
@@ -56,25 +57,23 @@ def _last_signed(folder: Path) -> bool:
     return [one.kind for _, one in records(folder / "record")][-1] == "checkpoint"
 
 
-def test_it_is_unwitnessed_until_one_comes_and_says_each_once(tmp_path: Path) -> None:
+@asynchronous
+async def test_it_is_unwitnessed_until_one_comes_and_says_each_once(tmp_path: Path) -> None:
     config = load_table(furnished(tmp_path))
     since: list[int] = []
 
-    async def main() -> None:
-        async with served(config) as here, Api(tmp_path / "s") as api:
-            screen = await api.open("dealer")
-            never = await shown(screen, False)
-            since.append(never.unwitnessed)
-            await until(lambda: bool(whats(tmp_path, "unwitnessed")))  # it is shown first
-            await until(lambda: _last_signed(tmp_path))
-            await asyncio.to_thread(cosign, tmp_path)
-            seen = await shown(screen, True)
-            assert seen.seq > seen.witnessed > 0
-            # Whoever may deal deals, whatever a witness does.
-            await screen.sign_in("D-17", PINS["D-17"])
-            assert await here.end() == 0
-
-    asyncio.run(main())
+    async with served(config) as here, Api(tmp_path / "s") as api:
+        screen = await api.open("dealer")
+        never = await shown(screen, False)
+        since.append(never.unwitnessed)
+        await until(lambda: bool(whats(tmp_path, "unwitnessed")))  # it is shown first
+        await until(lambda: _last_signed(tmp_path))
+        await asyncio.to_thread(cosign, tmp_path)
+        seen = await shown(screen, True)
+        assert seen.seq > seen.witnessed > 0
+        # Whoever may deal deals, whatever a witness does.
+        await screen.sign_in("D-17", PINS["D-17"])
+        assert await here.end() == 0
     run_once(tmp_path / "table.toml")
     assert [data["since"] for data in whats(tmp_path, "unwitnessed")] == since
     assert len(whats(tmp_path, "witnessed")) == 1
@@ -85,7 +84,8 @@ def test_it_is_unwitnessed_until_one_comes_and_says_each_once(tmp_path: Path) ->
     assert ran.returncode == 0, ran.stdout
 
 
-def test_a_table_that_cannot_record_it_now_goes_on(
+@asynchronous
+async def test_a_table_that_cannot_record_it_now_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = load_table(furnished(tmp_path))
@@ -99,15 +99,12 @@ def test_a_table_that_cannot_record_it_now_goes_on(
 
     monkeypatch.setattr(RunningTable, "record", full)
 
-    async def main() -> None:
-        async with served(config) as here, Api(tmp_path / "s") as api:
-            await shown(await api.open("dealer"), False)
-            async with asyncio.timeout(PATIENCE):
-                while len(tried) < 2:
-                    await asyncio.sleep(0.02)
-            assert await here.end() == 0
-
-    asyncio.run(main())
+    async with served(config) as here, Api(tmp_path / "s") as api:
+        await shown(await api.open("dealer"), False)
+        async with asyncio.timeout(PATIENCE):
+            while len(tried) < 2:
+                await asyncio.sleep(0.02)
+        assert await here.end() == 0
     right(tmp_path)
 
 

@@ -13,8 +13,9 @@ from controller.procedure.model.state import Step
 from controller.table.devices.links import LOST_AFTER, DeviceLink
 from controller.table.loop import TableStopped
 from drivers.devices import LinkState
+from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import until
-from tests.support.table.simulated.serving import Served, run, serving
+from tests.support.table.simulated.serving import Served, serving
 from tests.support.table.simulated.simulated_table import DEALER, SHOE
 
 
@@ -42,44 +43,40 @@ def lost(one: Served) -> list[str]:
     return [event.why for event in one.events() if isinstance(event, DeviceLost)]
 
 
-def test_a_device_that_is_mended_has_its_moment_to_come_back(tmp_path: Path) -> None:
+@simulated
+async def test_a_device_that_is_mended_has_its_moment_to_come_back(tmp_path: Path) -> None:
     """However long the record had no room, and whatever was before that."""
 
-    async def main() -> None:
-        async with serving(tmp_path) as one:
-            await one.to_step(Step.TURN)
-            stands = shoe(one)
-            await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)
-            one.room.book.refusing = RetryLater("record", "no room", "make room")
-            with pytest.raises(TableStopped):
-                await one.table.act({"type": "CheckHole"}, DEALER)
-            await stands.is_(LinkState.UNKEPT, 60)
-            assert one.table.shown.stopped
-            one.room.book.refusing = None
-            await until(lambda: not one.table.shown.stopped, 40)
-            await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)
-            await stands.is_(LinkState.READY, 60)
-            assert lost(one) == []
-            await stands.is_(LinkState.LOST, LOST_AFTER + 0.5)
-            assert lost(one) == ["lost: so it is told"]
-
-    run(main())
+    async with serving(tmp_path) as one:
+        await one.to_step(Step.TURN)
+        stands = shoe(one)
+        await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)
+        one.room.book.refusing = RetryLater("record", "no room", "make room")
+        with pytest.raises(TableStopped):
+            await one.table.act({"type": "CheckHole"}, DEALER)
+        await stands.is_(LinkState.UNKEPT, 60)
+        assert one.table.shown.stopped
+        one.room.book.refusing = None
+        await until(lambda: not one.table.shown.stopped, 40)
+        await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)
+        await stands.is_(LinkState.READY, 60)
+        assert lost(one) == []
+        await stands.is_(LinkState.LOST, LOST_AFTER + 0.5)
+        assert lost(one) == ["lost: so it is told"]
 
 
-def test_people_are_told_of_a_device_that_nothing_is_kept_of(tmp_path: Path) -> None:
+@simulated
+async def test_people_are_told_of_a_device_that_nothing_is_kept_of(tmp_path: Path) -> None:
     """The record takes all else, so nobody is told by that."""
 
-    async def main() -> None:
-        async with serving(tmp_path) as one:
-            await one.to_step(Step.TURN)
-            stands = shoe(one)
-            await stands.is_(LinkState.UNKEPT, LOST_AFTER - 0.5)
-            await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)  # tried again
-            assert lost(one) == []
-            await stands.is_(LinkState.UNKEPT, 1)
-            assert lost(one) == ["unkept: so it is told"]
-            assert one.at(Step.DEVICE)
-            await stands.is_(LinkState.READY, 1)
-            assert one.at(Step.FELT)
-
-    run(main())
+    async with serving(tmp_path) as one:
+        await one.to_step(Step.TURN)
+        stands = shoe(one)
+        await stands.is_(LinkState.UNKEPT, LOST_AFTER - 0.5)
+        await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)  # tried again
+        assert lost(one) == []
+        await stands.is_(LinkState.UNKEPT, 1)
+        assert lost(one) == ["unkept: so it is told"]
+        assert one.at(Step.DEVICE)
+        await stands.is_(LinkState.READY, 1)
+        assert one.at(Step.FELT)

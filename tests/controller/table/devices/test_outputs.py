@@ -32,7 +32,8 @@ from drivers.devices import (
 from drivers.devices.station import LampSetting
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import ButtonMask, Lock, LockState, Refusal, Start
-from tests.support.drivers.simulated import simulate, stopped
+from tests.support.asynchronous import simulated
+from tests.support.drivers.simulated import stopped
 
 AWAY = NotReady(LinkState.ABSENT, "not plugged in")
 REFUSED = CommandRefusedError(Lock(LockState.OPEN), Refusal.NOT_NOW, 0)
@@ -99,128 +100,114 @@ def shown(*effects: object, arms: ButtonTokens | None = None, stopped: str = "")
 OPEN, LOCKED = shown(ShoeLock(False)), shown(ShoeLock(True))
 
 
-def test_the_last_wish_is_what_is_done() -> None:
-    async def main() -> None:
-        shoe = Device()
-        async with fitted(shoe) as outlets:
-            await asyncio.sleep(0.01)
-            for one in (OPEN, LOCKED, OPEN):
-                outlets.show(one)
-            await asyncio.sleep(0.01)
-            outlets.show(OPEN)  # absolute: it is so already
-            await asyncio.sleep(10)
-            assert shoe.done == [("lock",), ("open",)]
-
-    simulate(main())
+@simulated
+async def test_the_last_wish_is_what_is_done() -> None:
+    shoe = Device()
+    async with fitted(shoe) as outlets:
+        await asyncio.sleep(0.01)
+        for one in (OPEN, LOCKED, OPEN):
+            outlets.show(one)
+        await asyncio.sleep(0.01)
+        outlets.show(OPEN)  # absolute: it is so already
+        await asyncio.sleep(10)
+        assert shoe.done == [("lock",), ("open",)]
 
 
 @pytest.mark.parametrize("problem", [REFUSED, UNANSWERED, BUSY], ids=lambda one: type(one).__name__)
-def test_what_was_not_taken_is_wanted_again(problem: Exception) -> None:
-    async def main() -> None:
-        shoe = Device(problem, problem)
-        async with fitted(shoe) as outlets:
-            outlets.show(OPEN)
-            await asyncio.sleep(1.5 * RETRY_DELAY)
-            assert (shoe.tried, shoe.done) == (2, [])
-            await asyncio.sleep(RETRY_DELAY)
-            assert shoe.done == [("open",)]
-            await asyncio.sleep(10)
-            assert shoe.tried == 3
-
-    simulate(main())
+@simulated
+async def test_what_was_not_taken_is_wanted_again(problem: Exception) -> None:
+    shoe = Device(problem, problem)
+    async with fitted(shoe) as outlets:
+        outlets.show(OPEN)
+        await asyncio.sleep(1.5 * RETRY_DELAY)
+        assert (shoe.tried, shoe.done) == (2, [])
+        await asyncio.sleep(RETRY_DELAY)
+        assert shoe.done == [("open",)]
+        await asyncio.sleep(10)
+        assert shoe.tried == 3
 
 
-def test_a_device_that_is_away_is_asked_when_it_is_back() -> None:
-    async def main() -> None:
-        shoe = Device(AWAY, AWAY)
-        async with fitted(shoe) as outlets:
-            outlets.show(OPEN)
-            await asyncio.sleep(30)
-            assert shoe.tried == 1  # nobody knocks at a door where nobody is
-            outlets.back("ST-1")
-            await asyncio.sleep(1)
-            assert shoe.tried == 1
-            outlets.back("SH-1")
-            await asyncio.sleep(1)
-            outlets.back("SH-1")
-            await asyncio.sleep(1)
-            assert shoe.done == [("open",)]
-
-    simulate(main())
+@simulated
+async def test_a_device_that_is_away_is_asked_when_it_is_back() -> None:
+    shoe = Device(AWAY, AWAY)
+    async with fitted(shoe) as outlets:
+        outlets.show(OPEN)
+        await asyncio.sleep(30)
+        assert shoe.tried == 1  # nobody knocks at a door where nobody is
+        outlets.back("ST-1")
+        await asyncio.sleep(1)
+        assert shoe.tried == 1
+        outlets.back("SH-1")
+        await asyncio.sleep(1)
+        outlets.back("SH-1")
+        await asyncio.sleep(1)
+        assert shoe.done == [("open",)]
 
 
-def test_what_a_device_cannot_do_is_not_asked_again() -> None:
-    async def main() -> None:
-        shoe = Device(HOPELESS)
-        async with fitted(shoe) as outlets:
-            await asyncio.sleep(30)
-            assert shoe.tried == 1
-            outlets.show(OPEN)
-            await asyncio.sleep(1)
-            assert shoe.done == [("open",)]
-
-    simulate(main())
+@simulated
+async def test_what_a_device_cannot_do_is_not_asked_again() -> None:
+    shoe = Device(HOPELESS)
+    async with fitted(shoe) as outlets:
+        await asyncio.sleep(30)
+        assert shoe.tried == 1
+        outlets.show(OPEN)
+        await asyncio.sleep(1)
+        assert shoe.done == [("open",)]
 
 
-def test_a_wish_that_changes_while_it_is_carried_out_is_carried_out_anew() -> None:
-    async def main() -> None:
-        shoe = Device()
-        async with fitted(shoe) as outlets:
-            await asyncio.sleep(0.001)
-            outlets.show(OPEN)  # the lock of the beginning is on its way
-            await asyncio.sleep(1)
-            assert shoe.done == [("lock",), ("open",)]
-            async with asyncio.timeout(1):
-                await outlets.settled(frozenset({"SH-1"}))
-
-    simulate(main())
+@simulated
+async def test_a_wish_that_changes_while_it_is_carried_out_is_carried_out_anew() -> None:
+    shoe = Device()
+    async with fitted(shoe) as outlets:
+        await asyncio.sleep(0.001)
+        outlets.show(OPEN)  # the lock of the beginning is on its way
+        await asyncio.sleep(1)
+        assert shoe.done == [("lock",), ("open",)]
+        async with asyncio.timeout(1):
+            await outlets.settled(frozenset({"SH-1"}))
 
 
-def test_seats_are_armed_lit_and_disarmed() -> None:
-    async def main() -> None:
-        shoe, station = Device(), Device()
-        async with fitted(shoe, station) as outlets:
-            await asyncio.sleep(0.1)
-            assert station.done == [
-                ("disarm", 1),
-                ("disarm", 2),
-                ("lamps", 1, LAMPS["dark"]),
-                ("lamps", 2, LAMPS["dark"]),
-            ]
-            station.done.clear()
-            arms = ButtonTokens(7, (SeatButtons(1, HIT, 8, ()),))
-            outlets.show(shown(Stations((), ((1, "turn"),)), ShoeLock(True), arms=arms))
-            await asyncio.sleep(0.1)
-            assert station.done == [("arm", 1, HIT, 8), ("lamps", 1, LAMPS["turn"])]
-            await asyncio.sleep(REARM_INTERVAL)
-            assert ("arm", 1, HIT, 8) in station.done[2:]  # anew, before it runs out
-
-    simulate(main())
+@simulated
+async def test_seats_are_armed_lit_and_disarmed() -> None:
+    shoe, station = Device(), Device()
+    async with fitted(shoe, station) as outlets:
+        await asyncio.sleep(0.1)
+        assert station.done == [
+            ("disarm", 1),
+            ("disarm", 2),
+            ("lamps", 1, LAMPS["dark"]),
+            ("lamps", 2, LAMPS["dark"]),
+        ]
+        station.done.clear()
+        arms = ButtonTokens(7, (SeatButtons(1, HIT, 8, ()),))
+        outlets.show(shown(Stations((), ((1, "turn"),)), ShoeLock(True), arms=arms))
+        await asyncio.sleep(0.1)
+        assert station.done == [("arm", 1, HIT, 8), ("lamps", 1, LAMPS["turn"])]
+        await asyncio.sleep(REARM_INTERVAL)
+        assert ("arm", 1, HIT, 8) in station.done[2:]  # anew, before it runs out
 
 
-def test_when_nothing_can_be_recorded_all_is_safe() -> None:
-    async def main() -> None:
-        shoe, station = Device(), Device()
-        async with fitted(shoe, station) as outlets:
-            arms = ButtonTokens(7, (SeatButtons(1, HIT, 8, ()),))
-            outlets.show(shown(ShoeLock(False), Stations(), arms=arms))
-            await asyncio.sleep(1)
-            shoe.done.clear()
-            station.done.clear()
-            outlets.show(shown(ShoeLock(False), Stations(), arms=arms, stopped="no room"))
-            await asyncio.sleep(1)
-            assert shoe.done == [("lock",)]
-            assert sorted(map(str, station.done)) == sorted(
-                map(
-                    str,
-                    [
-                        *(("disarm", seat) for seat in (1, 2)),
-                        *(("lamps", seat, LAMPS["fault"]) for seat in (1, 2)),
-                    ],
-                )
+@simulated
+async def test_when_nothing_can_be_recorded_all_is_safe() -> None:
+    shoe, station = Device(), Device()
+    async with fitted(shoe, station) as outlets:
+        arms = ButtonTokens(7, (SeatButtons(1, HIT, 8, ()),))
+        outlets.show(shown(ShoeLock(False), Stations(), arms=arms))
+        await asyncio.sleep(1)
+        shoe.done.clear()
+        station.done.clear()
+        outlets.show(shown(ShoeLock(False), Stations(), arms=arms, stopped="no room"))
+        await asyncio.sleep(1)
+        assert shoe.done == [("lock",)]
+        assert sorted(map(str, station.done)) == sorted(
+            map(
+                str,
+                [
+                    *(("disarm", seat) for seat in (1, 2)),
+                    *(("lamps", seat, LAMPS["fault"]) for seat in (1, 2)),
+                ],
             )
-
-    simulate(main())
+        )
 
 
 # --- shuffles ---------------------------------------------------------------------------------
@@ -238,16 +225,14 @@ async def starting(shuffler: Device) -> AsyncIterator[tuple[ShuffleStarter, list
         await stopped(task)
 
 
-def test_a_shuffle_is_started_once() -> None:
-    async def main() -> None:
-        shuffler = Device()
-        async with starting(shuffler) as (made, recorded):
-            made.want(6)
-            await asyncio.sleep(60)
-            assert shuffler.done == [("start", 6)]
-            assert (recorded, made.problem) == ([], "")
-
-    simulate(main())
+@simulated
+async def test_a_shuffle_is_started_once() -> None:
+    shuffler = Device()
+    async with starting(shuffler) as (made, recorded):
+        made.want(6)
+        await asyncio.sleep(60)
+        assert shuffler.done == [("start", 6)]
+        assert (recorded, made.problem) == ([], "")
 
 
 @pytest.mark.parametrize(
@@ -262,50 +247,44 @@ def test_a_shuffle_is_started_once() -> None:
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_a_start_that_failed_is_people_s_to_ask_for_again(problem: Exception) -> None:
-    async def main() -> None:
-        shuffler = Device(problem)
-        async with starting(shuffler) as (made, recorded):
-            made.want(6)
-            await asyncio.sleep(600)
-            assert shuffler.tried == 1
-            assert "ask for the shuffle again" in made.problem
-            assert [one.kind for one in recorded] == ["fault"]
-            made.want_again(6)
-            await asyncio.sleep(1)
-            assert (shuffler.tried, shuffler.looks) == (2, 1)
-            assert shuffler.done == [("start", 6)]
-            assert made.problem == ""
-
-    simulate(main())
+@simulated
+async def test_a_start_that_failed_is_people_s_to_ask_for_again(problem: Exception) -> None:
+    shuffler = Device(problem)
+    async with starting(shuffler) as (made, recorded):
+        made.want(6)
+        await asyncio.sleep(600)
+        assert shuffler.tried == 1
+        assert "ask for the shuffle again" in made.problem
+        assert [one.kind for one in recorded] == ["fault"]
+        made.want_again(6)
+        await asyncio.sleep(1)
+        assert (shuffler.tried, shuffler.looks) == (2, 1)
+        assert shuffler.done == [("start", 6)]
+        assert made.problem == ""
 
 
-def test_a_start_that_fails_when_it_is_over_is_in_nobody_s_way() -> None:
+@simulated
+async def test_a_start_that_fails_when_it_is_over_is_in_nobody_s_way() -> None:
     """It stands in the record, and not before the dealer."""
 
-    async def main() -> None:
-        shuffler = Device(AWAY)
-        async with starting(shuffler) as (made, recorded):
-            made.want(6)
-            await asyncio.sleep(0)
-            made.over()
-            await asyncio.sleep(60)
-            assert (shuffler.tried, [one.kind for one in recorded]) == (1, ["fault"])
-            assert (made.problem, made.problem_now(shuffling=True)) == ("", "")
-            assert made.problem_now(shuffling=False) == NONE_RUNS
-            made.want(6)
-            assert made.problem_now(shuffling=False) == ""
-
-    simulate(main())
+    shuffler = Device(AWAY)
+    async with starting(shuffler) as (made, recorded):
+        made.want(6)
+        await asyncio.sleep(0)
+        made.over()
+        await asyncio.sleep(60)
+        assert (shuffler.tried, [one.kind for one in recorded]) == (1, ["fault"])
+        assert (made.problem, made.problem_now(shuffling=True)) == ("", "")
+        assert made.problem_now(shuffling=False) == NONE_RUNS
+        made.want(6)
+        assert made.problem_now(shuffling=False) == ""
 
 
-def test_a_shuffle_that_is_not_wanted_any_more_is_not_started() -> None:
-    async def main() -> None:
-        shuffler = Device()
-        async with starting(shuffler) as (made, _):
-            made.want(6)
-            made.over()
-            await asyncio.sleep(60)
-            assert shuffler.tried == 0
-
-    simulate(main())
+@simulated
+async def test_a_shuffle_that_is_not_wanted_any_more_is_not_started() -> None:
+    shuffler = Device()
+    async with starting(shuffler) as (made, _):
+        made.want(6)
+        made.over()
+        await asyncio.sleep(60)
+        assert shuffler.tried == 0

@@ -13,6 +13,7 @@ from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from firmware_protocol.device import CannotDo, Draw, SetJam, ShufflePace
 from hil.table.robots.robot import mechanism
+from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.serving import run
@@ -156,16 +157,14 @@ def test_no_card_comes_where_none_is_due(tmp_path: Path) -> None:
     assert set(WAITING) - seen == {Step.REFILL}  # see test_the_shoe_runs_out_in_a_round
 
 
-def test_a_shoe_is_locked_before_the_table_is_served_and_after(tmp_path: Path) -> None:
+@simulated
+async def test_a_shoe_is_locked_before_the_table_is_served_and_after(tmp_path: Path) -> None:
     """Between two starts of the controller nobody lets a card out."""
 
-    async def main() -> None:
-        at = Setting()
-        async with room(tmp_path, game_with("classic", {}), stations=False) as made:
-            assert mechanism(made.shoe)["lock"] == "locked"
-            async with telling(made, at.cards, at.wagers, at.plan) as t:
-                await t.to_step(Step.DEALING)
-                await until(lambda: not t.locked)
-            assert mechanism(made.shoe)["lock"] == "locked"
-
-    run(main())
+    at = Setting()
+    async with room(tmp_path, game_with("classic", {}), stations=False) as made:
+        assert mechanism(made.shoe)["lock"] == "locked"
+        async with telling(made, at.cards, at.wagers, at.plan) as t:
+            await t.to_step(Step.DEALING)
+            await until(lambda: not t.locked)
+        assert mechanism(made.shoe)["lock"] == "locked"

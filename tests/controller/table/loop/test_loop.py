@@ -21,7 +21,7 @@ from controller.table.loop import (
 from controller.table.loop.loop import MAX_WAITING, SLOW_AFTER
 from controller.table.memory import DeviceFault
 from tests.support.asynchronous import simulated
-from tests.support.drivers.simulated import simulate, stopped, until
+from tests.support.drivers.simulated import stopped, until
 from tests.support.table.loop_rig import NOTE, OPENS, Rig, at, opens, rig
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.typed.listening import card, press, source
@@ -58,22 +58,20 @@ async def test_it_is_durable_before_it_is_true_and_true_before_it_is_shown() -> 
         assert made.table.shown.seq == 101
 
 
-def test_one_thing_after_the_other() -> None:
+@simulated
+async def test_one_thing_after_the_other() -> None:
     """Each is made of what the ones before it have come to."""
 
-    async def main() -> None:
-        async with rig() as made:
-            seen: list[Step] = []
+    async with rig() as made:
+        seen: list[Step] = []
 
-            def make(now: TableSnapshot) -> TableInput:
-                seen.append(now.state.step)
-                return OPENS
+        def make(now: TableSnapshot) -> TableInput:
+            seen.append(now.state.step)
+            return OPENS
 
-            await asyncio.gather(*(made.table.act(make) for _ in range(5)))
-            assert seen == [Step.CLOSED, *[Step.SHUFFLE_NEEDED] * 4]
-            assert made.kinds == ["decision", *["refusal"] * 4]
-
-    simulate(main())
+        await asyncio.gather(*(made.table.act(make) for _ in range(5)))
+        assert seen == [Step.CLOSED, *[Step.SHUFFLE_NEEDED] * 4]
+        assert made.kinds == ["decision", *["refusal"] * 4]
 
 
 @simulated

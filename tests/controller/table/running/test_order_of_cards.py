@@ -20,7 +20,7 @@ from hil.devices import shoe_cards
 from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
-from tests.support.table.simulated.serving import run, whole
+from tests.support.table.simulated.serving import whole
 from tests.support.table.simulated.simulated_table import FLOOR, room
 from tests.support.table.simulated.telling import (
     BURNED,
@@ -69,23 +69,21 @@ RISING: Final = ("Kc", "2c", "3c", "4c", "5c", "6c", "7c", "8c", "Th", "Ts", "9d
 THREE: Final = tuple((seat, "main", 1000) for seat in (1, 2, 3))
 
 
-def test_a_card_that_lies_face_down_rings_no_alarm(tmp_path: Path) -> None:
+@simulated
+async def test_a_card_that_lies_face_down_rings_no_alarm(tmp_path: Path) -> None:
     """It would be the seventh of its suit in a row: nobody is told before it is turned over."""
 
-    async def main() -> None:
-        async with opened(tmp_path, Setting(cards=RISING, wagers=THREE, plan={})) as t:
-            await t.to_step(Step.REVEAL)
-            assert "DeckSuspect" not in t.names()
-            await t.reveals()
-            assert t.names()[-2:] == ["HoleRevealed", "DeckSuspect"]
-            t.shows(
-                "Floor: rule on decks in doubt, factory order - decks out of play, or play on - "
-                "bring a second person"
-            )
-            await t.ruled(Odd.DECK_SUSPECT, Way.RESUME)
-            await t.to_end()
-
-    run(main())
+    async with opened(tmp_path, Setting(cards=RISING, wagers=THREE, plan={})) as t:
+        await t.to_step(Step.REVEAL)
+        assert "DeckSuspect" not in t.names()
+        await t.reveals()
+        assert t.names()[-2:] == ["HoleRevealed", "DeckSuspect"]
+        t.shows(
+            "Floor: rule on decks in doubt, factory order - decks out of play, or play on - "
+            "bring a second person"
+        )
+        await t.ruled(Odd.DECK_SUSPECT, Way.RESUME)
+        await t.to_end()
 
 
 @simulated
@@ -241,25 +239,21 @@ def last_place(t: Told, loading: int) -> int:
 
 
 @pytest.mark.parametrize("house", HOUSES)
-def test_the_cut_card_comes_before_a_round(house: str, tmp_path: Path) -> None:
+@simulated
+async def test_the_cut_card_comes_before_a_round(house: str, tmp_path: Path) -> None:
     """The round that is about to begin is dealt, and is the last one."""
 
-    async def main() -> None:
-        async with opened(tmp_path, house=house) as t:
-            burned = BURNED[: t.room.game.options.burn.on_shuffle]
-            cards = list(whole(t.room, (*burned, *CARDS)))
-            t.robot.cards = lambda: (*cards[: len(burned)], "cut", *cards[len(burned) :])
-            await t.to(lambda s: len(s.seats) == 2)
-            await t.draws()
-            assert t.names()[-1] == "CutCardSeen"
-            t.shows("Take wagers: main - last round of this shoe - 2 seats in, the first card "
-                    "locks them")  # fmt: skip
-            await a_round(t)
-            assert t.nets() == {1: 1000, 2: 0}
-            shuffles = [
-                one.event for one in t.made() if isinstance(one.event, events.ShuffleStarted)
-            ]
-            assert len(shuffles) == 2
-            assert t.state.round == 1
-
-    run(main())
+    async with opened(tmp_path, house=house) as t:
+        burned = BURNED[: t.room.game.options.burn.on_shuffle]
+        cards = list(whole(t.room, (*burned, *CARDS)))
+        t.robot.cards = lambda: (*cards[: len(burned)], "cut", *cards[len(burned) :])
+        await t.to(lambda s: len(s.seats) == 2)
+        await t.draws()
+        assert t.names()[-1] == "CutCardSeen"
+        t.shows("Take wagers: main - last round of this shoe - 2 seats in, the first card "
+                "locks them")  # fmt: skip
+        await a_round(t)
+        assert t.nets() == {1: 1000, 2: 0}
+        shuffles = [one.event for one in t.made() if isinstance(one.event, events.ShuffleStarted)]
+        assert len(shuffles) == 2
+        assert t.state.round == 1

@@ -118,31 +118,27 @@ async def plugged(folder: Path, game: Game) -> AsyncIterator[Real]:
         yield Real(game, shoe, shuffler, station)
 
 
-def test_a_round_in_real_time(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_round_in_real_time(tmp_path: Path) -> None:
     """With a stop and a start in the middle of it."""
     file = furnished(tmp_path)
 
-    async def main() -> None:
-        given = parts(file)
-        async with plugged(tmp_path, given.game) as real:
-            async with RunningTable(given) as table:
-                await ready(table)
-                await Robot(real, AtTable(table), Policy()).play(
-                    lambda s: s.state.step is Step.REVEAL
-                )
-                before = table.shown.state
-            async with RunningTable(parts(file)) as table:
-                await ready(table)
-                await until(lambda: table.shown.state.step is Step.FELT)
-                robot = Robot(real, AtTable(table), Policy())
-                await robot.act("FeltConfirmed")
-                assert table.shown.state == before
-                await robot.play(lambda s: s.state.step is Step.WAGERING and not s.state.seats)
-                assert robot.refused == []
-                real.shoe.request(Plug(connected=False))
-                await until(lambda: table.shown.state.lost == ("shoe",))
-
-    asyncio.run(main())
+    given = parts(file)
+    async with plugged(tmp_path, given.game) as real:
+        async with RunningTable(given) as table:
+            await ready(table)
+            await Robot(real, AtTable(table), Policy()).play(lambda s: s.state.step is Step.REVEAL)
+            before = table.shown.state
+        async with RunningTable(parts(file)) as table:
+            await ready(table)
+            await until(lambda: table.shown.state.step is Step.FELT)
+            robot = Robot(real, AtTable(table), Policy())
+            await robot.act("FeltConfirmed")
+            assert table.shown.state == before
+            await robot.play(lambda s: s.state.step is Step.WAGERING and not s.state.seats)
+            assert robot.refused == []
+            real.shoe.request(Plug(connected=False))
+            await until(lambda: table.shown.state.lost == ("shoe",))
     found = [record for _, record in records(tmp_path / "record")]
     assert [record.kind for record in found].count("opened") == 2
     assert found[-2].kind == "closed"
@@ -224,17 +220,15 @@ def test_seats_without_buttons_where_nobody_else_decides(tmp_path: Path) -> None
 # --- how it ends ------------------------------------------------------------------------------
 
 
-def test_a_table_without_its_devices_begins_and_ends(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_table_without_its_devices_begins_and_ends(tmp_path: Path) -> None:
     file = furnished(tmp_path)
 
-    async def main() -> None:
-        async with RunningTable(parts(file)) as table:
-            assert table.shown.state.step is Step.CLOSED
-            assert table.boot == table.log.boot
-        with pytest.raises(LookupError):
-            table.supervisor("SH-9")
-
-    asyncio.run(main())
+    async with RunningTable(parts(file)) as table:
+        assert table.shown.state.step is Step.CLOSED
+        assert table.boot == table.log.boot
+    with pytest.raises(LookupError):
+        table.supervisor("SH-9")
     assert [record.kind for _, record in records(tmp_path / "record")][-2:] == [
         "closed",
         "checkpoint",
@@ -254,7 +248,8 @@ class Broken(Exception):
     """Something of ours."""
 
 
-def test_whatever_fails_in_it_ends_all_of_it(
+@asynchronous
+async def test_whatever_fails_in_it_ends_all_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = furnished(tmp_path)
@@ -265,13 +260,10 @@ def test_whatever_fails_in_it_ends_all_of_it(
 
     monkeypatch.setattr(StoreRetry, "run", broken)
 
-    async def main() -> None:
-        with pytest.raises(ExceptionGroup) as caught:
-            async with RunningTable(parts(file)):
-                await asyncio.sleep(60)
-        assert caught.group_contains(Broken)
-
-    asyncio.run(main())
+    with pytest.raises(ExceptionGroup) as caught:
+        async with RunningTable(parts(file)):
+            await asyncio.sleep(60)
+    assert caught.group_contains(Broken)
     assert [record.kind for _, record in records(tmp_path / "record")][-2] == "closed"
 
 
@@ -283,19 +275,17 @@ async def test_what_its_user_raises_comes_out_as_it_is(tmp_path: Path) -> None:
             raise Broken("the user's")
 
 
-def test_a_table_that_is_called_off(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_table_that_is_called_off(tmp_path: Path) -> None:
     file = furnished(tmp_path)
 
     async def session() -> None:
         async with RunningTable(parts(file)):
             await asyncio.sleep(60)
 
-    async def main() -> None:
-        task = asyncio.create_task(session())
-        await asyncio.sleep(0.2)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(main())
+    task = asyncio.create_task(session())
+    await asyncio.sleep(0.2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert [record.kind for _, record in records(tmp_path / "record")][-2] == "closed"
