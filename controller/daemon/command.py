@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from controller import early_signals
 from controller.audit.errors import RecordProblem
 from controller.config import TableConfig, load_table
-from controller.daemon import logging as lines
 from controller.daemon.cli import STOP_WITHIN
+from controller.daemon.logging import to_stderr
 from controller.daemon.serve import ReadyNotice, ServeCallbacks, serve
 from controller.daemon.watchdog import Notify
 from controller.errors import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_OUTPUT, UsageProblem, printable
@@ -34,7 +34,7 @@ _log: Final = structlog.get_logger("daemon")
 
 
 def run(args: argparse.Namespace) -> int:
-    lines.to_stderr()
+    to_stderr()
     config = load_table(args.config)
     try:
         world = _world(args)
@@ -68,9 +68,9 @@ def leaves(problem: BaseException) -> list[BaseException]:
 
 async def _in_group(config: TableConfig, signals: Signals, world: TableEnvironment) -> int:
     """Serve in a task group, so that every error is raised in a group."""
-    tells = ServeCallbacks(Notify(os.environ), ready=_say, ending=signals.start_deadline)
+    callbacks = ServeCallbacks(Notify(os.environ), ready=_say, ending=signals.start_deadline)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(serve(config, signals.event(), tells=tells, world=world))
+        task = group.create_task(serve(config, signals.event(), callbacks=callbacks, world=world))
     return task.result()
 
 

@@ -27,8 +27,8 @@ _log: Final = structlog.get_logger("daemon")
 
 Line: TypeAlias = MutableMapping[str, Any]
 
-_stands: Final[ContextVar[Callable[[], Mapping[str, int]] | None]] = ContextVar(
-    "stands", default=None
+_position: Final[ContextVar[Callable[[], Mapping[str, int]] | None]] = ContextVar(
+    "position", default=None
 )
 """Returns round and last sequence number of the current table."""
 
@@ -39,8 +39,8 @@ def to_stderr(least: int = logging.INFO, *, terminal: bool | None = None) -> Non
     structlog.configure(
         processors=[
             merge_contextvars,
-            _standing,
-            _happening,
+            _add_position,
+            _expand_happening,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             *(_console() if console else _json()),
@@ -58,16 +58,16 @@ def log_context(name: str, running: RunningTable) -> Iterator[None]:
     """Bind the table's name to all log lines, with its round and sequence number once it is
     open."""
 
-    def stands() -> Mapping[str, int]:
+    def position() -> Mapping[str, int]:
         table = getattr(running, "table", None)  # missing before the record is open
         return {} if table is None else {"round": table.state.round, "audit_seq": table.seq}
 
-    token = _stands.set(stands)
+    token = _position.set(position)
     try:
         with bound_contextvars(table=name):
             yield
     finally:
-        _stands.reset(token)
+        _position.reset(token)
 
 
 def log_result(done: RequestResult) -> None:
@@ -83,14 +83,14 @@ def log_result(done: RequestResult) -> None:
 # --- processors -------------------------------------------------------------------------------
 
 
-def _standing(_: Any, __: str, line: Line) -> Line:
-    stands = _stands.get()
-    if stands is not None:
-        line.update(stands())
+def _add_position(_: Any, __: str, line: Line) -> Line:
+    position = _position.get()
+    if position is not None:
+        line.update(position())
     return line
 
 
-def _happening(_: Any, __: str, line: Line) -> Line:
+def _expand_happening(_: Any, __: str, line: Line) -> Line:
     """Replace a device event by the fields under which it is recorded."""
     happening = line.get("happening")
     if isinstance(happening, Happening):

@@ -76,7 +76,7 @@ class Metrics:
         """Count the results of this table from now on."""
         self._round = table.shown.state.round
         self.registry.register(_TableCollector(self._name, table))
-        table.watch(self.told)
+        table.add_result_listener(self.count_result)
 
     def appended(self, seconds: float) -> None:
         self._append.observe(seconds)
@@ -84,7 +84,7 @@ class Metrics:
     def late(self, seconds: float) -> None:
         self._lag.observe(seconds)
 
-    def told(self, done: RequestResult) -> None:
+    def count_result(self, done: RequestResult) -> None:
         """Count a durable result."""
         for one in done.answered:
             if isinstance(one.answer, Decision):
@@ -129,7 +129,7 @@ class _TableCollector(Collector):
         figures: tuple[tuple[str, str, float], ...] = (
             ("holecard_record_seq", "Sequence number of the last entry on disk.", table.seq),
             ("holecard_queue_length", "Requests in the queue of the table.", table.waiting),
-            ("holecard_append_waits_seconds", "The record has not answered.", table.waits),
+            ("holecard_append_waits_seconds", "The record has not answered.", table.append_seconds),
             ("holecard_stopped", "1 while nothing can be done.", bool(self._running.shown.stopped)),
             ("holecard_round", "The number of the last round.", table.state.round),
         )

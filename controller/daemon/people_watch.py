@@ -36,37 +36,37 @@ class PeopleWatch:
         self._file = file
         self._moment = moment
         self._seen: Print | str = ""
-        self._anew: float | None = None
+        self._retry_at: float | None = None
         """Time of the next try to read an unreadable file."""
 
     async def run(self) -> None:
         """Run until cancelled. The first check signs out people who were disabled before the
         start."""
         while True:
-            await self.look()
-            await self.look_at_the_table()
-            self.look_at_the_clock()
+            await self.check_file()
+            await self.check_table()
+            self.check_sessions()
             await asyncio.sleep(CHECK_INTERVAL)
 
-    async def look(self) -> None:
+    async def check_file(self) -> None:
         """Sign out people who were disabled or lost their role, if the file has changed."""
         print_, now = _print(self._file), asyncio.get_running_loop().time()
-        if print_ == self._seen and (self._anew is None or now < self._anew):
+        if print_ == self._seen and (self._retry_at is None or now < self._retry_at):
             return
         try:
-            gone = await self._desk.refresh(self._moment())
+            signed_out = await self._desk.refresh(self._moment())
         except (TableStopped, QueueFull, InputRejected) as problem:
             _log.info("people not looked at again", why=str(problem))
             return
-        if isinstance(gone, Denied):
-            if gone.why == "unreadable":  # recorded; tried again when the file changes
-                self._seen, self._anew = print_, now + RETRY_AFTER
+        if isinstance(signed_out, Denied):
+            if signed_out.why == "unreadable":  # recorded; tried again when the file changes
+                self._seen, self._retry_at = print_, now + RETRY_AFTER
             return
-        self._seen, self._anew = print_, None
-        if gone:
-            _log.info("signed out", people=gone)
+        self._seen, self._retry_at = print_, None
+        if signed_out:
+            _log.info("signed out", people=signed_out)
 
-    async def look_at_the_table(self) -> None:
+    async def check_table(self) -> None:
         """Sign out roles that are allowed only at a closed table, when it is open. Failures are
         retried at the next check."""
         if self._desk.shut():
@@ -80,7 +80,7 @@ class PeopleWatch:
         except (TableStopped, QueueFull, InputRejected) as problem:
             _log.info("not signed out of an open table", why=str(problem))
 
-    def look_at_the_clock(self) -> None:
+    def check_sessions(self) -> None:
         """Remove expired sessions, also without any request."""
         for one in self._desk.expire(self._moment()):
             _log.info("no longer signed in", role=one.role, screen=one.screen)

@@ -28,8 +28,8 @@ from controller.api.service import ServedTable, TableApi
 from controller.audit.errors import LogFailed
 from controller.audit.log import Log, SystemClock
 from controller.config import ControlPlace, TableConfig
-from controller.daemon import logging as lines
 from controller.daemon.http_server import MAX_PAGE_CONNECTIONS, SHUTDOWN_TIMEOUT, Server
+from controller.daemon.logging import log_context, log_result
 from controller.daemon.metrics import Metrics, TimedWriter, metrics_app
 from controller.daemon.people_watch import PeopleWatch
 from controller.daemon.sockets import HOST, ListeningSockets, listening
@@ -134,7 +134,7 @@ async def serve(
     config: TableConfig,
     stop: asyncio.Event | None = None,
     *,
-    tells: ServeCallbacks = ServeCallbacks(),  # noqa: B008 - nothing in it changes
+    callbacks: ServeCallbacks = ServeCallbacks(),  # noqa: B008 - nothing in it changes
     world: TableEnvironment = REAL_ENVIRONMENT,
 ) -> int:
     """Serve until `stop` is set, and return the exit code. Without `stop`, until cancelled.
@@ -149,7 +149,7 @@ async def serve(
     failed = asyncio.Event()
     running = RunningTable(parts, watched_environment(world, metrics, failed))
     with ExitStack() as last:
-        last.enter_context(lines.log_context(config.name, running))
+        last.enter_context(log_context(config.name, running))
         screens = config.equipment.screens
         sockets = last.enter_context(listening(given.control, config.file, screens))
         scratch: Path | None = None
@@ -160,10 +160,10 @@ async def serve(
             sockets.check()
             metrics.follow(table)
             # Log lines are written after the displays have been notified.
-            table.watch(lambda done: _soon(lines.log_result, done))
+            table.add_result_listener(_log_later)
             if scratch is not None:
                 await asyncio.to_thread(remove_stale, parts.record, scratch)
-            served = _TableService(table, given, sockets, metrics, tells, world, scratch)
+            served = _TableService(table, given, sockets, metrics, callbacks, world, scratch)
             await served.run(stop, failed)
         _log.info("ended")
     return 0
@@ -178,13 +178,13 @@ class _TableService:
         given: ServeParts,
         sockets: ListeningSockets,
         metrics: Metrics,
-        tells: ServeCallbacks,
+        callbacks: ServeCallbacks,
         world: TableEnvironment,
         scratch: Path | None,
     ) -> None:
         self._table = table
         self._sockets = sockets
-        self._tells = tells
+        self._callbacks = callbacks
         self._clock = world.clock
         self._moment = moment = world.utc or SystemClock()
         self._desk = PeopleDesk(
@@ -194,7 +194,7 @@ class _TableService:
         self._witnessing = WitnessMonitor(table, table.parts.record, moment, given.unwitnessed)
         self._serving = ServedTable(table, self._desk, moment)
         self._pulse = LoopMonitor(metrics.late)
-        self._watchdog = Watchdog(tells.notify, self._health, self._status)
+        self._watchdog = Watchdog(callbacks.notify, self._health, self._status)
         control = application(self._serving)
         self._servers = [Server(control, sockets.control)]
         self._screens = _screens(control.state.api, sockets, given.texts, scratch)
@@ -232,7 +232,7 @@ class _TableService:
                 await self._news.sign_all_out()
         finally:
             if not self._serving.stopping.is_set():  # a fault ends it; the timeout applies too
-                self._tells.ending()
+                self._callbacks.ending()
             await self._close_pages()
             await self._desk.close()
 
@@ -254,7 +254,7 @@ class _TableService:
         port = None if place.tcp is None else int(place.tcp.getsockname()[1])
         pages = "" if self._screens is None else f"{self._screens.address}/"
         ready = ReadyNotice(self._table.parts.name, place.place, port, pages)
-        self._tells.notify.tell("READY=1", status(self._status()))
+        self._callbacks.notify.tell("READY=1", status(self._status()))
         clock = self._moment().quality
         _log.info(
             "ready",
@@ -264,12 +264,12 @@ class _TableService:
             boot=self._table.boot,
             clock=clock,
         )
-        self._tells.ready(ready)
+        self._callbacks.ready(ready)
 
     def _ends(self, why: str) -> None:
         """Begin the shutdown: reject new requests."""
-        self._tells.ending()
-        self._tells.notify.tell("STOPPING=1", status(f"ending: {why}"))
+        self._callbacks.ending()
+        self._callbacks.notify.tell("STOPPING=1", status(f"ending: {why}"))
         _log.info("ending", why=why)
         self._serving.stopping.set()
         if self._screens is not None:
@@ -280,7 +280,7 @@ class _TableService:
     def _health(self) -> Vitals:
         table = self._table
         links = links_of(table, self._clock())
-        return Vitals(self._pulse.lag, self._pulse.late, table.table.waits, links)
+        return Vitals(self._pulse.lag, self._pulse.late, table.table.append_seconds, links)
 
     def _status(self) -> str:
         """The status line for `systemctl status`, without cards and seats."""
@@ -333,19 +333,19 @@ def watched_environment(
     """The environment with a record writer that is timed, and sets `failed` when it fails."""
     loop = asyncio.get_running_loop()
 
-    def write(log: Log, told: Callable[[LogFailed], None]) -> RecordWriter:
-        def also(problem: LogFailed) -> None:
-            told(problem)
+    def write(log: Log, on_failure: Callable[[LogFailed], None]) -> RecordWriter:
+        def both(problem: LogFailed) -> None:
+            on_failure(problem)
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(failed.set)
 
-        return TimedWriter(world.write(log, also), metrics.appended)
+        return TimedWriter(world.write(log, both), metrics.appended)
 
     return replace(world, write=write)
 
 
-def _soon(told: Callable[[RequestResult], None], done: RequestResult) -> None:
-    asyncio.get_running_loop().call_soon(told, done)
+def _log_later(done: RequestResult) -> None:
+    asyncio.get_running_loop().call_soon(log_result, done)
 
 
 async def _either(first: asyncio.Event, second: asyncio.Event) -> None:

@@ -138,9 +138,9 @@ _log: Final = structlog.get_logger("daemon.watchdog")
 class LoopMonitor:
     """Measures the delay of the event loop."""
 
-    def __init__(self, told: Callable[[float], None] = lambda lag: None) -> None:
+    def __init__(self, on_lag: Callable[[float], None] = lambda lag: None) -> None:
         self.lag = 0.0
-        self._told = told
+        self._on_lag = on_lag
         self._at: float | None = None
 
     @property
@@ -156,18 +156,18 @@ class LoopMonitor:
             due = self._at = loop.time() + TICK_INTERVAL
             await asyncio.sleep(TICK_INTERVAL)
             self.lag = max(0.0, loop.time() - due)
-            self._told(self.lag)
+            self._on_lag(self.lag)
 
 
 class Watchdog:
     """Feeds the service manager's watchdog while the table is healthy, and reports the status."""
 
     def __init__(
-        self, notify: Notify, look: Callable[[], Vitals], status_line: Callable[[], str]
+        self, notify: Notify, vitals: Callable[[], Vitals], status_line: Callable[[], str]
     ) -> None:
-        """`look` returns the health, `status_line` a line for `systemctl status`."""
+        """`vitals` returns the health, `status_line` a line for `systemctl status`."""
         self._notify = notify
-        self._look = look
+        self._vitals = vitals
         self._status_line = status_line
         self._said = ""
         self._hangs = False
@@ -178,9 +178,9 @@ class Watchdog:
         within = self._notify.watchdog
         return 1.0 if within is None else min(1.0, within / FEEDS_PER_TIMEOUT)
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Check once. Returns whether the table is healthy."""
-        hangs = judge(self._look())
+        hangs = judge(self._vitals())
         if bool(hangs) is not self._hangs:
             self._hangs = bool(hangs)
             _log.error("hangs", what=hangs) if hangs else _log.info("gets on again")
@@ -196,5 +196,5 @@ class Watchdog:
     async def run(self) -> None:
         """Run until cancelled."""
         while True:
-            self.look()
+            self.check()
             await asyncio.sleep(self.pause)

@@ -47,7 +47,7 @@ class WrongGuesses(Struct, frozen=True, gc=False):
     last: int = 0
     until: int = 0
     """No PIN is checked before this time."""
-    told: bool = False
+    delay_recorded: bool = False
     """A rejection before `until` has been recorded."""
 
 
@@ -74,8 +74,8 @@ def right(tries: WrongGuesses) -> WrongGuesses:
     return replace(tries, streak=0)
 
 
-def delay_recorded(tries: WrongGuesses) -> WrongGuesses:
-    return replace(tries, told=True)
+def with_delay_recorded(tries: WrongGuesses) -> WrongGuesses:
+    return replace(tries, delay_recorded=True)
 
 
 def stale(tries: WrongGuesses, at: int) -> bool:

@@ -200,7 +200,7 @@ class PeopleDesk:
         """Work of the thread that exceeded its timeout."""
         self._asking: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._told = ""
+        self._reported = ""
         """The problem that was recorded last."""
         self._people: People | None = None
         """The people as last read, with the metadata of that file below."""
@@ -358,8 +358,8 @@ class PeopleDesk:
                 SignInData(role, person.name, person.badge, proof.lock, screen, life, relieved)
             )
         self._renew_if_stale(proof, pin, now)
-        gone = None if at_table is None else at_table.actor
-        return SignInResult(Actor(role, person.name), person.badge, screen, life, gone)
+        relieved_actor = None if at_table is None else at_table.actor
+        return SignInResult(Actor(role, person.name), person.badge, screen, life, relieved_actor)
 
     async def _authorise(
         self, act: Act, badge: str, pin: str, screen: str, now: Moment, second: bool
@@ -404,11 +404,11 @@ class PeopleDesk:
         many."""
         self._people = people
         self.standing = states.without_lapsed(self.standing, people)
-        gone = [one for one in self.standing.sessions if not states.counts(one, people)]
-        for one in gone:
+        lapsed = [one for one in self.standing.sessions if not states.counts(one, people)]
+        for one in lapsed:
             await self._append(SignOutData(one.role, one.name, one.badge, one.screen, "disabled"))
         self._seen = found
-        return len(gone)
+        return len(lapsed)
 
     def _is_read(self) -> bool:
         return self._seen is not None and self._file.print_of() == self._seen
@@ -429,7 +429,7 @@ class PeopleDesk:
                 await self._append(SignInDelayed(lock, screen, wait))
             return Denied("wait", wait)
         proof = await self._in_thread(lambda: check_pin_of(people, badge, pin))
-        self._told = ""
+        self._reported = ""
         if proof.why is None:
             return proof
         await self._append(_refused_entry(proof, screen, wanted, proof.why))
@@ -485,13 +485,13 @@ class PeopleDesk:
     async def _report(self, problem: str) -> None:
         """Log a problem, and record it unless it is the last recorded one."""
         _log.warning("badges and PINs cannot be looked at", why=problem)
-        if problem != self._told:
-            former, self._told = self._told, problem  # set first: others may fail too
+        if problem != self._reported:
+            former, self._reported = self._reported, problem  # set first: others may fail too
             try:
                 data = {"what": "people", "detail": problem}
                 await self._record(RecordEntry("fault", CONTROLLER, data))
             except BaseException:
-                self._told = former
+                self._reported = former
                 raise
 
     def _at(self, now: Moment) -> None:

@@ -170,7 +170,7 @@ def delay_is_recorded(standing: SignInState, lock: str, screen: str) -> bool:
     """Whether a rejection because of the current delay has been recorded."""
     now = standing.clock.at
     both = (standing.badges.get(lock, NO_GUESSES), standing.screens.get(screen, NO_GUESSES))
-    return all(tries.told for tries in both if rate_limit.wait(tries, now))
+    return all(tries.delay_recorded for tries in both if rate_limit.wait(tries, now))
 
 
 def counts(one: SignInSession | ActAuthority, people: People) -> bool:
@@ -327,8 +327,8 @@ def _refused(standing: SignInState, entry: SignInRefused) -> SignInState:
 def _delayed(standing: SignInState, entry: SignInDelayed) -> SignInState:
     return replace(
         standing,
-        badges=_changed(standing.badges, entry.lock, rate_limit.delay_recorded),
-        screens=_changed(standing.screens, entry.screen, rate_limit.delay_recorded),
+        badges=_changed(standing.badges, entry.lock, rate_limit.with_delay_recorded),
+        screens=_changed(standing.screens, entry.screen, rate_limit.with_delay_recorded),
     )
 
 

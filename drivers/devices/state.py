@@ -51,7 +51,7 @@ IN_SESSION: Final = (S.RESUMING, S.READY, S.UNKEPT)
 class Trigger(StrEnum):
     """What can change the state of a device."""
 
-    LOOK = "look"
+    SEARCH = "search"
     NOWHERE = "nowhere"
     PORT_DENIED = "port_denied"
     KEYS_DENIED = "keys_denied"
@@ -59,7 +59,7 @@ class Trigger(StrEnum):
     PORT_LOST = "port_lost"
     GREETED = "greeted"
     SWAPPED = "swapped"
-    TURNED_AWAY = "turned_away"
+    HANDSHAKE_FAILED = "handshake_failed"
     DISPROVED = "disproved"
     NO_ANSWER = "no_answer"
     SESSION_BEGAN = "session_began"
@@ -68,9 +68,9 @@ class Trigger(StrEnum):
     HELD = "held"
     SESSION_ENDED = "session_ended"
     BEHIND = "behind"
-    KEEP_FAILED = "keep_failed"
+    STORE_FAILED = "store_failed"
     RECORD_UNKNOWN = "record_unknown"
-    MENDED = "mended"
+    RECOVERED = "recovered"
     ADOPTED_LATE = "adopted_late"
     STOP = "stop"
 
@@ -89,8 +89,8 @@ class StateRow(Struct, frozen=True):
 
 ROWS: Final = (
     # --- looking for it -----------------------------------------------------------------------
-    StateRow(T.LOOK, (S.LOST,), S.OPENING, "the next retry"),
-    StateRow(T.LOOK, (S.ABSENT, S.OPENING, S.REFUSED), None, "nothing new is known"),
+    StateRow(T.SEARCH, (S.LOST,), S.OPENING, "the next retry"),
+    StateRow(T.SEARCH, (S.ABSENT, S.OPENING, S.REFUSED), None, "nothing new is known"),
     StateRow(
         T.NOWHERE, (S.OPENING, S.REFUSED), S.ABSENT, "no port has it, or its port is not there"
     ),
@@ -108,9 +108,14 @@ ROWS: Final = (
     StateRow(T.SWAPPED, (S.IDENTIFYING, S.HANDSHAKING), S.REFUSED, "it is another device"),
     StateRow(T.SWAPPED, IN_SESSION, None, "a reply in clear proves nothing; the session does"),
     StateRow(
-        T.TURNED_AWAY, (S.IDENTIFYING, S.HANDSHAKING), S.IDENTIFYING, "the next attempt follows"
+        T.HANDSHAKE_FAILED,
+        (S.IDENTIFYING, S.HANDSHAKING),
+        S.IDENTIFYING,
+        "the next attempt follows",
     ),
-    StateRow(T.TURNED_AWAY, IN_SESSION, None, "the new handshake failed; the session continues"),
+    StateRow(
+        T.HANDSHAKE_FAILED, IN_SESSION, None, "the new handshake failed; the session continues"
+    ),
     StateRow(T.DISPROVED, (S.IDENTIFYING, S.HANDSHAKING), S.REFUSED, "it cannot be the wanted one"),
     StateRow(T.DISPROVED, IN_SESSION, None, "the new handshake failed; the session continues"),
     StateRow(
@@ -139,8 +144,8 @@ ROWS: Final = (
     StateRow(T.SESSION_ENDED, (S.IDENTIFYING, S.HANDSHAKING), None, "there was no session yet"),
     StateRow(T.BEHIND, IN_SESSION, S.LOST, "a record does not come; the next session asks for it"),
     # --- keeping ------------------------------------------------------------------------------
-    StateRow(T.KEEP_FAILED, PORT_OPEN, S.UNKEPT, "a record could not be stored"),
-    StateRow(T.KEEP_FAILED, WITHOUT_PORT, None, "reported already, or the port was lost too"),
+    StateRow(T.STORE_FAILED, PORT_OPEN, S.UNKEPT, "a record could not be stored"),
+    StateRow(T.STORE_FAILED, WITHOUT_PORT, None, "reported already, or the port was lost too"),
     StateRow(
         T.RECORD_UNKNOWN,
         (S.ABSENT, S.OPENING, S.REFUSED),
@@ -148,12 +153,12 @@ ROWS: Final = (
         "the last stored record is not known: no session is started",
     ),
     StateRow(
-        T.MENDED,
+        T.RECOVERED,
         (S.UNKEPT,),
         S.LOST,
         "records can be stored again: restart from the stored position",
     ),
-    StateRow(T.MENDED, WITHOUT_PORT, None, "the next session starts at the stored position"),
+    StateRow(T.RECOVERED, WITHOUT_PORT, None, "the next session starts at the stored position"),
     StateRow(
         T.ADOPTED_LATE,
         PORT_OPEN,

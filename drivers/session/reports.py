@@ -258,7 +258,7 @@ class Reports:
         if identity != self._wanted.identity:
             self.tell(happenings.Swapped, at, self._wanted.identity, identity)
 
-    def _turned_away(self, event: HandshakeFailed, at: int) -> None:
+    def _handshake_failed(self, event: HandshakeFailed, at: int) -> None:
         # A device that is off is asked twice a second: each failure after the first is no news.
         error = event.error
         self.tell(happenings.AttemptFailed, at, error.name, error.number, str(error))
@@ -337,7 +337,7 @@ _CLOCK_STEP: Final = 1_000
 
 REPORTERS: Final[dict[type, Callable[[Reports, Any, int], None]]] = {
     HelloReceived: Reports._greeted,
-    HandshakeFailed: Reports._turned_away,
+    HandshakeFailed: Reports._handshake_failed,
     LinkSessionStarted: Reports._session_began,
     DeviceInfoReceived: Reports._informed,
     BeatReceived: Reports._beat,
@@ -380,14 +380,14 @@ def _greeted(event: HelloReceived, wanted: WantedDevice) -> tuple[Trigger, str]:
     return Trigger.SWAPPED, f"{name}{also} is there"
 
 
-def _turned_away(event: HandshakeFailed, _: WantedDevice) -> tuple[Trigger, str]:
+def _handshake_failed(event: HandshakeFailed, _: WantedDevice) -> tuple[Trigger, str]:
     disproved = isinstance(event.error, DISPROVING)
-    return Trigger.DISPROVED if disproved else Trigger.TURNED_AWAY, str(event.error)
+    return Trigger.DISPROVED if disproved else Trigger.HANDSHAKE_FAILED, str(event.error)
 
 
 _TRIGGERS: Final[dict[type, Callable[[Any, WantedDevice], tuple[Trigger, str]]]] = {
     HelloReceived: _greeted,
-    HandshakeFailed: _turned_away,
+    HandshakeFailed: _handshake_failed,
     LinkSessionStarted: lambda event, _: (
         Trigger.REKEYED if event.rekeyed else Trigger.SESSION_BEGAN,
         "it has proven itself",

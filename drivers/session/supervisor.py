@@ -195,7 +195,7 @@ class Supervisor:
         self.failure = None
         self._recovered.set()
         self._tell(happenings.KeepMended, self._clock())
-        self._on(Trigger.MENDED, "records can be stored again")
+        self._on(Trigger.RECOVERED, "records can be stored again")
         self._disconnect()
         self._reset_link()
 
@@ -301,7 +301,7 @@ class Supervisor:
 
     async def _supervise(self) -> None:
         while True:
-            self._on(Trigger.LOOK, "looked for")
+            self._on(Trigger.SEARCH, "looked for")
             await self._visit()
             if self.state is LinkState.UNKEPT:
                 await self._recovered.wait()
@@ -375,7 +375,7 @@ class Supervisor:
         self.link, self.port = link, port
         self._dispatch(link.open(now))
         if self.failure is not None:
-            self._on(Trigger.KEEP_FAILED, text_of(self.failure))
+            self._on(Trigger.STORE_FAILED, text_of(self.failure))
         if opening.why is not None:
             self.port_lost(opening, opening.why)
 
@@ -577,7 +577,7 @@ class Supervisor:
         self._tell(happenings.KeepFailed, now, text_of(first))
         if self.link is not None:
             self.link.pause(now)
-        self._on(Trigger.KEEP_FAILED, text_of(first))
+        self._on(Trigger.STORE_FAILED, text_of(first))
         self._flush()
 
 

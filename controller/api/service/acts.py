@@ -114,13 +114,13 @@ async def submit_act(
             return None
         return act_for(kind, sent, state, table.parts.game, table.case)
 
-    def submit(people: ActSigners, still: StateCheck) -> Awaitable[RequestResult]:
-        def check(state: State) -> None:
-            still(state)
+    def submit(people: ActSigners, check: StateCheck) -> Awaitable[RequestResult]:
+        def check_both(state: State) -> None:
+            check(state)
             if still_asked is not None:
                 still_asked()
 
-        return table.act(sent, people.first, second=people.second, still=check)
+        return table.act(sent, people.first, second=people.second, check=check_both)
 
     dealers = not floor and (kind is None or kind in DECISIONS or "dealer" in WHO[kind])
     return await _submit(api, screen, floors_act, submit, dealers=dealers)
@@ -130,8 +130,8 @@ async def shuffle_again(api: TableApi, screen: ScreenSession, *, floor: bool = F
     """Have the shuffler start again after it was inspected. `floor` as in submit_act(). Raises
     Problem."""
 
-    def submit(people: ActSigners, still: StateCheck) -> Awaitable[RequestResult]:
-        return api.served.table.shuffle_again(people.first, still=still)
+    def submit(people: ActSigners, check: StateCheck) -> Awaitable[RequestResult]:
+        return api.served.table.shuffle_again(people.first, check=check)
 
     return await _submit(api, screen, lambda state: _SHUFFLE_AGAIN, submit, dealers=not floor)
 
@@ -156,13 +156,13 @@ async def _submit(
     check_signer = _signer_check(served, screen, people)
     signed = wanted if people.first.role == "floor" else None
 
-    def still(state: State) -> None:
+    def check(state: State) -> None:
         check_signer(state)
         if signed is not None and floors_act(state) != signed:
             raise CaseChanged
 
     with table_problems(), _signature_restored(served, screen, signed, former):
-        done = await submit(people, still)
+        done = await submit(people, check)
     return ActOutcome(done.appended[-1].seq, tuple(map(answer_of, done.answered)))
 
 
@@ -261,7 +261,7 @@ def _signer_check(served: ServedTable, screen: ScreenSession, people: ActSigners
     session = screen.signed_in(served.desk, "dealer")
 
     def check(state: State) -> None:
-        deals = table.deals
+        deals = table.dealer
         if first.role == "floor":
             if deals is not None and same_person(deals.name, first.name):
                 raise NotDealing

@@ -123,7 +123,7 @@ class ViewCache:
         self._input: ViewInput | None = None
         self._cached: CachedView | None = None
         self._callbacks: list[Callable[[], None]] = []
-        served.table.watch_all(self.notify)
+        served.table.add_display_listener(self.notify)
 
     def now(self) -> CachedView:
         """Return the current view; the same object while nothing has changed."""

@@ -68,7 +68,7 @@ class TableDevices:
     def _serve(self, one: DeviceConfig, found: RestoredTable) -> SupervisedDevice:
         world, serial = self._world, one.serial
         known = found.known[serial]
-        store = DeviceRecordStore(self._table, one.device, serial, found.stood[serial])
+        store = DeviceRecordStore(self._table, one.device, serial, found.positions[serial])
         link = DeviceLink(
             self._table,
             one.device,
@@ -200,7 +200,7 @@ class StoreRetry:
                 stopped = self._table.stopped is not None
                 if stopped and not await self._try_record():
                     continue
-                if self._table.waits > RETRY_FIRST:
+                if self._table.append_seconds > RETRY_FIRST:
                     continue  # it stalls: a device that fails now would wait longer each time
                 self._recover()
                 delay = backoff.next_delay()

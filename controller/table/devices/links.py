@@ -118,7 +118,7 @@ class DeviceLink:
             return None
         now = asyncio.get_running_loop().time()
         unkept = supervisor.state is LinkState.UNKEPT
-        if unkept and (self._table.stopped is not None or self._table.waits):
+        if unkept and (self._table.stopped is not None or self._table.append_seconds):
             # The fault is the record's, and the table knows it. After it, the device has its time.
             self._away_since = None
             return RECHECK_INTERVAL
@@ -165,7 +165,7 @@ class DeviceLink:
 
     async def _report(self, wrong: tuple[DeviceFault, ...], right: tuple[DeviceFault, ...]) -> None:
         with suppress(TableStopped):  # the table is closing
-            await self._table.changes(wrong, right)
+            await self._table.change_faults(wrong, right)
 
     def _fault(self, cause: FaultCause, why: str = "") -> DeviceFault:
         return DeviceFault(self._device, self.serial, cause, "", why)

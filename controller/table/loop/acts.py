@@ -166,8 +166,8 @@ def kind_of(sent: Mapping[str, Any]) -> type[Event] | None:
 def _name(sent: Mapping[str, Any]) -> str:
     name = sent.get("type")
     if not isinstance(name, str) or name not in NAMES:
-        told = f"{name!r}" if isinstance(name, str) and len(name) <= 40 else "of this type"
-        raise BadAct(f"there is no act {told}; allowed: {', '.join(NAMES)}")
+        known = f"{name!r}" if isinstance(name, str) and len(name) <= 40 else "of this type"
+        raise BadAct(f"there is no act {known}; allowed: {', '.join(NAMES)}")
     for people in _PEOPLE:
         if people in sent:
             raise BadAct(f"an act says nothing of its {people}: that is who has signed for it")
@@ -269,7 +269,7 @@ def _exposed(now: TableSnapshot, event: e.ErrorCardExposed, context: IntakeConte
         return TableInput((event,))
     if context.vault.wrong(spare.commitment) >= MAX_WRONG_CARDS[event.actor.role]:
         raise TooManyWrongCards(event.actor.name, floor=event.actor.role == "floor")
-    if not context.vault.is_said(spare.commitment, event.card):
+    if not context.vault.matches(spare.commitment, event.card):
         raise WrongCard(event.actor.name)
     read = context.vault.read(spare.commitment).open()
     seen = turned_entry(context, now.state.round, spare.commitment, read)

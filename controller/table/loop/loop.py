@@ -5,7 +5,7 @@ the procedure and appended to the record. Only when the append is durable, the n
 the request is answered, and displays and devices are notified. A device's records are stored by the
 same append: event and cursor in one write, and its supervisor acknowledges them afterwards.
 
-    loop = TableLoop(applier, writer.append, start, show=outputs.show)
+    loop = TableLoop(applier, writer.append, start, show=outputs.show, on_result=log)
     task = asyncio.create_task(loop.run())
     done = await loop.act(lambda now: TableInput((Paid(dealer),)))
 """
@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 import structlog
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from controller.audit.errors import LogFailed, RetryLater
@@ -87,12 +87,12 @@ class RequestResult(Struct, frozen=True):
 class LoopStart(Struct, frozen=True):
     """What the loop starts with."""
 
-    now: TableSnapshot = TableSnapshot()
-    seq: int = 0
+    now: TableSnapshot
+    seq: int
     """Sequence number of the record's last entry."""
     repeated: Prompt | None = None
     """A payment that was shown before the restart."""
-    waits: str = ""
+    blocked: str = ""
     """Why acts are rejected until first() has been recorded; empty if they are not."""
 
 
@@ -100,12 +100,14 @@ class LoopRequest(Struct, frozen=True):
     """A request in the queue."""
 
     make: InputFactory
-    answer: asyncio.Future[RequestResult]
+    answer: asyncio.Future[RequestResult] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
     cursor: DeviceCursor | None = None
     settled: Callable[[bool], None] = lambda recorded: None
     """Called exactly once with whether it was recorded, before `answer` is set. Called also if the
     waiting task was cancelled."""
-    whose: Literal["person", "device", "changes", "note"] = "person"
+    kind: Literal["person", "device", "changes", "note"] = "person"
     """An act of a person, a device event, changes of device faults, or an entry for the record."""
     anyway: bool = False
     """Processed also while the table is stopped: tests whether it can record again."""
@@ -143,10 +145,10 @@ class TableLoop:
         start: LoopStart,
         *,
         show: Callable[[TableDisplay], None],
-        told: Callable[[RequestResult], None] = lambda done: None,
+        on_result: Callable[[RequestResult], None],
     ) -> None:
-        """`show` is a callback for each new display, `told` for each durable result. Neither may
-        block."""
+        """`show` is a callback for each new display, `on_result` for each durable result. Neither
+        may block."""
         self._applier = applier
         self._context = applier.context
         self.append = append
@@ -154,7 +156,7 @@ class TableLoop:
         self.seq = start.seq
         """Sequence number of the last durable entry."""
         self._show = show
-        self._told = told
+        self._on_result = on_result
         self._repeated = start.repeated
         self._queue: asyncio.Queue[LoopRequest | None] = asyncio.Queue(MAX_WAITING + MAX_DEVICES)
         self._item: LoopRequest | None = None
@@ -165,10 +167,10 @@ class TableLoop:
         """Start of the current append, as loop time."""
         self.stopped: Exception | None = None
         """Why nothing can be recorded; None while the table works."""
-        self.goes_on = asyncio.Event()
+        self.working = asyncio.Event()
         """Set while the table works."""
-        self.goes_on.set()
-        self._waits = start.waits
+        self.working.set()
+        self._blocked = start.blocked
         self.shown = self._shown(applier.shows(self.state))
 
     @property
@@ -176,7 +178,7 @@ class TableLoop:
         return self.now.state
 
     @property
-    def waits(self) -> float:
+    def append_seconds(self) -> float:
         """Seconds for which the current append has been running."""
         return 0.0 if self._since is None else asyncio.get_running_loop().time() - self._since
 
@@ -197,57 +199,50 @@ class TableLoop:
         when the event is durable; it raises TableStopped, or the error of an event that cannot be
         processed."""
         context = self._context
-        return self._put(
-            LoopRequest(
-                lambda now: device_input(context, now, event, source),
-                self._future(),
-                source.cursor,
-                settled,
-                "device",
-            )
+        item = LoopRequest(
+            lambda now: device_input(context, now, event, source),
+            cursor=source.cursor,
+            settled=settled,
+            kind="device",
         )
+        return self._put(item)
 
     async def act(self, make: InputFactory) -> RequestResult:
         """Process an act of a person or of the controller. Raises TableStopped, QueueFull,
         InputRejected, and what `make` raises. Cancelling a waiting request withdraws it."""
-        return await self._put_if_room(LoopRequest(make, self._future()))
+        return await self._put(LoopRequest(make), MAX_WAITING)
 
     async def record(self, entry: RecordEntry) -> RequestResult:
         """Append an entry. Raises TableStopped, QueueFull, InputRejected."""
-        return await self._put_if_room(LoopRequest(_note(entry), self._future(), whose="note"))
+        return await self._put(LoopRequest(_note(entry), kind="note"), MAX_WAITING)
 
     async def first(self, given: TableInput) -> RequestResult:
         """Process the input that precedes all acts. Raises TableStopped."""
-        item = LoopRequest(lambda now: given, self._future(), first=True)
-        return await self._put(item)
+        return await self._put(LoopRequest(lambda now: given, first=True))
 
     def later(self, entry: RecordEntry) -> None:
         """Queue an entry without waiting. It is dropped if it cannot be recorded."""
-        item = LoopRequest(_note(entry), self._future(), whose="note")
-        item.answer.add_done_callback(_drop)
-        if self._closing or self._queue.qsize() >= MAX_WAITING:
+        try:
+            answer = self._put(LoopRequest(_note(entry), kind="note"), MAX_WAITING)
+        except (QueueFull, TableClosing):
             _log.warning("not recorded: the table is busy", kind=entry.kind)
-            item.answer.cancel()
         else:
-            self._queue.put_nowait(item)
+            answer.add_done_callback(_log_failure)
 
-    async def changes(
+    async def change_faults(
         self, wrong: tuple[DeviceFault, ...] = (), right: tuple[DeviceFault, ...] = ()
     ) -> None:
         """Process changes of device faults. While the table is stopped they are only stored, and
         reported to the procedure when it works again."""
-        item = LoopRequest(
-            lambda now: TableInput(wrong=wrong, right=right), self._future(), whose="changes"
-        )
-        await self._put(item)
+        given = TableInput(wrong=wrong, right=right)
+        await self._put(LoopRequest(lambda now: given, kind="changes"))
 
     async def try_again(self, text: str) -> bool:
         """Try to record `text` while the table is stopped. Returns whether the table works
         again."""
         note = _note(RecordEntry("note", BY_CONTROLLER, {"text": text}))
-        item = LoopRequest(note, self._future(), whose="note", anyway=True)
         try:
-            await self._put(item)
+            await self._put(LoopRequest(note, kind="note", anyway=True))
         except TableStopped:
             return False
         return True
@@ -258,26 +253,20 @@ class TableLoop:
             self._closing = True
             await self._queue.put(None)
 
-    async def _put_if_room(self, item: LoopRequest) -> RequestResult:
-        if self._queue.qsize() >= MAX_WAITING:
-            item.answer.cancel()
-            raise QueueFull(f"{MAX_WAITING} things wait at the table")
-        return await self._put(item)
-
-    def _put(self, item: LoopRequest) -> asyncio.Future[RequestResult]:
+    def _put(
+        self, item: LoopRequest, limit: int = MAX_WAITING + MAX_DEVICES
+    ) -> asyncio.Future[RequestResult]:
+        problem: Exception | None = None
         if self._closing:
+            problem = TableClosing(_CLOSING)
+        elif self._queue.qsize() >= limit:
+            problem = QueueFull(f"{limit} things wait at the table")
+        if problem is not None:
             item.answer.cancel()
             item.settled(False)
-            raise TableClosing(_CLOSING)
-        if self._queue.full():
-            item.answer.cancel()
-            item.settled(False)
-            raise QueueFull(f"{MAX_WAITING + MAX_DEVICES} things wait at the table")
+            raise problem
         self._queue.put_nowait(item)
         return item.answer
-
-    def _future(self) -> asyncio.Future[RequestResult]:
-        return asyncio.get_running_loop().create_future()
 
     # --- the one consumer -----------------------------------------------------------------
 
@@ -307,8 +296,8 @@ class TableLoop:
         if self.stopped is not None and not item.anyway:
             self._reject(item, self.stopped)
             return
-        if self._waits and item.whose == "person" and not item.first:
-            self._reject(item, TableStopped(self._waits))
+        if self._blocked and item.kind == "person" and not item.first:
+            self._reject(item, TableStopped(self._blocked))
             return
         applied = self._decide(item)
         if isinstance(applied, Exception):
@@ -317,7 +306,7 @@ class TableLoop:
         try:
             appended = await self._record(applied.entries)
         except (LogFailed, RetryLater) as problem:
-            self._stop(problem)
+            self.fail(problem)
             self._reject(item, problem)
             return
         except _UNWRITABLE as problem:
@@ -328,9 +317,7 @@ class TableLoop:
         self._adopt(item, applied, appended)
         if was_stopped:
             # Report changes of device faults that were stored while the table was stopped.
-            await self._process(
-                LoopRequest(lambda now: TableInput(), self._future(), whose="changes")
-            )
+            await self._process(LoopRequest(lambda now: TableInput(), kind="changes"))
 
     async def _record(self, entries: tuple[RecordEntry, ...]) -> tuple[ChainPosition, ...]:
         if not entries:
@@ -368,18 +355,17 @@ class TableLoop:
         """Raise the problem to the caller, without side effects. But a device event has happened:
         if it cannot be processed, the real state is unknown and the table stops."""
         item.settled(False)
-        device = item.whose in ("device", "changes")
+        device = item.kind in ("device", "changes")
         if device:
-            self._stop(problem)
+            self.fail(problem)
         if device or isinstance(problem, InputRejected):
             what = problem.what if isinstance(problem, InputRejected) else ""
-            data = {"what": what or item.whose, "detail": str(problem)}
+            data = {"what": what or item.kind, "detail": str(problem)}
             fault = RecordEntry("fault", BY_CONTROLLER, data)
-            with suppress(
-                LogFailed, RetryLater
-            ):  # the table has stopped already, or stops at the next append
-                told = await self._record((replace(fault, round=self.now.state.round),))
-                self.seq = told[-1].seq
+            # The table has stopped already, or stops at the next append.
+            with suppress(LogFailed, RetryLater):
+                appended = await self._record((replace(fault, round=self.now.state.round),))
+                self.seq = appended[-1].seq
         _fail(item, problem)
 
     def _adopt(
@@ -387,7 +373,7 @@ class TableLoop:
     ) -> None:
         item.settled(True)
         if item.first:
-            self._waits = ""
+            self._blocked = ""
         self.now = applied.now
         if appended:
             self.seq = appended[-1].seq
@@ -402,7 +388,9 @@ class TableLoop:
             self._resume()
         elif effects is not None:
             self._show(self.shown)
-        self._told(RequestResult(appended, applied.entries, applied.answered, applied.now.state))
+        self._on_result(
+            RequestResult(appended, applied.entries, applied.answered, applied.now.state)
+        )
         if not item.answer.done():
             item.answer.set_result(
                 RequestResult(appended, applied.entries, applied.answered, self.now.state)
@@ -412,7 +400,7 @@ class TableLoop:
 
     def _reject(self, item: LoopRequest, problem: Exception) -> None:
         item.settled(False)
-        if item.whose == "changes":  # stored now, reported when the table works again
+        if item.kind == "changes":  # stored now, reported when the table works again
             given = item.make(self.now)
             after = self.now.faults.after(given.wrong, given.right)
             self.now = replace(self.now, faults=after)
@@ -421,18 +409,14 @@ class TableLoop:
             return
         _fail(item, TableStopped(str(problem)))
 
-    def _stop(self, problem: Exception) -> None:
+    def fail(self, problem: Exception) -> None:
         """Stop the table: the devices become safe, since nothing can be recorded."""
         if self.stopped is None:
             _log.error("stopped", why=str(problem))
             self.stopped = problem
             self.shown = replace(self.shown, stopped=str(problem), soon=False)
             self._show(self.shown)
-            self.goes_on.clear()
-
-    def fail(self, failed: LogFailed) -> None:
-        """Callback of the record's writer when it has failed."""
-        self._stop(failed)
+            self.working.clear()
 
     @property
     def can_resume(self) -> bool:
@@ -442,9 +426,9 @@ class TableLoop:
     def _resume(self) -> None:
         _log.info("going on")
         self.stopped = None
-        self.shown = replace(self.shown, stopped=self._waits, soon=bool(self._waits))
+        self.shown = replace(self.shown, stopped=self._blocked, soon=bool(self._blocked))
         self._show(self.shown)
-        self.goes_on.set()
+        self.working.set()
 
     # --- display --------------------------------------------------------------------------
 
@@ -452,8 +436,8 @@ class TableLoop:
         again = self._repeated is not None and prompt_of(effects) == self._repeated
         if not again and not self.now.state.holds:
             self._repeated = None
-        soon = self.stopped is None and bool(self._waits)
-        stopped = self._waits if self.stopped is None else str(self.stopped)
+        soon = self.stopped is None and bool(self._blocked)
+        stopped = self._blocked if self.stopped is None else str(self.stopped)
         return TableDisplay(self.seq, self.now.state, effects, self.now.arms, again, stopped, soon)
 
 
@@ -466,7 +450,7 @@ def _fail(item: LoopRequest, problem: Exception) -> None:
         item.answer.set_exception(problem)
 
 
-def _drop(answer: asyncio.Future[RequestResult]) -> None:
+def _log_failure(answer: asyncio.Future[RequestResult]) -> None:
     """Log the error of an entry that no caller waits for."""
     if not answer.cancelled() and answer.exception() is not None:
         _log.warning("not recorded", why=str(answer.exception()))
@@ -490,13 +474,13 @@ class DeviceRecordStore:
     """The record store of one device."""
 
     def __init__(
-        self, table: TableLoop, device: Device, serial: str, stood: StoredPosition
+        self, table: TableLoop, device: Device, serial: str, position: StoredPosition
     ) -> None:
         self.device: Device = device
         self.serial = serial
         self._table = table
-        self._cursor = stood.cursor
-        self._recent = dict(stood.recent)
+        self._cursor = position.cursor
+        self._recent = dict(position.recent)
         self._adopted: AdoptedRing | None = None
         """The last adoption, if no record was stored since."""
         self._in_hand = 0

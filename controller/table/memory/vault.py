@@ -102,7 +102,7 @@ class CardVault:
         """How often a wrong card was named for it."""
         return self._down_card(commitment).wrong
 
-    def is_said(self, commitment: str, card: Card) -> bool:
+    def matches(self, commitment: str, card: Card) -> bool:
         """Returns whether `card` is the card; a wrong one is counted."""
         down = self._down_card(commitment)
         right = down.opened.card.open() == card

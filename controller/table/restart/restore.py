@@ -79,7 +79,7 @@ class RestoredTable(Struct, frozen=True):
     """The payment that was shown when the controller stopped."""
     restarted: events.ControllerRestarted | None
     """The event to record first, if a round or a shoe was open."""
-    stood: Mapping[str, StoredPosition]
+    positions: Mapping[str, StoredPosition]
     """The stored position of each device's log, by serial number."""
     known: Mapping[str, DeviceHistory]
     standing: SignInState = NO_SIGN_INS
@@ -93,7 +93,7 @@ def restore(
     folded = replay_opening(opening, procedure)
     s, every = folded.now, tuple(devices)
     seq = 0 if opening.last is None else opening.last.seq
-    now = TableSnapshot(s, devices_away(every), _recall(opening), ButtonTokens(seq))
+    now = TableSnapshot(s, devices_away(every), _memory(opening), ButtonTokens(seq))
     payment = payment_prompt(without_holds(s), procedure.shows(without_holds(s)))
     return RestoredTable(
         now,
@@ -188,7 +188,7 @@ def _commitment(record: Record) -> str:
     return event.commitment if isinstance(event, events.HoleDealt | events.ErrorCardDrawn) else ""
 
 
-def _recall(opening: RecordOpening) -> TableMemory:
+def _memory(opening: RecordOpening) -> TableMemory:
     """Rebuild the memory from the last two batches, since batches alternate."""
     found: list[Record] = []
     loadings = 0

@@ -21,6 +21,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
+from controller.audit.errors import LogFailed
 from controller.audit.format.records import RecordEntry
 from controller.audit.replay import record_actor
 from controller.people import SignInData, SignInSession, SignOutData, dealer
@@ -69,8 +70,8 @@ class RunningTable:
     def __init__(self, parts: TableParts, world: TableEnvironment = REAL_ENVIRONMENT) -> None:
         self.parts = parts
         self._world = world
-        self._watchers: list[Callable[[RequestResult], None]] = []
-        self._display_watchers: list[Callable[[], None]] = []
+        self._result_listeners: list[Callable[[RequestResult], None]] = []
+        self._display_listeners: list[Callable[[], None]] = []
         self.witness: WitnessStatus = NO_WITNESS
         self._dealt = ""
         """The last dealer who signed in since this start, or since the table was closed."""
@@ -107,15 +108,15 @@ class RunningTable:
         actor: Actor,
         *,
         second: Actor | None = None,
-        still: Callable[[State], None] = lambda state: None,
+        check: Callable[[State], None] = lambda state: None,
     ) -> RequestResult:
-        """Process an act of a person; it is recorded whether accepted or refused. `still` is called
+        """Process an act of a person; it is recorded whether accepted or refused. `check` is called
         with the state when the act is processed, and raises if the person may not do it any more.
         Raises BadAct, NotInVault or InputRejected without side effects, TableStopped, QueueFull."""
         make = read_act(sent, actor, self.context, second=second)
 
         def made(now: TableSnapshot) -> TableInput:
-            still(now.state)
+            check(now.state)
             return make(now)
 
         return await self.table.act(made)
@@ -134,24 +135,24 @@ class RunningTable:
         return done
 
     async def shuffle_again(
-        self, actor: Actor, *, still: Callable[[State], None] = lambda state: None
+        self, actor: Actor, *, check: Callable[[State], None] = lambda state: None
     ) -> RequestResult:
         """Request the shuffle again, after a person checked that the shuffler is not shuffling.
-        `still` as for act(). Raises BadAct."""
-        starting = self.devices.shuffle_starter
-        if starting is None or self.table.state.step is not Step.SHUFFLING:
+        `check` as for act(). Raises BadAct."""
+        starter = self.devices.shuffle_starter
+        if starter is None or self.table.state.step is not Step.SHUFFLING:
             raise BadAct("no shuffle of the shuffler is waited for")
         if actor.role not in ("dealer", "floor"):
             raise BadAct("the dealer or the floor looks at the shuffler")
         looked = RecordEntry("person", record_actor(actor), {"what": "shuffler looked at"})
 
         def made(now: TableSnapshot) -> TableInput:
-            still(now.state)
+            check(now.state)
             return TableInput(notes=(replace(looked, round=now.state.round),))
 
         done = await self.table.act(made)
         if self.table.state.step is Step.SHUFFLING:  # a request before this one may have ended it
-            starting.want_again(self.parts.game.decks)
+            starter.want_again(self.parts.game.decks)
         return done
 
     @property
@@ -162,30 +163,33 @@ class RunningTable:
     @property
     def shuffle_problem(self) -> str:
         """Why the requested shuffle may not have started; empty without a problem."""
-        starting = self.devices.shuffle_starter
-        if starting is None or self.table.state.step is not Step.SHUFFLING:
+        starter = self.devices.shuffle_starter
+        if starter is None or self.table.state.step is not Step.SHUFFLING:
             return ""
-        return starting.problem_now(shuffling=self.table.now.memory.shuffling)
+        return starter.problem_now(shuffling=self.table.now.memory.shuffling)
 
     @property
     def by_hand(self) -> bool:
         """Whether people report the end of a shuffle."""
         return by_hand(self.context, self.table.now)
 
-    def watch(self, told: Callable[[RequestResult], None]) -> None:
+    def add_result_listener(self, on_result: Callable[[RequestResult], None]) -> None:
         """Register a callback for durable results. It must not block."""
-        self._watchers.append(told)
+        self._result_listeners.append(on_result)
 
-    def watch_all(self, told: Callable[[], None]) -> None:
+    def add_display_listener(self, on_change: Callable[[], None]) -> None:
         """Register a callback for changes of the display. It must not block."""
-        self._display_watchers.append(told)
+        self._display_listeners.append(on_change)
 
-    def seen_by(self, witness: WitnessStatus) -> None:
+    def set_witness(self, witness: WitnessStatus) -> None:
         """Set the status of the witness, and notify the displays if it changed."""
         if witness != self.witness:
             self.witness = witness
-            for told in self._display_watchers:
-                told()
+            self._notify_displays()
+
+    def _notify_displays(self) -> None:
+        for on_change in self._display_listeners:
+            on_change()
 
     def supervisor(self, serial: str) -> Supervisor:
         """The supervisor of a device. Raises LookupError."""
@@ -202,20 +206,24 @@ class RunningTable:
         procedure = Procedure(parts.game)
         self.log, found = open_record(parts, procedure, world.utc, world.believed)
         self.standing = found.standing
-        self.deals = dealer(found.standing)
+        self.dealer = dealer(found.standing)
         """The dealer's session after the last recorded entry."""
         self._cases = HoldNames().after(found.now.state.holds, self.log.where.seq)
+
+        def writer_failed(problem: LogFailed) -> None:
+            """Called in a thread of the writer."""
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(lambda: self.table.fail(problem))
+
         try:
-            self.book = world.write(
-                self.log, lambda failed: _soon(loop, lambda: self.table.fail(failed))
-            )
+            self.writer = world.write(self.log, writer_failed)
         except BaseException:
             self.log.close()
             raise
         try:
             self._build(procedure, found)
         except BaseException:
-            await self.book.close()
+            await self.writer.close()
             raise
         await self._group.__aenter__()
         self._tasks = self._begin(self._group, found)
@@ -237,7 +245,7 @@ class RunningTable:
                     task.cancel()
                 await self._group.__aexit__(None, None, None)
         finally:
-            await self.book.close()
+            await self.writer.close()
 
     def _build(self, procedure: Procedure, found: RestoredTable) -> None:
         parts = self.parts
@@ -247,10 +255,10 @@ class RunningTable:
         self.context = IntakeContext(parts.game, parts.house, vault, has)
         seats = [seat for one in parts.devices for seat in one.seats]
         applier = Applier(LiveTable(parts.game), self.context, procedure.takes, seats)
-        waits = "the controller has been started" if found.restarted is not None else ""
-        start = LoopStart(found.now, self.log.where.seq, found.repeated, waits)
+        blocked = "the controller has been started" if found.restarted is not None else ""
+        start = LoopStart(found.now, self.log.where.seq, found.repeated, blocked)
         self.table = TableLoop(
-            applier, self.book.append, start, show=self._show, told=self._on_result
+            applier, self.writer.append, start, show=self._show, on_result=self._on_result
         )
         self._store_retry = StoreRetry(self.table)
         self.devices = TableDevices(
@@ -292,7 +300,7 @@ class RunningTable:
             except TableClosing:
                 return
             except TableStopped:
-                await self.table.goes_on.wait()
+                await self.table.working.wait()
 
     async def _reread_cards(self, found: RestoredTable) -> None:
         if not found.hidden:
@@ -312,7 +320,7 @@ class RunningTable:
             why = "it does not know the card that lies face down"
             try:
                 await self.table.record(fault)
-                await self.table.changes((DeviceFault("shoe", serial, "hidden", "", why),))
+                await self.table.change_faults((DeviceFault("shoe", serial, "hidden", "", why),))
             except TableStopped as problem:
                 _log.warning("not told", what="hidden card", why=str(problem))
 
@@ -320,8 +328,7 @@ class RunningTable:
 
     def _show(self, shown: TableDisplay) -> None:
         """Notify the screens first, since lamps take longer."""
-        for told in self._display_watchers:
-            told()
+        self._notify_displays()
         if not self._ending:
             self.devices.outputs.show(shown)
         if shown.stopped:
@@ -329,27 +336,26 @@ class RunningTable:
 
     def _on_result(self, done: RequestResult) -> None:
         if any(entry.kind == "person" for entry in done.entries):
-            self.deals = dealer_after(self.deals, done.entries)
+            self.dealer = dealer_after(self.dealer, done.entries)
         if done.appended and done.state.holds is not self._cases.holds:
             self._cases = self._cases.after(done.state.holds, done.appended[-1].seq)
-        starting = self.devices.shuffle_starter
-        if starting is not None:
+        starter = self.devices.shuffle_starter
+        if starter is not None:
             for one in done.answered:
                 if not isinstance(one.answer, Decision):
                     continue
                 if isinstance(one.event, ShuffleStarted) and one.event.actor.role != "device":
                     if done.state.step is Step.SHUFFLING:
-                        starting.want(self.parts.game.decks)
-                elif (starting.asked or starting.problem) and (
+                        starter.want(self.parts.game.decks)
+                elif (starter.asked or starter.problem) and (
                     one.answer.state.step is not Step.SHUFFLING
                 ):
-                    starting.over()
+                    starter.over()
         if done.state.step is Step.CLOSED:
             self._dealt = ""
-        for told in self._watchers:
-            told(done)
-        for look in self._display_watchers:
-            look()
+        for on_result in self._result_listeners:
+            on_result(done)
+        self._notify_displays()
 
     # --- shutdown -------------------------------------------------------------------------
 
@@ -384,12 +390,6 @@ async def _ended(*tasks: asyncio.Task[None]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
-
-
-def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    """Call in the loop, from any thread."""
-    with suppress(RuntimeError):  # the loop is closed
-        loop.call_soon_threadsafe(call)
 
 
 class HoldNames(Struct, frozen=True):

@@ -42,14 +42,14 @@ class WitnessedTable(Protocol):
 
     @property
     def seq(self) -> int: ...
-    def seen_by(self, witness: WitnessStatus) -> None: ...
+    def set_witness(self, witness: WitnessStatus) -> None: ...
     async def record(self, entry: RecordEntry) -> RequestResult: ...
 
 
 class WitnessCheck(Struct, frozen=True):
     """The result of a check, with the files' metadata."""
 
-    said: WitnessState
+    recorded: WitnessState
     news: WitnessReport
     files: tuple[tuple[int, int], ...]
     seq: int
@@ -67,7 +67,7 @@ class WitnessMonitor:
         self._record = record
         self._moment = moment
         self._after = after // timedelta(microseconds=1)
-        self._said: WitnessState | None = None
+        self._recorded: WitnessState | None = None
         """What the record contains about witnesses; None before the first check."""
         self._last: WitnessCheck | None = None
         self._thread: asyncio.Task[WitnessCheck] | None = None
@@ -75,48 +75,48 @@ class WitnessMonitor:
     async def run(self) -> None:
         """Check periodically until cancelled."""
         while True:
-            await self.look()
+            await self.check()
             await asyncio.sleep(CHECK_INTERVAL)
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Check once, and record and show changes. Failures are retried at the next check."""
         try:
-            looked = await self._look()
+            checked = await self._check_files()
         except (RecordProblem, OSError, ValueError, MsgspecError) as problem:
             # Damage of the record is detected elsewhere; this check only reports.
             _log.warning("witnesses not looked for", why=str(problem))
             return
-        if looked is None:
+        if checked is None:
             return
-        if looked is not self._last:
-            for wrong in looked.news.wrong:
+        if checked is not self._last:
+            for wrong in checked.news.wrong:
                 _log.warning("no countersigned checkpoint", why=wrong)
-        self._said, self._last = self._said or looked.said, looked
+        self._recorded, self._last = self._recorded or checked.recorded, checked
         try:
-            await self._tell(looked.news)
+            await self._report(checked.news)
         except (TableStopped, QueueFull, InputRejected) as problem:
             self._last = None
             _log.info("not told who has seen the record", why=str(problem))
 
-    async def _tell(self, news: WitnessReport) -> None:
-        assert self._said is not None
+    async def _report(self, news: WitnessReport) -> None:
+        assert self._recorded is not None
         for seen in news.seen:
             await self._table.record(RecordEntry("witnessed", CONTROLLER, NoteData(seen.note)))
-            self._said = WitnessState(seen.size)
+            self._recorded = WitnessState(seen.size)
             self._last = None  # check again which entries are not cosigned
         late = unwitnessed(news, self._moment().utc, self._after)
-        self._table.seen_by(WitnessStatus(news.size, late))
-        if late and late != self._said.since:
+        self._table.set_witness(WitnessStatus(news.size, late))
+        if late and late != self._recorded.since:
             await self._table.record(RecordEntry("unwitnessed", CONTROLLER, {"since": late}))
-            self._said = WitnessState(self._said.size, late)
+            self._recorded = WitnessState(self._recorded.size, late)
 
     # --- files ------------------------------------------------------------------------------
 
-    async def _look(self) -> WitnessCheck | None:
+    async def _check_files(self) -> WitnessCheck | None:
         """Run the check in a thread; None if it has exceeded its timeout."""
         if self._thread is None:
-            said, last, seq = self._said, self._last, self._table.seq
-            work = self._in_thread(lambda: _looked(self._record, said, last, seq))
+            recorded, last, seq = self._recorded, self._last, self._table.seq
+            work = self._in_thread(lambda: _checked(self._record, recorded, last, seq))
             self._thread = asyncio.ensure_future(work)
         done, _ = await asyncio.wait((self._thread,), timeout=CHECK_TIMEOUT)
         if not done:
@@ -137,12 +137,12 @@ def unwitnessed(news: WitnessReport, now: int, after: int) -> int:
     return 0
 
 
-def _looked(
-    record: Path, said: WitnessState | None, last: WitnessCheck | None, seq: int
+def _checked(
+    record: Path, recorded: WitnessState | None, last: WitnessCheck | None, seq: int
 ) -> WitnessCheck:
     """Check the files, unless nothing has changed since the `last` check."""
-    said = said or recorded_state(record)
-    files = cosigned_checkpoints(record, said.size)
+    recorded = recorded or recorded_state(record)
+    files = cosigned_checkpoints(record, recorded.size)
     if last is not None and last.files == files and (last.news.since or last.seq == seq):
         return last
-    return WitnessCheck(said, check_witnesses(record, said.size), files, seq)
+    return WitnessCheck(recorded, check_witnesses(record, recorded.size), files, seq)

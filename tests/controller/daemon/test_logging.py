@@ -55,7 +55,7 @@ async def test_no_line_of_a_random_round_has_a_card(
     secrets: list[str] = []
 
     async with serving(tmp_path, game, *map(wire_name, top)) as one:
-        one.table.watch(lines.log_result)
+        one.table.add_result_listener(lines.log_result)
         with lines.log_context("t-1", one.table):
             await one.to(lambda s: bool(s.hole) or s.step is Step.CLEARING)
             if one.state.hole:

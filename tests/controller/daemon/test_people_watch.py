@@ -63,7 +63,7 @@ def looks(desk: Asked, file: Path, times: int) -> int:
 
     async def main() -> None:
         for _ in range(times):
-            await looking.look()
+            await looking.check_file()
 
     asyncio.run(main())
     return desk.asked
@@ -75,16 +75,16 @@ async def test_once_for_each_file(tmp_path: Path) -> None:
     desk = Asked()
     looking = news(desk, file)
     for asked in (1, 2):
-        await looking.look()
-        await looking.look()
+        await looking.check_file()
+        await looking.check_file()
         assert desk.asked == asked
         file.write_bytes(file.read_bytes() + b"\n")
     file.chmod(0o622)
-    await looking.look()
+    await looking.check_file()
     assert desk.asked == 3
     file.unlink()
-    await looking.look()
-    await looking.look()
+    await looking.check_file()
+    await looking.check_file()
     assert desk.asked == 4
 
 
@@ -124,14 +124,14 @@ async def test_what_could_not_be_read_for_a_while_is_read_later(tmp_path: Path) 
     """A disk that was slow once does not leave somebody at the table who was disabled."""
     desk = Asked(Denied("unreadable"), 1)
     looking = news(desk, house(tmp_path).file)
-    await looking.look()
+    await looking.check_file()
     await asyncio.sleep(people_watch.RETRY_AFTER - 1)
-    await looking.look()
+    await looking.check_file()
     assert desk.asked == 1
     await asyncio.sleep(1)
-    await looking.look()
+    await looking.check_file()
     await asyncio.sleep(people_watch.RETRY_AFTER)
-    await looking.look()
+    await looking.check_file()
     assert desk.asked == 2
 
 
@@ -153,12 +153,12 @@ async def test_a_technician_leaves_when_the_table_opens(tmp_path: Path) -> None:
     looking = news(desk, house(tmp_path).file)
 
     desk.shut = lambda: True
-    await looking.look_at_the_table()
+    await looking.check_table()
     assert desk.asked == 0
     desk.shut = lambda: False
     for _ in range(3):
         assert desk.out == []
-        await looking.look_at_the_table()
+        await looking.check_table()
     assert desk.out == [("technician", "bench", "opened")]
 
 

@@ -52,24 +52,24 @@ def test_it_is_fed_and_a_status_is_told_when_it_is_another(
     manager: Manager, tmp_path: Path
 ) -> None:
     dog = watchdog(manager, tmp_path)
-    assert dog.look()
+    assert dog.check()
     assert manager.told() == ["WATCHDOG=1", "STATUS=wagering, round 3"]
-    assert dog.look()
+    assert dog.check()
     assert manager.told() == ["WATCHDOG=1"]
     manager.stands = "dealing, round 4"
-    dog.look()
+    dog.check()
     assert manager.told() == ["WATCHDOG=1", "STATUS=dealing, round 4"]
 
 
 def test_what_hangs_starves_it_and_is_told_once(manager: Manager, tmp_path: Path) -> None:
     dog = watchdog(manager, tmp_path)
     manager.vitals = STUCK
-    assert not dog.look()
+    assert not dog.check()
     assert manager.told() == ["STATUS=the record has not answered for 45 s"]
-    assert not dog.look()
+    assert not dog.check()
     assert manager.told() == []
     manager.vitals = WELL
-    assert dog.look()
+    assert dog.check()
     assert manager.told() == ["WATCHDOG=1", "STATUS=wagering, round 3"]
 
 
@@ -77,7 +77,7 @@ def test_where_none_is_there_a_status_is_told_all_the_same(
     manager: Manager, tmp_path: Path
 ) -> None:
     dog = watchdog(manager, tmp_path, usec="0")
-    dog.look()
+    dog.check()
     assert manager.told() == ["STATUS=wagering, round 3"]
     assert dog.pause == 1.0
 

@@ -17,10 +17,10 @@ from controller.people.rate_limit import (
     SECOND,
     GuessLimits,
     WrongGuesses,
-    delay_recorded,
     right,
     stale,
     wait,
+    with_delay_recorded,
     wrong,
 )
 
@@ -73,7 +73,7 @@ def test_no_sequence_of_times_lets_more_than_the_most_through_in_an_hour(
         if what == "wait":
             at += wait(tries, at)
         if wait(tries, at):
-            tries = delay_recorded(tries)
+            tries = with_delay_recorded(tries)
             continue
         if what == "right":
             tries = right(tries)
@@ -81,7 +81,7 @@ def test_no_sequence_of_times_lets_more_than_the_most_through_in_an_hour(
             times.append(at)
             tries = wrong(tries, at, limits)
             assert tries.until >= at
-            assert not tries.told
+            assert not tries.delay_recorded
     assert most_in_an_hour(times) <= limits.an_hour
     assert len(tries.recent) <= limits.an_hour
 
@@ -137,7 +137,7 @@ def test_a_slip_costs_nothing_and_waits_grow(limits: GuessLimits) -> None:
         waits.append(wait(tries, at))
         at += 1
         tries = WrongGuesses(
-            tries.streak, tries.recent, tries.last, at, tries.told
+            tries.streak, tries.recent, tries.last, at, tries.delay_recorded
         )  # let through at once
     assert waits[: limits.free] == [0] * limits.free
     assert waits[limits.free] == limits.first

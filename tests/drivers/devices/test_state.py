@@ -38,7 +38,7 @@ S, T = LinkState, Trigger
 
 TRIGGERS: Final[dict[type, tuple[Trigger, ...]]] = {
     FramesDamaged: (T.GREETED, T.SWAPPED),
-    RingHeld: (T.TURNED_AWAY, T.DISPROVED),
+    RingHeld: (T.HANDSHAKE_FAILED, T.DISPROVED),
     ProtocolViolated: (T.SESSION_BEGAN, T.REKEYED),
     LinkSessionStarted: (T.RESUMED,),
     HandshakeFailed: (T.HELD,),

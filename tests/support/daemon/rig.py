@@ -120,7 +120,7 @@ async def served(
     """Until it is left, if it has not ended by then."""
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     told = msgspec.structs.replace(tells or ServeCallbacks(), ready=ready.set_result)
-    task = asyncio.create_task(serve(config, stop, tells=told, world=world))
+    task = asyncio.create_task(serve(config, stop, callbacks=told, world=world))
     await asyncio.wait((task, ready), return_when=asyncio.FIRST_COMPLETED)
     if not ready.done():
         await task

@@ -32,7 +32,9 @@ class Rig:
         self.slow = 0.001
         prompt = payment_prompt(s, LIVE.shows(s)) if repeated else None
         start = LoopStart(TableSnapshot(s), 100, prompt, waits)
-        self.table = TableLoop(taking(ear()), self._append, start, show=self._show, told=self._told)
+        self.table = TableLoop(
+            taking(ear()), self._append, start, show=self._show, on_result=self._told
+        )
 
     async def _append(self, *entries: RecordEntry) -> tuple[ChainPosition, ...]:
         self.log.append(("append", len(entries)))

@@ -330,8 +330,8 @@ async def test_whoever_deals_when_their_act_has_its_turn_acts(at: AtApi) -> None
     assert at.room.records("refusal")[-1].seq == done.seq
     await screen.sign_in(*ANN, relieve=True)
     await screen.act("CheckHole")
-    assert at.table.deals is not None
-    assert (at.table.deals.badge, at.table.deals.screen) == ("D-17", "dealer")
+    assert at.table.dealer is not None
+    assert (at.table.dealer.badge, at.table.dealer.screen) == ("D-17", "dealer")
 
 
 @api_test()

@@ -66,7 +66,7 @@ def test_one_that_is_told_to_stop_at_once(tmp_path: Path) -> None:
         stop = asyncio.Event()
         stop.set()
         tells = ServeCallbacks(ready=told.append, ending=lambda: told.append("ending"))
-        return await serve(load_table(file), stop, tells=tells)
+        return await serve(load_table(file), stop, callbacks=tells)
 
     assert asyncio.run(main()) == 0
     assert [str(one) for one in told] == [f"ready: real-1 at {tmp_path}/s", "ending"]
@@ -311,7 +311,7 @@ async def test_a_fault_of_ours_ends_all_of_it(
 
     ending = asyncio.Event()
     with pytest.raises(ExceptionGroup) as caught:
-        await serve(config, asyncio.Event(), tells=ServeCallbacks(ending=ending.set))
+        await serve(config, asyncio.Event(), callbacks=ServeCallbacks(ending=ending.set))
     assert [type(one) for one in leaves(caught.value)] == [Broken]
     assert reportable(caught.value) is None
     assert ending.is_set()  # it has so long for it, and no longer

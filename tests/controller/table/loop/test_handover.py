@@ -86,7 +86,7 @@ async def test_where_it_cannot_be_recorded_nobody_has_signed_in(tmp_path: Path) 
             await at.table.record(entry_for(signed("Bo Chan")))
         at.room.book.refusing = None
         async with asyncio.timeout(30):
-            await at.table.table.goes_on.wait()
+            await at.table.table.working.wait()
         await at.table.record(entry_for(signed("Ann Lee")))
         assert not any(isinstance(one, DealerRelieved) for one in at.events())
 

@@ -117,11 +117,11 @@ async def test_what_is_told_of_a_fault_is_measured_and_counted_as_all_else() -> 
         wrong = TableInput((events.CardEntered(DEALER, -1),))
         act = asyncio.create_task(made.table.act(lambda now: wrong))
         await asyncio.sleep(SLOW_AFTER + 1)
-        assert made.table.waits == pytest.approx(SLOW_AFTER + 1)
+        assert made.table.append_seconds == pytest.approx(SLOW_AFTER + 1)
         assert "slow" in made.table.shown.stopped
         with pytest.raises(InputRejected):
             await act
-        assert made.table.waits == 0
+        assert made.table.append_seconds == 0
         assert made.table.seq == 101
 
 
@@ -224,7 +224,7 @@ async def test_a_record_that_says_no() -> None:
         assert made.table.stopped is None
         assert made.kinds == ["note"]
         assert ("shown", Step.TURN, False) in made.log
-        assert made.table.goes_on.is_set()
+        assert made.table.working.is_set()
 
 
 @simulated
@@ -253,13 +253,13 @@ async def test_devices_that_are_lost_meanwhile_are_told_when_all_goes_on() -> No
         made.problem = ROOMLESS
         with pytest.raises(TableStopped):
             await made.table.record(NOTE)
-        await made.table.changes(lost)
+        await made.table.change_faults(lost)
         assert made.table.state.lost == ()
         made.problem = None
         await made.table.try_again("again")
         await until(lambda: made.table.state.lost == ("shoe",))
         assert made.step() is Step.DEVICE
-        await made.table.changes((), lost)
+        await made.table.change_faults((), lost)
         assert made.step() is Step.FELT
 
 

@@ -62,7 +62,7 @@ class House:
     def seq(self) -> int:
         return self.log.where.seq
 
-    def seen_by(self, witness: WitnessStatus) -> None:
+    def set_witness(self, witness: WitnessStatus) -> None:
         self.shown.append(witness)
 
     async def record(self, entry: RecordEntry) -> RequestResult:
@@ -85,7 +85,7 @@ class House:
         """After so long. What was recorded of it."""
         self.clock.go(hours * HOUR)
         before = self.seq
-        asyncio.run(self.witnessing.look())
+        asyncio.run(self.witnessing.check())
         return [one.kind for one in self.told() if one.seq > before]
 
     def told(self) -> list[Record]:
@@ -221,7 +221,7 @@ def test_what_counts_for_nothing_is_not_recorded(house: House) -> None:
 
 def test_a_record_that_cannot_be_read_holds_nothing_up(house: House) -> None:
     house.log.record.joinpath("segments").rename(house.place / "away")
-    asyncio.run(house.witnessing.look())
+    asyncio.run(house.witnessing.check())
     assert house.shown == []
     house.place.joinpath("away").rename(house.log.record / "segments")
     assert house.look() == ["unwitnessed"]
@@ -242,10 +242,10 @@ def test_a_disk_that_stands_still_is_asked_once(
     async def main() -> None:
         still = Still(house, house.log.record, house.clock, timedelta(hours=HOURS))
         for _ in range(3):
-            await still.look()
+            await still.check()
         assert (len(asked), house.shown) == (1, [])
         answers.set()
-        await still.look()
+        await still.check()
         assert len(house.shown) == 1
 
     answers = asyncio.Event()

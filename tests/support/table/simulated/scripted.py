@@ -142,7 +142,7 @@ async def play_one(
 ) -> Played:
     """From the wagers, or from the shuffle before them, to the next wagers."""
     watching, former = Watching(), table.shown.state.round
-    table.watch(watching.told)
+    table.add_result_listener(watching.told)
     robot = Robot(made, AtTable(table), ScriptPlayers(scripted), cards=lambda: shoe)
     await robot.play(lambda s: s.state.step in _OVER and s.state.round > former)
     return Played(watching.result(scripted), robot)
