@@ -20,21 +20,12 @@ from controller.people.rate_limit import BADGE, SCREEN
 from controller.people.service import SignInResult
 from controller.people.sign_in import fold
 from controller.procedure.model.events import PaymentApproved
+from tests.support.asynchronous import asynchronous
 from tests.support.audit.record.table import begun, everything
 from tests.support.table.simulated.house import CHEAP, DEARER, PINS, everybody, house, person
-from tests.support.table.typed.at_desk import SCREEN_1, WRONG, Desk, at, change
+from tests.support.table.typed.at_desk import SCREEN_1, WRONG, Desk, change
 
 APPROVE: Final = act_of(PaymentApproved)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> PeopleFile:
-    return house(tmp_path)
-
-
-@pytest.fixture
-def desk(file: PeopleFile) -> Desk:
-    return Desk(file)
 
 
 # --- the same answer --------------------------------------------------------------------------
@@ -69,23 +60,21 @@ class Hashing:
 
 
 @pytest.mark.parametrize("name", ASKS)
-def test_whatever_is_wrong_has_one_answer_and_costs_the_same(
+@asynchronous
+async def test_whatever_is_wrong_has_one_answer_and_costs_the_same(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """The same number of hashes at the same cost, and the same fields in the record."""
     hashing = Hashing(monkeypatch)
     badge, pin = ASKS[name]
 
-    async def work() -> None:
-        for _ in range(BADGE.free):
-            answer = await desk.desk.sign_in(badge, pin, SCREEN_1, desk.time.now)
-            assert answer == Denied("not right")
-        answer = await desk.desk.authorise(APPROVE, badge, pin, SCREEN_1, desk.time.now)
-        assert answer == Denied("not right", 30)
+    for _ in range(BADGE.free):
         answer = await desk.desk.sign_in(badge, pin, SCREEN_1, desk.time.now)
-        assert answer == Denied("wait", 30)
-
-    at(desk, work)
+        assert answer == Denied("not right")
+    answer = await desk.desk.authorise(APPROVE, badge, pin, SCREEN_1, desk.time.now)
+    assert answer == Denied("not right", 30)
+    answer = await desk.desk.sign_in(badge, pin, SCREEN_1, desk.time.now)
+    assert answer == Denied("wait", 30)
     assert hashing.asked == [(32, 16, 1, 8, 1, 32)] * (BADGE.free + 1)
     assert all(name.startswith("people") for name in hashing.threads)
     assert desk.ledger.what() == [*["refused"] * (BADGE.free + 1), "turned away"]
@@ -93,37 +82,32 @@ def test_whatever_is_wrong_has_one_answer_and_costs_the_same(
     assert shapes == {("controller",) * 5}
 
 
-def test_unknown_badges_cost_what_known_ones_do_whatever_those_cost(
+@asynchronous
+async def test_unknown_badges_cost_what_known_ones_do_whatever_those_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where verifiers are of two costs, badges that nobody has are of both too."""
     old, new = everybody(CHEAP), everybody(DEARER)
     file = house(tmp_path, (*old[:4], *new[4:]))
-    desk = Desk(file, cost=DEARER)
     hashing = Hashing(monkeypatch)
-
-    async def work() -> None:
+    async with Desk(file, cost=DEARER) as desk:
         for number in range(40):
             await desk.sign_in(f"N-{number}", WRONG, f"s{number}")
             await desk.sign_in(f"N-{number}", WRONG, f"s{number}")
-
-    at(desk, work)
     costs = [asked[2:4] for asked in hashing.asked]
     assert set(costs) == {(1, 8), (2, 16)}
     assert costs[::2] == costs[1::2]
 
 
-def test_neither_pins_nor_what_is_nobodys_badge_stand_in_the_record(desk: Desk) -> None:
+@asynchronous
+async def test_neither_pins_nor_what_is_nobodys_badge_stand_in_the_record(desk: Desk) -> None:
     typed = [PINS["D-17"], PINS["F-2"], WRONG, "D-4711", *PINS.values()]
 
-    async def work() -> None:
-        await desk.sign_in("D-17", WRONG)
-        await desk.sign_in(PINS["D-17"], "D-17", "s2")  # each in the other's field
-        await desk.sign_in("D-4711", WRONG, "s3")
-        await desk.sign_in("D-17")
-        await desk.void("F-2")
-
-    at(desk, work)
+    await desk.sign_in("D-17", WRONG)
+    await desk.sign_in(PINS["D-17"], "D-17", "s2")  # each in the other's field
+    await desk.sign_in("D-4711", WRONG, "s3")
+    await desk.sign_in("D-17")
+    await desk.void("F-2")
     recorded = b"".join(desk.ledger.said()).decode()
     assert not [text for text in typed if text in recorded]
     assert recorded.count('"badge":"D-17"') == 2
@@ -140,150 +124,131 @@ def test_every_answer_has_its_words() -> None:
 # --- guessing ---------------------------------------------------------------------------------
 
 
-def test_many_guesses_at_once_are_no_more_than_one_after_the_other(
+@asynchronous
+async def test_many_guesses_at_once_are_no_more_than_one_after_the_other(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashing = Hashing(monkeypatch)
 
-    async def work() -> None:
-        for _ in range(4):
-            screens = [f"s{number}" for number in range(service.MAX_WAITING)]
-            answers = await asyncio.gather(*(desk.sign_in("D-17", WRONG, one) for one in screens))
-            assert {answer.why for answer in answers if isinstance(answer, Denied)} <= {
-                "not right",
-                "wait",
-            }
-
-    at(desk, work)
+    for _ in range(4):
+        screens = [f"s{number}" for number in range(service.MAX_WAITING)]
+        answers = await asyncio.gather(*(desk.sign_in("D-17", WRONG, one) for one in screens))
+        assert {answer.why for answer in answers if isinstance(answer, Denied)} <= {
+            "not right",
+            "wait",
+        }
     assert len(hashing.asked) == BADGE.free + 1
 
 
-def test_one_thing_at_a_time_from_a_screen_and_not_too_many_screens(desk: Desk) -> None:
-    async def work() -> None:
-        first = asyncio.create_task(desk.sign_in("D-17"))
-        await asyncio.sleep(0)
-        assert await desk.sign_in("D-18") == Denied("busy")
-        assert await desk.desk.sign_out(SCREEN_1, desk.time.now) == Denied("busy")
-        others = [
-            asyncio.create_task(desk.sign_in("D-17", WRONG, f"s{number}"))
-            for number in range(service.MAX_WAITING - 1)
-        ]
-        await asyncio.sleep(0)
-        assert await desk.sign_in("D-18", screen="one more") == Denied("busy")
-        assert isinstance(await first, SignInResult)
-        await asyncio.gather(*others)
-        assert await desk.sign_in("D-18") == Denied("another dealer")
-
-    at(desk, work)
+@asynchronous
+async def test_one_thing_at_a_time_from_a_screen_and_not_too_many_screens(desk: Desk) -> None:
+    first = asyncio.create_task(desk.sign_in("D-17"))
+    await asyncio.sleep(0)
+    assert await desk.sign_in("D-18") == Denied("busy")
+    assert await desk.desk.sign_out(SCREEN_1, desk.time.now) == Denied("busy")
+    others = [
+        asyncio.create_task(desk.sign_in("D-17", WRONG, f"s{number}"))
+        for number in range(service.MAX_WAITING - 1)
+    ]
+    await asyncio.sleep(0)
+    assert await desk.sign_in("D-18", screen="one more") == Denied("busy")
+    assert isinstance(await first, SignInResult)
+    await asyncio.gather(*others)
+    assert await desk.sign_in("D-18") == Denied("another dealer")
 
 
-def test_a_guess_that_nobody_waits_for_any_more_counts(desk: Desk) -> None:
+@asynchronous
+async def test_a_guess_that_nobody_waits_for_any_more_counts(desk: Desk) -> None:
     """Closing the page before the answer comes is no way to guess for nothing."""
 
-    async def work() -> None:
-        for _ in range(BADGE.free + 1):
-            asked = asyncio.create_task(desk.sign_in("D-17", WRONG))
-            await asyncio.sleep(0)
-            asked.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asked
-            while desk.desk.busy:
-                await asyncio.sleep(0.001)
-        assert await desk.sign_in("D-17") == Denied("wait", 30)
-
-    at(desk, work)
+    for _ in range(BADGE.free + 1):
+        asked = asyncio.create_task(desk.sign_in("D-17", WRONG))
+        await asyncio.sleep(0)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        while desk.desk.busy:
+            await asyncio.sleep(0.001)
+    assert await desk.sign_in("D-17") == Denied("wait", 30)
     assert desk.ledger.what() == [*["refused"] * (BADGE.free + 1), "turned away"]
 
 
-def test_a_locked_badge_opens_to_nobody_and_is_told_once(
+@asynchronous
+async def test_a_locked_badge_opens_to_nobody_and_is_told_once(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def work() -> None:
-        for _ in range(BADGE.free + 1):
-            await desk.sign_in("D-17", WRONG)
-        hashing = Hashing(monkeypatch)
-        for _ in range(5):
-            assert await desk.sign_in("D-17") == Denied("wait", 30)
-            assert await desk.sign_in("D-17", WRONG) == Denied("wait", 30)
-        assert hashing.asked == []
-        assert isinstance(await desk.sign_in("D-18"), SignInResult)
-        desk.time.go(30)
-        assert isinstance(await desk.sign_in("D-17", relieve=True), SignInResult)
-
-    at(desk, work)
+    for _ in range(BADGE.free + 1):
+        await desk.sign_in("D-17", WRONG)
+    hashing = Hashing(monkeypatch)
+    for _ in range(5):
+        assert await desk.sign_in("D-17") == Denied("wait", 30)
+        assert await desk.sign_in("D-17", WRONG) == Denied("wait", 30)
+    assert hashing.asked == []
+    assert isinstance(await desk.sign_in("D-18"), SignInResult)
+    desk.time.go(30)
+    assert isinstance(await desk.sign_in("D-17", relieve=True), SignInResult)
     assert desk.ledger.what().count("turned away") == 1
 
 
-def test_a_screen_is_locked_whatever_badges_are_tried(desk: Desk) -> None:
-    async def work() -> None:
-        for number in range(SCREEN.free + 1):
-            assert isinstance(await desk.sign_in(f"N-{number}", WRONG), Denied)
-        assert await desk.sign_in("D-17") == Denied("wait", 15)
-        assert isinstance(await desk.sign_in("D-17", screen="elsewhere"), SignInResult)
-
-    at(desk, work)
+@asynchronous
+async def test_a_screen_is_locked_whatever_badges_are_tried(desk: Desk) -> None:
+    for number in range(SCREEN.free + 1):
+        assert isinstance(await desk.sign_in(f"N-{number}", WRONG), Denied)
+    assert await desk.sign_in("D-17") == Denied("wait", 15)
+    assert isinstance(await desk.sign_in("D-17", screen="elsewhere"), SignInResult)
 
 
-def test_another_pin_is_not_locked_by_guesses_at_the_old_one(desk: Desk, file: PeopleFile) -> None:
-    async def work() -> None:
-        for number in range(BADGE.free + 1):
-            await desk.sign_in("D-17", WRONG, f"s{number}")
-        assert await desk.sign_in("D-17") == Denied("wait", 30)
-        change(file, "D-17", lambda one: replace(one, pin=person("D-17", "", ()).pin))
-        assert isinstance(await desk.sign_in("D-17"), SignInResult)
+@asynchronous
+async def test_another_pin_is_not_locked_by_guesses_at_the_old_one(
+    desk: Desk, file: PeopleFile
+) -> None:
+    for number in range(BADGE.free + 1):
+        await desk.sign_in("D-17", WRONG, f"s{number}")
+    assert await desk.sign_in("D-17") == Denied("wait", 30)
+    change(file, "D-17", lambda one: replace(one, pin=person("D-17", "", ()).pin))
+    assert isinstance(await desk.sign_in("D-17"), SignInResult)
 
-    at(desk, work)
 
-
-def test_a_real_record_keeps_the_locks_over_a_restart(tmp_path: Path, file: PeopleFile) -> None:
-    async def first() -> None:
-        book = LogWriter(begun(tmp_path / "record"))
-        desk = Desk(file, record=book.append, boot="b1")
-        try:
-            await desk.sign_in("D-18")
-            for _ in range(BADGE.free + 2):
-                await desk.sign_in("D-17", WRONG)
-                desk.time.go(30)
-        finally:
-            await desk.desk.close()
-            await book.close()
-
-    asyncio.run(first())
+@asynchronous
+async def test_a_real_record_keeps_the_locks_over_a_restart(
+    tmp_path: Path, file: PeopleFile
+) -> None:
+    book = LogWriter(begun(tmp_path / "record"))
+    async with Desk(file, record=book.append, boot="b1") as desk:
+        await desk.sign_in("D-18")
+        for _ in range(BADGE.free + 2):
+            await desk.sign_in("D-17", WRONG)
+            desk.time.go(30)
+    await book.close()
     records = everything(tmp_path / "record")
     standing = fold(records)
     found = dealer(standing)
     assert found is not None
     assert found.name == "Gil Ode"
     boot = records[-1].boot
-    desk = Desk(file, standing=standing, boot=boot)
-    desk.time.utc, desk.time.mono = records[-1].utc, records[-1].mono
-
-    async def second() -> None:
+    async with Desk(file, standing=standing, boot=boot) as desk:
+        desk.time.utc, desk.time.mono = records[-1].utc, records[-1].mono
         answer = await desk.sign_in("D-17")
         assert isinstance(answer, Denied)
         assert answer.why == "wait"
         assert 55 <= answer.wait <= 60
 
-    at(desk, second)
-
 
 # --- trouble ----------------------------------------------------------------------------------
 
 
-def test_a_file_that_cannot_be_used_lets_nobody_in_and_is_told_once(
+@asynchronous
+async def test_a_file_that_cannot_be_used_lets_nobody_in_and_is_told_once(
     desk: Desk, file: PeopleFile
 ) -> None:
-    async def work() -> None:
-        file.file.chmod(0o666)
-        for _ in range(30):
-            assert await desk.sign_in("D-17") == Denied("unreadable")
-        assert await desk.desk.refresh(desk.time.now) == Denied("unreadable")
-        file.file.chmod(0o600)
-        assert isinstance(await desk.sign_in("D-17"), SignInResult)
-        file.file.chmod(0o666)
+    file.file.chmod(0o666)
+    for _ in range(30):
         assert await desk.sign_in("D-17") == Denied("unreadable")
-
-    at(desk, work)
+    assert await desk.desk.refresh(desk.time.now) == Denied("unreadable")
+    file.file.chmod(0o600)
+    assert isinstance(await desk.sign_in("D-17"), SignInResult)
+    file.file.chmod(0o666)
+    assert await desk.sign_in("D-17") == Denied("unreadable")
     faults = desk.ledger.said("fault")
     assert len(faults) == 2
     for one in faults:
@@ -291,24 +256,23 @@ def test_a_file_that_cannot_be_used_lets_nobody_in_and_is_told_once(
     assert b"others may touch it (mode 666)" in faults[0]
 
 
-def test_a_machine_without_memory_lets_nobody_in(
+@asynchronous
+async def test_a_machine_without_memory_lets_nobody_in(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> bytes:
         raise HashingError("Memory allocation error")
 
-    async def work() -> None:
-        with monkeypatch.context() as patched:
-            patched.setattr(pins, "hash_secret_raw", full)
-            for badge in ("D-17", "N-1"):
-                assert await desk.sign_in(badge, WRONG) == Denied("unreadable")
-        assert isinstance(await desk.sign_in("D-17"), SignInResult)
-
-    at(desk, work)
+    with monkeypatch.context() as patched:
+        patched.setattr(pins, "hash_secret_raw", full)
+        for badge in ("D-17", "N-1"):
+            assert await desk.sign_in(badge, WRONG) == Denied("unreadable")
+    assert isinstance(await desk.sign_in("D-17"), SignInResult)
     assert len(desk.ledger.said("fault")) == 1
 
 
-def test_the_loop_goes_on_while_a_pin_is_looked_at(
+@asynchronous
+async def test_the_loop_goes_on_while_a_pin_is_looked_at(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, go = threading.Event(), threading.Event()
@@ -321,20 +285,18 @@ def test_the_loop_goes_on_while_a_pin_is_looked_at(
 
     monkeypatch.setattr(pins, "hash_secret_raw", slow)
 
-    async def work() -> None:
-        signing = asyncio.create_task(desk.sign_in("D-17"))
-        while not asked.is_set():
-            await asyncio.sleep(0.001)
-        for _ in range(10):
-            await asyncio.sleep(0)
-        assert not signing.done()
-        go.set()
-        assert isinstance(await signing, SignInResult)
-
-    at(desk, work)
+    signing = asyncio.create_task(desk.sign_in("D-17"))
+    while not asked.is_set():
+        await asyncio.sleep(0.001)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not signing.done()
+    go.set()
+    assert isinstance(await signing, SignInResult)
 
 
-def test_what_does_not_come_back_is_given_up_and_counts_for_nobody(
+@asynchronous
+async def test_what_does_not_come_back_is_given_up_and_counts_for_nobody(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = threading.Event()
@@ -344,32 +306,27 @@ def test_what_does_not_come_back_is_given_up_and_counts_for_nobody(
         assert go.wait(10)
         return real(*arguments)  # type: ignore[arg-type]  # as they came
 
-    async def work() -> None:
-        with monkeypatch.context() as patched:
-            patched.setattr(pins, "hash_secret_raw", stuck)
-            patched.setattr(service, "CHECK_TIMEOUT", 0.05)
-            assert await desk.sign_in("D-17") == Denied("unreadable")
-            assert await desk.sign_in("D-17") == Denied("unreadable")
-            assert desk.desk.standing.sessions == ()
-            go.set()
-        async with asyncio.timeout(20):
-            while not isinstance(await desk.sign_in("D-17"), SignInResult):
-                await asyncio.sleep(0.001)
-
-    at(desk, work)
+    with monkeypatch.context() as patched:
+        patched.setattr(pins, "hash_secret_raw", stuck)
+        patched.setattr(service, "CHECK_TIMEOUT", 0.05)
+        assert await desk.sign_in("D-17") == Denied("unreadable")
+        assert await desk.sign_in("D-17") == Denied("unreadable")
+        assert desk.desk.standing.sessions == ()
+        go.set()
+    async with asyncio.timeout(20):
+        while not isinstance(await desk.sign_in("D-17"), SignInResult):
+            await asyncio.sleep(0.001)
     assert desk.ledger.what() == ["signed in"]
 
 
-def test_a_desk_that_closes_ends_what_was_begun_and_takes_nothing_more(desk: Desk) -> None:
-    async def run() -> None:
-        asked = asyncio.create_task(desk.sign_in("D-17", WRONG))
-        await asyncio.sleep(0)
-        await desk.desk.close()
-        assert await asked == Denied("not right")
-        assert await desk.sign_in("D-17") == Denied("closing")
-        assert await desk.desk.refresh(desk.time.now) == Denied("closing")
-        await desk.desk.close()
-
-    asyncio.run(run())
+@asynchronous
+async def test_a_desk_that_closes_ends_what_was_begun_and_takes_nothing_more(desk: Desk) -> None:
+    asked = asyncio.create_task(desk.sign_in("D-17", WRONG))
+    await asyncio.sleep(0)
+    await desk.desk.close()
+    assert await asked == Denied("not right")
+    assert await desk.sign_in("D-17") == Denied("closing")
+    assert await desk.desk.refresh(desk.time.now) == Denied("closing")
+    await desk.desk.close()
     assert desk.ledger.what() == ["refused"]
     assert not [one for one in threading.enumerate() if one.name.startswith("people")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -19,110 +18,90 @@ from controller.people.service import SignInResult
 from controller.people.sign_in import AUTHORITY_SECONDS, SESSION_SECONDS
 from controller.procedure.model.events import Actor, PaymentApproved
 from tests.support.asynchronous import asynchronous
-from tests.support.table.simulated.house import CHEAP, DEARER, PINS, house
-from tests.support.table.typed.at_desk import SCREEN_1, VOID, WRONG, Desk, at, change
+from tests.support.table.simulated.house import CHEAP, DEARER, PINS
+from tests.support.table.typed.at_desk import SCREEN_1, VOID, WRONG, Desk, change
 
 APPROVE: Final = act_of(PaymentApproved)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> PeopleFile:
-    return house(tmp_path)
-
-
-@pytest.fixture
-def desk(file: PeopleFile) -> Desk:
-    return Desk(file)
 
 
 # --- signing in -------------------------------------------------------------------------------
 
 
-def test_a_dealer_signs_in_and_out(desk: Desk) -> None:
-    async def work() -> None:
-        signed = await desk.sign_in(" d-17 ", PINS["D-17"])
-        assert signed == SignInResult(Actor("dealer", "Ann Lee"), "D-17", SCREEN_1, 0)
-        found = dealer(desk.desk.standing)
-        assert found is not None
-        assert found.actor == Actor("dealer", "Ann Lee")
-        assert await desk.desk.sign_out(SCREEN_1, desk.time.now) is True
-        assert await desk.desk.sign_out(SCREEN_1, desk.time.now) is False
-        assert dealer(desk.desk.standing) is None
-
-    at(desk, work)
+@asynchronous
+async def test_a_dealer_signs_in_and_out(desk: Desk) -> None:
+    signed = await desk.sign_in(" d-17 ", PINS["D-17"])
+    assert signed == SignInResult(Actor("dealer", "Ann Lee"), "D-17", SCREEN_1, 0)
+    found = dealer(desk.desk.standing)
+    assert found is not None
+    assert found.actor == Actor("dealer", "Ann Lee")
+    assert await desk.desk.sign_out(SCREEN_1, desk.time.now) is True
+    assert await desk.desk.sign_out(SCREEN_1, desk.time.now) is False
+    assert dealer(desk.desk.standing) is None
     assert desk.ledger.what() == ["signed in", "signed out"]
     assert [record.by.name for record in desk.ledger.records] == ["Ann Lee", "Ann Lee"]
 
 
-def test_a_dealer_takes_anothers_place_only_when_that_is_asked_for(desk: Desk) -> None:
-    async def work() -> None:
-        await desk.sign_in("D-17")
-        assert await desk.sign_in("D-18") == Denied("another dealer")
-        signed = await desk.sign_in("D-18", relieve=True)
-        assert isinstance(signed, SignInResult)
-        assert signed.relieved == Actor("dealer", "Ann Lee")
-        # The same person at another screen, or by another badge, relieves nobody.
-        for badge in ("D-19", "F-3"):
-            signed = await desk.sign_in(badge, screen="second", relieve=True)
-        assert isinstance(signed, SignInResult)
-        assert (signed.badge, signed.relieved) == ("F-3", None)
-
-    at(desk, work)
+@asynchronous
+async def test_a_dealer_takes_anothers_place_only_when_that_is_asked_for(desk: Desk) -> None:
+    await desk.sign_in("D-17")
+    assert await desk.sign_in("D-18") == Denied("another dealer")
+    signed = await desk.sign_in("D-18", relieve=True)
+    assert isinstance(signed, SignInResult)
+    assert signed.relieved == Actor("dealer", "Ann Lee")
+    # The same person at another screen, or by another badge, relieves nobody.
+    for badge in ("D-19", "F-3"):
+        signed = await desk.sign_in(badge, screen="second", relieve=True)
+    assert isinstance(signed, SignInResult)
+    assert (signed.badge, signed.relieved) == ("F-3", None)
     assert desk.ledger.what() == ["signed in", "refused", *["signed in"] * 3]
     assert len(desk.desk.standing.sessions) == 1
 
 
-def test_others_sign_in_at_screens_of_their_own(desk: Desk) -> None:
-    async def work() -> None:
-        now = desk.time.now
-        for badge, role in (("S-1", "surveillance"), ("T-1", "technician")):
-            signed = await desk.desk.sign_in(badge, PINS[badge], badge, now, role=role)  # type: ignore[arg-type]  # both are roles
-            assert isinstance(signed, SignInResult)
-            assert signed.actor.role == role
-            assert signed.life > 0
-        denied = await desk.desk.sign_in("T-1", PINS["T-1"], "x", now, role="surveillance")
-        assert denied == Denied("not theirs")
-        with pytest.raises(ValueError, match="the floor does not sign in"):
-            await desk.desk.sign_in("F-2", PINS["F-2"], "x", now, role="floor")
-
-    at(desk, work)
+@asynchronous
+async def test_others_sign_in_at_screens_of_their_own(desk: Desk) -> None:
+    now = desk.time.now
+    for badge, role in (("S-1", "surveillance"), ("T-1", "technician")):
+        signed = await desk.desk.sign_in(badge, PINS[badge], badge, now, role=role)  # type: ignore[arg-type]  # both are roles
+        assert isinstance(signed, SignInResult)
+        assert signed.actor.role == role
+        assert signed.life > 0
+    denied = await desk.desk.sign_in("T-1", PINS["T-1"], "x", now, role="surveillance")
+    assert denied == Denied("not theirs")
+    with pytest.raises(ValueError, match="the floor does not sign in"):
+        await desk.desk.sign_in("F-2", PINS["F-2"], "x", now, role="floor")
     assert len(desk.desk.standing.sessions) == 2
 
 
-def test_a_technician_signs_in_while_the_table_is_closed_only(desk: Desk) -> None:
-    async def work() -> None:
-        now = desk.time.now
+@asynchronous
+async def test_a_technician_signs_in_while_the_table_is_closed_only(desk: Desk) -> None:
+    now = desk.time.now
 
-        async def signs_in(pin: str = PINS["T-1"]) -> SignInResult | Denied:
-            return await desk.desk.sign_in("T-1", pin, "bench", now, role="technician")
+    async def signs_in(pin: str = PINS["T-1"]) -> SignInResult | Denied:
+        return await desk.desk.sign_in("T-1", pin, "bench", now, role="technician")
 
-        desk.shut = False
-        denied = await signs_in()
-        assert denied == Denied("table open")
-        assert str(denied) == "the table is open: technicians sign in while it is closed"
-        assert await signs_in(WRONG) == Denied("not right")
-        desk.shut = True
-        assert isinstance(await signs_in(), SignInResult)
-
-    at(desk, work)
+    desk.shut = False
+    denied = await signs_in()
+    assert denied == Denied("table open")
+    assert str(denied) == "the table is open: technicians sign in while it is closed"
+    assert await signs_in(WRONG) == Denied("not right")
+    desk.shut = True
+    assert isinstance(await signs_in(), SignInResult)
     assert desk.ledger.what() == ["refused", "refused", "signed in"]
 
 
-def test_whose_time_is_up_is_gone_though_nobody_asks_for_anything(desk: Desk) -> None:
-    async def work() -> None:
-        now = desk.time.now
-        await desk.desk.sign_in("S-1", PINS["S-1"], "eye", now, role="surveillance")
-        await desk.desk.sign_in("T-1", PINS["T-1"], "bench", now, role="technician")
-        desk.time.go(SESSION_SECONDS["technician"] - 1)
-        assert desk.desk.expire(desk.time.now) == ()
-        desk.time.go(1)
-        (gone,) = desk.desk.expire(desk.time.now)
-        assert gone.name == "Eve Pond"
-        desk.time.go(SESSION_SECONDS["surveillance"])
-        assert await desk.desk.refresh_if_changed(desk.time.now) is None  # the file is the same
-        assert desk.desk.standing.sessions == ()
-
-    at(desk, work)
+@asynchronous
+async def test_whose_time_is_up_is_gone_though_nobody_asks_for_anything(desk: Desk) -> None:
+    now = desk.time.now
+    await desk.desk.sign_in("S-1", PINS["S-1"], "eye", now, role="surveillance")
+    await desk.desk.sign_in("T-1", PINS["T-1"], "bench", now, role="technician")
+    desk.time.go(SESSION_SECONDS["technician"] - 1)
+    assert desk.desk.expire(desk.time.now) == ()
+    desk.time.go(1)
+    (gone,) = desk.desk.expire(desk.time.now)
+    assert gone.name == "Eve Pond"
+    desk.time.go(SESSION_SECONDS["surveillance"])
+    assert await desk.desk.refresh_if_changed(desk.time.now) is None  # the file is the same
+    assert desk.desk.standing.sessions == ()
 
 
 # --- the record first -------------------------------------------------------------------------
@@ -150,33 +129,31 @@ async def test_nothing_is_answered_before_it_is_on_the_disk(file: PeopleFile) ->
 
 
 @pytest.mark.parametrize("pin", ["", WRONG], ids=["right", "wrong"])
-def test_what_cannot_be_recorded_does_not_happen_and_tells_nothing(desk: Desk, pin: str) -> None:
+@asynchronous
+async def test_what_cannot_be_recorded_does_not_happen_and_tells_nothing(
+    desk: Desk, pin: str
+) -> None:
     """The right PIN and a wrong one end the same."""
 
-    async def work() -> None:
-        desk.ledger.broken = WriterBusy("record", "much waits to be recorded", "wait")
-        with pytest.raises(WriterBusy):
-            await desk.sign_in("D-17", pin)
-        with pytest.raises(WriterBusy):
-            await desk.void("F-2", pin)
-        assert desk.desk.standing.sessions == ()
-        assert desk.desk.standing.authorities == ()
-        assert desk.take() == Denied("not authorised")
-        desk.ledger.broken = None
-        assert isinstance(await desk.sign_in("D-17"), SignInResult)
-
-    at(desk, work)
+    desk.ledger.broken = WriterBusy("record", "much waits to be recorded", "wait")
+    with pytest.raises(WriterBusy):
+        await desk.sign_in("D-17", pin)
+    with pytest.raises(WriterBusy):
+        await desk.void("F-2", pin)
+    assert desk.desk.standing.sessions == ()
+    assert desk.desk.standing.authorities == ()
+    assert desk.take() == Denied("not authorised")
+    desk.ledger.broken = None
+    assert isinstance(await desk.sign_in("D-17"), SignInResult)
     assert desk.ledger.what() == ["signed in"]
 
 
-def test_every_authority_stands_in_the_record_with_a_name(desk: Desk) -> None:
-    async def work() -> None:
-        await desk.sign_in("D-17")
-        await desk.void("F-2")
-        await desk.void("D-17", second=True)
-        assert desk.take() == ActSigners(Actor("floor", "Bo Chan"), Actor("dealer", "Ann Lee"))
-
-    at(desk, work)
+@asynchronous
+async def test_every_authority_stands_in_the_record_with_a_name(desk: Desk) -> None:
+    await desk.sign_in("D-17")
+    await desk.void("F-2")
+    await desk.void("D-17", second=True)
+    assert desk.take() == ActSigners(Actor("floor", "Bo Chan"), Actor("dealer", "Ann Lee"))
     told = [(record.by.role, record.by.name) for record in desk.ledger.records]
     assert told == [("dealer", "Ann Lee"), ("floor", "Bo Chan"), ("dealer", "Ann Lee")]
     first, second = desk.ledger.said()[1:]
@@ -187,87 +164,75 @@ def test_every_authority_stands_in_the_record_with_a_name(desk: Desk) -> None:
 # --- signing for an act -----------------------------------------------------------------------
 
 
-def test_an_act_of_one_is_taken_once_within_a_minute(desk: Desk) -> None:
-    async def work() -> None:
-        async def sign() -> None:
-            answer = await desk.desk.authorise(APPROVE, "F-2", PINS["F-2"], SCREEN_1, desk.time.now)
-            assert answer == SignInResult(
-                Actor("floor", "Bo Chan"), "F-2", SCREEN_1, AUTHORITY_SECONDS
-            )
+@asynchronous
+async def test_an_act_of_one_is_taken_once_within_a_minute(desk: Desk) -> None:
+    async def sign() -> None:
+        answer = await desk.desk.authorise(APPROVE, "F-2", PINS["F-2"], SCREEN_1, desk.time.now)
+        assert answer == SignInResult(Actor("floor", "Bo Chan"), "F-2", SCREEN_1, AUTHORITY_SECONDS)
 
-        def take(screen: str = SCREEN_1) -> ActSigners | Denied:
-            return desk.desk.take(APPROVE, screen, desk.time.now)
+    def take(screen: str = SCREEN_1) -> ActSigners | Denied:
+        return desk.desk.take(APPROVE, screen, desk.time.now)
 
-        await sign()
-        other = act_of(PaymentApproved, about="round 12")
-        assert desk.desk.take(other, SCREEN_1, desk.time.now) == Denied("not authorised")
-        assert take("elsewhere") == Denied("not authorised")
-        assert take() == ActSigners(Actor("floor", "Bo Chan"), None)
-        assert take() == Denied("not authorised")
-        await sign()
-        desk.time.go(AUTHORITY_SECONDS)
-        assert take() == Denied("not authorised")
-        with pytest.raises(ValueError, match="takes no second person"):
-            await desk.desk.authorise(APPROVE, "F-2", "1", "x", desk.time.now, second=True)
-
-    at(desk, work)
+    await sign()
+    other = act_of(PaymentApproved, about="round 12")
+    assert desk.desk.take(other, SCREEN_1, desk.time.now) == Denied("not authorised")
+    assert take("elsewhere") == Denied("not authorised")
+    assert take() == ActSigners(Actor("floor", "Bo Chan"), None)
+    assert take() == Denied("not authorised")
+    await sign()
+    desk.time.go(AUTHORITY_SECONDS)
+    assert take() == Denied("not authorised")
+    with pytest.raises(ValueError, match="takes no second person"):
+        await desk.desk.authorise(APPROVE, "F-2", "1", "x", desk.time.now, second=True)
 
 
-def test_an_act_of_two_takes_two_different_people(desk: Desk) -> None:
-    async def work() -> None:
-        assert await desk.void("D-18", second=True) == Denied("no first person")
-        assert await desk.void("D-18") == Denied("not theirs")
-        assert isinstance(await desk.void("F-3"), SignInResult)
-        assert desk.take() == Denied("no second")
-        # The same badge, and the same person by another badge.
-        assert await desk.void("F-3", second=True) == Denied("same person")
-        assert await desk.void("D-19", second=True) == Denied("same person")
-        assert await desk.void("T-1", second=True) == Denied("not theirs")
-        assert desk.take() == Denied("no second")
-        assert isinstance(await desk.void("S-1", second=True), SignInResult)
-        taken = desk.take()
-        assert taken == ActSigners(Actor("floor", "Cy Moss"), Actor("surveillance", "Dee Faro"))
-        assert desk.take() == Denied("not authorised")
-
-    at(desk, work)
+@asynchronous
+async def test_an_act_of_two_takes_two_different_people(desk: Desk) -> None:
+    assert await desk.void("D-18", second=True) == Denied("no first person")
+    assert await desk.void("D-18") == Denied("not theirs")
+    assert isinstance(await desk.void("F-3"), SignInResult)
+    assert desk.take() == Denied("no second")
+    # The same badge, and the same person by another badge.
+    assert await desk.void("F-3", second=True) == Denied("same person")
+    assert await desk.void("D-19", second=True) == Denied("same person")
+    assert await desk.void("T-1", second=True) == Denied("not theirs")
+    assert desk.take() == Denied("no second")
+    assert isinstance(await desk.void("S-1", second=True), SignInResult)
+    taken = desk.take()
+    assert taken == ActSigners(Actor("floor", "Cy Moss"), Actor("surveillance", "Dee Faro"))
+    assert desk.take() == Denied("not authorised")
     assert desk.ledger.what().count("authorised") == 2
     assert desk.ledger.what().count("refused") == 5
 
 
-def test_names_that_differ_in_case_only_are_one_person(desk: Desk) -> None:
-    async def work() -> None:
-        assert isinstance(await desk.void("F-9"), SignInResult)
-        assert await desk.void("D-17", second=True) == Denied("same person")
-
-    at(desk, work)
+@asynchronous
+async def test_names_that_differ_in_case_only_are_one_person(desk: Desk) -> None:
+    assert isinstance(await desk.void("F-9"), SignInResult)
+    assert await desk.void("D-17", second=True) == Denied("same person")
 
 
-def test_whoever_deals_is_not_the_floor_too(desk: Desk) -> None:
-    async def work() -> None:
-        await desk.sign_in("D-17")
-        assert await desk.void("F-9") == Denied("deals here")
-        assert isinstance(await desk.void("F-3"), SignInResult)
-        assert isinstance(await desk.void("D-17", second=True), SignInResult)
-        # The floor takes the table over before the act is done.
-        await desk.sign_in("D-19", relieve=True)
-        assert desk.take() == Denied("deals here")
-
-    at(desk, work)
+@asynchronous
+async def test_whoever_deals_is_not_the_floor_too(desk: Desk) -> None:
+    await desk.sign_in("D-17")
+    assert await desk.void("F-9") == Denied("deals here")
+    assert isinstance(await desk.void("F-3"), SignInResult)
+    assert isinstance(await desk.void("D-17", second=True), SignInResult)
+    # The floor takes the table over before the act is done.
+    await desk.sign_in("D-19", relieve=True)
+    assert desk.take() == Denied("deals here")
 
 
-def test_who_was_disabled_is_signed_out(desk: Desk, file: PeopleFile) -> None:
-    async def work() -> None:
-        await desk.sign_in("D-17")
-        assert await desk.desk.refresh(desk.time.now) == 0
-        change(file, "D-17", lambda one: replace(one, disabled=True))
-        assert await desk.desk.refresh(desk.time.now) == 1
-        assert dealer(desk.desk.standing) is None
-        await desk.sign_in("D-18")
-        change(file, "D-18", lambda one: replace(one, roles=("floor",)))
-        assert await desk.desk.refresh(desk.time.now) == 1
-        assert await desk.sign_in("D-18") == Denied("not theirs")
-
-    at(desk, work)
+@asynchronous
+async def test_who_was_disabled_is_signed_out(desk: Desk, file: PeopleFile) -> None:
+    await desk.sign_in("D-17")
+    assert await desk.desk.refresh(desk.time.now) == 0
+    change(file, "D-17", lambda one: replace(one, disabled=True))
+    assert await desk.desk.refresh(desk.time.now) == 1
+    assert dealer(desk.desk.standing) is None
+    await desk.sign_in("D-18")
+    change(file, "D-18", lambda one: replace(one, roles=("floor",)))
+    assert await desk.desk.refresh(desk.time.now) == 1
+    assert await desk.sign_in("D-18") == Denied("not theirs")
     assert desk.ledger.said()[1].endswith(b'"why":"disabled"}')
 
 
@@ -281,67 +246,61 @@ def without_roles(one: Person) -> Person:
 
 @pytest.mark.parametrize("badge", ["F-2", "D-18"])
 @pytest.mark.parametrize("make", [disabled, without_roles])
-def test_what_was_signed_lapses_with_who_signed_it(
+@asynchronous
+async def test_what_was_signed_lapses_with_who_signed_it(
     desk: Desk, file: PeopleFile, badge: str, make: Callable[[Person], Person]
 ) -> None:
     """When the file is looked at, and for good: enabled again, they sign again."""
 
-    async def work() -> None:
-        await desk.void("F-2")
-        await desk.void("D-18", second=True)
-        former = file.read().find(badge)
-        change(file, badge, make)
-        assert await desk.desk.refresh(desk.time.now) == 0
-        change(file, badge, lambda _: former or make(_))
-        assert await desk.desk.refresh(desk.time.now) == 0
-        assert desk.take() == Denied("not authorised" if badge == "F-2" else "no second")
-
-    at(desk, work)
+    await desk.void("F-2")
+    await desk.void("D-18", second=True)
+    former = file.read().find(badge)
+    change(file, badge, make)
+    assert await desk.desk.refresh(desk.time.now) == 0
+    change(file, badge, lambda _: former or make(_))
+    assert await desk.desk.refresh(desk.time.now) == 0
+    assert desk.take() == Denied("not authorised" if badge == "F-2" else "no second")
 
 
-def test_who_was_disabled_a_moment_ago_has_signed_for_nothing(desk: Desk, file: PeopleFile) -> None:
+@asynchronous
+async def test_who_was_disabled_a_moment_ago_has_signed_for_nothing(
+    desk: Desk, file: PeopleFile
+) -> None:
     """Whoever does something asks for news first, which is none where the file is the same."""
 
-    async def work() -> None:
-        await desk.sign_in("D-17")
-        await desk.void("F-2")
-        await desk.void("D-18", second=True)
-        former = desk.desk.standing
-        assert await desk.desk.refresh_if_changed(desk.time.now) is None
-        assert desk.desk.standing == former
-        for badge in ("F-2", "D-18", "D-17"):
-            change(file, badge, disabled)
-        assert await desk.desk.refresh_if_changed(desk.time.now) is None
-        assert dealer(desk.desk.standing) is None
-        assert desk.take() == Denied("not authorised")
-        desk.desk.give_back(VOID, SCREEN_1, former, desk.time.now)
-        assert desk.take() == Denied("not authorised")
-
-    at(desk, work)
+    await desk.sign_in("D-17")
+    await desk.void("F-2")
+    await desk.void("D-18", second=True)
+    former = desk.desk.standing
+    assert await desk.desk.refresh_if_changed(desk.time.now) is None
+    assert desk.desk.standing == former
+    for badge in ("F-2", "D-18", "D-17"):
+        change(file, badge, disabled)
+    assert await desk.desk.refresh_if_changed(desk.time.now) is None
+    assert dealer(desk.desk.standing) is None
+    assert desk.take() == Denied("not authorised")
+    desk.desk.give_back(VOID, SCREEN_1, former, desk.time.now)
+    assert desk.take() == Denied("not authorised")
 
 
-def test_where_nobody_knows_who_may_sign_that_is_said(desk: Desk, file: PeopleFile) -> None:
-    async def work() -> None:
-        await desk.void("F-2")
-        await desk.void("D-18", second=True)
-        file.file.chmod(0o666)
-        for _ in range(2):
-            assert await desk.desk.refresh_if_changed(desk.time.now) == Denied("unreadable")
-        file.file.chmod(0o600)
-        assert await desk.desk.refresh_if_changed(desk.time.now) is None
-        assert isinstance(desk.take(), ActSigners)
-
-    at(desk, work)
+@asynchronous
+async def test_where_nobody_knows_who_may_sign_that_is_said(desk: Desk, file: PeopleFile) -> None:
+    await desk.void("F-2")
+    await desk.void("D-18", second=True)
+    file.file.chmod(0o666)
+    for _ in range(2):
+        assert await desk.desk.refresh_if_changed(desk.time.now) == Denied("unreadable")
+    file.file.chmod(0o600)
+    assert await desk.desk.refresh_if_changed(desk.time.now) is None
+    assert isinstance(desk.take(), ActSigners)
     assert len(desk.ledger.said("fault")) == 1
 
 
-def test_who_signs_in_finds_who_was_disabled_gone(desk: Desk, file: PeopleFile) -> None:
-    async def work() -> None:
-        await desk.sign_in("D-17")
-        change(file, "D-17", disabled)
-        assert isinstance(await desk.sign_in("D-18"), SignInResult)
-
-    at(desk, work)
+@asynchronous
+async def test_who_signs_in_finds_who_was_disabled_gone(desk: Desk, file: PeopleFile) -> None:
+    await desk.sign_in("D-17")
+    change(file, "D-17", disabled)
+    assert isinstance(await desk.sign_in("D-18"), SignInResult)
 
 
 # --- costs that have changed ------------------------------------------------------------------
@@ -353,36 +312,28 @@ def cost_of(file: PeopleFile, badge: str) -> Cost:
     return found.verifier().cost
 
 
-def test_a_verifier_is_renewed_by_whoever_signs_in(file: PeopleFile) -> None:
-    desk = Desk(file, cost=DEARER)
-
-    async def work() -> None:
+@asynchronous
+async def test_a_verifier_is_renewed_by_whoever_signs_in(file: PeopleFile) -> None:
+    async with Desk(file, cost=DEARER) as desk:
         await desk.sign_in("D-17", WRONG)
         assert cost_of(file, "D-17") == CHEAP
         assert isinstance(await desk.sign_in("D-17"), SignInResult)
         assert isinstance(await desk.void("F-2"), SignInResult)
-
-    at(desk, work)
     assert [cost_of(file, badge) for badge in ("D-17", "F-2", "D-18")] == [DEARER, DEARER, CHEAP]
-    again = Desk(file, cost=DEARER)
-
-    async def once_more() -> None:
-        assert isinstance(await again.sign_in("D-17"), SignInResult)
-
     before = file.file.read_bytes()
-    at(again, once_more)
+    async with Desk(file, cost=DEARER) as again:
+        assert isinstance(await again.sign_in("D-17"), SignInResult)
     assert file.file.read_bytes() == before
 
 
-def test_a_verifier_that_cannot_be_renewed_lets_people_in_all_the_same(file: PeopleFile) -> None:
-    desk = Desk(file, cost=DEARER)
+@asynchronous
+async def test_a_verifier_that_cannot_be_renewed_lets_people_in_all_the_same(
+    file: PeopleFile,
+) -> None:
     file.file.with_name("people.json.lock").mkdir()
-
-    async def work() -> None:
-        assert isinstance(await desk.sign_in("D-17"), SignInResult)
-
     with capture_logs() as lines:
-        at(desk, work)
+        async with Desk(file, cost=DEARER) as desk:
+            assert isinstance(await desk.sign_in("D-17"), SignInResult)
     assert cost_of(file, "D-17") == CHEAP
     assert [line["event"] for line in lines] == ["a verifier is not renewed"]
     assert desk.ledger.said("fault") == []

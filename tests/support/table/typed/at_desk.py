@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Self
 
 from controller.people import (
     NO_SIGN_INS,
@@ -45,6 +44,12 @@ class Desk:
             file, record or self.ledger.record, boot, standing, shut=lambda: self.shut, cost=cost
         )
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.desk.close()
+
     async def sign_in(
         self, badge: str, pin: str = "", screen: str = SCREEN_1, *, relieve: bool = False
     ) -> SignInResult | Denied:
@@ -61,19 +66,6 @@ class Desk:
 
     def take(self) -> ActSigners | Denied:
         return self.desk.take(VOID, SCREEN_1, self.time.now)
-
-
-def at(desk: Desk, work: Callable[[], Awaitable[None]]) -> Desk:
-    """Runs it, and closes the desk."""
-
-    async def run() -> None:
-        try:
-            await work()
-        finally:
-            await desk.desk.close()
-
-    asyncio.run(run())
-    return desk
 
 
 def change(file: PeopleFile, badge: str, make: Callable[[Person], Person]) -> None:
