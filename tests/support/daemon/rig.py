@@ -134,14 +134,14 @@ async def served(
         task.result()
 
 
-def run_once(file: Path, world: TableEnvironment = REAL_ENVIRONMENT) -> None:
+async def start_and_end(file: Path, world: TableEnvironment = REAL_ENVIRONMENT) -> None:
     """A start and an end. What is raised goes on."""
+    async with served(load_table(file), world) as here:
+        assert await here.end() == 0
 
-    async def main() -> None:
-        async with served(load_table(file), world) as here:
-            assert await here.end() == 0
 
-    asyncio.run(main())
+def run_once(file: Path, world: TableEnvironment = REAL_ENVIRONMENT) -> None:
+    asyncio.run(start_and_end(file, world))
 
 
 # --- in a process of its own ------------------------------------------------------------------

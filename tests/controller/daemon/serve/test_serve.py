@@ -28,7 +28,15 @@ from hil.table.robots import Api, api_client
 from tests.support.asynchronous import asynchronous
 from tests.support.audit.record.dealing import boot
 from tests.support.daemon.full_disk import world
-from tests.support.daemon.rig import free_port, furnished, right, run_once, served, whats
+from tests.support.daemon.rig import (
+    free_port,
+    furnished,
+    right,
+    run_once,
+    served,
+    start_and_end,
+    whats,
+)
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.house import PINS
 
@@ -243,7 +251,7 @@ async def test_a_disk_that_fails_ends_it_with_the_first_cause(tmp_path: Path) ->
             with pytest.raises(LogFailed, match="Input/output error"):
                 await here.task
     assert not (tmp_path / "s").exists()
-    run_once(tmp_path / "table.toml")
+    await start_and_end(tmp_path / "table.toml")
     right(tmp_path)
 
 

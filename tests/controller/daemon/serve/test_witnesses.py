@@ -21,7 +21,7 @@ from controller.table.loop import QueueFull
 from controller.table.running import RunningTable, witness_monitor
 from hil.table.robots import Api, Screen
 from tests.support.asynchronous import asynchronous
-from tests.support.daemon.rig import PATIENCE, furnished, right, run_once, served, until, whats
+from tests.support.daemon.rig import PATIENCE, furnished, right, served, start_and_end, until, whats
 from tests.support.table.simulated.house import PINS
 
 
@@ -74,7 +74,7 @@ async def test_it_is_unwitnessed_until_one_comes_and_says_each_once(tmp_path: Pa
         # Whoever may deal deals, whatever a witness does.
         await screen.sign_in("D-17", PINS["D-17"])
         assert await here.end() == 0
-    run_once(tmp_path / "table.toml")
+    await start_and_end(tmp_path / "table.toml")
     assert [data["since"] for data in whats(tmp_path, "unwitnessed")] == since
     assert len(whats(tmp_path, "witnessed")) == 1
     right(tmp_path)
