@@ -36,7 +36,7 @@ async def test_readers_are_served_before_lines_are_written(
         told(done)
 
     monkeypatch.setattr(sse, "event", shown)
-    monkeypatch.setattr(lines, "log_result", line)
+    monkeypatch.setattr("controller.daemon.serve.log_result", line)
 
     async with served(load_table(file)) as here, Api(tmp_path / "s") as api:
         screen = await api.open("dealer")
