@@ -30,7 +30,7 @@ from tests.support.procedure.ledger import (
 from tests.support.procedure.random_games import GAMES, some_game
 from tests.support.procedure.random_table import RandomTable
 
-_GAMES_EACH: Final = 100
+_GAMES_EACH: Final = 50
 _ROUNDS: Final = 25
 _DECISIONS: Final = (
     events.Hit,

@@ -23,7 +23,7 @@ from tests.support.procedure.ledger import total
 from tests.support.procedure.random_games import GAMES, some_game
 from tests.support.procedure.random_table import Engine, RandomTable
 
-_PAIRS: Final = 1_500
+_PAIRS: Final = 500
 """For each game."""
 _WARM_UP: Final = 3
 

@@ -16,7 +16,7 @@ from controller.sim.par.simulation import RoundCounter, game_for, run
 from controller.sim.play import POLICIES, Play, PlaySetup, RoundStuck, stakes_for
 from tests.long.certify import published
 
-ROUNDS = 40_000
+ROUNDS = 15_000
 
 
 def played(name: str, policy: str = "stand", rounds: int = ROUNDS) -> ParReport:
@@ -30,7 +30,7 @@ def test_a_player_who_stands(name: str) -> None:
     found = played(name)
     assert published.agrees(found.main, published.STAND[name])
     assert found.main.error is not None
-    assert found.main.error < 0.007
+    assert found.main.error < 0.012
     for key in ("blackjack_dealt", "diamonds_dealt", "diamond", "insurance", "buster"):
         figure = found.side.get(key)
         if isinstance(figure, report.Figure):
@@ -39,7 +39,7 @@ def test_a_player_who_stands(name: str) -> None:
 
 
 def test_the_dealer_under_a_live_buster_bet() -> None:
-    busts = played("mega", "mimic", 20_000).side["dealer_bust"]
+    busts = played("mega", "mimic", 10_000).side["dealer_bust"]
     assert isinstance(busts, dict)
     for cards in ("3", "4", "5", "total_22"):
         assert published.agrees(busts[cards], published.BUSTS[6][cards]), cards
@@ -63,12 +63,12 @@ def test_every_seat_has_the_same_figures() -> None:
     setup = PlaySetup(7, stakes_for(game, side=False))
     play = Play(Procedure(game), POLICIES["stand"], setup, Random(5).random)
     watch = RoundCounter(game, completes=False)
-    for _ in range(4_000):
+    for _ in range(2_000):
         watch.note(play.round(), play.record, play.hole)
     found = report.of_rounds(game, setup, watch.tally)
     assert published.agrees(found.main, published.STAND["classic"])
-    assert found.main.of == 4_000
-    assert found.outcomes["blackjack"].of == 28_000
+    assert found.main.of == 2_000
+    assert found.outcomes["blackjack"].of == 14_000
 
 
 @pytest.mark.parametrize("decks", [1, 2, 6, 8])
