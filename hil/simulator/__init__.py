@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from hil.simulator.device import SimulatedDevice
-from hil.simulator.event_loop import LiveDevice
-from hil.simulator.process import DeviceProcess, device_process
-from hil.simulator.run import DeviceSetup, exclusive_use, running_device
+from hil.simulator.run import (
+    DeviceProcess,
+    DeviceSetup,
+    LiveDevice,
+    device_in_loop,
+    device_process,
+    exclusive_use,
+    running_device,
+)
 
 __all__ = [
     "DeviceProcess",
     "DeviceSetup",
     "LiveDevice",
     "SimulatedDevice",
+    "device_in_loop",
     "device_process",
     "exclusive_use",
     "running_device",

@@ -168,9 +168,8 @@ class SimulatedDevice:
     def _describe(self, request: ControlRequest, now: int) -> Answer:
         answer: Answer = {}
         if self._firmware is not None and self.frozen:
-            answer = self._firmware.request(
-                request, self.firmware_time(now)
-            )  # its clock is stopped
+            # Not through _run(), which returns nothing while the firmware hangs.
+            answer = self._firmware.request(request, self.firmware_time(now))
         elif self._firmware is not None:
             answer = self._run(lambda device, at: device.request(request, at), now) or {}
         line = _noise_of(self._line)

@@ -1,36 +1,175 @@
-"""Runs one simulated device: its folder, its port and its control socket, until it is stopped."""
+"""Runs simulated devices in real time: in an event loop, or in a process of their own.
+
+    live = LiveDevice(device)
+    live.attach(PtyAdapter(PtyPort(link, live.receive)))
+    live.close()
+
+    async with device_in_loop("shoe", folder / "shoe") as live:
+        live.request(Draw(count=2))
+
+    with device_process("shoe", folder / "shoe", breaks=("chain-wrong",)) as sim:
+        sim.control.do(Draw(count=2))           # sim.port, sim.described["label"], ...
+
+The clock is time.monotonic in microseconds, which the event loop uses too. Nothing in the event
+loop blocks: bytes, requests and timers are handled by callbacks.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
+from firmware_protocol.conformance import Profile
 from firmware_protocol.device import (
     Answer,
+    CannotDo,
+    ControlRequest,
     Describe,
     DeviceIdentity,
     FolderProblem,
     Mechanism,
+    Plug,
+    create_identity,
     load_identity,
     naming,
 )
 from firmware_protocol.messages import DeviceClass
-from hil.control import BY_CLASS, ControlServer
+from hil.control import BY_CLASS, ControlClient, ControlServer
 from hil.devices import class_of
-from hil.ports import PtyPort, UsbDevice, UsbStatus
+from hil.ports import BusFull, LinkTaken, PtyPort, UsbDevice, UsbStatus
 from hil.simulator.device import SimulatedDevice
-from hil.simulator.event_loop import LiveDevice, PtyAdapter, UsbAdapter, now
+
+
+def now() -> int:
+    """The clock of simulated devices in real time, in microseconds."""
+    return time.monotonic_ns() // 1000
+
+
+class PortAdapter(Protocol):
+    """A port that follows the state of the device."""
+
+    def follow(self, device: SimulatedDevice) -> None:
+        """Plug or unplug the port, as the device's cable and power are."""
+
+    def write(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class PtyAdapter:
+    """Serial: the adapter is in the cable, so the port stays while the device has no power."""
+
+    def __init__(self, port: PtyPort) -> None:
+        self.port = port
+        self.write = port.write
+        self.close = port.close
+
+    def follow(self, device: SimulatedDevice) -> None:
+        if device.plugged:
+            self.port.plug(device.port_number)
+        else:
+            self.port.unplug()
+        # As text for JSON: a folder's name need not be UTF-8.
+        name = os.fsencode(self.port.name).decode(errors="replace")
+        device.facts["port"] = name if self.port.plugged else None
+
+
+class UsbAdapter:
+    """USB: the device itself is on the bus, so each start plugs it in again."""
+
+    def __init__(self, port: UsbDevice) -> None:
+        self.port = port
+        self.write = port.write
+        self.close = port.close
+        self._starts = 0
+
+    def follow(self, device: SimulatedDevice) -> None:
+        if not (device.plugged and device.powered) or device.starts != self._starts:
+            self.port.unplug()
+        if device.plugged and device.powered:
+            self._starts = device.starts
+            self.port.plug(device.port_number)
+        device.facts["usb_address"] = self.port.address
+        if device.reading:
+            self.port.resume()
+
+
+class LiveDevice:
+    """Runs a device in the event loop in which it is created."""
+
+    def __init__(self, device: SimulatedDevice) -> None:
+        self.device = device
+        self._loop = asyncio.get_running_loop()
+        self._ports: list[PortAdapter] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+        self._pump()
+
+    def attach(self, port: PortAdapter) -> None:
+        self._ports.append(port)
+        port.follow(self.device)
+
+    def receive(self, data: bytes) -> None:
+        """Bytes from the host."""
+        self.device.receive(data, now())
+        self._pump()
+
+    def request(self, request: ControlRequest) -> Answer:
+        """Carry out a request. Raises CannotDo."""
+        former = self.device.port_number
+        try:
+            try:
+                return self.device.request(request, now())
+            finally:
+                self._pump()
+        except (LinkTaken, BusFull) as taken:
+            if not isinstance(request, Plug):
+                raise
+            self.device.undo_plug(former)
+            self._pump()
+            raise CannotDo(str(taken), "port_number of a port that is free") from None
+
+    def close(self) -> None:
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for port in self._ports:
+            port.close()
+
+    def _wake(self) -> None:
+        self.device.wake(now())
+        self._pump()
+
+    def _pump(self) -> None:
+        """Write the output, update the ports, and set the timer."""
+        if self._closed:
+            return
+        data = self.device.take()
+        for port in self._ports:
+            if data:
+                port.write(data)
+            port.follow(self.device)
+        if self._timer is not None:
+            self._timer.cancel()
+        due = self.device.due()
+        self._timer = None if due is None else self._loop.call_at(due / 1e6, self._wake)
+
 
 LOCK: Final = "in-use"
 """The lock file of exclusive_use()."""
@@ -138,3 +277,113 @@ async def run(setup: DeviceSetup, ready: Callable[[Answer], None]) -> None:
     async with running_device(setup) as live:
         ready(live.request(Describe()))
         await ended
+
+
+START_TIMEOUT: Final = 60.0
+"""Seconds until the device runs, on a busy machine too."""
+STOP_TIMEOUT: Final = 10.0
+"""Seconds until the process ends after SIGTERM."""
+
+
+class DeviceFailed(Exception):
+    """The device did not start, or ended with an error: its stderr."""
+
+
+class DeviceProcess(Struct, frozen=True):
+    """A simulated device in its own process."""
+
+    process: subprocess.Popen[str]
+    control: ControlClient
+    described: Answer
+    """The fields of `describe` when it started."""
+    port: Path | None
+    usb: Path | None
+
+    @property
+    def serial(self) -> str:
+        return str(self.described["serial"])
+
+    @property
+    def label(self) -> str:
+        return str(self.described["label"])
+
+    @property
+    def key(self) -> bytes:
+        """The device's public key."""
+        return bytes.fromhex(self.described["key"])
+
+
+@contextmanager
+def device_process(
+    profile: Profile,
+    place: Path,
+    *options: str,
+    usb: Path | None = None,
+    breaks: Sequence[str] = (),
+    paired_with: bytes | None = None,
+) -> Iterator[DeviceProcess]:
+    """Run `holecard sim` with further `options`. The device is created if it does not exist. At the
+    end it gets SIGTERM; raises DeviceFailed if it exits with an error."""
+    command = [sys.executable, "-m", "hil.simulator", profile, "--dir", str(place)]
+    command += ["--create", "--no-sync", "--json", *options]
+    command += [] if usb is None else ["--usb", str(usb)]
+    command += [word for name in breaks for word in ("--break", name)]
+    command += [] if paired_with is None else ["--paired-with", paired_with.hex()]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        described = _read_ready_line(process)
+        port = None if usb is not None else Path(described["port"])
+        with ControlClient(Path(described["control"])) as control:
+            yield DeviceProcess(process, control, described, port, usb)
+    except BaseException:
+        process.kill()
+        process.communicate()
+        raise
+    _end(process)
+
+
+def _read_ready_line(process: subprocess.Popen[str]) -> Answer:
+    assert process.stdout is not None
+    timer = threading.Timer(START_TIMEOUT, process.kill)
+    timer.start()
+    try:
+        line = process.stdout.readline()
+    finally:
+        in_time = timer.is_alive()
+        timer.cancel()
+        timer.join()
+    if not in_time:
+        raise DeviceFailed(f"no output within {START_TIMEOUT:.0f} s")
+    if not line:
+        raise DeviceFailed(process.communicate(timeout=STOP_TIMEOUT)[1].strip())
+    described: Answer = json.loads(line)
+    return described
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    try:
+        words = process.communicate(timeout=STOP_TIMEOUT)[1]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
+    if process.returncode > 0:  # negative: killed by the test itself
+        raise DeviceFailed(words.strip())
+
+
+@asynccontextmanager
+async def device_in_loop(
+    profile: Profile, place: Path, *, usb: Path | None = None, **options: Any
+) -> AsyncIterator[LiveDevice]:
+    """Run the device in the current event loop, with the same files as in its own process. It is
+    created if it does not exist. `options`: fields of DeviceSetup."""
+    device_class = DeviceClass[profile.upper()]
+    if not (place / "identity.toml").exists():
+        create_identity(place, device_class, f"{profile}-1")
+    port = place / "port" if usb is None else None
+    paths: dict[str, Any] = {"control": place / "control", "port": port, "usb": usb}
+    setup = DeviceSetup(device_class=device_class, place=place, sync=False, **{**paths, **options})
+    with exclusive_use(place):
+        async with running_device(setup) as live:
+            yield live

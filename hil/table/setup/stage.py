@@ -26,9 +26,8 @@ from controller.config import TAKEN_AWAY, TableConfig, flat, load_table, read_na
 from controller.errors import UsageProblem
 from controller.sim.scripts import Script
 from firmware_protocol.device import FolderProblem, ShufflePace
-from firmware_protocol.messages import DeviceClass
 from hil.ports import LinkTaken, PathTaken
-from hil.simulator import DeviceSetup, LiveDevice, exclusive_use, running_device
+from hil.simulator import LiveDevice, device_in_loop
 from hil.table.setup.daemon import Daemon
 from hil.table.setup.house import SEVEN, STAFF, FittedDevice, House, RobotBadge, private
 
@@ -213,9 +212,14 @@ async def staged(
         lives = {}
         for device in fitted:
             try:
-                lives[device.serial] = await stack.enter_async_context(
-                    _plugged(house, device, gap_ms)
+                live = device_in_loop(
+                    device.profile,
+                    house.place(device),
+                    usb=house.bus if device.usb else None,
+                    seats=device.seats,
+                    gap_ms=gap_ms,
                 )
+                lives[device.serial] = await stack.enter_async_context(live)
             except FolderProblem as problem:
                 raise _unusable(problem.where, f"{problem.what}: ") from None
             except (LinkTaken, PathTaken) as problem:
@@ -229,23 +233,3 @@ async def staged(
         stage = Stage(house, lives, daemon, control, name)
         stage.shuffler.request(ShufflePace(shuffle_ms=SHUFFLE_MS))
         yield stage
-
-
-@asynccontextmanager
-async def _plugged(
-    house: House, device: FittedDevice, gap_ms: int | None
-) -> AsyncIterator[LiveDevice]:
-    place = house.place(device)
-    setup = DeviceSetup(
-        device_class=DeviceClass[device.profile.upper()],
-        place=place,
-        control=place / "control",
-        port=None if device.usb else house.port(device),
-        usb=house.bus if device.usb else None,
-        seats=device.seats,
-        gap_ms=gap_ms,
-        sync=False,
-    )
-    with exclusive_use(place):
-        async with running_device(setup) as live:
-            yield live

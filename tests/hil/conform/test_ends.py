@@ -53,7 +53,7 @@ def test_a_device_of_another_class_is_the_wrong_profile(
     with pytest.raises(UsageProblem, match="SH-0001 reports that it is a shoe") as problem:
         run(shoe, "--control", tmp_path / "shoe" / "control", profile="station")
     assert problem.value.where == "--profile"
-    assert shoe.control.do(Describe())["boot"] == shoe.told["boot"]
+    assert shoe.control.do(Describe())["boot"] == shoe.described["boot"]
 
 
 @pytest.mark.parametrize("options", [("--serial", "SH-0002"), ()], ids=["another", "same number"])
@@ -69,7 +69,7 @@ def test_the_hands_of_another_device_are_not_used(
             run(shoe, "--control", tmp_path / "other" / "control")
         for sim in (shoe, other):
             now = sim.control.do(Describe())
-            assert (now["boot"], now["head"], now["host"]) == (1, sim.told["head"], None)
+            assert (now["boot"], now["head"], now["host"]) == (1, sim.described["head"], None)
     assert problem.value.where == "--control"
     assert "it is the socket of a device with " in str(problem.value)
     assert capsys.readouterr().out == ""

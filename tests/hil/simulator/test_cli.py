@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shlex
@@ -30,9 +31,10 @@ from firmware_protocol.device import (
 )
 from firmware_protocol.messages import DeviceClass
 from hil.control import ControlClient
+from hil.devices import CLASSES
 from hil.ports import pty, unix_sockets
-from hil.simulator import cli, device_process
-from hil.simulator.process import DeviceFailed
+from hil.simulator import DeviceSetup, cli, device_process
+from hil.simulator.run import DeviceFailed
 from tests.support.hil.commands import left_in
 from tests.support.hil.commands import sim as run
 
@@ -413,3 +415,25 @@ def test_only_a_link_of_a_killed_device_is_replaced(tmp_path: Path) -> None:
         with pytest.raises(pty.LinkTaken, match="is a symlink to"):
             pty.check_link(link)
         link.unlink()
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        (),
+        ("in-use", "host", "ring", "ring.saved", "ring.new", "kept", "mechanism"),
+        ("identity.toml.4711.new", "control", ".control.12", "port", "port-2", ".port-2.12"),
+    ],
+)
+def test_a_device_is_made_in_an_empty_folder_and_where_one_was(
+    tmp_path: Path, left: tuple[str, ...]
+) -> None:
+    for name in left:
+        (tmp_path / name).touch()
+    parsed = argparse.Namespace(device=CLASSES["shoe"], serial=None, create=True, paired_with=None)
+    setup = DeviceSetup(device_class=DeviceClass.SHOE, place=tmp_path, control=tmp_path / "control")
+    cli.create_device(parsed, setup)
+    assert load_identity(tmp_path).serial == "SH-0001"
+    # Whoever has made it there may keep other things beside it.
+    (tmp_path / "notes").touch()
+    cli.create_device(parsed, setup)

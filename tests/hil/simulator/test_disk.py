@@ -149,7 +149,7 @@ def test_a_disk_that_fails_while_the_device_runs(
     assert told == ["the simulated device has stopped; its own output says why"]
     assert leftovers(tmp_path) == []
     with device_process("shoe", place) as again:
-        assert again.told["head"] > 0
+        assert again.described["head"] > 0
 
 
 def test_a_short_write_is_no_whole_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +192,7 @@ def test_a_file_size_limit_is_reported(tmp_path: Path) -> None:
     assert leftovers(tmp_path) == []
     assert not (place / "ring").exists()
     with device_process("shoe", place) as made:
-        assert made.told["boot"] == 1
+        assert made.described["boot"] == 1
 
 
 def test_a_bus_whose_last_address_was_cut_short_gives_out_another(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_bus_whose_last_address_was_cut_short_gives_out_another(tmp_path: Path
     for text in ("", "12x\n"):
         (tmp_path / "bus" / "last-address").write_text(text)
         with device_process("shoe", tmp_path / "shoe", usb=tmp_path / "bus") as made:
-            assert made.told["usb_address"] == 1
+            assert made.described["usb_address"] == 1
 
 
 def test_no_pseudo_terminal_is_no_full_disk(

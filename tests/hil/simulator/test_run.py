@@ -1,8 +1,11 @@
 """`holecard sim`: a device that runs behind a real port, what it is told, and what it leaves."""
 
+from __future__ import annotations
+
 import asyncio
 import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -19,6 +22,7 @@ from firmware_protocol.device import (
     Describe,
     Draw,
     Firmware,
+    FolderProblem,
     Freeze,
     Plug,
     Press,
@@ -30,8 +34,9 @@ from firmware_protocol.tablelink import fingerprint
 from hil.control import ControlClient, ControlLost, RequestRefused
 from hil.ports.usb_backend import backend
 from hil.ports.usb_messages import END_IN, END_OUT
-from hil.simulator import LiveDevice, device_process
-from hil.simulator.process import DeviceFailed, device_in_loop
+from hil.simulator import LiveDevice, cli, device_process, exclusive_use
+from hil.simulator import run as running
+from hil.simulator.run import DeviceFailed, device_in_loop
 from tests.support.hil.commands import left_in
 from tests.support.hil.commands import sim as run
 from tests.support.hil.devices.hello_talk import HELLO, asked, asked_over_usb, said_over_usb
@@ -159,7 +164,7 @@ def test_a_device_process_leaves_no_files(tmp_path: Path) -> None:
     place = tmp_path / "station"
     options = ("--seat", "2", "--seat", "5", "--serial", "ST-77")
     with device_process("station", place, *options, breaks=("bounces",), paired_with=KEY) as sim:
-        assert (sim.serial, sim.told["breaks"]) == ("ST-77", ["bounces"])
+        assert (sim.serial, sim.described["breaks"]) == ("ST-77", ["bounces"])
         assert sim.port is not None
         assert asyncio.run(asked(sim.port)).fingerprint == fingerprint(sim.key)
         sim.control.do(Press(seat=5, button="hit"))
@@ -173,17 +178,28 @@ def test_a_device_process_leaves_no_files(tmp_path: Path) -> None:
     assert left_in(place) == set()
 
 
-def test_it_comes_back_as_the_same_device_and_the_same_seed_makes_the_same(tmp_path: Path) -> None:
-    with device_process("shoe", tmp_path / "a", "--seed", "5") as sim:
-        first = sim.told
-    with device_process("shoe", tmp_path / "a") as sim:
-        assert (sim.told["key"], sim.told["epoch"]) == (first["key"], first["epoch"])
-        assert sim.told["boot"] == 2
-    with device_process("shoe", tmp_path / "b", "--seed", "5") as sim:
-        assert (sim.told["key"], sim.told["epoch"]) == (first["key"], first["epoch"])
-    with device_process("shoe", tmp_path / "c", "--seed", "6") as sim:
-        assert sim.told["key"] != first["key"]
-        assert sim.told["epoch"] != first["epoch"]
+def test_it_comes_back_as_the_same_device_and_the_same_seed_makes_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    announce = cli.announce
+
+    def and_stop(*arguments: Any) -> None:
+        announce(*arguments)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def described(name: str, *options: str) -> tuple[str, int, int]:
+        assert run("shoe", "--dir", str(tmp_path / name), "--create", "--json", *options) == 0
+        found = json.loads(capsys.readouterr().out)
+        return found["key"], found["epoch"], found["boot"]
+
+    monkeypatch.setattr(cli, "announce", and_stop)
+    key, epoch, boot = described("a", "--seed", "5")
+    assert boot == 1
+    assert described("a") == (key, epoch, 2)
+    assert described("b", "--seed", "5") == (key, epoch, 1)
+    other = described("c", "--seed", "6")
+    assert other[0] != key
+    assert other[1] != epoch
 
 
 def test_files_of_a_killed_device_do_no_harm(tmp_path: Path) -> None:
@@ -291,3 +307,57 @@ def test_breaks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     names = {one["name"] for one in json.loads(capsys.readouterr().out)}
     assert "stuck-counts" in names
     assert "gate-early" not in names
+
+
+def test_one_device_runs_from_a_folder(tmp_path: Path) -> None:
+    with (
+        exclusive_use(tmp_path),
+        pytest.raises(FolderProblem, match="is in use"),
+        exclusive_use(tmp_path),
+    ):
+        raise AssertionError
+    with exclusive_use(tmp_path):
+        pass
+
+
+def test_an_error_inside_exclusive_use_is_passed_on(tmp_path: Path) -> None:
+    with pytest.raises(BlockingIOError, match="of the body"), exclusive_use(tmp_path):
+        raise BlockingIOError("of the body")
+
+
+def test_a_device_without_output_is_killed_on_timeout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "START_TIMEOUT", 0.2, raising=False)
+    popen = subprocess.Popen
+    started: list[subprocess.Popen[str]] = []
+
+    def silent(command: list[str], **more: object) -> subprocess.Popen[str]:
+        words = "import time; print('half', end='', flush=True); time.sleep(5)"
+        started.append(popen([sys.executable, "-c", words], **more))  # type: ignore[call-overload]
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", silent)
+    with (
+        pytest.raises(DeviceFailed, match="no output within"),
+        device_process("shoe", tmp_path / "shoe"),
+    ):
+        raise AssertionError
+    assert started[0].returncode == -9
+
+
+def test_the_port_of_a_running_device_is_not_replaced(tmp_path: Path) -> None:
+    with device_process("shoe", tmp_path / "one") as sim:
+        assert sim.port is not None
+        with (
+            pytest.raises(DeviceFailed, match="is the port of a device that runs"),
+            device_process("shoe", tmp_path / "two", "--port", str(sim.port)),
+        ):
+            pytest.fail("it runs")
+        assert sim.port.is_char_device()
+
+
+def test_a_folder_need_not_be_named_in_utf_8(tmp_path: Path) -> None:
+    place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/n\xff\xfe"))
+    with device_process("shoe", place) as sim:
+        assert "\N{REPLACEMENT CHARACTER}" in sim.control.do(Describe())["port"]

@@ -15,8 +15,8 @@ from firmware_protocol.messages import DeviceClass
 from firmware_protocol.tablelink import fingerprint_of, fingerprint_text, label_text
 from hil.devices import SimulatedStation
 from hil.ports import PtyPort, UsbDevice
-from hil.simulator import LiveDevice, SimulatedDevice, event_loop
-from hil.simulator.event_loop import PtyAdapter, UsbAdapter
+from hil.simulator import LiveDevice, SimulatedDevice, run
+from hil.simulator.run import PtyAdapter, UsbAdapter
 
 PATIENCE = 10.0
 TWO = ["--by", "Ann Lee", "--and", "Bo Chan"]
@@ -88,7 +88,7 @@ class Standing:
         self._loop.close()
 
     async def _plug(self) -> None:
-        stand = SimulatedDevice(self._place, SimulatedStation, now=event_loop.now(), sync=False)
+        stand = SimulatedDevice(self._place, SimulatedStation, now=run.now(), sync=False)
         self._live = LiveDevice(stand)
         self._live.attach(PtyAdapter(PtyPort(self.port, self._live.receive)))
         names = (self.identity.maker, self.identity.model, self.identity.serial)

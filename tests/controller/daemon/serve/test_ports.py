@@ -14,7 +14,7 @@ import httpx
 from drivers.devices import LinkState
 from firmware_protocol.device import Plug
 from hil.simulator import LiveDevice
-from hil.simulator.process import device_in_loop
+from hil.simulator.run import device_in_loop
 from hil.table.robots import Api, Unreachable
 from hil.table.robots.api_client import Pin
 from tests.support.asynchronous import asynchronous

@@ -27,7 +27,7 @@ from drivers.ports import Transport
 from firmware_protocol.device import Plug, ShufflePace, create_identity, pair_directly
 from firmware_protocol.messages import DeviceClass
 from hil.simulator import LiveDevice
-from hil.simulator.process import device_in_loop
+from hil.simulator.run import device_in_loop
 from hil.table.robots import Robot
 from tests.support.asynchronous import asynchronous
 from tests.support.drivers.simulated import until
