@@ -106,21 +106,21 @@ async def repeated(bench: ConformBench) -> str | None:
         bench.require_type(first, SelftestReply)
     await bench.pause(200)
     shown = message_text(first)
-    for other in session.replies(came):
-        same = other.command_id != 50 or other.reply == first
-        bench.require(same, f"{shown} alone", message_text(other.reply))
+    others = [
+        one.reply for one in session.replies(came) if one.command_id == 50 and one.reply != first
+    ]
+    bench.require_none(others, f"{shown} alone")
     faults = _faults(session, mark)
     await _repair(bench, defect)
     mark = len(session.kept)
     for _ in range(2):
         again = await session.ask(Selftest(), ident=50)
-        bench.require(again == first, f"{shown}, as before", message_text(again))
+        bench.require_equal(again, first, f"{shown}, as before")
     await bench.pause(300)
-    more = _faults(session, mark)
-    bench.require(not more, "no further FAULT for a repeat", f"{more} more")
+    bench.require_none(_faults(session, mark), "no further FAULT for a repeat")
     new = await bench.session()  # the memory outlives a session
     again = await new.ask(Selftest(), ident=50, boot=session.boot)
-    bench.require(again == first, f"{shown}, also in the next session", message_text(again))
+    bench.require_equal(again, first, f"{shown}, also in the next session")
     remark = await _buzzes_once(bench, new)
     bench.require(
         not (defect and not faults and isinstance(first, SelftestReply) and first.code),
@@ -148,8 +148,8 @@ async def _buzzes_once(bench: ConformBench, session: TesterSession) -> str | Non
     return None
 
 
-def _faults(session: TesterSession, mark: int) -> int:
-    return sum(isinstance(one.event, Fault) for one in session.kept[mark:])
+def _faults(session: TesterSession, mark: int) -> list[Fault]:
+    return [one.event for one in session.kept[mark:] if isinstance(one.event, Fault)]
 
 
 async def _inject_defect(bench: ConformBench) -> InjectDefect | None:
@@ -302,7 +302,7 @@ async def in_time(bench: ConformBench) -> None:
     for kind in (0x43, 0x58):
         await _unknown(bench, session, kind)
     strays = [one for one in session.replies(mark) if one.host_boot != session.boot]
-    bench.require(not strays, "replies with the command's host boot", str(len(strays)))
+    bench.require_none(strays, "replies with the command's host boot")
 
 
 async def other_boot(bench: ConformBench) -> None:

@@ -62,12 +62,11 @@ async def in_order(bench: ConformBench) -> None:
     first = {one.record.seq: one.record for one in session.records[mark:]}
     seqs = list(first)
     bench.require(len(seqs) >= made, f"{made} records", f"{len(seqs)}: {seqs}")
-    bench.require(seqs == sorted(seqs), "records in the order of their seq", f"{seqs}")
-    boots = sorted({one.record.boot for one in session.records})
-    boot = session.info.boot
-    bench.require(boots == [boot], f"records of boot {boot}", f"{boots}")
+    bench.require_equal(seqs, sorted(seqs), "records in the order of their seq")
+    boots, boot = {one.record.boot for one in session.records}, session.info.boot
+    bench.require_equal(boots, {boot}, f"records of boot {boot}")
     times = [one.t_us for one in first.values()]
-    bench.require(times == sorted(times), "times that do not go back", f"{times}")
+    bench.require_equal(times, sorted(times), "times that do not go back")
 
 
 async def repeats(bench: ConformBench) -> None:
@@ -206,11 +205,8 @@ async def asked_again(bench: ConformBench) -> None:
     await bench.until(lambda: session.records[mark:], bench.late_ms + 50)
     await bench.pause(bench.late_ms)
     seqs = [one.record.seq for one in session.records[mark:]]
-    bench.require(
-        seqs[:2] == [wanted, wanted + 1],
-        f"records {wanted}, {wanted + 1} ... again, at once",
-        f"{seqs}",
-    )
+    again = [wanted, wanted + 1]
+    bench.require_equal(seqs[:2], again, f"records {wanted}, {wanted + 1} ... again, at once")
     await _wait_restarts(bench, session, first.seq, asked)
     # The next regular repeat is most of a second away: the line is empty now.
     mark = len(session.records)
@@ -328,4 +324,4 @@ async def _comes_again(bench: ConformBench, session: TesterSession, was: Receive
         2000,
         f"record {seq} in the next session, for it was not acknowledged",
     )
-    bench.require(now.encode() == was.data, f"record {seq} unchanged", now.encode().hex())
+    bench.require_equal(now.encode(), was.data, f"record {seq} unchanged")

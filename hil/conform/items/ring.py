@@ -73,8 +73,7 @@ async def _one_cut(bench: ConformBench, moment: CutMoment, *, holding: bool) -> 
         lambda one: one.boot > boot, 2000, f"POWER, after a power cut {moment}: boot beyond {boot}"
     )
     bench.require_type(first.event, Power, "POWER first after the start")
-    after = new.info.boot
-    bench.require(first.boot == after, f"records of boot {after}", f"boot {first.boot}")
+    bench.require_equal(first.boot, new.info.boot, f"records of boot {new.info.boot}")
     for record in new.kept:
         bench.require(
             seen.get(record.seq, record.encode()) == record.encode(),
@@ -122,7 +121,7 @@ async def verdicts(bench: ConformBench) -> None:
     `next` beyond head + 1; after these no event is sent, also when one before was OK."""
     session = await bench.session(resume=False)
     ring = await session.learn()
-    bench.require(ring.verdict is Verdict.NEW_EPOCH, "NEW_EPOCH for epoch 0", ring.verdict.name)
+    bench.require_equal(ring.verdict, Verdict.NEW_EPOCH, "NEW_EPOCH for epoch 0")
     epoch, after = ring.epoch, ring.head + 1
     wrong = flipped(ring.chain, 3)
     for resume, verdict in (
@@ -151,11 +150,8 @@ async def _last_counts(bench: ConformBench, session: TesterSession, ring: Resume
         await bench.pause(bench.late_ms)
         mark = len(session.records)
         await bench.pause(2 * RESEND_MOST_MS)
-        bench.require(
-            not session.records[mark:],
-            "no event: the last RESUME was answered FORK",
-            "the record again",
-        )
+        expected = "no event: the last RESUME was answered FORK"
+        bench.require_none(session.records[mark:], expected)
         session.holding = False
     await session.resume(RingCursor(ring.epoch, ring.head, ring.chain))
 
@@ -176,7 +172,7 @@ async def verdict_of(
     bench: ConformBench, session: TesterSession, resume: Resume, verdict: Verdict
 ) -> None:
     reply = await session.demand(resume, ResumeReply)
-    bench.require(reply.verdict is verdict, verdict.name, reply.verdict.name)
+    bench.require_equal(reply.verdict, verdict)
 
 
 async def rolled_back(bench: ConformBench) -> None:

@@ -22,7 +22,7 @@ from firmware_protocol.messages import (
 from firmware_protocol.tablelink import EventRecord
 from hil.conform.items.ring import cut_during
 from hil.conform.tester.bench import ConformBench
-from hil.conform.tester.findings import NotApplicable, message_text
+from hil.conform.tester.findings import NotApplicable
 from hil.conform.tester.session import TesterSession
 from hil.conform.tester.stimuli import described, load, make, ready, settle_ms, some, unlock
 
@@ -53,10 +53,7 @@ async def salts(bench: ConformBench) -> None:
     cards = await drawn(bench, session, made, since=mark, made=made)
     seen = [one.event.salt for one in cards if isinstance(one.event, CardRead)]
     bench.require(len(seen) >= 2, "CARD_READ twice at least", f"{len(seen)} times")
-    different = len(set(seen))
-    bench.require(
-        different == len(seen), "another salt in each CARD_READ", f"{different} of {len(seen)}"
-    )
+    bench.require_equal(len(set(seen)), len(seen), "another salt in each CARD_READ")
 
 
 async def positions(bench: ConformBench) -> None:
@@ -65,9 +62,7 @@ async def positions(bench: ConformBench) -> None:
     first = await load(bench, session, Load(decks=6))
     await _count(bench, session, first.shoe)
     second = await load(bench, session, Load(decks=6))
-    bench.require(
-        second.shoe == first.shoe + 1, f"LOADED {first.shoe + 1}", f"LOADED {second.shoe}"
-    )
+    bench.require_equal(second.shoe, first.shoe + 1, f"LOADED {first.shoe + 1}")
     await _count(bench, session, second.shoe)
 
 
@@ -90,12 +85,10 @@ async def _count(bench: ConformBench, session: TesterSession, shoe: int) -> None
     await bench.pause(500)
     events = [one.event for one in out(session, mark)]
     found = [event.pos for event in events if isinstance(event, CARD_EVENTS)]
-    bench.require(
-        found == list(range(1, wanted + 1)), f"positions 1 to {wanted}, each once", f"{found}"
-    )
-    for event in events:
-        ours = not isinstance(event, CardRead) or event.shoe == shoe
-        bench.require(ours, f"CARD_READ of shoe {shoe}", f"of shoe {getattr(event, 'shoe', 0)}")
+    positions = list(range(1, wanted + 1))
+    bench.require_equal(found, positions, f"positions 1 to {wanted}, each once")
+    shoes = {event.shoe for event in events if isinstance(event, CardRead)}
+    bench.require_none(shoes - {shoe}, f"CARD_READ of shoe {shoe}")
 
 
 async def rereads(bench: ConformBench) -> None:
@@ -165,14 +158,14 @@ async def locks(bench: ConformBench) -> None:
 
 async def _lock(bench: ConformBench, session: TesterSession, state: LockState) -> None:
     reply = await session.demand(Lock(state), LockReply)
-    bench.require(reply.state is state, f"LOCK_REPLY {state.name}", message_text(reply))
+    bench.require_equal(reply, LockReply(state), f"LOCK_REPLY {state.name}")
     await _is(bench, session, state, f"after LOCK {state.name}")
 
 
 async def _is(bench: ConformBench, session: TesterSession, state: LockState, why: str) -> None:
     info = await session.check_alive()
     found = LockState.LOCKED if DeviceState.LOCKED in info.state else LockState.OPEN
-    bench.require(found is state, f"INFO_REPLY of a shoe that is {state.name}: {why}", found.name)
+    bench.require_equal(found, state, f"INFO_REPLY of a shoe that is {state.name}: {why}")
 
 
 async def gate(bench: ConformBench) -> None:

@@ -66,9 +66,7 @@ async def _makes_none(
 ) -> None:
     mark = len(session.kept)
     await _press(bench, button)
-    found = _events(session, mark)
-    shown = ", ".join(message_text(one) for one in found)
-    bench.require(not found, f"no record of a press: {why}", shown)
+    bench.require_none(_events(session, mark), f"no record of a press: {why}")
 
 
 async def unarmed(bench: ConformBench) -> None:
@@ -129,7 +127,7 @@ async def disarms(bench: ConformBench) -> None:
     await _press(bench)
     last = await bench.session(cursor)
     await _makes_none(bench, last, "hit", "the session had ended")
-    bench.require(not _events(last, 0), "no record of a press after the end of the session")
+    bench.require_none(_events(last, 0), "no record of a press after the end of the session")
 
 
 async def stuck(bench: ConformBench) -> None:
@@ -152,7 +150,7 @@ async def stuck(bench: ConformBench) -> None:
     await bench.pause(_SETTLE_MS)
     found = _events(session, mark)
     kinds = [one.edge.name if isinstance(one, Button) else "STUCK" for one in found]
-    bench.require(kinds == ["DOWN", "STUCK", "UP"], "DOWN, STUCK once, and UP", ", ".join(kinds))
+    bench.require_equal(kinds, ["DOWN", "STUCK", "UP"], "DOWN, STUCK once, and UP")
     await _counts(bench, session, 77, "it has come up, so it counts again")
 
 

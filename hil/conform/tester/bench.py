@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from itertools import islice
 from typing import Any, Final, TypeAlias, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -44,9 +45,10 @@ from hil.conform.tester.findings import (
     frame_text,
     last_texts,
     message_text,
+    value_text,
 )
 from hil.conform.tester.operators import Operator
-from hil.conform.tester.session import ReceivedRecord, RingCursor, TesterSession
+from hil.conform.tester.session import RingCursor, TesterSession
 from hil.conform.tester.wire import NoisyCable, TesterWire, WireLost
 
 _T = TypeVar("_T")
@@ -152,10 +154,14 @@ class ConformBench:
             raise self.finding(name, None if value is None else message_text(value))
         return value
 
-    def require_none(self, records: Sequence[ReceivedRecord], expected: str) -> None:
-        """Require that no record was received."""
-        seqs = ", ".join(str(one.record.seq) for one in records[:12])
-        self.require(not records, expected, f"records {seqs}")
+    def require_equal(self, found: object, wanted: object, expected: str | None = None) -> None:
+        """Require this value; `expected` describes it."""
+        text = value_text(wanted) if expected is None else expected
+        self.require(found == wanted, text, value_text(found))
+
+    def require_none(self, found: Collection[object], expected: str) -> None:
+        """Require that nothing of this was found."""
+        self.require(not found, expected, "; ".join(map(value_text, islice(found, 12))))
 
     def note(self, text: str, *, quiet: bool = False) -> None:
         """Note a message for the report, unless `quiet` (heartbeats)."""

@@ -86,11 +86,16 @@ def message_text(message: object) -> str:
     spec = getattr(type(message), "SPEC", None)
     if spec is None or spec.secret or not spec.fields:
         return str(name)
-    fields = ", ".join(f"{field} {_value(getattr(message, field))}" for field in spec.fields)
+    fields = ", ".join(f"{field} {value_text(getattr(message, field))}" for field in spec.fields)
     return f"{name} ({fields})"
 
 
-def _value(value: object) -> str:
+def value_text(value: object) -> str:
+    """A message, or a field of one."""
+    if isinstance(value, EventRecord | CommandCall | CommandReply):
+        return plaintext_text(value)
+    if hasattr(type(value), "SPEC"):
+        return message_text(value)
     if isinstance(value, bytes):
         return value.hex()
     named = getattr(value, "name", None)

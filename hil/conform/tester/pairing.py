@@ -92,10 +92,8 @@ async def pair(bench: ConformBench, own: X25519PrivateKey, code: bytes) -> Pairi
         raise bench.finding("PAIR_DONE under the keys of the pairing", str(error)) from None
     if not isinstance(done, PairDone) or frame.counter:
         raise bench.finding("PAIR_DONE with counter 0", type(done).__name__)
-    expected = fingerprint_of(own).hex()
-    bench.require(
-        done.fingerprint.hex() == expected, f"fingerprint {expected}", done.fingerprint.hex()
-    )
+    expected = fingerprint_of(own)
+    bench.require_equal(done.fingerprint, expected, f"fingerprint {expected.hex()}")
     return PairingResult(tried.device_key, done.pairings)
 
 

@@ -85,6 +85,9 @@ class ReceivedRecord(Struct, frozen=True):
     data: bytes
     record: EventRecord
 
+    def __str__(self) -> str:
+        return f"record {self.record.seq}"
+
 
 def call_bytes(
     kind: int,
