@@ -1,10 +1,10 @@
-"""What the reader of a simulated shoe makes of a card, and REREAD."""
+"""What the reader of a simulated shoe makes of a card."""
 
 from __future__ import annotations
 
 import pytest
 
-from firmware_protocol.device import CommandRefusal, Draw, InjectDefect, Load
+from firmware_protocol.device import Draw, InjectDefect, Load
 from firmware_protocol.messages import (
     CARD_UNREAD,
     Capabilities,
@@ -13,12 +13,9 @@ from firmware_protocol.messages import (
     CutCard,
     ReadFail,
     ReadWhy,
-    Refusal,
-    Reread,
-    RereadReply,
 )
 from hil.devices import SimulatedShoe, card_names
-from tests.support.hil.devices.desk import EPOCH, ONE_MS, OPEN, Scene, cannot, draw, names, table
+from tests.support.hil.devices.desk import ONE_MS, OPEN, Scene, cannot, draw, names, table
 
 # --- what the reader makes of a card --------------------------------------------------------
 
@@ -172,17 +169,3 @@ def test_the_cut_card_comes_at_its_position() -> None:
     draw(scene, count=4)
     assert scene.those(CutCard) == [CutCard(3)]
     assert [read.pos for read in scene.those(CardRead)] == [1, 2, 4]
-
-
-# --- REREAD ---------------------------------------------------------------------------------
-
-
-def test_reread_returns_the_record_unchanged() -> None:
-    scene = table()
-    draw(scene, count=3)
-    for record in scene.desk.records:
-        reply = scene.call(Reread(EPOCH, record.seq))
-        assert reply == RereadReply(record.encode())
-    with pytest.raises(CommandRefusal) as refusal:
-        scene.call(Reread(EPOCH, 99))
-    assert refusal.value.why is Refusal.NOT_KEPT

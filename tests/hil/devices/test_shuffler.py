@@ -21,7 +21,6 @@ from firmware_protocol.device import (
 )
 from firmware_protocol.messages import (
     Abort,
-    AbortReply,
     Capabilities,
     CountError,
     DeviceState,
@@ -134,12 +133,6 @@ def test_the_pace() -> None:
     scene.run(ms=1)
     assert scene.look()["running"] == 0
     assert len(scene.those(Done)) == 3
-
-
-def test_a_shuffle_needs_no_host() -> None:
-    scene = machine().play(Start(1, 0), 300, "safe", "idle")
-    assert len(scene.those(Done)) == 1
-    assert len(scene.those(Progress)) == len(STEPS)
 
 
 # --- wrong batches --------------------------------------------------------------------------
@@ -317,24 +310,6 @@ def test_nothing_is_put_in_while_cards_are_stuck() -> None:
 
 
 # --- abort ----------------------------------------------------------------------------------
-
-
-def test_abort_ends_a_shuffle_with_its_number() -> None:
-    scene = machine().play(Start(1, 0), 100)
-    assert scene.call(Abort()) == AbortReply()
-    assert scene.events[-1] == Fault(FaultCode.ABORTED, 1)
-    scene.run()
-    assert scene.call(Abort()) == AbortReply()
-    assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]
-    assert shuffle(scene)[-1] == Done(2, 52, 0, 0, True)
-
-
-def test_abort_without_a_shuffle_changes_nothing() -> None:
-    scene = machine()
-    before = scene.look()
-    assert scene.call(Abort()) == AbortReply()
-    assert scene.look() == before
-    assert not ends(scene)
 
 
 def test_a_jammed_shuffle_can_be_aborted() -> None:

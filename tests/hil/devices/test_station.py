@@ -100,20 +100,6 @@ def test_seats_that_are_not_here() -> None:
 # --- arms -----------------------------------------------------------------------------------
 
 
-def test_only_armed_buttons_count() -> None:
-    scene = seat(mask=HIT | STAND)
-    for button in ("double", "hit", "surrender", "stand"):
-        scene.play(Press(1, button), 200)
-    assert scene.events == [*pair(WhichButton.HIT, 1, 80), *pair(WhichButton.STAND, 2, 80)]
-
-
-def test_nothing_counts_before_the_first_arm() -> None:
-    scene = seat(mask=ButtonMask(0))
-    assert scene.mechanism.state() == DeviceState.LOCKED
-    scene.play(Press(1, "hit"), 200)
-    assert not scene.events
-
-
 def test_each_seat_has_its_own_arm() -> None:
     scene = seat(make=lambda: SimulatedStation(seats=(1, 2)), mask=HIT).play(Arm(2, STAND, 5, 1000))
     for number in (1, 2):
@@ -183,13 +169,6 @@ def test_a_press_that_counted_comes_up_though_the_seat_is_disarmed() -> None:
             scene.call(Arm(1, ButtonMask(0), 0, 0))
         scene.run(ms=900)
         assert scene.events == pair(WhichButton.BET, 1, 600)
-
-
-def test_the_end_of_the_session_disarms() -> None:
-    scene = seat().play("safe")
-    assert scene.mechanism.state() == DeviceState.LOCKED
-    scene.play(Press(1, "hit"), 200)
-    assert not scene.events
 
 
 # --- stuck ----------------------------------------------------------------------------------
