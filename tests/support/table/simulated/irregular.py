@@ -51,6 +51,8 @@ class Case(NamedTuple):
     also: Mapping[Way, tuple[str, ...]] = MappingProxyType({})
     """Rows that it shows in one way only."""
     setting: Setting = Setting()
+    nets: Mapping[int, int] | None = None
+    """What the seats win in the end, unless the round is void; None: not compared."""
     story: Story | None = None
     """None: a test of its own."""
 
@@ -69,15 +71,17 @@ def irregular(
     default: tuple[Way, ...] = (),
     strict: tuple[Way, ...] = (),
     also: Mapping[Way, tuple[str, ...]] = MappingProxyType({}),
+    nets: Mapping[int, int] | None = WON,
     **setting: Any,
 ) -> Callable[[Story], Story]:
     """Register a story. `ways`: those of each house; `default` and `strict`: those of that house
-    only. The other arguments are those of Setting."""
+    only. `nets`: what the seats win in the end, unless the round is void. The other arguments are
+    those of Setting."""
 
     def register(story: Story) -> Story:
         name = f"{story.__module__.rpartition('.')[2]}.{getattr(story, '__name__', '')}"
         by_house = {"default": ways or default, "strict": ways or strict}
-        CASES.append(Case(name, what, rows, by_house, also, Setting(**setting), story))
+        CASES.append(Case(name, what, rows, by_house, also, Setting(**setting), nets, story))
         return story
 
     return register
@@ -92,6 +96,8 @@ def tell(case: Case, house: str, way: Way, folder: Path) -> None:
         async with opened(folder, case.setting, house) as t:
             await story(t, way)
             await t.robot.play(lambda s: s.state.step in OVER and not s.state.seats)
+            if case.nets is not None:
+                assert t.nets() == (VOID if way in (Way.VOID, Way.DECKS_OUT) else case.nets)
         holds(t.room, case.what, (*case.rows, *case.also.get(way, ())), way)
 
     run(main())

@@ -16,7 +16,7 @@ from controller.table.loop import BadAct
 from firmware_protocol.device import Load, Plug, Put, ShufflePace
 from hil.table.robots.robot import card_of
 from tests.support.drivers.simulated import Plugged, until
-from tests.support.table.simulated.irregular import TWO, VOID, WON, irregular
+from tests.support.table.simulated.irregular import TWO, VOID, irregular
 from tests.support.table.simulated.serving import whole
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.simulated.telling import BURNED, DEAL, Told, entered, told_of
@@ -53,18 +53,23 @@ def with_twin(t: Told, *top: str) -> None:
     t.robot.cards = lambda: cards if not t.robot.loads else ()
 
 
-@irregular(Odd.DECK_SUSPECT, "duplicate_card", "change_decks", ways=(Way.DECKS_OUT,), options=ONE)
+@irregular(
+    Odd.DECK_SUSPECT,
+    "duplicate_card",
+    "change_decks",
+    ways=(Way.DECKS_OUT,),
+    options=ONE,
+    nets=VOID,
+)
 async def a_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> None:
     with_twin(t, "9c", "8c", "8s", "9c")
     await t.to_deal(3)
     await t.draws()
     await ruled_on_decks(t, way, "duplicate", "9 of clubs, one card too often")
     await changed(t)
-    await t.to_end()
-    assert t.nets() == VOID
 
 
-@irregular(Odd.DECK_SUSPECT, "duplicate_card", ways=(Way.RESUME,), options=ONE)
+@irregular(Odd.DECK_SUSPECT, "duplicate_card", ways=(Way.RESUME,), options=ONE, nets={1: 0, 2: 0})
 async def a_card_too_many_that_the_floor_lets_lie(t: Told, way: Way) -> None:
     with_twin(t, "9c", "8c", "8s", "9c", "Kc", "Td")
     await t.to_deal(3)
@@ -73,11 +78,9 @@ async def a_card_too_many_that_the_floor_lets_lie(t: Told, way: Way) -> None:
     await t.to_step(Step.TURN)
     assert t.state.hands[0].cards == (card_of("9c"), card_of("9c"))
     t.players.wants(1, "stand")
-    await t.to_end()
-    assert t.nets() == {1: 0, 2: 0}
 
 
-@irregular(Odd.DECK_SUSPECT, "hole_duplicate", ways=BOTH_WAYS, options=ONE)
+@irregular(Odd.DECK_SUSPECT, "hole_duplicate", ways=BOTH_WAYS, options=ONE, nets={1: 1000, 2: 1000})
 async def a_hole_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> None:
     """Nobody is told before it is turned over."""
     with_twin(t, "9c", "8c", "8s", "2h", "Kc", "9c", "9d")
@@ -87,11 +90,9 @@ async def a_hole_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> Non
     await ruled_on_decks(
         t, way, "the hole card is a duplicate", "9 of clubs, the hole card is a duplicate"
     )
-    await t.to_end()
-    assert t.nets() == (VOID if way is Way.DECKS_OUT else {1: 1000, 2: 1000})
 
 
-@irregular(Odd.DECK_SUSPECT, "face_up_card", ways=BOTH_WAYS, options=ONE)
+@irregular(Odd.DECK_SUSPECT, "face_up_card", ways=BOTH_WAYS, options=ONE, nets=VOID)
 async def a_face_up_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> None:
     with_twin(t, *DEAL, "9c", "9d")
     await t.to_card(1)
@@ -101,15 +102,21 @@ async def a_face_up_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> 
         t.shows("Deal seat 1, third card")
         await t.draws()
         await t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)  # and there it comes
-    await t.to_end()
-    assert t.nets() == VOID
 
 
 IN_ORDER = ("2c", "3c", "4c", "5c", "6c", "7c", "8c", "Td", "9h", "Ts", "5h", "6h")
 THREE = tuple((seat, "main", 1000) for seat in (1, 2, 3))
 
 
-@irregular(Odd.DECK_SUSPECT, "deck_suspect", ways=BOTH_WAYS, cards=IN_ORDER, wagers=THREE, plan={})
+@irregular(
+    Odd.DECK_SUSPECT,
+    "deck_suspect",
+    ways=BOTH_WAYS,
+    cards=IN_ORDER,
+    wagers=THREE,
+    plan={},
+    nets=None,
+)
 async def cards_in_factory_order(t: Told, way: Way) -> None:
     """Seven clubs, one after the other: the alarm goes with the card that makes it too many."""
     await t.to_deal(6)
@@ -139,8 +146,6 @@ async def a_foreign_back(t: Told, way: Way) -> None:
     if way is Way.DECKS_OUT:
         await changed(t)
         return
-    await t.to_end()
-    assert t.nets() == WON
 
 
 @irregular(Odd.DECK_SUSPECT, "deck_suspect", ways=(Way.RESUME,))
@@ -152,11 +157,9 @@ async def a_card_whose_foreign_back_the_shoe_sees(t: Told, way: Way) -> None:
     await ruled_on_decks(t, way, "foreign_back", "foreign back")
     t.shows("Enter the card that lies on the felt - card not read, not read: foreign")
     await entered(t, "9d")
-    await t.to_end()
-    assert t.nets() == WON
 
 
-@irregular(Odd.DECK_SUSPECT, "shuffle_short_or_long", ways=BOTH_WAYS)
+@irregular(Odd.DECK_SUSPECT, "shuffle_short_or_long", ways=BOTH_WAYS, nets=None)
 async def a_batch_that_is_short(t: Told, way: Way) -> None:
     await t.to_step(Step.SHUFFLE_NEEDED)
     assert t.room.shuffler is not None
@@ -185,7 +188,7 @@ async def a_short_shuffle(t: Told) -> Plugged:
     return shuffler
 
 
-@irregular(Odd.DECK_SUSPECT, "shuffle_short_or_long", ways=BOTH_WAYS)
+@irregular(Odd.DECK_SUSPECT, "shuffle_short_or_long", ways=BOTH_WAYS, nets=None)
 async def a_shuffle_that_people_call_done_before_it_is(t: Told, way: Way) -> None:
     """Nobody goes on without the shuffler's count."""
     shuffler = await a_short_shuffle(t)
@@ -222,11 +225,9 @@ async def a_count_that_comes_when_the_cards_are_in_play(t: Told, way: Way) -> No
     await ruled_on_decks(t, way, "short", "cards missing")
     assert t.data("device")[-1]["what"] == "CountWrong"
     shuffler.request(ShufflePace(shuffle_ms=20))
-    await t.to_end()
-    assert t.nets() == (VOID if way is Way.DECKS_OUT else WON)
 
 
-@irregular(Odd.DECK_SUSPECT, "shoe_short_or_long", ways=BOTH_WAYS, options=ONE)
+@irregular(Odd.DECK_SUSPECT, "shoe_short_or_long", ways=BOTH_WAYS, options=ONE, nets=None)
 async def a_shoe_with_fifty_three_cards(t: Told, way: Way) -> None:
     await t.to_step(Step.LOADING)
     t.room.shoe.request(Load(decks=1, seed=4, add=("Ac",)))
@@ -244,5 +245,3 @@ async def decks_that_somebody_doubts(t: Told, way: Way) -> None:
     await t.to_step(Step.TURN)
     await t.does("DeckSuspect", FLOOR, why="short")
     await ruled_on_decks(t, way, "short", "cards missing")
-    await t.to_end()
-    assert t.nets() == (VOID if way is Way.DECKS_OUT else WON)

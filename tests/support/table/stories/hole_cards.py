@@ -6,7 +6,7 @@ from __future__ import annotations
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from tests.support.table.simulated.irregular import TWO, VOID, WON, irregular
+from tests.support.table.simulated.irregular import TWO, VOID, irregular
 from tests.support.table.simulated.telling import Told, entered, told_of
 
 # --- hole card and check disagree: held, floor and surveillance told --------------------------
@@ -15,7 +15,9 @@ MISMATCH_WAYS = (Way.RESUME, Way.VOID, Way.DECKS_OUT)
 ACE_UP = ("9c", "8c", "As", "2h", "Kc", "Kd", "9d")
 
 
-@irregular(Odd.HOLE_MISMATCH, "hole_mismatch", ways=MISMATCH_WAYS, cards=ACE_UP)
+@irregular(
+    Odd.HOLE_MISMATCH, "hole_mismatch", ways=MISMATCH_WAYS, cards=ACE_UP, nets={1: -1000, 2: -1000}
+)
 async def a_blackjack_that_the_check_has_missed(t: Told, way: Way) -> None:
     """The shoe takes the king for an ace, and is not sure."""
     await t.to_deal(5)
@@ -31,8 +33,6 @@ async def a_blackjack_that_the_check_has_missed(t: Told, way: Way) -> None:
         f"round, or decks out of play{TWO}"
     )
     await t.ruled(Odd.HOLE_MISMATCH, way)
-    await t.to_end()
-    assert t.nets() == ({1: -1000, 2: -1000} if way is Way.RESUME else VOID)
 
 
 @irregular(
@@ -40,6 +40,7 @@ async def a_blackjack_that_the_check_has_missed(t: Told, way: Way) -> None:
     "hole_mismatch",
     ways=MISMATCH_WAYS,
     cards=("9c", "8c", "As", "2h", "Kc", "9h", "9d"),
+    nets={1: 0, 2: -1000},
 )
 async def a_blackjack_that_is_none(t: Told, way: Way) -> None:
     """The shoe takes the nine for a ten: nobody has played yet, and play begins."""
@@ -54,8 +55,6 @@ async def a_blackjack_that_is_none(t: Told, way: Way) -> None:
     await t.ruled(Odd.HOLE_MISMATCH, way)
     if way is Way.RESUME:
         t.shows("Seat 1 - hard 11 - hit, stand or double")
-    await t.to_end()  # 20 and 18 against ace and nine
-    assert t.nets() == ({1: 0, 2: -1000} if way is Way.RESUME else VOID)
 
 
 # --- hole card exposed early, hole card not checked: the floor decides ------------------------
@@ -67,8 +66,6 @@ async def a_hole_card_that_was_seen_early(t: Told, way: Way) -> None:
     await t.does("HoleExposed")
     t.shows(f"Floor: rule on hole card seen early - play on, or void the round{TWO}")
     await t.ruled(Odd.HOLE_EXPOSED, way)
-    await t.to_end()
-    assert t.nets() == (VOID if way is Way.VOID else WON)
 
 
 @irregular(
@@ -76,6 +73,7 @@ async def a_hole_card_that_was_seen_early(t: Told, way: Way) -> None:
     "hole_unchecked",
     ways=(Way.RESUME, Way.VOID),
     cards=(*ACE_UP[:5], "5d", "9d", "4c", "9h"),
+    nets=None,
 )
 async def a_hole_card_that_was_not_checked(t: Told, way: Way) -> None:
     """The dealer has given seat 1 a card; the check itself cannot be passed over."""

@@ -28,8 +28,6 @@ async def a_hand_that_was_played_out_of_turn(t: Told, way: Way) -> None:
     await t.does("PlayedOutOfTurn", seat=2)
     t.shows(f"Floor: rule on hand played out of turn, seat 2 - play on, or void the round{TWO}")
     await t.ruled(Odd.OUT_OF_TURN, way)
-    await t.to_end()
-    assert t.nets() == (VOID if way is Way.VOID else WON)
 
 
 @irregular(Odd.FLOOR_CALLED, "floor_called", ways=EITHER, game="mega", stations=True)
@@ -42,8 +40,6 @@ async def a_player_who_calls_the_floor(t: Told, way: Way) -> None:
     assert isinstance(called, events.FloorCalled)
     assert (called.actor.role, called.actor.seat, called.seat) == ("player", 2, 2)
     await t.ruled(Odd.FLOOR_CALLED, way)
-    await t.to_end()
-    assert t.nets() == (VOID if way is Way.VOID else WON)
 
 
 @irregular(Odd.FLOOR_CALLED, "floor_called", ways=(Way.RESUME,))
@@ -54,8 +50,6 @@ async def the_floor_called_between_rounds(t: Told, way: Way) -> None:
     t.shows("Floor: rule on floor called - play on")
     await t.ruled(Odd.FLOOR_CALLED, way)
     await t.to_step(Step.DEALING)
-    await t.to_end()
-    assert t.nets() == WON
 
 
 # --- insurance dispute: the floor decides, and may ask again ----------------------------------
@@ -67,6 +61,7 @@ async def the_floor_called_between_rounds(t: Told, way: Way) -> None:
     ways=(Way.RESUME, Way.REOPEN_INSURANCE, Way.VOID),
     cards=ACE_UP,
     plan={1: "insure hit"},
+    nets=None,
 )
 async def an_insurance_that_is_disputed(t: Told, way: Way) -> None:
     await t.to_step(Step.CHECK)
@@ -89,7 +84,12 @@ async def an_insurance_that_is_disputed(t: Told, way: Way) -> None:
 
 
 @irregular(
-    Odd.INSURANCE_DISPUTE, "insurance_dispute", ways=EITHER, cards=ACE_UP, plan={1: "decline hit"}
+    Odd.INSURANCE_DISPUTE,
+    "insurance_dispute",
+    ways=EITHER,
+    cards=ACE_UP,
+    plan={1: "decline hit"},
+    nets={1: 0, 2: -1000},
 )
 async def an_insurance_that_is_disputed_too_late(t: Told, way: Way) -> None:
     """After the check nobody is asked again."""
@@ -97,14 +97,14 @@ async def an_insurance_that_is_disputed_too_late(t: Told, way: Way) -> None:
     await t.does("InsuranceDisputed", seat=1)
     t.shows(f"Floor: rule on insurance disputed, seat 1 - play on, or void the round{TWO}")
     await t.ruled(Odd.INSURANCE_DISPUTE, way)
-    await t.to_end()
-    assert t.nets() == (VOID if way is Way.VOID else {1: 0, 2: -1000})
 
 
 # --- player leaves or does not answer: hand stands, wagers stay, floor called -----------------
 
 
-@irregular(Odd.PLAYER_ABSENT, "player_absent", ways=(Way.STAND_HAND,), cards=DEAL)
+@irregular(
+    Odd.PLAYER_ABSENT, "player_absent", ways=(Way.STAND_HAND,), cards=DEAL, nets={1: -1000, 2: 0}
+)
 async def a_player_who_leaves_in_turn(t: Told, way: Way) -> None:
     await t.to_step(Step.TURN)
     await t.does("PlayerAbsent", seat=1)
@@ -116,11 +116,15 @@ async def a_player_who_leaves_in_turn(t: Told, way: Way) -> None:
     t.shows("Seat 2 - hard 18 - hit, stand or double")
     assert Informed("floor", "player_absent", 1) in t.facts(Informed)
     assert await t.refuses("PlayerAbsent", seat=1) == "player_absent"
-    await t.to_end()
-    assert t.nets() == {1: -1000, 2: 0}
 
 
-@irregular(Odd.PLAYER_ABSENT, "player_absent", ways=(Way.STAND_HAND,), cards=ACE_UP)
+@irregular(
+    Odd.PLAYER_ABSENT,
+    "player_absent",
+    ways=(Way.STAND_HAND,),
+    cards=ACE_UP,
+    nets={1: -1000, 2: -1000},
+)
 async def a_player_who_does_not_answer(t: Told, way: Way) -> None:
     """Asked for insurance."""
     await t.to_step(Step.INSURANCE)
@@ -128,8 +132,6 @@ async def a_player_who_does_not_answer(t: Told, way: Way) -> None:
     await t.does("PlayerAbsent", seat=1)
     await t.ruled(Odd.PLAYER_ABSENT, way)
     t.shows("Ask seat 2: insurance up to $5, pays 2 to 1")
-    await t.to_end()
-    assert t.nets() == {1: -1000, 2: -1000}
 
 
 # --- player cannot cover a split or double: withdrawn before the dealer confirms --------------
@@ -145,8 +147,6 @@ async def a_double_that_is_not_covered(t: Told, way: Way) -> None:
     await t.does("Withdrawn")
     t.shows("Seat 1 - hard 11 - hit, stand or double")
     assert t.state.hands[0].wager == 1000
-    await t.to_end()
-    assert t.nets() == WON
 
 
 @irregular(
@@ -157,6 +157,7 @@ async def a_double_that_is_not_covered(t: Told, way: Way) -> None:
     stations=True,
     cards=PAIR,
     plan={1: "split stand"},
+    nets=None,
 )
 async def a_split_that_is_taken_back_with_the_button(t: Told, way: Way) -> None:
     """By the player of the seat, until the dealer confirms it; then by nobody."""
@@ -197,8 +198,6 @@ async def late_wagers_and_wagers_alone(t: Told, way: Way) -> None:
         assert said["why"] == "wagers are closed: hand the chips back"
         assert (said["event"]["seat"], said["event"]["amount"]) == (seat, 500)
     assert await t.refuses("WagerRemoved", seat=1, bet="main") == "wagers_locked"
-    await t.to_end()
-    assert t.nets() == WON
 
 
 @irregular(
@@ -218,8 +217,6 @@ async def a_bet_button_that_is_pressed_too_late(t: Told, way: Way) -> None:
     assert t.room.station is not None
     t.room.station.request(Press(seat=3, button="bet"))
     assert await t.refuses("WagerPlaced", seat=3, bet="main", amount=2500) == "late_wager"
-    await t.to_end()
-    assert t.nets() == WON
 
 
 @irregular(Odd.LATE_WAGER, "first_card_is_out", ways=(Way.REFUSE,), cards=(*DEAL, "9d", "3d"))
@@ -232,8 +229,6 @@ async def a_wager_when_the_first_card_is_known(t: Told, way: Way) -> None:
     for bet, amount in (("main", 500), ("main", 2000)):
         refused = await t.refuses("WagerPlaced", seat=1, bet=bet, amount=amount)
         assert refused == "first_card_is_out"
-    await t.to_end()
-    assert t.nets() == WON
 
 
 # --- dealer relieved, table closed and opened: burn, count and count again --------------------
@@ -245,6 +240,7 @@ async def a_wager_when_the_first_card_is_known(t: Told, way: Way) -> None:
     "relief_burn_last",
     ways=(Way.BURN,),
     cards=("5c", "5d", *DEAL, "9d"),
+    nets=None,
 )
 async def a_dealer_who_is_relieved(t: Told, way: Way) -> None:
     await t.to_step(Step.WAGERING)
@@ -258,7 +254,6 @@ async def a_dealer_who_is_relieved(t: Told, way: Way) -> None:
     relieved = [one.event for one in t.made() if isinstance(one.event, events.DealerRelieved)]
     assert [event.actor for event in relieved] == [SECOND]
     await t.to_step(Step.DEALING)
-    await t.to_end()
 
 
 @irregular(
@@ -272,8 +267,6 @@ async def a_dealer_who_is_relieved_over_wagers(t: Told, way: Way) -> None:
     """Wagers that lie on the felt stay there while cards are burned."""
     await t.to(lambda s: len(s.seats) == 2)
     await t.does("DealerRelieved", SECOND)
-    await t.to_end()
-    assert t.nets() == WON
 
 
 @irregular(
@@ -282,6 +275,7 @@ async def a_dealer_who_is_relieved_over_wagers(t: Told, way: Way) -> None:
     "dealer_relieved_and_burn",
     ways=(Way.BURN,),
     cards=(*DEAL, "9d", "5c", "5d"),
+    nets=None,
 )
 async def a_dealer_who_is_relieved_in_a_round(t: Told, way: Way) -> None:
     """No card is burned in the middle of a round."""
@@ -299,7 +293,12 @@ async def a_dealer_who_is_relieved_in_a_round(t: Told, way: Way) -> None:
 
 
 @irregular(
-    Odd.DEALER_RELIEVED, "dealer_relieved_and_burn", "close_table", "open_table", ways=(Way.BURN,)
+    Odd.DEALER_RELIEVED,
+    "dealer_relieved_and_burn",
+    "close_table",
+    "open_table",
+    ways=(Way.BURN,),
+    nets=None,
 )
 async def a_table_that_is_closed_and_opened(t: Told, way: Way) -> None:
     """Counted, and counted again; every card is shuffled, and burned anew."""
@@ -322,10 +321,9 @@ async def a_table_that_is_closed_and_opened(t: Told, way: Way) -> None:
     await t.to_step(Step.WAGERING)
     assert len(t.facts(Burned)) - burned == t.room.game.options.burn.on_shuffle
     await t.to_step(Step.DEALING)
-    await t.to_end()
 
 
-@irregular(Odd.FLOOR_CALLED, "floor_called", "close_when_lifted", ways=(Way.RESUME,))
+@irregular(Odd.FLOOR_CALLED, "floor_called", "close_when_lifted", ways=(Way.RESUME,), nets=None)
 async def a_table_that_closes_when_the_floor_has_ruled(t: Told, way: Way) -> None:
     """Asked for while it is held between rounds."""
     await t.to_step(Step.WAGERING)
