@@ -67,6 +67,7 @@ async def a_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> None:
     await t.draws()
     await ruled_on_decks(t, way, "duplicate", "9 of clubs, one card too often")
     await changed(t)
+    await t.to_end()
 
 
 @irregular(Odd.DECK_SUSPECT, "duplicate_card", ways=(Way.RESUME,), options=ONE, nets={1: 0, 2: 0})
