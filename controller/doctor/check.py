@@ -78,7 +78,7 @@ def skipped(why: str) -> CheckFindings:
 # --- the machine ------------------------------------------------------------------------------
 
 
-def _user(uid: int) -> str:
+def name_of_user(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -127,7 +127,9 @@ class Machine(Struct, frozen=True):
         """The machine of this process."""
         uid = os.geteuid()
         groups = frozenset({os.getegid(), *os.getgroups()})
-        return cls(uid=uid, user=_user(uid), login=_login(uid), groups=groups, holecard=_holecard())
+        return cls(
+            uid=uid, user=name_of_user(uid), login=_login(uid), groups=groups, holecard=_holecard()
+        )
 
     def at(self, place: str | Path) -> Path:
         """The path below `root`."""
@@ -139,10 +141,6 @@ class Machine(Struct, frozen=True):
             return self.at(place).read_text(errors="replace").strip()
         except OSError:
             return None
-
-
-def name_of_user(uid: int) -> str:
-    return _user(uid)
 
 
 # --- the table --------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.resources import files
 from pathlib import Path
@@ -83,7 +84,7 @@ def opening(machine: Machine, place: Path) -> list[Process]:
     every = _holding(machine, target)
     if not target.startswith(_PSEUDO):
         return every
-    return [one for one in every if _MAKERS.isdisjoint(_open_files(machine, one.pid))]
+    return [one for one in every if _MAKERS.isdisjoint(_open_files(machine, one.pid).values())]
 
 
 def listening(machine: Machine, port: int) -> list[Process]:
@@ -101,20 +102,28 @@ def _holding(machine: Machine, target: str) -> list[Process]:
     return [
         named(machine, pid)
         for pid in _pids(machine)
-        if pid != os.getpid() and target in _open_files(machine, pid)
+        if pid != os.getpid() and _has_open(machine, pid, target)
     ]
 
 
-def _open_files(machine: Machine, pid: int) -> Iterator[str]:
+def _has_open(machine: Machine, pid: int, target: str) -> bool:
+    """Whether a process has this file or socket open, and not a different file of the same name,
+    such as a terminal of another container."""
+    links = [link for link, name in _open_files(machine, pid).items() if name == target]
     try:
-        links = list(machine.at(f"/proc/{pid}/fd").iterdir())
-    except OSError:  # of a different user, or ended
-        return
-    for link in links:
-        try:
-            yield os.readlink(link)
-        except OSError:  # closed since
-            continue
+        return any(not target.startswith("/") or os.path.samefile(link, target) for link in links)
+    except OSError:  # closed since
+        return False
+
+
+def _open_files(machine: Machine, pid: int) -> dict[Path, str]:
+    """Returns what a process has open, by the link of its descriptor; {} for other users'."""
+    found = {}
+    with suppress(OSError):  # of a different user, or ended
+        for link in machine.at(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):  # closed since
+                found[link] = os.readlink(link)
+    return found
 
 
 def _pids(machine: Machine) -> list[int]:

@@ -296,6 +296,17 @@ def test_a_port_that_another_table_has(made: House) -> None:
     assert "another table uses it" in problem.mend
 
 
+def test_a_terminal_of_the_same_name_in_another_container(
+    made: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made.elsewhere(**{"/proc/4711/comm": "screen\n", "/proc/4711/fd/0": ""})
+    terminal = os.path.realpath(made.place / "ports" / "shoe")
+    (made.root / "proc/4711/fd/5").symlink_to(terminal)
+    assert "in use by process 4711 (screen)" in made.problem("ports").what
+    monkeypatch.setattr(os.path, "samefile", lambda one, other: False)
+    assert made.check("ports").verdict == "ok"
+
+
 def test_ports_that_the_table_itself_has(made: House) -> None:
     made.recorded()
     with child(
