@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller.api.service.acts import (
     ADOPT,
     AGAIN,
-    BESIDE,
+    NON_EVENT_ACTS,
     NOTHING_FOUND,
     TEST,
     act_for,
@@ -28,7 +28,7 @@ from controller.api.service.table_api import CachedView, ServedTable, TableApi, 
 __all__ = [
     "ADOPT",
     "AGAIN",
-    "BESIDE",
+    "NON_EVENT_ACTS",
     "NOTHING_FOUND",
     "SCREEN_IDLE_TIMEOUT",
     "TEST",

@@ -61,11 +61,11 @@ from firmware_protocol.messages import FaultCode
 
 ADOPT: Final = "DeviceAdopted"
 AGAIN: Final = "ShuffleAgain"
-BESIDE: Final = (ADOPT, AGAIN)
+NON_EVENT_ACTS: Final = (ADOPT, AGAIN)
 """Acts that need a signature and are no events of the procedure."""
 SIGNED: Final = frozenset(kind for kind, roles in WHO.items() if "floor" in roles)
 """Events that the floor may bring."""
-WHENEVER: Final[frozenset[type[Event]]] = frozenset(
+CASE_INDEPENDENT: Final[frozenset[type[Event]]] = frozenset(
     {
         events.TableOpened,
         events.TableClosed,
@@ -98,12 +98,12 @@ async def submit_act(
     screen: ScreenSession,
     sent: Mapping[str, Any],
     *,
-    still_asked: Callable[[], None] | None = None,
+    check_prompt: Callable[[], None] | None = None,
     floor: bool = False,
 ) -> ActOutcome:
     """Submit an act to the table. Raises Problem if nothing was done.
 
-    `still_asked` is called when the table processes the act, and raises CaseChanged if the prompt
+    `check_prompt` is called when the table processes the act, and raises CaseChanged if the prompt
     that it answers is gone. `floor`: only the floor's signature counts, not the dealer's session.
     """
     kind = kind_of_sent(sent)
@@ -117,8 +117,8 @@ async def submit_act(
     def submit(people: ActSigners, check: StateCheck) -> Awaitable[RequestResult]:
         def check_both(state: State) -> None:
             check(state)
-            if still_asked is not None:
-                still_asked()
+            if check_prompt is not None:
+                check_prompt()
 
         return table.act(sent, people.first, second=people.second, check=check_both)
 
@@ -149,10 +149,10 @@ async def _submit(
     `floors_act` returns what the floor signs for in a state; `dealers`: a dealer may do it."""
     served = api.served
     _check_running(served)
-    news = await people_news(served)
+    unreadable = await refresh_people(served)
     wanted = floors_act(served.table.shown.state)
     former = served.desk.standing
-    people = _signers(served, screen, wanted, news, dealers=dealers)
+    people = _signers(served, screen, wanted, unreadable, dealers=dealers)
     check_signer = _signer_check(served, screen, people)
     signed = wanted if people.first.role == "floor" else None
 
@@ -193,8 +193,10 @@ async def adopt_device(
     served = api.served
     supervisor = supervisor_of(served.table, serial)
     _check_running(served)
-    news = await people_news(served)
-    people = granted(news or _take(served, screen, _adoption(supervisor, skip=sent.skip)))
+    unreadable = await refresh_people(served)
+    people = granted(
+        unreadable or _use_signatures(served, screen, _adoption(supervisor, skip=sent.skip))
+    )
     assert people.second is not None  # ADOPTED takes two people
     names = (people.first.name, people.second.name)
     with table_problems():
@@ -221,7 +223,7 @@ def _check_running(served: ServedTable) -> None:
         raise Problem(503, "stopped", stopped)
 
 
-async def people_news(served: ServedTable) -> Denied | None:
+async def refresh_people(served: ServedTable) -> Denied | None:
     """Apply changes of the people's file: people who were disabled or have lost their role are
     signed out, and their signatures void. Returns Denied if the file cannot be read."""
     with table_problems():
@@ -232,15 +234,19 @@ def _signers(
     served: ServedTable,
     screen: ScreenSession,
     act: Act | None,
-    news: Denied | None,
+    unreadable: Denied | None,
     *,
     dealers: bool,
 ) -> ActSigners:
-    """Return who signed for the act here, or else the dealer. `news`: why the floor's signatures
-    cannot be checked; that does not stop the dealer. Raises Problem."""
+    """Return who signed for the act here, or else the dealer. `unreadable`: why the floor's
+    signatures cannot be checked; that does not stop the dealer. Raises Problem."""
     if act is not None:
         signed = screen.signed_for(act)
-        found = news if news is not None and signed else _take(served, screen, act)
+        found = (
+            unreadable
+            if unreadable is not None and signed
+            else _use_signatures(served, screen, act)
+        )
         if isinstance(found, ActSigners) or not dealers or found.why != "not authorised":
             return granted(found)
     dealer = screen.signed_in(served.desk, "dealer")
@@ -275,7 +281,7 @@ def _place(session: SignInSession) -> tuple[str, str]:
     return (session.badge, session.screen)
 
 
-def _take(served: ServedTable, screen: ScreenSession, act: Act) -> ActSigners | Denied:
+def _use_signatures(served: ServedTable, screen: ScreenSession, act: Act) -> ActSigners | Denied:
     """Use up the signatures for the act at this screen."""
     if not screen.signed_for(act):
         return Denied("not authorised")
@@ -327,7 +333,7 @@ def floor_act(table: RunningTable, sent: Mapping[str, Any]) -> Act:
     if kind is not None:
         act = act_for(kind, sent, table.shown.state, table.parts.game, table.case)
     if act is None:
-        allowed = ", ".join((*sorted(one.__name__ for one in SIGNED), *BESIDE))
+        allowed = ", ".join((*sorted(one.__name__ for one in SIGNED), *NON_EVENT_ACTS))
         raise Problem(400, "no_floor_act", f"the floor does not sign for {name}", allowed)
     return act
 
@@ -346,7 +352,7 @@ def act_for(
         return None
     fields = {name: sent[name] for name in sorted(sent) if name != "type"}
     words = msgspec.json.encode(fields).decode() if fields else ""
-    subject = "" if kind in WHENEVER else _case(kind, s, case)
+    subject = "" if kind in CASE_INDEPENDENT else _case(kind, s, case)
     about = ": ".join(filter(None, (subject, words)))  # stored in the record
     return act_of(kind, two=takes_two(kind, sent, s, game), about=about)
 
@@ -491,7 +497,7 @@ async def run_self_test(served: ServedTable, screen: ScreenSession, serial: str)
     person may not, or if the device does not answer; the latter is recorded too."""
     supervisor_of(served.table, serial)
     device = served.table.devices.supervised[serial]
-    granted(await people_news(served))
+    granted(await refresh_people(served))
     technician = screen.signed_in(served.desk, "technician")
     if technician is None:
         what = "no technician is signed in here"

@@ -43,7 +43,7 @@ class PageSession(Struct):
     """Sent back by each form of this session."""
     began: float
     seen: float
-    looks: Appearance = Appearance()
+    appearance: Appearance = Appearance()
 
 
 class SessionStore(Protocol):

@@ -107,5 +107,7 @@ class Pages:
         **values: Any,
     ) -> Response:
         """Return the rendered page in the session's appearance."""
-        looks = Appearance() if session is None else session.looks
-        return HTMLResponse(self.text(template, session=session, looks=looks, **values), status)
+        appearance = Appearance() if session is None else session.appearance
+        return HTMLResponse(
+            self.text(template, session=session, appearance=appearance, **values), status
+        )

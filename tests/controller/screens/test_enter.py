@@ -116,7 +116,7 @@ def test_one_is_not_many(looking: Looking) -> None:
         return pages.text(
             "review/verdict.html",
             session=SimpleNamespace(secret="", person=SimpleNamespace(name="Eve")),
-            looks=SimpleNamespace(theme="auto", suits="two"),
+            appearance=SimpleNamespace(theme="auto", suits="two"),
             verdict=found,
             **values,
         )

@@ -64,18 +64,18 @@ class ActButton(Struct, frozen=True):
     hint: str = ""
     people: int = 0
     """0: the dealer; 1: the floor; 2: the floor and a second person."""
-    asks: tuple[ActField, ...] = ()
+    inputs: tuple[ActField, ...] = ()
     key: str = ""
     """The keyboard shortcut."""
-    wish: str = ""
+    preferred_key: str = ""
     """The preferred shortcut."""
-    sure: str = ""
+    confirmation: str = ""
     """The consequence to confirm before it is sent; empty: no confirmation."""
 
     @property
-    def asked(self) -> str:
+    def inputs_json(self) -> str:
         """The fields, encoded for the page's script."""
-        return msgspec.json.encode(self.asks).decode()
+        return msgspec.json.encode(self.inputs).decode()
 
 
 class ButtonOptions(TypedDict, total=False):
@@ -85,9 +85,9 @@ class ButtonOptions(TypedDict, total=False):
     """The end of its id, if several buttons send the same act."""
     look: ButtonLook
     hint: str
-    asks: tuple[ActField, ...]
-    wish: str
-    sure: str
+    inputs: tuple[ActField, ...]
+    preferred_key: str
+    confirmation: str
 
 
 class AllowedActs:
@@ -152,9 +152,9 @@ class AllowedActs:
             trim.get("look", "main"),
             trim.get("hint", ""),
             people,
-            trim.get("asks", ()),
-            wish=trim.get("wish", ""),
-            sure=trim.get("sure", ""),
+            trim.get("inputs", ()),
+            preferred_key=trim.get("preferred_key", ""),
+            confirmation=trim.get("confirmation", ""),
         )
 
 

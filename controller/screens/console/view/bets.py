@@ -41,7 +41,7 @@ class WagerPanel(Struct, frozen=True):
     """Of each allowed bet."""
 
 
-def wagers_of(offers: AllowedActs, tongue: HouseTerms) -> WagerPanel | None:
+def wagers_of(offers: AllowedActs, terms: HouseTerms) -> WagerPanel | None:
     """Returns None if no wager can be placed or removed."""
     s = offers.state
     if s.step is not Step.WAGERING and not (s.step in _BEFORE and s.seats):
@@ -51,8 +51,8 @@ def wagers_of(offers: AllowedActs, tongue: HouseTerms) -> WagerPanel | None:
     # Until the shuffle is done wagers can be removed only.
     seats = every if s.step is Step.WAGERING else tuple(by_number)
     return WagerPanel(
-        tuple(_seat(offers, tongue, number, by_number.get(number)) for number in seats),
-        tuple((tongue.bet(bet), _limits(offers, tongue, bet)) for bet in _open(offers)),
+        tuple(_seat(offers, terms, number, by_number.get(number)) for number in seats),
+        tuple((terms.bet(bet), _limits(offers, terms, bet)) for bet in _open(offers)),
     )
 
 
@@ -78,8 +78,8 @@ def _enter(o: AllowedActs, t: HouseTerms, number: int, seat: Seat | None) -> tup
         return ()
     ask = ActField("bet", "one", t.texts("console.ask.bet"), options)
     action = o.button("WagerPlaced", t.seat(number), {"seat": number}, tail=str(number))
-    asks = (ask, money(t, "amount", "amount"))
-    return (replace(action, asks=asks, look="choice", wish=str(number)),)
+    inputs = (ask, money(t, "amount", "amount"))
+    return (replace(action, inputs=inputs, look="choice", preferred_key=str(number)),)
 
 
 def _least(o: AllowedActs, bet: str) -> int:
@@ -104,7 +104,7 @@ def _back(
     ask = ActField("bet", "one", t.texts("console.ask.bet"), options)
     label = t.texts("console.do.WagerRemoved")
     action = o.button("WagerRemoved", label, {"seat": number}, tail=str(number), look="quiet")
-    return (replace(action, asks=(ask,)),)
+    return (replace(action, inputs=(ask,)),)
 
 
 def _limits(o: AllowedActs, t: HouseTerms, bet: str) -> str:
@@ -152,17 +152,17 @@ class Payments(Struct, frozen=True):
     total: int
 
 
-def payments_of(offers: AllowedActs, tongue: HouseTerms) -> Payments | None:
+def payments_of(offers: AllowedActs, terms: HouseTerms) -> Payments | None:
     s = offers.state
     if s.step is not Step.PAYING or not s.due:
         return None
-    every = tuple(_payment(offers, tongue, s, at) for at in range(len(s.due)))
+    every = tuple(_payment(offers, terms, s, at) for at in range(len(s.due)))
     winner = s.due[0].returned > s.due[0].stake
     name = "instant" if s.due[0].outcome in ("instant21", "instant6") else "now"
     return Payments(
         every[0],
         every[1:],
-        tongue.texts(f"console.pay.{name}") if winner and s.after is not Step.CLEARING else "",
+        terms.texts(f"console.pay.{name}") if winner and s.after is not Step.CLEARING else "",
         offers.view.again,
         offers.game.jurisdiction.declare_payments,
         len(every),

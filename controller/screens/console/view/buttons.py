@@ -60,17 +60,17 @@ _KEYS: Final = {
 }
 
 
-def answers(offers: AllowedActs, tongue: HouseTerms) -> tuple[ActButton, ...]:
+def answers(offers: AllowedActs, terms: HouseTerms) -> tuple[ActButton, ...]:
     """Returns the buttons for the current prompt."""
     prompt = offers.view.prompt
-    return () if prompt is None else _ANSWERS[prompt.tell](offers, prompt, tongue)
+    return () if prompt is None else _ANSWERS[prompt.tell](offers, prompt, terms)
 
 
 def _one(name: str, key: str) -> Makes:
     """One act of the dealer without fields."""
 
     def makes(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-        return o.offer(name, _does(t, name), wish=key)
+        return o.offer(name, _does(t, name), preferred_key=key)
 
     return makes
 
@@ -79,7 +79,7 @@ def _vault(name: str, key: str) -> Makes:
     """One act that the vault completes: only the prompt shows that it is due."""
 
     def makes(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-        return (o.button(name, _does(t, name), wish=key),)
+        return (o.button(name, _does(t, name), preferred_key=key),)
 
     return makes
 
@@ -121,7 +121,9 @@ def _choice(o: AllowedActs, p: PromptShown, t: HouseTerms, word: str) -> tuple[A
         hint = t.texts("console.hint.beside", amount=t.amount(p.stake))
     look: ButtonLook = "quiet" if word in ("withdraw", "surrender", "refuse_card") else "choice"
     look = "main" if word == "confirm" else look
-    first = o.offer(name, capital(t.choice(word)), fields, hint=hint, look=look, wish=_KEYS[word])
+    first = o.offer(
+        name, capital(t.choice(word)), fields, hint=hint, look=look, preferred_key=_KEYS[word]
+    )
     return (*first, *_other_amount(o, p, t, word, fields))
 
 
@@ -144,8 +146,8 @@ def _other_amount(
         tail="less",
         look="quiet",
         hint=t.texts("console.hint.below", amount=t.amount(whole)),
-        asks=(money(t, "amount", "amount"),),
-        wish="l",
+        inputs=(money(t, "amount", "amount"),),
+        preferred_key="l",
     )
 
 
@@ -155,19 +157,26 @@ def _other_amount(
 def _pay(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     due = o.state.due[0]
     if o.game.jurisdiction.declare_payments:
-        asks = (money(t, "amount", "declared"),)
+        inputs = (money(t, "amount", "declared"),)
         return o.offer(
-            "Paid", _does(t, "Declared"), sample={"amount": due.moves}, asks=asks, wish="p"
+            "Paid",
+            _does(t, "Declared"),
+            sample={"amount": due.moves},
+            inputs=inputs,
+            preferred_key="p",
         )
-    alone = o.offer("Paid", t.texts(f"console.do.{p.tell.value}"), wish="p")
+    alone = o.offer("Paid", t.texts(f"console.do.{p.tell.value}"), preferred_key="p")
     if len(o.state.due) < 2:
         return alone
     every = t.counted(len(o.state.due), "payment")
-    return (*alone, *o.offer("AllPaid", _does(t, "AllPaid"), look="choice", hint=every, wish="a"))
+    return (
+        *alone,
+        *o.offer("AllPaid", _does(t, "AllPaid"), look="choice", hint=every, preferred_key="a"),
+    )
 
 
 def _approve(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    return o.offer("PaymentApproved", _does(t, "PaymentApproved"), who="floor", wish="a")
+    return o.offer("PaymentApproved", _does(t, "PaymentApproved"), who="floor", preferred_key="a")
 
 
 # --- the table and its shoe -------------------------------------------------------------------
@@ -178,11 +187,13 @@ def bank_asks(t: HouseTerms) -> tuple[ActField, ...]:
 
 
 def _open(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    return o.offer("TableOpened", _does(t, "TableOpened"), who="floor", asks=bank_asks(t), wish="o")
+    return o.offer(
+        "TableOpened", _does(t, "TableOpened"), who="floor", inputs=bank_asks(t), preferred_key="o"
+    )
 
 
 def _decks(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    return o.offer("DecksChanged", _does(t, "DecksChanged"), who="floor", wish="d")
+    return o.offer("DecksChanged", _does(t, "DecksChanged"), who="floor", preferred_key="d")
 
 
 def _shuffled(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
@@ -191,14 +202,14 @@ def _shuffled(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton,
     if not _has(o, "shuffler"):
         return _by_hand(o, t)
     label, hint = _does(t, AGAIN), t.texts("console.hint.look_first")
-    again = o.button(AGAIN, label, look="quiet", hint=hint, people=1, wish="s")
+    again = o.button(AGAIN, label, look="quiet", hint=hint, people=1, preferred_key="s")
     return (*_by_hand(o, t), again)
 
 
 def _by_hand(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     if not o.view.by_hand:
         return ()
-    return o.offer("ShuffleDone", _does(t, "ShuffleDone"), wish="s")
+    return o.offer("ShuffleDone", _does(t, "ShuffleDone"), preferred_key="s")
 
 
 def _load(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
@@ -207,12 +218,14 @@ def _load(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...
     if _has(o, "shoe"):
         return ()
     hint = t.counted(p.count, "card")
-    return o.offer("ShoeLoaded", _does(t, "ShoeLoaded"), fields, hint=hint, wish="l")
+    return o.offer("ShoeLoaded", _does(t, "ShoeLoaded"), fields, hint=hint, preferred_key="l")
 
 
 def _refill(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     """During a round there are too few cards for a shuffler: the dealer shuffles."""
-    started = o.offer("ShuffleStarted", _does(t, "ShuffleStarted"), look="choice", wish="s")
+    started = o.offer(
+        "ShuffleStarted", _does(t, "ShuffleStarted"), look="choice", preferred_key="s"
+    )
     return (*started, *_by_hand(o, t), *_load(o, p, t))
 
 
@@ -221,8 +234,12 @@ def _has(o: AllowedActs, device: str) -> bool:
 
 
 def _wagers(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    lay = (o.button("LaySpare", _does(t, "LaySpare"), wish="l"),) if p.place == "spare" else ()
-    shuffle = o.offer("ShuffleCalled", _does(t, "ShuffleCalled"), look="quiet", wish="b")
+    lay = (
+        (o.button("LaySpare", _does(t, "LaySpare"), preferred_key="l"),)
+        if p.place == "spare"
+        else ()
+    )
+    shuffle = o.offer("ShuffleCalled", _does(t, "ShuffleCalled"), look="quiet", preferred_key="b")
     return (*(lay if o.state.seats else ()), *shuffle)
 
 
@@ -250,21 +267,25 @@ def card_ask(t: HouseTerms) -> ActField:
 
 def _enter(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     card = next((one for one in DECK if o.takes("CardEntered", {"card": one}, "dealer")), 0)
-    asks, sample = (card_ask(t),), {"card": card}
-    entered = o.offer("CardEntered", _does(t, "CardEntered"), sample=sample, asks=asks, wish="e")
+    inputs, sample = (card_ask(t),), {"card": card}
+    entered = o.offer(
+        "CardEntered", _does(t, "CardEntered"), sample=sample, inputs=inputs, preferred_key="e"
+    )
     unknown = _does(t, "UnknownCardDrawn")
-    return (*entered, *o.offer("UnknownCardDrawn", unknown, look="quiet", wish="j"))
+    return (*entered, *o.offer("UnknownCardDrawn", unknown, look="quiet", preferred_key="j"))
 
 
 def _confirm_card(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    yes = o.offer("CardConfirmed", _does(t, "CardConfirmed"), who="floor", wish="c")
+    yes = o.offer("CardConfirmed", _does(t, "CardConfirmed"), who="floor", preferred_key="c")
     rejected = _does(t, "CardRejected")
-    return (*yes, *o.offer("CardRejected", rejected, who="floor", look="quiet", wish="r"))
+    return (*yes, *o.offer("CardRejected", rejected, who="floor", look="quiet", preferred_key="r"))
 
 
 def _device(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     label, hint = _does(t, "CountersAccepted"), t.texts("console.hint.accept")
-    return o.offer("CountersAccepted", label, who="floor", look="quiet", hint=hint, wish="a")
+    return o.offer(
+        "CountersAccepted", label, who="floor", look="quiet", hint=hint, preferred_key="a"
+    )
 
 
 _ANSWERS: Final[dict[Tell, Makes]] = {
@@ -319,38 +340,40 @@ class MenuGroup(Struct, frozen=True):
     actions: tuple[ActButton, ...]
 
 
-def groups(offers: AllowedActs, tongue: HouseTerms) -> tuple[MenuGroup, ...]:
+def groups(offers: AllowedActs, terms: HouseTerms) -> tuple[MenuGroup, ...]:
     """Returns the groups that have buttons."""
     made = {
-        "cards": _cards(offers, tongue),
-        "play": _play(offers, tongue),
-        "floor": _floor(offers, tongue),
+        "cards": _cards(offers, terms),
+        "play": _play(offers, terms),
+        "floor": _floor(offers, terms),
     }
     return tuple(
-        MenuGroup(name, tongue.texts(f"console.group.{name}"), actions)
+        MenuGroup(name, terms.texts(f"console.group.{name}"), actions)
         for name, actions in made.items()
         if actions
     )
 
 
 def call_floor(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
-    return o.offer("FloorCalled", _does(t, "FloorCalled"), look="quiet", wish="f")
+    return o.offer("FloorCalled", _does(t, "FloorCalled"), look="quiet", preferred_key="f")
 
 
 def _cards(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     card = (card_ask(t),)
     first = {"card": _free(o)}
     made = o.offer("CardMisread", _does(t, "CardMisread"))
-    made += o.offer("FaceUpCardFound", _does(t, "FaceUpCardFound"), sample=first, asks=card)
-    made += o.offer("ErrorCardExposed", _does(t, "ErrorCardExposed"), sample=first, asks=card)
+    made += o.offer("FaceUpCardFound", _does(t, "FaceUpCardFound"), sample=first, inputs=card)
+    made += o.offer("ErrorCardExposed", _does(t, "ErrorCardExposed"), sample=first, inputs=card)
     made += _which(o, t)
     for name in ("SeatMissed", "SeatShorted"):
         made += _of_seat(o, t, name)
     made += o.offer("UnknownCardDrawn", _does(t, "UnknownCardDrawn"))
-    asks = (_choose(t, "why", "why", tuple(FieldOption(why, t.detail(why)) for why in _DECKS)),)
-    made += o.offer("DeckSuspect", _does(t, "DeckSuspect"), sample={"why": _DECKS[0]}, asks=asks)
+    inputs = (_choose(t, "why", "why", tuple(FieldOption(why, t.detail(why)) for why in _DECKS)),)
+    made += o.offer(
+        "DeckSuspect", _does(t, "DeckSuspect"), sample={"why": _DECKS[0]}, inputs=inputs
+    )
     empty = t.texts("console.sure.shoe_empty")
-    return made + o.offer("ShoeRanOut", _does(t, "ShoeRanOut"), look="care", sure=empty)
+    return made + o.offer("ShoeRanOut", _does(t, "ShoeRanOut"), look="care", confirmation=empty)
 
 
 def _free(o: AllowedActs) -> int:
@@ -363,8 +386,8 @@ def _which(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     if not open_to:
         return ()
     options = tuple(FieldOption(one, t.detail(str(one))) for one in open_to)
-    asks, sample = (_choose(t, "which", "which", options),), {"which": open_to[0]}
-    return o.offer("DealerCardMissed", _does(t, "DealerCardMissed"), sample=sample, asks=asks)
+    inputs, sample = (_choose(t, "which", "which", options),), {"which": open_to[0]}
+    return o.offer("DealerCardMissed", _does(t, "DealerCardMissed"), sample=sample, inputs=inputs)
 
 
 def _choose(t: HouseTerms, name: str, label: str, options: tuple[FieldOption, ...]) -> ActField:
@@ -384,16 +407,16 @@ def _of_seat(o: AllowedActs, t: HouseTerms, name: str) -> tuple[ActButton, ...]:
     seats = o.seats(name, _playing(o))
     if not seats:
         return ()
-    asks = (_choose(t, "seat", "seat", _seats_of(t, seats)),)
-    return o.offer(name, _does(t, name), sample={"seat": seats[0]}, asks=asks)
+    inputs = (_choose(t, "seat", "seat", _seats_of(t, seats)),)
+    return o.offer(name, _does(t, name), sample={"seat": seats[0]}, inputs=inputs)
 
 
 def _play(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     made: tuple[ActButton, ...] = ()
     seats = (FieldOption(0, t.texts("console.ask.no_seat")), *_seats_of(t, _playing(o)))
     for name in _DISPUTES:
-        asks = (_choose(t, "seat", "seat_or_none", seats),)
-        made += o.offer(name, _does(t, name), sample={"seat": 0}, asks=asks)
+        inputs = (_choose(t, "seat", "seat_or_none", seats),)
+        made += o.offer(name, _does(t, name), sample={"seat": 0}, inputs=inputs)
     return made + _of_seat(o, t, "PlayerAbsent")
 
 
@@ -409,11 +432,11 @@ def _floor(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
         who="floor",
         sample={"reason": "x"},
         look="care",
-        asks=reason,
+        inputs=reason,
     )
     made += _correction(o, t)
     closed = _does(t, "TableClosed")
-    made += o.offer("TableClosed", closed, who="floor", look="care", asks=bank_asks(t))
+    made += o.offer("TableClosed", closed, who="floor", look="care", inputs=bank_asks(t))
     return made + adoptions(o, t)
 
 
@@ -427,7 +450,7 @@ def _correction(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     hands = tuple(
         FieldOption(hand, t.texts("console.ask.nth_hand", nth=hand + 1)) for hand in range(4)
     )
-    asks = (
+    inputs = (
         ActField("round", "count", t.texts("console.ask.round"), value=str(s.round)),
         _choose(t, "seat", "seat", seats),
         _choose(t, "hand", "hand", hands),
@@ -443,7 +466,7 @@ def _correction(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
         who="floor",
         sample=sample,
         look="care",
-        asks=asks,
+        inputs=inputs,
     )
 
 

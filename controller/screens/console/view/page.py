@@ -65,9 +65,9 @@ def _named(actions: Iterable[ActButton]) -> Iterator[tuple[str, str]]:
     taken = set(RESERVED.values())
     wished: dict[str, str] = {}
     for one in every:
-        if one.wish and one.wish not in taken:
-            wished[one.id] = one.wish
-            taken.add(one.wish)
+        if one.preferred_key and one.preferred_key not in taken:
+            wished[one.id] = one.preferred_key
+            taken.add(one.preferred_key)
     for one in every:
         key = wished.get(one.id) or _free(one.label, taken)
         taken.add(key)
@@ -137,14 +137,14 @@ class ConsolePage(Struct, frozen=True):
 
 def console_of(view: View, game: Game, here: Viewer, texts: Texts) -> ConsolePage:
     money = MoneyFormat(view.currency.symbol, view.currency.minor_digits)
-    tongue = HouseTerms(texts, money)
+    terms = HouseTerms(texts, money)
     offers = AllowedActs(view, game)
-    instruction, say = _instruction(offers, tongue)
+    instruction, say = _instruction(offers, terms)
     nobody = view.dealer is None
     may = not view.stopped
-    main = tuple(one for one in answers(offers, tongue) if may and _here(one, here, nobody))
-    aside = call_floor(offers, tongue) if may and here.controls else ()
-    wagers = wagers_of(offers, tongue) if may and here.controls else None
+    main = tuple(one for one in answers(offers, terms) if may and _here(one, here, nobody))
+    aside = call_floor(offers, terms) if may and here.controls else ()
+    wagers = wagers_of(offers, terms) if may and here.controls else None
     main, aside, wagers = with_keys(main, aside, wagers)
     return ConsolePage(
         view.seq,
@@ -153,13 +153,13 @@ def console_of(view: View, game: Game, here: Viewer, texts: Texts) -> ConsolePag
         instruction,
         main,
         aside,
-        _sheet(offers, tongue, here, nobody) if may else (),
+        _sheet(offers, terms, here, nobody) if may else (),
         wagers,
-        payments_of(offers, tongue),
-        _DRAWING.picture(felt := felt_of(offers.state, game, tongue)),
+        payments_of(offers, terms),
+        _DRAWING.picture(felt := felt_of(offers.state, game, terms)),
         felt.words,
-        alerts_of(view, tongue),
-        status_of(view, game, here, tongue),
+        alerts_of(view, terms),
+        status_of(view, game, here, terms),
         tuple(
             (chip.name, chip.value) for chip in sorted(game.options.chips, key=lambda c: c.value)
         ),

@@ -54,21 +54,21 @@ class TableStatus(Struct, frozen=True):
     """Why this screen cannot act; empty if it can."""
 
 
-def status_of(view: View, game: Game, here: Viewer, tongue: HouseTerms) -> TableStatus:
-    texts = tongue.texts
+def status_of(view: View, game: Game, here: Viewer, terms: HouseTerms) -> TableStatus:
+    texts = terms.texts
     number = view.state.round
     return TableStatus(
         view.table,
         view.title,
         texts("console.status.round", round=number) if number else "",
         (
-            _shoe(view, game, tongue),
-            *link_lines(view, tongue),
-            _record(view, tongue),
-            _clock(view, tongue),
+            _shoe(view, game, terms),
+            *link_lines(view, terms),
+            _record(view, terms),
+            _clock(view, terms),
         ),
-        _dealer(view, here, tongue),
-        _watching(view, here, tongue),
+        _dealer(view, here, terms),
+        _watching(view, here, terms),
     )
 
 
@@ -184,10 +184,10 @@ class ConsoleAlert(Struct, frozen=True):
     """What to do."""
 
 
-def alerts_of(view: View, tongue: HouseTerms) -> tuple[ConsoleAlert, ...]:
+def alerts_of(view: View, terms: HouseTerms) -> tuple[ConsoleAlert, ...]:
     """The hold that ends first comes first."""
-    held = [_hold(at, one, view, tongue) for at, one in enumerate(view.state.holds)]
-    return (*reversed(held), *_shuffle(view, tongue), *_devices(view, tongue))
+    held = [_hold(at, one, view, terms) for at, one in enumerate(view.state.holds)]
+    return (*reversed(held), *_shuffle(view, terms), *_devices(view, terms))
 
 
 def _hold(at: int, held: Hold, view: View, t: HouseTerms) -> ConsoleAlert:

@@ -86,7 +86,7 @@ class ConsoleApp:
             self._post("/act", handlers.act, ("act", "seq", *_PEOPLE, *_SECOND)),
             self._post("/sign-in", handlers.sign_in, (*_PEOPLE, "relieve", "role")),
             self._post("/sign-out", handlers.sign_out, ()),
-            self._post("/looks", handlers.looks, ("theme", "suits")),
+            self._post("/looks", handlers.set_appearance, ("theme", "suits")),
         ]
 
     async def run(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from controller.api.contract.errors import Problem
@@ -20,7 +20,7 @@ from controller.api.http import read_as, read_object
 from controller.api.service import (
     ADOPT,
     AGAIN,
-    BESIDE,
+    NON_EVENT_ACTS,
     NOTHING_FOUND,
     TEST,
     TableApi,
@@ -65,7 +65,7 @@ class PostResult(Struct, frozen=True):
     """The response to a form."""
 
     done: bool
-    said: str
+    message: str = field(name="said")
     stays: bool = False
     """The prompt is the same as before: without a message it would look as if nothing was done."""
 
@@ -151,7 +151,7 @@ class PostHandlers:
     async def act(self, sent: PostedForm) -> PostResult:
         browser, form = sent.browser, sent.form
         act = read_object(form.get("act", "").encode())
-        kind = None if act.get("type") in (*BESIDE, TEST) else kind_of_sent(act)
+        kind = None if act.get("type") in (*NON_EVENT_ACTS, TEST) else kind_of_sent(act)
         then, now = self._pressed_on(form.get("seq", "")), self._history.now()
         if "badge" in form:
             game = self._api.served.table.parts.game
@@ -162,20 +162,20 @@ class PostHandlers:
             raise self._moved_on()
         pressed_on = then
 
-        def still_asked() -> None:
+        def check_prompt() -> None:
             """An earlier press may have answered the prompt in the meantime."""
             if not same_prompt(kind, pressed_on, self._history.now()):
                 raise CaseChanged
 
-        return self._marked(await self._do(browser, act, still_asked), then)
+        return self._marked(await self._do(browser, act, check_prompt), then)
 
     def _marked(self, result: PostResult, then: ShownState) -> PostResult:
         """Add a message if the page will not show that the act was done."""
         if not result.done or not is_invisible(then, self._history.now()):
             return result
-        plain = result.said == self._texts("doors.done")
-        said = self._texts("doors.recorded") if plain else result.said
-        return replace(result, said=said, stays=True)
+        plain = result.message == self._texts("doors.done")
+        said = self._texts("doors.recorded") if plain else result.message
+        return replace(result, message=said, stays=True)
 
     async def _signed(
         self, browser: Browser, act: dict[str, Any], form: Mapping[str, str]
@@ -207,7 +207,7 @@ class PostHandlers:
         self,
         browser: Browser,
         act: dict[str, Any],
-        still_asked: Callable[[], None] | None = None,
+        check_prompt: Callable[[], None] | None = None,
         *,
         floor: bool = False,
     ) -> PostResult:
@@ -225,7 +225,7 @@ class PostHandlers:
             if kind == AGAIN:
                 done = await shuffle_again(api, screen, floor=floor)
             else:
-                done = await submit_act(api, screen, act, still_asked=still_asked, floor=floor)
+                done = await submit_act(api, screen, act, check_prompt=check_prompt, floor=floor)
         except Problem as problem:
             if problem.body.code == "moved_on":
                 raise self._moved_on() from None
@@ -247,9 +247,9 @@ class PostHandlers:
 
     # --- appearance -----------------------------------------------------------------------
 
-    async def looks(self, sent: PostedForm) -> PostResult:
+    async def set_appearance(self, sent: PostedForm) -> PostResult:
         try:
-            sent.browser.looks = msgspec.convert(dict(sent.form), Appearance)
+            sent.browser.appearance = msgspec.convert(dict(sent.form), Appearance)
         except msgspec.ValidationError as problem:
             raise Problem(
                 400, "bad_field", str(problem), "theme: auto, light or dark; suits: two or four"

@@ -69,7 +69,7 @@ class Browser:
         """Shared by all browsers of the address."""
         self.known = False
         """Whether a person has signed in here."""
-        self.looks = Appearance()
+        self.appearance = Appearance()
 
     def has_secret(self, said: str) -> bool:
         return compare_digest(self.secret.encode(), said.encode())

@@ -55,7 +55,7 @@ class ConsoleRenderer:
             "console/page.html",
             c=console_of(view, self._game, viewer, self._pages.texts),
             secret=browser.secret,
-            looks=browser.looks,
+            appearance=browser.appearance,
             screen=browser.screen.name,
             signed=signed,
         )

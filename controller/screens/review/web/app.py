@@ -63,7 +63,7 @@ def _looks(visit: Visit[ReviewContext]) -> Response:
     """Set the appearance for this session."""
     theme = one_of("theme", visit.form.get("theme", "auto"), ("auto", "light", "dark"))
     suits = one_of("suits", visit.form.get("suits", "two"), ("two", "four"))
-    visit.session.looks = Appearance(
+    visit.session.appearance = Appearance(
         "light" if theme == "light" else "dark" if theme == "dark" else "auto",
         "four" if suits == "four" else "two",
     )

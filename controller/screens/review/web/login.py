@@ -79,7 +79,7 @@ class BadgeSessions:
         found = self._sessions.get(browser)
         if found is None or found.person.name != person.name:
             who = PageUser(person.name)
-            found = PageSession(browser.id, who, browser.secret, 0.0, 0.0, browser.looks)
+            found = PageSession(browser.id, who, browser.secret, 0.0, 0.0, browser.appearance)
             self._sessions[browser] = found
         found.id = browser.id
         return found

@@ -80,7 +80,7 @@ def test_what_is_declared_first_is_not_told_before() -> None:
         money = MoneyFormat().amount(view.prompt.amount)
         assert money not in console.say.split()
         assert not any(money in part for part in console.instruction.small)
-        assert [ask.name for one in console.actions for ask in one.asks] == ["amount"]
+        assert [ask.name for one in console.actions for ask in one.inputs] == ["amount"]
         seen += 1
     assert seen > 10
 

@@ -201,7 +201,7 @@ ORDER: Final = "running/test_order_of_cards.py"
 BUTTONS: Final = "devices/test_buttons.py"
 CLOSING: Final = "devices/test_closing_the_shoe.py"
 LOCK: Final = "devices/test_shoe_lock.py"
-BESIDE: Final = {
+NON_EVENT_ACTS: Final = {
     "a fault of the shoe blocks dealing": ("devices.a_shoe_that_is_jammed",),
     "a fault of the shuffler blocks dealing": (
         "devices.a_shuffler_that_loses_its_power",
@@ -280,9 +280,9 @@ def exists(story: str) -> bool:
     return name in {one.name for one in body if isinstance(one, functions)}
 
 
-@pytest.mark.parametrize("sentence", BESIDE)
+@pytest.mark.parametrize("sentence", NON_EVENT_ACTS)
 def test_each_sentence_has_its_story(sentence: str) -> None:
-    assert [story for story in BESIDE[sentence] if not exists(story)] == []
+    assert [story for story in NON_EVENT_ACTS[sentence] if not exists(story)] == []
 
 
 def test_a_case_without_a_story_has_a_test_of_its_own() -> None:

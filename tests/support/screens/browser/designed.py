@@ -86,7 +86,7 @@ class Designed(NamedTuple):
             "console/page.html",
             c=console_of(view_at(self.at, self.around), self.at.game, self.here, TEXTS),
             secret="a-secret",
-            looks=looks,
+            appearance=looks,
             screen=SCREEN,
             signed=self.signed,
         )
@@ -258,7 +258,7 @@ class _Desk:
     """Answers a browser as the table's pages would, of one state."""
 
     def __init__(self, looks: Appearance) -> None:
-        self.looks = looks
+        self.appearance = looks
         self.state: Designed | None = None
         self._open: list[Route] = []
         """Streams on which nothing is told."""
@@ -283,7 +283,7 @@ class _Desk:
             await route.fulfill(json={"done": not state.refuses, **said})
         else:
             await route.fulfill(
-                body=state.html(self.looks), content_type="text/html", headers=dict(HEADERS)
+                body=state.html(self.appearance), content_type="text/html", headers=dict(HEADERS)
             )
 
     async def _stream(self, state: Designed, route: Route) -> None:

@@ -178,7 +178,7 @@ def page(console: ConsolePage, signed: tuple[tuple[str, str], ...] = ()) -> str:
         "console/page.html",
         c=console,
         secret="a-secret",
-        looks=Appearance(),
+        appearance=Appearance(),
         screen="console",
         signed=signed,
     )

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.api.contract.view import DeviceShown
-from controller.api.service import BESIDE, takes_two
+from controller.api.service import NON_EVENT_ACTS, takes_two
 from controller.games import SHOE
 from controller.people import act_of
 from controller.procedure.model.effects import Tell
@@ -58,8 +58,8 @@ def every(console: ConsolePage) -> tuple[ActButton, ...]:
 def filled(at: At, action: ActButton) -> Iterator[dict[str, Any]]:
     """The act with what is asked, as somebody who knows the table says it: for a choice, each."""
     act = json.loads(action.act)
-    choices = [ask for ask in action.asks if ask.kind == "one"]
-    usual = {ask.name: _usual(at, act, ask) for ask in action.asks}
+    choices = [ask for ask in action.inputs if ask.kind == "one"]
+    usual = {ask.name: _usual(at, act, ask) for ask in action.inputs}
     if not choices:
         yield {**act, **usual}
     for ask in choices:
@@ -112,7 +112,7 @@ def test_nothing_is_offered_that_would_be_refused() -> None:
     for at in everywhere("offered", 80, LONG):
         for action in every(console_at(at)):
             name = json.loads(action.act)["type"]
-            if name in _VAULT or name in BESIDE:
+            if name in _VAULT or name in NON_EVENT_ACTS:
                 continue
             for sent in filled(at, action):
                 assert kind_of(sent) is _KINDS[name]
@@ -155,8 +155,12 @@ def test_that_the_shoe_is_empty_is_said_in_two_steps_among_other_things() -> Non
         (said,) = [one for one in every(console) if "ShoeRanOut" in one.act]
         (cards,) = [one for one in console.groups if one.id == "cards"]
         assert said in cards.actions
-        assert (said.sure, said.look, said.key) == (TEXTS("console.sure.shoe_empty"), "care", "")
-        assert f'data-sure="{said.sure}"' in fragment(console)
+        assert (said.confirmation, said.look, said.key) == (
+            TEXTS("console.sure.shoe_empty"),
+            "care",
+            "",
+        )
+        assert f'data-sure="{said.confirmation}"' in fragment(console)
         seen += 1
     assert seen > 40
 
@@ -229,7 +233,7 @@ def test_while_nobody_deals_the_floor_may_still_act() -> None:
     closed = At(at.game, at.procedure, State(), {})
     console = console_at(closed, WATCHES, around=Around(dealer=None))
     assert [json.loads(one.act)["type"] for one in console.actions] == ["TableOpened"]
-    assert [ask.name for ask in console.actions[0].asks] == ["bank", "counted_again"]
+    assert [ask.name for ask in console.actions[0].inputs] == ["bank", "counted_again"]
 
 
 def test_a_log_that_is_held_is_taken_up_by_two_people() -> None:
@@ -301,7 +305,7 @@ def test_what_is_done_with_care_shares_its_key_with_nothing_that_is_sent_at_once
     for at in everywhere("fingers", 80, LONG):
         console = console_at(at)
         for one in (*console.actions, *console.aside):
-            if one.asks or one.people or one.sure:
+            if one.inputs or one.people or one.confirmation:
                 continue
             name = json.loads(one.act)["type"]
             sends.setdefault(one.key, set()).add(name)

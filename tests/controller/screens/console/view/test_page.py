@@ -238,7 +238,7 @@ def test_a_page_says_in_which_language_it_is() -> None:
         "console/page.html",
         c=console_at(at),
         secret="",
-        looks=Appearance(),
+        appearance=Appearance(),
         screen="console",
         signed=(("dealer", "Dana"),),
     )
