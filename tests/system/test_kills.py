@@ -16,7 +16,7 @@ import pytest
 from controller.table.memory.display import PAYMENTS
 from tests.support.system.killed import Ended, at_decision, at_payment, by_chance, dealt
 
-KILLS = 30
+KILLS = 12
 SEED = 8
 MOST = 2
 """Events of the play from one death to the next, so that there is play for all of them."""
@@ -39,7 +39,7 @@ def same(killed: Ended, whole: Ended) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_a_shoe_is_dealt_to_the_same_end_through_thirty_deaths(
+def test_a_shoe_is_dealt_to_the_same_end_through_a_dozen_deaths(
     whole: Ended, tmp_path: Path, record_property: Any
 ) -> None:
     assert len(whole.played) > KILLS * MOST

@@ -178,7 +178,7 @@ def test_a_shoe_that_runs_out_is_filled_with_the_discards(tmp_path: Path) -> Non
     seven = MimicPlayers(*((seat, "main", 1000) for seat in range(1, 8)))
 
     async def main() -> None:
-        async with serving(tmp_path, "classic", players=seven) as one:
+        async with serving(tmp_path, game_with("classic", {"decks": 1}), players=seven) as one:
             robot = one.robot
             await robot.play(lambda shown: bool(robot.prompts_of(Tell.REFILL)), most=4000)
             await one.to_end()

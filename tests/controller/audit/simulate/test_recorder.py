@@ -64,7 +64,7 @@ SMALL: Final = 64 * 1024
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: str(path.name))
 def test_all_scripts_have_the_same_results_and_replay(place: Path, file: Path) -> None:
-    rounds = read_scripts(file)
+    rounds = read_scripts(file)[::3]
     assert record_all(place, rounds) == [play_script(scripted) for scripted in rounds]
     replay = replayed(place)
     again, taken = replay.counted

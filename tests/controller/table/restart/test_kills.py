@@ -2,7 +2,7 @@
 
 Before the record is written, and after it but before anybody hears of it: what a device told comes
 again and is not taken twice, what people did is asked for again, what was done is not done twice.
-Every twelfth record here and every payment, and all of them in tests/long/campaigns.
+Every thirtieth record here and every payment, and all of them in tests/long/campaigns.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from controller.procedure.model.effects import Prompt
 from controller.table.memory.display import PAYMENTS
 from tests.support.table.simulated.killing import Ended, dealt
 
-STEP = 12
+STEP = 30
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import msgspec
 from controller.audit.replay import decode_decision
 from controller.audit.verify import verify
 from controller.procedure.model.events import Event
+from controller.procedure.model.game import Game
 from controller.procedure.model.state import State, Step
 from controller.table.running import RunningTable
 from firmware_protocol.device import ShufflePace
@@ -72,7 +73,11 @@ async def served(made: Room, players: Players | None = None, *top: str) -> Async
 
 @asynccontextmanager
 async def serving(
-    folder: Path, game: str = "classic", *top: str, players: Players | None = None, **options: Any
+    folder: Path,
+    game: Game | str = "classic",
+    *top: str,
+    players: Players | None = None,
+    **options: Any,
 ) -> AsyncIterator[Served]:
     async with room(folder, game, **options) as made, served(made, players, *top) as one:
         yield one
