@@ -45,78 +45,73 @@ from firmware_protocol.messages import (
     Started,
     StartReply,
 )
+from tests.support.asynchronous import simulated
 from tests.support.drivers.fake_line import FakeLine
-from tests.support.drivers.simulated import now_us, running, simulate, table
+from tests.support.drivers.simulated import now_us, running, table
 
 
-def test_a_shuffle_from_start_to_done(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
-            shuffler: ShufflerDriver = watched.driver
-            async with running(watched):
-                await watched.ready()
-                device.request(ShufflePace(shuffle_ms=3000))
-                device.request(Put(decks=2))
-                started = await shuffler.start(2)
-                assert (started.shuffle, started.decks) == (1, 2)
-                with pytest.raises(
-                    CommandRefusedError, match="START was refused: not_now"
-                ) as refused:
-                    await shuffler.start(2)
-                assert refused.value.why is Refusal.NOT_NOW
-                assert not shuffler.in_doubt
-                await asyncio.sleep(4)
-                events = watched.events()
-                assert any(isinstance(one, ShuffleProgressed) for one in events)
-                (done,) = [one for one in events if isinstance(one, ShuffleDone)]
-                assert (done.shuffle, done.count, done.missing, done.rng_ok) == (1, 104, 0, True)
-                assert (await shuffler.eject()).open
-                device.request(Put(decks=1, remove=("As",)))
-                await shuffler.start(1)
-                await asyncio.sleep(4)
-                (wrong,) = [one for one in watched.events() if isinstance(one, CountWrong)]
-                assert (wrong.expected, wrong.got) == (52, 51)
-
-    simulate(main())
+@simulated
+async def test_a_shuffle_from_start_to_done(tmp_path: Path) -> None:
+    async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
+        shuffler: ShufflerDriver = watched.driver
+        async with running(watched):
+            await watched.ready()
+            device.request(ShufflePace(shuffle_ms=3000))
+            device.request(Put(decks=2))
+            started = await shuffler.start(2)
+            assert (started.shuffle, started.decks) == (1, 2)
+            with pytest.raises(CommandRefusedError, match="START was refused: not_now") as refused:
+                await shuffler.start(2)
+            assert refused.value.why is Refusal.NOT_NOW
+            assert not shuffler.in_doubt
+            await asyncio.sleep(4)
+            events = watched.events()
+            assert any(isinstance(one, ShuffleProgressed) for one in events)
+            (done,) = [one for one in events if isinstance(one, ShuffleDone)]
+            assert (done.shuffle, done.count, done.missing, done.rng_ok) == (1, 104, 0, True)
+            assert (await shuffler.eject()).open
+            device.request(Put(decks=1, remove=("As",)))
+            await shuffler.start(1)
+            await asyncio.sleep(4)
+            (wrong,) = [one for one in watched.events() if isinstance(one, CountWrong)]
+            assert (wrong.expected, wrong.got) == (52, 51)
 
 
-def test_an_abort_ends_it_and_without_a_shuffle_changes_nothing(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
-            shuffler: ShufflerDriver = watched.driver
-            async with running(watched):
-                await watched.ready()
-                device.request(Put(decks=1))
-                await shuffler.abort()
-                await shuffler.start(1)
-                await shuffler.abort()
-                await asyncio.sleep(0.5)
-                (fault,) = [one for one in watched.events() if isinstance(one, Faulted)]
-                assert (fault.code, fault.arg) == (FaultCode.ABORTED, 1)
-                device.request(SetJam(code="left_inside"))
-                await asyncio.sleep(0.5)
-                (jam,) = [one for one in watched.events() if isinstance(one, ShufflerJammed)]
-                assert jam.code is JamCode.LEFT_INSIDE
-
-    simulate(main())
+@simulated
+async def test_an_abort_ends_it_and_without_a_shuffle_changes_nothing(tmp_path: Path) -> None:
+    async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
+        shuffler: ShufflerDriver = watched.driver
+        async with running(watched):
+            await watched.ready()
+            device.request(Put(decks=1))
+            await shuffler.abort()
+            await shuffler.start(1)
+            await shuffler.abort()
+            await asyncio.sleep(0.5)
+            (fault,) = [one for one in watched.events() if isinstance(one, Faulted)]
+            assert (fault.code, fault.arg) == (FaultCode.ABORTED, 1)
+            device.request(SetJam(code="left_inside"))
+            await asyncio.sleep(0.5)
+            (jam,) = [one for one in watched.events() if isinstance(one, ShufflerJammed)]
+            assert jam.code is JamCode.LEFT_INSIDE
 
 
-def test_when_the_reply_is_lost_the_event_tells_and_nothing_is_sent_again(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
-            shuffler: ShufflerDriver = watched.driver
-            async with running(watched):
-                await watched.ready()
-                device.request(Put(decks=1))
-                device.request(Break(name="late-replies"))
-                started = await shuffler.start(1)
-                assert started.shuffle == 1
-                assert not shuffler.in_doubt
-                await asyncio.sleep(2)
-                starts = [one for one in watched.events() if isinstance(one, ShuffleStarted)]
-                assert starts == [started]
-
-    simulate(main())
+@simulated
+async def test_when_the_reply_is_lost_the_event_tells_and_nothing_is_sent_again(
+    tmp_path: Path,
+) -> None:
+    async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
+        shuffler: ShufflerDriver = watched.driver
+        async with running(watched):
+            await watched.ready()
+            device.request(Put(decks=1))
+            device.request(Break(name="late-replies"))
+            started = await shuffler.start(1)
+            assert started.shuffle == 1
+            assert not shuffler.in_doubt
+            await asyncio.sleep(2)
+            starts = [one for one in watched.events() if isinstance(one, ShuffleStarted)]
+            assert starts == [started]
 
 
 # --- each way in which it can come ----------------------------------------------------------------
@@ -137,86 +132,74 @@ def come_later(line: FakeLine, *events: Event) -> None:
         asyncio.get_running_loop().call_later(0.1 * at, line.comes, event)
 
 
-def test_the_event_may_come_before_the_reply() -> None:
-    async def main() -> None:
-        line, shuffler = shuffling()
-        answered = asyncio.Event()
+@simulated
+async def test_the_event_may_come_before_the_reply() -> None:
+    line, shuffler = shuffling()
+    answered = asyncio.Event()
 
-        async def call(command: Command) -> Reply:
-            line.called.append(command)
-            await answered.wait()
-            return StartReply(7)
+    async def call(command: Command) -> Reply:
+        line.called.append(command)
+        await answered.wait()
+        return StartReply(7)
 
-        line.call = call  # type: ignore[method-assign]
-        task = asyncio.create_task(shuffler.start(1))
-        await asyncio.sleep(0)
-        line.comes(Started(7, 1))
-        answered.set()
-        assert (await task).shuffle == 7
-        assert line.called == [Start(1, 0)]
-
-    simulate(main())
+    line.call = call  # type: ignore[method-assign]
+    task = asyncio.create_task(shuffler.start(1))
+    await asyncio.sleep(0)
+    line.comes(Started(7, 1))
+    answered.set()
+    assert (await task).shuffle == 7
+    assert line.called == [Start(1, 0)]
 
 
-def test_only_the_shuffle_that_the_reply_names_counts() -> None:
-    async def main() -> None:
-        line, shuffler = shuffling(StartReply(7))
-        come_later(line, Started(6, 1), Door(open=True), Started(7, 1))
-        assert (await shuffler.start(1)).shuffle == 7
-
-    simulate(main())
+@simulated
+async def test_only_the_shuffle_that_the_reply_names_counts() -> None:
+    line, shuffler = shuffling(StartReply(7))
+    come_later(line, Started(6, 1), Door(open=True), Started(7, 1))
+    assert (await shuffler.start(1)).shuffle == 7
 
 
-def test_without_a_reply_the_decks_have_to_fit() -> None:
-    async def main() -> None:
-        line, shuffler = shuffling(lost())
-        come_later(line, Started(6, 8), Started(7, 1))
-        assert (await shuffler.start(1)).shuffle == 7
-        assert len(line.called) == 1
-
-    simulate(main())
+@simulated
+async def test_without_a_reply_the_decks_have_to_fit() -> None:
+    line, shuffler = shuffling(lost())
+    come_later(line, Started(6, 8), Started(7, 1))
+    assert (await shuffler.start(1)).shuffle == 7
+    assert len(line.called) == 1
 
 
 @pytest.mark.parametrize("answer", [lost(), StartReply(7)], ids=["no reply", "reply"])
-def test_a_start_that_nobody_heard_of_again_is_in_doubt(answer: Reply | Exception) -> None:
-    async def main() -> None:
-        line, shuffler = shuffling(answer)
-        began = now_us()
-        with pytest.raises(ResultMissing, match=r"START was .*answered, and no STARTED has come"):
-            await shuffler.start(1)
-        assert now_us() - began == RESULT_TIMEOUT * 1_000_000
-        assert shuffler.in_doubt
-        with pytest.raises(InDoubt):
-            await shuffler.start(1)
-        assert len(line.called) == 1
-
-    simulate(main())
+@simulated
+async def test_a_start_that_nobody_heard_of_again_is_in_doubt(answer: Reply | Exception) -> None:
+    line, shuffler = shuffling(answer)
+    began = now_us()
+    with pytest.raises(ResultMissing, match=r"START was .*answered, and no STARTED has come"):
+        await shuffler.start(1)
+    assert now_us() - began == RESULT_TIMEOUT * 1_000_000
+    assert shuffler.in_doubt
+    with pytest.raises(InDoubt):
+        await shuffler.start(1)
+    assert len(line.called) == 1
 
 
 @pytest.mark.parametrize("event", [Started(7, 1), Power(PowerCause.WATCHDOG)])
-def test_the_doubt_ends_with_what_the_shuffler_tells(event: Event) -> None:
-    async def main() -> None:
-        line, shuffler = shuffling(lost())
-        with pytest.raises(ResultMissing):
-            await shuffler.start(1)
-        line.comes(Door(open=True))
-        assert shuffler.in_doubt
-        line.comes(event)
-        assert not shuffler.in_doubt
-
-    simulate(main())
+@simulated
+async def test_the_doubt_ends_with_what_the_shuffler_tells(event: Event) -> None:
+    line, shuffler = shuffling(lost())
+    with pytest.raises(ResultMissing):
+        await shuffler.start(1)
+    line.comes(Door(open=True))
+    assert shuffler.in_doubt
+    line.comes(event)
+    assert not shuffler.in_doubt
 
 
-def test_the_doubt_ends_when_someone_has_looked() -> None:
-    async def main() -> None:
-        line, shuffler = shuffling(lost(), StartReply(8))
-        with pytest.raises(ResultMissing):
-            await shuffler.start(1)
-        shuffler.looked()
-        come_later(line, Started(8, 1))
-        assert (await shuffler.start(1)).shuffle == 8
-
-    simulate(main())
+@simulated
+async def test_the_doubt_ends_when_someone_has_looked() -> None:
+    line, shuffler = shuffling(lost(), StartReply(8))
+    with pytest.raises(ResultMissing):
+        await shuffler.start(1)
+    shuffler.looked()
+    come_later(line, Started(8, 1))
+    assert (await shuffler.start(1)).shuffle == 8
 
 
 @pytest.mark.parametrize(
@@ -229,50 +212,42 @@ def test_the_doubt_ends_when_someone_has_looked() -> None:
     ],
     ids=lambda problem: type(problem).__name__,
 )
-def test_what_was_not_begun_is_not_in_doubt(problem: Exception) -> None:
-    async def main() -> None:
-        _, shuffler = shuffling(problem)
-        with pytest.raises(type(problem)):
-            await shuffler.start(1)
-        assert not shuffler.in_doubt
-
-    simulate(main())
+@simulated
+async def test_what_was_not_begun_is_not_in_doubt(problem: Exception) -> None:
+    _, shuffler = shuffling(problem)
+    with pytest.raises(type(problem)):
+        await shuffler.start(1)
+    assert not shuffler.in_doubt
 
 
 @pytest.mark.parametrize(("decks", "profile"), [(10_000, 0), (-1, 0), (1, 256)])
-def test_what_is_no_command_is_not_in_doubt(decks: int, profile: int) -> None:
-    async def main() -> None:
-        line, shuffler = shuffling()
-        with pytest.raises(OutOfRange):
-            await shuffler.start(decks, profile)
-        assert not shuffler.in_doubt
-        assert line.called == []
-
-    simulate(main())
+@simulated
+async def test_what_is_no_command_is_not_in_doubt(decks: int, profile: int) -> None:
+    line, shuffler = shuffling()
+    with pytest.raises(OutOfRange):
+        await shuffler.start(decks, profile)
+    assert not shuffler.in_doubt
+    assert line.called == []
 
 
-def test_whoever_leaves_before_the_answer_leaves_a_doubt() -> None:
-    async def main() -> None:
-        _, shuffler = shuffling(StartReply(7))
-        task = asyncio.create_task(shuffler.start(1))
-        await asyncio.sleep(0.1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert shuffler.in_doubt
-
-    simulate(main())
+@simulated
+async def test_whoever_leaves_before_the_answer_leaves_a_doubt() -> None:
+    _, shuffler = shuffling(StartReply(7))
+    task = asyncio.create_task(shuffler.start(1))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert shuffler.in_doubt
 
 
-def test_eject_waits_for_the_open_door() -> None:
-    async def main() -> None:
-        line, shuffler = shuffling(EjectReply())
-        come_later(line, Door(open=False), Door(open=True))
-        moved = await shuffler.eject()
-        assert isinstance(moved, DoorMoved)
-        assert (moved.origin.seq, moved.open) == (2, True)
-        with pytest.raises(ResultMissing, match="EJECT was answered, and no DOOR has come"):
-            await shuffler.eject()
-        assert not shuffler.in_doubt
-
-    simulate(main())
+@simulated
+async def test_eject_waits_for_the_open_door() -> None:
+    line, shuffler = shuffling(EjectReply())
+    come_later(line, Door(open=False), Door(open=True))
+    moved = await shuffler.eject()
+    assert isinstance(moved, DoorMoved)
+    assert (moved.origin.seq, moved.open) == (2, True)
+    with pytest.raises(ResultMissing, match="EJECT was answered, and no DOOR has come"):
+        await shuffler.eject()
+    assert not shuffler.in_doubt

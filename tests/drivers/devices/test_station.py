@@ -28,73 +28,70 @@ from firmware_protocol.messages import (
     Refusal,
     WhichButton,
 )
+from tests.support.asynchronous import simulated
 from tests.support.drivers.fake_line import FakeLine
 from tests.support.drivers.seated import ALL, BLUE, at_station, seat
-from tests.support.drivers.simulated import running, simulate
+from tests.support.drivers.simulated import running
 
 # --- buttons --------------------------------------------------------------------------------------
 
 
-def test_a_press_comes_down_and_up_with_its_token(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_station(tmp_path) as (_, device, watched):
-            station: StationDriver = watched.driver
-            async with running(watched):
-                await watched.ready()
-                await station.arm(1, ALL, 0x1234, 5000)
-                device.request(Press(seat=1, button="hit", held_ms=120))
-                await asyncio.sleep(1)
-                down, up = watched.events()[1:]
-                assert isinstance(down, ButtonPressed)
-                assert isinstance(up, ButtonReleased)
-                for one in (down, up):
-                    assert (one.seat, one.button, one.press) == (1, WhichButton.HIT, 1)
-                    assert (one.token, one.stale) == (0x1234, False)
-                assert 100 <= up.held_ms <= 140
-                device.request(Chord(seat=1, buttons=("stand", "hit")))
-                await asyncio.sleep(1)
-                pressed = [one for one in watched.events() if isinstance(one, ButtonPressed)]
-                assert [one.button.name for one in pressed] == ["STAND", "HIT"]
-                device.request(Press(seat=1, button="call"))
-                await station.disarm(1)
-                device.request(Press(seat=1, button="hit"))
-                await asyncio.sleep(1)
-                assert watched.events() == []
-
-    simulate(main())
+@simulated
+async def test_a_press_comes_down_and_up_with_its_token(tmp_path: Path) -> None:
+    async with at_station(tmp_path) as (_, device, watched):
+        station: StationDriver = watched.driver
+        async with running(watched):
+            await watched.ready()
+            await station.arm(1, ALL, 0x1234, 5000)
+            device.request(Press(seat=1, button="hit", held_ms=120))
+            await asyncio.sleep(1)
+            down, up = watched.events()[1:]
+            assert isinstance(down, ButtonPressed)
+            assert isinstance(up, ButtonReleased)
+            for one in (down, up):
+                assert (one.seat, one.button, one.press) == (1, WhichButton.HIT, 1)
+                assert (one.token, one.stale) == (0x1234, False)
+            assert 100 <= up.held_ms <= 140
+            device.request(Chord(seat=1, buttons=("stand", "hit")))
+            await asyncio.sleep(1)
+            pressed = [one for one in watched.events() if isinstance(one, ButtonPressed)]
+            assert [one.button.name for one in pressed] == ["STAND", "HIT"]
+            device.request(Press(seat=1, button="call"))
+            await station.disarm(1)
+            device.request(Press(seat=1, button="hit"))
+            await asyncio.sleep(1)
+            assert watched.events() == []
 
 
-def test_a_press_under_another_arm_than_the_wanted_one_is_stale() -> None:
-    async def main() -> None:
-        line = FakeLine(DeviceClass.STATION)
-        station: StationDriver = line.driver
+@simulated
+async def test_a_press_under_another_arm_than_the_wanted_one_is_stale() -> None:
+    line = FakeLine(DeviceClass.STATION)
+    station: StationDriver = line.driver
 
-        def press(token: int, where: int = 1, edge: Edge = Edge.DOWN) -> bool:
-            event = line.comes(Button(where, WhichButton.HIT, edge, 0, 1, token))
-            assert isinstance(event, ButtonPressed | ButtonReleased)
-            return event.stale
+    def press(token: int, where: int = 1, edge: Edge = Edge.DOWN) -> bool:
+        event = line.comes(Button(where, WhichButton.HIT, edge, 0, 1, token))
+        assert isinstance(event, ButtonPressed | ButtonReleased)
+        return event.stale
 
-        assert press(7)
-        await station.arm(1, ALL, 7, 1000)
-        assert not press(7)
-        assert not press(7, edge=Edge.UP)
-        assert press(7, where=2)
-        await station.arm(2, ALL, 8, 1000)
-        assert not press(8, where=2)
-        # The table has moved on: the finger was too late.
-        await station.arm(1, ALL, 9, 1000)
-        assert press(7)
-        assert press(7, edge=Edge.UP)
-        assert not press(9)
-        await station.disarm(1)
-        assert press(9)
-        assert not press(8, where=2)
-        # With its session the station disarms itself.
-        line.stands(LinkState.LOST)
-        assert press(8, where=2)
-        assert station.armed == {}
-
-    simulate(main())
+    assert press(7)
+    await station.arm(1, ALL, 7, 1000)
+    assert not press(7)
+    assert not press(7, edge=Edge.UP)
+    assert press(7, where=2)
+    await station.arm(2, ALL, 8, 1000)
+    assert not press(8, where=2)
+    # The table has moved on: the finger was too late.
+    await station.arm(1, ALL, 9, 1000)
+    assert press(7)
+    assert press(7, edge=Edge.UP)
+    assert not press(9)
+    await station.disarm(1)
+    assert press(9)
+    assert not press(8, where=2)
+    # With its session the station disarms itself.
+    line.stands(LinkState.LOST)
+    assert press(8, where=2)
+    assert station.armed == {}
 
 
 def stale(line: FakeLine, token: int) -> bool:
@@ -112,18 +109,16 @@ def stale(line: FakeLine, token: int) -> bool:
     ],
     ids=lambda problem: type(problem).__name__,
 )
-def test_an_arm_that_was_sent_leaves_no_former_one_in_force(problem: Exception) -> None:
-    async def main() -> None:
-        line = FakeLine(DeviceClass.STATION)
-        station: StationDriver = line.driver
-        await station.arm(1, ALL, 1, 1000)
-        line.answers = [problem]
-        with pytest.raises(type(problem)):
-            await station.arm(1, ALL, 2, 1000)
-        assert stale(line, 1)
-        assert station.armed == {1: 2}
-
-    simulate(main())
+@simulated
+async def test_an_arm_that_was_sent_leaves_no_former_one_in_force(problem: Exception) -> None:
+    line = FakeLine(DeviceClass.STATION)
+    station: StationDriver = line.driver
+    await station.arm(1, ALL, 1, 1000)
+    line.answers = [problem]
+    with pytest.raises(type(problem)):
+        await station.arm(1, ALL, 2, 1000)
+    assert stale(line, 1)
+    assert station.armed == {1: 2}
 
 
 @pytest.mark.parametrize(
@@ -135,116 +130,104 @@ def test_an_arm_that_was_sent_leaves_no_former_one_in_force(problem: Exception) 
     ],
     ids=lambda problem: type(problem).__name__,
 )
-def test_an_arm_that_was_not_sent_changes_nothing(problem: Exception) -> None:
-    async def main() -> None:
-        line = FakeLine(DeviceClass.STATION)
-        station: StationDriver = line.driver
-        for armed in ({}, {1: 1}):
-            line.answers = [problem]
-            with pytest.raises(type(problem)):
-                await station.arm(1, ALL, 2, 1000)
-            assert station.armed == armed
-            await station.arm(1, ALL, 1, 1000)
-        assert not stale(line, 1)
-        assert stale(line, 2)
-
-    simulate(main())
+@simulated
+async def test_an_arm_that_was_not_sent_changes_nothing(problem: Exception) -> None:
+    line = FakeLine(DeviceClass.STATION)
+    station: StationDriver = line.driver
+    for armed in ({}, {1: 1}):
+        line.answers = [problem]
+        with pytest.raises(type(problem)):
+            await station.arm(1, ALL, 2, 1000)
+        assert station.armed == armed
+        await station.arm(1, ALL, 1, 1000)
+    assert not stale(line, 1)
+    assert stale(line, 2)
 
 
 @pytest.mark.parametrize("where", [0, 16])
 @pytest.mark.parametrize("ttl_ms", [-1, 1000])
-def test_an_arm_that_is_no_command_changes_nothing(where: int, ttl_ms: int) -> None:
-    async def main() -> None:
-        line = FakeLine(DeviceClass.STATION)
-        station: StationDriver = line.driver
-        await station.arm(1, ALL, 1, 1000)
-        with pytest.raises(OutOfRange):
-            await station.arm(1 if ttl_ms < 0 else where, ALL, 2, ttl_ms)
-        assert station.armed == {1: 1}
+@simulated
+async def test_an_arm_that_is_no_command_changes_nothing(where: int, ttl_ms: int) -> None:
+    line = FakeLine(DeviceClass.STATION)
+    station: StationDriver = line.driver
+    await station.arm(1, ALL, 1, 1000)
+    with pytest.raises(OutOfRange):
+        await station.arm(1 if ttl_ms < 0 else where, ALL, 2, ttl_ms)
+    assert station.armed == {1: 1}
+    assert not stale(line, 1)
+    assert len(line.called) == 1
+
+
+@simulated
+async def test_an_arm_that_was_not_sent_takes_no_later_one_back() -> None:
+    line = FakeLine(DeviceClass.STATION)
+    station: StationDriver = line.driver
+    call, may_fail = line.call, asyncio.Event()
+
+    async def late(command: Any) -> Any:
+        if isinstance(command, Arm) and command.token == 2:
+            await may_fail.wait()
+            raise CommandUnansweredError(command, sent=False)
+        return await call(command)
+
+    line.call = late  # type: ignore[method-assign]
+    await station.arm(1, ALL, 1, 1000)
+    failing = asyncio.create_task(station.arm(1, ALL, 2, 1000))
+    await asyncio.sleep(0.01)
+    await station.arm(1, ALL, 3, 1000)
+    may_fail.set()
+    with pytest.raises(CommandUnansweredError):
+        await failing
+    assert station.armed == {1: 3}
+
+
+@simulated
+async def test_whoever_watches_for_presses_sees_them() -> None:
+    line = FakeLine(DeviceClass.STATION)
+    station: StationDriver = line.driver
+    await station.arm(1, ALL, 1, 1000)
+    with station.watching(ButtonPressed) as watch:
         assert not stale(line, 1)
-        assert len(line.called) == 1
-
-    simulate(main())
-
-
-def test_an_arm_that_was_not_sent_takes_no_later_one_back() -> None:
-    async def main() -> None:
-        line = FakeLine(DeviceClass.STATION)
-        station: StationDriver = line.driver
-        call, may_fail = line.call, asyncio.Event()
-
-        async def late(command: Any) -> Any:
-            if isinstance(command, Arm) and command.token == 2:
-                await may_fail.wait()
-                raise CommandUnansweredError(command, sent=False)
-            return await call(command)
-
-        line.call = late  # type: ignore[method-assign]
-        await station.arm(1, ALL, 1, 1000)
-        failing = asyncio.create_task(station.arm(1, ALL, 2, 1000))
-        await asyncio.sleep(0.01)
-        await station.arm(1, ALL, 3, 1000)
-        may_fail.set()
-        with pytest.raises(CommandUnansweredError):
-            await failing
-        assert station.armed == {1: 3}
-
-    simulate(main())
+        async with asyncio.timeout(1):
+            seen = await watch.first(lambda event: event.token == 1)
+    assert not seen.stale
 
 
-def test_whoever_watches_for_presses_sees_them() -> None:
-    async def main() -> None:
-        line = FakeLine(DeviceClass.STATION)
-        station: StationDriver = line.driver
-        await station.arm(1, ALL, 1, 1000)
-        with station.watching(ButtonPressed) as watch:
-            assert not stale(line, 1)
-            async with asyncio.timeout(1):
-                seen = await watch.first(lambda event: event.token == 1)
-        assert not seen.stale
-
-    simulate(main())
-
-
-def test_an_arm_is_the_tables_wish_and_is_never_renewed(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_station(tmp_path) as (_, device, watched):
-            station: StationDriver = watched.driver
-            async with running(watched):
-                await watched.ready()
-                await station.arm(1, ALL, 5, 800)
-                await asyncio.sleep(0.7)
-                assert seat(device)["armed"] == ["hit", "stand"]
-                await asyncio.sleep(0.2)
-                assert seat(device)["armed"] == []
-                await station.arm(1, ALL, 6, 60_000)
-                device.request(Plug(connected=False))
-                await asyncio.sleep(2)
-                device.request(Plug(connected=True))
-                await watched.until(LinkState.READY)
-                await asyncio.sleep(2)
-                assert seat(device)["armed"] == []
-                assert station.armed == {}
-
-    simulate(main())
+@simulated
+async def test_an_arm_is_the_tables_wish_and_is_never_renewed(tmp_path: Path) -> None:
+    async with at_station(tmp_path) as (_, device, watched):
+        station: StationDriver = watched.driver
+        async with running(watched):
+            await watched.ready()
+            await station.arm(1, ALL, 5, 800)
+            await asyncio.sleep(0.7)
+            assert seat(device)["armed"] == ["hit", "stand"]
+            await asyncio.sleep(0.2)
+            assert seat(device)["armed"] == []
+            await station.arm(1, ALL, 6, 60_000)
+            device.request(Plug(connected=False))
+            await asyncio.sleep(2)
+            device.request(Plug(connected=True))
+            await watched.until(LinkState.READY)
+            await asyncio.sleep(2)
+            assert seat(device)["armed"] == []
+            assert station.armed == {}
 
 
-def test_the_rest_of_what_a_station_tells(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_station(tmp_path) as (_, device, watched):
-            station: StationDriver = watched.driver
-            async with running(watched):
-                await watched.ready()
-                device.request(Press(seat=1, button="bet", held_ms=None))
-                device.request(SetLamp(seat=1, index=3))
-                await station.lamps(1, BLUE)
-                await station.buzz(BuzzPattern.TURN)
-                assert device.request(Describe())["mechanism"]["buzz"] == "turn"
-                await asyncio.sleep(12)
-                _, broken, stuck = watched.events()
-                assert isinstance(stuck, ButtonStuck)
-                assert (stuck.seat, stuck.button) == (1, WhichButton.BET)
-                assert isinstance(broken, LampBroken)
-                assert (broken.seat, broken.index) == (1, 3)
-
-    simulate(main())
+@simulated
+async def test_the_rest_of_what_a_station_tells(tmp_path: Path) -> None:
+    async with at_station(tmp_path) as (_, device, watched):
+        station: StationDriver = watched.driver
+        async with running(watched):
+            await watched.ready()
+            device.request(Press(seat=1, button="bet", held_ms=None))
+            device.request(SetLamp(seat=1, index=3))
+            await station.lamps(1, BLUE)
+            await station.buzz(BuzzPattern.TURN)
+            assert device.request(Describe())["mechanism"]["buzz"] == "turn"
+            await asyncio.sleep(12)
+            _, broken, stuck = watched.events()
+            assert isinstance(stuck, ButtonStuck)
+            assert (stuck.seat, stuck.button) == (1, WhichButton.BET)
+            assert isinstance(broken, LampBroken)
+            assert (broken.seat, broken.index) == (1, 3)

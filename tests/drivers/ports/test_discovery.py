@@ -27,6 +27,7 @@ from drivers.ports import serial as serial_port
 from drivers.ports.usb_discovery import Unit
 from drivers.session import PortSearch, WantedDevice, lookup
 from firmware_protocol.messages import DeviceClass
+from tests.support.asynchronous import asynchronous
 from tests.support.drivers.fake_usb import FakeDevice, failure, plugged
 from tests.support.drivers.listening import Listener
 
@@ -229,19 +230,16 @@ def test_a_written_usb_address_does_not_say_which_of_two_either(bus: list[FakeDe
     ]  # opening it says that it is absent
 
 
-def test_the_very_one_of_two_is_opened(bus: list[FakeDevice]) -> None:
+@asynchronous
+async def test_the_very_one_of_two_is_opened(bus: list[FakeDevice]) -> None:
     second = FakeDevice("SH-1")
     bus.append(second)
-
-    async def run() -> None:
-        search = PortSearch()
-        for at, device in ((2, bus[1]), (3, second)):
-            opened = await open_port(await search(WANTED), Listener())
-            assert opened.name == f"SH-1 (bus 1 address {at})"
-            assert device.did["claim_interface"] == 1
-            await opened.close()
-
-    asyncio.run(run())
+    search = PortSearch()
+    for at, device in ((2, bus[1]), (3, second)):
+        opened = await open_port(await search(WANTED), Listener())
+        assert opened.name == f"SH-1 (bus 1 address {at})"
+        assert device.did["claim_interface"] == 1
+        await opened.close()
 
 
 def test_without_a_usb_library_serial_ports_are_found(

@@ -14,6 +14,7 @@ import pytest
 import serial
 
 from drivers.ports import PortRefused, open_serial
+from tests.support.asynchronous import asynchronous
 from tests.support.drivers.lines import Line, descriptors
 from tests.support.drivers.listening import Listener
 
@@ -36,20 +37,18 @@ def refusal(path: str) -> PortRefused:
     return asyncio.run(run())
 
 
-def test_a_second_opening_is_refused(line: Line) -> None:
-    async def run() -> None:
-        listener = Listener()
-        port = await open_serial(line.path, listener)
-        with pytest.raises(PortRefused, match="in use by another program") as caught:
-            await open_serial(line.path, Listener())
-        assert not caught.value.absent
-        line.send(b"the first goes on")
-        await listener.until(lambda: listener.data == b"the first goes on")
-        await port.close()
-        again = await open_serial(line.path, listener)
-        await again.close()
-
-    asyncio.run(run())
+@asynchronous
+async def test_a_second_opening_is_refused(line: Line) -> None:
+    listener = Listener()
+    port = await open_serial(line.path, listener)
+    with pytest.raises(PortRefused, match="in use by another program") as caught:
+        await open_serial(line.path, Listener())
+    assert not caught.value.absent
+    line.send(b"the first goes on")
+    await listener.until(lambda: listener.data == b"the first goes on")
+    await port.close()
+    again = await open_serial(line.path, listener)
+    await again.close()
 
 
 def test_what_is_no_port_is_refused_in_plain_words(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import serial
 
 from drivers.ports import open_serial
 from drivers.ports.port import WRITE_BOUND
+from tests.support.asynchronous import asynchronous
 from tests.support.drivers.lines import Line, descriptors
 from tests.support.drivers.listening import PATIENCE, Listener, turns
 
@@ -35,56 +36,50 @@ async def received(line: Line, size: int) -> bytes:
     return data
 
 
-def test_bytes_go_both_ways_as_they_are(line: Line) -> None:
+@asynchronous
+async def test_bytes_go_both_ways_as_they_are(line: Line) -> None:
     every = bytes(range(256))
-
-    async def run() -> None:
-        listener = Listener()
-        port = await open_serial(line.path, listener)
-        assert port.name == line.path
-        port.write(every)
-        assert await received(line, 256) == every
-        line.send(every[:100])
-        await listener.until(lambda: len(listener.data) == 100)
-        line.send(every[100:])
-        await listener.until(lambda: len(listener.data) == 256)
-        assert listener.data == every
-        await port.close()
-        assert listener.losses == []
-
-    asyncio.run(run())
+    listener = Listener()
+    port = await open_serial(line.path, listener)
+    assert port.name == line.path
+    port.write(every)
+    assert await received(line, 256) == every
+    line.send(every[:100])
+    await listener.until(lambda: len(listener.data) == 100)
+    line.send(every[100:])
+    await listener.until(lambda: len(listener.data) == 256)
+    assert listener.data == every
+    await port.close()
+    assert listener.losses == []
 
 
-def test_close_gives_everything_back_and_can_be_said_twice(line: Line) -> None:
-    async def run() -> None:
-        listener = Listener()
-        before = descriptors()
-        port = await open_serial(line.path, listener)
-        assert descriptors() > before
-        await port.close()
-        assert descriptors() == before
-        await port.close()
-        port.write(b"nobody takes this")
-        line.send(b"nor hears this")
-        await turns()
-        assert (listener.data, listener.losses) == (b"", [])
-
-    asyncio.run(run())
+@asynchronous
+async def test_close_gives_everything_back_and_can_be_said_twice(line: Line) -> None:
+    listener = Listener()
+    before = descriptors()
+    port = await open_serial(line.path, listener)
+    assert descriptors() > before
+    await port.close()
+    assert descriptors() == before
+    await port.close()
+    port.write(b"nobody takes this")
+    line.send(b"nor hears this")
+    await turns()
+    assert (listener.data, listener.losses) == (b"", [])
 
 
-def test_bytes_that_were_not_read_before_close_are_not_heard(line: Line) -> None:
-    async def run() -> None:
-        listener = Listener()
-        port = await open_serial(line.path, listener)
-        line.send(b"late")
-        await port.close()
-        await turns()
-        assert listener.data == b""
-
-    asyncio.run(run())
+@asynchronous
+async def test_bytes_that_were_not_read_before_close_are_not_heard(line: Line) -> None:
+    listener = Listener()
+    port = await open_serial(line.path, listener)
+    line.send(b"late")
+    await port.close()
+    await turns()
+    assert listener.data == b""
 
 
-def test_a_hang_up_is_told_once_and_the_reader_does_not_spin(
+@asynchronous
+async def test_a_hang_up_is_told_once_and_the_reader_does_not_spin(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = 0
@@ -96,104 +91,91 @@ def test_a_hang_up_is_told_once_and_the_reader_does_not_spin(
         return read(fd, size)
 
     monkeypatch.setattr(os, "read", counted)
-
-    async def run() -> None:
-        listener = Listener()
-        before = descriptors()
-        port = await open_serial(line.path, listener)
-        line.send(b"last words")
-        await listener.until(lambda: listener.data)  # what was not read is lost with the line
-        line.hang_up()
-        await listener.until(lambda: listener.losses)
-        await asyncio.sleep(0.05)
-        assert listener.data == b"last words"
-        assert [why.reason for why in listener.losses] == ["it was unplugged or hung up"]
-        assert reads <= 3
-        assert descriptors() == before - 2  # our own two ends of the line
-        port.write(b"to nobody")
-        await port.close()
-        assert len(listener.losses) == 1
-
-    asyncio.run(run())
+    listener = Listener()
+    before = descriptors()
+    port = await open_serial(line.path, listener)
+    line.send(b"last words")
+    await listener.until(lambda: listener.data)  # what was not read is lost with the line
+    line.hang_up()
+    await listener.until(lambda: listener.losses)
+    await asyncio.sleep(0.05)
+    assert listener.data == b"last words"
+    assert [why.reason for why in listener.losses] == ["it was unplugged or hung up"]
+    assert reads <= 3
+    assert descriptors() == before - 2  # our own two ends of the line
+    port.write(b"to nobody")
+    await port.close()
+    assert len(listener.losses) == 1
 
 
-def test_a_write_that_finds_the_hang_up_first_tells_it_later(line: Line) -> None:
-    async def run() -> None:
-        listener = Listener()
-        port = await open_serial(line.path, listener)
-        line.hang_up()
-        port.write(b"to nobody")
-        assert listener.losses == []  # never in the middle of the caller's write
-        await listener.until(lambda: listener.losses)
-        await turns()
-        assert len(listener.losses) == 1
-
-    asyncio.run(run())
+@asynchronous
+async def test_a_write_that_finds_the_hang_up_first_tells_it_later(line: Line) -> None:
+    listener = Listener()
+    port = await open_serial(line.path, listener)
+    line.hang_up()
+    port.write(b"to nobody")
+    assert listener.losses == []  # never in the middle of the caller's write
+    await listener.until(lambda: listener.losses)
+    await turns()
+    assert len(listener.losses) == 1
 
 
-def test_close_after_a_write_that_failed_says_nothing(line: Line) -> None:
-    async def run() -> None:
-        listener = Listener()
-        port = await open_serial(line.path, listener)
-        line.hang_up()
-        port.write(b"to nobody")
-        await port.close()
-        await turns()
-        assert listener.losses == []
-
-    asyncio.run(run())
+@asynchronous
+async def test_close_after_a_write_that_failed_says_nothing(line: Line) -> None:
+    listener = Listener()
+    port = await open_serial(line.path, listener)
+    line.hang_up()
+    port.write(b"to nobody")
+    await port.close()
+    await turns()
+    assert listener.losses == []
 
 
-def test_the_port_opens_again_after_a_hang_up(line: Line) -> None:
-    async def run() -> None:
-        listener = Listener()
-        await open_serial(line.path, listener)
-        line.hang_up()
-        await listener.until(lambda: listener.losses)
-        other = Line()
-        port = await open_serial(other.path, listener)
-        other.send(b"back")
-        await listener.until(lambda: listener.data)
-        await port.close()
-        other.hang_up()
-
-    asyncio.run(run())
+@asynchronous
+async def test_the_port_opens_again_after_a_hang_up(line: Line) -> None:
+    listener = Listener()
+    await open_serial(line.path, listener)
+    line.hang_up()
+    await listener.until(lambda: listener.losses)
+    other = Line()
+    port = await open_serial(other.path, listener)
+    other.send(b"back")
+    await listener.until(lambda: listener.data)
+    await port.close()
+    other.hang_up()
 
 
-def test_end_of_file_is_a_hang_up_and_a_wake_without_bytes_is_not(
+@asynchronous
+async def test_end_of_file_is_a_hang_up_and_a_wake_without_bytes_is_not(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = os.read
+    listener = Listener()
+    await open_serial(line.path, listener)
+    problems: list[type[OSError]] = []
 
-    async def run() -> None:
-        listener = Listener()
-        await open_serial(line.path, listener)
-        problems: list[type[OSError]] = []
+    def too_late(fd: int, size: int) -> bytes:
+        assert read(fd, size) == b"x"
+        try:
+            return read(fd, size)  # nothing is there: EAGAIN, and no end of file
+        except OSError as problem:
+            problems.append(type(problem))
+            raise
 
-        def too_late(fd: int, size: int) -> bytes:
-            assert read(fd, size) == b"x"
-            try:
-                return read(fd, size)  # nothing is there: EAGAIN, and no end of file
-            except OSError as problem:
-                problems.append(type(problem))
-                raise
-
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "read", too_late)
-            line.send(b"x")
-            async with asyncio.timeout(PATIENCE):
-                while not problems:
-                    await asyncio.sleep(0)
-            await turns()
-        assert problems == [BlockingIOError]
-        assert (listener.data, listener.losses) == (b"", [])
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "read", lambda fd, size: b"")
-            line.send(b"x")
-            await listener.until_lost()
-        assert [why.reason for why in listener.losses] == ["it was unplugged or hung up"]
-
-    asyncio.run(run())
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "read", too_late)
+        line.send(b"x")
+        async with asyncio.timeout(PATIENCE):
+            while not problems:
+                await asyncio.sleep(0)
+        await turns()
+    assert problems == [BlockingIOError]
+    assert (listener.data, listener.losses) == (b"", [])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "read", lambda fd, size: b"")
+        line.send(b"x")
+        await listener.until_lost()
+    assert [why.reason for why in listener.losses] == ["it was unplugged or hung up"]
 
 
 @pytest.mark.parametrize(
@@ -204,44 +186,40 @@ def test_end_of_file_is_a_hang_up_and_a_wake_without_bytes_is_not(
         (errno.ENOMEM, "it failed: "),
     ],
 )
-def test_any_error_of_a_read_ends_it(
+@asynchronous
+async def test_any_error_of_a_read_ends_it(
     line: Line, monkeypatch: pytest.MonkeyPatch, number: int, reason: str
 ) -> None:
     def fail(fd: int, size: int) -> bytes:
         raise OSError(number, "words")
 
-    async def run() -> None:
-        listener = Listener()
-        await open_serial(line.path, listener)
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "read", fail)
-            line.send(b"x")
-            await listener.until_lost()
-        assert listener.losses[0].reason.startswith(reason)
-
-    asyncio.run(run())
+    listener = Listener()
+    await open_serial(line.path, listener)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "read", fail)
+        line.send(b"x")
+        await listener.until_lost()
+    assert listener.losses[0].reason.startswith(reason)
 
 
 # --- output that nobody takes -----------------------------------------------------------------
 
 
-def test_output_waits_in_its_order_until_the_device_takes_it(line: Line) -> None:
+@asynchronous
+async def test_output_waits_in_its_order_until_the_device_takes_it(line: Line) -> None:
     sent = b"".join(b"%07d\n" % number for number in range(8000))  # more than a pty holds
-
-    async def run() -> None:
-        listener = Listener()
-        port = await open_serial(line.path, listener)
-        for at in range(0, len(sent), 500):
-            port.write(sent[at : at + 500])
-        assert await received(line, len(sent)) == sent
-        port.write(b"more")
-        assert await received(line, 4) == b"more"
-        await port.close()
-
-    asyncio.run(run())
+    listener = Listener()
+    port = await open_serial(line.path, listener)
+    for at in range(0, len(sent), 500):
+        port.write(sent[at : at + 500])
+    assert await received(line, len(sent)) == sent
+    port.write(b"more")
+    assert await received(line, 4) == b"more"
+    await port.close()
 
 
-def test_a_port_with_nothing_to_write_does_not_spin(
+@asynchronous
+async def test_a_port_with_nothing_to_write_does_not_spin(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writes = 0
@@ -253,50 +231,43 @@ def test_a_port_with_nothing_to_write_does_not_spin(
         return write(fd, data)
 
     monkeypatch.setattr(os, "write", counted)
-
-    async def run() -> None:
-        port = await open_serial(line.path, Listener())
-        port.write(bytes(40_000))
-        assert len(await received(line, 40_000)) == 40_000
-        await turns()
-        before = writes
-        assert before > 1
-        await turns(20)
-        assert writes == before
-        await port.close()
-
-    asyncio.run(run())
+    port = await open_serial(line.path, Listener())
+    port.write(bytes(40_000))
+    assert len(await received(line, 40_000)) == 40_000
+    await turns()
+    before = writes
+    assert before > 1
+    await turns(20)
+    assert writes == before
+    await port.close()
 
 
-def test_output_that_is_never_taken_ends_the_port(line: Line) -> None:
-    async def run() -> None:
-        listener = Listener()
-        port = await open_serial(line.path, listener)
-        written = 0
-        while not listener.losses:
-            assert written < WRITE_BOUND + 64 * 1024  # what a pty holds at most
-            port.write(bytes(1000))
-            written += 1000
-            await asyncio.sleep(0)
-        assert written > WRITE_BOUND
-        assert listener.losses[0].reason == "it does not take bytes: 65536 wait"
+@asynchronous
+async def test_output_that_is_never_taken_ends_the_port(line: Line) -> None:
+    listener = Listener()
+    port = await open_serial(line.path, listener)
+    written = 0
+    while not listener.losses:
+        assert written < WRITE_BOUND + 64 * 1024  # what a pty holds at most
+        port.write(bytes(1000))
+        written += 1000
         await asyncio.sleep(0)
-        assert len(listener.losses) == 1
-        await port.close()
-
-    asyncio.run(run())
-
-
-def test_close_drops_output_that_nobody_takes(line: Line) -> None:
-    async def run() -> None:
-        port = await open_serial(line.path, Listener())
-        port.write(bytes(WRITE_BOUND))
-        await asyncio.wait_for(port.close(), 1)
-
-    asyncio.run(run())
+    assert written > WRITE_BOUND
+    assert listener.losses[0].reason == "it does not take bytes: 65536 wait"
+    await asyncio.sleep(0)
+    assert len(listener.losses) == 1
+    await port.close()
 
 
-def test_close_does_not_wait_for_a_kernel_that_waits(
+@asynchronous
+async def test_close_drops_output_that_nobody_takes(line: Line) -> None:
+    port = await open_serial(line.path, Listener())
+    port.write(bytes(WRITE_BOUND))
+    await asyncio.wait_for(port.close(), 1)
+
+
+@asynchronous
+async def test_close_does_not_wait_for_a_kernel_that_waits(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allowed = threading.Event()
@@ -306,26 +277,21 @@ def test_close_does_not_wait_for_a_kernel_that_waits(
         assert allowed.wait(PATIENCE)
         close(self)
 
-    async def run() -> None:
-        port = await open_serial(line.path, Listener())
-        # A device that has stopped taking bytes, behind a driver that cannot drop them.
-        monkeypatch.setattr(serial.Serial, "out_waiting", property(lambda self: 1))
-        monkeypatch.setattr(serial.Serial, "close", slow)
-        await asyncio.wait_for(port.close(), 1)
-        allowed.set()
-
-    asyncio.run(run())
+    port = await open_serial(line.path, Listener())
+    # A device that has stopped taking bytes, behind a driver that cannot drop them.
+    monkeypatch.setattr(serial.Serial, "out_waiting", property(lambda self: 1))
+    monkeypatch.setattr(serial.Serial, "close", slow)
+    await asyncio.wait_for(port.close(), 1)
+    allowed.set()
 
 
-def test_termios_error_while_closing(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+@asynchronous
+async def test_termios_error_while_closing(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(fd: int, queue: int) -> None:
         raise termios.error(errno.EIO, "Input/output error")
 
-    async def run() -> None:
-        before = descriptors()
-        port = await open_serial(line.path, Listener())
-        monkeypatch.setattr(termios, "tcflush", fail)
-        await port.close()
-        assert descriptors() == before
-
-    asyncio.run(run())
+    before = descriptors()
+    port = await open_serial(line.path, Listener())
+    monkeypatch.setattr(termios, "tcflush", fail)
+    await port.close()
+    assert descriptors() == before

@@ -29,6 +29,7 @@ from drivers.ports import (
 from drivers.ports.port import WRITE_BOUND
 from drivers.ports.usb import open_usb
 from hil.simulator import running_device
+from tests.support.asynchronous import asynchronous
 from tests.support.drivers.fake_usb import FakeDevice
 from tests.support.drivers.lines import Line, descriptors
 from tests.support.drivers.listening import PATIENCE, Listener
@@ -97,21 +98,19 @@ def test_to_look_takes_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(why) == "what is plugged in is not known: [Errno 24] Too many open files"
 
 
-def test_a_supervisor_looks_again(tmp_path: Path) -> None:
-    async def main() -> None:
-        house, bus = House(tmp_path), tmp_path / "usb"
-        bus.mkdir()
-        async with running_device(house.setup(usb=bus)), hosted(house, None, f"sim={bus}") as host:
-            with no_more_threads():
-                await until(lambda: host.supervisor.state is LinkState.OPENING, 5)
-                assert "short of threads" in host.supervisor.why
-                await asyncio.sleep(0.5)
-            denials = [one.why for one in host.told if isinstance(one, events.PortDenied)]
-            assert len(denials) == 1
-            assert "short of threads" in denials[0]
-            await host.ready()
-
-    asyncio.run(main())
+@asynchronous
+async def test_a_supervisor_looks_again(tmp_path: Path) -> None:
+    house, bus = House(tmp_path), tmp_path / "usb"
+    bus.mkdir()
+    async with running_device(house.setup(usb=bus)), hosted(house, None, f"sim={bus}") as host:
+        with no_more_threads():
+            await until(lambda: host.supervisor.state is LinkState.OPENING, 5)
+            assert "short of threads" in host.supervisor.why
+            await asyncio.sleep(0.5)
+        denials = [one.why for one in host.told if isinstance(one, events.PortDenied)]
+        assert len(denials) == 1
+        assert "short of threads" in denials[0]
+        await host.ready()
 
 
 # --- closing --------------------------------------------------------------------------------------

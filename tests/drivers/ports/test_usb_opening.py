@@ -19,6 +19,7 @@ from drivers.ports import (
     usb_discovery,
 )
 from drivers.ports.usb import open_usb
+from tests.support.asynchronous import asynchronous
 from tests.support.drivers.fake_usb import FakeDevice, failure, plugged
 from tests.support.drivers.listening import PATIENCE, Listener
 
@@ -148,16 +149,13 @@ def test_whatever_opening_ends_with_is_a_refusal(device: FakeDevice, problem: Ex
 
 
 @pytest.mark.parametrize("problem", [NotImplementedError("no such call"), failure(errno.ENOSYS)])
-def test_systems_without_kernel_drivers(
+@asynchronous
+async def test_systems_without_kernel_drivers(
     device: FakeDevice, problem: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device.fails["is_kernel_driver_active"] = problem
-
-    async def run() -> None:
-        port = await opened(Listener())
-        await port.close()
-
-    asyncio.run(run())
+    port = await opened(Listener())
+    await port.close()
 
 
 def test_an_opening_that_is_given_up(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pytest
 from drivers.ports import Port, usb
 from drivers.ports.port import WRITE_BOUND
 from drivers.ports.usb import DELIVERY_SIZE, READ_BOUND, open_usb
+from tests.support.asynchronous import asynchronous
 from tests.support.drivers.fake_usb import FakeDevice
 from tests.support.drivers.listening import PATIENCE, Listener
 
@@ -60,33 +61,30 @@ def test_bytes_go_both_ways(device: FakeDevice) -> None:
     assert not device.did["set_configuration"]
 
 
-def test_a_read_that_times_out_is_no_loss(
+@asynchronous
+async def test_a_read_that_times_out_is_no_loss(
     device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(usb, "READ_MS", 1)
-
-    async def run() -> None:
-        listener = Listener()
-        port = await opened(listener)
-        with device.changed:
-            device.reads = 0
-        async with asyncio.timeout(PATIENCE):
-            while device.reads < 5:
-                await asyncio.sleep(0.001)
-        # Other backends have no class of their own for it.
-        device.fail(errno.ETIMEDOUT, "bulk_read")
+    listener = Listener()
+    port = await opened(listener)
+    with device.changed:
         device.reads = 0
-        async with asyncio.timeout(PATIENCE):
-            while device.reads < 5:
-                await asyncio.sleep(0.001)
-        with device.changed:  # not while a read looks what it is to raise
-            del device.fails["bulk_read"]
-        device.send(b"still here")
-        await listener.until(lambda: listener.data)
-        assert listener.losses == []
-        await port.close()
-
-    asyncio.run(run())
+    async with asyncio.timeout(PATIENCE):
+        while device.reads < 5:
+            await asyncio.sleep(0.001)
+    # Other backends have no class of their own for it.
+    device.fail(errno.ETIMEDOUT, "bulk_read")
+    device.reads = 0
+    async with asyncio.timeout(PATIENCE):
+        while device.reads < 5:
+            await asyncio.sleep(0.001)
+    with device.changed:  # not while a read looks what it is to raise
+        del device.fails["bulk_read"]
+    device.send(b"still here")
+    await listener.until(lambda: listener.data)
+    assert listener.losses == []
+    await port.close()
 
 
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 128, 256])
@@ -104,58 +102,49 @@ def test_whole_packets_are_ended_with_an_empty_one(device: FakeDevice, size: int
     assert device.taken == [bytes(size), *empty, b"x"]
 
 
-def test_a_write_that_is_taken_in_part_goes_on(device: FakeDevice) -> None:
+@asynchronous
+async def test_a_write_that_is_taken_in_part_goes_on(device: FakeDevice) -> None:
     device.at_most = 100
-
-    async def run() -> None:
-        port = await opened(Listener())
-        data = bytes(range(256)) * 2
-        port.write(data)
-        assert await taken(device, 512) == data
-        await port.close()
-
-    asyncio.run(run())
+    port = await opened(Listener())
+    data = bytes(range(256)) * 2
+    port.write(data)
+    assert await taken(device, 512) == data
+    await port.close()
 
 
-def test_a_device_that_takes_nothing_for_a_while(
+@asynchronous
+async def test_a_device_that_takes_nothing_for_a_while(
     device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(usb, "WRITE_MS", 1)
     device.takes = False
-
-    async def run() -> None:
-        listener = Listener()
-        port = await opened(listener)
-        port.write(b"patience")
-        async with asyncio.timeout(PATIENCE):
-            while device.did["bulk_write"] < 5:
-                await asyncio.sleep(0.001)
-        with device.changed:
-            device.takes = True
-            device.changed.notify_all()
-        assert await taken(device, 8) == b"patience"
-        assert listener.losses == []
-        await port.close()
-
-    asyncio.run(run())
+    listener = Listener()
+    port = await opened(listener)
+    port.write(b"patience")
+    async with asyncio.timeout(PATIENCE):
+        while device.did["bulk_write"] < 5:
+            await asyncio.sleep(0.001)
+    with device.changed:
+        device.takes = True
+        device.changed.notify_all()
+    assert await taken(device, 8) == b"patience"
+    assert listener.losses == []
+    await port.close()
 
 
-def test_a_device_that_never_takes_anything_is_lost(device: FakeDevice) -> None:
+@asynchronous
+async def test_a_device_that_never_takes_anything_is_lost(device: FakeDevice) -> None:
     device.takes = False
-
-    async def run() -> None:
-        listener = Listener()
-        port = await opened(listener)
-        for _ in range(WRITE_BOUND // 1000 + 10):
-            port.write(bytes(1000))
-        assert listener.losses == []
-        await listener.until(lambda: listener.losses)
-        assert [why.reason for why in listener.losses] == ["it does not take bytes: 65536 wait"]
-        assert usb_threads() == []
-        await port.close()
-        assert len(listener.losses) == 1
-
-    asyncio.run(run())
+    listener = Listener()
+    port = await opened(listener)
+    for _ in range(WRITE_BOUND // 1000 + 10):
+        port.write(bytes(1000))
+    assert listener.losses == []
+    await listener.until(lambda: listener.losses)
+    assert [why.reason for why in listener.losses] == ["it does not take bytes: 65536 wait"]
+    assert usb_threads() == []
+    await port.close()
+    assert len(listener.losses) == 1
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENODEV, errno.EPIPE])
@@ -177,114 +166,100 @@ def test_unplugging_is_told_once(device: FakeDevice, number: int) -> None:
     assert device.did["close_device"] == 1
 
 
-def test_other_errors_are_told_as_they_are(device: FakeDevice) -> None:
-    async def run() -> None:
-        listener = Listener()
-        await opened(listener)
-        device.fail(errno.EOVERFLOW, "bulk_read")
-        await listener.until(lambda: listener.losses)
-        assert listener.losses[0].reason == "it failed: EOVERFLOW"
-
-    asyncio.run(run())
+@asynchronous
+async def test_other_errors_are_told_as_they_are(device: FakeDevice) -> None:
+    listener = Listener()
+    await opened(listener)
+    device.fail(errno.EOVERFLOW, "bulk_read")
+    await listener.until(lambda: listener.losses)
+    assert listener.losses[0].reason == "it failed: EOVERFLOW"
 
 
 @pytest.mark.parametrize("function", ["bulk_read", "bulk_write"])
 @pytest.mark.parametrize("problem", [ValueError("odd"), OSError(5, "of another kind")])
-def test_whatever_a_transfer_ends_with_the_loss_is_told(
+@asynchronous
+async def test_whatever_a_transfer_ends_with_the_loss_is_told(
     device: FakeDevice, function: str, problem: Exception
 ) -> None:
-    async def run() -> None:
-        listener = Listener()
-        port = await opened(listener)
-        with device.changed:
-            device.fails[function] = problem
-            device.changed.notify_all()
-        port.write(b"to nobody")
-        await listener.until_lost()
-        assert listener.losses[0].reason in ("it was unplugged", "it failed: odd")
-
-    asyncio.run(run())
+    listener = Listener()
+    port = await opened(listener)
+    with device.changed:
+        device.fails[function] = problem
+        device.changed.notify_all()
+    port.write(b"to nobody")
+    await listener.until_lost()
+    assert listener.losses[0].reason in ("it was unplugged", "it failed: odd")
 
 
-def test_an_unplug_that_only_a_write_notices(
+@asynchronous
+async def test_an_unplug_that_only_a_write_notices(
     device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(usb, "READ_MS", 5)
-
-    async def run() -> None:
-        listener = Listener()
-        port = await opened(listener)
-        device.fail(errno.ENODEV, "bulk_write")
-        port.write(b"to nobody")
-        await listener.until(lambda: listener.losses)
-        assert listener.losses[0].reason == "it was unplugged"
-
-    asyncio.run(run())
+    listener = Listener()
+    port = await opened(listener)
+    device.fail(errno.ENODEV, "bulk_write")
+    port.write(b"to nobody")
+    await listener.until(lambda: listener.losses)
+    assert listener.losses[0].reason == "it was unplugged"
 
 
-def test_when_lost_is_told_the_device_is_free(device: FakeDevice) -> None:
-    async def run() -> None:
-        seen = []
-        listener = Listener()
-        port = await opened(listener)
-        lost = listener.lost
+@asynchronous
+async def test_when_lost_is_told_the_device_is_free(device: FakeDevice) -> None:
+    seen = []
+    listener = Listener()
+    port = await opened(listener)
+    lost = listener.lost
 
-        def told(why: object) -> None:
-            seen.append(device.did["close_device"])
-            lost(why)  # type: ignore[arg-type]
+    def told(why: object) -> None:
+        seen.append(device.did["close_device"])
+        lost(why)  # type: ignore[arg-type]
 
-        listener.lost = told  # type: ignore[method-assign]
-        device.unplug()
-        await listener.until(lambda: listener.losses)
-        assert seen == [1]
-        await port.close()
-
-    asyncio.run(run())
+    listener.lost = told  # type: ignore[method-assign]
+    device.unplug()
+    await listener.until(lambda: listener.losses)
+    assert seen == [1]
+    await port.close()
 
 
-def test_after_close_nothing_is_heard(device: FakeDevice) -> None:
-    async def run() -> None:
-        listener = Listener()
-        port = await opened(listener)
-        closing = asyncio.ensure_future(port.close())
-        await asyncio.sleep(0)
-        device.send(b"late")
-        device.unplug()
-        await closing
-        await port.close()
-        port.write(b"late too")
-        assert (listener.data, listener.losses) == (b"", [])
-
-    asyncio.run(run())
+@asynchronous
+async def test_after_close_nothing_is_heard(device: FakeDevice) -> None:
+    listener = Listener()
+    port = await opened(listener)
+    closing = asyncio.ensure_future(port.close())
+    await asyncio.sleep(0)
+    device.send(b"late")
+    device.unplug()
+    await closing
+    await port.close()
+    port.write(b"late too")
+    assert (listener.data, listener.losses) == (b"", [])
 
 
-def test_what_came_just_before_close_is_not_heard(device: FakeDevice) -> None:
-    async def run() -> None:
-        listener = Listener()
-        port = await opened(listener)
-        with device.changed:
-            before = device.did["bulk_read"]
-        device.send(b"late")
-        stand_still(lambda: device.did["bulk_read"] != before)  # the owner has it
-        await port.close()
-        assert listener.data == b""
-
-    asyncio.run(run())
+@asynchronous
+async def test_what_came_just_before_close_is_not_heard(device: FakeDevice) -> None:
+    listener = Listener()
+    port = await opened(listener)
+    with device.changed:
+        before = device.did["bulk_read"]
+    device.send(b"late")
+    stand_still(lambda: device.did["bulk_read"] != before)  # the owner has it
+    await port.close()
+    assert listener.data == b""
 
 
-def test_a_loss_that_close_overtakes_is_not_told(device: FakeDevice) -> None:
-    async def run() -> None:
-        listener = Listener()
-        port = await opened(listener)
-        device.unplug()
-        stand_still(lambda: device.did["close_device"])  # the owner knows
-        await port.close()
-        assert listener.losses == []
-
-    asyncio.run(run())
+@asynchronous
+async def test_a_loss_that_close_overtakes_is_not_told(device: FakeDevice) -> None:
+    listener = Listener()
+    port = await opened(listener)
+    device.unplug()
+    stand_still(lambda: device.did["close_device"])  # the owner knows
+    await port.close()
+    assert listener.losses == []
 
 
-def test_close_is_bounded_when_a_thread_is_stuck(
+@asynchronous
+async def test_close_is_bounded_when_a_thread_is_stuck(
     device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(usb, "CLOSE_SECONDS", 0.05)
@@ -298,19 +273,16 @@ def test_close_is_bounded_when_a_thread_is_stuck(
         return read(buffer, 0)  # type: ignore[arg-type]
 
     monkeypatch.setattr(device, "read", hang)
-
-    async def run() -> None:
-        port = await opened(Listener())
-        await asyncio.to_thread(reading.wait, PATIENCE)
-        await asyncio.wait_for(port.close(), 1)
-        assert not device.did["close_device"]  # never while a transfer is under way
-        stuck.set()
-        await port.close()
-
-    asyncio.run(run())
+    port = await opened(Listener())
+    await asyncio.to_thread(reading.wait, PATIENCE)
+    await asyncio.wait_for(port.close(), 1)
+    assert not device.did["close_device"]  # never while a transfer is under way
+    stuck.set()
+    await port.close()
 
 
-def test_the_device_is_not_let_go_under_a_write(
+@asynchronous
+async def test_the_device_is_not_let_go_under_a_write(
     device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writing, stuck = threading.Event(), threading.Event()
@@ -321,21 +293,17 @@ def test_the_device_is_not_let_go_under_a_write(
         return len(data)
 
     monkeypatch.setattr(device, "write", hang)
-
-    async def run() -> None:
-        listener = Listener()
-        port = await opened(listener)
-        port.write(b"slow")
-        assert await asyncio.to_thread(writing.wait, PATIENCE)
-        device.unplug()
-        await asyncio.sleep(0.05)  # time in which it would be let go, if it were
-        closed = [device.did["close_device"]]
-        stuck.set()
-        await listener.until_lost()
-        closed.append(device.did["close_device"])
-        assert closed == [0, 1]
-
-    asyncio.run(run())
+    listener = Listener()
+    port = await opened(listener)
+    port.write(b"slow")
+    assert await asyncio.to_thread(writing.wait, PATIENCE)
+    device.unplug()
+    await asyncio.sleep(0.05)  # time in which it would be let go, if it were
+    closed = [device.did["close_device"]]
+    stuck.set()
+    await listener.until_lost()
+    closed.append(device.did["close_device"])
+    assert closed == [0, 1]
 
 
 def test_a_loop_that_ends_without_close_ends_the_threads(device: FakeDevice) -> None:
@@ -351,21 +319,19 @@ def test_a_loop_that_ends_without_close_ends_the_threads(device: FakeDevice) -> 
     assert device.did["close_device"] == 1
 
 
-def test_a_busy_loop_makes_the_device_wait(device: FakeDevice) -> None:
-    async def run() -> None:
-        listener = Listener()
-        port = await opened(listener)
-        chunk = bytes(1024)
-        count = 2 * READ_BOUND // len(chunk)
-        device.send(*[chunk] * count)
-        device.until_taken(0)
-        stand_still(lambda: device.did["bulk_read"] >= READ_BOUND // len(chunk))
-        threading.Event().wait(0.02)
-        assert device.did["bulk_read"] <= READ_BOUND // len(chunk) + 1
-        await listener.until(lambda: len(listener.data) == count * len(chunk))
-        await port.close()
-
-    asyncio.run(run())
+@asynchronous
+async def test_a_busy_loop_makes_the_device_wait(device: FakeDevice) -> None:
+    listener = Listener()
+    port = await opened(listener)
+    chunk = bytes(1024)
+    count = 2 * READ_BOUND // len(chunk)
+    device.send(*[chunk] * count)
+    device.until_taken(0)
+    stand_still(lambda: device.did["bulk_read"] >= READ_BOUND // len(chunk))
+    threading.Event().wait(0.02)
+    assert device.did["bulk_read"] <= READ_BOUND // len(chunk) + 1
+    await listener.until(lambda: len(listener.data) == count * len(chunk))
+    await port.close()
 
 
 def test_the_loop_comes_round_between_what_it_hears(device: FakeDevice) -> None:

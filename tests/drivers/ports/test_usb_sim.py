@@ -13,6 +13,7 @@ import pytest
 from drivers.ports import Port, PortRefused, open_port, parse, usb_devices, usb_discovery
 from drivers.ports.port import WRITE_BOUND
 from hil.ports import UsbDevice, UsbStatus
+from tests.support.asynchronous import asynchronous
 from tests.support.drivers.listening import PATIENCE, Listener
 
 
@@ -145,11 +146,8 @@ def test_all_that_are_plugged_in(tmp_path: Path) -> None:
     on(tmp_path / "bus", run)
 
 
-def test_a_bus_that_is_none(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_bus_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-
-    async def run() -> None:
-        with pytest.raises(PortRefused, match="cannot be loaded"):
-            await opened(f"usb+sim={tmp_path}/file:SH-1", Listener())
-
-    asyncio.run(run())
+    with pytest.raises(PortRefused, match="cannot be loaded"):
+        await opened(f"usb+sim={tmp_path}/file:SH-1", Listener())

@@ -16,8 +16,9 @@ from drivers.session import NothingHeld, StoreFailed
 from firmware_protocol.device import Draw, MoveCover, Plug, RingMemory
 from firmware_protocol.host import RecordCursor
 from firmware_protocol.messages import LockState
+from tests.support.asynchronous import simulated
 from tests.support.drivers.dealing import acknowledged, dealing, head, same
-from tests.support.drivers.simulated import MemoryStore, Watched, running, simulate, stopped, table
+from tests.support.drivers.simulated import MemoryStore, Watched, running, stopped, table
 
 S = LinkState
 BROKEN_DISK = OSError(errno.EIO, "the disk says no")
@@ -44,189 +45,172 @@ SAYS: list[tuple[str, Callable[[], Any], str]] = [
 @pytest.mark.parametrize(
     ("what", "say", "why"), SAYS, ids=[f"{what}: {why}" for what, _, why in SAYS]
 )
-def test_without_it_no_session_begins(
+@simulated
+async def test_without_it_no_session_begins(
     tmp_path: Path, what: str, say: Callable[[], Any], why: str
 ) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched):
-            setattr(watched.store, what, say)
-            async with running(watched):
-                await watched.until(S.UNKEPT)
-                (failed,) = watched.of(events.KeepFailed)
-                assert failed.why.startswith(why)
-                start = "how far its record goes is not known: "
-                assert watched.supervisor.why.startswith(start + why)
-                assert watched.supervisor.failure is not None
-                # The device is left alone, and is safe by itself; nobody is told that it is not.
-                await asyncio.sleep(30)
-                assert (device.opened, device.listener) == (1, None)
-                assert watched.of(events.SessionBegan) == watched.of(events.Held) == []
-                assert len(watched.of(events.KeepFailed)) == 1
-                with pytest.raises(NotReady, match="how far its record goes is not known"):
-                    await watched.driver.lock()
-                with pytest.raises(StoreFailed):
-                    await watched.supervisor.adopt(BY)
-                # What does not say so either mends nothing.
-                with pytest.raises(StoreFailed):
-                    watched.supervisor.recovered()
-                assert watched.state is S.UNKEPT
-                assert watched.of(events.KeepMended) == []
-                delattr(watched.store, what)
-                watched.supervisor.recovered()
-                await watched.ready(within=2)
-                await asyncio.sleep(1)
-                same(watched, device, watched.events())
-
-    simulate(main())
-
-
-def test_it_is_asked_only_when_there_is_a_device(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched):
-            watched.store.cursor = raises(BROKEN_DISK)
-            device.request(Plug(connected=False))
-            async with running(watched):
-                await asyncio.sleep(5)
-                assert watched.state is S.ABSENT
-                device.request(Plug(connected=True))
-                await watched.until(S.UNKEPT)
-                device.request(Plug(connected=False))
-                await asyncio.sleep(5)
-                del watched.store.cursor
-                watched.supervisor.recovered()
-                await watched.until(S.ABSENT)
-                device.request(Plug(connected=True))
-                await watched.ready()
-
-    simulate(main())
-
-
-def test_a_keeper_that_fell_silent_after_it_was_mended(tmp_path: Path) -> None:
-    """The game goes on with a keeper that says where it stands once, and then no more."""
-
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched), running(watched):
-            await dealing(device, watched)
-            watched.store.failing = BROKEN_DISK
-            device.request(Draw(count=3))
+    async with table(tmp_path) as (_, device, watched):
+        setattr(watched.store, what, say)
+        async with running(watched):
             await watched.until(S.UNKEPT)
-            stood = acknowledged(device)
-            watched.store.failing = None
-            watched.supervisor.recovered()
-            watched.store.cursor = raises(OSError(errno.EIO, "gone again"))
-            await asyncio.sleep(5)
+            (failed,) = watched.of(events.KeepFailed)
+            assert failed.why.startswith(why)
+            start = "how far its record goes is not known: "
+            assert watched.supervisor.why.startswith(start + why)
+            assert watched.supervisor.failure is not None
+            # The device is left alone, and is safe by itself; nobody is told that it is not.
+            await asyncio.sleep(30)
+            assert (device.opened, device.listener) == (1, None)
+            assert watched.of(events.SessionBegan) == watched.of(events.Held) == []
+            assert len(watched.of(events.KeepFailed)) == 1
+            with pytest.raises(NotReady, match="how far its record goes is not known"):
+                await watched.driver.lock()
+            with pytest.raises(StoreFailed):
+                await watched.supervisor.adopt(BY)
+            # What does not say so either mends nothing.
+            with pytest.raises(StoreFailed):
+                watched.supervisor.recovered()
             assert watched.state is S.UNKEPT
-            assert [one.why for one in watched.of(events.KeepFailed)] == [
-                "[Errno 5] the disk says no",
-                "[Errno 5] gone again",
-            ]
-            assert acknowledged(device) == stood
+            assert watched.of(events.KeepMended) == []
+            delattr(watched.store, what)
+            watched.supervisor.recovered()
+            await watched.ready(within=2)
+            await asyncio.sleep(1)
+            same(watched, device, watched.events())
+
+
+@simulated
+async def test_it_is_asked_only_when_there_is_a_device(tmp_path: Path) -> None:
+    async with table(tmp_path) as (_, device, watched):
+        watched.store.cursor = raises(BROKEN_DISK)
+        device.request(Plug(connected=False))
+        async with running(watched):
+            await asyncio.sleep(5)
+            assert watched.state is S.ABSENT
+            device.request(Plug(connected=True))
+            await watched.until(S.UNKEPT)
+            device.request(Plug(connected=False))
+            await asyncio.sleep(5)
             del watched.store.cursor
             watched.supervisor.recovered()
-            await watched.until(S.READY)
-            await asyncio.sleep(1)
-            same(watched, device, watched.events())
-
-    simulate(main())
-
-
-def test_the_first_cause_stands_when_the_cursor_is_lost_too(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched), running(watched):
-            shoe = await dealing(device, watched)
-            device.request(RingMemory(what="replace"))
-            device.request(MoveCover(open=True))
-            await watched.until(S.RESUMING)
-            adopt = watched.store.adopt
-
-            async def slowly(adoption: Any) -> None:
-                device.request(Plug(connected=False))
-                await adopt(adoption)
-                watched.store.cursor = raises(BROKEN_DISK)
-                watched.store.failing = OSError("a consequence")
-
-            watched.store.adopt = slowly
-            with pytest.raises(NothingHeld, match="went away meanwhile"):
-                await watched.supervisor.adopt(BY)
+            await watched.until(S.ABSENT)
             device.request(Plug(connected=True))
-            await watched.until(S.UNKEPT)
-            assert watched.supervisor.failure is BROKEN_DISK
-            with pytest.raises(NotReady, match="the disk says no"):
-                await shoe.lock()
-
-    simulate(main())
+            await watched.ready()
 
 
-def test_a_keeper_that_fails_before_it_can_be_waited_for_has_failed(tmp_path: Path) -> None:
-    """Its keep() and adopt() are no coroutines, and raise at once or give nothing to wait for."""
+@simulated
+async def test_a_keeper_that_fell_silent_after_it_was_mended(tmp_path: Path) -> None:
+    """The game goes on with a keeper that says where it stands once, and then no more."""
+    async with table(tmp_path) as (_, device, watched), running(watched):
+        await dealing(device, watched)
+        watched.store.failing = BROKEN_DISK
+        device.request(Draw(count=3))
+        await watched.until(S.UNKEPT)
+        stood = acknowledged(device)
+        watched.store.failing = None
+        watched.supervisor.recovered()
+        watched.store.cursor = raises(OSError(errno.EIO, "gone again"))
+        await asyncio.sleep(5)
+        assert watched.state is S.UNKEPT
+        assert [one.why for one in watched.of(events.KeepFailed)] == [
+            "[Errno 5] the disk says no",
+            "[Errno 5] gone again",
+        ]
+        assert acknowledged(device) == stood
+        del watched.store.cursor
+        watched.supervisor.recovered()
+        await watched.until(S.READY)
+        await asyncio.sleep(1)
+        same(watched, device, watched.events())
 
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched), running(watched):
-            shoe = await dealing(device, watched)
-            await asyncio.sleep(1)
-            keep, stood = watched.store.store, head(device)
-            for number, broken in enumerate((lambda _: raises(BROKEN_DISK)(), lambda _: None), 1):
-                watched.store.store = broken
-                device.request(Draw(count=1, force=True))
-                await watched.until(S.UNKEPT)
-                assert acknowledged(device) == stood
-                assert len(watched.of(events.KeepFailed)) == number
-                assert await shoe.lock() is LockState.LOCKED
-                watched.store.store = keep
-                watched.supervisor.recovered()
-                await watched.until(S.READY)
-                await asyncio.sleep(1)
-                stood = head(device)
-            same(watched, device, watched.events())
 
-    simulate(main())
+@simulated
+async def test_the_first_cause_stands_when_the_cursor_is_lost_too(tmp_path: Path) -> None:
+    async with table(tmp_path) as (_, device, watched), running(watched):
+        shoe = await dealing(device, watched)
+        device.request(RingMemory(what="replace"))
+        device.request(MoveCover(open=True))
+        await watched.until(S.RESUMING)
+        adopt = watched.store.adopt
 
-
-def test_a_late_failure_is_ignored_after_recovery(tmp_path: Path) -> None:
-    """The store ignores its cancellation, and fails when others have long been stored."""
-
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched), running(watched):
-            await dealing(device, watched)
-            await asyncio.sleep(1)
-            may_end = asyncio.Event()
-
-            async def stubborn(*_: object) -> None:
-                while not may_end.is_set():
-                    try:
-                        await may_end.wait()
-                    except asyncio.CancelledError:
-                        continue
-                raise BROKEN_DISK
-
-            store = watched.store.store
-            watched.store.store = stubborn
-            device.request(Draw(count=1))
-            await asyncio.sleep(1)
+        async def slowly(adoption: Any) -> None:
             device.request(Plug(connected=False))
-            device.request(Plug(connected=True))
+            await adopt(adoption)
+            watched.store.cursor = raises(BROKEN_DISK)
+            watched.store.failing = OSError("a consequence")
+
+        watched.store.adopt = slowly
+        with pytest.raises(NothingHeld, match="went away meanwhile"):
+            await watched.supervisor.adopt(BY)
+        device.request(Plug(connected=True))
+        await watched.until(S.UNKEPT)
+        assert watched.supervisor.failure is BROKEN_DISK
+        with pytest.raises(NotReady, match="the disk says no"):
+            await shoe.lock()
+
+
+@simulated
+async def test_a_keeper_that_fails_before_it_can_be_waited_for_has_failed(tmp_path: Path) -> None:
+    """Its keep() and adopt() are no coroutines, and raise at once or give nothing to wait for."""
+    async with table(tmp_path) as (_, device, watched), running(watched):
+        shoe = await dealing(device, watched)
+        await asyncio.sleep(1)
+        keep, stood = watched.store.store, head(device)
+        for number, broken in enumerate((lambda _: raises(BROKEN_DISK)(), lambda _: None), 1):
+            watched.store.store = broken
+            device.request(Draw(count=1, force=True))
             await watched.until(S.UNKEPT)
-            watched.store.store = store
+            assert acknowledged(device) == stood
+            assert len(watched.of(events.KeepFailed)) == number
+            assert await shoe.lock() is LockState.LOCKED
+            watched.store.store = keep
             watched.supervisor.recovered()
-            may_end.set()
             await watched.until(S.READY)
             await asyncio.sleep(1)
-            assert watched.supervisor.failure is None
-            same(watched, device, watched.events())
-
-    simulate(main())
+            stood = head(device)
+        same(watched, device, watched.events())
 
 
-def test_a_host_may_stop_while_it_waits_to_be_mended(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (desk, device, watched):
-            watched.store.cursor = raises(BROKEN_DISK)
-            task = asyncio.create_task(watched.supervisor.run())
-            await watched.until(S.UNKEPT)
-            await stopped(task)
-            assert watched.state is S.ABSENT
-            again = Watched(desk, device.wanted, MemoryStore(RecordCursor(7, 0, bytes(8))))
-            async with running(again):
-                await again.ready()
+@simulated
+async def test_a_late_failure_is_ignored_after_recovery(tmp_path: Path) -> None:
+    """The store ignores its cancellation, and fails when others have long been stored."""
+    async with table(tmp_path) as (_, device, watched), running(watched):
+        await dealing(device, watched)
+        await asyncio.sleep(1)
+        may_end = asyncio.Event()
 
-    simulate(main())
+        async def stubborn(*_: object) -> None:
+            while not may_end.is_set():
+                try:
+                    await may_end.wait()
+                except asyncio.CancelledError:
+                    continue
+            raise BROKEN_DISK
+
+        store = watched.store.store
+        watched.store.store = stubborn
+        device.request(Draw(count=1))
+        await asyncio.sleep(1)
+        device.request(Plug(connected=False))
+        device.request(Plug(connected=True))
+        await watched.until(S.UNKEPT)
+        watched.store.store = store
+        watched.supervisor.recovered()
+        may_end.set()
+        await watched.until(S.READY)
+        await asyncio.sleep(1)
+        assert watched.supervisor.failure is None
+        same(watched, device, watched.events())
+
+
+@simulated
+async def test_a_host_may_stop_while_it_waits_to_be_mended(tmp_path: Path) -> None:
+    async with table(tmp_path) as (desk, device, watched):
+        watched.store.cursor = raises(BROKEN_DISK)
+        task = asyncio.create_task(watched.supervisor.run())
+        await watched.until(S.UNKEPT)
+        await stopped(task)
+        assert watched.state is S.ABSENT
+        again = Watched(desk, device.wanted, MemoryStore(RecordCursor(7, 0, bytes(8))))
+        async with running(again):
+            await again.ready()

@@ -29,6 +29,7 @@ from firmware_protocol.device import (
 from firmware_protocol.host import HostLink, SessionEnding
 from firmware_protocol.messages import PowerCause, Refusal
 from hil.faults import FaultyBehaviour
+from tests.support.asynchronous import simulated
 from tests.support.drivers.holding import mute_on_resume
 from tests.support.drivers.simulated import (
     Plugged,
@@ -36,7 +37,6 @@ from tests.support.drivers.simulated import (
     Watched,
     now_us,
     running,
-    simulate,
     stopped,
     table,
     until,
@@ -64,185 +64,168 @@ def exactly_once(watched: Watched) -> bool:
 
 
 @pytest.mark.parametrize("other_port", [False, True])
-def test_pulled_and_plugged_in_again(tmp_path: Path, other_port: bool) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched), running(watched):
-            await watched.ready()
-            assert watched.states == COMES_UP
-            device.request(Load(decks=1))
-            await draws(device, watched, 3)
+@simulated
+async def test_pulled_and_plugged_in_again(tmp_path: Path, other_port: bool) -> None:
+    async with table(tmp_path) as (_, device, watched), running(watched):
+        await watched.ready()
+        assert watched.states == COMES_UP
+        device.request(Load(decks=1))
+        await draws(device, watched, 3)
+        device.request(Plug(connected=False))
+        assert watched.state is S.LOST
+        assert watched.supervisor.why == "unplugged"
+        await asyncio.sleep(10)
+        assert watched.states[4:] == [S.LOST, S.OPENING, S.ABSENT]
+        plugged_at = now_us()
+        device.request(Plug(connected=True, other_port=other_port))
+        await watched.until(S.READY)
+        assert now_us() - plugged_at <= 1_100_000
+        assert watched.states[7:] == COMES_UP
+        await draws(device, watched, 3)
+        assert exactly_once(watched)
+        ports = [one.port for one in watched.of(events.PortOpened)]
+        assert ports == ["/dev/sim1", "/dev/sim2" if other_port else "/dev/sim1"]
+        (gone,) = watched.of(events.PortGone)
+        assert (gone.port, gone.why) == ("/dev/sim1", "unplugged")
+        assert [one.why for one in watched.of(events.SessionEnded)] == [SessionEnding.CLOSED]
+
+
+@simulated
+async def test_a_short_loss_of_contact_is_over_at_once(tmp_path: Path) -> None:
+    async with table(tmp_path) as (_, device, watched), running(watched):
+        await watched.ready()
+        await asyncio.sleep(3)
+        for _ in range(3):
             device.request(Plug(connected=False))
-            assert watched.state is S.LOST
-            assert watched.supervisor.why == "unplugged"
-            await asyncio.sleep(10)
-            assert watched.states[4:] == [S.LOST, S.OPENING, S.ABSENT]
-            plugged_at = now_us()
-            device.request(Plug(connected=True, other_port=other_port))
+            await asyncio.sleep(0.05)
+            device.request(Plug(connected=True))
+            away = now_us()
             await watched.until(S.READY)
-            assert now_us() - plugged_at <= 1_100_000
-            assert watched.states[7:] == COMES_UP
-            await draws(device, watched, 3)
-            assert exactly_once(watched)
-            ports = [one.port for one in watched.of(events.PortOpened)]
-            assert ports == ["/dev/sim1", "/dev/sim2" if other_port else "/dev/sim1"]
-            (gone,) = watched.of(events.PortGone)
-            assert (gone.port, gone.why) == ("/dev/sim1", "unplugged")
-            assert [one.why for one in watched.of(events.SessionEnded)] == [SessionEnding.CLOSED]
-
-    simulate(main())
+            assert now_us() - away <= 60_000
+            await asyncio.sleep(2)
 
 
-def test_a_short_loss_of_contact_is_over_at_once(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched), running(watched):
-            await watched.ready()
-            await asyncio.sleep(3)
-            for _ in range(3):
-                device.request(Plug(connected=False))
-                await asyncio.sleep(0.05)
-                device.request(Plug(connected=True))
-                away = now_us()
-                await watched.until(S.READY)
-                assert now_us() - away <= 60_000
-                await asyncio.sleep(2)
-
-    simulate(main())
-
-
-def test_the_port_of_a_named_address_comes_back(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (desk, device, _):
-            wanted = replace(device.wanted, address=Address(Transport.SERIAL, "/dev/sim1"))
-            named = Watched(desk, wanted, find=PortSearch())
-            async with running(named):
-                await named.ready()
-                device.request(Plug(connected=False))
-                await named.until(S.ABSENT)
-                assert named.supervisor.why == "serial:/dev/sim1: no such port"
-                device.request(Plug(connected=True))
-                await named.until(S.READY)
-
-    simulate(main())
-
-
-def test_tries_are_fast_at_first_and_never_faster_than_once_a_second_later(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (desk, device, _):
+@simulated
+async def test_the_port_of_a_named_address_comes_back(tmp_path: Path) -> None:
+    async with table(tmp_path) as (desk, device, _):
+        wanted = replace(device.wanted, address=Address(Transport.SERIAL, "/dev/sim1"))
+        named = Watched(desk, wanted, find=PortSearch())
+        async with running(named):
+            await named.ready()
             device.request(Plug(connected=False))
-            times: list[int] = []
-
-            async def noted(wanted: WantedDevice) -> Address:
-                times.append(now_us() // 1000)
-                where: Address = await desk.find(wanted)
-                return where
-
-            watched = Watched(desk, device.wanted, find=noted)
-            async with running(watched):
-                await asyncio.sleep(6.2)
-            waits = [after - before for before, after in pairwise(times)]
-            assert waits == [100, 200, 400, 800, 1000, 1000, 1000, 1000]
-            # It was absent from the start: nothing has changed, and nothing was told.
-            assert watched.told == []
-
-    simulate(main())
+            await named.until(S.ABSENT)
+            assert named.supervisor.why == "serial:/dev/sim1: no such port"
+            device.request(Plug(connected=True))
+            await named.until(S.READY)
 
 
-def test_a_port_that_cannot_be_opened_is_said_once(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (desk, _, watched), running(watched):
-            desk.refusal = "in use by another program"
-            await asyncio.sleep(10)
-            assert watched.state is S.OPENING
-            assert watched.supervisor.why == "in use by another program"
-            assert [one.why for one in watched.of(events.PortDenied)] == [desk.refusal]
-            desk.refusal = "permission denied"
-            await asyncio.sleep(10)
-            desk.refusal = None
-            await watched.ready()
-            assert [one.why for one in watched.of(events.PortDenied)] == [
-                "in use by another program",
-                "permission denied",
-            ]
+@simulated
+async def test_tries_are_fast_at_first_and_never_faster_than_once_a_second_later(
+    tmp_path: Path,
+) -> None:
+    async with table(tmp_path) as (desk, device, _):
+        device.request(Plug(connected=False))
+        times: list[int] = []
 
-    simulate(main())
+        async def noted(wanted: WantedDevice) -> Address:
+            times.append(now_us() // 1000)
+            where: Address = await desk.find(wanted)
+            return where
+
+        watched = Watched(desk, device.wanted, find=noted)
+        async with running(watched):
+            await asyncio.sleep(6.2)
+        waits = [after - before for before, after in pairwise(times)]
+        assert waits == [100, 200, 400, 800, 1000, 1000, 1000, 1000]
+        # It was absent from the start: nothing has changed, and nothing was told.
+        assert watched.told == []
+
+
+@simulated
+async def test_a_port_that_cannot_be_opened_is_said_once(tmp_path: Path) -> None:
+    async with table(tmp_path) as (desk, _, watched), running(watched):
+        desk.refusal = "in use by another program"
+        await asyncio.sleep(10)
+        assert watched.state is S.OPENING
+        assert watched.supervisor.why == "in use by another program"
+        assert [one.why for one in watched.of(events.PortDenied)] == [desk.refusal]
+        desk.refusal = "permission denied"
+        await asyncio.sleep(10)
+        desk.refusal = None
+        await watched.ready()
+        assert [one.why for one in watched.of(events.PortDenied)] == [
+            "in use by another program",
+            "permission denied",
+        ]
 
 
 # --- the device itself ----------------------------------------------------------------------------
 
 
-def test_other_firmware_and_starts_are_told(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched), running(watched):
+@simulated
+async def test_other_firmware_and_starts_are_told(tmp_path: Path) -> None:
+    async with table(tmp_path) as (_, device, watched), running(watched):
+        await watched.ready()
+        old = device.stand.firmware.identity.digest
+        device.request(Firmware(version="holecard-sim-2"))
+        await until(lambda: watched.of(events.FirmwareChanged) and watched.state is S.READY)
+        (changed,) = watched.of(events.FirmwareChanged)
+        assert (changed.old, changed.new) == (old, device.stand.firmware.identity.digest)
+        device.request(CutPower(cause="watchdog"))
+        await until(lambda: len(watched.of(events.Restarted)) == 2)
+        first, second = watched.of(events.Restarted)
+        assert (first.old, first.new) == (1, 2)
+        assert (second.old, second.new, second.cause) == (2, 3, PowerCause.WATCHDOG)
+        await watched.until(S.READY)
+        assert len(watched.of(events.FirmwareChanged)) == 1
+        assert exactly_once(watched)
+
+
+@simulated
+async def test_firmware_that_the_record_does_not_know_is_told_at_once(tmp_path: Path) -> None:
+    async with table(tmp_path) as (desk, device, _):
+        watched = Watched(desk, replace(device.wanted, firmware=bytes(32), boot=7))
+        async with running(watched):
             await watched.ready()
-            old = device.stand.firmware.identity.digest
-            device.request(Firmware(version="holecard-sim-2"))
-            await until(lambda: watched.of(events.FirmwareChanged) and watched.state is S.READY)
-            (changed,) = watched.of(events.FirmwareChanged)
-            assert (changed.old, changed.new) == (old, device.stand.firmware.identity.digest)
-            device.request(CutPower(cause="watchdog"))
-            await until(lambda: len(watched.of(events.Restarted)) == 2)
-            first, second = watched.of(events.Restarted)
-            assert (first.old, first.new) == (1, 2)
-            assert (second.old, second.new, second.cause) == (2, 3, PowerCause.WATCHDOG)
-            await watched.until(S.READY)
-            assert len(watched.of(events.FirmwareChanged)) == 1
-            assert exactly_once(watched)
-
-    simulate(main())
-
-
-def test_firmware_that_the_record_does_not_know_is_told_at_once(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (desk, device, _):
-            watched = Watched(desk, replace(device.wanted, firmware=bytes(32), boot=7))
-            async with running(watched):
-                await watched.ready()
-                assert watched.of(events.FirmwareChanged)[0].old == bytes(32)
-                assert watched.of(events.Restarted)[0].old == 7
-
-    simulate(main())
+            assert watched.of(events.FirmwareChanged)[0].old == bytes(32)
+            assert watched.of(events.Restarted)[0].old == 7
 
 
 @pytest.mark.parametrize("seconds", [0.4, 1.5, 8, 40])
-def test_a_frozen_device_is_found_again(tmp_path: Path, seconds: float) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched), running(watched):
-            await watched.ready()
-            device.request(Load(decks=1))
-            await draws(device, watched, 2)
-            device.request(Freeze(on=True))
-            await asyncio.sleep(seconds)
-            if seconds > 1:
-                assert watched.state is not S.READY
-                assert SessionEnding.SILENT in [one.why for one in watched.of(events.SessionEnded)]
-            device.request(Freeze(on=False))
-            thawed = now_us()
-            await watched.until(S.READY)
-            assert now_us() - thawed < 10_000_000
-            await draws(device, watched, 2)
-            assert exactly_once(watched)
-
-    simulate(main())
+@simulated
+async def test_a_frozen_device_is_found_again(tmp_path: Path, seconds: float) -> None:
+    async with table(tmp_path) as (_, device, watched), running(watched):
+        await watched.ready()
+        device.request(Load(decks=1))
+        await draws(device, watched, 2)
+        device.request(Freeze(on=True))
+        await asyncio.sleep(seconds)
+        if seconds > 1:
+            assert watched.state is not S.READY
+            assert SessionEnding.SILENT in [one.why for one in watched.of(events.SessionEnded)]
+        device.request(Freeze(on=False))
+        thawed = now_us()
+        await watched.until(S.READY)
+        assert now_us() - thawed < 10_000_000
+        await draws(device, watched, 2)
+        assert exactly_once(watched)
 
 
-def test_a_port_without_an_answer_is_opened_anew(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched):
-            device.request(CutPower(off_ms=60_000))
-            async with running(watched):
-                await asyncio.sleep(5 * ANSWER_TIMEOUT)
-                assert 4 <= device.opened <= 5
-                assert watched.of(events.StateChanged)[1].why == (
-                    "no session came about within 10 s"
-                )
-                assert len(watched.of(events.AttemptFailed)) == 1
-                await watched.ready(within=25)
-
-    simulate(main())
+@simulated
+async def test_a_port_without_an_answer_is_opened_anew(tmp_path: Path) -> None:
+    async with table(tmp_path) as (_, device, watched):
+        device.request(CutPower(off_ms=60_000))
+        async with running(watched):
+            await asyncio.sleep(5 * ANSWER_TIMEOUT)
+            assert 4 <= device.opened <= 5
+            assert watched.of(events.StateChanged)[1].why == ("no session came about within 10 s")
+            assert len(watched.of(events.AttemptFailed)) == 1
+            await watched.ready(within=25)
 
 
 @pytest.mark.parametrize("refused", [False, True])
-def test_a_device_that_does_not_say_where_its_ring_stands_is_opened_anew(
+@simulated
+async def test_a_device_that_does_not_say_where_its_ring_stands_is_opened_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
     def refuse(*_: object) -> None:
@@ -252,120 +235,103 @@ def test_a_device_that_does_not_say_where_its_ring_stands_is_opened_anew(
         monkeypatch.setattr(FaultyBehaviour, "verdict", refuse)
     else:
         monkeypatch.setattr(FaultyBehaviour, "reply_after", mute_on_resume)
-
-    async def main() -> None:
-        async with table(tmp_path) as (_, _, watched), running(watched):
-            await asyncio.sleep(4 * ANSWER_TIMEOUT)
-            steps = {S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.LOST, S.OPENING}
-            assert set(watched.states) == steps
-            whys = {one.why for one in watched.of(events.StateChanged)}
-            assert "RESUME was not answered within 10 s" in whys
-            sessions = len(watched.of(events.SessionBegan))
-            assert 3 <= sessions <= 5
-            assert len(watched.of(events.CommandOverdue)) == (0 if refused else sessions)
-            assert len(watched.of(events.CommandRefused)) == (sessions if refused else 0)
-
-    simulate(main())
+    async with table(tmp_path) as (_, _, watched), running(watched):
+        await asyncio.sleep(4 * ANSWER_TIMEOUT)
+        steps = {S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.LOST, S.OPENING}
+        assert set(watched.states) == steps
+        whys = {one.why for one in watched.of(events.StateChanged)}
+        assert "RESUME was not answered within 10 s" in whys
+        sessions = len(watched.of(events.SessionBegan))
+        assert 3 <= sessions <= 5
+        assert len(watched.of(events.CommandOverdue)) == (0 if refused else sessions)
+        assert len(watched.of(events.CommandRefused)) == (sessions if refused else 0)
 
 
-def test_new_keys_disturb_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@simulated
+async def test_new_keys_disturb_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "HostLink", partial(HostLink, session_life_us=3_000_000))
-
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched), running(watched):
-            await watched.ready()
-            device.request(Load(decks=6))
-            shoe: ShoeDriver = watched.driver
+    async with table(tmp_path) as (_, device, watched), running(watched):
+        await watched.ready()
+        device.request(Load(decks=6))
+        shoe: ShoeDriver = watched.driver
+        await shoe.open_gate()
+        device.request(Draw(count=200))
+        for _ in range(2000):
             await shoe.open_gate()
-            device.request(Draw(count=200))
-            for _ in range(2000):
-                await shoe.open_gate()
-                await asyncio.sleep(0.01)
-            assert watched.states == COMES_UP
-            assert sum(one.rekeyed for one in watched.of(events.SessionBegan)) >= 5
-            assert len(watched.store.seqs) > 150
-            assert exactly_once(watched)
-
-    simulate(main())
+            await asyncio.sleep(0.01)
+        assert watched.states == COMES_UP
+        assert sum(one.rekeyed for one in watched.of(events.SessionBegan)) >= 5
+        assert len(watched.store.seqs) > 150
+        assert exactly_once(watched)
 
 
-def test_the_clock_is_told_when_it_moves(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched), running(watched):
-            await watched.ready()
-            await asyncio.sleep(60)
-            assert len(watched.of(events.ClockRead)) == 1
-            device.request(Break(name="clock-fast"))
-            await asyncio.sleep(60)
-            assert 5 <= len(watched.of(events.ClockRead)) <= 8
-
-    simulate(main())
+@simulated
+async def test_the_clock_is_told_when_it_moves(tmp_path: Path) -> None:
+    async with table(tmp_path) as (_, device, watched), running(watched):
+        await watched.ready()
+        await asyncio.sleep(60)
+        assert len(watched.of(events.ClockRead)) == 1
+        device.request(Break(name="clock-fast"))
+        await asyncio.sleep(60)
+        assert 5 <= len(watched.of(events.ClockRead)) <= 8
 
 
 # --- the end --------------------------------------------------------------------------------------
 
 
-def test_it_can_be_stopped_at_any_moment(tmp_path: Path) -> None:
+@simulated
+async def test_it_can_be_stopped_at_any_moment(tmp_path: Path) -> None:
     """From the first moment on: looking, opening, shaking hands, resuming, playing."""
-
-    async def main() -> None:
-        async with table(tmp_path) as (desk, device, watched):
-            async with running(watched):
-                await watched.ready()
-            device.request(Load(decks=8))
-            seen = set()
-            for turns in range(60):
-                again = Watched(desk, device.wanted, watched.store)
-                task = asyncio.create_task(again.supervisor.run())
-                for _ in range(turns):
-                    await asyncio.sleep(0)
-                seen.add(again.state)
-                await stopped(task)
-                assert again.state is S.ABSENT
-                assert device.listener is None
-                assert again.supervisor.link is None
-            assert seen == {S.ABSENT, S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY}
-
-    simulate(main())
-
-
-def test_a_port_that_was_left_is_heard_no_more(tmp_path: Path) -> None:
-    """A port may be late with what it has to say, or not close at all."""
-
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched), running(watched):
+    async with table(tmp_path) as (desk, device, watched):
+        async with running(watched):
             await watched.ready()
-            old = device.listener
-            device.request(Freeze(on=True))
-            await watched.until(S.LOST)
-            device.request(Freeze(on=False))
-            await watched.until(S.READY)
-            stood = len(watched.told)
-            old.received(b"\x01late\0" * 10)
-            old.lost(PortLost("late"))
-            await asyncio.sleep(1)
-            assert watched.state is S.READY
-            late = (events.Damage, events.PortGone, events.StateChanged)
-            assert not [one for one in watched.told[stood:] if isinstance(one, late)]
+        device.request(Load(decks=8))
+        seen = set()
+        for turns in range(60):
+            again = Watched(desk, device.wanted, watched.store)
+            task = asyncio.create_task(again.supervisor.run())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            seen.add(again.state)
+            await stopped(task)
+            assert again.state is S.ABSENT
+            assert device.listener is None
+            assert again.supervisor.link is None
+        assert seen == {S.ABSENT, S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY}
 
-    simulate(main())
+
+@simulated
+async def test_a_port_that_was_left_is_heard_no_more(tmp_path: Path) -> None:
+    """A port may be late with what it has to say, or not close at all."""
+    async with table(tmp_path) as (_, device, watched), running(watched):
+        await watched.ready()
+        old = device.listener
+        device.request(Freeze(on=True))
+        await watched.until(S.LOST)
+        device.request(Freeze(on=False))
+        await watched.until(S.READY)
+        stood = len(watched.told)
+        old.received(b"\x01late\0" * 10)
+        old.lost(PortLost("late"))
+        await asyncio.sleep(1)
+        assert watched.state is S.READY
+        late = (events.Damage, events.PortGone, events.StateChanged)
+        assert not [one for one in watched.told[stood:] if isinstance(one, late)]
 
 
-def test_a_port_that_does_not_close_is_left_all_the_same(
+@simulated
+async def test_a_port_that_does_not_close_is_left_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def stuck(port: SimPort) -> None:
         await asyncio.sleep(3600)
 
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched), running(watched):
-            await watched.ready()
-            with monkeypatch.context() as patch:
-                patch.setattr(SimPort, "close", stuck)
-                device.request(Plug(connected=False))
-                await asyncio.sleep(CLOSE_TIMEOUT + 1)
-            assert watched.of(events.PortDenied)[0].why == "did not close within 5 s"
-            device.request(Plug(connected=True))
-            await watched.until(S.READY)
-
-    simulate(main())
+    async with table(tmp_path) as (_, device, watched), running(watched):
+        await watched.ready()
+        with monkeypatch.context() as patch:
+            patch.setattr(SimPort, "close", stuck)
+            device.request(Plug(connected=False))
+            await asyncio.sleep(CLOSE_TIMEOUT + 1)
+        assert watched.of(events.PortDenied)[0].why == "did not close within 5 s"
+        device.request(Plug(connected=True))
+        await watched.until(S.READY)
