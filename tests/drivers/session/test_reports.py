@@ -14,7 +14,7 @@ from firmware_protocol.device import Freeze, Plug, create_identity
 from firmware_protocol.host import events as said
 from firmware_protocol.messages import DeviceBeat, DeviceClass, DeviceState
 from tests.support.asynchronous import simulated
-from tests.support.drivers.simulated import Desk, Plugged, Watched, running, table
+from tests.support.drivers.simulated import Desk, Plugged, Watched, running, supervised
 
 S = LinkState
 HOUR = 3600.0
@@ -34,28 +34,27 @@ def reports() -> tuple[Reports, list[told.AnyHappening]]:
 # --- in the life of a device ----------------------------------------------------------------------
 
 
-@simulated
-async def test_a_device_without_power_behind_its_adapter(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await watched.ready()
-        device.request(Freeze(on=True))
-        await watched.until(S.LOST, S.OPENING, S.IDENTIFYING)
-        watched.told.clear()
-        await asyncio.sleep(HOUR)
-        assert device.opened > 100
-        assert len(watched.told) < 12, watched.told
-        device.request(Freeze(on=False))
-        await watched.ready()
-        changes = watched.of(told.StateChanged)
-        assert changes[-1].state is S.READY
-        follows(changes)
-        assert watched.of(told.SessionBegan)
-        # And once more the same: that is news again.
-        watched.told.clear()
-        device.request(Freeze(on=True))
-        await asyncio.sleep(60)
-        assert watched.of(told.PortOpened)
-        assert S.LOST in watched.states
+@supervised
+async def test_a_device_without_power_behind_its_adapter(device: Plugged, watched: Watched) -> None:
+    await watched.ready()
+    device.request(Freeze(on=True))
+    await watched.until(S.LOST, S.OPENING, S.IDENTIFYING)
+    watched.told.clear()
+    await asyncio.sleep(HOUR)
+    assert device.opened > 100
+    assert len(watched.told) < 12, watched.told
+    device.request(Freeze(on=False))
+    await watched.ready()
+    changes = watched.of(told.StateChanged)
+    assert changes[-1].state is S.READY
+    follows(changes)
+    assert watched.of(told.SessionBegan)
+    # And once more the same: that is news again.
+    watched.told.clear()
+    device.request(Freeze(on=True))
+    await asyncio.sleep(60)
+    assert watched.of(told.PortOpened)
+    assert S.LOST in watched.states
 
 
 @simulated
@@ -77,18 +76,17 @@ async def test_a_wrong_device_in_the_port(tmp_path: Path) -> None:
     device.switch_off()
 
 
-@simulated
-async def test_a_cable_that_comes_and_goes(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await watched.ready()
-        device.request(Freeze(on=True))
-        for _ in range(500):
-            device.request(Plug(connected=False))
-            await asyncio.sleep(1)
-            device.request(Plug(connected=True))
-            await asyncio.sleep(1)
-        assert len(watched.told) < 40, watched.told
-        follows(watched.of(told.StateChanged))
+@supervised
+async def test_a_cable_that_comes_and_goes(device: Plugged, watched: Watched) -> None:
+    await watched.ready()
+    device.request(Freeze(on=True))
+    for _ in range(500):
+        device.request(Plug(connected=False))
+        await asyncio.sleep(1)
+        device.request(Plug(connected=True))
+        await asyncio.sleep(1)
+    assert len(watched.told) < 40, watched.told
+    follows(watched.of(told.StateChanged))
 
 
 # --- one by one -----------------------------------------------------------------------------------

@@ -207,8 +207,7 @@ def test_a_ring_that_changes_under_a_session_is_held_though_nothing_of_it_comes(
     assert endings(wired) == [SessionEnding.OTHER_RING]
     assert wired.link.running
     wired.link.discard(wired.now)
-    wired.link.adopt(wired.now)
-    wired.settle()
+    wired.adopt()
     wired.pass_ms(3 * BEAT_MS)
     assert wired.link.resumed
     assert endings(wired) == [SessionEnding.OTHER_RING]
@@ -240,8 +239,7 @@ def test_a_device_whose_heartbeats_and_answers_differ_is_held_once() -> None:
     assert endings(wired) == [SessionEnding.OTHER_RING]
     assert wired.of(RingHeld) == [RingHeld(Verdict.FORK, EPOCH, 1, 3, chain)]
     assert wired.link.running
-    wired.link.adopt(wired.now, skip=True)
-    wired.settle()
+    wired.adopt(skip=True)
     assert wired.link.resumed
     wired.pass_ms(3 * END_MS)
     assert endings(wired) == [SessionEnding.OTHER_RING] * 2

@@ -70,23 +70,20 @@ def shuffler(**more: Any) -> Wired:
     return wired
 
 
-def test_a_command_is_answered() -> None:
-    wired = Wired.running()
+def test_a_command_is_answered(wired: Wired) -> None:
     ident = wired.call(lock(LOCKED))
     assert wired.of(ReplyReceived) == [ReplyReceived(ident, lock(LOCKED), LockReply(LOCKED))]
     assert ident == 3  # after INFO and RESUME
 
 
-def test_a_refusal_is_an_answer() -> None:
-    wired = Wired.running()
+def test_a_refusal_is_an_answer(wired: Wired) -> None:
     refused = Refused(Lock.ID, Refusal.NOT_NOW, 4)
     wired.device.replies[Lock] = lambda _: refused
     wired.call(lock())
     assert [one.reply for one in wired.of(ReplyReceived)] == [refused]
 
 
-def test_commands_are_sent_serially() -> None:
-    wired = Wired.running()
+def test_commands_are_sent_serially(wired: Wired) -> None:
     wired.device.mute = {Lock}
     first, second = wired.call(lock()), wired.call(lock(LOCKED))
     wired.pass_ms(190)
@@ -97,8 +94,7 @@ def test_commands_are_sent_serially() -> None:
     assert [one.command_id for one in wired.of(ReplyReceived)] == [first, second]
 
 
-def test_an_idempotent_command_is_retried_until_its_deadline() -> None:
-    wired = Wired.running()
+def test_an_idempotent_command_is_retried_until_its_deadline(wired: Wired) -> None:
     wired.device.mute = {Lock}
     ident = wired.call(lock())
     wired.pass_ms(499)
@@ -120,23 +116,20 @@ def test_a_command_that_is_not_idempotent_is_never_retried() -> None:
     assert not wired.of(ReplyReceived)
 
 
-def test_a_second_reply_to_a_repeated_command_is_ignored() -> None:
-    wired = Wired.running()
+def test_a_second_reply_to_a_repeated_command_is_ignored(wired: Wired) -> None:
     ident = wired.call(lock())
     wired.forget()
     assert wired.say(CommandReply(ident, BOOT, LockReply(LockState.OPEN))) == []
 
 
-def test_a_reply_to_another_host_boot_is_ignored() -> None:
-    wired = Wired.running()
+def test_a_reply_to_another_host_boot_is_ignored(wired: Wired) -> None:
     wired.device.mute = {Lock}
     ident = wired.call(lock())
     assert wired.say(CommandReply(ident, BOOT + 1, LockReply(LockState.OPEN))) == []
     assert wired.say(CommandReply(ident, BOOT, LockReply(LockState.OPEN)))
 
 
-def test_a_reply_of_another_kind_is_a_defect_and_no_answer() -> None:
-    wired = Wired.running()
+def test_a_reply_of_another_kind_is_a_defect_and_no_answer(wired: Wired) -> None:
     wired.device.mute = {Lock}
     ident = wired.call(lock())
     for wrong in (SelftestReply(FaultCode.NONE, 0), Refused(Info.ID, Refusal.BUSY, 0)):
@@ -149,8 +142,7 @@ def test_a_reply_of_another_kind_is_a_defect_and_no_answer() -> None:
     assert isinstance(wired.say(CommandReply(ident, BOOT, LockReply(LOCKED)))[0], ReplyReceived)
 
 
-def test_a_selftest_continues_beside_the_others() -> None:
-    wired = Wired.running()
+def test_a_selftest_continues_beside_the_others(wired: Wired) -> None:
     test = wired.call(Selftest())
     ident = wired.call(lock())
     assert [one.command_id for one in wired.of(ReplyReceived)] == [ident]
@@ -165,8 +157,7 @@ def test_a_selftest_continues_beside_the_others() -> None:
     assert isinstance(wired.of(CommandTimedOut)[-1].command, Selftest)
 
 
-def test_only_so_many_wait() -> None:
-    wired = Wired.running()
+def test_only_so_many_wait(wired: Wired) -> None:
     wired.device.mute = {Lock}
     for _ in range(MAX_COMMANDS):
         wired.call(lock())
@@ -182,8 +173,7 @@ def test_only_so_many_wait() -> None:
 # --- without a session, and across sessions -------------------------------------------------
 
 
-def test_what_cannot_be_sent_in_time_is_dropped() -> None:
-    wired = Wired.running()
+def test_what_cannot_be_sent_in_time_is_dropped(wired: Wired) -> None:
     wired.link.lost(wired.now)
     ident = wired.call(lock())
     wired.pass_ms(499)
@@ -195,8 +185,7 @@ def test_what_cannot_be_sent_in_time_is_dropped() -> None:
     assert not wired.device.received(Lock)
 
 
-def test_what_waits_is_sent_as_soon_as_it_may() -> None:
-    wired = Wired.running()
+def test_what_waits_is_sent_as_soon_as_it_may(wired: Wired) -> None:
     wired.link.lost(wired.now)
     ident = wired.call(lock())
     wired.pass_ms(400)
@@ -204,8 +193,7 @@ def test_what_waits_is_sent_as_soon_as_it_may() -> None:
     assert wired.of(ReplyReceived) == [ReplyReceived(ident, lock(), LockReply(LockState.OPEN))]
 
 
-def test_an_idempotent_command_continues_in_the_next_session() -> None:
-    wired = Wired.running()
+def test_an_idempotent_command_continues_in_the_next_session(wired: Wired) -> None:
     wired.device.mute = {Lock}
     ident = wired.call(lock())
     wired.link.lost(wired.now)
@@ -289,8 +277,7 @@ def test_resume_waits_for_a_command_that_waits_for_its_reply() -> None:
     device.mute = {Reread}
     device.said.clear()
     wired.call(Reread(EPOCH, 1))
-    wired.link.adopt(wired.now)
-    wired.settle()
+    wired.adopt()
     assert not device.received(Resume)
     wired.pass_ms(500)
     assert [one.mode for one in device.received(Resume)] == [ResumeMode.ADOPT]
@@ -341,8 +328,7 @@ def test_a_frame_longer_than_the_device_takes_is_not_sent() -> None:
     assert [one.sent for one in wired.of(CommandTimedOut)] == [False]
 
 
-def test_misuse_is_refused() -> None:
-    wired = Wired.running()
+def test_misuse_is_refused(wired: Wired) -> None:
     with pytest.raises(ValueError, match="RESUME is sent by the link itself"):
         wired.call(Resume(0, 0, NO_CHAIN, ResumeMode.CHECK))
     with pytest.raises(ValueError, match="START is not a command of a shoe"):

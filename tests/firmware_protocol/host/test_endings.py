@@ -30,8 +30,7 @@ from tests.long.fuzz.scripted import MS, Wired, lock
 # --- how a session ends ---------------------------------------------------------------------
 
 
-def test_a_second_of_silence_ends_the_session_and_hello_follows_at_once() -> None:
-    wired = Wired.running()
+def test_a_second_of_silence_ends_the_session_and_hello_follows_at_once(wired: Wired) -> None:
     wired.cut = True
     wired.pass_ms(999)
     assert wired.link.running
@@ -44,8 +43,7 @@ def test_a_second_of_silence_ends_the_session_and_hello_follows_at_once() -> Non
     assert wired.link.session is None
 
 
-def test_any_valid_data_is_a_sign_of_life() -> None:
-    wired = Wired.running()
+def test_any_valid_data_is_a_sign_of_life(wired: Wired) -> None:
     for _ in range(5):
         wired.pass_ms(900, beats=False)
         assert wired.say(bytes(56))  # malformed, and yet authentic
@@ -53,16 +51,14 @@ def test_any_valid_data_is_a_sign_of_life() -> None:
     assert len(wired.of(ProtocolViolated)) == 5
 
 
-def test_nothing_is_said_in_a_session_that_is_over() -> None:
-    wired = Wired.running()
+def test_nothing_is_said_in_a_session_that_is_over(wired: Wired) -> None:
     wired.now += 1000 * MS
     wired.link.call(lock(), wired.now)
     wired.link.pause(wired.now)
     assert wired.link.take() == b""
 
 
-def test_a_port_that_disconnects_ends_the_session_and_wipes_its_keys() -> None:
-    wired = Wired.running()
+def test_a_port_that_disconnects_ends_the_session_and_wipes_its_keys(wired: Wired) -> None:
     old = wired.device.session
     assert wired.link.lost(wired.now) == [LinkSessionEnded(SessionEnding.CLOSED)]
     assert wired.link.session is None
@@ -107,8 +103,7 @@ def test_the_keys_of_a_session_that_had_no_data_are_wiped() -> None:
         pending.sealer.seal(bytes(56))
 
 
-def test_opening_the_port_again_ends_the_old_session() -> None:
-    wired = Wired.running()
+def test_opening_the_port_again_ends_the_old_session(wired: Wired) -> None:
     wired.device.out += b"\x05half"
     wired.settle()
     wired.open()
@@ -117,8 +112,7 @@ def test_opening_the_port_again_ends_the_old_session() -> None:
     assert wired.link.running
 
 
-def test_after_close_nothing_continues() -> None:
-    wired = Wired.running()
+def test_after_close_nothing_continues(wired: Wired) -> None:
     wired.device.replies.clear()
     ident = wired.call(lock())
     waiting = wired.call(lock(LockState.LOCKED))
@@ -137,8 +131,7 @@ def test_after_close_nothing_continues() -> None:
             again()
 
 
-def test_a_session_whose_counters_are_used_up_is_spent() -> None:
-    wired = Wired.running()
+def test_a_session_whose_counters_are_used_up_is_spent(wired: Wired) -> None:
     running = wired.link.sessions.running
     assert running is not None
     running.sealer.counter = MAX_FRAMES - 1
@@ -168,9 +161,8 @@ def test_after_so_many_frames_a_new_session_starts_with_its_first_data() -> None
     assert len(wired.of(RingResumed)) == len(began)
 
 
-def test_the_device_does_not_choose_how_often_new_keys_are_made() -> None:
+def test_the_device_does_not_choose_how_often_new_keys_are_made(wired: Wired) -> None:
     """It picks its counters: one that begins at the last of them makes every session old."""
-    wired = Wired.running()
 
     def leap() -> None:
         sealer = wired.device.sealers[-1]
@@ -198,8 +190,7 @@ def test_the_device_does_not_choose_how_often_new_keys_are_made() -> None:
     assert "DATA: counter" in odd[0]
 
 
-def test_frames_that_were_lost_are_no_leap() -> None:
-    wired = Wired.running()
+def test_frames_that_were_lost_are_no_leap(wired: Wired) -> None:
     wired.forget()
     wired.device.sealers[-1].counter += 100_000
     wired.device.beat()

@@ -61,8 +61,7 @@ def test_no_plaintext_is_on_the_wire() -> None:
 
     wired.device.take = tapped  # type: ignore[method-assign]
     wired.open()
-    wired.link.adopt(wired.now)
-    wired.settle()
+    wired.adopt()
     wired.send(1, 2, 3, 4, 5, 6)
     assert len(wired.arrived) == 6
     for record in wired.device.records:

@@ -13,8 +13,7 @@ from firmware_protocol.messages import HostBeat, OutOfRange, Resume, TimeAnswer,
 from tests.long.fuzz.scripted import MS, START, Scripted, Wired, lock
 
 
-def test_beats_are_sent_at_each_multiple_of_the_heartbeat() -> None:
-    wired = Wired.running()
+def test_beats_are_sent_at_each_multiple_of_the_heartbeat(wired: Wired) -> None:
     times = []
     for _ in range(300):
         before = len(wired.device.received(HostBeat))
@@ -26,8 +25,7 @@ def test_beats_are_sent_at_each_multiple_of_the_heartbeat() -> None:
     assert all(time % 250 < 7 for time in times)
 
 
-def test_the_beat_goes_before_what_is_due_at_once() -> None:
-    wired = Wired.running()
+def test_the_beat_goes_before_what_is_due_at_once(wired: Wired) -> None:
     wired.pass_ms(100)
     wired.device.said.clear()
     wired.now = START + 250 * MS
@@ -35,8 +33,7 @@ def test_the_beat_goes_before_what_is_due_at_once() -> None:
     assert [type(one).__name__ for one in wired.device.said] == ["HostBeat", "CommandCall"]
 
 
-def test_beats_that_were_missed_are_not_sent_later() -> None:
-    wired = Wired.running()
+def test_beats_that_were_missed_are_not_sent_later(wired: Wired) -> None:
     wired.device.said.clear()
     wired.now = START + 630 * MS
     wired.take(wired.link.wake(wired.now))
@@ -53,8 +50,7 @@ def test_a_beat_acknowledges_nothing_before_resume() -> None:
     assert set(wired.device.received(HostBeat)) == {HostBeat(0, 0, 0)}
 
 
-def test_the_clock_is_read_after_resume_and_each_ten_seconds() -> None:
-    wired = Wired.running()
+def test_the_clock_is_read_after_resume_and_each_ten_seconds(wired: Wired) -> None:
     (first,) = wired.of(ClockMeasured)
     assert (first.offset_us, first.uncertainty_us) == (1_000_005, 5)
     wired.pass_ms(60_000)
@@ -72,8 +68,7 @@ def test_a_lost_answer_is_asked_for_again_soon() -> None:
     assert not wired.of(ClockMeasured)
 
 
-def test_the_clock_by_the_formula() -> None:
-    wired = Wired.running()
+def test_the_clock_by_the_formula(wired: Wired) -> None:
     wired.device.mute = {TimeAsk}
     wired.pass_ms(10_000)
     ask = wired.device.received(TimeAsk)[-1]
@@ -87,8 +82,7 @@ def test_the_clock_by_the_formula() -> None:
     assert not [one for one in wired.say(TimeAnswer(t1, 1, 2)) if isinstance(one, ClockMeasured)]
 
 
-def test_a_clock_that_cannot_be_is_a_defect() -> None:
-    wired = Wired.running()
+def test_a_clock_that_cannot_be_is_a_defect(wired: Wired) -> None:
     wired.device.mute = {TimeAsk}
     wired.pass_ms(10_000)
     ask = wired.device.received(TimeAsk)[-1]

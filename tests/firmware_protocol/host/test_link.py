@@ -36,8 +36,7 @@ from firmware_protocol.tablelink import CommandCall, Frame
 from tests.long.fuzz.scripted import BOOT, DEVICE, DEVICE_KEY, OWN, START, Scripted, Wired
 
 
-def test_a_session_starts_with_info_and_resume() -> None:
-    wired = Wired.running()
+def test_a_session_starts_with_info_and_resume(wired: Wired) -> None:
     kinds = [type(event) for event in wired.events]
     assert kinds == [
         HelloReceived,

@@ -23,8 +23,7 @@ from firmware_protocol.tablelink import Cause, Frame, Sealer
 from tests.long.fuzz.scripted import START, Wired
 
 
-def test_noise_is_reported_with_its_cause() -> None:
-    wired = Wired.running()
+def test_noise_is_reported_with_its_cause(wired: Wired) -> None:
     wired.forget()
     wired.device.out += b"\x04abc\x00" + b"\x09a\x00" + b"z" * 300 + b"\x00"
     wired.settle()
@@ -32,8 +31,7 @@ def test_noise_is_reported_with_its_cause() -> None:
     assert len(wired.events) == 3
 
 
-def test_much_noise_at_once_is_counted() -> None:
-    wired = Wired.running()
+def test_much_noise_at_once_is_counted(wired: Wired) -> None:
     wired.forget()
     alert = Frame(FrameKind.ALERT, 0, 0, Alert(AlertCode.NO_SESSION, 0).encode()).encode()
     wired.device.out += b"\x01\0" * 500 + alert + b"\x09a\0" * 3 + b"\x01\0" * 500
@@ -45,8 +43,7 @@ def test_much_noise_at_once_is_counted() -> None:
     assert isinstance(wired.events[0], AlertReceived)
 
 
-def test_old_counters_and_wrong_tags_are_suspicious_and_change_nothing() -> None:
-    wired = Wired.running()
+def test_old_counters_and_wrong_tags_are_suspicious_and_change_nothing(wired: Wired) -> None:
     sealer = wired.device.sealers[-1]
     frame = sealer.seal(bytes(56))
     wired.device.out += frame.encode() * 2
@@ -70,8 +67,7 @@ def test_data_without_a_session_is_ignored() -> None:
     assert not wired.events
 
 
-def test_an_alert_is_shown_and_nothing_follows() -> None:
-    wired = Wired.running()
+def test_an_alert_is_shown_and_nothing_follows(wired: Wired) -> None:
     wired.forget()
     alert = Alert(AlertCode.NO_SESSION, 0)
     wired.device.out += Frame(FrameKind.ALERT, 0, 0, alert.encode()).encode()
@@ -87,8 +83,7 @@ def test_an_echo_of_what_the_host_sent_is_ignored() -> None:
     assert wired.link.receive(wired.link.take(), START) == []
 
 
-def test_hello_and_hs2_in_between_do_not_affect_a_session() -> None:
-    wired = Wired.running()
+def test_hello_and_hs2_in_between_do_not_affect_a_session(wired: Wired) -> None:
     wired.forget()
     answer = wired.device.hello_rsp().encode()
     wired.device.out += Frame(FrameKind.HELLO_RSP, wired.device.session, 0, answer).encode()
@@ -98,23 +93,20 @@ def test_hello_and_hs2_in_between_do_not_affect_a_session() -> None:
     assert wired.link.running
 
 
-def test_a_pairing_message_in_a_session_is_a_defect() -> None:
-    wired = Wired.running()
+def test_a_pairing_message_in_a_session_is_a_defect(wired: Wired) -> None:
     (defect,) = wired.say(PairDone(bytes(16), 1))
     assert isinstance(defect, ProtocolViolated)
     assert type(defect.error) is UnknownMessage
 
 
-def test_a_beat_is_reported() -> None:
-    wired = Wired.running()
+def test_a_beat_is_reported(wired: Wired) -> None:
     wired.forget()
     wired.device.beat()
     wired.settle()
     assert len(wired.of(BeatReceived)) == 1
 
 
-def test_a_port_that_takes_nothing_costs_no_more_than_its_bound() -> None:
-    wired = Wired.running()
+def test_a_port_that_takes_nothing_costs_no_more_than_its_bound(wired: Wired) -> None:
     for _ in range(2000):
         wired.link.pause(wired.now)
     assert MAX_OUT - 86 < len(wired.link.take()) <= MAX_OUT

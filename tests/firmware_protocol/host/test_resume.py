@@ -40,8 +40,7 @@ def test_a_device_never_seen_is_held_until_two_people_adopt_it() -> None:
     assert wired.device.received(Resume) == [Resume(0, 0, NO_CHAIN, ResumeMode.CHECK)]
     wired.send(1)
     assert not wired.arrived
-    wired.link.adopt(wired.now)
-    wired.settle()
+    wired.adopt()
     assert wired.of(RingResumed) == [RingResumed(EPOCH, 1, 5)]
     wired.send(1, 2, 3)
     assert numbers(wired) == [1, 2, 3]
@@ -125,8 +124,7 @@ def test_after_a_gap_what_is_left_is_adopted_from_the_oldest() -> None:
     device.oldest = 5
     wired = resumed(device, RecordCursor(EPOCH, 2, device.records[1].chain))
     wired.forget()
-    wired.link.adopt(wired.now)
-    wired.settle()
+    wired.adopt()
     assert device.received(Resume) == [Resume(EPOCH, 5, NO_CHAIN, ResumeMode.ADOPT)]
     assert wired.link.cursor == RecordCursor(EPOCH, 4, NO_CHAIN)
     wired.send(5, 6)
@@ -141,8 +139,7 @@ def test_what_is_adopted_and_not_stored_is_adopted_again_in_the_next_session() -
     device = Scripted(9)
     device.oldest = 5
     wired = resumed(device, RecordCursor(EPOCH, 2, device.records[1].chain))
-    wired.link.adopt(wired.now)
-    wired.settle()
+    wired.adopt()
     wired.send(5)
     wired.forget()
     wired.pass_ms(1100, beats=False)
@@ -161,8 +158,7 @@ def test_a_ring_that_moved_on_in_between_is_adopted_too() -> None:
     wired = resumed(device, RecordCursor(EPOCH, 2, device.records[1].chain))
     device.oldest = 7  # what was acknowledged long ago was overwritten
     wired.forget()
-    wired.link.adopt(wired.now)
-    wired.settle()
+    wired.adopt()
     assert [one.next for one in device.received(Resume)] == [5, 7]
     assert wired.of(RingResumed) == [RingResumed(EPOCH, 7, 9)]
 
@@ -172,12 +168,10 @@ def test_another_ring_than_the_one_accepted_is_held_again() -> None:
     wired = resumed(device, NO_CURSOR)
     device.epoch, device.records = 55, records(3, epoch=55)
     wired.forget()
-    wired.link.adopt(wired.now)
-    wired.settle()
+    wired.adopt()
     (held,) = wired.of(RingHeld)
     assert (held.verdict, held.epoch) == (Verdict.NEW_EPOCH, 55)
-    wired.link.adopt(wired.now)
-    wired.settle()
+    wired.adopt()
     assert wired.of(RingResumed) == [RingResumed(55, 1, 3)]
 
 
@@ -195,16 +189,14 @@ def test_a_ring_that_is_not_the_one_they_saw_is_held_again(how: str) -> None:
     wired.open()
     (held,) = wired.of(RingHeld)
     assert held.verdict is Verdict.FORK
-    wired.link.adopt(wired.now)
-    wired.settle()
+    wired.adopt()
     assert wired.link.resumed
 
 
 def test_a_fork_may_be_adopted_and_skipped() -> None:
     device = Scripted(4)
     wired = resumed(device, RecordCursor(EPOCH, 4, b"another!"))
-    wired.link.adopt(wired.now, skip=True)
-    wired.settle()
+    wired.adopt(skip=True)
     assert wired.of(RingResumed)
     assert wired.link.cursor == RecordCursor(EPOCH, 4, device.records[-1].chain)
     device.records = records(6)
@@ -216,8 +208,7 @@ def test_adopting_clears_the_doubt_of_a_record() -> None:
     wired = Wired.running(3)
     wired.say(replace(wired.device.records[0], chain=b"another!"))
     wired.forget()
-    wired.link.adopt(wired.now)
-    wired.settle()
+    wired.adopt()
     assert wired.of(RingResumed)
     wired.send(1, 2, 3)
     assert numbers(wired) == [1, 2, 3]
@@ -255,8 +246,7 @@ def test_what_has_arrived_is_stored_or_dropped_before_anything_is_adopted() -> N
     with pytest.raises(ValueError, match="1 received records are not stored"):
         wired.link.adopt(wired.now)
     wired.link.discard(wired.now)
-    wired.link.adopt(wired.now)
-    wired.settle()
+    wired.adopt()
     assert wired.link.resumed
 
 
@@ -273,8 +263,7 @@ def test_a_device_that_claims_the_last_seq_of_all_is_tolerated() -> None:
     for skip in (False, True):
         wired = Wired(device, cursor=RecordCursor(EPOCH, 3, bytes(8)))
         wired.open()
-        wired.link.adopt(wired.now, skip=skip)
-        wired.settle()
+        wired.adopt(skip=skip)
         assert wired.link.resumed
         wired.say(record)
         assert numbers(wired) == [last]

@@ -329,6 +329,11 @@ class Wired:
         self.link.stored(seq, self.now)
         self.settle()
 
+    def adopt(self, *, skip: bool = False) -> None:
+        """Two people adopt the held ring."""
+        self.link.adopt(self.now, skip=skip)
+        self.settle()
+
     def of(self, kind: type[_E]) -> list[_E]:
         """The events of this kind."""
         return [event for event in self.events if isinstance(event, kind)]

@@ -7,6 +7,7 @@ milliseconds, and every run is the same. Nothing here may wait for a thread or a
 from __future__ import annotations
 
 import asyncio
+import inspect
 import secrets
 import selectors
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -302,7 +303,8 @@ class Watched:
         *,
         find: Callable[[WantedDevice], Awaitable[Address]] | None = None,
     ) -> None:
-        self.store = store or MemoryStore()
+        self.store: Any = store or MemoryStore()
+        """A MemoryStore; tests replace its methods."""
         self.told: list[happenings.AnyHappening] = []
         self.also: Callable[[happenings.AnyHappening], None] | None = None
         """Called with each happening too."""
@@ -346,7 +348,8 @@ class Watched:
 
     def events(self) -> list[DeviceEvent]:
         """All that were stored since the last call."""
-        events, self.store.events = self.store.events, []
+        events: list[DeviceEvent] = self.store.events
+        self.store.events = []
         return events
 
     async def until(self, *states: LinkState, within: float = 30.0) -> None:
@@ -406,3 +409,25 @@ async def table(
     finally:
         for one in desk.devices:
             one.switch_off()
+
+
+def supervised(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run the test in simulated time, with a shoe whose supervisor runs.
+
+    Arguments of these names are given to it: `desk`, `device` and `watched`."""
+
+    def run(tmp_path: Path, **others: Any) -> None:
+        async def main() -> None:
+            async with table(tmp_path) as (desk, device, watched), running(watched):
+                given = {"desk": desk, "device": device, "watched": watched}
+                await test(**{name: given[name] for name in wanted & given.keys()}, **others)
+
+        simulate(main())
+
+    parameters = inspect.signature(test).parameters
+    wanted = parameters.keys()
+    rest = [one for name, one in parameters.items() if name not in ("desk", "device", "watched")]
+    place = inspect.Parameter("tmp_path", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    run.__signature__ = inspect.Signature([place, *rest])  # type: ignore[attr-defined]
+    return run

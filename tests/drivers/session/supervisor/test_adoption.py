@@ -24,6 +24,7 @@ from tests.support.drivers.simulated import (
     Plugged,
     Watched,
     running,
+    supervised,
     table,
 )
 
@@ -33,84 +34,85 @@ S = LinkState
 # --- what it takes --------------------------------------------------------------------------------
 
 
-@simulated
-async def test_nothing_comes_of_a_new_ring_before_two_people_have_said_so(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        what = await held(watched)
-        assert (what.verdict, what.oldest, what.head) == (Verdict.NEW_EPOCH, 1, 1)
-        assert watched.supervisor.why == "NEW_EPOCH: two people decide"
-        await asyncio.sleep(60)
-        assert watched.store.records == []
-        for by in (
-            ("Ann", "Ann"),
-            ("Ann", " ann "),
-            ("Ann Lee", "Ann  Lee"),
-            ("A Lee", "\uff21 Lee"),
-            ("", "Bob"),
-            ("Ann", " "),
-            ("", ""),
-            ("Ann", "x" * 65),
-            ("Ж" * 60, "Bob"),
-            ("Ann", "B\0b"),
-        ):
-            with pytest.raises(TwoPeopleNeeded):
-                await watched.supervisor.adopt(by)
-        assert watched.store.adoptions == []
-        with pytest.raises(TwoPeopleNeeded, match="one person"):
-            await watched.supervisor.adopt(("Ann", "ANN"))
-        await watched.supervisor.adopt((" Ann ", "Bob"))
-        await watched.until(S.READY)
-        (adoption,) = watched.store.adoptions
-        assert (adoption.held.verdict, adoption.by) == (Verdict.NEW_EPOCH, BY)
-        assert adoption.held.epoch == what.epoch
-        (adopted,) = watched.of(events.Adopted)
-        assert (adopted.by, adopted.epoch, adopted.verdict) == (
-            BY,
-            what.epoch,
-            Verdict.NEW_EPOCH,
-        )
-        await asyncio.sleep(1)
-        assert watched.store.seqs == [1]
-        assert device.stand.firmware.records.room.acked == 1
-        with pytest.raises(NothingHeld, match="the device is ready"):
-            await watched.supervisor.adopt(BY)
+@supervised
+async def test_nothing_comes_of_a_new_ring_before_two_people_have_said_so(
+    device: Plugged, watched: Watched
+) -> None:
+    what = await held(watched)
+    assert (what.verdict, what.oldest, what.head) == (Verdict.NEW_EPOCH, 1, 1)
+    assert watched.supervisor.why == "NEW_EPOCH: two people decide"
+    await asyncio.sleep(60)
+    assert watched.store.records == []
+    for by in (
+        ("Ann", "Ann"),
+        ("Ann", " ann "),
+        ("Ann Lee", "Ann  Lee"),
+        ("A Lee", "\uff21 Lee"),
+        ("", "Bob"),
+        ("Ann", " "),
+        ("", ""),
+        ("Ann", "x" * 65),
+        ("Ж" * 60, "Bob"),
+        ("Ann", "B\0b"),
+    ):
+        with pytest.raises(TwoPeopleNeeded):
+            await watched.supervisor.adopt(by)
+    assert watched.store.adoptions == []
+    with pytest.raises(TwoPeopleNeeded, match="one person"):
+        await watched.supervisor.adopt(("Ann", "ANN"))
+    await watched.supervisor.adopt((" Ann ", "Bob"))
+    await watched.until(S.READY)
+    (adoption,) = watched.store.adoptions
+    assert (adoption.held.verdict, adoption.by) == (Verdict.NEW_EPOCH, BY)
+    assert adoption.held.epoch == what.epoch
+    (adopted,) = watched.of(events.Adopted)
+    assert (adopted.by, adopted.epoch, adopted.verdict) == (
+        BY,
+        what.epoch,
+        Verdict.NEW_EPOCH,
+    )
+    await asyncio.sleep(1)
+    assert watched.store.seqs == [1]
+    assert device.stand.firmware.records.room.acked == 1
+    with pytest.raises(NothingHeld, match="the device is ready"):
+        await watched.supervisor.adopt(BY)
 
 
-@simulated
-async def test_what_was_said_is_kept_before_it_is_done(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, _, watched), running(watched):
-        await held(watched)
-        watched.store.failing = OSError(errno.EIO, "the disk says no")
-        with pytest.raises(OSError, match="the disk says no"):
-            await watched.supervisor.adopt(BY)
-        assert watched.state is S.UNKEPT
-        assert watched.of(events.Adopted) == []
-        await asyncio.sleep(5)
-        assert watched.of(events.Resumed) == []
-        watched.store.failing = None
-        watched.supervisor.recovered()
-        await watched.ready()
+@supervised
+async def test_what_was_said_is_kept_before_it_is_done(watched: Watched) -> None:
+    await held(watched)
+    watched.store.failing = OSError(errno.EIO, "the disk says no")
+    with pytest.raises(OSError, match="the disk says no"):
+        await watched.supervisor.adopt(BY)
+    assert watched.state is S.UNKEPT
+    assert watched.of(events.Adopted) == []
+    await asyncio.sleep(5)
+    assert watched.of(events.Resumed) == []
+    watched.store.failing = None
+    watched.supervisor.recovered()
+    await watched.ready()
 
 
-@simulated
-async def test_a_device_that_goes_away_meanwhile_is_adopted_anew(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await held(watched)
-        adopt = watched.store.adopt
+@supervised
+async def test_a_device_that_goes_away_meanwhile_is_adopted_anew(
+    device: Plugged, watched: Watched
+) -> None:
+    await held(watched)
+    adopt = watched.store.adopt
 
-        async def slowly(adoption: Any) -> None:
-            device.request(Plug(connected=False))
-            await adopt(adoption)
+    async def slowly(adoption: Any) -> None:
+        device.request(Plug(connected=False))
+        await adopt(adoption)
 
-        watched.store.adopt = slowly
-        with pytest.raises(NothingHeld, match="went away meanwhile"):
-            await watched.supervisor.adopt(BY)
-        with pytest.raises(NothingHeld, match="the device is lost"):
-            await watched.supervisor.adopt(BY)
-        watched.store.adopt = adopt
-        device.request(Plug(connected=True))
-        await watched.until(S.READY, S.RESUMING)
-        await watched.ready()
+    watched.store.adopt = slowly
+    with pytest.raises(NothingHeld, match="went away meanwhile"):
+        await watched.supervisor.adopt(BY)
+    with pytest.raises(NothingHeld, match="the device is lost"):
+        await watched.supervisor.adopt(BY)
+    watched.store.adopt = adopt
+    device.request(Plug(connected=True))
+    await watched.until(S.READY, S.RESUMING)
+    await watched.ready()
 
 
 # --- each verdict ---------------------------------------------------------------------------------
@@ -188,13 +190,12 @@ async def test_two_people_can_go_on_after_any_verdict(
         assert {one.epoch for one in fresh} == {what.epoch}
 
 
-@simulated
-async def test_a_fork_in_the_middle_of_the_game_is_held(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await plays(device, watched)
-        await fork(device, watched)
-        device.request(Draw(count=1, force=True))
-        what = await held(watched)
-        assert what.verdict is Verdict.FORK
-        await watched.supervisor.adopt(BY)
-        await watched.until(S.READY)
+@supervised
+async def test_a_fork_in_the_middle_of_the_game_is_held(device: Plugged, watched: Watched) -> None:
+    await plays(device, watched)
+    await fork(device, watched)
+    device.request(Draw(count=1, force=True))
+    what = await held(watched)
+    assert what.verdict is Verdict.FORK
+    await watched.supervisor.adopt(BY)
+    await watched.until(S.READY)

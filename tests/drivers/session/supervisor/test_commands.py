@@ -32,26 +32,33 @@ from firmware_protocol.messages import (
     Started,
 )
 from tests.support.asynchronous import simulated
-from tests.support.drivers.simulated import now_us, running, stopped, table
+from tests.support.drivers.simulated import (
+    Plugged,
+    Watched,
+    now_us,
+    running,
+    stopped,
+    supervised,
+    table,
+)
 
 S = LinkState
 LOCK = Lock(LockState.LOCKED)
 
 
-@simulated
-async def test_no_reply_in_time_is_told(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await watched.ready()
-        device.request(Break(name="late-replies"))
-        began = now_us()
-        with pytest.raises(CommandUnansweredError, match="LOCK was not answered") as problem:
-            await watched.supervisor.call(LOCK)
-        assert now_us() - began == LOCK.DEADLINE_MS * 1000
-        assert problem.value.sent
-        assert problem.value.result is None
-        (overdue,) = watched.of(events.CommandOverdue)
-        assert (overdue.command, overdue.sent, overdue.result) == ("LOCK", True, None)
-        assert watched.state is S.READY
+@supervised
+async def test_no_reply_in_time_is_told(device: Plugged, watched: Watched) -> None:
+    await watched.ready()
+    device.request(Break(name="late-replies"))
+    began = now_us()
+    with pytest.raises(CommandUnansweredError, match="LOCK was not answered") as problem:
+        await watched.supervisor.call(LOCK)
+    assert now_us() - began == LOCK.DEADLINE_MS * 1000
+    assert problem.value.sent
+    assert problem.value.result is None
+    (overdue,) = watched.of(events.CommandOverdue)
+    assert (overdue.command, overdue.sent, overdue.result) == ("LOCK", True, None)
+    assert watched.state is S.READY
 
 
 @simulated
@@ -70,48 +77,45 @@ async def test_a_lost_start_names_the_event_that_tells(tmp_path: Path) -> None:
         assert (overdue.command, overdue.result) == ("START", "STARTED")
 
 
-@simulated
-async def test_a_refusal_says_why(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, _, watched), running(watched):
-        await watched.ready()
-        with pytest.raises(CommandRefusedError, match="REREAD was refused: not_kept") as problem:
-            await watched.supervisor.call(Reread(1, 1))
-        assert problem.value.why is Refusal.NOT_KEPT
-        (refused,) = watched.of(events.CommandRefused)
-        assert (refused.command, refused.why) == ("REREAD", "not_kept")
+@supervised
+async def test_a_refusal_says_why(watched: Watched) -> None:
+    await watched.ready()
+    with pytest.raises(CommandRefusedError, match="REREAD was refused: not_kept") as problem:
+        await watched.supervisor.call(Reread(1, 1))
+    assert problem.value.why is Refusal.NOT_KEPT
+    (refused,) = watched.of(events.CommandRefused)
+    assert (refused.command, refused.why) == ("REREAD", "not_kept")
 
 
-@simulated
-async def test_what_is_no_command_is_said_at_once(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, _, watched), running(watched):
-        await watched.ready()
-        for command in (
-            Start(1, 0),
-            Resume(1, 1, bytes(8), ResumeMode.ADOPT),
-        ):
-            with pytest.raises(ValueError, match=command.NAME):
-                await watched.supervisor.call(command)
-        with pytest.raises(OutOfRange):
-            await watched.supervisor.call(Reread(0, 1))
-        assert isinstance(await watched.supervisor.call(LOCK), LockReply)
+@supervised
+async def test_what_is_no_command_is_said_at_once(watched: Watched) -> None:
+    await watched.ready()
+    for command in (
+        Start(1, 0),
+        Resume(1, 1, bytes(8), ResumeMode.ADOPT),
+    ):
+        with pytest.raises(ValueError, match=command.NAME):
+            await watched.supervisor.call(command)
+    with pytest.raises(OutOfRange):
+        await watched.supervisor.call(Reread(0, 1))
+    assert isinstance(await watched.supervisor.call(LOCK), LockReply)
 
 
-@simulated
+@supervised
 async def test_many_at_once_are_answered_one_by_one_and_too_many_are_not_taken(
-    tmp_path: Path,
+    watched: Watched,
 ) -> None:
-    async with table(tmp_path) as (_, _, watched), running(watched):
-        await watched.ready()
-        states = [LockState(at % 2) for at in range(40)]
-        answers = await asyncio.gather(
-            *(watched.supervisor.call(Lock(state)) for state in states),
-            return_exceptions=True,
-        )
-        busy = [one for one in answers if isinstance(one, LinkBusy)]
-        replies = [one.state for one in answers if isinstance(one, LockReply)]
-        assert len(busy) + len(replies) == 40
-        assert replies == states[: len(replies)]
-        assert len(busy) == 40 - 32
+    await watched.ready()
+    states = [LockState(at % 2) for at in range(40)]
+    answers = await asyncio.gather(
+        *(watched.supervisor.call(Lock(state)) for state in states),
+        return_exceptions=True,
+    )
+    busy = [one for one in answers if isinstance(one, LinkBusy)]
+    replies = [one.state for one in answers if isinstance(one, LockReply)]
+    assert len(busy) + len(replies) == 40
+    assert replies == states[: len(replies)]
+    assert len(busy) == 40 - 32
 
 
 @pytest.mark.parametrize("state", [S.ABSENT, S.LOST, S.REFUSED])
@@ -135,18 +139,19 @@ async def test_without_the_device_nothing_is_asked(tmp_path: Path, state: LinkSt
             assert now_us() == began
 
 
-@simulated
-async def test_a_command_that_may_be_repeated_outlives_a_short_loss(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await watched.ready()
-        await asyncio.sleep(2)
-        device.request(Freeze(on=True))
-        call = asyncio.create_task(watched.supervisor.call(LOCK))
-        await asyncio.sleep(0.1)
-        device.request(Plug(connected=False))
-        device.request(Freeze(on=False))
-        device.request(Plug(connected=True))
-        assert isinstance(await call, LockReply)
+@supervised
+async def test_a_command_that_may_be_repeated_outlives_a_short_loss(
+    device: Plugged, watched: Watched
+) -> None:
+    await watched.ready()
+    await asyncio.sleep(2)
+    device.request(Freeze(on=True))
+    call = asyncio.create_task(watched.supervisor.call(LOCK))
+    await asyncio.sleep(0.1)
+    device.request(Plug(connected=False))
+    device.request(Freeze(on=False))
+    device.request(Plug(connected=True))
+    assert isinstance(await call, LockReply)
 
 
 @pytest.mark.parametrize("away", [0.05, 3.0])
@@ -177,30 +182,30 @@ async def test_one_that_may_not_is_given_up_with_the_port(tmp_path: Path, away: 
         assert len(starts) <= 1
 
 
-@simulated
-async def test_a_command_for_a_lost_device_ends_with_its_deadline(tmp_path: Path) -> None:
+@supervised
+async def test_a_command_for_a_lost_device_ends_with_its_deadline(
+    device: Plugged, watched: Watched
+) -> None:
     """Also while no port is open."""
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await watched.ready()
-        began = now_us()
-        call = asyncio.create_task(watched.supervisor.call(LOCK))
-        device.request(Freeze(on=True))
-        await asyncio.sleep(0)
-        device.request(Plug(connected=False))
-        with pytest.raises(CommandUnansweredError):
-            await call
-        assert now_us() - began <= LOCK.DEADLINE_MS * 1000
+    await watched.ready()
+    began = now_us()
+    call = asyncio.create_task(watched.supervisor.call(LOCK))
+    device.request(Freeze(on=True))
+    await asyncio.sleep(0)
+    device.request(Plug(connected=False))
+    with pytest.raises(CommandUnansweredError):
+        await call
+    assert now_us() - began <= LOCK.DEADLINE_MS * 1000
 
 
-@simulated
-async def test_whoever_does_not_wait_for_the_reply_harms_nobody(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, _, watched), running(watched):
-        shoe: ShoeDriver = watched.driver
-        await watched.ready()
-        call = asyncio.create_task(shoe.open_gate())
-        await asyncio.sleep(0)
-        await stopped(call)
-        assert await shoe.lock() is LockState.LOCKED
+@supervised
+async def test_whoever_does_not_wait_for_the_reply_harms_nobody(watched: Watched) -> None:
+    shoe: ShoeDriver = watched.driver
+    await watched.ready()
+    call = asyncio.create_task(shoe.open_gate())
+    await asyncio.sleep(0)
+    await stopped(call)
+    assert await shoe.lock() is LockState.LOCKED
 
 
 @simulated

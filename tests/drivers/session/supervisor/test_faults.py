@@ -33,6 +33,7 @@ from tests.support.drivers.simulated import (
     Watched,
     now_us,
     running,
+    supervised,
     table,
     until,
 )
@@ -54,19 +55,20 @@ MOMENTS: tuple[Moment, ...] = (
 
 @pytest.mark.parametrize("off_ms", [0, 3000])
 @pytest.mark.parametrize("moment", MOMENTS)
-@simulated
-async def test_power_may_go_at_any_moment(tmp_path: Path, moment: Moment, off_ms: int) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        shoe = await dealing(device, watched)
-        for round_ in range(3):
-            await asyncio.sleep(1)
-            device.request(CutPower(at=moment, off_ms=off_ms))
-            device.request(Draw(count=2 + round_, force=True))
-            await asyncio.sleep(1.5 + off_ms / 1000)
-            await _opened(watched, shoe)
-        await asyncio.sleep(2)
-        assert device.stand.firmware.boot >= 3
-        same(watched, device, watched.events())
+@supervised
+async def test_power_may_go_at_any_moment(
+    device: Plugged, watched: Watched, moment: Moment, off_ms: int
+) -> None:
+    shoe = await dealing(device, watched)
+    for round_ in range(3):
+        await asyncio.sleep(1)
+        device.request(CutPower(at=moment, off_ms=off_ms))
+        device.request(Draw(count=2 + round_, force=True))
+        await asyncio.sleep(1.5 + off_ms / 1000)
+        await _opened(watched, shoe)
+    await asyncio.sleep(2)
+    assert device.stand.firmware.boot >= 3
+    same(watched, device, watched.events())
 
 
 async def _opened(watched: Watched, shoe: ShoeDriver) -> None:
@@ -80,29 +82,30 @@ async def _opened(watched: Watched, shoe: ShoeDriver) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-@simulated
-async def test_a_bad_line_delays_and_loses_nothing(tmp_path: Path, seed: int) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        shoe = await dealing(device, watched)
-        noise = LineNoise(flip=0.06, drop=0.05, double=0.05, splice=0.05, cut=0.04, seed=seed)
-        device.request(noise)
-        began = now_us()
-        for _ in range(6):
-            device.request(Draw(count=10, force=True))
-            await asyncio.sleep(5)
-        device.request(LineNoise())
-        await watched.until(S.READY)
-        await shoe.lock()
-        await asyncio.sleep(3)
-        same(watched, device, watched.events())
-        seconds = (now_us() - began) / 1_000_000
-        damage = watched.of(events.Damage)
-        assert damage
-        assert len(damage) <= seconds + 1
-        for kind in (events.Suspicion, events.Alert, events.DeviceCounts, events.Defect):
-            assert len(watched.of(kind)) <= seconds + 1
-        assert watched.of(events.DeviceCounts)[-1].damaged > 0
-        assert not watched.of(events.Defect)
+@supervised
+async def test_a_bad_line_delays_and_loses_nothing(
+    device: Plugged, watched: Watched, seed: int
+) -> None:
+    shoe = await dealing(device, watched)
+    noise = LineNoise(flip=0.06, drop=0.05, double=0.05, splice=0.05, cut=0.04, seed=seed)
+    device.request(noise)
+    began = now_us()
+    for _ in range(6):
+        device.request(Draw(count=10, force=True))
+        await asyncio.sleep(5)
+    device.request(LineNoise())
+    await watched.until(S.READY)
+    await shoe.lock()
+    await asyncio.sleep(3)
+    same(watched, device, watched.events())
+    seconds = (now_us() - began) / 1_000_000
+    damage = watched.of(events.Damage)
+    assert damage
+    assert len(damage) <= seconds + 1
+    for kind in (events.Suspicion, events.Alert, events.DeviceCounts, events.Defect):
+        assert len(watched.of(kind)) <= seconds + 1
+    assert watched.of(events.DeviceCounts)[-1].damaged > 0
+    assert not watched.of(events.Defect)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -182,120 +185,119 @@ async def test_what_the_keeper_was_told_stands_when_the_host_is_killed(tmp_path:
 
 
 @pytest.mark.parametrize("deaf", [False, True], ids=["asked for it", "deaf too"])
-@simulated
-async def test_a_device_that_never_sends_again_is_found_out(tmp_path: Path, deaf: bool) -> None:
+@supervised
+async def test_a_device_that_never_sends_again_is_found_out(
+    device: Plugged, watched: Watched, deaf: bool
+) -> None:
     """By its heartbeats: what is missing is asked for, and if that is in vain, by the next session.
     What is missing until then is not made up, and nothing after it is taken."""
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await dealing(device, watched)
-        await asyncio.sleep(1)
-        stood = head(device)
-        device.request(Break(name="never-resends"))
-        if deaf:
-            device.request(Break(name="nak-ignored"))
-        device.request(LineNoise(drop=1.0))
-        device.request(Draw(count=1, force=True))
-        await asyncio.sleep(0.3)
-        device.request(LineNoise())
-        lost_at = now_us()
-        await asyncio.sleep(1.5)
-        assert (head(device), watched.store.cursor().seq) == (stood + 1, stood)
-        await until(lambda: watched.store.cursor().seq == stood + 1, 6)
-        if deaf:
-            assert now_us() - lost_at > BEHIND_END - 500_000
-            stuck, ended = watched.of(events.StuckBehind), watched.of(events.SessionEnded)
-            assert [(one.next, one.head) for one in stuck] == [(stood + 1, stood + 1)]
-            assert [one.why for one in ended] == [SessionEnding.BEHIND]
-            whys = [one.why for one in watched.of(events.StateChanged) if one.state is S.LOST]
-            assert whys == [
-                f"its ring goes up to {stood + 1}, and record {stood + 1} does not come"
-            ]
-        else:
-            assert now_us() - lost_at < BEHIND_ASK + 500_000
-            assert watched.of(events.StuckBehind) == []
-            assert S.LOST not in watched.states
-        await watched.until(S.READY)
-        await asyncio.sleep(3 * BEHIND_END / 1_000_000)
-        assert len(watched.of(events.StuckBehind)) == deaf
-        same(watched, device, watched.events())
+    await dealing(device, watched)
+    await asyncio.sleep(1)
+    stood = head(device)
+    device.request(Break(name="never-resends"))
+    if deaf:
+        device.request(Break(name="nak-ignored"))
+    device.request(LineNoise(drop=1.0))
+    device.request(Draw(count=1, force=True))
+    await asyncio.sleep(0.3)
+    device.request(LineNoise())
+    lost_at = now_us()
+    await asyncio.sleep(1.5)
+    assert (head(device), watched.store.cursor().seq) == (stood + 1, stood)
+    await until(lambda: watched.store.cursor().seq == stood + 1, 6)
+    if deaf:
+        assert now_us() - lost_at > BEHIND_END - 500_000
+        stuck, ended = watched.of(events.StuckBehind), watched.of(events.SessionEnded)
+        assert [(one.next, one.head) for one in stuck] == [(stood + 1, stood + 1)]
+        assert [one.why for one in ended] == [SessionEnding.BEHIND]
+        whys = [one.why for one in watched.of(events.StateChanged) if one.state is S.LOST]
+        assert whys == [f"its ring goes up to {stood + 1}, and record {stood + 1} does not come"]
+    else:
+        assert now_us() - lost_at < BEHIND_ASK + 500_000
+        assert watched.of(events.StuckBehind) == []
+        assert S.LOST not in watched.states
+    await watched.until(S.READY)
+    await asyncio.sleep(3 * BEHIND_END / 1_000_000)
+    assert len(watched.of(events.StuckBehind)) == deaf
+    same(watched, device, watched.events())
 
 
 @pytest.mark.parametrize("verdict", [Verdict.NEW_EPOCH, Verdict.FORK], ids=lambda one: one.name)
-@simulated
+@supervised
 async def test_a_ring_that_changes_under_a_device_that_is_ready_is_held(
-    tmp_path: Path, verdict: Verdict
+    device: Plugged, watched: Watched, verdict: Verdict
 ) -> None:
     """It sends nothing and says nothing of it: its heartbeats do."""
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await dealing(device, watched)
-        await asyncio.sleep(2)
-        assert watched.of(events.SessionEnded) == []
-        ring = device.stand.firmware.ring
-        if verdict is Verdict.NEW_EPOCH:
-            ring.epoch += 1
-        else:
-            ring.head -= 1
-            device.stand.firmware.records.room.acked = ring.head
-        await watched.until(S.RESUMING)
-        await until(lambda: watched.supervisor.held is not None)
-        assert [one.why for one in watched.of(events.SessionEnded)] == [SessionEnding.OTHER_RING]
-        assert watched.of(events.Held)[-1].verdict is verdict
-        whys = [one.why for one in watched.of(events.StateChanged) if one.state is S.LOST]
-        assert whys == ["the session is over: other ring"]
-        await asyncio.sleep(10)
-        assert watched.state is S.RESUMING
-        assert len(watched.of(events.SessionEnded)) == 1
+    await dealing(device, watched)
+    await asyncio.sleep(2)
+    assert watched.of(events.SessionEnded) == []
+    ring = device.stand.firmware.ring
+    if verdict is Verdict.NEW_EPOCH:
+        ring.epoch += 1
+    else:
+        ring.head -= 1
+        device.stand.firmware.records.room.acked = ring.head
+    await watched.until(S.RESUMING)
+    await until(lambda: watched.supervisor.held is not None)
+    assert [one.why for one in watched.of(events.SessionEnded)] == [SessionEnding.OTHER_RING]
+    assert watched.of(events.Held)[-1].verdict is verdict
+    whys = [one.why for one in watched.of(events.StateChanged) if one.state is S.LOST]
+    assert whys == ["the session is over: other ring"]
+    await asyncio.sleep(10)
+    assert watched.state is S.RESUMING
+    assert len(watched.of(events.SessionEnded)) == 1
 
 
-@simulated
-async def test_while_nothing_is_to_come_nothing_is_missed(tmp_path: Path) -> None:
+@supervised
+async def test_while_nothing_is_to_come_nothing_is_missed(
+    device: Plugged, watched: Watched
+) -> None:
     """A device whose records cannot be stored is asked to wait: that is not a gap."""
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await dealing(device, watched)
-        await store_fails(device, watched)
-        device.request(Draw(count=200, force=True))
-        await asyncio.sleep(4 * BEHIND_END / 1_000_000)
-        assert head(device) > len(watched.store.records) + WINDOW
-        assert watched.states[-1] is S.UNKEPT
-        assert watched.of(events.StuckBehind) == watched.of(events.SessionEnded) == []
+    await dealing(device, watched)
+    await store_fails(device, watched)
+    device.request(Draw(count=200, force=True))
+    await asyncio.sleep(4 * BEHIND_END / 1_000_000)
+    assert head(device) > len(watched.store.records) + WINDOW
+    assert watched.states[-1] is S.UNKEPT
+    assert (watched.of(events.StuckBehind), watched.of(events.SessionEnded)) == ([], [])
 
 
 @pytest.mark.parametrize("how", ["ready", "held", "unkept", "looking"])
-@simulated
-async def test_a_clock_that_jumps_harms_nothing(tmp_path: Path, how: str) -> None:
+@supervised
+async def test_a_clock_that_jumps_harms_nothing(
+    device: Plugged, watched: Watched, how: str
+) -> None:
     """The host stood still for an hour: all that has a time is over at once."""
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        if how == "held":
-            await until(lambda: watched.supervisor.held is not None)
-        else:
-            await dealing(device, watched)
-        if how == "unkept":
-            await asyncio.sleep(1)
-            await store_fails(device, watched)
-        elif how == "looking":
-            device.request(Plug(connected=False))
-        loop: Any = asyncio.get_running_loop()
-        loop.us += 3600_000_000
-        await asyncio.sleep(3)
-        if how == "unkept":
-            assert watched.states[-1] is S.UNKEPT
-            watched.supervisor.recovered()
-        device.request(Plug(connected=True))
-        await watched.ready()
-        await asyncio.sleep(10)
-        assert watched.state is S.READY
-        same(watched, device, watched.events())
-
-
-@simulated
-async def test_a_chain_that_is_wrong_is_held(tmp_path: Path) -> None:
-    """Nothing here can make a device honest, but what it says has to go together."""
-    async with table(tmp_path) as (_, device, watched), running(watched):
+    if how == "held":
+        await until(lambda: watched.supervisor.held is not None)
+    else:
         await dealing(device, watched)
+    if how == "unkept":
         await asyncio.sleep(1)
-        device.request(Break(name="chain-wrong"))
-        stood = watched.store.cursor()
-        device.request(Draw(count=2))
-        await watched.until(S.RESUMING)
-        assert watched.store.cursor() == stood
-        assert watched.supervisor.held is not None
+        await store_fails(device, watched)
+    elif how == "looking":
+        device.request(Plug(connected=False))
+    loop: Any = asyncio.get_running_loop()
+    loop.us += 3600_000_000
+    await asyncio.sleep(3)
+    if how == "unkept":
+        assert watched.states[-1] is S.UNKEPT
+        watched.supervisor.recovered()
+    device.request(Plug(connected=True))
+    await watched.ready()
+    await asyncio.sleep(10)
+    assert watched.state is S.READY
+    same(watched, device, watched.events())
+
+
+@supervised
+async def test_a_chain_that_is_wrong_is_held(device: Plugged, watched: Watched) -> None:
+    """Nothing here can make a device honest, but what it says has to go together."""
+    await dealing(device, watched)
+    await asyncio.sleep(1)
+    device.request(Break(name="chain-wrong"))
+    stood = watched.store.cursor()
+    device.request(Draw(count=2))
+    await watched.until(S.RESUMING)
+    assert watched.store.cursor() == stood
+    assert watched.supervisor.held is not None

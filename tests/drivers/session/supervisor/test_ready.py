@@ -16,10 +16,12 @@ from tests.support.drivers.dealing import store_fails
 from tests.support.drivers.holding import ending
 from tests.support.drivers.simulated import (
     OWN,
+    Plugged,
     Watched,
     now_us,
     running,
     stopped,
+    supervised,
     table,
     until,
 )
@@ -78,28 +80,29 @@ async def test_it_waits_through_all_that_is_in_the_way(tmp_path: Path) -> None:
             await asyncio.wait_for(supervisor.ready(), 10)
 
 
-@simulated
-async def test_a_moment_that_is_over_already_does_not_count(tmp_path: Path) -> None:
+@supervised
+async def test_a_moment_that_is_over_already_does_not_count(
+    device: Plugged, watched: Watched
+) -> None:
     """The device is ready and gone before whoever waits has its turn."""
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await watched.ready()
-        device.request(Plug(connected=False))
-        await watched.until(S.ABSENT)
+    await watched.ready()
+    device.request(Plug(connected=False))
+    await watched.until(S.ABSENT)
 
-        def loose(happening: events.AnyHappening) -> None:
-            if isinstance(happening, events.StateChanged) and happening.state is S.READY:
-                asyncio.get_running_loop().call_soon(device.hang_up, "a loose contact")
+    def loose(happening: events.AnyHappening) -> None:
+        if isinstance(happening, events.StateChanged) and happening.state is S.READY:
+            asyncio.get_running_loop().call_soon(device.hang_up, "a loose contact")
 
-        watched.also = loose
-        waiting = asyncio.create_task(watched.supervisor.ready())
-        device.request(Plug(connected=True))
-        await until(lambda: watched.states.count(S.READY) == 2)
-        await asyncio.sleep(0)
-        assert watched.states[-1] is S.LOST
-        assert not waiting.done()
-        watched.also = None
-        await asyncio.wait_for(waiting, 5)
-        assert watched.state is S.READY
+    watched.also = loose
+    waiting = asyncio.create_task(watched.supervisor.ready())
+    device.request(Plug(connected=True))
+    await until(lambda: watched.states.count(S.READY) == 2)
+    await asyncio.sleep(0)
+    assert watched.states[-1] is S.LOST
+    assert not waiting.done()
+    watched.also = None
+    await asyncio.wait_for(waiting, 5)
+    assert watched.state is S.READY
 
 
 @pytest.mark.parametrize("at", [S.ABSENT, S.RESUMING, S.IDENTIFYING])

@@ -51,6 +51,7 @@ from tests.support.drivers.simulated import (
     now_us,
     running,
     simulate,
+    supervised,
     table,
     until,
 )
@@ -63,23 +64,22 @@ def test_all_that_a_link_says_is_told_but_records() -> None:
     assert {*REPORTERS, *SAME_FIELDS} == set(get_args(LinkEvent)) - {RecordReceived}
 
 
-@simulated
-async def test_a_happening_is_read_back_as_it_was(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await watched.ready()
-        device.request(Load(decks=2))
-        device.request(LineNoise(flip=0.1, splice=0.1))
-        await asyncio.sleep(10)
-        device.request(LineNoise())
-        for hand in (CutPower(), Freeze(on=True), Freeze(on=False), Plug(connected=False)):
-            device.request(hand)
-            await asyncio.sleep(3)
-        kinds = {type(one) for one in watched.told}
-        assert len(kinds) > 12
-        for one in watched.told:
-            line = msgspec.json.encode(one)
-            assert msgspec.json.decode(line, type=told.AnyHappening) == one
-            assert b'"serial":"SH-0001"' in line
+@supervised
+async def test_a_happening_is_read_back_as_it_was(device: Plugged, watched: Watched) -> None:
+    await watched.ready()
+    device.request(Load(decks=2))
+    device.request(LineNoise(flip=0.1, splice=0.1))
+    await asyncio.sleep(10)
+    device.request(LineNoise())
+    for hand in (CutPower(), Freeze(on=True), Freeze(on=False), Plug(connected=False)):
+        device.request(hand)
+        await asyncio.sleep(3)
+    kinds = {type(one) for one in watched.told}
+    assert len(kinds) > 12
+    for one in watched.told:
+        line = msgspec.json.encode(one)
+        assert msgspec.json.decode(line, type=told.AnyHappening) == one
+        assert b'"serial":"SH-0001"' in line
 
 
 @simulated
@@ -98,55 +98,55 @@ async def test_states_are_told_one_after_the_other(tmp_path: Path) -> None:
         assert all(one.why for one in changes)
 
 
-@simulated
-async def test_the_devices_own_flags_and_counts_are_told_when_they_change(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await watched.ready()
-        await asyncio.sleep(3)
-        watched.told.clear()
-        device.request(ServiceSwitch(on=True))
-        device.request(MoveCover(open=True))
-        device.to_device(b"\x01\x02noise\0\x05\0")
-        await asyncio.sleep(3)
-        (stands,) = watched.of(told.DeviceStands)
-        assert stands.state & DeviceState.SERVICE
-        assert stands.state & DeviceState.OPEN
-        (counts,) = watched.of(told.DeviceCounts)
-        assert (counts.damaged, counts.refused) == (2, 0)
+@supervised
+async def test_the_devices_own_flags_and_counts_are_told_when_they_change(
+    device: Plugged, watched: Watched
+) -> None:
+    await watched.ready()
+    await asyncio.sleep(3)
+    watched.told.clear()
+    device.request(ServiceSwitch(on=True))
+    device.request(MoveCover(open=True))
+    device.to_device(b"\x01\x02noise\0\x05\0")
+    await asyncio.sleep(3)
+    (stands,) = watched.of(told.DeviceStands)
+    assert stands.state & DeviceState.SERVICE
+    assert stands.state & DeviceState.OPEN
+    (counts,) = watched.of(told.DeviceCounts)
+    assert (counts.damaged, counts.refused) == (2, 0)
 
 
-@simulated
-async def test_a_flood_of_noise_is_no_flood_of_reports(tmp_path: Path) -> None:
+@supervised
+async def test_a_flood_of_noise_is_no_flood_of_reports(device: Plugged, watched: Watched) -> None:
     """Whoever holds the cable can make bytes; what is told of them is bounded."""
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await watched.ready()
-        await asyncio.sleep(1)
-        began, stood = now_us(), len(watched.told)
-        alert = Frame(FrameKind.ALERT, 0, 0, Alert(AlertCode.DEFECT, 12).encode())
-        session = watched.supervisor.link.session
-        forged = Frame(FrameKind.DATA, session, 5000, bytes(72))
-        strange = Frame(FrameKind.DATA, session ^ 1, 0, bytes(72))
-        heard = 0
-        for at in range(2000):
-            listener = device.listener
-            assert listener is not None
-            listener.received((alert, forged, strange)[at % 3].encode() + b"\x05x\0")
-            heard += 1
-            await asyncio.sleep(0.002)
-        seconds = (now_us() - began) / 1_000_000
-        assert watched.state is S.READY
-        await asyncio.sleep(1)
-        fresh = watched.told[stood:]
-        assert len(fresh) <= 3 * (seconds + 2) + 2
-        damaged = sum(count for one in watched.of(told.Damage) for _, count in one.counts)
-        assert damaged == heard
-        suspected: dict[str, int] = {}
-        for one in watched.of(told.Suspicion):
-            for name, count in one.counts:
-                suspected[name] = suspected.get(name, 0) + count
-        assert suspected == {"not-authentic": 667, "wrong-session": 666}
-        alerts = sum(count for one in watched.of(told.Alert) for _, count in one.counts)
-        assert alerts == 667
+    await watched.ready()
+    await asyncio.sleep(1)
+    began, stood = now_us(), len(watched.told)
+    alert = Frame(FrameKind.ALERT, 0, 0, Alert(AlertCode.DEFECT, 12).encode())
+    session = watched.of(told.SessionBegan)[-1].session
+    forged = Frame(FrameKind.DATA, session, 5000, bytes(72))
+    strange = Frame(FrameKind.DATA, session ^ 1, 0, bytes(72))
+    heard = 0
+    for at in range(2000):
+        listener = device.listener
+        assert listener is not None
+        listener.received((alert, forged, strange)[at % 3].encode() + b"\x05x\0")
+        heard += 1
+        await asyncio.sleep(0.002)
+    seconds = (now_us() - began) / 1_000_000
+    assert watched.state is S.READY
+    await asyncio.sleep(1)
+    fresh = watched.told[stood:]
+    assert len(fresh) <= 3 * (seconds + 2) + 2
+    damaged = sum(count for one in watched.of(told.Damage) for _, count in one.counts)
+    assert damaged == heard
+    suspected: dict[str, int] = {}
+    for one in watched.of(told.Suspicion):
+        for name, count in one.counts:
+            suspected[name] = suspected.get(name, 0) + count
+    assert suspected == {"not-authentic": 667, "wrong-session": 666}
+    alerts = sum(count for one in watched.of(told.Alert) for _, count in one.counts)
+    assert alerts == 667
 
 
 # --- never a card ---------------------------------------------------------------------------------

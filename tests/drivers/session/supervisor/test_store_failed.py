@@ -18,7 +18,15 @@ from firmware_protocol.host import RecordCursor
 from firmware_protocol.messages import LockState
 from tests.support.asynchronous import simulated
 from tests.support.drivers.dealing import acknowledged, dealing, head, same
-from tests.support.drivers.simulated import MemoryStore, Watched, running, stopped, table
+from tests.support.drivers.simulated import (
+    MemoryStore,
+    Plugged,
+    Watched,
+    running,
+    stopped,
+    supervised,
+    table,
+)
 
 S = LinkState
 BROKEN_DISK = OSError(errno.EIO, "the disk says no")
@@ -98,109 +106,111 @@ async def test_it_is_asked_only_when_there_is_a_device(tmp_path: Path) -> None:
             await watched.ready()
 
 
-@simulated
-async def test_a_keeper_that_fell_silent_after_it_was_mended(tmp_path: Path) -> None:
+@supervised
+async def test_a_keeper_that_fell_silent_after_it_was_mended(
+    device: Plugged, watched: Watched
+) -> None:
     """The game goes on with a keeper that says where it stands once, and then no more."""
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await dealing(device, watched)
-        watched.store.failing = BROKEN_DISK
-        device.request(Draw(count=3))
-        await watched.until(S.UNKEPT)
-        stood = acknowledged(device)
-        watched.store.failing = None
-        watched.supervisor.recovered()
-        watched.store.cursor = raises(OSError(errno.EIO, "gone again"))
-        await asyncio.sleep(5)
-        assert watched.state is S.UNKEPT
-        assert [one.why for one in watched.of(events.KeepFailed)] == [
-            "[Errno 5] the disk says no",
-            "[Errno 5] gone again",
-        ]
-        assert acknowledged(device) == stood
-        del watched.store.cursor
-        watched.supervisor.recovered()
-        await watched.until(S.READY)
-        await asyncio.sleep(1)
-        same(watched, device, watched.events())
+    await dealing(device, watched)
+    watched.store.failing = BROKEN_DISK
+    device.request(Draw(count=3))
+    await watched.until(S.UNKEPT)
+    stood = acknowledged(device)
+    watched.store.failing = None
+    watched.supervisor.recovered()
+    watched.store.cursor = raises(OSError(errno.EIO, "gone again"))
+    await asyncio.sleep(5)
+    assert watched.state is S.UNKEPT
+    assert [one.why for one in watched.of(events.KeepFailed)] == [
+        "[Errno 5] the disk says no",
+        "[Errno 5] gone again",
+    ]
+    assert acknowledged(device) == stood
+    del watched.store.cursor
+    watched.supervisor.recovered()
+    await watched.until(S.READY)
+    await asyncio.sleep(1)
+    same(watched, device, watched.events())
 
 
-@simulated
-async def test_the_first_cause_stands_when_the_cursor_is_lost_too(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        shoe = await dealing(device, watched)
-        device.request(RingMemory(what="replace"))
-        device.request(MoveCover(open=True))
-        await watched.until(S.RESUMING)
-        adopt = watched.store.adopt
+@supervised
+async def test_the_first_cause_stands_when_the_cursor_is_lost_too(
+    device: Plugged, watched: Watched
+) -> None:
+    shoe = await dealing(device, watched)
+    device.request(RingMemory(what="replace"))
+    device.request(MoveCover(open=True))
+    await watched.until(S.RESUMING)
+    adopt = watched.store.adopt
 
-        async def slowly(adoption: Any) -> None:
-            device.request(Plug(connected=False))
-            await adopt(adoption)
-            watched.store.cursor = raises(BROKEN_DISK)
-            watched.store.failing = OSError("a consequence")
-
-        watched.store.adopt = slowly
-        with pytest.raises(NothingHeld, match="went away meanwhile"):
-            await watched.supervisor.adopt(BY)
-        device.request(Plug(connected=True))
-        await watched.until(S.UNKEPT)
-        assert watched.supervisor.failure is BROKEN_DISK
-        with pytest.raises(NotReady, match="the disk says no"):
-            await shoe.lock()
-
-
-@simulated
-async def test_a_keeper_that_fails_before_it_can_be_waited_for_has_failed(tmp_path: Path) -> None:
-    """Its keep() and adopt() are no coroutines, and raise at once or give nothing to wait for."""
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        shoe = await dealing(device, watched)
-        await asyncio.sleep(1)
-        keep, stood = watched.store.store, head(device)
-        for number, broken in enumerate((lambda _: raises(BROKEN_DISK)(), lambda _: None), 1):
-            watched.store.store = broken
-            device.request(Draw(count=1, force=True))
-            await watched.until(S.UNKEPT)
-            assert acknowledged(device) == stood
-            assert len(watched.of(events.KeepFailed)) == number
-            assert await shoe.lock() is LockState.LOCKED
-            watched.store.store = keep
-            watched.supervisor.recovered()
-            await watched.until(S.READY)
-            await asyncio.sleep(1)
-            stood = head(device)
-        same(watched, device, watched.events())
-
-
-@simulated
-async def test_a_late_failure_is_ignored_after_recovery(tmp_path: Path) -> None:
-    """The store ignores its cancellation, and fails when others have long been stored."""
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await dealing(device, watched)
-        await asyncio.sleep(1)
-        may_end = asyncio.Event()
-
-        async def stubborn(*_: object) -> None:
-            while not may_end.is_set():
-                try:
-                    await may_end.wait()
-                except asyncio.CancelledError:
-                    continue
-            raise BROKEN_DISK
-
-        store = watched.store.store
-        watched.store.store = stubborn
-        device.request(Draw(count=1))
-        await asyncio.sleep(1)
+    async def slowly(adoption: Any) -> None:
         device.request(Plug(connected=False))
-        device.request(Plug(connected=True))
+        await adopt(adoption)
+        watched.store.cursor = raises(BROKEN_DISK)
+        watched.store.failing = OSError("a consequence")
+
+    watched.store.adopt = slowly
+    with pytest.raises(NothingHeld, match="went away meanwhile"):
+        await watched.supervisor.adopt(BY)
+    device.request(Plug(connected=True))
+    await watched.until(S.UNKEPT)
+    assert watched.supervisor.failure is BROKEN_DISK
+    with pytest.raises(NotReady, match="the disk says no"):
+        await shoe.lock()
+
+
+@supervised
+async def test_a_keeper_that_fails_before_it_can_be_waited_for_has_failed(
+    device: Plugged, watched: Watched
+) -> None:
+    """Its keep() and adopt() are no coroutines, and raise at once or give nothing to wait for."""
+    shoe = await dealing(device, watched)
+    await asyncio.sleep(1)
+    keep, stood = watched.store.store, head(device)
+    for number, broken in enumerate((lambda _: raises(BROKEN_DISK)(), lambda _: None), 1):
+        watched.store.store = broken
+        device.request(Draw(count=1, force=True))
         await watched.until(S.UNKEPT)
-        watched.store.store = store
+        assert acknowledged(device) == stood
+        assert len(watched.of(events.KeepFailed)) == number
+        assert await shoe.lock() is LockState.LOCKED
+        watched.store.store = keep
         watched.supervisor.recovered()
-        may_end.set()
         await watched.until(S.READY)
         await asyncio.sleep(1)
-        assert watched.supervisor.failure is None
-        same(watched, device, watched.events())
+        stood = head(device)
+    same(watched, device, watched.events())
+
+
+@supervised
+async def test_a_late_failure_is_ignored_after_recovery(device: Plugged, watched: Watched) -> None:
+    """The store ignores its cancellation, and fails when others have long been stored."""
+    await dealing(device, watched)
+    await asyncio.sleep(1)
+    may_end = asyncio.Event()
+
+    async def stubborn(*_: object) -> None:
+        while not may_end.is_set():
+            try:
+                await may_end.wait()
+            except asyncio.CancelledError:
+                continue
+        raise BROKEN_DISK
+
+    store = watched.store.store
+    watched.store.store = stubborn
+    device.request(Draw(count=1))
+    await asyncio.sleep(1)
+    device.request(Plug(connected=False))
+    device.request(Plug(connected=True))
+    await watched.until(S.UNKEPT)
+    watched.store.store = store
+    watched.supervisor.recovered()
+    may_end.set()
+    await watched.until(S.READY)
+    await asyncio.sleep(1)
+    assert watched.supervisor.failure is None
+    same(watched, device, watched.events())
 
 
 @simulated

@@ -6,6 +6,7 @@ import asyncio
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -32,12 +33,14 @@ from hil.faults import FaultyBehaviour
 from tests.support.asynchronous import simulated
 from tests.support.drivers.holding import mute_on_resume
 from tests.support.drivers.simulated import (
+    Desk,
     Plugged,
     SimPort,
     Watched,
     now_us,
     running,
     stopped,
+    supervised,
     table,
     until,
 )
@@ -56,7 +59,7 @@ async def draws(device: Plugged, watched: Watched, count: int) -> None:
 
 
 def exactly_once(watched: Watched) -> bool:
-    seqs = watched.store.seqs
+    seqs: list[int] = watched.store.seqs
     return seqs == list(range(1, len(seqs) + 1))
 
 
@@ -64,45 +67,45 @@ def exactly_once(watched: Watched) -> bool:
 
 
 @pytest.mark.parametrize("other_port", [False, True])
-@simulated
-async def test_pulled_and_plugged_in_again(tmp_path: Path, other_port: bool) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await watched.ready()
-        assert watched.states == COMES_UP
-        device.request(Load(decks=1))
-        await draws(device, watched, 3)
+@supervised
+async def test_pulled_and_plugged_in_again(
+    device: Plugged, watched: Watched, other_port: bool
+) -> None:
+    await watched.ready()
+    assert watched.states == COMES_UP
+    device.request(Load(decks=1))
+    await draws(device, watched, 3)
+    device.request(Plug(connected=False))
+    assert watched.state is S.LOST
+    assert watched.supervisor.why == "unplugged"
+    await asyncio.sleep(10)
+    assert watched.states[4:] == [S.LOST, S.OPENING, S.ABSENT]
+    plugged_at = now_us()
+    device.request(Plug(connected=True, other_port=other_port))
+    await watched.until(S.READY)
+    assert now_us() - plugged_at <= 1_100_000
+    assert watched.states[7:] == COMES_UP
+    await draws(device, watched, 3)
+    assert exactly_once(watched)
+    ports = [one.port for one in watched.of(events.PortOpened)]
+    assert ports == ["/dev/sim1", "/dev/sim2" if other_port else "/dev/sim1"]
+    (gone,) = watched.of(events.PortGone)
+    assert (gone.port, gone.why) == ("/dev/sim1", "unplugged")
+    assert [one.why for one in watched.of(events.SessionEnded)] == [SessionEnding.CLOSED]
+
+
+@supervised
+async def test_a_short_loss_of_contact_is_over_at_once(device: Plugged, watched: Watched) -> None:
+    await watched.ready()
+    await asyncio.sleep(3)
+    for _ in range(3):
         device.request(Plug(connected=False))
-        assert watched.state is S.LOST
-        assert watched.supervisor.why == "unplugged"
-        await asyncio.sleep(10)
-        assert watched.states[4:] == [S.LOST, S.OPENING, S.ABSENT]
-        plugged_at = now_us()
-        device.request(Plug(connected=True, other_port=other_port))
+        await asyncio.sleep(0.05)
+        device.request(Plug(connected=True))
+        away = now_us()
         await watched.until(S.READY)
-        assert now_us() - plugged_at <= 1_100_000
-        assert watched.states[7:] == COMES_UP
-        await draws(device, watched, 3)
-        assert exactly_once(watched)
-        ports = [one.port for one in watched.of(events.PortOpened)]
-        assert ports == ["/dev/sim1", "/dev/sim2" if other_port else "/dev/sim1"]
-        (gone,) = watched.of(events.PortGone)
-        assert (gone.port, gone.why) == ("/dev/sim1", "unplugged")
-        assert [one.why for one in watched.of(events.SessionEnded)] == [SessionEnding.CLOSED]
-
-
-@simulated
-async def test_a_short_loss_of_contact_is_over_at_once(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await watched.ready()
-        await asyncio.sleep(3)
-        for _ in range(3):
-            device.request(Plug(connected=False))
-            await asyncio.sleep(0.05)
-            device.request(Plug(connected=True))
-            away = now_us()
-            await watched.until(S.READY)
-            assert now_us() - away <= 60_000
-            await asyncio.sleep(2)
+        assert now_us() - away <= 60_000
+        await asyncio.sleep(2)
 
 
 @simulated
@@ -141,44 +144,42 @@ async def test_tries_are_fast_at_first_and_never_faster_than_once_a_second_later
         assert watched.told == []
 
 
-@simulated
-async def test_a_port_that_cannot_be_opened_is_said_once(tmp_path: Path) -> None:
-    async with table(tmp_path) as (desk, _, watched), running(watched):
-        desk.refusal = "in use by another program"
-        await asyncio.sleep(10)
-        assert watched.state is S.OPENING
-        assert watched.supervisor.why == "in use by another program"
-        assert [one.why for one in watched.of(events.PortDenied)] == [desk.refusal]
-        desk.refusal = "permission denied"
-        await asyncio.sleep(10)
-        desk.refusal = None
-        await watched.ready()
-        assert [one.why for one in watched.of(events.PortDenied)] == [
-            "in use by another program",
-            "permission denied",
-        ]
+@supervised
+async def test_a_port_that_cannot_be_opened_is_said_once(desk: Desk, watched: Watched) -> None:
+    desk.refusal = "in use by another program"
+    await asyncio.sleep(10)
+    assert watched.state is S.OPENING
+    assert watched.supervisor.why == "in use by another program"
+    assert [one.why for one in watched.of(events.PortDenied)] == [desk.refusal]
+    desk.refusal = "permission denied"
+    await asyncio.sleep(10)
+    desk.refusal = None
+    await watched.ready()
+    assert [one.why for one in watched.of(events.PortDenied)] == [
+        "in use by another program",
+        "permission denied",
+    ]
 
 
 # --- the device itself ----------------------------------------------------------------------------
 
 
-@simulated
-async def test_other_firmware_and_starts_are_told(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await watched.ready()
-        old = device.stand.firmware.identity.digest
-        device.request(Firmware(version="holecard-sim-2"))
-        await until(lambda: watched.of(events.FirmwareChanged) and watched.state is S.READY)
-        (changed,) = watched.of(events.FirmwareChanged)
-        assert (changed.old, changed.new) == (old, device.stand.firmware.identity.digest)
-        device.request(CutPower(cause="watchdog"))
-        await until(lambda: len(watched.of(events.Restarted)) == 2)
-        first, second = watched.of(events.Restarted)
-        assert (first.old, first.new) == (1, 2)
-        assert (second.old, second.new, second.cause) == (2, 3, PowerCause.WATCHDOG)
-        await watched.until(S.READY)
-        assert len(watched.of(events.FirmwareChanged)) == 1
-        assert exactly_once(watched)
+@supervised
+async def test_other_firmware_and_starts_are_told(device: Plugged, watched: Watched) -> None:
+    await watched.ready()
+    old = device.stand.firmware.identity.digest
+    device.request(Firmware(version="holecard-sim-2"))
+    await until(lambda: bool(watched.of(events.FirmwareChanged)) and watched.state is S.READY)
+    (changed,) = watched.of(events.FirmwareChanged)
+    assert (changed.old, changed.new) == (old, device.stand.firmware.identity.digest)
+    device.request(CutPower(cause="watchdog"))
+    await until(lambda: len(watched.of(events.Restarted)) == 2)
+    first, second = watched.of(events.Restarted)
+    assert (first.old, first.new) == (1, 2)
+    assert (second.old, second.new, second.cause) == (2, 3, PowerCause.WATCHDOG)
+    await watched.until(S.READY)
+    assert len(watched.of(events.FirmwareChanged)) == 1
+    assert exactly_once(watched)
 
 
 @simulated
@@ -192,23 +193,24 @@ async def test_firmware_that_the_record_does_not_know_is_told_at_once(tmp_path: 
 
 
 @pytest.mark.parametrize("seconds", [0.4, 1.5, 8, 40])
-@simulated
-async def test_a_frozen_device_is_found_again(tmp_path: Path, seconds: float) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await watched.ready()
-        device.request(Load(decks=1))
-        await draws(device, watched, 2)
-        device.request(Freeze(on=True))
-        await asyncio.sleep(seconds)
-        if seconds > 1:
-            assert watched.state is not S.READY
-            assert SessionEnding.SILENT in [one.why for one in watched.of(events.SessionEnded)]
-        device.request(Freeze(on=False))
-        thawed = now_us()
-        await watched.until(S.READY)
-        assert now_us() - thawed < 10_000_000
-        await draws(device, watched, 2)
-        assert exactly_once(watched)
+@supervised
+async def test_a_frozen_device_is_found_again(
+    device: Plugged, watched: Watched, seconds: float
+) -> None:
+    await watched.ready()
+    device.request(Load(decks=1))
+    await draws(device, watched, 2)
+    device.request(Freeze(on=True))
+    await asyncio.sleep(seconds)
+    if seconds > 1:
+        assert watched.state is not S.READY
+        assert SessionEnding.SILENT in [one.why for one in watched.of(events.SessionEnded)]
+    device.request(Freeze(on=False))
+    thawed = now_us()
+    await watched.until(S.READY)
+    assert now_us() - thawed < 10_000_000
+    await draws(device, watched, 2)
+    assert exactly_once(watched)
 
 
 @simulated
@@ -265,15 +267,14 @@ async def test_new_keys_disturb_nobody(tmp_path: Path, monkeypatch: pytest.Monke
         assert exactly_once(watched)
 
 
-@simulated
-async def test_the_clock_is_told_when_it_moves(tmp_path: Path) -> None:
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await watched.ready()
-        await asyncio.sleep(60)
-        assert len(watched.of(events.ClockRead)) == 1
-        device.request(Break(name="clock-fast"))
-        await asyncio.sleep(60)
-        assert 5 <= len(watched.of(events.ClockRead)) <= 8
+@supervised
+async def test_the_clock_is_told_when_it_moves(device: Plugged, watched: Watched) -> None:
+    await watched.ready()
+    await asyncio.sleep(60)
+    assert len(watched.of(events.ClockRead)) == 1
+    device.request(Break(name="clock-fast"))
+    await asyncio.sleep(60)
+    assert 5 <= len(watched.of(events.ClockRead)) <= 8
 
 
 # --- the end --------------------------------------------------------------------------------------
@@ -300,23 +301,22 @@ async def test_it_can_be_stopped_at_any_moment(tmp_path: Path) -> None:
         assert seen == {S.ABSENT, S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY}
 
 
-@simulated
-async def test_a_port_that_was_left_is_heard_no_more(tmp_path: Path) -> None:
+@supervised
+async def test_a_port_that_was_left_is_heard_no_more(device: Plugged, watched: Watched) -> None:
     """A port may be late with what it has to say, or not close at all."""
-    async with table(tmp_path) as (_, device, watched), running(watched):
-        await watched.ready()
-        old = device.listener
-        device.request(Freeze(on=True))
-        await watched.until(S.LOST)
-        device.request(Freeze(on=False))
-        await watched.until(S.READY)
-        stood = len(watched.told)
-        old.received(b"\x01late\0" * 10)
-        old.lost(PortLost("late"))
-        await asyncio.sleep(1)
-        assert watched.state is S.READY
-        late = (events.Damage, events.PortGone, events.StateChanged)
-        assert not [one for one in watched.told[stood:] if isinstance(one, late)]
+    await watched.ready()
+    old: Any = device.listener
+    device.request(Freeze(on=True))
+    await watched.until(S.LOST)
+    device.request(Freeze(on=False))
+    await watched.until(S.READY)
+    stood = len(watched.told)
+    old.received(b"\x01late\0" * 10)
+    old.lost(PortLost("late"))
+    await asyncio.sleep(1)
+    assert watched.state is S.READY
+    late = (events.Damage, events.PortGone, events.StateChanged)
+    assert not [one for one in watched.told[stood:] if isinstance(one, late)]
 
 
 @simulated
