@@ -40,10 +40,16 @@ from firmware_protocol.messages import (
     Verdict,
 )
 from firmware_protocol.tablelink import NO_CHAIN, CommandCall, encode_plaintext
-from hil.conform.tester.bench import ConformBench, flipped
-from hil.conform.tester.findings import ItemSkipped, message_text
-from hil.conform.tester.session import TesterSession, call_bytes
-from hil.conform.tester.stimuli import ACTIONS, described
+from hil.conform.tester import (
+    ACTIONS,
+    ConformBench,
+    ItemSkipped,
+    TesterSession,
+    call_bytes,
+    described,
+    flip_bits,
+    message_text,
+)
 
 _SEAT: Final = 1
 _BUZZES: Final = "mechanism.buzzes"
@@ -239,9 +245,9 @@ async def malformed(bench: ConformBench) -> None:
         whole = encode_plaintext(CommandCall(1, session.boot, command))
         size = command.SPEC.size
         for data, text in (
-            (flipped(whole, 55), "its last byte of padding 1"),
-            (flipped(whole, 16 + size, 0x80), "its first byte of padding 128"),
-            (flipped(whole, 1), "a flag set"),
+            (flip_bits(whole, 55), "its last byte of padding 1"),
+            (flip_bits(whole, 16 + size, 0x80), "its first byte of padding 128"),
+            (flip_bits(whole, 1), "a flag set"),
             (whole[:3] + bytes((size + 1,)) + whole[4:], "len one too large"),
             (whole.ljust(120, b"\0"), "a plaintext of 120 bytes"),
         ):

@@ -13,18 +13,19 @@ from firmware_protocol.messages import (
     EvtNak,
     NakWhy,
 )
-from hil.conform.tester.bench import ConformBench
-from hil.conform.tester.session import ReceivedRecord, TesterSession
-from hil.conform.tester.stimuli import (
-    make,
-    ready,
+from hil.conform.tester import (
+    ConformBench,
+    NoisyCable,
+    ReceivedRecord,
+    TesterSession,
+    count_for_operator,
+    make_ready,
+    make_records,
     ready_session,
     settle_ms,
-    some,
     unacknowledged,
     wait_for_records,
 )
-from hil.conform.tester.wire import NoisyCable
 
 _EARLY_MS: Final = {True: 1, False: 25}
 """Tolerance for a repeat that arrives early."""
@@ -55,7 +56,7 @@ async def in_order(bench: ConformBench) -> None:
     """Records come in order, seq growing by one, each chained to the one before."""
     session = await ready_session(bench)
     start, mark = session.cursor.seq, len(session.records)
-    made = await make(bench, some(bench, 12))
+    made = await make_records(bench, count_for_operator(bench, 12))
     await bench.until(lambda: session.cursor.seq >= start + made, settle_ms(made))
     await bench.pause(bench.late_ms)
     # The first arrivals: a repeat may be sent before the acknowledgement arrives.
@@ -121,7 +122,7 @@ async def window(bench: ConformBench) -> None:
     session.ack(window=2, loud=True)
     await bench.pause(bench.late_ms)
     mark, first = len(session.records), session.cursor.seq + 1
-    made = await make(bench, some(bench, 10))
+    made = await make_records(bench, count_for_operator(bench, 10))
     got = await wait_for_records(bench, session, mark, 2)
     await session.until_recorded(first + made - 1, settle_ms(made))
     await bench.pause(500)
@@ -173,11 +174,11 @@ async def _most(bench: ConformBench, session: TesterSession) -> None:
     """The largest window, 8."""
     if not bench.operator.exact:
         return
-    await ready(bench, session)
+    await make_ready(bench, session)
     await bench.pause(200)
     session.holding = True
     mark, last = len(session.records), session.cursor.seq
-    made = await make(bench, 12)
+    made = await make_records(bench, 12)
     await wait_for_records(bench, session, mark, 8)
     await session.until_recorded(last + made, settle_ms(made))
     await bench.pause(500)
@@ -269,7 +270,7 @@ async def bad_line(bench: ConformBench) -> None:
     start = session.cursor.seq
     # Made on a clean line: the loss of the session would lock or disarm the device.
     session.ack(window=0)
-    made = await make(bench, some(bench, _NOISY_RECORDS))
+    made = await make_records(bench, count_for_operator(bench, _NOISY_RECORDS))
     await session.until_recorded(start + made, settle_ms(made))
     session.forgiving = True
     bench.noise = noise = NoisyCable(bench.rng)

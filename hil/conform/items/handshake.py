@@ -17,7 +17,7 @@ from firmware_protocol.messages import (
     Info,
 )
 from firmware_protocol.tablelink import CommandCall, Frame, Handshake, prologue
-from hil.conform.tester.bench import ConformBench, HelloExchange, flipped, raw
+from hil.conform.tester import ConformBench, HelloExchange, flip_bits, raw_frame
 
 _NO_HS2: Final = "no HS2"
 _ANSWERS: Final = (FrameKind.HELLO_RSP, FrameKind.HS2, FrameKind.PAIR2)
@@ -47,7 +47,7 @@ async def flips(bench: ConformBench) -> None:
     hello = bench.hello_frame().encode()
     for at in range(len(hello)):
         for bit in range(8):
-            damaged = flipped(hello, at, 1 << bit)
+            damaged = flip_bits(hello, at, 1 << bit)
             await _require_ignored(bench, damaged, f"HELLO with bit {8 * at + bit} flipped")
 
 
@@ -106,17 +106,17 @@ async def misshapen(bench: ConformBench) -> None:
         (data[10:], "HELLO without its first 10 bytes"),
         (data[:-1] + other.encode(), "two HELLO without the 0x00 between"),
         (data[:25] + other.encode()[25:], "the halves of two HELLO"),
-        (raw(b"\x17" + decoded[1:]), "kind 7, otherwise a HELLO"),
-        (raw(b"\x1e" + decoded[1:]), "kind 14, otherwise a HELLO"),
-        (raw(b"\x00" + decoded[1:]), "a HELLO of version 0"),
-        (raw(b"\x20" + decoded[1:]), "a HELLO of version 2"),
-        (raw(b"\xf0" + decoded[1:]), "a HELLO of version 15"),
-        (raw(flipped(decoded, 1)), "HELLO with n 33, 32 bytes"),
-        (raw(flipped(decoded, 1) + b"\0"), "HELLO with n 33, 33 bytes"),
-        (raw(decoded[:1] + b"\x1f" + decoded[2:-1]), "HELLO with n 31, 31 bytes"),
-        (raw(decoded + b"\0"), "HELLO with a byte more than n"),
-        (raw(decoded[:2] + b"\0\0" + decoded[4:]), "HELLO of session 0"),
-        (raw(flipped(decoded, 4)), "HELLO with counter 1"),
+        (raw_frame(b"\x17" + decoded[1:]), "kind 7, otherwise a HELLO"),
+        (raw_frame(b"\x1e" + decoded[1:]), "kind 14, otherwise a HELLO"),
+        (raw_frame(b"\x00" + decoded[1:]), "a HELLO of version 0"),
+        (raw_frame(b"\x20" + decoded[1:]), "a HELLO of version 2"),
+        (raw_frame(b"\xf0" + decoded[1:]), "a HELLO of version 15"),
+        (raw_frame(flip_bits(decoded, 1)), "HELLO with n 33, 32 bytes"),
+        (raw_frame(flip_bits(decoded, 1) + b"\0"), "HELLO with n 33, 33 bytes"),
+        (raw_frame(decoded[:1] + b"\x1f" + decoded[2:-1]), "HELLO with n 31, 31 bytes"),
+        (raw_frame(decoded + b"\0"), "HELLO with a byte more than n"),
+        (raw_frame(decoded[:2] + b"\0\0" + decoded[4:]), "HELLO of session 0"),
+        (raw_frame(flip_bits(decoded, 4)), "HELLO with counter 1"),
     ):
         await _require_ignored(bench, bad, text)
 
@@ -166,7 +166,7 @@ async def no_common_version(bench: ConformBench) -> None:
         shake, frame = bench.hs1(greeting, text="HS1 after a HELLO of versions 15 to 15")
         shake.wipe()
         if version == 15:
-            bench.send(raw(b"\xf2" + frame.decoded()[1:]), "the HS1 in version 15")
+            bench.send(raw_frame(b"\xf2" + frame.decoded()[1:]), "the HS1 in version 15")
         await bench.unanswered(FrameKind.HS2, expected="no HS2")
     await bench.session()
 
@@ -274,7 +274,7 @@ async def undisturbed(bench: ConformBench) -> None:
     await session.check_alive("HS1 that does not open does not end the session")
     bench.send(bench.rng.randbytes(700) + b"\0", "700 random bytes")
     frame = pending.sealer.seal(bytes(56))
-    bad = flipped(frame.payload, 60)
+    bad = flip_bits(frame.payload, 60)
     bench.send_frame(Frame(FrameKind.DATA, frame.session, 0, bad), "DATA of the pending session")
     await session.check_alive("garbage does not end the session")
     mark = len(session.got)

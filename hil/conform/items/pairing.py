@@ -10,10 +10,18 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.messages import DeviceState, FrameKind, Info, Paired, Tamper, TamperSource
 from firmware_protocol.tablelink import EventRecord, fingerprint_of
-from hil.conform.tester.bench import ConformBench, flipped
-from hil.conform.tester.findings import ItemSkipped
-from hil.conform.tester.pairing import attempt, label_code, pair, pair1, switch
-from hil.conform.tester.session import RingCursor, TesterSession
+from hil.conform.tester import (
+    ConformBench,
+    ItemSkipped,
+    RingCursor,
+    TesterSession,
+    attempt_pairing,
+    flip_bits,
+    label_code,
+    pair_with,
+    send_pair1,
+    turn_service_switch,
+)
 
 _TRIES: Final = 5
 
@@ -24,9 +32,9 @@ async def switched_off(bench: ConformBench) -> None:
     if DeviceState.SERVICE in hello_rsp.state:
         if "service" not in bench.operator.can:
             raise ItemSkipped("the service switch, which is on, turned off")
-        await switch(bench, False)
+        await turn_service_switch(bench, False)
     for own in (X25519PrivateKey.generate(), bench.own):
-        await pair1(bench, own, bytes(16))
+        await send_pair1(bench, own, bytes(16))
         await bench.unanswered(FrameKind.PAIR2, expected="no PAIR2, the switch is off")
     if not bench.unpaired:
         await bench.session()
@@ -37,11 +45,11 @@ async def wrong_code(bench: ConformBench) -> None:
     paired; after five, PAIR1 is not answered."""
     code = await label_code(bench)
     session = await bench.session()
-    await switch(bench, True)
+    await turn_service_switch(bench, True)
     try:
         await _try_wrong(bench, session, code)
     finally:
-        await switch(bench, False)
+        await turn_service_switch(bench, False)
     await bench.session()
 
 
@@ -50,7 +58,7 @@ async def _try_wrong(bench: ConformBench, session: TesterSession, code: bytes) -
     for turn in range(_TRIES):
         mark = len(session.kept)
         text = f"PAIR3 made with wrong label code {turn + 1}"
-        tried = await attempt(bench, stranger, flipped(code, turn), text)
+        tried = await attempt_pairing(bench, stranger, flip_bits(code, turn), text)
         await session.until_kept(_is_wrong_code, 2000, "TAMPER PAIRING_CODE", mark)
         await bench.pause(bench.late_ms)
         bench.require(
@@ -60,13 +68,13 @@ async def _try_wrong(bench: ConformBench, session: TesterSession, code: bytes) -
     found = sum(map(_is_wrong_code, session.kept))
     bench.require_equal(found, _TRIES, f"TAMPER PAIRING_CODE {_TRIES} times")
     await session.check_alive("wrong codes do not end the paired host's session")
-    await pair1(bench, stranger, code)
+    await send_pair1(bench, stranger, code)
     await bench.unanswered(FrameKind.PAIR2, expected="no PAIR2 after five wrong label codes")
     again = await bench.session()
     await again.check_alive("the former host stays paired")
-    await switch(bench, False)
-    await switch(bench, True)
-    _, first = await pair1(bench, stranger, code)
+    await turn_service_switch(bench, False)
+    await turn_service_switch(bench, True)
+    _, first = await send_pair1(bench, stranger, code)
     bench.require(
         await bench.frame(FrameKind.PAIR2, first.session, 5000),
         "PAIR2 once the switch was off and on again",
@@ -86,13 +94,13 @@ async def pairs(bench: ConformBench) -> None:
     session = await bench.session()
     new = X25519PrivateKey.generate()
     async with _put_back(bench, code):
-        await switch(bench, True)
+        await turn_service_switch(bench, True)
         await bench.pause(200)
-        done = await pair(bench, new, code)
+        done = await pair_with(bench, new, code)
         bench.require_equal(done.device_key, bench.device_key, "the device's key as before")
         cursor = session.cursor
         await _ended(bench, session)
-        await switch(bench, False)
+        await turn_service_switch(bench, False)
         bench.hs1(await bench.greet(), text="HS1 of the host that was replaced")
         await bench.unanswered(FrameKind.HS2, expected="no HS2 for the former host")
         await _new_served(bench, new, cursor, done.pairings)
@@ -107,9 +115,9 @@ async def _put_back(bench: ConformBench, code: bytes) -> AsyncIterator[None]:
     finally:
         bench.own = own
         bench.end_sessions()
-        await switch(bench, True)
-        await pair(bench, own, code)
-        await switch(bench, False)
+        await turn_service_switch(bench, True)
+        await pair_with(bench, own, code)
+        await turn_service_switch(bench, False)
 
 
 async def _ended(bench: ConformBench, session: TesterSession) -> None:

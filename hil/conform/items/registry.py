@@ -16,7 +16,7 @@ from hil.conform.items import (
     station,
     tap,
 )
-from hil.conform.tester.bench import Trial
+from hil.conform.tester import Trial
 
 TRIALS: Final[dict[str, Trial]] = {
     "FR-1": handshake.hello_answered,

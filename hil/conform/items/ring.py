@@ -27,18 +27,21 @@ from firmware_protocol.messages import (
     Verdict,
 )
 from firmware_protocol.tablelink import NO_CHAIN
-from hil.conform.tester.bench import ConformBench, flipped
-from hil.conform.tester.findings import RequestDenied, message_text
-from hil.conform.tester.session import RingCursor, TesterSession
-from hil.conform.tester.stimuli import (
+from hil.conform.tester import (
     ACTIONS,
-    make,
-    ready,
+    ConformBench,
+    RequestDenied,
+    RingCursor,
+    TesterSession,
+    WireLost,
+    flip_bits,
+    make_ready,
+    make_records,
+    message_text,
     ready_session,
     settle_ms,
     wait_for_records,
 )
-from hil.conform.tester.wire import WireLost
 
 CutMoment: TypeAlias = Literal["now"] | Moment
 _MOMENTS: Final[tuple[CutMoment, ...]] = ("now", *get_args(Moment))
@@ -90,13 +93,13 @@ async def cut_during(
     """Cut the power at this moment of an activity, and wait until the device is there again."""
     cut = CutPower(at=moment, off_ms=_OFF_MS)
     if moment == "now":
-        await make(bench, count)
+        await make_records(bench, count)
         await bench.pause(100)
         await bench.request(cut)
     else:
         await bench.request(cut)
         with suppress(RequestDenied, WireLost):  # the cut may come during the request
-            await make(bench, count)
+            await make_records(bench, count)
         await bench.pause_lossy(_DOING_MS)
         _cause_moment(session, moment)
     await bench.pause_lossy(_OFF_MS + 300)
@@ -123,7 +126,7 @@ async def verdicts(bench: ConformBench) -> None:
     ring = await session.learn()
     bench.require_equal(ring.verdict, Verdict.NEW_EPOCH, "NEW_EPOCH for epoch 0")
     epoch, after = ring.epoch, ring.head + 1
-    wrong = flipped(ring.chain, 3)
+    wrong = flip_bits(ring.chain, 3)
     for resume, verdict in (
         (Resume(epoch ^ 1 or 2, after, ring.chain, ResumeMode.CHECK), Verdict.NEW_EPOCH),
         (Resume(epoch ^ 1 or 2, after, NO_CHAIN, ResumeMode.ADOPT), Verdict.NEW_EPOCH),
@@ -159,7 +162,7 @@ async def _last_counts(bench: ConformBench, session: TesterSession, ring: Resume
 def _inside(ring: ResumeReply) -> list[tuple[Resume, Verdict]]:
     """RESUME commands for a ring that has or had records."""
     epoch, before = ring.epoch, ring.oldest - 1
-    wrong = flipped(ring.chain, 7, 0x80)
+    wrong = flip_bits(ring.chain, 7, 0x80)
     fork = (Resume(epoch, ring.head, wrong, ResumeMode.CHECK), Verdict.FORK)
     gaps = [
         (Resume(epoch, before, NO_CHAIN, mode), Verdict.GAP)
@@ -180,7 +183,7 @@ async def rolled_back(bench: ConformBench) -> None:
     session = await ready_session(bench)
     await bench.request(RingMemory(what="save"))
     start = session.cursor.seq
-    await session.until_head(start + await make(bench, 2))
+    await session.until_head(start + await make_records(bench, 2))
     cursor = session.cursor
     await bench.request(RingMemory(what="restore"))
     await bench.wait_for_restart()
@@ -191,9 +194,9 @@ async def rolled_back(bench: ConformBench) -> None:
     bench.require_none(new.records, "no event after FORK")
     await new.catch_up()
     # The same position again, after a different history.
-    await ready(bench, new)
+    await make_ready(bench, new)
     while new.cursor.seq < cursor.seq + 1:
-        await new.until_head(new.cursor.seq + await make(bench, 2))
+        await new.until_head(new.cursor.seq + await make_records(bench, 2))
     again = await bench.session(resume=False)
     await verdict_of(bench, again, resume, Verdict.FORK)
     await again.catch_up()
@@ -242,7 +245,7 @@ async def fills_up(bench: ConformBench) -> None:
     bench.require(
         DeviceState.FULL not in after.state, "not FULL any more once all is acknowledged", "FULL"
     )
-    await ready(bench, new)
+    await make_ready(bench, new)
 
 
 async def _locked(bench: ConformBench, session: TesterSession) -> None:

@@ -22,10 +22,15 @@ from firmware_protocol.messages import (
     TimeAsk,
 )
 from firmware_protocol.tablelink import CommandCall, Frame, encode_plaintext
-from hil.conform.tester.bench import ConformBench, flipped, raw
-from hil.conform.tester.findings import ItemSkipped
-from hil.conform.tester.session import TesterSession, call_bytes
-from hil.conform.tester.stimuli import unacknowledged
+from hil.conform.tester import (
+    ConformBench,
+    ItemSkipped,
+    TesterSession,
+    call_bytes,
+    flip_bits,
+    raw_frame,
+    unacknowledged,
+)
 
 _AHEAD: Final = 5000
 
@@ -64,7 +69,7 @@ async def changed(bench: ConformBench) -> None:
     ]
     mark = len(session.got)
     for at, bits, text in changes:
-        bench.send(raw(flipped(decoded, at, bits)), f"DATA with {text} changed, CRC right")
+        bench.send(raw_frame(flip_bits(decoded, at, bits)), f"DATA with {text} changed, CRC right")
         await bench.pause(max(40, bench.late_ms))
         bench.require_none(session.replies(mark), "no answer")
     await bench.pause(bench.quiet_ms)
@@ -137,7 +142,7 @@ async def malformed(bench: ConformBench) -> None:
     await bench.pause(bench.quiet_ms)
     bench.require_none(session.replies(mark), "no answer to a malformed plaintext")
     await session.check_alive()
-    padded = flipped(call_bytes(Info.ID, 704, session.boot), 55)
+    padded = flip_bits(call_bytes(Info.ID, 704, session.boot), 55)
     reply = await session.ask_bytes(padded, "INFO with padding that is not zero", 704)
     if reply is None:
         raise bench.finding("REFUSED MALFORMED")
@@ -155,10 +160,10 @@ def _malformed(session: TesterSession) -> list[tuple[bytes, str]]:
         (b"\x01" + info[1:], "an EVENT from the host"),
         (ack[:2] + b"\x8f" + ack[3:], "CONTROL 0x8F, which there is not"),
         (ack[:2] + b"\x81" + ack[3:], "DEVICE_BEAT from the host"),
-        (flipped(ack, 1), "EVT_ACK with a flag set"),
-        (flipped(ack, 3), "EVT_ACK with a wrong len"),
-        (flipped(ack, 12, 0x1F), "EVT_ACK with a window beyond 8"),
-        (flipped(ack, 55), "EVT_ACK with padding that is not zero"),
+        (flip_bits(ack, 1), "EVT_ACK with a flag set"),
+        (flip_bits(ack, 3), "EVT_ACK with a wrong len"),
+        (flip_bits(ack, 12, 0x1F), "EVT_ACK with a window beyond 8"),
+        (flip_bits(ack, 55), "EVT_ACK with padding that is not zero"),
         (ack.ljust(120, b"\0"), "EVT_ACK in a plaintext of 120 bytes"),
         (info[:4] + bytes(4) + info[8:], "INFO with command id 0"),
         (info[:8] + bytes(8) + info[16:], "INFO with host boot 0"),
@@ -174,7 +179,7 @@ async def _padded_ack(bench: ConformBench, session: TesterSession) -> None:
     last = records[-1].record
     ack = encode_plaintext(EvtAck(last.epoch, last.seq, 8))
     mark = len(session.records)
-    session.say_bytes(flipped(ack, 30), "EVT_ACK with padding that is not zero")
+    session.say_bytes(flip_bits(ack, 30), "EVT_ACK with padding that is not zero")
     await bench.wait_for(
         lambda: session.records[mark:],
         2 * RESEND_MOST_MS + bench.late_ms,
@@ -205,7 +210,7 @@ async def counts(bench: ConformBench) -> None:
 def _damaged(bench: ConformBench) -> list[tuple[bytes, str]]:
     hello = bench.hello_frame().encode()
     return [
-        (flipped(hello, 20, 0x40), "a HELLO with a flipped bit"),
+        (flip_bits(hello, 20, 0x40), "a HELLO with a flipped bit"),
         (hello[:30] + b"\0", "a HELLO cut after 30 bytes"),
         (b"\x05\x11\x22\x33\x44\0", "four bytes"),
         (bytes((0xFE,)) * 100 + b"\0", "a COBS code beyond the end"),
@@ -218,7 +223,7 @@ def _refused(bench: ConformBench, session: TesterSession) -> list[tuple[bytes, s
     hello = bench.hello_frame()
     bad = Frame(FrameKind.DATA, frame.session, frame.counter + 900, bytes(72))
     strays = (
-        (FrameKind.HELLO, flipped(hello.payload, 5), "a HELLO that is ill-formed"),
+        (FrameKind.HELLO, flip_bits(hello.payload, 5), "a HELLO that is ill-formed"),
         (FrameKind.HS1, bytes(48), "HS1 without a HELLO"),
         (FrameKind.HS2, bytes(48), "HS2 from the host"),
         (FrameKind.PAIR3, bytes(64), "PAIR3 without a pairing"),
@@ -236,7 +241,7 @@ def _uncounted(session: TesterSession) -> list[tuple[bytes, str]]:
     """Messages that are answered, and valid ones without effect."""
     epoch = (session.cursor.epoch ^ 1) or 2
     return [
-        (flipped(_info(session, 706), 55), "INFO with padding that is not zero"),
+        (flip_bits(_info(session, 706), 55), "INFO with padding that is not zero"),
         (call_bytes(0x43, 707, session.boot), "COMMAND 0x43, which there is not"),
         (encode_plaintext(EvtAck(epoch, 1, 8)), "EVT_ACK of another epoch"),
         (encode_plaintext(EvtNak(epoch, 1, NakWhy.GAP)), "EVT_NAK of another epoch"),

@@ -21,10 +21,18 @@ from firmware_protocol.messages import (
 )
 from firmware_protocol.tablelink import EventRecord
 from hil.conform.items.ring import cut_during
-from hil.conform.tester.bench import ConformBench
-from hil.conform.tester.findings import NotApplicable
-from hil.conform.tester.session import TesterSession
-from hil.conform.tester.stimuli import described, load, make, ready, settle_ms, some, unlock
+from hil.conform.tester import (
+    ConformBench,
+    NotApplicable,
+    TesterSession,
+    count_for_operator,
+    described,
+    load_cards,
+    make_ready,
+    make_records,
+    settle_ms,
+    unlock,
+)
 
 CARD_EVENTS: Final = (CardRead, ReadFail, CutCard)
 
@@ -47,9 +55,9 @@ async def drawn(
 async def salts(bench: ConformBench) -> None:
     """Salts differ from record to record."""
     session = await bench.session()
-    await ready(bench, session)
+    await make_ready(bench, session)
     mark = len(session.kept)
-    made = await make(bench, some(bench, 20))
+    made = await make_records(bench, count_for_operator(bench, 20))
     cards = await drawn(bench, session, made, since=mark, made=made)
     seen = [one.event.salt for one in cards if isinstance(one.event, CardRead)]
     bench.require(len(seen) >= 2, "CARD_READ twice at least", f"{len(seen)} times")
@@ -59,9 +67,9 @@ async def salts(bench: ConformBench) -> None:
 async def positions(bench: ConformBench) -> None:
     """Each card that leaves takes the next position, read or not; LOADED starts again."""
     session = await bench.session()
-    first = await load(bench, session, Load(decks=6))
+    first = await load_cards(bench, session, Load(decks=6))
     await _count(bench, session, first.shoe)
-    second = await load(bench, session, Load(decks=6))
+    second = await load_cards(bench, session, Load(decks=6))
     bench.require_equal(second.shoe, first.shoe + 1, f"LOADED {first.shoe + 1}")
     await _count(bench, session, second.shoe)
 
@@ -95,9 +103,9 @@ async def rereads(bench: ConformBench) -> None:
     """REREAD returns any of the last REREAD_DEPTH records byte for byte, before RESUME too; others
     are refused NOT_KEPT."""
     session = await bench.session()
-    await ready(bench, session)
+    await make_ready(bench, session)
     start = session.cursor.seq
-    made = await make(bench, some(bench, REREAD_DEPTH + 6))
+    made = await make_records(bench, count_for_operator(bench, REREAD_DEPTH + 6))
     await bench.until(lambda: session.cursor.seq >= start + made, settle_ms(made))
     came = session.cursor.seq - start
     bench.require(came >= made, f"{made} records", f"{came}")
@@ -175,7 +183,7 @@ async def gate(bench: ConformBench) -> None:
         raise NotApplicable("GATE, which this shoe does not have")
     bench.need_exact("to count the cards that are out")
     session = await bench.session()
-    await load(bench, session, Load(decks=6))
+    await load_cards(bench, session, Load(decks=6))
     recorded = 0
     for moment in ("now", *get_args(Moment)):
         session = await bench.session(session.cursor)

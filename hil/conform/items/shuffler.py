@@ -19,9 +19,7 @@ from firmware_protocol.messages import (
     StartReply,
 )
 from firmware_protocol.tablelink import EventRecord
-from hil.conform.tester.bench import ConformBench
-from hil.conform.tester.findings import ItemSkipped, message_text
-from hil.conform.tester.session import TesterSession
+from hil.conform.tester import ConformBench, ItemSkipped, TesterSession, message_text
 
 _DECKS: Final = 6
 _PACE_MS: Final = 3000

@@ -16,10 +16,15 @@ from firmware_protocol.messages import (
     Stuck,
     WhichButton,
 )
-from hil.conform.tester.bench import ConformBench
-from hil.conform.tester.findings import message_text
-from hil.conform.tester.session import TesterSession
-from hil.conform.tester.stimuli import TOKEN, arm, described, find_seat
+from hil.conform.tester import (
+    TOKEN,
+    ConformBench,
+    TesterSession,
+    arm,
+    described,
+    find_seat,
+    message_text,
+)
 
 _HELD_MS: Final = 80
 _SETTLE_MS: Final = 400

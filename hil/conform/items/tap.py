@@ -11,14 +11,15 @@ from msgspec import Struct
 from firmware_protocol.device import Draw, Load
 from firmware_protocol.messages import Alert, AlertCode, DeviceState, FaultCode, FrameKind
 from firmware_protocol.tablelink import Frame
-from hil.conform.tester.bench import ConformBench, ReceivedFrame
-from hil.conform.tester.findings import alert_text
-from hil.conform.tester.stimuli import (
-    load,
-    make,
+from hil.conform.tester import (
+    ConformBench,
+    ReceivedFrame,
+    alert_text,
+    count_for_operator,
+    load_cards,
+    make_records,
     ready_session,
     settle_ms,
-    some,
     unlock,
     wait_for_records,
 )
@@ -71,7 +72,7 @@ async def same_timing(bench: ConformBench) -> str | None:
 async def _tap(bench: ConformBench, cards: tuple[str, ...]) -> _Run:
     await bench.fall_silent()
     session = await bench.session()
-    await load(bench, session, Load(decks=0, cards=cards))
+    await load_cards(bench, session, Load(decks=0, cards=cards))
     bench.stock = 0
     await unlock(bench, session)
     began = session.began or 0
@@ -113,7 +114,7 @@ async def nothing_in_clear(bench: ConformBench) -> None:
     session = await ready_session(bench)
     session.holding = True  # so that records are repeated
     mark = len(session.records)
-    made = await make(bench, some(bench, 8))
+    made = await make_records(bench, count_for_operator(bench, 8))
     await wait_for_records(bench, session, mark, made)
     await bench.pause(settle_ms(1))
     session.holding = False

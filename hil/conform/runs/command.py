@@ -22,7 +22,7 @@ from firmware_protocol.conformance import ConformanceItem, Profile
 from hil.conform.runs import report, run
 from hil.conform.runs.run import Keyring, RunPlan
 from hil.conform.runs.runner import ItemOutcome
-from hil.conform.tester.operators import Operator, RemoteOperator, TerminalOperator
+from hil.conform.tester import Operator, RemoteOperator, TerminalOperator
 from hil.control import ControlClient, ControlLost
 
 

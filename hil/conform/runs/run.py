@@ -22,12 +22,18 @@ from firmware_protocol.messages import DeviceState, FrameKind, HelloRsp
 from firmware_protocol.tablelink import fingerprint, fingerprint_text
 from hil.conform.runs.report import RunSettings
 from hil.conform.runs.runner import ItemOutcome, RunResult, run_items, untried
-from hil.conform.tester import pairing
-from hil.conform.tester.bench import ConformBench
-from hil.conform.tester.findings import ItemFinding, ItemSkipped, RequestDenied
-from hil.conform.tester.operators import Operator
-from hil.conform.tester.stimuli import drain, undo
-from hil.conform.tester.wire import PortWire, WireLost
+from hil.conform.tester import (
+    ConformBench,
+    ItemFinding,
+    ItemSkipped,
+    Operator,
+    PortWire,
+    RequestDenied,
+    WireLost,
+    drain,
+    pair_for_run,
+    undo,
+)
 
 _HEX: Final = re.compile(r"[0-9A-Fa-f]{64}")
 _DIGITS: Final = "64 hexadecimal digits"
@@ -237,7 +243,7 @@ async def _served(bench: ConformBench) -> bool:
 async def _pair(bench: ConformBench) -> tuple[str, str]:
     await bench.reset()
     try:
-        bench.device_key = await pairing.pair_for_run(bench)
+        bench.device_key = await pair_for_run(bench)
     except ItemFinding as finding:
         why = f"{finding.expected} was expected, {finding.came} came"
     except ItemSkipped as lacking:

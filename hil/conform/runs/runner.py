@@ -13,17 +13,18 @@ from controller.errors import UsageProblem
 from firmware_protocol.conformance import ConformanceItem, Need
 from firmware_protocol.messages import ProtocolError
 from hil.conform.items import TRIALS, WITHOUT_SESSION
-from hil.conform.tester.bench import ConformBench, Trial
-from hil.conform.tester.findings import (
+from hil.conform.tester import (
+    ConformBench,
     ItemBlocked,
     ItemFinding,
     ItemSkipped,
     NotApplicable,
+    Operator,
     RunAborted,
+    Trial,
+    WireLost,
+    recover,
 )
-from hil.conform.tester.operators import Operator
-from hil.conform.tester.stimuli import recover
-from hil.conform.tester.wire import WireLost
 
 Result = Literal["PASS", "FAIL", "SKIP", "UNTRIED"]
 """SKIP: it needs an operator. UNTRIED: it was prevented."""

@@ -1,1 +1,102 @@
-"""The tester's side of the protocol: wire, handshake, session, operators."""
+"""The tester: its wire, its sessions, its operators, and what it does with each class."""
+
+from __future__ import annotations
+
+from hil.conform.tester.bench import (
+    ConformBench,
+    HelloExchange,
+    ReceivedFrame,
+    Trial,
+    flip_bits,
+    raw_frame,
+)
+from hil.conform.tester.findings import (
+    ItemBlocked,
+    ItemFinding,
+    ItemSkipped,
+    NotApplicable,
+    RequestDenied,
+    RunAborted,
+    alert_text,
+    message_text,
+)
+from hil.conform.tester.operators import Operator, RemoteOperator, TerminalOperator
+from hil.conform.tester.pairing import (
+    attempt_pairing,
+    label_code,
+    pair_for_run,
+    pair_with,
+    send_pair1,
+    turn_service_switch,
+)
+from hil.conform.tester.session import ReceivedRecord, RingCursor, TesterSession, call_bytes
+from hil.conform.tester.stimuli import (
+    ACTIONS,
+    TOKEN,
+    arm,
+    count_for_operator,
+    described,
+    drain,
+    find_seat,
+    load_cards,
+    make_ready,
+    make_records,
+    ready_session,
+    recover,
+    settle_ms,
+    unacknowledged,
+    undo,
+    unlock,
+    wait_for_records,
+)
+from hil.conform.tester.wire import NoisyCable, PortWire, WireLost
+
+__all__ = [
+    "ACTIONS",
+    "TOKEN",
+    "ConformBench",
+    "HelloExchange",
+    "ItemBlocked",
+    "ItemFinding",
+    "ItemSkipped",
+    "NoisyCable",
+    "NotApplicable",
+    "Operator",
+    "PortWire",
+    "ReceivedFrame",
+    "ReceivedRecord",
+    "RemoteOperator",
+    "RequestDenied",
+    "RingCursor",
+    "RunAborted",
+    "TerminalOperator",
+    "TesterSession",
+    "Trial",
+    "WireLost",
+    "alert_text",
+    "arm",
+    "attempt_pairing",
+    "call_bytes",
+    "count_for_operator",
+    "described",
+    "drain",
+    "find_seat",
+    "flip_bits",
+    "label_code",
+    "load_cards",
+    "make_ready",
+    "make_records",
+    "message_text",
+    "pair_for_run",
+    "pair_with",
+    "raw_frame",
+    "ready_session",
+    "recover",
+    "send_pair1",
+    "settle_ms",
+    "turn_service_switch",
+    "unacknowledged",
+    "undo",
+    "unlock",
+    "wait_for_records",
+]

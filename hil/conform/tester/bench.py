@@ -451,12 +451,12 @@ class ConformBench:
             raise ItemSkipped(f"{what}: --control")
 
 
-def raw(decoded: bytes) -> bytes:
+def raw_frame(decoded: bytes) -> bytes:
     """Encode any bytes as a frame with a valid CRC and its 0x00."""
     return cobs_encode(decoded + crc32c(decoded).to_bytes(4, "little")) + b"\0"
 
 
-def flipped(data: bytes, at: int, bits: int = 1) -> bytes:
+def flip_bits(data: bytes, at: int, bits: int = 1) -> bytes:
     """The bytes with some bits of one byte inverted."""
     return data[:at] + bytes((data[at] ^ bits,)) + data[at + 1 :]
 

@@ -51,7 +51,9 @@ async def label_code(bench: ConformBench) -> bytes:
         raise ItemSkipped(f"the code of the label ({problem})") from None
 
 
-async def pair1(bench: ConformBench, own: X25519PrivateKey, code: bytes) -> tuple[Handshake, Frame]:
+async def send_pair1(
+    bench: ConformBench, own: X25519PrivateKey, code: bytes
+) -> tuple[Handshake, Frame]:
     """Send HELLO and PAIR1."""
     greeting = await bench.greet(own=own)
     shake = Handshake.xxpsk3("host", greeting.prologue, own, label_psk(code))
@@ -60,11 +62,11 @@ async def pair1(bench: ConformBench, own: X25519PrivateKey, code: bytes) -> tupl
     return shake, frame
 
 
-async def attempt(
+async def attempt_pairing(
     bench: ConformBench, own: X25519PrivateKey, code: bytes, text: str = ""
 ) -> PairingAttempt:
     """Send HELLO to PAIR3."""
-    shake, first = await pair1(bench, own, code)
+    shake, first = await send_pair1(bench, own, code)
     answer = await bench.frame(FrameKind.PAIR2, first.session, PAIR_WAIT_MS)
     if answer is None:
         raise bench.finding(f"PAIR2 within {PAIR_WAIT_MS} ms, the service switch being on")
@@ -78,9 +80,9 @@ async def attempt(
     return PairingAttempt(first.session, key, shake.split())
 
 
-async def pair(bench: ConformBench, own: X25519PrivateKey, code: bytes) -> PairingResult:
+async def pair_with(bench: ConformBench, own: X25519PrivateKey, code: bytes) -> PairingResult:
     """Pair with the right code."""
-    tried = await attempt(bench, own, code)
+    tried = await attempt_pairing(bench, own, code)
     frame = await bench.frame(FrameKind.DATA, tried.session, PAIR_WAIT_MS)
     if frame is None:
         raise bench.finding(f"PAIR_DONE within {PAIR_WAIT_MS} ms")
@@ -97,7 +99,7 @@ async def pair(bench: ConformBench, own: X25519PrivateKey, code: bytes) -> Pairi
     return PairingResult(tried.device_key, done.pairings)
 
 
-async def switch(bench: ConformBench, on: bool) -> None:
+async def turn_service_switch(bench: ConformBench, on: bool) -> None:
     await bench.request(ServiceSwitch(on=on))
     await bench.pause(100)
 
@@ -105,8 +107,8 @@ async def switch(bench: ConformBench, on: bool) -> None:
 async def pair_for_run(bench: ConformBench) -> bytes:
     """Pair the device with the run's host, if the operator can. Returns the device's key."""
     code = await label_code(bench)
-    await switch(bench, False)  # resets the count of wrong codes
-    await switch(bench, True)
-    done = await pair(bench, bench.own, code)
-    await switch(bench, False)
+    await turn_service_switch(bench, False)  # resets the count of wrong codes
+    await turn_service_switch(bench, True)
+    done = await pair_with(bench, bench.own, code)
+    await turn_service_switch(bench, False)
     return done.device_key

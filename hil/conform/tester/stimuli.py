@@ -67,7 +67,7 @@ DRAIN_MS: Final = 20_000
 _LOOK_MS: Final = 250
 
 
-async def ready(bench: ConformBench, session: TesterSession) -> None:
+async def make_ready(bench: ConformBench, session: TesterSession) -> None:
     """Prepare the device so that requests make records: loaded and unlocked, or armed."""
     await ACTIONS[bench.profile].ready(bench, session)
 
@@ -75,17 +75,17 @@ async def ready(bench: ConformBench, session: TesterSession) -> None:
 async def ready_session(bench: ConformBench) -> TesterSession:
     """A session with a device that is ready, and whose records so far have arrived."""
     session = await bench.session()
-    await ready(bench, session)
+    await make_ready(bench, session)
     await bench.pause(200)
     return session
 
 
-async def make(bench: ConformBench, count: int) -> int:
+async def make_records(bench: ConformBench, count: int) -> int:
     """Make at least `count` records in a session that is ready. Returns the number."""
     return await ACTIONS[bench.profile].make(bench, count)
 
 
-def some(bench: ConformBench, count: int) -> int:
+def count_for_operator(bench: ConformBench, count: int) -> int:
     """`count`, or fewer if a person makes them."""
     return count if bench.operator.exact else min(count, 4)
 
@@ -98,7 +98,7 @@ def settle_ms(count: int) -> int:
 # --- shoe -----------------------------------------------------------------------------------
 
 
-async def load(bench: ConformBench, session: TesterSession, request: Load) -> Loaded:
+async def load_cards(bench: ConformBench, session: TesterSession, request: Load) -> Loaded:
     """Load cards. Returns the event."""
     mark = len(session.kept)
     await bench.request(request)
@@ -116,7 +116,7 @@ async def unlock(bench: ConformBench, session: TesterSession) -> None:
 
 async def _shoe_ready(bench: ConformBench, session: TesterSession) -> None:
     if bench.stock < 100:
-        await load(bench, session, Load(decks=_DECKS))
+        await load_cards(bench, session, Load(decks=_DECKS))
     await unlock(bench, session)
 
 
@@ -175,11 +175,11 @@ async def _presses(bench: ConformBench, count: int) -> int:
 
 
 async def _probe_shoe(bench: ConformBench, session: TesterSession) -> None:
-    await load(bench, session, Load(decks=_DECKS))
+    await load_cards(bench, session, Load(decks=_DECKS))
 
 
 async def _probe_shuffler(bench: ConformBench, session: TesterSession) -> None:
-    await make(bench, 2)
+    await make_records(bench, 2)
 
 
 class ClassActions(Struct, frozen=True):
@@ -330,7 +330,7 @@ async def unacknowledged(
 
 
 async def _made(bench: ConformBench, session: TesterSession, count: int) -> list[ReceivedRecord]:
-    await ready(bench, session)
+    await make_ready(bench, session)
     await bench.pause(200)
     return await held_records(bench, session, count)
 
@@ -341,7 +341,7 @@ async def held_records(
     """Make at least `count` records in a session that is ready, and do not acknowledge them."""
     session.holding = True
     mark = len(session.records)
-    return await wait_for_records(bench, session, mark, await make(bench, count))
+    return await wait_for_records(bench, session, mark, await make_records(bench, count))
 
 
 async def _rewound(

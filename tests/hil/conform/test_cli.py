@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from xml.etree import ElementTree
@@ -180,15 +178,6 @@ def test_items_without_session_need_no_keys(
     assert "there is no key store" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("breaks", [("hello-random-fixed",), ("schema-wrong",)])
-def test_a_defect_before_pairing_fails(
-    breaks: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with device_process("shoe", tmp_path / "shoe", breaks=breaks) as sim:
-        assert at(sim, "--only", "HE-1", "HE-2") == 1
-    assert "FAIL" in capsys.readouterr().out
-
-
 def test_a_silent_port_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -277,13 +266,3 @@ def test_the_module_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--profile", "shoe", "--port", "/dev/x", "--only", "XX-9"]
     assert run_command(["conform", *given], cli.register) == 2
     assert capsys.readouterr().err.startswith("holecard: --only: there is no item XX-9")
-
-
-def test_a_closed_pipe_ends_the_command_with_141() -> None:
-    command = [sys.executable, "-m", "hil.simulator", "breaks", "--profile", "station"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        assert child.stderr is not None
-        child.stdout.close()
-        assert child.stderr.read() == b""
-    assert child.returncode == 141
