@@ -34,9 +34,9 @@ from controller.procedure.model.felt import (
     top,
 )
 from controller.procedure.model.game import Game
-from controller.procedure.model.holds import elsewhere, found, hold, holds_for, named
+from controller.procedure.model.holds import found, hold, holds_for, identify_card
 from controller.procedure.model.row import Refusal, Row
-from controller.procedure.model.state import WAITING, Hold, State, Step
+from controller.procedure.model.state import WAITING, Hold, State, Step, elsewhere
 from controller.procedure.rows import (
     BETWEEN,
     burned,
@@ -77,7 +77,7 @@ def _another_confirms(g: Game, s: State, e: CardConfirmed) -> bool:
 
 def _card_confirmed(g: Game, s: State, e: CardConfirmed) -> State:
     held = top(s)
-    return named(replace(s, seen=tally(s, held.card)), held)
+    return identify_card(replace(s, seen=tally(s, held.card)), held)
 
 
 def _agrees(g: Game, s: State, e: DeviceBack) -> bool:

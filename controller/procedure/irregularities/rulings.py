@@ -27,10 +27,10 @@ from controller.procedure.model.felt import (
     with_seat,
 )
 from controller.procedure.model.game import Game
-from controller.procedure.model.holds import applicable, beside, elsewhere, named, seen_once_more
+from controller.procedure.model.holds import applicable, identify_card, seen_once_more, spare_left
 from controller.procedure.model.payments import given_back, refunds, refunds_of
 from controller.procedure.model.row import Refusal, Row, When
-from controller.procedure.model.state import Hold, Place, Spare, State, Step
+from controller.procedure.model.state import Hold, Place, Spare, State, Step, elsewhere
 from controller.procedure.rows import mark_naturals
 from controller.rules.cards import Card
 from controller.rules.hands import Hand, is_blackjack
@@ -136,7 +136,7 @@ def void_round(g: Game, s: State, e: Event) -> State:
         holds=_ended(s, Step.PAYING if dues else Step.CLEARING, _OUTLIVE_VOID),
         asking=0,
         approved=False,
-        spare=beside(s),
+        spare=spare_left(s),
     )
 
 
@@ -201,7 +201,7 @@ def _resume(g: Game, s: State, e: Go) -> State:
         # Reported as a blackjack but is none: no hand has played yet, so play starts.
         return with_top(shown, replace(held, back=Step.AFTER_CHECK)) if s.checked else shown
     if held.what is Irregularity.DECK_SUSPECT and s.spare is None:
-        return named(replace(s, seen=seen_once_more(s, held.card)), held)
+        return identify_card(replace(s, seen=seen_once_more(s, held.card)), held)
     return s
 
 

@@ -39,16 +39,15 @@ from controller.procedure.model.holds import (
     BEFORE,
     HOLDING,
     IN_ROUND,
-    beside,
-    elsewhere,
     found,
     hold,
     holds_for,
-    told,
+    report_hold,
+    spare_left,
 )
 from controller.procedure.model.payments import refunds
 from controller.procedure.model.row import Refusal, Row, When
-from controller.procedure.model.state import OPEN, WAITING, Hold, State, Step
+from controller.procedure.model.state import OPEN, WAITING, Hold, State, Step, elsewhere
 from controller.procedure.rows import another_round, fresh_felt, no_shoe, no_shuffler
 from controller.rules.irregularities import Irregularity
 
@@ -66,7 +65,7 @@ def _void_nothing_due(g: Game, s: State, e: RoundVoided) -> bool:
 
 
 def _voided(g: Game, s: State, e: RoundVoided) -> State:
-    bare = replace(s, asking=0, approved=False, spare=beside(s), read=-1)
+    bare = replace(s, asking=0, approved=False, spare=spare_left(s), read=-1)
     return replace(bare, due=refunds(g, s, "void"), after=Step.CLEARING)
 
 
@@ -319,7 +318,7 @@ ROWS: tuple[Row, ...] = (
         "The shoe is still gone: no round begins without it.",
         lambda g, s, e: another_round(g, s) and "shoe" in s.lost,
         _hold_for_shoe,
-        told,
+        report_hold,
     ),
     found(
         "shuffler_gone_at_shuffle",

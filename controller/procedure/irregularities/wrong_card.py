@@ -36,7 +36,6 @@ from controller.procedure.model.holds import (
     NO_CARD,
     SHOE_IN_PLAY,
     STOPPED,
-    elsewhere,
     found,
     hold,
     holds_for,
@@ -44,7 +43,7 @@ from controller.procedure.model.holds import (
 )
 from controller.procedure.model.payments import settlement
 from controller.procedure.model.row import Refusal, Row
-from controller.procedure.model.state import Hold, State, Step
+from controller.procedure.model.state import Hold, State, Step, elsewhere
 from controller.procedure.rows import agrees_with_check, hole_card, hole_is_fresh, whole_shoe
 from controller.rules.cards import Card
 from controller.rules.hands import Hand, Verdict, before_last, total_of

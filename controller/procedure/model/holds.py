@@ -13,7 +13,7 @@ from controller.procedure.model.events import Event, PaymentCorrected, Withdrawn
 from controller.procedure.model.felt import hole_is_next, tally, times_seen, top
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Row, When
-from controller.procedure.model.state import OPEN, WAITING, Hold, Spare, State, Step
+from controller.procedure.model.state import OPEN, Hold, Spare, State, Step
 from controller.rules.cards import Card
 from controller.rules.irregularities import WAYS, Irregularity, Way
 
@@ -123,7 +123,7 @@ def hold(g: Game, s: State, new: Hold) -> State:
 HOLE_DUPLICATE = "the hole card is a duplicate"
 
 
-def named(s: State, held: Hold) -> State:
+def identify_card(s: State, held: Hold) -> State:
     """Returns the state with the hold's card identified, on its place or beside the shoe."""
     unreadable = held.what is Irregularity.CARD_UNREADABLE
     if held.back is Step.REVEAL and (unreadable or held.detail == HOLE_DUPLICATE):
@@ -136,14 +136,14 @@ def named(s: State, held: Hold) -> State:
     return replace(s, spare=Spare(card=held.card, exposed=not on_its_place, entered=on_its_place))
 
 
-def beside(s: State) -> Spare | None:
+def spare_left(s: State) -> Spare | None:
     """Returns the spare card that a round leaves; one whose face is known will be burned."""
     if s.spare is None or not s.spare.entered:
         return s.spare
     return replace(s.spare, exposed=True, entered=False)
 
 
-def told(g: Game, s: State, e: Event, after: State) -> tuple[Effect, ...]:
+def report_hold(g: Game, s: State, e: Event, after: State) -> tuple[Effect, ...]:
     held = top(after)
     floor = Told("floor", held.what.value, held.seat, held.detail)
     if held.what not in _TOLD_TO_SURVEILLANCE:
@@ -186,12 +186,18 @@ def found(
 ) -> Row:
     """Returns a row that detects an irregularity."""
     return Row(
-        name, at, event, Step.RULING, text, when, do, told, None, why, _FOUND_RULES.get(name, ())
+        name,
+        at,
+        event,
+        Step.RULING,
+        text,
+        when,
+        do,
+        report_hold,
+        None,
+        why,
+        _FOUND_RULES.get(name, ()),
     )
-
-
-def elsewhere(*taken: Step) -> tuple[Step, ...]:
-    return tuple(step for step in WAITING if step not in taken)
 
 
 TAKEN: Final[Mapping[str, Irregularity]] = MappingProxyType(

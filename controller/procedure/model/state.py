@@ -245,3 +245,8 @@ class State(Struct, frozen=True, gc=False):
 
 OPEN = tuple(step for step in Step if step in WAITING and step is not Step.CLOSED)
 """Every step of an open table that waits for something."""
+
+
+def elsewhere(*taken: Step) -> tuple[Step, ...]:
+    """Returns the waiting steps but these."""
+    return tuple(step for step in WAITING if step not in taken)

@@ -214,35 +214,23 @@ def _place(p: Prompt, t: PromptTerms, several: bool) -> str:
     )
 
 
-def _fixed(name: str) -> Worded:
-    """Returns a function for a text that may have the fields {count} and {decks}."""
+def _fixed(name: str, *details: str) -> Worded:
+    """Returns a function for texts that may have the fields {count}, {cards} and {decks}."""
 
     def worded(p: Prompt, t: PromptTerms, several: bool) -> Parts:
-        values = {"count": p.count, "decks": t.counted(p.count, "deck")}
-        return (t.texts(f"console.say.{name}", **values),), ()
+        cards, decks = t.counted(p.count, "card"), t.counted(p.count, "deck")
+        headline, *rest = (
+            t.texts(f"console.say.{each}", count=p.count, cards=cards, decks=decks)
+            for each in (name, *details)
+        )
+        return (headline,), tuple(rest)
 
     return worded
-
-
-def _open(p: Prompt, t: PromptTerms, several: bool) -> Parts:
-    return (t.texts("console.say.open_table"),), (t.texts("console.say.count_bank"),)
-
-
-def _change_decks(p: Prompt, t: PromptTerms, several: bool) -> Parts:
-    decks = t.counted(p.count, "deck")
-    return (
-        (t.texts("console.say.change_decks"),),
-        (t.texts("console.say.shuffle_others", decks=decks),),
-    )
 
 
 def _load(p: Prompt, t: PromptTerms, several: bool) -> Parts:
     behind = t.texts("console.say.behind", cards=t.counted(p.total, "card")) if p.total else ""
     return (t.texts("console.say.load_shoe"),), (t.counted(p.count, "card"), behind)
-
-
-def _burn(p: Prompt, t: PromptTerms, several: bool) -> Parts:
-    return (t.texts("console.say.burn", cards=t.counted(p.count, "card")),), ()
 
 
 def _wagers(p: Prompt, t: PromptTerms, several: bool) -> Parts:
@@ -344,24 +332,23 @@ def _rule(p: Prompt, t: PromptTerms, several: bool) -> Parts:
     return (t.texts("console.say.rule", case=_case(p, t)),), (ways, t.warn(p.warn))
 
 
-def _about(name: str) -> Worded:
+def _about(name: str, *more: str) -> Worded:
+    """Returns a function for a stopped table: its case, and more details."""
+
     def worded(p: Prompt, t: PromptTerms, several: bool) -> Parts:
-        return (t.texts(f"console.say.{name}"),), (_case(p, t),)
+        details = (t.texts(f"console.say.{each}") for each in more)
+        return (t.texts(f"console.say.{name}"),), (_case(p, t), *details)
 
     return worded
 
 
-def _await_device(p: Prompt, t: PromptTerms, several: bool) -> Parts:
-    return (t.texts("console.say.await_device"),), (_case(p, t), t.texts("console.say.device_way"))
-
-
 _PROMPTS: Final[dict[Tell, Worded]] = {
-    Tell.OPEN_TABLE: _open,
+    Tell.OPEN_TABLE: _fixed("open_table", "count_bank"),
     Tell.SHUFFLE: _fixed("shuffle"),
     Tell.AWAIT_SHUFFLE: _fixed("await_shuffle"),
-    Tell.CHANGE_DECKS: _change_decks,
+    Tell.CHANGE_DECKS: _fixed("change_decks", "shuffle_others"),
     Tell.LOAD_SHOE: _load,
-    Tell.BURN: _burn,
+    Tell.BURN: _fixed("burn"),
     Tell.TAKE_WAGERS: _wagers,
     Tell.DEAL: _deal,
     Tell.LAY_SPARE: _spare,
@@ -382,7 +369,7 @@ _PROMPTS: Final[dict[Tell, Worded]] = {
     Tell.RULE: _rule,
     Tell.ENTER_CARD: _about("enter_card"),
     Tell.CONFIRM_CARD: _about("confirm_card"),
-    Tell.AWAIT_DEVICE: _await_device,
+    Tell.AWAIT_DEVICE: _about("await_device", "device_way"),
     Tell.CONFIRM_FELT: _about("confirm_felt"),
     Tell.REFILL: _about("refill"),
 }

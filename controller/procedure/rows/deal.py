@@ -16,7 +16,7 @@ from controller.procedure.model.felt import fresh, lay, next_spare, put, tally_d
 from controller.procedure.model.game import Game
 from controller.procedure.model.payments import paid_with_the_deal, with_the_deal
 from controller.procedure.model.row import Refusal, Row
-from controller.procedure.model.state import WAITING, State, Step
+from controller.procedure.model.state import State, Step, elsewhere
 from controller.rules.hands import DOUBLE, Hand, ace_and_ten, choices
 from controller.rules.options import Options
 
@@ -153,9 +153,6 @@ def nothing_with_deal(g: Game, s: State) -> bool:
 
 def _natural_detail(g: Game, s: State, e: PayTaken | PayDeclined) -> dict[str, str]:
     return {"seat": str(e.seat), "asked": str(s.hands[s.turn].seat)}
-
-
-_NOT_DEALING = tuple(step for step in WAITING if step is not Step.DEALING)
 
 
 ROWS = (
@@ -309,13 +306,12 @@ REFUSALS = (
         _natural_detail,
     ),
     *(
-        Refusal("no_natural_asked", _others, event, "no blackjack is asked now")
+        Refusal("no_natural_asked", elsewhere(Step.NATURALS), event, "no blackjack is asked now")
         for event in (PayTaken, PayDeclined)
-        for _others in (tuple(step for step in WAITING if step is not Step.NATURALS),)
     ),
     Refusal(
         "no_hole_card_now",
-        _NOT_DEALING,
+        elsewhere(Step.DEALING),
         HoleDealt,
         "no hole card is dealt now",
     ),

@@ -18,7 +18,7 @@ from controller.procedure.model.felt import fresh, times_seen, to_dealer
 from controller.procedure.model.game import Game
 from controller.procedure.model.payments import facts, settle, settlement
 from controller.procedure.model.row import Refusal, Row
-from controller.procedure.model.state import WAITING, Due, State, Step
+from controller.procedure.model.state import Due, State, Step, elsewhere
 from controller.rules.cards import VALUE, Card
 from controller.rules.hands import is_blackjack, plus
 from controller.rules.payouts import dealer_draws
@@ -212,9 +212,6 @@ def _goes_to(step: Step) -> Row:
     )
 
 
-_NOT_PAYING = tuple(step for step in WAITING if step is not Step.PAYING)
-
-
 ROWS: tuple[Row, ...] = (
     Row(
         "reveal_hole",
@@ -398,7 +395,7 @@ ROWS: tuple[Row, ...] = (
 REFUSALS: tuple[Refusal, ...] = (
     Refusal(
         "no_reveal_now",
-        tuple(step for step in WAITING if step is not Step.REVEAL),
+        elsewhere(Step.REVEAL),
         HoleRevealed,
         "the hole card stays face down now",
     ),
@@ -419,12 +416,12 @@ REFUSALS: tuple[Refusal, ...] = (
         _pay_detail,
     ),
     *(
-        Refusal("nothing_due", _NOT_PAYING, event, "no payment is due now")
+        Refusal("nothing_due", elsewhere(Step.PAYING), event, "no payment is due now")
         for event in (Paid, AllPaid, PaymentApproved)
     ),
     Refusal(
         "not_to_clear",
-        tuple(step for step in WAITING if step is not Step.CLEARING),
+        elsewhere(Step.CLEARING),
         Cleared,
         "the cards stay on the felt until every wager is settled",
     ),

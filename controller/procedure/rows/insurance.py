@@ -18,7 +18,7 @@ from controller.procedure.model.felt import with_seat
 from controller.procedure.model.game import Game
 from controller.procedure.model.payments import even_monies, lost_insurance, waiting_blackjacks
 from controller.procedure.model.row import Refusal, Row
-from controller.procedure.model.state import WAITING, Seat, State, Step
+from controller.procedure.model.state import Seat, State, Step, elsewhere
 from controller.procedure.rows.deal import next_to_decline, nothing_with_deal
 from controller.rules.cards import ACE
 from controller.rules.money import Amount
@@ -155,9 +155,6 @@ def _asked_detail(g: Game, s: State, e: EvenMoney | Decline) -> dict[str, str]:
 
 
 _OFFERING = (Step.AFTER_DEAL, Step.OFFER)
-
-
-_NOT_INSURING = tuple(step for step in WAITING if step is not Step.INSURANCE)
 
 
 def _no_blackjack(g: Game, s: State, e: HoleChecked) -> bool:
@@ -430,18 +427,18 @@ REFUSALS: tuple[Refusal, ...] = (
         _asked_detail,
     ),
     *(
-        Refusal("insurance_not_open", _NOT_INSURING, event, "insurance is not open now")
+        Refusal("insurance_not_open", elsewhere(Step.INSURANCE), event, "insurance is not open now")
         for event in (Insure, EvenMoney, Decline)
     ),
     Refusal(
         "insurance_not_to_close",
-        tuple(step for step in WAITING if step is not Step.INSURANCE_CLOSE),
+        elsewhere(Step.INSURANCE_CLOSE),
         InsuranceClosed,
         "insurance is not to be closed now: ask every seat first, then close it once",
     ),
     Refusal(
         "no_check_now",
-        tuple(step for step in WAITING if step is not Step.CHECK),
+        elsewhere(Step.CHECK),
         HoleChecked,
         "the hole card is not to be checked now",
     ),

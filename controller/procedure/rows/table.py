@@ -22,7 +22,7 @@ from controller.procedure.model.events import (
 from controller.procedure.model.felt import name_of, second_person
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Refusal, Row
-from controller.procedure.model.state import OPEN, WAITING, Shoe, State, Step
+from controller.procedure.model.state import OPEN, Shoe, State, Step, elsewhere
 from controller.rules.option_constraints import MAX_MONEY
 
 BETWEEN = (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.BURNING, Step.WAGERING)
@@ -314,37 +314,37 @@ REFUSALS: tuple[Refusal, ...] = (
     Refusal("table_closed_already", (Step.CLOSED,), TableClosed, "the table is closed"),
     Refusal(
         "not_shuffling",
-        tuple(step for step in WAITING if step not in (Step.SHUFFLE_NEEDED, Step.REFILL)),
+        elsewhere(Step.SHUFFLE_NEEDED, Step.REFILL),
         ShuffleStarted,
         "no shuffle is wanted now",
     ),
     Refusal(
         "no_decks_to_change",
-        tuple(step for step in WAITING if step is not Step.SHUFFLE_NEEDED),
+        elsewhere(Step.SHUFFLE_NEEDED),
         DecksChanged,
         "no decks are to be changed now",
     ),
     Refusal(
         "no_shuffle_to_end",
-        tuple(step for step in WAITING if step not in (Step.SHUFFLING, Step.REFILL)),
+        elsewhere(Step.SHUFFLING, Step.REFILL),
         ShuffleDone,
         "no shuffle is under way",
     ),
     Refusal(
         "no_shoe_wanted",
-        tuple(step for step in WAITING if step not in (Step.LOADING, Step.REFILL)),
+        elsewhere(Step.LOADING, Step.REFILL),
         ShoeLoaded,
         "no shoe is to be loaded now: shuffle first",
     ),
     Refusal(
         "no_burn",
-        tuple(step for step in WAITING if step not in (Step.BURNING, Step.RELIEF_BURN)),
+        elsewhere(Step.BURNING, Step.RELIEF_BURN),
         CardBurned,
         "no card is to be burned now",
     ),
     Refusal(
         "no_shuffle_now",
-        tuple(step for step in WAITING if step is not Step.WAGERING),
+        elsewhere(Step.WAGERING),
         ShuffleCalled,
         "a shuffle can be called between rounds only",
     ),

@@ -21,7 +21,7 @@ from controller.procedure.model.felt import checked_first, fresh, hands_of, in_h
 from controller.procedure.model.game import Game
 from controller.procedure.model.payments import for_hand, for_verdict
 from controller.procedure.model.row import Refusal, Row, When
-from controller.procedure.model.state import WAITING, State, Step
+from controller.procedure.model.state import State, Step, elsewhere
 from controller.rules.hands import (
     CHOICES,
     DOUBLE,
@@ -184,10 +184,6 @@ def _decision_detail(g: Game, s: State, e: Decision) -> dict[str, str]:
 _TURN = (Step.TURN,)
 _CONFIRMING = (Step.DOUBLE_CONFIRM, Step.SPLIT_CONFIRM)
 _DECISIONS = (Hit, Stand, Double, Split, Surrender)
-
-
-_NO_TURN = tuple(step for step in WAITING if step is not Step.TURN)
-_NO_CONFIRM = tuple(step for step in WAITING if step not in (*_CONFIRMING, Step.INSURANCE_CONFIRM))
 
 
 def _is(*verdicts: Verdict) -> When:
@@ -488,7 +484,7 @@ REFUSALS: tuple[Refusal, ...] = (
     *(
         Refusal(
             "no_decision_now",
-            _NO_TURN,
+            elsewhere(Step.TURN),
             event,
             "no decision of a player is asked for now",
             rule=("maxtime.4d",) if event is Surrender else (),
@@ -498,7 +494,7 @@ REFUSALS: tuple[Refusal, ...] = (
     *(
         Refusal(
             "nothing_to_confirm",
-            _NO_CONFIRM,
+            elsewhere(*_CONFIRMING, Step.INSURANCE_CONFIRM),
             event,
             "nothing waits to be confirmed or withdrawn",
             rule=("classic.locked2",),

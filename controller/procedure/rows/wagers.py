@@ -9,7 +9,7 @@ from controller.procedure.model.events import CardDrawn, WagerPlaced, WagerRemov
 from controller.procedure.model.felt import fresh, lay, seat_index, tally_drawn
 from controller.procedure.model.game import BETS, Game
 from controller.procedure.model.row import Refusal, Row
-from controller.procedure.model.state import WAITING, Seat, State, Step
+from controller.procedure.model.state import Seat, State, Step, elsewhere
 from controller.rules.hands import Hand
 from controller.rules.money import Amount
 from controller.rules.option_constraints import MAX_MONEY
@@ -164,7 +164,7 @@ def _amount_detail(g: Game, s: State, e: WagerPlaced) -> dict[str, str]:
 
 _AT = (Step.WAGERING,)
 _BEFORE = (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.BURNING)
-_OPEN_LATER = tuple(step for step in WAITING if step is not Step.WAGERING)
+_OPEN_LATER = elsewhere(Step.WAGERING)
 
 ROWS = (
     Row(

@@ -227,7 +227,7 @@ class _Round:
 
     # Events
 
-    def hand_in(self, event: Event) -> Decision | Refused:
+    def submit(self, event: Event) -> Decision | Refused:
         answer = self.table.step(self.state, event)
         if self.watch is not None:
             self.watch(event, answer)
@@ -242,9 +242,9 @@ class _Round:
             if hand.done and not hand.out:
                 self.stood.add((hand.seat, hand.number))
 
-    def must(self, event: Event) -> None:
+    def submit_accepted(self, event: Event) -> None:
         """Submit an event of the dealer's part, which must be accepted. Raises _Stopped."""
-        answer = self.hand_in(event)
+        answer = self.submit(event)
         if isinstance(answer, Refused):
             self.stop(f"{type(event).__name__} refused at {self.state.step.value}: {answer.why}")
 
@@ -261,7 +261,7 @@ class _Round:
                 if bet not in seat.bets:
                     continue
                 amount = seat.bets[bet]
-                answer = self.hand_in(WagerPlaced(player(seat.seat), seat.seat, bet, amount))
+                answer = self.submit(WagerPlaced(player(seat.seat), seat.seat, bet, amount))
                 if isinstance(answer, Refused):
                     self.rejected_bets.append(RejectedBet(seat.seat, bet, amount, answer.why))
 
@@ -282,9 +282,9 @@ class _Round:
     def deal(self) -> None:
         s = self.state
         if s.step is Step.DEALING and s.places[s.dealt].kind == "hole":
-            self.must(self.vault.dealt(self.draw()))
+            self.submit_accepted(self.vault.dealt(self.draw()))
         else:
-            self.must(self.vault.drawn(self.draw()))
+            self.submit_accepted(self.vault.drawn(self.draw()))
 
     # Actions
 
@@ -318,7 +318,7 @@ class _Round:
         """Submit the action and compare the answer with its expectation."""
         index = self.next
         self.next += 1
-        answer = self.hand_in(decision_for(action, self.decider(action.seat)))
+        answer = self.submit(decision_for(action, self.decider(action.seat)))
         if isinstance(answer, Decision) and action.do in ("stand", "surrender"):
             self.decided.add((action.seat, action.hand or 0))
         if isinstance(answer, Refused):
@@ -339,7 +339,7 @@ class _Round:
         if action is not None and self._is_for_insurance(action, asked):
             self.take(action)
         else:
-            self.must(Decline(self.decider(asked), asked))
+            self.submit_accepted(Decline(self.decider(asked), asked))
 
     def _is_for_insurance(self, action: ScriptAction, asked: int) -> bool:
         """Whether to submit the action during insurance."""
@@ -356,7 +356,7 @@ class _Round:
             for action in self.script.actions[self.next :]
         )
         kind = PayDeclined if doubles else PayTaken
-        self.must(kind(self.decider(hand.seat), hand.seat))
+        self.submit_accepted(kind(self.decider(hand.seat), hand.seat))
 
     def decide(self) -> None:
         hand = self.state.hands[self.state.turn]
@@ -365,7 +365,7 @@ class _Round:
         if action is not None and (action.rejected or theirs or action.phase != "play"):
             self.take(action)
         elif hand.total == 21:
-            self.must(Stand(self.decider(hand.seat), hand.seat, hand.number))
+            self.submit_accepted(Stand(self.decider(hand.seat), hand.seat, hand.number))
         else:
             rest = f"the next, actions[{self.next}], is for another hand" if action else "none left"
             self.stop(
@@ -382,13 +382,15 @@ class _Round:
     def pay(self) -> None:
         due = self.state.due[0]
         if due.floor and not self.state.approved:
-            self.must(PaymentApproved(FLOOR))
-        self.must(Paid(DEALER, due.moves if self.game.jurisdiction.declare_payments else None))
+            self.submit_accepted(PaymentApproved(FLOOR))
+        self.submit_accepted(
+            Paid(DEALER, due.moves if self.game.jurisdiction.declare_payments else None)
+        )
 
     def clear(self) -> None:
         self.leftover_actions()
         self.over = self.state
-        self.must(Cleared(DEALER))
+        self.submit_accepted(Cleared(DEALER))
 
     # The round
 
@@ -403,13 +405,13 @@ class _Round:
             case Step.PAYING:
                 self.pay()
             case Step.CHECK:
-                self.must(self.vault.checked(self.state.dealer[0]))
+                self.submit_accepted(self.vault.checked(self.state.dealer[0]))
             case Step.REVEAL:
-                self.must(self.vault.revealed())
+                self.submit_accepted(self.vault.revealed())
             case Step.INSURANCE_CONFIRM | Step.DOUBLE_CONFIRM | Step.SPLIT_CONFIRM:
-                self.must(Confirmed(DEALER))
+                self.submit_accepted(Confirmed(DEALER))
             case Step.INSURANCE_CLOSE:
-                self.must(InsuranceClosed(DEALER))
+                self.submit_accepted(InsuranceClosed(DEALER))
             case Step.CLEARING:
                 self.clear()
             case Step.HELD:

@@ -113,7 +113,7 @@ STOPS: dict[str, Callable[[Table], Event]] = {
 class Willing(Table):
     """A table whose people answer every prompt, and whose shoe never lacks a card."""
 
-    def _goes_on(self, left: list[str]) -> None:
+    def _continue(self, left: list[str]) -> None:
         s = self.state
         match s.step:
             case Step.HELD:
@@ -142,7 +142,7 @@ class Willing(Table):
                     self.do(DeviceBack(SHOE, "shoe", True))
                 self.do(ShoeLoaded(SHOE, self.game.decks * 52))
             case _:
-                super()._goes_on(left)
+                super()._continue(left)
 
     def _next_card(self, left: list[str]) -> None:
         if self.from_shoe:

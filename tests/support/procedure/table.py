@@ -240,7 +240,7 @@ class Table:
             assert self.refuses(e.FloorRuled(FLOOR, way, same)) == "floor_rules"
         self.rule(way, SECOND if two else None)
         ruled = Ruled(what.value, way.value, FLOOR.name, SECOND.name if two else "")
-        assert self.heard(Ruled)[-1] == ruled
+        assert self.facts_of(Ruled)[-1] == ruled
         return self
 
     def enter(self, name: str) -> Table:
@@ -265,10 +265,10 @@ class Table:
             if self.state.step in steps:
                 assert not left, f"{left} left over at {self.state.step.value}"
                 return self
-            self._goes_on(left)
+            self._continue(left)
         raise AssertionError(f"never came to {steps}: {self.state}")
 
-    def _goes_on(self, left: list[str]) -> None:
+    def _continue(self, left: list[str]) -> None:
         s = self.state
         if s.step in _CARD_STEPS:
             self._next_card(left)
@@ -364,13 +364,11 @@ class Table:
         assert self.state.step is step, f"at {self.state.step.value}: {self.prompt}"
         return self
 
-    def asks(self, tell: Tell, **fields: object) -> Prompt:
-        """The prompt, which asks this."""
-        prompt = self.prompt
-        assert prompt.tell is tell, prompt
-        got = {name: getattr(prompt, name) for name in fields}
-        assert got == fields
-        return prompt
+    def asks(self, tell: Tell, **fields: object) -> Table:
+        """The prompt asks this."""
+        got = {name: getattr(self.prompt, name) for name in ("tell", *fields)}
+        assert got == {"tell": tell, **fields}, self.prompt
+        return self
 
     def held_for(self, what: Irregularity, *ways: Way) -> Table:
         """The table waits for the floor, which may rule these ways, where they are named."""
@@ -381,7 +379,7 @@ class Table:
         assert self.locked
         return self
 
-    def heard(self, kind: type[E]) -> list[E]:
+    def facts_of(self, kind: type[E]) -> list[E]:
         """Every fact of this kind so far."""
         return [fact for fact in self.facts if isinstance(fact, kind)]
 

@@ -51,7 +51,7 @@ def refilled(t: Table) -> Table:
 def test_face_up_card_in_the_shoe(house: str) -> None:
     t = dealt(house, decks=1).hit(1).do(FaceUpCardFound(SHOE, card("3D")))
     t.ruled(Odd.FACE_UP_CARD, Way.DISCARD).at(Step.HAND_CARD)
-    assert t.heard(Discarded) == [Discarded(card("3D"))]
+    assert t.facts_of(Discarded) == [Discarded(card("3D"))]
     t.asks(Tell.DEAL, seat=1, hand=0, count=3)
     t.do(CardDrawn(SHOE, card("3D"))).held_for(Odd.DECK_SUSPECT)  # it is in the rack
     t = dealt(house).hit(1).do(FaceUpCardFound(SHOE, card("3D"))).deal("9D")
@@ -62,7 +62,7 @@ def test_face_up_card_before_the_first_card_and_for_the_dealer(house: str) -> No
     t = Table(house=house).bets(1000).do(FaceUpCardFound(SHOE, card("3D"))).at(Step.WAGERING)
     t.deal("9C 8S KC (5D)").until(Step.DEALER_CARD).do(FaceUpCardFound(SHOE, card("8D")))
     assert t.at(Step.DEALER_CARD).finish("TD") == {1: 1000}
-    assert t.heard(Discarded) == [Discarded(card("3D")), Discarded(card("8D"))]
+    assert t.facts_of(Discarded) == [Discarded(card("3D")), Discarded(card("8D"))]
 
 
 # Card drawn in error, not exposed: it is the next card and must be used
@@ -70,7 +70,7 @@ def test_face_up_card_before_the_first_card_and_for_the_dealer(house: str) -> No
 
 def test_card_drawn_in_error_not_exposed_is_the_next_card(house: str) -> None:
     t = dealt(house).slip("9D").ruled(Odd.ERROR_CARD, Way.USE_NEXT).at(Step.TURN)
-    assert t.heard(Told)[-1] == Told("floor", "error_card")
+    assert t.facts_of(Told)[-1] == Told("floor", "error_card")
     assert "refuse_card" not in t.prompt.choices
     t.hit(1).asks(Tell.LAY_SPARE, seat=1, place="hand", count=3)
     assert t.locked
@@ -97,7 +97,7 @@ def test_card_drawn_in_error_opens_the_next_round(house: str) -> None:
 def test_a_new_card_though_one_beside_the_shoe_waits(house: str) -> None:
     t = dealt(house).slip("9D").ruled(Odd.ERROR_CARD, Way.USE_NEXT).hit(1).deal("4D")
     t.held_for(Odd.ERROR_CARD_EXPOSED, Way.BURN, Way.VOID).rule(Way.BURN)
-    assert t.heard(Burned) == [Burned(card("4D"))]
+    assert t.facts_of(Burned) == [Burned(card("4D"))]
     t.at(Step.HAND_CARD).deal("*9D")
     assert t.finish() == {1: 1000, 2: 0}
 
@@ -105,14 +105,14 @@ def test_a_new_card_though_one_beside_the_shoe_waits(house: str) -> None:
 def test_a_second_card_drawn_in_error(house: str) -> None:
     t = dealt(house).slip("9D").ruled(Odd.ERROR_CARD, Way.USE_NEXT).slip("4D")
     t.held_for(Odd.ERROR_CARD, Way.BURN, Way.VOID).rule(Way.BURN)
-    assert t.heard(Burned) == [Burned()]
+    assert t.facts_of(Burned) == [Burned()]
     assert t.hit(1).deal("*9D").finish() == {1: 1000, 2: 0}
 
 
 def test_the_floor_burns_a_card_drawn_in_error(house: str) -> None:
     if house == "strict":
         t = dealt(house).slip("5D").ruled(Odd.ERROR_CARD, Way.BURN).at(Step.TURN)
-        assert t.heard(Burned) == [Burned()]
+        assert t.facts_of(Burned) == [Burned()]
         assert t.state.spare is None
         assert t.hit(1, "9D").finish() == {1: 1000, 2: 0}
 
@@ -136,12 +136,11 @@ def test_card_exposed_in_error_is_dealt_on(house: str) -> None:
 def test_card_exposed_in_error_is_refused_by_all_and_burned(house: str) -> None:
     t = exposed(house)
     assert t.refuses(SpareRefused(DEALER, 2, 0)) == "refuse_spare"
-    t.do(SpareRefused(DEALER, 1, 0)).at(Step.TURN)
-    t.asks(Tell.DECIDE, seat=2)
+    t.do(SpareRefused(DEALER, 1, 0)).at(Step.TURN).asks(Tell.DECIDE, seat=2)
     assert t.prompt.choices[-1] == "refuse_card"
     t.do(SpareRefused(DEALER, 2, 0)).at(Step.REVEAL)
     assert t.finish() == {1: -1000, 2: 0}
-    assert t.heard(Burned) == [Burned(card("9D"))]
+    assert t.facts_of(Burned) == [Burned(card("9D"))]
     assert t.state.spare is None
     one_more_round(t)
 
@@ -149,7 +148,7 @@ def test_card_exposed_in_error_is_refused_by_all_and_burned(house: str) -> None:
 def test_card_exposed_in_error_is_refused_by_one_and_taken_by_the_next(house: str) -> None:
     t = exposed(house, name="3D").do(SpareRefused(DEALER, 1, 0)).hit(2).deal("*3D")
     assert t.finish() == {1: -1000, 2: 1000}
-    assert t.heard(Burned) == []
+    assert t.facts_of(Burned) == []
 
 
 def test_card_exposed_in_error_is_used_by_the_dealer(house: str) -> None:
@@ -169,7 +168,7 @@ def test_a_hidden_card_beside_the_shoe_is_seen_after_all(house: str) -> None:
 def test_card_exposed_before_any_wager(house: str) -> None:
     t = Table(house=house).deal("9D")
     t.held_for(Odd.ERROR_CARD_EXPOSED).rule(Way.BURN).at(Step.WAGERING)
-    assert t.heard(Burned) == [Burned(card("9D"))]
+    assert t.facts_of(Burned) == [Burned(card("9D"))]
     one_more_round(t)
 
 
@@ -190,7 +189,7 @@ def test_dealer_draws_on_a_standing_total(house: str, step: Step, hidden: bool) 
     dealer, due = t.state.dealer, t.state.due
     told = t.slip("3D") if hidden else t.deal("3D")
     told.ruled(Odd.DEALER_OVERDREW, Way.BURN).at(step)
-    assert t.heard(Burned) == [Burned() if hidden else Burned(card("3D"))]
+    assert t.facts_of(Burned) == [Burned() if hidden else Burned(card("3D"))]
     assert (t.state.dealer, t.state.due) == (dealer, due)
     assert t.finish() == {1: 1000, 2: 0}
     one_more_round(t)
@@ -285,7 +284,7 @@ def read_again(t: Table, name: str, back: Step) -> Table:
     t.do(CardMisread(DEALER)).ruled(Odd.CARD_UNREADABLE, Way.ENTER_CARD).at(Step.CARD_ENTRY)
     place = expected(replace(t.state, step=back))
     assert place is not None
-    assert t.heard(Told)[-1] == Told("floor", "card_unreadable", place.seat, "misread")
+    assert t.facts_of(Told)[-1] == Told("floor", "card_unreadable", place.seat, "misread")
     assert t.held.back is back
     return t.enter(name)
 
@@ -323,7 +322,7 @@ def test_a_bust_that_is_none(house: str) -> None:
     read_again(t, "4C", Step.HAND_CARD).at(Step.TURN)
     assert t.hand() == "9C 7H 4C"
     assert t.finish() == {1: 1000, 2: 0}
-    assert len(t.heard(Settled)) == 2
+    assert len(t.facts_of(Settled)) == 2
     one_more_round(t)
 
 

@@ -43,12 +43,10 @@ def missed(house: str, which: Literal[1, 2], names: str, **options: Any) -> Tabl
 
 def test_dealer_missed_his_first_card(house: str) -> None:
     t = missed(house, 1, "9C 8C 2H")  # the 2 was seat 1's second card, not the up card
-    t.asks(Tell.DEAL, seat=2, place="hand", count=2)
-    t.deal("KC").at(Step.TURN)
+    t.asks(Tell.DEAL, seat=2, place="hand", count=2).deal("KC").at(Step.TURN)
     assert [t.hand(0), t.hand(1)] == ["9C 2H", "8C KC"]
     assert t.state.dealer == ()
-    t.hit(1, "9D").stand(1).stand(2)
-    t.asks(Tell.DEAL, place="dealer", count=1)
+    t.hit(1, "9D").stand(1).stand(2).asks(Tell.DEAL, place="dealer", count=1)
     t.deal("8S").asks(Tell.DEAL, place="dealer", count=2, total=8)
     assert t.deal("TD").finish() == {1: 1000, 2: 0}
 
@@ -138,13 +136,12 @@ def test_what_the_dealer_cannot_have_missed(house: str) -> None:
 def test_a_player_who_got_no_cards(house: str) -> None:
     t = Table(house=house).bets(1000, 500, 1000).deal("9C 8C").do(SeatMissed(DEALER, 2))
     t.ruled(Odd.SEAT_MISSED, Way.DEAD_HAND)
-    assert t.heard(SeatDead) == [SeatDead(2)]
+    assert t.facts_of(SeatDead) == [SeatDead(2)]
     t.until(Step.DEALING)  # where the wager is handed back at once
-    t.asks(Tell.DEAL, place="up")
-    t.deal("8S 2H KC (TD)").at(Step.TURN)
+    t.asks(Tell.DEAL, place="up").deal("8S 2H KC (TD)").at(Step.TURN)
     assert [hand.cards for hand in t.state.hands if hand.seat == 2] == [()]
     assert t.hit(1, "9D").finish() == {1: 1000, 2: 0, 3: 0}
-    back = [each for each in t.heard(Settled) if each.seat == 2]
+    back = [each for each in t.facts_of(Settled) if each.seat == 2]
     assert [(each.bet, each.stake, each.returned) for each in back] == [("main", 500, 500)]
     assert t.bets(1000, 500).deal("9C 8C 8S 2H KC (TD)").finish() == {1: -1000, 2: 0}
 
@@ -153,7 +150,7 @@ def test_the_side_bets_of_a_dead_hand_go_back_too(house: str) -> None:
     t = Table("mega", house).bet(1, 1000).bet(2, 500, buster=100, toke_main=50, toke_buster=20)
     t.deal("9C").do(SeatMissed(DEALER, 2)).ruled(Odd.SEAT_MISSED, Way.DEAD_HAND)
     assert t.until(Step.DEALING).deal("6S 9D (TD)").finish("KD") == {1: 1000, 2: 0}
-    back = {each.bet: each.returned for each in t.heard(Settled) if each.seat == 2}
+    back = {each.bet: each.returned for each in t.facts_of(Settled) if each.seat == 2}
     assert back == {"main": 500, "buster": 100, "toke_main": 50, "toke_buster": 20}
 
 
@@ -183,8 +180,7 @@ def test_a_player_who_got_one_card(house: str) -> None:
     t = Table(house=house).bets(1000, 1000).deal("9C 8C 8S KC").do(SeatShorted(DEALER, 1))
     t.ruled(Odd.SEAT_SHORTED, Way.SECOND_CARD_LAST).at(Step.DEALING)
     assert [t.hand(0), t.hand(1)] == ["9C", "8C KC"]  # the king went to seat 2
-    t.asks(Tell.DEAL, place="hole")
-    t.deal("(TD)").asks(Tell.DEAL, seat=1, place="hand", count=2)
+    t.asks(Tell.DEAL, place="hole").deal("(TD)").asks(Tell.DEAL, seat=1, place="hand", count=2)
     t.deal("2H").at(Step.TURN)
     assert t.hit(1, "9D").finish() == {1: 1000, 2: 0}
 
@@ -231,7 +227,7 @@ def test_a_late_wager_does_not_open_a_missed_seat(house: str) -> None:
 
 def left(t: Table, seat: int) -> Table:
     t.do(PlayerAbsent(DEALER, seat)).ruled(Odd.PLAYER_ABSENT, Way.STAND_HAND)
-    assert t.heard(Told)[-1] == Told("floor", "player_absent", seat)
+    assert t.facts_of(Told)[-1] == Told("floor", "player_absent", seat)
     assert t.refuses(PlayerAbsent(DEALER, seat)) in ("player_absent", "nobody_waits_for_player")
     return t
 
@@ -246,8 +242,7 @@ def test_player_leaves_before_the_turn_is_over(house: str, when: str, seat: int)
 
 def test_player_leaves_when_asked_for_insurance(house: str) -> None:
     t = left(dealt(house, ACE_UP), 1)
-    t.asks(Tell.ASK_INSURANCE, seat=2)
-    t.do(Insure(DEALER, 2, 500))
+    t.asks(Tell.ASK_INSURANCE, seat=2).do(Insure(DEALER, 2, 500))
     left(t, 2).at(Step.INSURANCE_CLOSE)  # the chips were not confirmed
     assert t.finish() == {1: -1000, 2: -1000}
 

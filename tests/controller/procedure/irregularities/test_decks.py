@@ -39,18 +39,18 @@ JOKER = UnknownCardDrawn(SHOE)
 
 def decks_went_out(t: Table, held: int) -> None:
     """Everybody is told, `held` wagers go back, and the table deals on with other decks."""
-    told = [each for each in t.heard(Told) if each.what == "deck_suspect"]
+    told = [each for each in t.facts_of(Told) if each.what == "deck_suspect"]
     assert [each.who for each in told] == ["floor", "surveillance"]
     dealt_hands = bool(t.state.hands)
     t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)
-    assert t.heard(DecksOut) == [DecksOut()]
+    assert t.facts_of(DecksOut) == [DecksOut()]
     if t.state.seats:
         # Wagers before the first card are no round yet.
         void = [t.state.round] if dealt_hands else []
-        assert [each.round for each in t.heard(RoundVoid)] == void
+        assert [each.round for each in t.facts_of(RoundVoid)] == void
         nets = t.finish()
         assert not held or set(nets.values()) == {0}
-    back = [each for each in t.heard(Settled) if each.outcome == "void"]
+    back = [each for each in t.facts_of(Settled) if each.outcome == "void"]
     assert len(back) == held
     assert all(each.returned == each.stake for each in back)
     t.at(Step.SHUFFLE_NEEDED).asks(Tell.CHANGE_DECKS)
@@ -64,7 +64,7 @@ def test_unreadable_card(house: str) -> None:
     t = dealt(house).hit(1).do(UNREADABLE).ruled(Odd.CARD_UNREADABLE, Way.ENTER_CARD)
     t.at(Step.CARD_ENTRY).asks(Tell.ENTER_CARD, to="dealer", why="card_unreadable")
     assert t.locked
-    assert t.heard(Told)[-1] == Told("floor", "card_unreadable", 0, "low confidence")
+    assert t.facts_of(Told)[-1] == Told("floor", "card_unreadable", 0, "low confidence")
     assert t.refuses(CardEntered(FLOOR, card("9D"))) == "not_theirs"
     assert t.refuses(CardConfirmed(FLOOR)) == "no_card_to_confirm"
     t.do(CardEntered(DEALER, card("9H"))).asks(Tell.CONFIRM_CARD, to="floor", cards=(card("9H"),))
@@ -195,7 +195,7 @@ DUPLICATES: dict[str, Callable[[Table], Table]] = {
 @pytest.mark.parametrize("when", DUPLICATES)
 def test_duplicate_beyond_the_decks(house: str, when: str) -> None:
     t = DUPLICATES[when](Table(house=house, decks=1).bets(1000, 1000)).deal("9C")
-    assert t.heard(Told)[-1].detail == "duplicate"
+    assert t.facts_of(Told)[-1].detail == "duplicate"
     decks_went_out(t, 2)
 
 
@@ -229,7 +229,7 @@ def test_decks_that_are_not_what_they_should_be(house: str, why: str, phase: str
     t = IN_ROUND[phase](Table(house=house).bets(1000))
     assert t.refuses(DeckSuspect(player(1), why)) == "not_theirs"  # type: ignore[arg-type]
     t.do(DeckSuspect(FLOOR, why))  # type: ignore[arg-type]
-    assert t.heard(Told)[-1].detail == why
+    assert t.facts_of(Told)[-1].detail == why
     decks_went_out(t, 0 if phase == "clearing" else 1)
 
 
@@ -245,7 +245,7 @@ def checked_wrong(house: str, names: str, said: bool) -> Table:
 
 def told_of_mismatch(t: Table) -> Table:
     t.until(Step.REVEAL).do(HoleRevealed(SHOE, t.hole, "opening")).held_for(Odd.HOLE_MISMATCH)
-    assert [each.who for each in t.heard(Told)] == ["floor", "surveillance"]
+    assert [each.who for each in t.facts_of(Told)] == ["floor", "surveillance"]
     assert t.prompt.cards == (t.hole,)
     return t
 
@@ -292,9 +292,9 @@ JOKER_AT: dict[str, tuple[Callable[[Table], Table], str]] = {
 def test_joker_or_unknown_card_is_discarded(house: str, when: str) -> None:
     before, rest = JOKER_AT[when]
     t = before(Table(house=house).bets(1000, 1000)).do(JOKER)
-    assert [each.who for each in t.heard(Told)] == ["floor", "surveillance"]
+    assert [each.who for each in t.facts_of(Told)] == ["floor", "surveillance"]
     t.ruled(Odd.UNKNOWN_CARD, Way.DISCARD)
-    assert t.heard(Discarded) == [Discarded()]
+    assert t.facts_of(Discarded) == [Discarded()]
     won = {1: 1000 if when == "hand card" else -1000, 2: 0}
     assert t.deal(rest).finish() == won
     one_more_round(t)

@@ -63,7 +63,7 @@ def shuffled(t: Table) -> tuple[Event, ...]:
     return ShuffleStarted(SHOE), ShuffleDone(SHOE), ShoeLoaded(SHOE, t.game.decks * 52)
 
 
-def told(house: str, phase: str, stops: tuple[str, ...]) -> Table | None:
+def table_stopped(house: str, phase: str, stops: tuple[str, ...]) -> Table | None:
     """A table at that phase on which these stops fell; None if it refuses one of them."""
     t = PHASES[phase](Willing(house=house, decks=1 if "duplicate" in stops else 6).bets(1000))
     for stop in stops:
@@ -74,7 +74,7 @@ def told(house: str, phase: str, stops: tuple[str, ...]) -> Table | None:
 
 def ways(house: str, phase: str, stops: tuple[str, ...]) -> Iterator[Table]:
     """One table for each way that the last prompt offers."""
-    t = told(house, phase, stops)
+    t = table_stopped(house, phase, stops)
     if t is None:
         return
     if t.step is not Step.HELD:
@@ -82,12 +82,12 @@ def ways(house: str, phase: str, stops: tuple[str, ...]) -> Iterator[Table]:
         return
     assert t.prompt.choices, f"{stops} at {phase}: nothing can be ruled"
     for way in t.prompt.choices:
-        again = told(house, phase, stops)
+        again = table_stopped(house, phase, stops)
         assert again is not None
         yield again.rule(Way(way))
 
 
-def goes_on(t: Table) -> None:
+def plays_on(t: Table) -> None:
     """The round ends, its chips are counted up, and there is another one."""
     t.until(Step.WAGERING)
     if not t.state.seats:
@@ -100,7 +100,7 @@ def goes_on(t: Table) -> None:
 def every_way_leads_on(house: str, phase: str, stops: tuple[str, ...]) -> None:
     try:
         for t in ways(house, phase, stops):
-            goes_on(t)
+            plays_on(t)
     except Exception as failed:
         failed.add_note(f"{' within '.join(reversed(stops))} at {phase}, {house}")
         raise

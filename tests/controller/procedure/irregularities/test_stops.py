@@ -67,7 +67,9 @@ def test_wrong_payment_found_later(house: str) -> None:
         before = t.at(step).state
         t.do(correction())
         assert t.state == before
-        assert t.heard(Corrected)[-1] == Corrected(1, 1, 0, "main", 500, 1000, "floor", "floor-2")
+        assert t.facts_of(Corrected)[-1] == Corrected(
+            1, 1, 0, "main", 500, 1000, "floor", "floor-2"
+        )
         if step is Step.WAGERING:
             t.do(FloorCalled(DEALER))
         if step is Step.HELD:
@@ -115,7 +117,7 @@ def test_a_dispute_that_the_floor_decides(house: str, name: str) -> None:
     t.do(event).held_for(what, Way.RESUME, Way.VOID)
     if what is not Odd.FLOOR_CALLED:
         assert t.refuses(event) == "held_already"
-    assert t.heard(Told)[-1] == Told("floor", what.value, event.seat)
+    assert t.facts_of(Told)[-1] == Told("floor", what.value, event.seat)
     assert t.refuses(FloorRuled(FLOOR, Way.DECKS_OUT, SECOND)) == "floor_rules"
     t.ruled(what, Way.RESUME)
     assert t.state == before
@@ -153,7 +155,7 @@ def test_insurance_that_is_asked_again_is_handed_back_first(house: str) -> None:
     t = reopened(dealt(house, ACE_UP).insure(1, 500).decline(2), 1)
     t.asks(Tell.GIVE_BACK, seat=1, amount=500)
     assert t.until(Step.INSURANCE).decline(1).finish() == {1: -1000, 2: -1000}
-    sides = [each for each in t.heard(Settled) if each.bet == "insurance"]
+    sides = [each for each in t.facts_of(Settled) if each.bet == "insurance"]
     assert [(each.outcome, each.returned) for each in sides] == [("void", 500)]
 
 
@@ -174,7 +176,7 @@ def test_a_dispute_after_even_money_was_paid(house: str) -> None:
     t.ruled(Odd.INSURANCE_DISPUTE, Way.RESUME)
     reopened(t, 2).insure(2, 500)
     assert t.finish() == {1: 1000, 2: -1500}
-    assert [each.outcome for each in t.heard(Settled) if each.seat == 1] == ["even_money"]
+    assert [each.outcome for each in t.facts_of(Settled) if each.seat == 1] == ["even_money"]
 
 
 # Shuffler, shoe or station lost: dealing blocked where it touches the outcome
@@ -193,7 +195,7 @@ def test_shoe_lost_in_a_round(house: str, phase: str) -> None:
     t = IN_ROUND[phase](Table(house=house).bets(1000))
     before = t.state
     lost(t, "shoe").ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK).at(Step.DEVICE)
-    assert t.heard(Told)[-1].what == "device_lost"
+    assert t.facts_of(Told)[-1].what == "device_lost"
     t.asks(Tell.AWAIT_DEVICE)
     assert t.locked
     back(t, "station").at(Step.DEVICE)
@@ -212,7 +214,7 @@ def test_a_device_that_does_not_agree_is_taken_back_by_two_people(house: str) ->
     assert t.refuses(CountersAccepted(FLOOR, Actor("dealer", FLOOR.name))) == "accept_counters"
     assert t.refuses(CountersAccepted(DEALER, SECOND)) == "not_theirs"
     t.do(CountersAccepted(FLOOR, SURVEILLANCE)).at(Step.FELT).do(FeltConfirmed(DEALER))
-    assert t.heard(Ruled)[-1] == Ruled("device_lost", "counters_accepted", "floor", "eye")
+    assert t.facts_of(Ruled)[-1] == Ruled("device_lost", "counters_accepted", "floor", "eye")
     assert t.hit(1, "9D").finish() == {1: 1000, 2: 0}
 
 
@@ -220,7 +222,7 @@ def test_a_device_that_has_no_part_in_what_happens_now(house: str) -> None:
     t = dealt(house)
     for device in ("shuffler", "station"):
         lost(t, device).at(Step.TURN)
-        assert t.heard(Told)[-1] == Told("floor", "device_lost", 0, f"{device}: unplugged")
+        assert t.facts_of(Told)[-1] == Told("floor", "device_lost", 0, f"{device}: unplugged")
         back(t, device).at(Step.TURN)
     assert t.refuses(CountersAccepted(FLOOR, SECOND)) == "no_device_waited_for"
     assert t.hit(1, "9D").finish() == {1: 1000, 2: 0}
@@ -256,7 +258,7 @@ def gone_at_shuffle(house: str, start: State) -> Table:
 def test_a_shuffler_lost_before_the_shuffle(house: str, start: State) -> None:
     """It is waited for when it is wanted; the same one comes back, and the felt agrees."""
     t = gone_at_shuffle(house, start)
-    assert t.heard(Told)[-1] == Told("floor", "device_lost")
+    assert t.facts_of(Told)[-1] == Told("floor", "device_lost")
     assert t.refuses(ShuffleDone(DEALER)) == "no_shuffle_to_end"
     back(t, "shuffler", agrees=False).at(Step.DEVICE)
     back(t, "shuffler").at(Step.FELT).do(FeltConfirmed(DEALER)).at(Step.SHUFFLE_NEEDED)

@@ -162,15 +162,15 @@ def test_a_void_gives_every_unresolved_wager_back(house: str, moment: str) -> No
         RoundVoided(FLOOR, "misdeal", player(1)),
     ):
         assert t.refuses(void) == "void_round"
-    before = len(t.heard(Settled))
+    before = len(t.facts_of(Settled))
     t.do(VOID)
-    assert t.heard(RoundVoid) == [RoundVoid(1, "misdeal", "floor", "floor-2")]
+    assert t.facts_of(RoundVoid) == [RoundVoid(1, "misdeal", "floor", "floor-2")]
     if t.step is Step.PAYING:
         t.asks(Tell.GIVE_BACK, why="void")
     assert t.finish() == MOMENTS[moment][3]
-    for each in t.heard(Settled)[before:]:
+    for each in t.facts_of(Settled)[before:]:
         assert (each.outcome, each.odds, each.returned) == ("void", None, each.stake)
-    assert t.heard(RoundOver)[-1].round == 1
+    assert t.facts_of(RoundOver)[-1].round == 1
     t.at(Step.WAGERING)
     one_more_round(t)
 
@@ -178,7 +178,7 @@ def test_a_void_gives_every_unresolved_wager_back(house: str, moment: str) -> No
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_the_floor_called_to_the_table_voids_as_well(house: str, moment: str) -> None:
     t = at(moment, house).do(FloorCalled(DEALER)).ruled(Odd.FLOOR_CALLED, Way.VOID)
-    assert t.heard(RoundVoid) == [RoundVoid(1, "floor_called", "floor", "floor-2")]
+    assert t.facts_of(RoundVoid) == [RoundVoid(1, "floor_called", "floor", "floor-2")]
     assert t.finish() == MOMENTS[moment][3]
     one_more_round(t)
 
@@ -198,14 +198,14 @@ def test_a_void_round_is_the_round_that_was_dealt(house: str) -> None:
         t.rule(Way.VOID).until(Step.WAGERING)
     else:
         t.rule(Way.RESUME)
-    assert [void for void in t.heard(RoundVoid) if void.round == 1] == []
-    assert [over.round for over in t.heard(RoundOver)] == [1]
+    assert [void for void in t.facts_of(RoundVoid) if void.round == 1] == []
+    assert [over.round for over in t.facts_of(RoundOver)] == [1]
 
 
 def test_no_burn_is_lost_when_the_floor_is_called_for_it(house: str) -> None:
     t = Table(house=house, start=State(step=Step.SHUFFLE_NEEDED)).do(*SHUFFLED)
     t.do(FloorCalled(DEALER)).rule(Way(t.prompt.choices[-1])).until(Step.WAGERING)
-    assert len(t.heard(Burned)) == t.game.options.burn.on_shuffle
+    assert len(t.facts_of(Burned)) == t.game.options.burn.on_shuffle
 
 
 @pytest.mark.parametrize("ruled", [False, True])
@@ -217,7 +217,7 @@ def test_a_hidden_card_beside_the_shoe_is_not_forgotten(house: str, ruled: bool)
     else:
         t.do(VOID)
     t.finish()
-    gone = len(t.heard(Burned)) + len(t.heard(Discarded))
+    gone = len(t.facts_of(Burned)) + len(t.facts_of(Discarded))
     assert (t.state.spare is None) == (gone == 1)
 
 
@@ -229,7 +229,7 @@ def test_an_exposed_card_is_burned_when_the_round_is_void(house: str) -> None:
         else:
             t.do(VOID)
         t.finish()
-        assert t.heard(Burned) == [Burned(card("9D"))]
+        assert t.facts_of(Burned) == [Burned(card("9D"))]
         one_more_round(t)
 
 
@@ -264,7 +264,7 @@ def test_a_shoe_that_was_not_empty_is_a_round_that_the_floor_voids(house: str) -
     for void in (RoundVoided(FLOOR, "", SECOND), RoundVoided(FLOOR, "misdeal")):
         assert t.refuses(void) == "void_round_at_refill"
     t.do(VOID).at(Step.PAYING).asks(Tell.GIVE_BACK, why="void")
-    assert t.heard(RoundVoid) == [RoundVoid(1, "misdeal", "floor", "floor-2")]
+    assert t.facts_of(RoundVoid) == [RoundVoid(1, "misdeal", "floor", "floor-2")]
     assert not t.state.holds
     assert t.finish() == {1: 0, 2: 0}
     t.at(Step.SHUFFLE_NEEDED)

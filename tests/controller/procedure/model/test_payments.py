@@ -90,11 +90,19 @@ def test_later_hands_of_a_seat_move_up_when_it_splits_again() -> None:
 def test_a_payment_prompt_says_why_at_which_odds_and_how_in_chips() -> None:
     t = Table("sf21x", **IN_CHIPS).bets(2500).deal("2C 6S 3C (TD)").hit(1, "4C").hit(1, "5C")
     t.hit(1, "7D")
-    prompt = t.asks(Tell.PAY, to="dealer", seat=1, hand=0, why="instant21", stake=2500, amount=5000)
-    assert prompt.odds == Odds(2, 1)
-    assert prompt.chips == ((2, "green"),)
-    assert prompt.cards == cards("2C 3C 4C 5C 7D")
-    assert prompt.rule
+    t.asks(
+        Tell.PAY,
+        to="dealer",
+        seat=1,
+        hand=0,
+        why="instant21",
+        stake=2500,
+        amount=5000,
+        odds=Odds(2, 1),
+        chips=((2, "green"),),
+        cards=cards("2C 3C 4C 5C 7D"),
+    )
+    assert t.prompt.rule
     assert t.stations.lamps == ((1, "won"),)
 
 
@@ -110,14 +118,14 @@ def test_chips_for_wagers_that_are_to_lie_there() -> None:
 
 
 def test_no_chips_are_named_where_the_house_names_none() -> None:
-    assert Table().bets(1000).deal("AC 6S KC (TD)").asks(Tell.PAY, amount=1500).chips == ()
+    Table().bets(1000).deal("AC 6S KC (TD)").asks(Tell.PAY, amount=1500, chips=())
 
 
 def test_odds_stay_as_the_sheet_writes_them() -> None:
     t = Table("sf21x", blackjack__pays="12:5").bets(500).deal("AC 6S KC (TD)")
     assert str(t.prompt.odds) == "12:5"
     assert t.finish() == {1: 1200}
-    assert [str(each.odds) for each in t.heard(Settled)] == ["12:5"]
+    assert [str(each.odds) for each in t.facts_of(Settled)] == ["12:5"]
 
 
 @pytest.mark.parametrize(
@@ -152,8 +160,7 @@ def test_a_large_payment_waits_for_the_floor() -> None:
 
 def test_what_is_collected_or_given_back_waits_for_nobody() -> None:
     t = Table(payout__floor_from=0).bets(1000, 1000).deal("7C 8C 8S KH KC (TD)")
-    t.until(Step.PAYING).asks(Tell.GIVE_BACK, seat=2)
-    t.do(Paid(DEALER)).asks(Tell.COLLECT, seat=1)
+    t.until(Step.PAYING).asks(Tell.GIVE_BACK, seat=2).do(Paid(DEALER)).asks(Tell.COLLECT, seat=1)
     assert t.do(Paid(DEALER)).finish() == {1: -1000, 2: 0}
 
 
@@ -200,7 +207,7 @@ def test_a_declaration_is_compared_where_nobody_asked_for_it() -> None:
 
 def test_all_payments_at_once() -> None:
     t = three_seats("last_seat").do(AllPaid(DEALER)).at(Step.CLEARING)
-    assert len(t.heard(Settled)) == 6
+    assert len(t.facts_of(Settled)) == 6
     assert t.finish() == {1: 950, 2: 0, 3: -210}
 
 
@@ -227,21 +234,21 @@ def test_nothing_is_paid_when_nothing_is_due() -> None:
 def test_a_busted_hand_is_tucked_under_a_live_buster_wager(house: str) -> None:
     t = Table("mega", house).bet(1, 1000, buster=100).bet(2, 1000, toke_buster=50)
     t.deal("9C 8C 6S 2H KC (TD)").hit(1, "4D").hit(1, "TD").pay()
-    assert t.heard(Tucked) == [Tucked(1, 0, cards("9C 2H 4D TD"))]
+    assert t.facts_of(Tucked) == [Tucked(1, 0, cards("9C 2H 4D TD"))]
     t.hit(2, "9D").pay()  # a toke on Buster tucks nothing
-    assert len(t.heard(Tucked)) == 1
+    assert len(t.facts_of(Tucked)) == 1
     assert t.finish("KD") == {1: -1100, 2: -1050}  # a bust of three cards
 
 
 def test_a_settled_hand_says_what_and_when() -> None:
     t = Table().bets(1000, 500).deal("AC 8C 6S KH KC (TD)").pay()
-    assert t.heard(Settled) == [
+    assert t.facts_of(Settled) == [
         Settled(
             1, 1, 0, "main", "blackjack", Odds(3, 2), 1000, 2500, "blackjack", True, cards("AC KH")
         )
     ]
     assert t.finish("KD")[2] == 500
-    assert [each.instant for each in t.heard(Settled)] == [True, False]
+    assert [each.instant for each in t.facts_of(Settled)] == [True, False]
 
 
 # Options that change what a hand is paid

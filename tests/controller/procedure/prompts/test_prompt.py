@@ -90,10 +90,10 @@ class Watched(Willing):
         answer = super().bring(event)
         if isinstance(answer, Decision):
             self.steps.add(self.step)
-            self.look()
+            self.check_shown()
         return answer
 
-    def look(self) -> None:
+    def check_shown(self) -> None:
         s, old = self.state, self.game
         shown = tuple(effect for effect in self.effects if not isinstance(effect, Fact))
         kinds = [type(effect) for effect in shown]
@@ -107,9 +107,9 @@ class Watched(Willing):
             assert self.stations.armed == armed
             return
         for seat in s.seats:
-            self.look_at(seat.number, dict(self.stations.armed).get(seat.number, ()))
+            self.check_buttons(seat.number, dict(self.stations.armed).get(seat.number, ()))
         if s.step is Step.HELD:
-            self.look_at_the_ways()
+            self.check_ways()
 
     def takes_a_card(self) -> bool:
         """A card from the shoe may come now: one that lies beside it comes before."""
@@ -118,7 +118,7 @@ class Watched(Willing):
             return s.spare is None and bool(s.seats)
         return s.step in TO_BURN or (s.step in FROM_SHOE and self.from_shoe)
 
-    def look_at(self, seat: int, armed: tuple[str, ...]) -> None:
+    def check_buttons(self, seat: int, armed: tuple[str, ...]) -> None:
         """Exactly the buttons that are armed do something."""
         s = self.state
         in_turn = s.hands[s.turn] if s.hands else None
@@ -144,12 +144,12 @@ class Watched(Willing):
             exposed = s.spare is not None and s.spare.exposed
             assert set(self.prompt.choices) == words | ({"refuse_card"} if exposed else set())
 
-    def look_at_the_ways(self) -> None:
+    def check_ways(self) -> None:
         for way in Way:
             ruled = self.procedure.step(self.state, FloorRuled(FLOOR, way, SECOND))
             assert isinstance(ruled, Decision) is (way.value in self.prompt.choices), way
 
-    def _goes_on(self, left: list[str]) -> None:
+    def _continue(self, left: list[str]) -> None:
         s, rng = self.state, self.rng
         if rng.random() < 0.05 and s.step is not Step.CLOSED:
             for stop in rng.sample(sorted(STOPS), 8):
@@ -164,7 +164,7 @@ class Watched(Willing):
                 seat, hand = self.prompt.seat, self.prompt.hand
                 self.do(pressed(rng.choice(self.prompt.choices), self.by(seat), seat, hand))
             case _:
-                super()._goes_on(left)
+                super()._continue(left)
 
     def _fresh(self) -> int:
         left = [each for each in DECK if times_seen(self.state, each) < self.game.decks]
@@ -239,8 +239,7 @@ def test_the_next_place_is_told_before_each_card() -> None:
 
 def test_the_dealers_next_card_is_counted_from_his_own_hand() -> None:
     t = Table().bets(1000).deal("9C 8S 9D (7H)").until(Step.DEALER_CARD)
-    t.asks(Tell.DEAL, place="dealer", count=3, total=15)
-    t.finish("6D")
+    t.asks(Tell.DEAL, place="dealer", count=3, total=15).finish("6D")
     t.bets(1000).deal("9C 5S 9D (4H)").until(Step.DEALER_CARD).deal("6H")
     t.asks(Tell.DEAL, place="dealer", count=4, total=15)
 
@@ -272,7 +271,7 @@ def test_a_stopped_table_lights_every_station_red_and_locks_the_shoe(house: str)
     t = Table(house=house).bets(1000).deal("9C 8S 2H (9D)").hit(1).do(FloorCalled(DEALER))
     assert t.stations == Stations((), tuple((seat, "fault") for seat in range(1, 8)))
     assert t.locked
-    assert t.asks(Tell.RULE, to="floor").warn == "two_people"
+    t.asks(Tell.RULE, to="floor", warn="two_people")
 
 
 def test_the_shuffler_works_on_as_many_decks_as_the_game_has() -> None:

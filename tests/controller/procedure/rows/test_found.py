@@ -96,7 +96,7 @@ def test_a_void_says_so_where_a_hand_was_dealt_and_only_there() -> None:
     t = Table().bets(1000).deal("9C TD 9H (8D)").do(MisdealCalled(DEALER)).rule(Way.VOID)
     t.finish()
     t.do(ShuffleCalled(DEALER), ShuffleStarted(SHOE), ShuffleDone(SHOE, 1)).rule(Way.DECKS_OUT)
-    assert [void.round for void in t.heard(RoundVoid)] == [1]
+    assert [void.round for void in t.facts_of(RoundVoid)] == [1]
 
 
 def test_a_table_that_is_to_close_closes_when_its_decks_go_out() -> None:

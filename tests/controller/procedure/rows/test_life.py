@@ -77,7 +77,7 @@ def test_from_closed_to_the_first_wager(house: str) -> None:
         t.asks(Tell.BURN, place="burn", count=left)
         assert not t.locked
         t.do(CardBurned(SHOE))
-    assert t.heard(Burned) == [Burned()] * BURNS[house][0]
+    assert t.facts_of(Burned) == [Burned()] * BURNS[house][0]
     t.asks(Tell.TAKE_WAGERS, choices=("main",), count=0)
     assert t.state == State(step=Step.WAGERING, shoe=t.state.shoe)
     assert t.state.shoe.loaded
@@ -104,9 +104,9 @@ def test_a_count_that_is_not_the_decks(house: str, event: ShuffleDone | ShoeLoad
     t.do(event)
     t.ruled(Irregularity.DECK_SUSPECT, Way.DECKS_OUT).at(Step.SHUFFLE_NEEDED)
     t.asks(Tell.CHANGE_DECKS)
-    assert [told.who for told in t.heard(Told)] == ["floor", "surveillance"]
-    assert {told.what for told in t.heard(Told)} == {"deck_suspect"}
-    assert t.heard(DecksOut) == [DecksOut()]
+    assert [told.who for told in t.facts_of(Told)] == ["floor", "surveillance"]
+    assert {told.what for told in t.facts_of(Told)} == {"deck_suspect"}
+    assert t.facts_of(DecksOut) == [DecksOut()]
     assert t.refuses(ShuffleStarted(SHOE)) == "start_shuffle"
     assert t.refuses(DecksChanged(DEALER, SECOND)) == "not_theirs"
     assert t.refuses(DecksChanged(FLOOR)) == "change_decks"
@@ -117,8 +117,7 @@ def test_a_count_that_is_not_the_decks(house: str, event: ShuffleDone | ShoeLoad
 
 def test_decks_that_went_out_stay_out_over_a_closing() -> None:
     t = Table().do(DeckSuspect(FLOOR, "foreign_back"))
-    t.ruled(Irregularity.DECK_SUSPECT, Way.DECKS_OUT)
-    t.asks(Tell.CHANGE_DECKS)
+    t.ruled(Irregularity.DECK_SUSPECT, Way.DECKS_OUT).asks(Tell.CHANGE_DECKS)
     t.do(CLOSE, OPEN).asks(Tell.CHANGE_DECKS)
 
 
@@ -195,8 +194,7 @@ def test_a_hidden_card_beside_the_shoe_goes_into_the_shuffle() -> None:
 
 def test_a_wager_is_placed_changed_and_taken_back() -> None:
     t = Table("mega").bet(3, 1000, buster=100, toke_main=50)
-    t.asks(Tell.TAKE_WAGERS, count=1)
-    t.bet(3, 2000).bet(1, 500)
+    t.asks(Tell.TAKE_WAGERS, count=1).bet(3, 2000).bet(1, 500)
     assert [(seat.number, seat.main) for seat in t.state.seats] == [(1, 500), (3, 2000)]
     assert t.state.seats[1].buster == 100
     assert t.refuses(WagerRemoved(player(1), 1, "buster")) == "remove_wager"
@@ -251,7 +249,7 @@ def test_a_player_wagers_at_the_own_seat() -> None:
 def test_with_the_first_card_wagers_are_locked() -> None:
     t = Table("mega", limits__table_payout=100000)
     t.bet(1, 1000, buster=100).bet(2, 500, toke_main=50).deal("9C")
-    assert t.heard(WagersLocked) == [WagersLocked(1, 1650, 100000)]
+    assert t.facts_of(WagersLocked) == [WagersLocked(1, 1650, 100000)]
     t.at(Step.DEALING)
     assert t.refuses(WagerPlaced(player(1), 1, "main", 2000)) == "late_wager"
     assert t.refuses(WagerPlaced(player(3), 3, "main", 2000)) == "late_wager"
@@ -265,8 +263,7 @@ def test_no_wager_at_a_closed_table() -> None:
 
 def test_the_first_rounds_bonus_is_open_on_the_first_round_only() -> None:
     t = Table("maxtime").bet(1, 1000, diamond=100)
-    t.asks(Tell.TAKE_WAGERS, choices=("main", "diamond"))
-    t.deal(ROUND).finish()
+    t.asks(Tell.TAKE_WAGERS, choices=("main", "diamond")).deal(ROUND).finish()
     t.bet(1, 1000).asks(Tell.TAKE_WAGERS, choices=("main",))
     assert t.refuses(WagerPlaced(player(1), 1, "diamond", 100)) == "first_round_only"
     t.do(WagerRemoved(player(1), 1, "main"), ShuffleCalled(DEALER))
@@ -292,15 +289,15 @@ def test_a_dealer_relieved_between_rounds_burns(house: str) -> None:
         t.do(CardBurned(SHOE))
     t.at(Step.WAGERING)
     assert t.state.seats[0].main == 1000
-    assert t.heard(Burned) == [Burned()] * BURNS[house][1]
-    assert [told.what for told in t.heard(Told)] == ["dealer_relieved"]
+    assert t.facts_of(Burned) == [Burned()] * BURNS[house][1]
+    assert [told.what for told in t.facts_of(Told)] == ["dealer_relieved"]
     assert t.deal(ROUND).finish() == {1: 1000}
 
 
 def test_a_dealer_relieved_where_nothing_is_burned_for_it() -> None:
     t = Table(burn__on_dealer=0).do(DealerRelieved(Actor("dealer", "bo")))
     t.at(Step.WAGERING)
-    assert t.heard(Told) == [Told("floor", "dealer_relieved", 0, "bo")]
+    assert t.facts_of(Told) == [Told("floor", "dealer_relieved", 0, "bo")]
 
 
 @pytest.mark.parametrize("phase", IN_ROUND)
@@ -309,7 +306,7 @@ def test_a_dealer_relieved_in_a_round_burns_nothing(phase: str) -> None:
     before = t.state
     t.do(DealerRelieved(Actor("dealer", "bo")))
     assert t.state == before
-    assert t.heard(Told) == [Told("floor", "dealer_relieved", 0, "bo")]
+    assert t.facts_of(Told) == [Told("floor", "dealer_relieved", 0, "bo")]
     assert t.refuses(DealerRelieved(FLOOR)) == "not_theirs"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -146,58 +147,64 @@ def test_classic_is_the_well_known_chart_for_soft_totals_and_pairs() -> None:
     assert found == pairs
 
 
-def test_classic_hits_or_stands_when_it_may_not_double() -> None:
-    classic = STRATEGIES["classic"]
-    assert play(classic, 11, 6, count=3, legal=HIT | STAND) == HIT
-    assert play(classic, 18, 3, soft=True, count=3, legal=HIT | STAND) == STAND
-    assert play(classic, 17, 3, soft=True, count=3, legal=HIT | STAND) == HIT
+# Policy, total, up card, what else there is to know of the hand, and what is played.
+RESCUE = STAND | SURRENDER
+KNOWN: tuple[tuple[str, int, int, dict[str, Any], int], ...] = (
+    # classic hits or stands when it may not double
+    ("classic", 11, 6, {"count": 3, "legal": HIT | STAND}, HIT),
+    ("classic", 18, 3, {"soft": True, "count": 3, "legal": HIT | STAND}, STAND),
+    ("classic", 17, 3, {"soft": True, "count": 3, "legal": HIT | STAND}, HIT),
+    # a pair that may not be split again is played as its total
+    ("classic", 16, 6, {"pair": 8, "split": True, "legal": TWO_BETS}, STAND),
+    ("classic", 16, 7, {"pair": 8, "split": True, "legal": TWO_BETS}, HIT),
+    *(
+        (game, *case)
+        for game in ("maxtime", "sf21x")
+        for case in (
+            # nearly paid hands are hit: with five cards any that does not bust is paid at once
+            (20, 6, {"soft": True, "count": 5}, HIT),
+            (20, 6, {"soft": True, "count": 2}, STAND),
+            (14, 6, {"count": 5}, HIT),
+            (14, 6, {"count": 2}, STAND),
+            (17, TEN, {"count": 5}, HIT),
+            (12, 5, {"count": 4}, HIT),
+            (12, 5, {"count": 2}, STAND),
+            # surrender on two cards and after a double
+            (16, TEN, {}, SURRENDER),
+            (17, ACE, {}, SURRENDER),
+            (16, TEN, {"legal": HIT | STAND}, HIT),
+            (17, ACE, {"legal": HIT | STAND}, STAND),
+            (12, TEN, {"count": 3, "doubles": 1, "legal": RESCUE}, SURRENDER),
+            (12, 6, {"count": 3, "doubles": 1, "legal": RESCUE}, STAND),
+            (18, TEN, {"count": 3, "doubles": 1, "legal": RESCUE}, STAND),
+        )
+    ),
+    # sf21x doubles again while it may
+    ("sf21x", 11, 6, {"count": 3, "doubles": 1, "legal": AFTER_DOUBLE}, DOUBLE),
+    ("sf21x", 21, 6, {"count": 3, "doubles": 1, "legal": AFTER_DOUBLE}, STAND),
+    ("sf21x", 11, 6, {"count": 3, "doubles": 2, "legal": AFTER_DOUBLE}, DOUBLE),
+    ("sf21x", 21, 6, {"count": 3, "doubles": 2, "legal": AFTER_DOUBLE}, STAND),
+    ("sf21x", 11, 6, {"count": 5, "doubles": 3, "legal": RESCUE}, STAND),
+    ("sf21x", 11, TEN, {"count": 5, "doubles": 3, "legal": RESCUE}, SURRENDER),
+    # a split ace and ten is not doubled as eleven
+    *(
+        ("maxtime", 21, up, {"soft": True, "split": True, "legal": AFTER_DOUBLE}, STAND)
+        for up in UPS
+    ),
+    # stand stands, and mimic draws like a dealer
+    *(("stand", 16, up, {"pair": pair}, STAND) for up in UPS for pair in (0, 8)),
+    *(("mimic", 16, up, {"pair": pair}, HIT) for up in UPS for pair in (0, 8)),
+    *(("mimic", 12, up, {"soft": True, "pair": ACE}, HIT) for up in UPS),
+    *(("mimic", 17, up, {"count": 4}, STAND) for up in UPS),
+    *(("mimic", 17, up, {"soft": True, "count": 4}, HIT) for up in UPS),
+    *(("mimic", 18, up, {"soft": True}, STAND) for up in UPS),
+    *(("mimic", 16, up, {"legal": STAND | SPLIT}, STAND) for up in UPS),
+)
 
 
-def test_a_pair_that_may_not_be_split_again_is_played_as_its_total() -> None:
-    classic = STRATEGIES["classic"]
-    assert play(classic, 16, 6, pair=8, split=True, legal=TWO_BETS) == STAND
-    assert play(classic, 16, 7, pair=8, split=True, legal=TWO_BETS) == HIT
-
-
-@pytest.mark.parametrize("game", ["maxtime", "sf21x"])
-def test_nearly_paid_hands_are_hit(game: str) -> None:
-    policy = STRATEGIES[game]
-    # Five cards: any card that does not bust is paid at once.
-    assert play(policy, 20, 6, soft=True, count=5) == HIT
-    assert play(policy, 20, 6, soft=True, count=2) == STAND
-    assert play(policy, 14, 6, count=5) == HIT
-    assert play(policy, 14, 6, count=2) == STAND
-    assert play(policy, 17, TEN, count=5) == HIT
-    assert play(policy, 12, 5, count=4) == HIT
-    assert play(policy, 12, 5, count=2) == STAND
-
-
-@pytest.mark.parametrize("game", ["maxtime", "sf21x"])
-def test_surrender_on_two_cards_and_after_a_double(game: str) -> None:
-    policy = STRATEGIES[game]
-    assert play(policy, 16, TEN) == SURRENDER
-    assert play(policy, 17, ACE) == SURRENDER
-    assert play(policy, 16, TEN, legal=HIT | STAND) == HIT
-    assert play(policy, 17, ACE, legal=HIT | STAND) == STAND
-    rescue = STAND | SURRENDER
-    assert play(policy, 12, TEN, count=3, doubles=1, legal=rescue) == SURRENDER
-    assert play(policy, 12, 6, count=3, doubles=1, legal=rescue) == STAND
-    assert play(policy, 18, TEN, count=3, doubles=1, legal=rescue) == STAND
-
-
-def test_sf21x_doubles_again_while_it_may() -> None:
-    policy = STRATEGIES["sf21x"]
-    for doubles in (1, 2):
-        assert play(policy, 11, 6, count=3, doubles=doubles, legal=AFTER_DOUBLE) == DOUBLE
-        assert play(policy, 21, 6, count=3, doubles=doubles, legal=AFTER_DOUBLE) == STAND
-    assert play(policy, 11, 6, count=5, doubles=3, legal=STAND | SURRENDER) == STAND
-    assert play(policy, 11, TEN, count=5, doubles=3, legal=STAND | SURRENDER) == SURRENDER
-
-
-def test_split_ace_and_ten_is_not_doubled_as_eleven() -> None:
-    for up in UPS:
-        legal = STAND | DOUBLE | SURRENDER
-        assert play(STRATEGIES["maxtime"], 21, up, soft=True, split=True, legal=legal) == STAND
+@pytest.mark.parametrize(("name", "total", "up", "more", "played"), KNOWN)
+def test_what_is_played(name: str, total: int, up: int, more: dict[str, Any], played: int) -> None:
+    assert play(STRATEGIES[name], total, up, **more) == played
 
 
 def test_mega_hits_where_a_dealer_bust_would_only_push() -> None:
@@ -205,20 +212,8 @@ def test_mega_hits_where_a_dealer_bust_would_only_push() -> None:
     assert row("mega", 12, TWO_BETS) == "HHHHHHHHHH"
 
 
-def test_stand_stands_and_mimic_draws_like_a_dealer() -> None:
-    stand, mimic = POLICIES["stand"], POLICIES["mimic"]
-    for up in UPS:
-        for pair in (0, 8):
-            assert play(stand, 16, up, pair=pair) == STAND
-            assert play(mimic, 16, up, pair=pair) == HIT
-        assert play(mimic, 12, up, soft=True, pair=ACE) == HIT
-        assert play(mimic, 17, up, count=4) == STAND
-        assert play(mimic, 17, up, soft=True, count=4) == HIT
-        assert play(mimic, 18, up, soft=True) == STAND
-        assert play(mimic, 16, up, legal=STAND | SPLIT) == STAND
-    for policy in (stand, mimic):
-        assert not policy.insurance
-        assert not policy.even_money
+def test_policies_without_a_file_insure_nothing() -> None:
+    assert not [name for name, one in POLICIES.items() if one.insurance or one.even_money]
 
 
 # --- every input ----------------------------------------------------------------------------
@@ -282,12 +277,11 @@ A = "P P P P P P P P P P"
 def test_a_cell_is_an_ordered_preference() -> None:
     small = parse(SMALL, "small.toml")
     assert (small.name, small.insurance, small.even_money) == ("small", True, False)
-    assert play(small, 4, ACE, pair=2) == SURRENDER
-    assert play(small, 4, ACE, pair=2, legal=HIT | STAND | SPLIT) == SPLIT
-    assert play(small, 4, ACE, pair=2, legal=HIT | STAND) == HIT
-    assert play(small, 4, ACE, pair=2, legal=STAND | DOUBLE) == STAND
-    assert play(small, 4, ACE, pair=2, legal=DOUBLE) == DOUBLE
-    assert play(small, 4, ACE, pair=2, legal=0) == 0
+    pair = {
+        legal: play(small, 4, ACE, pair=2, legal=legal)
+        for legal in (ALL, HIT | STAND | SPLIT, HIT | STAND, STAND | DOUBLE, DOUBLE, 0)
+    }
+    assert list(pair.values()) == [SURRENDER, SPLIT, HIT, STAND, DOUBLE, 0]
     assert play(small, 12, ACE, doubles=1, legal=STAND | SURRENDER) == STAND
 
 
@@ -306,15 +300,19 @@ def test_narrower_charts_outrank_wider_ones_row_by_row() -> None:
 """,
         "small.toml",
     )
-    assert play(small, 12, 5) == HIT
-    assert play(small, 12, 5, count=3) == STAND
-    assert play(small, 13, 5, count=3) == HIT
-    assert play(small, 12, 5, count=3, split=True) == DOUBLE
-    assert play(small, 12, 5, pair=6, split=True) == DOUBLE
-    assert play(small, 12, 5, doubles=1) == SURRENDER
-    assert play(small, 12, 5, doubles=2) == STAND
-    assert play(small, 13, 5, doubles=2) == SURRENDER
-    assert play(small, 14, 5, doubles=2) == STAND
+    cases: tuple[tuple[int, dict[str, Any], int], ...] = (
+        (12, {}, HIT),
+        (12, {"count": 3}, STAND),
+        (13, {"count": 3}, HIT),
+        (12, {"count": 3, "split": True}, DOUBLE),
+        (12, {"pair": 6, "split": True}, DOUBLE),
+        (12, {"doubles": 1}, SURRENDER),
+        (12, {"doubles": 2}, STAND),
+        (13, {"doubles": 2}, SURRENDER),
+        (14, {"doubles": 2}, STAND),
+    )
+    for total, more, played in cases:
+        assert play(small, total, 5, **more) == played, (total, more)
 
 
 @pytest.mark.parametrize(

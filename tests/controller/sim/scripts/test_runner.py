@@ -12,122 +12,135 @@ from tests.controller.sim.conftest import Run
 from tests.support.sim.a_round import ROUND, action, changed, refused
 
 
-def result(run: Run, script: dict[str, Any]) -> Any:
-    code, out, _ = run(script, options=("--json",))
+def result(run: Run, **changes: Any) -> Any:
+    code, out, _ = run(changed(**changes), options=("--json",))
     made = json.loads(out)["rounds"][0]
     assert code == (0 if made["ok"] else 1)
     return made
 
 
-def test_a_card_left_over_fails(run: Run) -> None:
-    made = result(run, changed(shoe=[*ROUND["shoe"], "2C", "3C"]))
-    assert made["failures"] == ["shoe: 2 left over: 2C, 3C"]
+def wagers(seat: int = 1, **bets: int) -> list[dict[str, object]]:
+    return [{"seat": seat, "bets": bets}]
 
 
-def test_a_card_too_few_fails_and_says_what_for(run: Run) -> None:
-    made = result(run, changed(shoe=ROUND["shoe"][:-1], expect={}))
-    assert made["failures"] == ["shoe: one too few: Dealer has hard 16 - draw the third card"]
+BUSTS: dict[str, Any] = {"shoe": ["TC", "6C", "6D", "TS", "KD"], "expect": {}}
+ACE_UP: dict[str, Any] = {"shoe": ["TC", "AC", "8D", "7S"], "expect": {}}
+BY_THIRD_21: dict[str, Any] = {"shoe": ["TC", "6C", "6D", "TS", "5H", "5D"], "expect": {}}
+WAITS_AT_21 = {**BY_THIRD_21, "game": "sf21x", "config": {"dealer.push_22": False}}
+"""21 may be doubled there, so it waits."""
+UNDEALT: dict[str, Any] = {"shoe": [], "actions": [], "expect": {}}
+
+HOLDS: dict[str, dict[str, Any]] = {
+    "a stand is skipped for a hand that stood by itself": {
+        **BY_THIRD_21,
+        "actions": [action("hit"), action("stand")],
+    },
+    "what is implicit is skipped for a hand that ended by itself": {
+        **BUSTS,
+        "actions": [
+            action("hit"),
+            action("hit", implicit=True),
+            action("stand", implicit=True),
+        ],
+    },
+    "a hand at 21 stands when no action is left": {**WAITS_AT_21, "actions": [action("hit")]},
+    "a hand at 21 stands when the next action is not for it": {
+        **WAITS_AT_21,
+        "actions": [action("hit"), refused("hit")],
+    },
+    "a seat without an insurance action declines": ACE_UP,
+    "the burn of a config burns nothing": {"config": {"burn.on_shuffle": 3}},
+    "a shoe that is to be shuffled afterwards ends the round all the same": {
+        "config": {"shuffle.max_rounds": 1}
+    },
+    "null odds are expected": {"expect": {"hands": [{"odds": None}]}},
+    "absent fields are not judged": {"expect": {"hands": [{}]}},
+}
 
 
-def test_a_missing_decision_fails(run: Run) -> None:
-    made = result(run, changed(shoe=["TC", "6C", "6D", "TS"], actions=[], expect={}))
-    assert made["failures"] == [
+@pytest.mark.parametrize("changes", HOLDS.values(), ids=HOLDS)
+def test_what_holds(run: Run, changes: dict[str, Any]) -> None:
+    assert result(run, **changes)["failures"] == []
+
+
+FAILS: dict[str, tuple[dict[str, Any], str]] = {
+    "a card left over": ({"shoe": [*ROUND["shoe"], "2C", "3C"]}, "shoe: 2 left over: 2C, 3C"),
+    "a card too few, and what for": (
+        {"shoe": ROUND["shoe"][:-1], "expect": {}},
+        "shoe: one too few: Dealer has hard 16 - draw the third card",
+    ),
+    "a missing decision": (
+        {"shoe": ["TC", "6C", "6D", "TS"], "actions": [], "expect": {}},
         "actions: seat 1 hand 0 waits for a decision with 16; none left",
-    ]
+    ),
+    "a decision of somebody who does not play": (
+        {"actions": [action("stand", seat=5)], "expect": {}},
+        "actions: seat 1 hand 0 waits for a decision with 20; the next, actions[0], is for another",
+    ),
+    "a refusal without the mark": (
+        {"actions": [action("surrender"), action("stand")]},
+        "actions[0]: surrender of seat 1 refused: ",
+    ),
+    "an acceptance with the mark": (
+        {"actions": [refused("stand")]},
+        "actions[0]: stand of seat 1 was to be refused",
+    ),
+    "a stand for a hand that ended by a bust": (
+        {**BUSTS, "actions": [action("hit"), action("stand")]},
+        "actions[1]: stand of seat 1 refused",
+    ),
+    "a stand for a hand that the script ended": (
+        {"actions": [action("stand"), action("stand")]},
+        "actions[1]: stand of seat 1 refused",
+    ),
+    "what is implicit, for a hand that the script ended": (
+        {"actions": [action("stand"), action("stand", implicit=True)]},
+        "actions[1]: stand of seat 1 refused",
+    ),
+    # It would prove nothing to have a hit refused because insurance is open.
+    "a decision that is to be refused waits for its phase": (
+        {**ACE_UP, "actions": [refused("hit"), action("stand")]},
+        "actions[0]: hit of seat 1 was to be refused and was accepted",
+    ),
+    "odds that are expected and were not paid": (
+        {"expect": {"hands": [{"odds": "1:1"}]}},
+        'hands[0].odds: expected "1:1", got null',
+    ),
+    "a list of another length": (
+        {"expect": {"hands": [], "side_bets": []}},
+        "hands: expected 0 of them, got 1: ",
+    ),
+}
 
 
-def test_a_decision_of_somebody_who_does_not_play_fails(run: Run) -> None:
-    waits = "seat 1 hand 0 waits for a decision with 20"
-    made = result(run, changed(actions=[action("stand", seat=5)], expect={}))
-    assert made["failures"] == [
-        f"actions: {waits}; the next, actions[0], is for another hand",
-    ]
+@pytest.mark.parametrize(("changes", "failure"), FAILS.values(), ids=FAILS)
+def test_what_fails(run: Run, changes: dict[str, Any], failure: str) -> None:
+    assert result(run, **changes)["failures"][0].startswith(failure)
 
 
-def test_a_refusal_without_the_mark_fails_and_so_does_an_acceptance_with_it(run: Run) -> None:
-    made = result(run, changed(actions=[action("surrender"), action("stand")]))
-    assert made["rejected_actions"] == [0]
-    assert made["failures"][0].startswith("actions[0]: surrender of seat 1 refused: ")
-    made = result(run, changed(actions=[refused("stand")]))
-    assert made["failures"][0].startswith("actions[0]: stand of seat 1 was to be refused")
-
-
-@pytest.mark.parametrize("amount", [0, -5])
-def test_a_wager_of_nothing_or_less_is_refused(run: Run, amount: int) -> None:
-    seats = [{"seat": 1, "bets": {"main": amount}}]
-    made = result(run, changed(seats=seats, shoe=[], actions=[], expect={"seat_net": {"1": 0}}))
+@pytest.mark.parametrize("amount", [0, -5, MAX_MONEY + 1])
+def test_a_wager_of_nothing_or_too_much_is_refused(run: Run, amount: int) -> None:
+    made = result(run, seats=wagers(main=amount), **UNDEALT | {"expect": {"seat_net": {"1": 0}}})
     assert made["ok"]
     assert made["rejected_bets"][0]["amount"] == amount
     assert made["hands"] == []
 
 
-def test_the_largest_wager_is_settled_to_the_cent_and_no_larger_one_is_taken(run: Run) -> None:
-    seats = [{"seat": 1, "bets": {"main": MAX_MONEY}}]
-    made = result(run, changed(seats=seats, expect={"seat_net": {"1": -MAX_MONEY}}))
-    assert made["ok"]
-    seats = [{"seat": 1, "bets": {"main": MAX_MONEY + 1}}]
-    refused = result(run, changed(seats=seats, shoe=[], actions=[], expect={}))
-    assert refused["rejected_bets"][0]["amount"] == MAX_MONEY + 1
-    assert refused["hands"] == []
+def test_the_largest_wager_is_settled_to_the_cent(run: Run) -> None:
+    assert result(run, seats=wagers(main=MAX_MONEY), expect={"seat_net": {"1": -MAX_MONEY}})["ok"]
 
 
 def test_with_no_main_wager_anywhere_no_card_is_dealt(run: Run) -> None:
-    seats = [{"seat": 2, "bets": {"buster": 100, "toke_main": 100}}]
-    play = [refused("hit", seat=2)]
-    made = result(run, changed(game="mega", seats=seats, shoe=[], actions=play, expect={}))
+    seats, play = wagers(2, buster=100, toke_main=100), [refused("hit", seat=2)]
+    made = result(run, game="mega", seats=seats, **UNDEALT | {"actions": play})
     assert made["ok"]
     assert [bet["bet"] for bet in made["rejected_bets"]] == ["buster", "toke_main"]
-    assert made["rejected_actions"] == [0]
-    assert made["seat_net"] == {"2": 0}
-
-
-BUSTS = {"shoe": ["TC", "6C", "6D", "TS", "KD"], "expect": {}}
-
-
-def test_a_stand_is_skipped_for_a_hand_that_stood_by_itself(run: Run) -> None:
-    shoe = ["TC", "6C", "6D", "TS", "5H", "5D"]  # 21 by the third card
-    made = result(run, changed(shoe=shoe, actions=[action("hit"), action("stand")], expect={}))
-    assert made["ok"]
-
-
-def test_a_stand_is_not_skipped_for_a_hand_that_ended_otherwise(run: Run) -> None:
-    made = result(run, changed(**BUSTS, actions=[action("hit"), action("stand")]))
-    assert made["failures"][0].startswith("actions[1]: stand of seat 1 refused")
-    made = result(run, changed(actions=[action("stand"), action("stand")]))
-    assert made["failures"][0].startswith("actions[1]: stand of seat 1 refused")
-
-
-def test_what_is_implicit_is_skipped_for_a_hand_that_ended_by_itself(run: Run) -> None:
-    more = [action("hit", implicit=True), action("stand", implicit=True)]
-    assert result(run, changed(**BUSTS, actions=[action("hit"), *more]))["ok"]
-    made = result(run, changed(actions=[action("stand"), action("stand", implicit=True)]))
-    assert not made["ok"]
-
-
-def test_a_hand_at_21_stands_when_the_next_action_is_not_for_it(run: Run) -> None:
-    game = {"game": "sf21x", "config": {"dealer.push_22": False}, "expect": {}}
-    shoe = ["TC", "6C", "6D", "TS", "5H", "5D"]  # 21 may be doubled there, so it waits
-    assert result(run, changed(**game, shoe=shoe, actions=[action("hit")]))["ok"]
-    never = refused("hit")
-    assert result(run, changed(**game, shoe=shoe, actions=[action("hit"), never]))["ok"]
-
-
-ACE_UP = {"shoe": ["TC", "AC", "8D", "7S"], "expect": {}}
-
-
-def test_a_seat_without_an_insurance_action_declines(run: Run) -> None:
-    assert result(run, changed(**ACE_UP))["ok"]
-
-
-def test_a_decision_that_is_to_be_refused_waits_for_its_phase(run: Run) -> None:
-    """It would prove nothing to have a hit refused because insurance is open."""
-    made = result(run, changed(**ACE_UP, actions=[refused("hit"), action("stand")]))
-    assert any("was to be refused and was accepted" in text for text in made["failures"])
+    assert (made["rejected_actions"], made["seat_net"]) == ([0], {"2": 0})
 
 
 def test_a_decision_is_refused_amid_the_insurance_where_it_is_listed_there(run: Run) -> None:
     actions = [refused("hit"), action("insure", amount=500), action("stand")]
-    made = result(run, changed(**ACE_UP, actions=actions))
+    made = result(run, **ACE_UP, actions=actions)
     assert made["ok"]
     assert made["rejected_actions"] == [0]
     assert made["side_bets"][0]["outcome"] == "lose"
@@ -135,27 +148,6 @@ def test_a_decision_is_refused_amid_the_insurance_where_it_is_listed_there(run: 
 
 def test_actions_listed_after_the_round_are_refused_there(run: Run) -> None:
     actions = [action("stand"), refused("split"), refused("insure", amount=5)]
-    made = result(run, changed(actions=actions))
+    made = result(run, actions=actions)
     assert made["ok"]
     assert made["rejected_actions"] == [1, 2]
-
-
-def test_the_burn_of_a_config_burns_nothing(run: Run) -> None:
-    assert result(run, changed(config={"burn.on_shuffle": 3}))["ok"]
-
-
-def test_a_shoe_that_is_to_be_shuffled_afterwards_ends_the_round_all_the_same(run: Run) -> None:
-    assert result(run, changed(config={"shuffle.max_rounds": 1}))["ok"]
-
-
-def test_null_odds_are_expected_and_absent_ones_are_not_judged(run: Run) -> None:
-    assert result(run, changed(expect={"hands": [{"odds": None}]}))["ok"]
-    assert result(run, changed(expect={"hands": [{}]}))["ok"]
-    made = result(run, changed(expect={"hands": [{"odds": "1:1"}]}))
-    assert made["failures"] == ['hands[0].odds: expected "1:1", got null']
-
-
-def test_a_list_must_have_its_length(run: Run) -> None:
-    made = result(run, changed(expect={"hands": [], "side_bets": []}))
-    assert made["failures"][0].startswith("hands: expected 0 of them, got 1: ")
-    assert len(made["failures"]) == 1
