@@ -59,11 +59,16 @@ def retire_days(args: argparse.Namespace) -> int:
         say("nothing was done")
         return EXIT_NO
     with os_errors("--out", out, "another place"), segment_progress() as on_segment:
-        jobs = len(os.sched_getaffinity(0))
         made = retire_segments(
-            record, args.before, out, names, table_key, jobs=jobs, on_segment=on_segment
+            record,
+            args.before,
+            out,
+            names,
+            table_key,
+            jobs=len(os.sched_getaffinity(0)),
+            on_segment=on_segment,
         )
-    said = made.said
+    said = made.retirement
     if args.json:
         print_json(
             {

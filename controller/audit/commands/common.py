@@ -71,12 +71,13 @@ def witness_key_of(value: str) -> VerifierKey:
             text = bytes_of("--witness-key", value).decode()
     key = _parsed(text)
     if key is None:
-        what = (
+        raise UsageProblem(
+            "--witness-key",
             "is no verifier key"
             if text == value
-            else f"{printable(value)} contains no verifier key"
+            else f"{printable(value)} contains no verifier key",
+            f"the content of witness.pub: {_VKEY}",
         )
-        raise UsageProblem("--witness-key", what, f"the content of witness.pub: {_VKEY}")
     if key.kind is not KeyKind.COSIGNATURE:
         raise UsageProblem("--witness-key", "is not a witness's key", "the content of witness.pub")
     return key

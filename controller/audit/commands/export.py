@@ -78,8 +78,11 @@ def _export_rows(args: argparse.Namespace, record: Path, pick: Selection, out: P
             return 0
         with os_errors("--out", out, _OTHER_PLACE):
             count = write_rows(out, lines) - (args.format == "csv")
-    answer = {"out": printable(out), "records": count}
-    show(args, answer, f"{printable(out)}: {pick}, {count} records")
+    show(
+        args,
+        {"out": printable(out), "records": count},
+        f"{printable(out)}: {pick}, {count} records",
+    )
     return 0
 
 
@@ -97,8 +100,11 @@ def check_case_file(args: argparse.Namespace) -> int:
     if args.seal is not None and args.seal.lower() != found.seal:
         wrong.append("manifest.json: is not the one that was sealed")
     verdict = f"{'wrong' if wrong else 'right'}: {len(found.manifest.files)} files"
-    lines = [*map(printable, wrong), f"{verdict}, seal {found.seal}"]
-    show(args, {"right": not wrong, "seal": found.seal, "wrong": wrong}, "\n".join(lines))
+    show(
+        args,
+        {"right": not wrong, "seal": found.seal, "wrong": wrong},
+        "\n".join([*map(printable, wrong), f"{verdict}, seal {found.seal}"]),
+    )
     if args.seal is None:
         say("compare the seal with the one that was printed at the export")
     return EXIT_NO if wrong else 0

@@ -57,8 +57,11 @@ def rebuild_index(args: argparse.Namespace) -> int:
         count = index.catch_up(on_progress)
         seq, file = index.position.seq, printable(index.file)
     with to_its_end(record):
-        answer = {"index": file, "records": count, "seq": seq}
-        show(args, answer, f"{file}: {count:,} records, up to {seq:,}")
+        show(
+            args,
+            {"index": file, "records": count, "seq": seq},
+            f"{file}: {count:,} records, up to {seq:,}",
+        )
     return 0
 
 
@@ -72,8 +75,13 @@ def sql(args: argparse.Namespace) -> int:
             file = index.file
         answer = run_sql(file, statement, rows=args.rows, seconds=args.seconds)
         if args.json:
-            rows = [[_json_value(value) for value in row] for row in answer.rows]
-            print_json({"columns": answer.columns, "rows": rows, "more": answer.more})
+            print_json(
+                {
+                    "columns": answer.columns,
+                    "rows": [[_json_value(value) for value in row] for row in answer.rows],
+                    "more": answer.more,
+                }
+            )
         else:
             for line in _table(answer):
                 print(line)
@@ -259,8 +267,12 @@ def _print_all(found: Iterable[LocatedRecord], args: argparse.Namespace) -> int:
 def tail(args: argparse.Namespace) -> int:
     record = path_of("RECORD", args.record)
     first_head(record)
-    asked = f"the last {args.lines}{', and all that follow' if args.follow else ''}"
-    log_access(record, "tail", asked, who=text_of("--by", args.by))
+    log_access(
+        record,
+        "tail",
+        f"the last {args.lines}{', and all that follow' if args.follow else ''}",
+        who=text_of("--by", args.by),
+    )
     printer = _Printer(json=args.json)
     if args.follow:
         _follow(record, args.lines, printer)

@@ -323,15 +323,17 @@ class _CaseBuilder:
             inside = first - 1 <= size and (size <= last or whole)
             if inside or size == self._cosigned[-1]:
                 place = "record/cosigned" if inside else "witnessed"
-                data = (self._record / COSIGNED / f"{size}.note").read_bytes()
-                self._folder.put(f"{place}/{size}.note", data)
+                self._folder.put(
+                    f"{place}/{size}.note", (self._record / COSIGNED / f"{size}.note").read_bytes()
+                )
 
     def _retired(self) -> None:
         """Copy the retirement notes if the case begins where the record begins."""
         for kept in retirement_files(self._record) if self._segments[0] == self._there[0] else ():
             if kept.number < self._segments[0]:
-                data = note_file(self._record, kept.number).read_bytes()
-                self._folder.put(f"record/{kept.name}", data)
+                self._folder.put(
+                    f"record/{kept.name}", note_file(self._record, kept.number).read_bytes()
+                )
 
     def _prove(self) -> None:
         """Write a proof file for each round. Only the records of unfinished rounds are held in
@@ -357,12 +359,17 @@ class _CaseBuilder:
             turn = of.get(frame.seq, 0)
             if not turn:
                 continue
-            proved = ProvedRecord(frame.seq, frame.data.decode(), hashes.inclusion(frame.seq))
-            waiting[turn].append(proved)
+            waiting[turn].append(
+                ProvedRecord(frame.seq, frame.data.decode(), hashes.inclusion(frame.seq))
+            )
             if len(waiting[turn]) == left[turn]:
                 records = tuple(waiting.pop(turn))
-                proof = Proof(PROOF, self._origin, signed.note, signed.certificate, records, ())
-                self._folder.put(f"proofs/round-{turn:08d}.json", packed_proof(proof))
+                self._folder.put(
+                    f"proofs/round-{turn:08d}.json",
+                    packed_proof(
+                        Proof(PROOF, self._origin, signed.note, signed.certificate, records, ())
+                    ),
+                )
 
     def _frames(self) -> Iterator[RecordFrame]:
         """The frames of the segments in the case."""

@@ -248,7 +248,7 @@ class UnfinishedRetirement(RecordProblem):
 class RetireResult(Struct, frozen=True):
     """What was retired."""
 
-    said: Retirement
+    retirement: Retirement
     note: str
     """Its path in the record's directory."""
     ended: bool
@@ -275,15 +275,15 @@ def retire_segments(  # noqa: PLR0913 - all but the first five have a usual valu
     """
     with _locked(record):
         work = _RetireRun(record, out, two, table_key, disk or RealDisk(), on_segment)
-        cut_short = work.cut_short()
-        if cut_short is not None and os.path.lexists(out):
-            return work.end(cut_short)
+        unfinished = work.unfinished()
+        if unfinished is not None and os.path.lexists(out):
+            return work.finish(unfinished)
         check_free(out)
-        work.look_for_all_of(cut_short)
-        last = work.last(before)
-        work.look_at_all(jobs)
-        if cut_short is not None:
-            work.forget(cut_short)
+        work.require_all_segments(unfinished)
+        last = work.last_retirable(before)
+        work.verify_record(jobs)
+        if unfinished is not None:
+            work.remove_note(unfinished)
         return work.retire(last, before, int(now() * 1e6))
 
 
@@ -316,18 +316,18 @@ class _RetireRun:
 
     # --- one that was cut short -----------------------------------------------------------
 
-    def cut_short(self) -> RetirementFile | None:
+    def unfinished(self) -> RetirementFile | None:
         """The last retirement, if some of its segments still exist."""
         kept = retirement_files(self._record)
         if not kept or kept[-1].said is None or self._there[0] > kept[-1].number:
             return None
         return kept[-1]
 
-    def end(self, kept: RetirementFile) -> RetireResult:
+    def finish(self, kept: RetirementFile) -> RetireResult:
         """Finish it with its case. Raises UsageProblem if `out` is a different case."""
         said = kept.said
         assert said is not None
-        self.look_at_all(1)  # this verifies the note too
+        self.verify_record(1)  # this verifies the note too
         if not self._out.is_file() or sha256_of(self._out) != said.case:
             what = f"is not the case of {kept.name}, which was cut short: sha256 {said.case}"
             raise UsageProblem("--out", f"{str(self._out)!a} {what}", "that case")
@@ -335,7 +335,7 @@ class _RetireRun:
         self._remove(said)
         return RetireResult(said, kept.name, True)
 
-    def look_for_all_of(self, kept: RetirementFile | None) -> None:
+    def require_all_segments(self, kept: RetirementFile | None) -> None:
         """Raise UnfinishedRetirement if some of its segments were removed already."""
         if kept is not None and kept.said is not None and self._there[0] > kept.said.segments[0]:
             case = kept.said.case
@@ -345,7 +345,7 @@ class _RetireRun:
                 "name that case with --out",
             )
 
-    def forget(self, kept: RetirementFile) -> None:
+    def remove_note(self, kept: RetirementFile) -> None:
         """Remove the note of a retirement that removed nothing and whose case was not given."""
         with reporting_write_errors(self._record / RETIRED, _WRITABLE):
             self._disk.remove(note_file(self._record, kept.number))
@@ -353,7 +353,7 @@ class _RetireRun:
 
     # --- what is to be taken --------------------------------------------------------------
 
-    def last(self, before: str) -> int:
+    def last_retirable(self, before: str) -> int:
         """The last segment to retire: old enough, closed, and in no open round. Raises
         NothingToRetire."""
         ends = 0
@@ -379,13 +379,13 @@ class _RetireRun:
         keeps = open_.number
         if "opened" not in kinds or len(told) < _STARTS:
             keeps -= 1
-        if not _rests(open_)[-1]:  # the open round began in an earlier segment
+        if not _at_rest_points(open_)[-1]:  # the open round began in an earlier segment
             segments = (read_segment(self._record, one) for one in reversed(self._there))
-            begins = (one.number for one in segments if any(_rests(one)))
+            begins = (one.number for one in segments if any(_at_rest_points(one)))
             keeps = min(keeps, next(begins, self._there[0]))
         return keeps
 
-    def look_at_all(self, jobs: int) -> None:
+    def verify_record(self, jobs: int) -> None:
         """Verify the record. Raises InvalidRecord, and OtherTable if another key signed it."""
         report = verify(self._record, replay=False, table_key=self._key.verifier, jobs=jobs)
         if report.table_key != str(self._key.verifier):
@@ -459,7 +459,7 @@ class _RetireRun:
                 self._disk.sync_directory(place)
 
 
-def _rests(segment: RecordSegment) -> list[bool]:
+def _at_rest_points(segment: RecordSegment) -> list[bool]:
     """Whether no round was open: at the start of the segment, and after each decision."""
     standing = other_code_state(bytes(segment.snapshot.state))
     found = [standing.rests]

@@ -76,8 +76,10 @@ def record_start(record: Path) -> RecordStart:
     if first is None:
         raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
     snapshot = snapshot_of(file, number, record_of(file, first))
-    chain = bytes.fromhex(snapshot.chain)
-    return RecordStart(snapshot.origin, IndexPosition(number, 0, HEADER_SIZE, first.seq - 1, chain))
+    return RecordStart(
+        snapshot.origin,
+        IndexPosition(number, 0, HEADER_SIZE, first.seq - 1, bytes.fromhex(snapshot.chain)),
+    )
 
 
 def has_frame(record: Path, goes: IndexPosition) -> bool:
@@ -145,8 +147,9 @@ class _Segment:
             raise self._unreadable(problem) from None
         self._fd = self._opened.fileno()
         try:
-            head = self._pread(HEADER_SIZE, 0)
-            read_header(self.file, head, self._number, os.fstat(self._fd).st_size)
+            read_header(
+                self.file, self._pread(HEADER_SIZE, 0), self._number, os.fstat(self._fd).st_size
+            )
         except BaseException:
             self._opened.close()
             raise

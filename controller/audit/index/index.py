@@ -209,8 +209,10 @@ def create(db: apsw.Connection, file: Path, start: RecordStart) -> None:
 
 
 def store_position(db: apsw.Connection, origin: str, goes: IndexPosition, standing: str) -> None:
-    row = (origin, *goes, standing, _crc(origin, goes, standing))
-    db.execute("INSERT OR REPLACE INTO goes VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    db.execute(
+        "INSERT OR REPLACE INTO goes VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (origin, *goes, standing, _crc(origin, goes, standing)),
+    )
 
 
 def read_position(db: apsw.Connection, file: Path) -> tuple[str, IndexPosition, str]:
@@ -263,8 +265,11 @@ def _whatever_it_holds(db: apsw.Connection) -> Iterator[None]:
 
 
 def not_ours(file: Path) -> IndexOfOther:
-    what = "holds something else than the index of a record"
-    return IndexOfOther(file, what, f"put it away yourself, or {OTHER_FILE_HINT}")
+    return IndexOfOther(
+        file,
+        "holds something else than the index of a record",
+        f"put it away yourself, or {OTHER_FILE_HINT}",
+    )
 
 
 BATCH_BYTES: Final = 4 * 1024 * 1024
@@ -493,8 +498,9 @@ def _ahead(file: Path, record: Path, goes: IndexPosition) -> IndexAhead:
     what = f"the index has seen another record at seq {goes.seq} than there is now"
     if last < goes.seq:
         what = f"the index has seen records up to seq {goes.seq}, the record ends with {last}"
-    todo = (
+    return IndexAhead(
+        file,
+        what,
         "the record was put back from an older copy, or its end is gone: look into that first, "
-        f"then {REBUILD_HINT}"
+        f"then {REBUILD_HINT}",
     )
-    return IndexAhead(file, what, todo)

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from controller.audit.format.records import KINDS, Kind, RecordPosition
 from controller.audit.index.index import sqlite_errors
+from controller.audit.index.rows import IndexedRound
 from controller.audit.index.schema import RECORDS, ROUNDS, IndexTable
 from controller.errors import UsageProblem, printable
 from controller.procedure.prompts import AmountFormat, MoneyFormat
@@ -384,26 +385,8 @@ class IndexRow(Struct, frozen=True, gc=False):
         return RecordPosition(self.segment, self.offset, self.seq)
 
 
-class RoundRow(Struct, frozen=True, gc=False):
-    """A round: from its first wager to the record before the wagers of the next round."""
-
-    round: int
-    first_seq: int
-    last_seq: int
-    first_utc: int
-    last_utc: int
-    over_seq: int
-    """When the cards were cleared away; 0 if the round is not over."""
-    over_utc: int
-    dealer: str
-    """Who dealt its first card."""
-    wagered: Amount
-    won: Amount
-    void: int
-    """1 if it was voided."""
-    irregularities: int
-    corrected: int
-    """Number of its payments that were corrected, during it or later."""
+class RoundRow(IndexedRound[str], gc=False):
+    """A round in the index."""
 
 
 class RecordPage(Struct, frozen=True):

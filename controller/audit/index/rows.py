@@ -7,7 +7,7 @@ size of each update makes no difference.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -33,22 +33,29 @@ _NONE = (0, -1)
 """Minimum and maximum if there are no amounts."""
 
 
-class OpenRound(Struct, gc=False):
-    """A row of `rounds`. A round ends where the wagers for the next one begin."""
+Dealer = TypeVar("Dealer", int, str)
+
+
+class IndexedRound(Struct, Generic[Dealer], gc=False):
+    """A round: from its first wager to the record before the wagers of the next round."""
 
     round: int
     first_seq: int
     last_seq: int
     first_utc: int
     last_utc: int
-    dealer: int
-    over_seq: int = 0
-    over_utc: int = 0
-    wagered: int = 0
-    won: int = 0
+    over_seq: int
+    """When the cards were cleared away; 0 if the round is not over."""
+    over_utc: int
+    dealer: Dealer
+    """Who dealt its first card: the name, or the number of that word."""
+    wagered: Amount = 0
+    won: Amount = 0
     void: int = 0
+    """1 if it was voided."""
     irregularities: int = 0
     corrected: int = 0
+    """Number of its payments that were corrected, during it or later."""
 
     @property
     def row(self) -> Row:
@@ -96,7 +103,7 @@ class OpenState(Struct, gc=False):
     """The seat of the next card; 0: the dealer, or no card is due."""
     unread: int = 0
     """The seat of a card that was not read yet."""
-    round: OpenRound | None = None
+    round: IndexedRound[int] | None = None
     wagers: OpenWagers | None = None
     shift: OpenShift | None = None
     zone: SegmentRange | None = None
@@ -107,7 +114,7 @@ class Spans:
 
     def __init__(self, state: OpenState) -> None:
         self.now = state
-        self._rounds: dict[int, OpenRound] = {}
+        self._rounds: dict[int, IndexedRound[int]] = {}
         self._shifts: list[Row] = []
         self._zones: list[Row] = []
         self.corrected: list[tuple[int]] = []
@@ -169,7 +176,7 @@ class Spans:
             last.last_seq, last.last_utc = first.seq - 1, first.before
             self._rounds[last.round] = last
         dealer = 0 if now.shift is None else now.shift.dealer
-        now.round = OpenRound(number, first.seq, now.seq, first.utc, utc, dealer)
+        now.round = IndexedRound(number, first.seq, now.seq, first.utc, utc, 0, 0, dealer)
         now.round.irregularities = first.irregularities
         now.wagers = None
 
@@ -210,11 +217,10 @@ class Spans:
         rounds = [*self._rounds.values(), *([] if now.round is None else [now.round])]
         shift = now.shift
         shifts = [] if shift is None else [(shift.first_seq, now.seq, shift.dealer)]
-        zones = [] if now.zone is None else [now.zone.row]
         return (
             (ROUNDS, [one.row for one in rounds]),
             (SHIFTS, [*self._shifts, *shifts]),
-            (SEGMENTS, [*self._zones, *zones]),
+            (SEGMENTS, [*self._zones, *([] if now.zone is None else [now.zone.row])]),
         )
 
 
@@ -306,8 +312,9 @@ class Rows:
 
     def ruled(self, seq: int, what: str, way: str, by: str, second: str) -> None:
         w = self.words
-        row = (w[what], seq, self._next(), 0, w[way], w[by], w[second])
-        self.inserted["irregularities"].append(row)
+        self.inserted["irregularities"].append(
+            (w[what], seq, self._next(), 0, w[way], w[by], w[second])
+        )
 
     def problem(self, what: str) -> None:
         """Only the first problem of a record is listed."""

@@ -145,8 +145,14 @@ def refusal_entry(
     cursor: DeviceCursor | None = None,
     cause: int = 0,
 ) -> RecordEntry:
-    data = RefusalData(_untold(event, before), answer.id, answer.why)
-    return RecordEntry("refusal", record_actor(event.actor), data, before.round, cause, cursor)
+    return RecordEntry(
+        "refusal",
+        record_actor(event.actor),
+        RefusalData(_untold(event, before), answer.id, answer.why),
+        before.round,
+        cause,
+        cursor,
+    )
 
 
 def signs(effects: tuple[Effect, ...]) -> bool:

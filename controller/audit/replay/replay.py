@@ -266,8 +266,11 @@ class RecordReplay:
             whose = f"other code ({opened.code[:SHORT]}, that of {printable(opened.software)})"
         what = f"{where}: a round may be open there, dealt by {whose}, not by {software_name()}"
         theirs = f"{printable(opened.software)} with the configuration {opened.conf[:SHORT]}"
-        todo = f"start {theirs} once more, end the round or void it, and close the table"
-        return OtherProcedure(self._record, what, todo)
+        return OtherProcedure(
+            self._record,
+            what,
+            f"start {theirs} once more, end the round or void it, and close the table",
+        )
 
     # --- decisions ------------------------------------------------------------------------
 
@@ -308,8 +311,11 @@ class RecordReplay:
 
     def _disagrees(self, place: RecordPosition, record: Record, why: str) -> ReplayMismatch:
         kind = f"round {record.round}, a {record.kind} by {record.by.role} {record.by.name}"
-        todo = "hold the table and call whoever looks into it; the record is not to be changed"
-        return ReplayMismatch(self._record, f"{place}: {printable(f'{kind}: {why}')}", todo)
+        return ReplayMismatch(
+            self._record,
+            f"{place}: {printable(f'{kind}: {why}')}",
+            "hold the table and call whoever looks into it; the record is not to be changed",
+        )
 
 
 def _made(said: RecordedEvent, answer: Decision | Refused) -> DecisionData | RefusalData:
@@ -323,12 +329,14 @@ def _difference(recorded: DecisionData | RefusalData, made: DecisionData | Refus
     name = type(recorded.event).__name__
     if isinstance(recorded, RefusalData):
         if isinstance(made, DecisionData):
-            return f"{name} was refused ({recorded.id}); the rules take it ({_listed(made.rows)})"
+            return f"{name} was refused ({recorded.id}); the rules take it ({', '.join(made.rows)})"
         return f"{name} was refused: {_shown(recorded)}; the rules refuse it: {_shown(made)}"
     if isinstance(made, RefusalData):
-        return f"{name} was taken ({_listed(recorded.rows)}); the rules refuse it: {made.why}"
+        return f"{name} was taken ({', '.join(recorded.rows)}); the rules refuse it: {made.why}"
     if recorded.rows != made.rows:
-        return f"{name}: recorded rows {_listed(recorded.rows)}; the rules: {_listed(made.rows)}"
+        return (
+            f"{name}: recorded rows {', '.join(recorded.rows)}; the rules: {', '.join(made.rows)}"
+        )
     for one, other in zip(recorded.effects, made.effects, strict=False):
         if one != other:
             return f"{name}: recorded {_shown(one)}; the rules make {_shown(other)}"
@@ -336,10 +344,6 @@ def _difference(recorded: DecisionData | RefusalData, made: DecisionData | Refus
         counts = f"{len(recorded.effects)} effects are recorded; the rules make"
         return f"{name}: {counts} {len(made.effects)}"
     return f"{name}: it says more than its event, rows and effects, or in another form"
-
-
-def _listed(rows: tuple[str, ...]) -> str:
-    return ", ".join(rows)
 
 
 def _shown(part: Struct) -> str:

@@ -67,8 +67,9 @@ class TailApproval:
         segment, tail = self._opening.segment, self._opening.tail
         assert segment is not None and tail is not None  # noqa: PT018 - at() has seen to both
         data = segment.buffer[tail.offset : tail.offset + tail.size]
-        digest = sha256(data).hexdigest()
-        return UnexplainedBytes(segment.number, tail.offset, tail.size, digest, data[:_SHOWN])
+        return UnexplainedBytes(
+            segment.number, tail.offset, tail.size, sha256(data).hexdigest(), data[:_SHOWN]
+        )
 
     def accept(self, table_key: Ed25519PrivateKey) -> int:
         """Quarantine the tail and record it; returns the seq of the last record.
@@ -83,8 +84,11 @@ class TailApproval:
         check_table_key(opening.record, opened, table_key)
         procedure = procedure_of(opened)
         if procedure is None:
-            what = f"was written by {opened.software}, of other code ({opened.code[:SHORT]})"
-            raise OtherProcedure(opening.record, what, f"do it with {opened.software}")
+            raise OtherProcedure(
+                opening.record,
+                f"was written by {opened.software}, of other code ({opened.code[:SHORT]})",
+                f"do it with {opened.software}",
+            )
         folded = replay_opening(opening, procedure)
         last = opening.last
         assert last is not None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from controller.lazy_door import lazy_door
 
 if TYPE_CHECKING:
     from controller.audit.simulate.recorder import (
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
         play_recorded,
         record_par,
     )
+else:
+    __getattr__ = lazy_door(
+        __name__,
+        {
+            "recorder": "CardSource Keyring Recorder RecorderKeys RecordingVault",
+            "rounds": "PAR SCRIPTS SCRIPTS_SIZE check_recordable plain_round play_recorded "
+            "record_par",
+        },
+    )
 
 __all__ = [
     "PAR",
@@ -37,15 +47,3 @@ __all__ = [
     "play_recorded",
     "record_par",
 ]
-
-_MODULES = ("recorder", "rounds", "vault")
-
-
-def __getattr__(name: str) -> object:
-    """Import the public names on first use: `holecard script --help` needs none of them."""
-    if name in __all__:
-        for module in _MODULES:
-            found = importlib.import_module(f"{__name__}.{module}")
-            if hasattr(found, name):
-                return getattr(found, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

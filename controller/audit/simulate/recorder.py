@@ -70,14 +70,12 @@ from firmware_protocol.messages import CardFlags, CardRead
 from firmware_protocol.tablelink import NO_CHAIN, chained
 
 SERIAL: Final = "SIM-SHOE"
-_EPOCH: Final = 1
+_READ: Final = CardRead(0, 0, 0, 100, 0xFE, CardFlags(0), 120, 1, b"")
+"""What the simulated shoe reports of every card: a sure reading, without another candidate."""
 _SALT: Final = 11
-_NOTHING_ELSE: Final = 0xFE
-_SURE: Final = 100
-_DWELL: Final = 120
+"""Bytes."""
 _PACE_US: Final = 400_000
 """Microseconds between cards, by the shoe's own clock."""
-_BACK: Final = 1
 
 
 class CardSource(NamedTuple):
@@ -110,11 +108,9 @@ class RecordingVault:
         self._hole_key = hole_key
         self._surveillance = surveillance
         self._salt = salt
-        self._epoch, self._seq, self._boot, self._t_us = _EPOCH, 0, 1, 0
-        self._chain = NO_CHAIN
+        self._last = DeviceCursor(SERIAL, 1, 0, NO_CHAIN.hex(), 1, 0)
         if last is not None:
-            self._epoch, self._seq = last.epoch, last.seq
-            self._chain, self._boot = bytes.fromhex(last.chain), last.boot + 1
+            self._last = replace(last, boot=last.boot + 1, t_us=0)
         self._shoe = self._pos = 0
         self._told = CardSource()
         self.face_down: _Hidden | None = None
@@ -176,34 +172,16 @@ class RecordingVault:
 
     def _read(self, card: Card) -> _Hidden:
         """The shoe's record of a drawn card."""
-        self._seq += 1
         self._pos += 1
-        self._t_us += _PACE_US
-        read = CardRead(
-            self._shoe,
-            self._pos,
-            card,
-            _SURE,
-            _NOTHING_ELSE,
-            CardFlags(0),
-            _DWELL,
-            _BACK,
-            self._salt(_SALT),
-        )
-        record = chained(
-            self._chain,
-            epoch=self._epoch,
-            seq=self._seq,
-            boot=self._boot,
-            t_us=self._t_us,
-            event=read,
-        )
-        self._chain = record.chain
-        cursor = DeviceCursor(
-            SERIAL, self._epoch, self._seq, record.chain.hex(), self._boot, self._t_us
-        )
-        self._told = CardSource(cursor)
-        return _Hidden(cursor, Sealed(read))
+        salt = self._salt(_SALT)
+        read = replace(_READ, shoe=self._shoe, pos=self._pos, card=card, salt=salt)
+        last = self._last
+        seq, t_us = last.seq + 1, last.t_us + _PACE_US
+        chain = bytes.fromhex(last.chain)
+        record = chained(chain, epoch=last.epoch, seq=seq, boot=last.boot, t_us=t_us, event=read)
+        self._last = replace(last, seq=seq, t_us=t_us, chain=record.chain.hex())
+        self._told = CardSource(self._last)
+        return _Hidden(self._last, Sealed(read))
 
 
 MOST_TOGETHER: Final = 512 * 1024

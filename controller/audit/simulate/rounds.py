@@ -109,14 +109,17 @@ def plain_round(scripted: ScriptRound, procedure: Procedure) -> ScriptRound:
     amount = _plain_wager(scripted.script, procedure)
     if amount is None:
         raise UsageProblem(where, "no wager is taken in a round before it", "true")
-    script = Script(
-        f"before {scripted.script.id}",
-        scripted.script.game,
-        [ScriptSeat(_SEAT, {"main": amount})],
-        [NAMES[card] for card in cards],
-        actions=[ScriptAction("play", _SEAT, "stand", 0)],
+    return ScriptRound(
+        Script(
+            f"before {scripted.script.id}",
+            scripted.script.game,
+            [ScriptSeat(_SEAT, {"main": amount})],
+            [NAMES[card] for card in cards],
+            actions=[ScriptAction("play", _SEAT, "stand", 0)],
+        ),
+        cards,
+        where,
     )
-    return ScriptRound(script, cards, where)
 
 
 def _play_plain(recorder: Recorder, scripted: ScriptRound, procedure: Procedure) -> None:
@@ -153,12 +156,11 @@ def _plain_wager(script: Script, procedure: Procedure) -> int | None:
     """An accepted main wager: one of the script's, or the minimum."""
     limit, unit = procedure.game.limits["main"], procedure.game.money.unit
     least = limit.min or limit.step or unit
-    amounts = (
+    for amount in (
         *(seat.bets.get("main", 0) for seat in script.seats),
         least,
         -(-least // unit) * unit,
-    )
-    for amount in amounts:
+    ):
         wager = WagerPlaced(player(_SEAT), _SEAT, "main", amount)
         if isinstance(procedure.step(wagering(), wager), Decision):
             return amount
@@ -184,15 +186,17 @@ def record_par(  # noqa: PLR0913 - all but the first four have a usual value
 ) -> int:
     """Record rounds of a game, from a shuffle to the cut card each time; returns the seq of the
     last record. Many records share a sync and a checkpoint. Raises RecordProblem."""
-    together = MOST_TOGETHER
-    recorder = Recorder(place, table, keyring, size=size, disk=disk, clock=clock, together=together)
+    recorder = Recorder(
+        place, table, keyring, size=size, disk=disk, clock=clock, together=MOST_TOGETHER
+    )
     with recorder:
         recorder.begin(Procedure(game))
         recorder.close_table()
         begun: State = recorder.state
         setup = PlaySetup(seats, stakes_for(game, side=True), cut=True)
-        random = Random(seed).random
-        play = Play(recorder, strategy, setup, random, vault=recorder.vault, start=begun)
+        play = Play(
+            recorder, strategy, setup, Random(seed).random, vault=recorder.vault, start=begun
+        )
         for _ in range(rounds):
             play.round()
     return recorder.seq

@@ -72,24 +72,17 @@ class SegmentBoots:
         self.held: list[DeferredCheckpoint] = []
         self.told: set[str] = set()
         self.late = self.longest = 0
-        # State of the current boot:
-        self.name = ""
+        self.now = BootState()
+        """The current boot. Its clocks are set when it ends."""
         self.ran: RunHashes = ("", "", "")
-        self.opened_at = 0
         self.begun: bool | None = None
         """Whether its `opened` came first; None until the first record that decides this."""
-        self.certified = 0
         self.unusual = True
         """Whether `check_order` must check the next record."""
         self.inherits: RecordFinding | None = None
         """The first record of the segment's first boot if its `opened` is in an earlier segment."""
         self.other: RecordFinding | None = None
         """The first record of the segment's first boot that may not follow `closed`."""
-        self.closed = False
-        self.untold = 0
-        self.unsigned = -1
-        self.signed_at = -1
-        """`mono` of its first checkpoint."""
         self.former = 0
         """Seq of the last record before it."""
         self._key: Certificate | None = None
@@ -102,22 +95,21 @@ class SegmentBoots:
         """Start another boot, or report changed hashes within a boot. `mono` is that of the
         previous record."""
         ran = (record.sw, record.conf, record.proc)
-        if record.boot == self.name:
+        if record.boot == self.now.name:
             self._found.say("sw, conf or proc is another than before in its boot")
             self.ran = ran
             return
-        if self.name:
+        if self.now.name:
             self._signed_by(mono)
-            self.left.append(self.boot(mono, 0))
+            self.now.mono = mono
+            self.left.append(self.now)
         if any(boot.name == record.boot for boot in self.left):
             self._found.say(f"boot {record.boot} was over")
         if not all(map(HEX16.fullmatch, (record.boot, *ran))):
             self._found.say("its boot, sw, conf or proc is not 16 digits 0 to 9 and a to f")
-        self.name, self.ran, self.former = record.boot, ran, seq - 1
-        self.opened_at = self.certified = self.untold = 0
-        self.begun, self.closed, self._key = None, False, None
+        self.now, self.ran, self.former = BootState(record.boot), ran, seq - 1
+        self.begun = self._key = None
         self.unusual = True
-        self.unsigned = self.signed_at = -1
 
     def check_order(self, kind: str) -> None:
         """Check that this kind of record is allowed at this position in its boot."""
@@ -125,19 +117,19 @@ class SegmentBoots:
             self.begun = kind == "opened"
             if not self.begun:
                 self._continue_boot(kind)
-        if self.untold and kind != "tail":
-            self._found.say(f"no tail record tells of {self.untold} bytes that were set aside")
-            self.untold = 0
+        if self.now.untold and kind != "tail":
+            self._found.say(f"no tail record tells of {self.now.untold} bytes that were set aside")
+            self.now.untold = 0
         if kind not in AFTER_CLOSED:
-            if self.closed:
+            if self.now.closed:
                 self._found.say(f"a {kind} follows on closed")
             if not self.left and self.other is None:
                 self.other = self._found.at()
         settled = self.begun is not None and (bool(self.left) or self.other is not None)
-        self.unusual = not settled or self.closed or self.untold > 0
+        self.unusual = not settled or self.now.closed or self.now.untold > 0
 
     def closed_record(self) -> None:
-        self.closed = self.unusual = True
+        self.now.closed = self.unusual = True
 
     def _continue_boot(self, kind: str) -> None:
         """Continue a boot that was opened in an earlier segment; its key may be in the snapshot."""
@@ -148,14 +140,14 @@ class SegmentBoots:
         if self.opened is not None and self.ran != _short(self.opened):
             self._found.say("sw, conf or proc is not the beginning of that in its boot's opened")
         given = self._given
-        if given is not None and given.boot == self.name:
-            self._key, self.certified = given, given.seq
+        if given is not None and given.boot == self.now.name:
+            self._key, self.now.certified = given, given.seq
 
     # --- kinds ----------------------------------------------------------------------------
 
     def opened_record(self, record: Strict, seq: int) -> OpenedData:
         opened = msgspec.json.decode(record.bytes, type=OpenedData)
-        if self.opened_at or not self.begun:
+        if self.now.opened or not self.begun:
             self._found.say("its boot was opened already")
         wrong = wrong_opened(opened, seq)
         if wrong:
@@ -169,19 +161,20 @@ class SegmentBoots:
         if self.opened is not None and opened.table_key != self.opened.table_key:
             self._found.say("the table's key is another one than that of the boot before")
         self.opened, self.opened_bytes = opened, encode(opened)
-        self.opened_at, self.untold = seq, opened.torn
+        self.now.opened, self.now.untold = seq, opened.torn
         self.unusual = self.unusual or opened.torn > 0
         return opened
 
     def tail_record(self, record: Strict) -> TailData | None:
         tail = msgspec.json.decode(record.bytes, type=TailData)
         self.told.add(tail.file)
-        if tail.size > self.untold or tail.size < 1:
-            what = f"a tail record of {tail.size} bytes; its boot has {self.untold} left to tell"
-            self._found.say(what)
-            self.untold = 0
+        if tail.size > self.now.untold or tail.size < 1:
+            self._found.say(
+                f"a tail record of {tail.size} bytes; its boot has {self.now.untold} left to tell"
+            )
+            self.now.untold = 0
             return None
-        self.untold -= tail.size
+        self.now.untold -= tail.size
         if (tail.verdict == "accepted") != (len(set(tail.two)) == 2 == len(tail.two)):
             self._found.say("two people are named where they accept a tail, and only there")
         return tail
@@ -197,8 +190,8 @@ class SegmentBoots:
         key = self._key = self._certified(note)
         if key is None:
             return
-        self.certified = key.seq
-        if key.boot != record.boot or self.opened_at not in (0, key.seq):
+        self.now.certified = key.seq
+        if key.boot != record.boot or self.now.opened not in (0, key.seq):
             self._found.say(f"the certificate is of boot {key.boot}, opened by record {key.seq}")
 
     def _certified(self, note: str) -> Certificate | None:
@@ -218,8 +211,8 @@ class SegmentBoots:
     def checkpoint_record(self, record: Strict, tree: PartOfTree, seq: int) -> None:
         self.checkpoints += 1
         self._signed_by(record.mono)
-        if self.signed_at < 0:
-            self.signed_at = record.mono
+        if self.now.signed < 0:
+            self.now.signed = record.mono
         note, said = self._noted(record)
         if self._key is None:
             self._found.say("a checkpoint of a boot whose key is not certified before it")
@@ -259,25 +252,10 @@ class SegmentBoots:
 
     def _signed_by(self, mono: int) -> None:
         """Note that a checkpoint covers all records so far, or that their boot has ended."""
-        if self.unsigned >= 0 and mono - self.unsigned > SECOND:
+        if self.now.unsigned >= 0 and mono - self.now.unsigned > SECOND:
             self.late += 1
-            self.longest = max(self.longest, mono - self.unsigned)
-        self.unsigned = -1
-
-    # --- what comes of it -----------------------------------------------------------------
-
-    def boot(self, mono: int, durable: int) -> BootState:
-        return BootState(
-            self.name,
-            mono,
-            durable,
-            self.opened_at,
-            self.certified,
-            self.closed,
-            self.untold,
-            self.signed_at,
-            self.unsigned,
-        )
+            self.longest = max(self.longest, mono - self.now.unsigned)
+        self.now.unsigned = -1
 
 
 def _short(opened: OpenedData) -> RunHashes:
@@ -346,8 +324,13 @@ class Continuity:
         """Accept a batch that starts with record `seq` if it continues as usual. Otherwise returns
         False, with no side effects."""
         boots, tick = self._boots, self.tick
-        head = (boots.name, *boots.ran, boots.table, self._day)
-        if boots.unusual or tick.clock or tick.boot != boots.name or not SIMPLE.issuperset(kinds):
+        head = (boots.now.name, *boots.ran, boots.table, self._day)
+        if (
+            boots.unusual
+            or tick.clock
+            or tick.boot != boots.now.name
+            or not SIMPLE.issuperset(kinds)
+        ):
             return False
         if list(map(_HEAD, rows)).count(head) != len(rows):
             return False
@@ -358,7 +341,7 @@ class Continuity:
             return False
         if not self._go_on([cursor for cursor in map(_CURSOR, rows) if cursor is not UNSET]):
             return False
-        self.mono, self.tick = monos[-1], ClockReading(boots.name, utcs[-1], monos[-1], False)
+        self.mono, self.tick = monos[-1], ClockReading(boots.now.name, utcs[-1], monos[-1], False)
         return True
 
     def _in_pace(self, monos: list[int], utcs: list[int]) -> bool:
@@ -396,8 +379,8 @@ class Continuity:
     def take(self, row: Strict, seq: int) -> Iterator[str]:
         """Accept one record, and yield how it fails to continue the previous one."""
         boots = self._boots
-        if (row.boot, row.sw, row.conf, row.proc) != (boots.name, *boots.ran):
-            same = row.boot == boots.name
+        if (row.boot, row.sw, row.conf, row.proc) != (boots.now.name, *boots.ran):
+            same = row.boot == boots.now.name
             boots.start_boot(row, seq, self.mono)
             self.mono = self.mono if same else 0
         if row.seq != seq or row.table != boots.table:
@@ -412,8 +395,9 @@ class Continuity:
         if row.cause is not UNSET and not 0 < row.cause < seq:
             yield f"its cause {row.cause} is no record before it"
         if row.cursor is not UNSET:
-            adopted = row.kind == "link" and _ADOPTED in bytes(row.data)
-            yield from self._at_cursor(row.cursor, adopted)
+            yield from self._at_cursor(
+                row.cursor, row.kind == "link" and _ADOPTED in bytes(row.data)
+            )
         if boots.unusual:
             boots.check_order(row.kind)
 

@@ -164,8 +164,11 @@ def hidden_card_error(data: bytes) -> str:
 
 
 def _told(event: _CardEvent) -> str:
-    told = event.card is not UNSET or event.opening
-    return f"{event.type} tells the card that lies face down" if told else ""
+    return (
+        f"{event.type} tells the card that lies face down"
+        if (event.card is not UNSET or event.opening)
+        else ""
+    )
 
 
 def _is_commitment(text: str) -> bool:

@@ -73,12 +73,12 @@ class ClockReading(Struct, frozen=True, gc=False):
     """The record reports that the clock was set."""
 
 
-class BootState(Struct, frozen=True):
+class BootState(Struct):
     """The state of a boot at the end of a segment, without what is only in earlier segments."""
 
-    name: str
-    mono: int
-    durable: int
+    name: str = ""
+    mono: int = 0
+    durable: int = 0
     opened: int = 0
     """Seq of its `opened` in this segment."""
     certified: int = 0
@@ -231,8 +231,9 @@ class SegmentFindings:
         """The position of the current record, with an empty `what`."""
         place = self.place
         since = read_glance(self._scanned.records[self.index - 1]).utc if self.index else 0
-        turn = read_glance(self.record).round
-        return RecordFinding(place.segment, place.offset, place.seq, turn, "", since)
+        return RecordFinding(
+            place.segment, place.offset, place.seq, read_glance(self.record).round, "", since
+        )
 
     def say(self, what: str) -> None:
         """Report an error in the current record."""

@@ -186,8 +186,7 @@ def _of_boots(
     for name in over.intersection(segment.boots):
         yield replace(at, what=f"boot {name} was over")
     if known is None or known.name != first.name:
-        due = segment.number == 1 or (known is not None and read)
-        if start.inherits is not None and due:
+        if start.inherits is not None and (segment.number == 1 or (known is not None and read)):
             yield replace(start.inherits, what=f"boot {first.name} does not begin with opened")
         return
     if known.opened and first.opened and start.inherits is None:
@@ -284,7 +283,13 @@ class RetiredSegments:
             yield RecordFinding(found.segment + 1, 0, size + 1, 0, f"the record {_OTHER}", 0)
             return
         if found.signed > last:
-            what = f"cut off: {self._last.name} tells of {found.signed} records, {last} are here"
-            yield RecordFinding(found.segment + 1, 0, last + 1, 0, what, 0)
+            yield RecordFinding(
+                found.segment + 1,
+                0,
+                last + 1,
+                0,
+                f"cut off: {self._last.name} tells of {found.signed} records, {last} are here",
+                0,
+            )
             return
         self.before = found

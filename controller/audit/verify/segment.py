@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from controller.audit.errors import RecordDamaged
 from controller.audit.format.merkle import Hash
 from controller.audit.format.notes import NoteProblem
@@ -95,16 +97,20 @@ def _scan_once(record: Path, number: int) -> ScannedSegment | RecordFinding:
     before = ChainPosition(seq - 1, bytes.fromhex(snapshot.chain))
     scanned = scan(buffer, HEADER_SIZE, before)
     if not scanned.records:
-        what = f"its first record is not good: {scanned.why}"
-        return RecordFinding(number, HEADER_SIZE, seq, 0, what, 0)
+        return RecordFinding(
+            number, HEADER_SIZE, seq, 0, f"its first record is not good: {scanned.why}", 0
+        )
     durable, offset = scanned.durable[1], scanned.offsets[-1]
     end = RecordFrame(scanned.where.seq, durable, scanned.where.chain, scanned.records[-1], offset)
     return ScannedSegment(RecordSegment(file, number, buffer, before, snapshot, [end]), scanned)
 
 
 def tree_of(found: ScannedSegment) -> PartOfTree:
-    frontier = [bytes.fromhex(one) for one in found.segment.snapshot.frontier]
-    return PartOfTree(found.segment.before.seq, frontier, found.scanned.leaves)
+    return PartOfTree(
+        found.segment.before.seq,
+        [bytes.fromhex(one) for one in found.segment.snapshot.frontier],
+        found.scanned.leaves,
+    )
 
 
 def roots_of(record: Path, number: int, sizes: Sequence[int]) -> dict[int, Hash]:
@@ -165,7 +171,7 @@ class _SegmentVerifier:
         records = self._scanned.records
         for start in range(0, len(records), BATCH_SIZE):
             found = read_all(records[start : start + BATCH_SIZE])
-            former = self._boots.name
+            former = self._boots.now.name
             rows = [row for row in found if not isinstance(row, str)]
             kinds = [row.kind for row in rows]
             self._kinds.update(kinds)
@@ -188,12 +194,12 @@ class _SegmentVerifier:
         for at in [at for at in range(len(rows)) if at not in skips]:
             self._found.index = start + at
             if kinds[at] == "checkpoint":
-                if boots.unsigned < 0 and signed < at:
-                    boots.unsigned = rows[signed].mono
+                if boots.now.unsigned < 0 and signed < at:
+                    boots.now.unsigned = rows[signed].mono
                 signed = at + 1
             self._check_kind(rows[at])
-        if boots.unsigned < 0 and signed < len(rows):
-            boots.unsigned = rows[signed].mono
+        if boots.now.unsigned < 0 and signed < len(rows):
+            boots.now.unsigned = rows[signed].mono
 
     def _check_each(self, start: int, found: Sequence[Strict | str]) -> None:
         boots = self._boots
@@ -204,8 +210,8 @@ class _SegmentVerifier:
                 continue
             for wrong in self._succession.take(row, self._found.seq):
                 self._found.say(wrong)
-            if boots.unsigned < 0 and row.kind != "checkpoint":
-                boots.unsigned = row.mono
+            if boots.now.unsigned < 0 and row.kind != "checkpoint":
+                boots.now.unsigned = row.mono
             self._check_kind(row)
 
     def _check_kind(self, row: Strict) -> None:
@@ -299,12 +305,13 @@ class _SegmentVerifier:
     def _verified(self) -> VerifiedSegment:
         segment, scanned, boots = self._segment, self._scanned, self._boots
         decisions = self._decisions
-        boot = boots.boot(self._succession.mono, scanned.durable[1])
+        boot = replace(boots.now, mono=self._succession.mono, durable=scanned.durable[1])
         cursors, tick = self._succession.cursors, self._succession.tick
         known, frontier = decisions.known, self._tree.frontier(self._tree.size)
         decided = self._before.decided or self._kinds["decision"] > 0
-        told = boots.opened_bytes
-        after = SegmentEdge(scanned.where, frontier, cursors, told, boots.note, known, decided)
+        after = SegmentEdge(
+            scanned.where, frontier, cursors, boots.opened_bytes, boots.note, known, decided
+        )
         first = boots.left[0] if boots.left else boot
         start = SegmentStart(
             first,

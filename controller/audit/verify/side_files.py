@@ -138,13 +138,6 @@ class WitnessedCheckpoint(Struct, frozen=True):
     """Time of the countersignature by a known witness key; 0 without one."""
 
 
-class BadNote(Struct, frozen=True):
-    """A file in `cosigned/` that is no valid note."""
-
-    size: int
-    what: str
-
-
 def seen_by_witness(note: bytes, key: VerifierKey) -> WitnessedCheckpoint:
     """Return the checkpoint in a note. Raises NoteProblem if the witness did not countersign it."""
     read = parse_note(note)
@@ -152,9 +145,11 @@ def seen_by_witness(note: bytes, key: VerifierKey) -> WitnessedCheckpoint:
     return WitnessedCheckpoint(key.name, read, parse_checkpoint(read.text), signer.seconds or 0)
 
 
-def read_cosigned(record: Path) -> tuple[list[WitnessedCheckpoint], list[BadNote]]:
-    """Parse the notes in `cosigned/`. Their witnesses are unknown, but the checkpoints are
-    compared."""
+def read_cosigned(record: Path) -> tuple[list[WitnessedCheckpoint], list[tuple[int, str]]]:
+    """Parse the notes in `cosigned/`; returns them, and the size and error of each invalid one.
+
+    Their witnesses are unknown, but the checkpoints are compared.
+    """
     found, bad = [], []
     for file in sorted((record / COSIGNED).glob("*.note")):
         name = _NAME.fullmatch(file.name)
@@ -165,13 +160,13 @@ def read_cosigned(record: Path) -> tuple[list[WitnessedCheckpoint], list[BadNote
             note = parse_note(read_file(file, MAX_SIZE + 1))
             checkpoint = parse_checkpoint(note.text)
         except NoteProblem as problem:
-            bad.append(BadNote(size, f"{where}: {problem}"))
+            bad.append((size, f"{where}: {problem}"))
             continue
         except OSError as problem:
-            bad.append(BadNote(size, f"{where}: cannot be read: {problem.strerror}"))
+            bad.append((size, f"{where}: cannot be read: {problem.strerror}"))
             continue
         if checkpoint.size != size:
-            bad.append(BadNote(size, f"{where}: is of {checkpoint.size} records"))
+            bad.append((size, f"{where}: is of {checkpoint.size} records"))
         found.append(WitnessedCheckpoint(where, note, checkpoint))
     return found, bad
 

@@ -179,8 +179,8 @@ class _Verification:
         """State before the first segment."""
         self._last: VerifiedSegment | None = None
         """The last segment that could be read."""
-        for one in bad:
-            self._found(RecordFinding(self._numbers[-1], 0, one.size, 0, one.what, 0))
+        for size, what in bad:
+            self._found(RecordFinding(self._numbers[-1], 0, size, 0, what, 0))
 
     def run(self, on_progress: Callable[[VerifyProgress], None]) -> VerifyReport:
         there, last = self._numbers, self._numbers[-1]

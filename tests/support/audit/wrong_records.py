@@ -17,6 +17,7 @@ from tests.support.audit.tools.by_page import (
     commitment,
     opening,
     sha,
+    started,
 )
 
 Write = Callable[[Pen], object]
@@ -64,8 +65,7 @@ def segment(spoil: Callable[[Json], object]) -> Write:
     def write(pen: Pen) -> None:
         pen.snapshots = spoil
         pen.sync()
-        pen.segment()
-        pen.snapshot()
+        pen.next_segment()
 
     return write
 
@@ -351,9 +351,7 @@ ONLY_WITH_REPLAY = {
 
 def filled() -> Pen:
     """A valid record of 12 records."""
-    pen = Pen(65536)
-    pen.start()
-    pen.play()
+    pen = started(65536, rounds=1)
     while pen.seq < 13:
         pen.write("note", {"text": "more"})
     return pen

@@ -55,24 +55,24 @@ def test_whole_segments_of_older_days_go_and_no_others(old: Aged, tmp_path: Path
     before, last = bytes_of(old.record), ends_of(old.record)[DAYS[1]]
     data = files_in(old.record / "segments")
     found = retired(old.record, DAYS[2], tmp_path / "old.zip")
-    assert (found.said.segments, found.said.days) == ((1, last), (DAYS[0], DAYS[1]))
+    assert (found.retirement.segments, found.retirement.days) == ((1, last), (DAYS[0], DAYS[1]))
     assert numbers(old.record)[0] == last + 1
     left = bytes_of(old.record)
     assert before[-len(left) :] == left
-    assert found.said.records == (1, len(before) - len(left))
+    assert found.retirement.records == (1, len(before) - len(left))
     assert DAYS[2] in {one.day for _, one in records(old.record)}
     kept = {name: one for name, one in data.items() if name > f"{last:08d}.seg"}
     assert files_in(old.record / "segments") == kept
     first, *more = right(old.record)
     assert more == []
-    seq, case = found.said.records[1], sha256((tmp_path / "old.zip").read_bytes()).hexdigest()
+    seq, case = found.retirement.records[1], sha256((tmp_path / "old.zip").read_bytes()).hexdigest()
     assert first.startswith(f"records 1 to {seq} were retired on 2027-02-14 08:00:00 UTC by Ann ")
-    assert first.endswith(f"and Bo, root {found.said.root}; case sha256 {case}")
+    assert first.endswith(f"and Bo, root {found.retirement.root}; case sha256 {case}")
 
 
 def test_the_root_that_stays_is_that_of_the_definition(old: Aged, tmp_path: Path) -> None:
     whole = shutil.copytree(old.record, tmp_path / "whole")
-    said = retired(old.record, DAYS[2], tmp_path / "old.zip").said
+    said = retired(old.record, DAYS[2], tmp_path / "old.zip").retirement
     assert said.root == root_of(whole, said.records[1]).hex()
     over = parse_checkpoint(parse_note(said.checkpoint).text)
     assert over.size >= said.records[1]
@@ -83,18 +83,18 @@ def test_the_case_holds_them_and_checks(old: Aged, tmp_path: Path) -> None:
     data = files_in(old.record / "segments")
     found = retired(old.record, DAYS[2], tmp_path / "old.zip")
     checked = check_case(tmp_path / "old.zip")
-    assert (checked.right, checked.seal) == (True, found.said.seal)
+    assert (checked.right, checked.seal) == (True, found.retirement.seal)
     assert (checked.manifest.exported.what, checked.manifest.remarks) == ("retired", ())
     case = unpack(tmp_path / "old.zip", tmp_path / "case")
     for name, one in files_in(case / "record" / "segments").items():
         assert data[name] == one
     other = by_others(case / "record")
-    assert (other["exit"], other["last_seq"]) == (0, found.said.records[1])
+    assert (other["exit"], other["last_seq"]) == (0, found.retirement.records[1])
     lines = map(json.loads, access_log_file(old.record).read_text("utf-8").splitlines())
     assert [(one["what"], one["who"], one.get("seal")) for one in lines] == [
         ("export", "Ann and Bo", None),
-        ("exported", "Ann and Bo", found.said.seal),
-        ("retire", "Ann and Bo", found.said.seal),
+        ("exported", "Ann and Bo", found.retirement.seal),
+        ("retire", "Ann and Bo", found.retirement.seal),
     ]
 
 
@@ -111,8 +111,8 @@ def test_a_case_that_is_brought_back_makes_the_record_whole(old: Aged, tmp_path:
 
 
 def test_one_retirement_follows_on_another(old: Aged, tmp_path: Path) -> None:
-    first = retired(old.record, DAYS[1], tmp_path / "1.zip").said
-    second = retired(old.record, DAYS[3], tmp_path / "2.zip").said
+    first = retired(old.record, DAYS[1], tmp_path / "1.zip").retirement
+    second = retired(old.record, DAYS[3], tmp_path / "2.zip").retirement
     assert second.segments[0] == first.segments[1] + 1
     assert second.records[0] == first.records[1] + 1
     assert [words.split(" were ")[0] for words in right(old.record)] == [
@@ -156,9 +156,9 @@ def test_a_card_dealt_in_what_was_retired_is_held_when_it_is_turned_over(
     for last in numbers(dealt)[:-1:3]:
         record = shutil.copytree(dealt, tmp_path / f"{last}")
         monkeypatch.setattr(
-            "controller.audit.export.retire._RetireRun.last", lambda self, day, n=last: n
+            "controller.audit.export.retire._RetireRun.last_retirable", lambda self, day, n=last: n
         )
-        said = retired(record, "2999-01-01", tmp_path / f"{last}.zip").said
+        said = retired(record, "2999-01-01", tmp_path / f"{last}.zip").retirement
         right(record)
         head = first_head(record)
         rounds = [one.round for _, one in records(record) if b"HoleRevealed" in bytes(one.data)]
@@ -174,9 +174,9 @@ def cut_in_a_round(
     for last in numbers(dealt)[:-1]:
         record = shutil.copytree(dealt, folder / f"{last}")
         monkeypatch.setattr(
-            "controller.audit.export.retire._RetireRun.last", lambda self, day, n=last: n
+            "controller.audit.export.retire._RetireRun.last_retirable", lambda self, day, n=last: n
         )
-        said = retired(record, "2999-01-01", folder / f"{last}.zip").said
+        said = retired(record, "2999-01-01", folder / f"{last}.zip").retirement
         reveals = [one.round for _, one in records(record) if b"HoleRevealed" in bytes(one.data)]
         if said.hole is not None and said.hole.round in reveals:
             return record, said
@@ -201,7 +201,7 @@ def test_another_card_than_was_dealt_is_found_behind_a_retirement(
 
 
 def test_what_a_witness_saw_before_is_still_held(old: Aged, tmp_path: Path) -> None:
-    said = retired(old.record, DAYS[2], tmp_path / "old.zip").said
+    said = retired(old.record, DAYS[2], tmp_path / "old.zip").retirement
     key = tmp_path / "witness.pub"
     key.write_bytes(witness_text(WITNESS.cosigner))
     for at, note in enumerate(old.notes):
@@ -256,7 +256,7 @@ def test_a_note_that_says_something_else_is_no_beginning_for_a_witness(
 def test_what_was_retired_is_told_where_it_is_asked_for(
     old: Aged, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = retired(old.record, DAYS[2], tmp_path / "old.zip").said
+    said = retired(old.record, DAYS[2], tmp_path / "old.zip").retirement
     runs = Runs(tmp_path, capsys)
     runs.record = old.record
     told = f"was retired on 2027-02-14 08:00:00 UTC, case sha256 {said.case}"

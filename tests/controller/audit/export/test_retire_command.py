@@ -204,7 +204,7 @@ def test_the_open_segment_stays_and_what_a_start_reads(tmp_path: Path) -> None:
     log.let_go()
     record = tmp_path / "record"
     there = numbers(record)
-    said = retired(record, "2999-01-01", tmp_path / "old.zip").said
+    said = retired(record, "2999-01-01", tmp_path / "old.zip").retirement
     assert said.segments == (1, there[-1] - 2)
     assert numbers(record) == there[-2:]
     right(record)
@@ -225,7 +225,7 @@ def test_an_open_round_stays_whole(dealt: Path, tmp_path: Path) -> None:
         record = shutil.copytree(dealt, tmp_path / f"{seq}")
         end_after(record, seq)
         try:
-            took += retired(record, "2999-01-01", tmp_path / f"{seq}.zip").said.segments[1]
+            took += retired(record, "2999-01-01", tmp_path / f"{seq}.zip").retirement.segments[1]
         except (NothingToRetire, NotSigned):
             continue
         assert first_head(record).record.seq <= (began[seq] or seq)
@@ -312,7 +312,7 @@ def whole_and_goes_on(record: Path, case: Path, before: list[bytes], last: int) 
     if free:
         again = retired(record, DAYS[2], case if begun else case.with_name("again.zip"))
         assert again.ended == begun
-        assert again.said.segments == (1, last)
+        assert again.retirement.segments == (1, last)
     assert numbers(record)[0] == last + 1
     assert len(right(record)) == 1
 
@@ -428,7 +428,7 @@ def cut_short(record: Path, case: Path, removed: int) -> str:
     segments = {
         one: (record / "segments" / one).read_bytes() for one in os.listdir(record / "segments")
     }
-    said = retired(record, DAYS[2], case).said
+    said = retired(record, DAYS[2], case).retirement
     for number in range(said.segments[0] + removed, said.segments[1] + 1):
         name = f"{number:08d}.seg"
         (record / "segments" / name).write_bytes(segments[name])
@@ -458,5 +458,5 @@ def test_one_that_has_removed_nothing_can_be_done_anew(record: Path, tmp_path: P
     assert len(right(record)) == 1
     last = ends_of(record)[DAYS[0]]
     again = retired(record, DAYS[1], tmp_path / "new.zip")
-    assert (again.ended, again.said.segments) == (False, (1, last))
+    assert (again.ended, again.retirement.segments) == (False, (1, last))
     assert len(right(record)) == 1

@@ -28,6 +28,7 @@ from controller.audit.format.segments import segment_file
 from controller.audit.index import Index, open_index
 from controller.audit.read.reader import read_segment, segments
 from tests.support.audit.record.dealing import boot
+from tests.support.audit.record.folded import fill
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.indexing import (
     caught_up,
@@ -35,7 +36,6 @@ from tests.support.audit.tools.indexing import (
     dump,
     dump_of,
     rebuilt,
-    write_all,
     written,
 )
 
@@ -143,19 +143,13 @@ def test_a_record_whose_last_segments_are_gone(place: Path) -> None:
 
 def test_a_record_that_was_put_back_and_written_on(place: Path, tmp_path: Path) -> None:
     table = dealt("put back", 12)
-    log = boot(place, table.game)
-    write_all(log, table.entries[:60])
-    log.close()
+    fill(boot(place, table.game), table.entries[:60])
     shutil.copytree(place, tmp_path / "older")
-    log = boot(place, table.game)
-    write_all(log, table.entries[60:70])
-    log.close()
+    fill(boot(place, table.game), table.entries[60:70])
     caught_up(place)
     shutil.rmtree(place / "segments")
     shutil.copytree(tmp_path / "older" / "segments", place / "segments")
-    log = boot(place, table.game)
-    write_all(log, table.entries[80:])
-    log.close()
+    fill(boot(place, table.game), table.entries[80:])
     refused(place, None, IndexAhead, "has seen another record at seq", remake=False)
 
 

@@ -47,7 +47,7 @@ from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Shoe, State, Step
 from tests.support.audit.fallbacks import AT_REST, IN_THE_MIDDLE, OTHER_CODE, boot_of, other
 from tests.support.audit.record.dealing import TABLE, Dealing, as_read, boot
-from tests.support.audit.record.folded import dealt, folded, opened_at, plain, replayed, write
+from tests.support.audit.record.folded import dealt, fill, folded, opened_at, plain, replayed
 from tests.support.audit.record.table import ANN
 from tests.support.procedure.random_games import GAMES, game_as_it_is, game_with, some_game
 
@@ -69,9 +69,7 @@ def test_replay_gives_the_tables_state(place: Path, name: str) -> None:
     for ends in (1, 40, 41, 150, 333, 600):
         while len(table.entries) < ends:
             table.once()
-        log = boot(place, table.game, state)
-        write(log, table.entries[written:])
-        log.close()
+        fill(boot(place, table.game, state), table.entries[written:])
         written = len(table.entries)
         found = folded(place, table.game)
         assert encode(found.state) == encode(table.state)
@@ -81,9 +79,7 @@ def test_replay_gives_the_tables_state(place: Path, name: str) -> None:
 
 def test_replay_from_each_snapshot_gives_the_same_state(place: Path) -> None:
     table = dealt("classic", "snapshots")
-    log = boot(place, table.game)
-    write(log, table.entries)
-    log.close()
+    fill(boot(place, table.game), table.entries)
     numbers = [segment.number for segment in segments(place)]
     assert len(numbers) > 4
     for number in numbers:
@@ -92,9 +88,7 @@ def test_replay_from_each_snapshot_gives_the_same_state(place: Path) -> None:
 
 def test_each_snapshot_contains_the_replayed_state(place: Path) -> None:
     table = dealt("mega", "snapshots")
-    log = boot(place, table.game)
-    write(log, table.entries)
-    log.close()
+    fill(boot(place, table.game), table.entries)
     replay = RecordReplay(place)
     compared = 0
     for at, record in records(place):
@@ -111,9 +105,10 @@ def test_each_snapshot_contains_the_replayed_state(place: Path) -> None:
 
 def test_replayed_decisions_are_counted(place: Path) -> None:
     table = dealt("sf21x", "counted", events=60)
-    log = boot(place, table.game, size=1024 * 1024)
-    write(log, [RecordEntry("note", ANN, {"text": "before it all"}), *table.entries])
-    log.close()
+    fill(
+        boot(place, table.game, size=1024 * 1024),
+        [RecordEntry("note", ANN, {"text": "before it all"}), *table.entries],
+    )
     found = folded(place, table.game)
     decisions = [made for made in table.entries if made.kind == "decision"]
     assert 0 < len(decisions) < len(table.entries)
@@ -139,9 +134,7 @@ def played_to(game: Game, there: Callable[[State], bool], seed: str = "other") -
 def test_other_code_does_not_take_over_an_open_round(place: Path, what: str) -> None:
     game = game_as_it_is("classic")
     table = played_to(game, IN_THE_MIDDLE[what])
-    log = boot_of(place, other(game))
-    write(log, table.entries)
-    log.close()
+    fill(boot_of(place, other(game)), table.entries)
     with pytest.raises(OtherProcedure) as found:
         folded(place, game)
     told = str(found.value)
@@ -156,9 +149,7 @@ def test_other_code_does_not_take_over_an_open_round(place: Path, what: str) -> 
 def test_another_game_does_not_take_over_an_open_round(place: Path, what: str) -> None:
     game = game_as_it_is("classic")
     table = played_to(game, IN_THE_MIDDLE[what])
-    log = boot(place, game)
-    write(log, table.entries)
-    log.close()
+    fill(boot(place, game), table.entries)
     with pytest.raises(OtherProcedure, match="dealt by another game or jurisdiction"):
         folded(place, game_as_it_is("classic", "strict"))
     assert folded(place, game).now == table.state
@@ -170,9 +161,7 @@ def test_other_code_between_rounds_leaves_a_closed_table(place: Path, what: str)
     table = played_to(game, AT_REST[what], f"rests {what}")
     if table.state.step is Step.SHUFFLE_NEEDED:
         assert isinstance(table.heard[-1][1], events.Cleared)
-    log = boot_of(place, other(game))
-    write(log, table.entries)
-    log.close()
+    fill(boot_of(place, other(game)), table.entries)
     found = folded(place, game)
     assert found.now == State(
         round=table.state.round, shoe=Shoe(decks_out=table.state.shoe.decks_out)
@@ -189,9 +178,7 @@ def test_other_code_between_rounds_leaves_a_closed_table(place: Path, what: str)
 def test_another_game_between_rounds_starts_closed(place: Path, what: str) -> None:
     game = game_as_it_is("mega")
     table = played_to(game, AT_REST[what], f"rests {what}")
-    log = boot(place, game)
-    write(log, table.entries)
-    log.close()
+    fill(boot(place, game), table.entries)
     next_game = game_with("mega", {"dealer.soft_17": "stand"})
     found = folded(place, next_game)
     assert found.now.step is Step.CLOSED
@@ -220,9 +207,7 @@ def test_removed_decks_stay_removed_under_other_code(place: Path) -> None:
     table = played_to(game, lambda s: s.shoe.decks_out and s.step is Step.SHUFFLE_NEEDED, "decks")
     table.hand_in(events.TableClosed(FLOOR, 0, SECOND))
     assert table.state.step is Step.CLOSED
-    log = boot_of(place, other(game))
-    write(log, table.entries)
-    log.close()
+    fill(boot_of(place, other(game)), table.entries)
     assert folded(place, game).now.shoe.decks_out
 
 
@@ -286,9 +271,10 @@ def test_a_procedure_is_identified_by_code_and_game(place: Path) -> None:
     game = game_as_it_is("classic")
     table = played_to(game, IN_THE_MIDDLE["a round"])
     mine = identity_of(TABLE, game)
-    log = boot_of(place, replace(mine, software="holecard 9", sw="77" * 32, conf="88" * 32))
-    write(log, table.entries)
-    log.close()
+    fill(
+        boot_of(place, replace(mine, software="holecard 9", sw="77" * 32, conf="88" * 32)),
+        table.entries,
+    )
     opening = opened_at(place)
     opened = opening.opened()
     opening.close()
@@ -329,9 +315,7 @@ class Forger:
             self.table.once()
 
     def write(self, forged: RecordEntry) -> None:
-        log = boot(self.place, self.game, size=1024 * 1024)
-        write(log, [*self.table.entries, forged])
-        log.close()
+        fill(boot(self.place, self.game, size=1024 * 1024), [*self.table.entries, forged])
 
     def made(self, event: events.Event) -> RecordEntry:
         answer = self.procedure.step(self.table.state, event)
@@ -450,9 +434,10 @@ def test_an_impossible_event_is_named(place: Path) -> None:
             data = DecisionData(kind(player(1), seat, hand), ("hit",), ())
             where = place / f"{step.value}-{kind.__name__}"
             where.parent.mkdir(exist_ok=True)
-            log = boot(where, game, size=1024 * 1024)
-            write(log, [*table.entries, RecordEntry("decision", ANN, data, 1)])
-            log.close()
+            fill(
+                boot(where, game, size=1024 * 1024),
+                [*table.entries, RecordEntry("decision", ANN, data, 1)],
+            )
             with pytest.raises(ReplayMismatch):
                 folded(where, game)
             tried += 1

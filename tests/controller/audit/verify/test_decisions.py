@@ -28,9 +28,18 @@ from tests.support.audit.record.dealing import (
     recorded,
     revealed,
 )
-from tests.support.audit.record.folded import folded, write
+from tests.support.audit.record.folded import fill, folded, write
 from tests.support.audit.record.table import note
-from tests.support.audit.tools.by_page import GAME, ORIGIN, WITNESS, Pen, Signer, closed, opening
+from tests.support.audit.tools.by_page import (
+    GAME,
+    ORIGIN,
+    WITNESS,
+    Pen,
+    Signer,
+    closed,
+    opening,
+    started,
+)
 from tests.support.audit.verifying import read as read_independently
 from tests.support.audit.verifying import whats
 from tests.support.audit.wrong_records import CASES, GROUPS, ONLY_WITH_REPLAY, broken, filled
@@ -84,9 +93,7 @@ def _without_effects(entry: RecordEntry) -> dict[str, object]:
 def test_another_game_over_an_open_round_is_wrong(tmp_path: Path, what: str) -> None:
     place = tmp_path / "record"
     game = game_as_it_is("classic")
-    log = boot(place, game)
-    write(log, played(game, IN_THE_MIDDLE[what]).entries)
-    log.close()
+    fill(boot(place, game), played(game, IN_THE_MIDDLE[what]).entries)
     assert verify(place).code == VALID
     boot(place, game_as_it_is("classic", "strict")).close()
     (found,) = whats(verify(place))
@@ -123,9 +130,7 @@ def test_after_other_code_that_left_a_table_at_rest_ours_is_made_again(
     place = tmp_path / "record"
     game = game_as_it_is("mega")
     theirs = played(game, AT_REST[what], f"rests {what}")
-    log = boot_of(place, other(game))
-    write(log, theirs.entries)
-    log.close()
+    fill(boot_of(place, other(game)), theirs.entries)
     log = boot(place, game, folded(place, game).state)
     ours = played(game, lambda s: s.step is Step.WAGERING)
     write(log, ours.entries)
@@ -212,17 +217,13 @@ def _utc(record: bytes) -> int:
 def test_it_is_found_whatever_segments_it_falls_into(group: str, name: str, tmp_path: Path) -> None:
     """The same with a segment before and after it, so that joins have to find it."""
     write, _ = GROUPS[group][name]
-    pen = Pen(65536)
-    pen.start()
-    pen.play()
-    pen.segment()
-    pen.snapshot()
+    pen = started(65536, rounds=1)
+    pen.next_segment()
     while pen.seq < 13:
         pen.write("note", {"text": "more"})
     write(pen)
     seq = pen.seq
-    pen.segment()
-    pen.snapshot()
+    pen.next_segment()
     pen.write("note", {"text": "something after it"})
     first, *_ = verify(pen.save(tmp_path)).findings
     theirs = read_independently(tmp_path)
@@ -278,8 +279,7 @@ def test_what_is_wrong_with_a_boot_is_said(name: str, tmp_path: Path) -> None:
 
 def test_what_the_page_allows_is_right(tmp_path: Path) -> None:
     """Forms that we never write, and that a reader of the page must take all the same."""
-    pen = Pen(65536)
-    pen.start()
+    pen = started(65536)
     pen.write("note", {"text": "x"}, lambda data: data.replace(b'"x"', b'"\\u0078"'))
     pen.write("note", {"text": '\N{EM DASH} \\ " \N{PLAYING CARD ACE OF SPADES}'})
     pen.write("note", {"text": "x"}, by={"role": "player", "name": "Al", "seat": 0})
@@ -287,8 +287,7 @@ def test_what_the_page_allows_is_right(tmp_path: Path) -> None:
     pen.write("fault", {"what": "disk", "detail": {"slow": [1, 2]}})
     pen.write("clock", {"utc_was": pen.utc, "mono": pen.mono, "two": ["Ann", "Bo"]})
     early = pen.note(4)
-    pen.segment()
-    pen.snapshot()
+    pen.next_segment()
     pen.checkpoint(early)  # over fewer records than stand before it, in the segment before
     pen.write("witnessed", {"note": WITNESS.cosign(pen.note(6))})
     pen.close()
@@ -299,11 +298,9 @@ def test_what_the_page_allows_is_right(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_over_another_tree_segments_back_is_found(tmp_path: Path) -> None:
-    pen = Pen(65536)
-    pen.start()
+    pen = started(65536)
     for _ in range(3):
-        pen.segment()
-        pen.snapshot()
+        pen.next_segment()
     right = pen.seq
     text = f"{ORIGIN}\n4\n{'A' * 43}=\n"
     pen.checkpoint(pen.key.sign(text))
@@ -360,13 +357,11 @@ def test_later_segments_alone_are_checked_as_far_as_they_can_be(tmp_path: Path) 
 
 
 def test_a_signature_that_comes_too_late_is_remarked(tmp_path: Path) -> None:
-    pen = Pen()
-    pen.start()
+    pen = started()
     for spans in (0.9, 2.5, 1.5):
         pen.write("note", {"text": "waits"})
         pen.mono, pen.utc = pen.mono + int(spans * 1e9), pen.utc + int(spans * 1e6)
-        pen.segment()
-        pen.snapshot()
+        pen.next_segment()
         pen.write("note", {"text": "waits too"})
         pen.checkpoint()
     pen.close()
@@ -379,8 +374,7 @@ def test_a_signature_that_comes_too_late_is_remarked(tmp_path: Path) -> None:
 
 
 def test_what_is_behind_the_last_signature_is_said(tmp_path: Path) -> None:
-    pen = Pen()
-    pen.start()
+    pen = started()
     for _ in range(3):
         pen.write("note", {"text": "x"})
     report = verify(pen.save(tmp_path))
@@ -429,8 +423,7 @@ def test_notes_beside_the_record_are_held_against_it(tmp_path: Path) -> None:
 
 
 def test_findings_are_told_up_to_a_bound_and_all_are_counted(tmp_path: Path) -> None:
-    pen = Pen(1 << 20)
-    pen.start()
+    pen = started(1 << 20)
     for _ in range(300):
         pen.write("note", {"text": "x"}, table="BJ-08")
     report = verify(pen.save(tmp_path))
@@ -441,8 +434,7 @@ def test_findings_are_told_up_to_a_bound_and_all_are_counted(tmp_path: Path) -> 
 def test_a_card_that_was_drawn_in_error_may_become_the_hole_card_rounds_later(
     tmp_path: Path,
 ) -> None:
-    pen = Pen(65536)
-    pen.start()
+    pen = started(65536)
     pen.round = 1
     pen.hole(card=12)
     digest = pen.hole(card=30, kind="ErrorCardDrawn")
@@ -457,9 +449,7 @@ def test_a_card_that_was_drawn_in_error_may_become_the_hole_card_rounds_later(
 
 
 def test_the_writers_of_broken_records_can_write_valid_ones(tmp_path: Path) -> None:
-    pen = Pen(65536)
-    pen.start()
-    pen.play()
+    pen = started(65536, rounds=1)
     for add in (
         wrong.note(cause=3),
         wrong.clock(400_000, 0),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.audit.verify import INVALID, VALID, segment, verify
-from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, Signer, b64, closed, sha
+from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, Signer, b64, closed, sha, started
 from tests.support.audit.verifying import read as read_independently
 from tests.support.audit.verifying import whats
 from tests.support.audit.wrong_records import CASES, ONLY_WITH_REPLAY, broken
@@ -143,9 +143,7 @@ ONLY_OURS = {"bytes not told of"}
 @pytest.mark.parametrize("name", JOINS)
 def test_what_does_not_go_on_from_the_segment_before_is_found(name: str, tmp_path: Path) -> None:
     write, words = JOINS[name]
-    pen = Pen(65536)
-    pen.start()
-    pen.play()
+    pen = started(65536, rounds=1)
     write(pen)
     begun = next(at for at, place in enumerate(pen.frames, 1) if place[0] == 2)
     note(pen)
@@ -161,9 +159,7 @@ def test_what_does_not_go_on_from_the_segment_before_is_found(name: str, tmp_pat
 
 def test_a_segment_that_does_not_begin_where_the_other_ends_is_found(tmp_path: Path) -> None:
     """Whole in itself, and some records further on."""
-    pen = Pen(65536)
-    pen.start()
-    pen.play()
+    pen = started(65536, rounds=1)
     place = pen.save(tmp_path / "whole")
     note(pen)
     note(pen)
@@ -178,9 +174,7 @@ def test_a_segment_that_does_not_begin_where_the_other_ends_is_found(tmp_path: P
 def test_only_the_last_segment_may_end_with_a_write_that_was_cut_off(
     left: bytes, tmp_path: Path
 ) -> None:
-    pen = Pen(65536)
-    pen.start()
-    pen.play()
+    pen = started(65536, rounds=1)
     end = pen.frames[-1][2]
     pen.files[1][end : end + len(left)] = left
     place = pen.save(tmp_path)
@@ -196,9 +190,7 @@ def test_only_the_last_segment_may_end_with_a_write_that_was_cut_off(
 def test_a_boot_that_begins_with_a_segment_is_right(tmp_path: Path) -> None:
     """Its snapshot is its first record, and tells of the boot before; what was set aside lay in
     the segment before."""
-    pen = Pen(65536)
-    pen.start()
-    pen.play()
+    pen = started(65536, rounds=1)
     end = pen.frames[-1]
     lost = b"torn"
     pen.sync()
@@ -206,8 +198,7 @@ def test_a_boot_that_begins_with_a_segment_is_right(tmp_path: Path) -> None:
     pen.boots += 1
     pen.boot = f"{pen.boots:016x}"
     pen.key = Signer(ORIGIN, pen.boot)
-    pen.segment()
-    pen.snapshot()
+    pen.next_segment()
     data = {**(opened or {}), "last": last, "torn": len(lost)}
     at = pen.write("opened", data)
     pen.opened = data
@@ -273,8 +264,7 @@ def test_what_was_unsigned_over_several_segments_is_late_once(
     segments: int, tmp_path: Path
 ) -> None:
     """Whether or not more than a second of it lies within one of them."""
-    pen = Pen(65536)
-    pen.start()
+    pen = started(65536)
     note(pen)
     for _ in range(segments):
         pen.mono, pen.utc = pen.mono + 1_500_000_000, pen.utc + 1_500_000
@@ -291,8 +281,7 @@ def test_what_was_unsigned_over_several_segments_is_late_once(
 
 
 def test_a_boot_that_ends_unsigned_was_late_if_it_went_on_for_long(tmp_path: Path) -> None:
-    pen = Pen(65536)
-    pen.start()
+    pen = started(65536)
     note(pen)
     pen.mono, pen.utc = pen.mono + 3_000_000_000, pen.utc + 3_000_000
     note(pen)
@@ -307,9 +296,7 @@ def test_a_boot_that_ends_unsigned_was_late_if_it_went_on_for_long(tmp_path: Pat
 
 def test_what_may_stand_where_a_segment_could_not_be_read_is_not_missed(tmp_path: Path) -> None:
     """Another boot is opened there, and tells of bytes that were set aside."""
-    pen = Pen(65536)
-    pen.start()
-    pen.play()
+    pen = started(65536, rounds=1)
     broken = pen.frames[-1]
     pen.close()
     pen.start()

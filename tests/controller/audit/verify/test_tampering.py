@@ -31,7 +31,7 @@ from controller.audit.verify import (
 from tests.support.audit.record.forging import Original, forged, original, read
 from tests.support.audit.record.table import begun, everything, note
 from tests.support.audit.record.tamperings import TAMPERINGS
-from tests.support.audit.tools.by_page import Json, Pen, b64, closed, sha
+from tests.support.audit.tools.by_page import Json, Pen, b64, closed, sha, started
 from tests.support.audit.tools.outside import WITNESS, grow, played
 from tests.support.audit.tools.signers import SECONDS
 from tests.support.audit.verifying import read as read_independently
@@ -204,8 +204,7 @@ SECTOR = 512
 def cut_off(after: int, seed: int, texts: int) -> Pen:
     """A record whose last `after` frames were not yet on the disk: some sectors never came."""
     dice = random.Random(seed)
-    pen = Pen(65536)
-    pen.start()
+    pen = started(65536)
     pen.sync()
     durable = pen.frames[-1][2]
     for _ in range(after):
@@ -258,8 +257,7 @@ def test_a_write_that_was_cut_off_is_told_from_damage(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A frame that is not whole: its CRC is false, and this sector of it is lost."""
-    pen = Pen()
-    pen.start()
+    pen = started()
     pen.sync()
     pen.put(record, **wrong)
     _, at, _ = pen.frames[-1]
@@ -284,8 +282,7 @@ def test_a_last_segment_without_a_record_yet_is_right(
 
 def aside(folder: Path, **wrong: Any) -> Pen:
     """A record that goes on after a tail was set aside."""
-    pen = Pen()
-    pen.start()
+    pen = started()
     lost = b"torn bytes " * 40
     data: Json = {
         "segment": 1,
@@ -387,13 +384,11 @@ def test_a_tail_record_that_does_not_fit_is_found(
 def test_a_tail_record_is_right_where_its_opened_is_not_here(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pen = Pen(8192)
-    pen.start()
+    pen = started(8192)
     pen.sync()
     opened = pen.open(torn=9)
     pen.sync()
-    pen.segment()
-    pen.snapshot()
+    pen.next_segment()
     lost = bytes(9)
     tail = {"segment": 1, "offset": pen.frames[opened - 2][2], "size": 9, "verdict": "torn"}
     tail["sha256"] = sha256(lost).hexdigest()
@@ -444,8 +439,7 @@ def test_what_came_while_it_was_read_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The page with one record was read before it was written, the next one after."""
-    pen = Pen()
-    pen.start()
+    pen = started()
     before = bytes(pen.files[1])
     hole = pen.write("note", {"text": "x" * 5000})
     pen.sync()
@@ -468,8 +462,7 @@ def test_what_came_while_it_was_read_is_read_again(
 def test_what_stays_amiss_is_not_read_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pen = Pen()
-    pen.start()
+    pen = started()
     for number in range(20):
         pen.write("note", {"text": f"{number}"})
     place = pen.save(tmp_path)
@@ -488,8 +481,7 @@ def test_what_stays_amiss_is_not_read_for_ever(
 
 
 def test_what_stays_as_it_is_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pen = Pen()
-    pen.start()
+    pen = started()
     pen.files[1][100] ^= 1
     place = pen.save(tmp_path)
     readings: list[int] = []

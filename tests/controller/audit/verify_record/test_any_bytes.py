@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, b64, closed, frame, sha
+from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, b64, closed, frame, sha, started
 from tests.support.audit.verifying import read
 
 Folder = pytest.TempPathFactory
@@ -58,8 +58,7 @@ def flipped(folder: Path, at: int, number: int) -> Iterator[Json]:
 
 def small(folder: Path) -> int:
     """A closed record of one segment; where its frames end."""
-    pen = Pen(4096)
-    pen.start()
+    pen = started(4096)
     pen.close()
     pen.save(folder)
     assert list(pen.files) == [1]
@@ -217,8 +216,7 @@ def test_records_that_say_anything_are_answered(
 @fuzzed
 @given(text=st.one_of(st.text(max_size=60), st.from_regex(r"[a-z/]+\n[0-9]+\n[A-Za-z0-9+/=]*\n")))
 def test_any_text_that_was_signed_is_answered(text: str, folder: Path) -> None:
-    pen = Pen()
-    pen.start()
+    pen = started()
     clean = text.encode("utf-8", "replace").decode()
     pen.checkpoint(pen.key.sign(clean))
     pen.write("witnessed", {"note": clean})
@@ -228,8 +226,7 @@ def test_any_text_that_was_signed_is_answered(text: str, folder: Path) -> None:
 @fuzzed
 @given(data=st.binary(max_size=300), name=st.sampled_from(["cosigned/5.note", "tails/x"]))
 def test_any_bytes_beside_the_segments_are_answered(data: bytes, name: str, folder: Path) -> None:
-    pen = Pen()
-    pen.start()
+    pen = started()
     tail = {"segment": 1, "offset": pen.frames[-1][2], "size": 3, "sha256": sha(b"abc").hex()}
     pen.certify(pen.open(torn=3))
     pen.write("tail", {**tail, "file": "tails/x", "verdict": "torn"})

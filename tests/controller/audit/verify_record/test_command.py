@@ -13,12 +13,12 @@ from controller.audit.verify_record import main
 from tests.support.audit.tools.by_page import (
     TABLE,
     WITNESS,
-    Pen,
     b64,
     closed,
     commitment,
     opening,
     sha,
+    started,
 )
 from tests.support.audit.verifying import read
 from tests.support.terminal import terminal
@@ -116,8 +116,7 @@ def test_progress_goes_to_a_terminal_only(tmp_path: Path) -> None:
 def test_what_a_record_says_cannot_command_a_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pen = Pen()
-    pen.start()
+    pen = started()
     pen.write("\x1b[31mred\u202e", {})
     main([str(pen.save(tmp_path))])
     out = capsys.readouterr().out
@@ -126,8 +125,7 @@ def test_what_a_record_says_cannot_command_a_terminal(
 
 def test_memory_stays_flat(tmp_path: Path) -> None:
     def peak(rounds: int) -> int:
-        pen = Pen(1 << 20)
-        pen.start()
+        pen = started(1 << 20)
         for _ in range(rounds):
             pen.write("note", {"text": "x" * 60_000})
         folder = pen.save(tmp_path / str(rounds))

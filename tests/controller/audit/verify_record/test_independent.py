@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from controller.audit.verify_record import main
-from tests.support.audit.tools.by_page import ORIGIN, Pen, Signer, closed
+from tests.support.audit.tools.by_page import ORIGIN, Signer, closed, started
 from tests.support.audit.verifying import told
 
 
@@ -36,9 +36,7 @@ def test_a_key_that_only_the_record_names_is_said_to_be_no_proof(
 def test_a_record_of_a_running_table_is_right_and_said_to_be_open(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pen = Pen()
-    pen.start()
-    pen.play()
+    pen = started(rounds=1)
     found = told(capsys, pen.save(tmp_path))
     assert found["exit"] == 0
     assert any("does not end with closed" in words for words in found["remarks"])
@@ -47,8 +45,7 @@ def test_a_record_of_a_running_table_is_right_and_said_to_be_open(
 def test_a_clock_record_lets_the_clock_be_set(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pen = Pen()
-    pen.start()
+    pen = started()
     was, pen.utc = pen.utc, pen.utc - 3_000_000
     pen.write("clock", {"utc_was": was, "mono": pen.mono})
     pen.close()
@@ -58,8 +55,7 @@ def test_a_clock_record_lets_the_clock_be_set(
 def test_the_clock_may_be_set_where_a_segment_begins_and_where_a_boot_does(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pen = Pen(4096)
-    pen.start()
+    pen = started(4096)
     while pen.room(650):
         pen.write("note", {"text": ""})
     was, pen.utc = pen.utc, pen.utc + 3_000_000

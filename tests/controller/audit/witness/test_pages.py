@@ -11,15 +11,12 @@ import pytest
 from controller.audit.errors import RecordDamaged
 from controller.audit.read.signatures import BadSignature
 from controller.audit.witness.witness import RecordRewritten
-from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, Signer, tree_hash
+from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, Signer, started, tree_hash
 from tests.support.audit.witnessing import seen_by
 
 
 def begun(size: int = 16384) -> Pen:
-    pen = Pen(size)
-    pen.start()
-    pen.play()
-    return pen
+    return started(size, rounds=1)
 
 
 def seen(pen: Pen, place: Path) -> Any:
@@ -97,8 +94,7 @@ def test_a_checkpoint_that_is_too_late_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_key_of_another_boot_is_rejected(tmp_path: Path) -> None:
-    pen = Pen()
-    pen.start()
+    pen = started()
     pen.certify(2, boot="00" * 8)
     pen.checkpoint()
     with pytest.raises(BadSignature, match="a boot without a certificate"):
@@ -106,8 +102,7 @@ def test_a_key_of_another_boot_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_key_with_a_foreign_certificate_is_rejected(tmp_path: Path) -> None:
-    pen = Pen()
-    pen.start()
+    pen = started()
     pen.certify(2, by=Signer(f"{ORIGIN}/table", "a stranger"))
     with pytest.raises(BadSignature, match="has not certified the key of the boot"):
         seen(pen, tmp_path)

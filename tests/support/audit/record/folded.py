@@ -52,6 +52,12 @@ def write(log: Log, entries: list[RecordEntry]) -> None:
         log.write([made])
 
 
+def fill(log: Log, entries: list[RecordEntry]) -> None:
+    """Write the entries, and close the log."""
+    write(log, entries)
+    log.close()
+
+
 def plain(data: Any) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.json.decode(encode(data))
     return found

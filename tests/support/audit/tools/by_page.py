@@ -219,6 +219,10 @@ class Pen:
         self.snapshots(data)
         return self.put(self.line(self.record("snapshot", data)))
 
+    def next_segment(self) -> None:
+        self.segment()
+        self.snapshot()
+
     def open(self, torn: int = 0, **wrong: Any) -> int:
         """A new boot, up to its opened."""
         last = self.seq
@@ -315,6 +319,14 @@ class Pen:
             self.write("device", {"what": "button", "seat": 2}, cursor=self.cursor("ST-2"))
             self.reveal()
             self.checkpoint()
+
+
+def started(size: int = 16384, rounds: int = 0) -> Pen:
+    """A record with an open boot."""
+    pen = Pen(size)
+    pen.start()
+    pen.play(rounds)
+    return pen
 
 
 def closed(size: int = 16384, rounds: int = 3, boots: int = 1) -> Pen:
