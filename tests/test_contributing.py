@@ -75,10 +75,14 @@ class Copy:
         tracked = subprocess.run(
             ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
         )
-        for name in filter(None, tracked.stdout.split("\0")):
-            if (ROOT / name).is_file():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(ROOT / name, root / name)
+        # With times and bytecode, so that only what an example changes is compiled again.
+        files = [ROOT / name for name in filter(None, tracked.stdout.split("\0"))]
+        folders = {file.parent / "__pycache__" for file in files if file.suffix == ".py"}
+        for file in [*files, *(code for folder in folders for code in folder.glob("*.pyc"))]:
+            if file.is_file():
+                copy = root / file.relative_to(ROOT)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(file, copy)
 
     def run(self, line: str) -> subprocess.CompletedProcess[str]:
         program, *words = shlex.split(line)
