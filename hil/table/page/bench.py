@@ -5,6 +5,8 @@ Every method checks and runs one request. Raises BenchRefusal if it cannot be do
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -127,14 +129,22 @@ class Desk:
         return self._do(device, found.makes(bench))
 
     def _do(self, device: HandledDevice, hand: ControlRequest) -> Answer:
-        try:
+        with self._acting():
             if isinstance(hand, Draw):
                 self._pull(hand)
                 return {}
             return device.request(hand)
+
+    @contextmanager
+    def _acting(self) -> Iterator[None]:
+        """Report errors of the hands as refusals, and that a person has acted."""
+        try:
+            yield
         except CannotDo as problem:
             what, allowed = (*map(str, problem.args), "", "")[:2]
             raise BenchRefusal(what, allowed) from None
+        except RobotStuck as problem:
+            raise BenchRefusal(str(problem)) from None
         finally:
             self.claims.person_acted()
 
@@ -160,14 +170,8 @@ class Desk:
         prompt = robot.screen.shown.prompt
         if prompt is None or prompt.tell is not Tell.REFILL:
             raise BenchRefusal("the discards are not asked for", "when the prompt says so")
-        try:
+        with self._acting():
             await robot.refill(prompt)
-        except CannotDo as problem:
-            raise BenchRefusal(str(problem.args[0])) from None
-        except RobotStuck as problem:
-            raise BenchRefusal(str(problem)) from None
-        finally:
-            self.claims.person_acted()
 
     # --- seats ----------------------------------------------------------------------------
 

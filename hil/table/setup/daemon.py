@@ -16,14 +16,13 @@ import asyncio
 import os
 import re
 import secrets
-import signal
 import socket
 import subprocess
 import sys
+from asyncio.subprocess import Process
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 START_TIMEOUT: Final = 60.0
@@ -56,35 +55,22 @@ class Daemon:
         """Messages to the notify socket since the last start."""
         self.starts = 0
         self._log = log
-        self._begun_at = 0
+        self._log_start = 0
         """Bytes of the log before the last start."""
-        self._process: subprocess.Popen[bytes] | None = None
-        self._code = 0
-        """The last exit code."""
-        self._changed = asyncio.Event()
-        self._ended = asyncio.Event()
-        self._ended.set()
-        self._pidfd = -1
+        self._process: Process | None = None
+        self._ready = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        name = f"\0holecard-{os.getpid()}-{secrets.token_hex(8)}"
+        name = f"holecard-{os.getpid()}-{secrets.token_hex(8)}"
         self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-        self._notify.bind(name)
+        self._notify.bind(f"\0{name}")
         self._notify.setblocking(False)
-        self._name = f"@{name[1:]}"
+        self._address = f"@{name}"
         asyncio.get_running_loop().add_reader(self._notify, self._read_notifications)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()  # a process that was killed is gone at once
-            self._reap()
+    async def __aexit__(self, *_: object) -> None:
+        await self.kill()
         asyncio.get_running_loop().remove_reader(self._notify)
         self._notify.close()
 
@@ -92,7 +78,7 @@ class Daemon:
 
     @property
     def running(self) -> bool:
-        return self._process is not None
+        return self._process is not None and self._process.returncode is None
 
     @property
     def pid(self) -> int:
@@ -101,73 +87,65 @@ class Daemon:
 
     async def start(self) -> None:
         """Start the daemon and wait for READY=1. Raises DidNotServe."""
-        assert self._process is None, "it runs"
+        assert not self.running, "it runs"
         self.notifications.clear()
-        self._changed.clear()
-        self._ended.clear()
+        self._ready.clear()
         command = [sys.executable, "-m", "controller.cli", "serve", str(self.file)]
         with self._log.open("ab") as log:
-            self._begun_at = log.tell()
-            self._process = subprocess.Popen(
-                command,
+            self._log_start = log.tell()
+            self._process = process = await asyncio.create_subprocess_exec(
+                *command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "NOTIFY_SOCKET": self._name},
+                env={**os.environ, "NOTIFY_SOCKET": self._address},
                 process_group=0,
             )
         self.starts += 1
-        self._pidfd = os.pidfd_open(self._process.pid)
-        asyncio.get_running_loop().add_reader(self._pidfd, self._reap)
+        waits = [asyncio.create_task(work) for work in (process.wait(), self._ready.wait())]
         try:
-            async with asyncio.timeout(START_TIMEOUT):
-                while "READY=1" not in self.notifications and not self._ended.is_set():
-                    await self._changed.wait()
-                    self._changed.clear()
-        except TimeoutError:
-            raise DidNotServe(self._words(f"not ready within {START_TIMEOUT:g} s")) from None
-        if self._ended.is_set():
-            raise DidNotServe(self._words("it ended before it was ready"), self._code)
+            done, _ = await asyncio.wait(
+                waits, timeout=START_TIMEOUT, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            for wait in waits:
+                wait.cancel()
+        if process.returncode is not None:
+            raise DidNotServe(self._with_log("it ended before it was ready"), process.returncode)
+        if not done:
+            raise DidNotServe(self._with_log(f"not ready within {START_TIMEOUT:g} s"))
 
     async def screens(self) -> str | None:
         """Returns the URL of its pages, None without pages. Raises DidNotServe."""
         try:
             await until(lambda: self._ready_line() is not None, START_TIMEOUT)
         except TimeoutError:
-            raise DidNotServe(self._words("it has not said where it is")) from None
+            raise DidNotServe(self._with_log("it has not said where it is")) from None
         found = _SCREENS.search(self._ready_line() or "")
         return None if found is None else found[1].rstrip(",")
 
     def _ready_line(self) -> str | None:
-        said = self._log.read_bytes()[self._begun_at :].decode(errors="replace")
+        said = self._log.read_bytes()[self._log_start :].decode(errors="replace")
         whole = (line for line in said.splitlines(keepends=True) if line.endswith("\n"))
         return next((line.rstrip() for line in whole if line.startswith(_READY)), None)
 
     async def kill(self) -> None:
-        """Kill it with SIGKILL, and wait for its end."""
-        self.send_kill()
-        await self._ended.wait()
-
-    def send_kill(self) -> None:
-        """Kill it with SIGKILL; tasks that wait in `ended` are resumed."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGKILL)
+        """Kill it with SIGKILL if it runs, and wait for its end."""
+        if self._process is not None and self.running:
+            self._process.kill()
+            await self._process.wait()
 
     async def stop(self) -> int:
         """Shut it down with SIGTERM; returns its exit code. Raises DidNotServe on timeout."""
         process = self._process
         assert process is not None, "it does not run"
-        process.terminate()
+        if self.running:
+            process.terminate()
         try:
             async with asyncio.timeout(STOP_TIMEOUT):
-                await self._ended.wait()
+                return await process.wait()
         except TimeoutError:
-            raise DidNotServe(self._words(f"did not stop within {STOP_TIMEOUT:g} s")) from None
-        return process.wait()
-
-    async def ended(self) -> None:
-        """Returns when it runs no more."""
-        await self._ended.wait()
+            raise DidNotServe(self._with_log(f"did not stop within {STOP_TIMEOUT:g} s")) from None
 
     # --- notifications --------------------------------------------------------------------
 
@@ -175,22 +153,13 @@ class Daemon:
         with suppress(BlockingIOError):
             while True:
                 self.notifications += self._notify.recv(_MESSAGE_BYTES).decode().splitlines()
-                self._changed.set()
+                if "READY=1" in self.notifications:
+                    self._ready.set()
 
-    def _reap(self) -> None:
-        if self._process is None:
-            return
-        self._code = self._process.wait()  # the pidfd says that it has ended
-        self._process = None
-        asyncio.get_running_loop().remove_reader(self._pidfd)
-        os.close(self._pidfd)
-        self._ended.set()
-        self._changed.set()
-
-    def _words(self, what: str) -> str:
+    def _with_log(self, what: str) -> str:
         """Returns `what` with the lines for users since the last start, else the last lines of
         the log."""
-        every = self._log.read_bytes()[self._begun_at :].decode(errors="replace").splitlines()
+        every = self._log.read_bytes()[self._log_start :].decode(errors="replace").splitlines()
         said = [line for line in every if line.startswith(_TO_PEOPLE)] or every[-_SHOWN:]
         return "\n".join((f"holecard serve {self.file}: {what}", *said))
 

@@ -8,8 +8,9 @@ import select
 import socket
 import stat
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -93,24 +94,39 @@ class _Doer:
         return {"done": len(self.hands)}
 
 
-@asynccontextmanager
-async def served(path: Path) -> AsyncIterator[_Doer]:
-    doer = _Doer()
-    server = ControlServer(path, SHOE, doer)
-    await server.start()
+@contextmanager
+def served(path: Path) -> Iterator[_Doer]:
+    """A server in a thread of its own."""
+    doer, ready = _Doer(), Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]()
+
+    async def serve() -> None:
+        server, stop = ControlServer(path, SHOE, doer), asyncio.Event()
+        await server.start()
+        ready.set_result((asyncio.get_running_loop(), stop))
+        await stop.wait()
+        await server.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    loop, stop = ready.result(10)
     try:
         yield doer
     finally:
-        await server.close()
-
-
-def scene(path: Path, client: Callable[[_Doer], None]) -> None:
-    async def play() -> None:
-        async with served(path) as doer:
-            await asyncio.to_thread(client, doer)
-
-    asyncio.run(play())
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
     assert not path.exists()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "control"
+
+
+@pytest.fixture
+def doer(path: Path) -> Iterator[_Doer]:
+    """What a server at `path` has done."""
+    with served(path) as made:
+        yield made
 
 
 def raw(path: Path, *lines: bytes) -> list[Any]:
@@ -126,17 +142,12 @@ def raw(path: Path, *lines: bytes) -> list[Any]:
             return answers
 
 
-def test_hands_are_done_in_turn_and_answered(tmp_path: Path) -> None:
-    path = tmp_path / "control"
-
-    def client(doer: _Doer) -> None:
-        with ControlClient(path) as control:
-            assert control.do(Describe()) == {"done": 1}
-            assert control.do(Draw(count=2, read="low")) == {"done": 2}
-            assert control.ask(b'{"do": "line", "drop": 1}') == {"done": 3}
-        assert doer.hands == [Describe(), Draw(count=2, read="low"), LineNoise(drop=1.0)]
-
-    scene(path, client)
+def test_hands_are_done_in_turn_and_answered(path: Path, doer: _Doer) -> None:
+    with ControlClient(path) as control:
+        assert control.do(Describe()) == {"done": 1}
+        assert control.do(Draw(count=2, read="low")) == {"done": 2}
+        assert control.ask(b'{"do": "line", "drop": 1}') == {"done": 3}
+    assert doer.hands == [Describe(), Draw(count=2, read="low"), LineNoise(drop=1.0)]
 
 
 BAD = [
@@ -186,119 +197,88 @@ BAD = [
 ]
 
 
-def test_an_invalid_request_is_rejected_without_side_effects(tmp_path: Path) -> None:
-    path = tmp_path / "control"
-
-    def client(doer: _Doer) -> None:
-        answers = raw(path, *(line for line, _, _ in BAD))
-        for (line, where, allowed), answer in zip(BAD, answers, strict=True):
-            assert answer["ok"] is False, line
-            assert answer["where"] == where, (line, answer)
-            assert allowed in answer["allowed"], (line, answer)
-            assert answer["error"], line
-        assert doer.hands == []
-
-    scene(path, client)
+def test_an_invalid_request_is_rejected_without_side_effects(path: Path, doer: _Doer) -> None:
+    answers = raw(path, *(line for line, _, _ in BAD))
+    for (line, where, allowed), answer in zip(BAD, answers, strict=True):
+        assert answer["ok"] is False, line
+        assert answer["where"] == where, (line, answer)
+        assert allowed in answer["allowed"], (line, answer)
+        assert answer["error"], line
+    assert doer.hands == []
 
 
-def test_a_denied_request_names_the_verb(tmp_path: Path) -> None:
-    path = tmp_path / "control"
-
-    def client(doer: _Doer) -> None:
-        with ControlClient(path) as control:
-            with pytest.raises(
-                RequestRefused, match="draw: there are only 10 cards; allowed: count"
-            ):
-                control.do(Draw(count=11))
-            with pytest.raises(RequestRefused, match=r"^jam: nothing is stuck$"):
-                control.do(SetJam(code=None))
-            with pytest.raises(RequestRefused) as refused:
-                control.do(Press(seat=1, button="hit"))
-            assert refused.value.where == "do"
-            assert control.do(Describe()) == {"done": 1}
-
-    scene(path, client)
+@pytest.mark.usefixtures("doer")
+def test_a_denied_request_names_the_verb(path: Path) -> None:
+    with ControlClient(path) as control:
+        with pytest.raises(RequestRefused, match="draw: there are only 10 cards; allowed: count"):
+            control.do(Draw(count=11))
+        with pytest.raises(RequestRefused, match=r"^jam: nothing is stuck$"):
+            control.do(SetJam(code=None))
+        with pytest.raises(RequestRefused) as refused:
+            control.do(Press(seat=1, button="hit"))
+        assert refused.value.where == "do"
+        assert control.do(Describe()) == {"done": 1}
 
 
-def test_it_is_for_its_owner_only_and_appears_whole(tmp_path: Path) -> None:
-    path = tmp_path / "control"
-
-    def client(doer: _Doer) -> None:
-        mode = path.stat().st_mode
-        assert stat.S_ISSOCK(mode)
-        assert stat.S_IMODE(mode) == 0o600
-        assert [entry.name for entry in tmp_path.iterdir()] == ["control"]
-
-    scene(path, client)
+@pytest.mark.usefixtures("doer")
+def test_it_is_for_its_owner_only_and_appears_whole(path: Path, tmp_path: Path) -> None:
+    mode = path.stat().st_mode
+    assert stat.S_ISSOCK(mode)
+    assert stat.S_IMODE(mode) == 0o600
+    assert [entry.name for entry in tmp_path.iterdir()] == ["control"]
 
 
-def test_several_clients_at_a_time_and_not_too_many(tmp_path: Path) -> None:
-    path = tmp_path / "control"
-
-    def client(doer: _Doer) -> None:
-        clients = [ControlClient(path) for _ in range(MAX_CLIENTS)]
-        for number, one in enumerate(clients, 1):
-            assert one.do(Describe()) == {"done": number}
-        with ControlClient(path) as late:
-            shut = select.poll()
-            shut.register(late, select.POLLRDHUP)
-            assert shut.poll(5_000)  # also one that asks when it has been turned away is told why
-            with pytest.raises(RequestRefused, match="too many clients"):
-                late.do(Describe())
-            with pytest.raises(ControlLost):
-                late.do(Describe())
-        for one in clients:
-            one.close()
-
-    scene(path, client)
+@pytest.mark.usefixtures("doer")
+def test_several_clients_at_a_time_and_not_too_many(path: Path) -> None:
+    clients = [ControlClient(path) for _ in range(MAX_CLIENTS)]
+    for number, one in enumerate(clients, 1):
+        assert one.do(Describe()) == {"done": number}
+    with ControlClient(path) as late:
+        shut = select.poll()
+        shut.register(late, select.POLLRDHUP)
+        assert shut.poll(5_000)  # also one that asks when it has been turned away is told why
+        with pytest.raises(RequestRefused, match="too many clients"):
+            late.do(Describe())
+        with pytest.raises(ControlLost):
+            late.do(Describe())
+    for one in clients:
+        one.close()
 
 
-def test_a_line_without_end_is_cut_off_and_the_others_go_on(tmp_path: Path) -> None:
-    path = tmp_path / "control"
-
-    def client(doer: _Doer) -> None:
-        with ControlClient(path) as other, ControlClient(path) as long:
-            with pytest.raises(RequestRefused, match="too long"):
-                long.ask(b" " * (MAX_LINE_BYTES + 10))
-            with pytest.raises(ControlLost):
-                long.do(Describe())
-            padded = b'{"do": "describe"' + b" " * (MAX_LINE_BYTES - 100) + b"}"
-            assert other.ask(padded) == {"done": 1}
-
-    scene(path, client)
+@pytest.mark.usefixtures("doer")
+def test_a_line_without_end_is_cut_off_and_the_others_go_on(path: Path) -> None:
+    with ControlClient(path) as other, ControlClient(path) as long:
+        with pytest.raises(RequestRefused, match="too long"):
+            long.ask(b" " * (MAX_LINE_BYTES + 10))
+        with pytest.raises(ControlLost):
+            long.do(Describe())
+        padded = b'{"do": "describe"' + b" " * (MAX_LINE_BYTES - 100) + b"}"
+        assert other.ask(padded) == {"done": 1}
 
 
-def test_half_a_line_is_no_hand(tmp_path: Path) -> None:
-    path = tmp_path / "control"
-
-    def client(doer: _Doer) -> None:
-        with socket.socket(socket.AF_UNIX) as sock:
-            sock.connect(str(path))
-            sock.sendall(b'{"do": "describe"}')
-        with ControlClient(path) as control:
-            assert control.do(Describe()) == {"done": 1}
-
-    scene(path, client)
+@pytest.mark.usefixtures("doer")
+def test_half_a_line_is_no_hand(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(str(path))
+        sock.sendall(b'{"do": "describe"}')
+    with ControlClient(path) as control:
+        assert control.do(Describe()) == {"done": 1}
 
 
-def test_a_hand_in_pieces_is_one_and_two_in_one_are_two(tmp_path: Path) -> None:
-    path = tmp_path / "control"
-
-    def client(doer: _Doer) -> None:
-        with socket.socket(socket.AF_UNIX) as sock:
-            sock.settimeout(5)
-            sock.connect(str(path))
-            for byte in b'{"do": "describe"}\n{"do": "dr':
-                sock.send(bytes((byte,)))
-            sock.send(b'aw"}\n{"do": "retract"}\n')
-            with sock.makefile("rb") as file:
-                assert [json.loads(file.readline())["answer"]["done"] for _ in range(3)] == [
-                    1,
-                    2,
-                    3,
-                ]
-
-    scene(path, client)
+@pytest.mark.usefixtures("doer")
+def test_a_hand_in_pieces_is_one_and_two_in_one_are_two(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(5)
+        sock.connect(str(path))
+        for byte in b'{"do": "describe"}\n{"do": "dr':
+            sock.send(bytes((byte,)))
+        sock.send(b'aw"}\n{"do": "retract"}\n')
+        with sock.makefile("rb") as file:
+            assert [json.loads(file.readline())["answer"]["done"] for _ in range(3)] == [
+                1,
+                2,
+                3,
+            ]
 
 
 def test_a_server_that_closes_the_connection_is_lost(tmp_path: Path) -> None:
@@ -320,34 +300,24 @@ def test_a_server_that_closes_the_connection_is_lost(tmp_path: Path) -> None:
         server.join(5)
 
 
-def test_clients_that_stay_do_not_hold_the_end_up(tmp_path: Path) -> None:
-    path = tmp_path / "control"
-    left: list[ControlClient] = []
-
-    def client(doer: _Doer) -> None:
-        left.append(ControlClient(path))
-        left[0].do(Describe())
-
-    scene(path, client)
+def test_clients_that_stay_do_not_hold_the_end_up(path: Path) -> None:
+    with served(path):
+        left = ControlClient(path)
+        left.do(Describe())
     with pytest.raises(ControlLost):
-        left[0].do(Describe())
-    left[0].close()
+        left.do(Describe())
+    left.close()
     with pytest.raises(ControlLost, match="No such file"):
         ControlClient(path)
 
 
-def test_a_path_in_use_is_not_replaced(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("doer")
+def test_a_path_in_use_is_not_replaced(path: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    path = tmp_path / "control"
-
-    async def play() -> None:
-        async with served(path):
-            with pytest.raises(PathTaken, match="a process listens"):
-                ControlServer(path, SHOE, _Doer())
-            with pytest.raises(PathTaken, match="is no socket"):
-                ControlServer(tmp_path / "file", SHOE, _Doer())
-
-    asyncio.run(play())
+    with pytest.raises(PathTaken, match="a process listens"):
+        ControlServer(path, SHOE, _Doer())
+    with pytest.raises(PathTaken, match="is no socket"):
+        ControlServer(tmp_path / "file", SHOE, _Doer())
     assert (tmp_path / "file").read_text() == "mine"
 
 
@@ -357,12 +327,8 @@ def test_a_dead_socket_is_replaced_and_a_long_path_works(tmp_path: Path) -> None
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(tmp_path / "dead"))
     (tmp_path / "dead").rename(folder / "control")
-
-    def client(doer: _Doer) -> None:
-        with ControlClient(folder / "control") as control:
-            assert control.do(Load()) == {"done": 1}
-
-    scene(folder / "control", client)
+    with served(folder / "control"), ControlClient(folder / "control") as control:
+        assert control.do(Load()) == {"done": 1}
 
 
 # --- words ----------------------------------------------------------------------------------------
