@@ -236,7 +236,7 @@ def shown(made: House, **more: str) -> str:
                     parts.append(part)
     finally:
         os.close(master)
-    return b"".join(parts).decode()
+    return b"".join(parts).decode(errors="replace")  # a former user of the terminal may write
 
 
 def test_colours_at_a_terminal_only(made: House, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,26 +4,24 @@ no hidden card or secret in any of it."""
 from __future__ import annotations
 
 import re
-import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from controller.api.contract.view import View
 from controller.procedure.model.state import Step
-from controller.rules.cards import VALUE, Card
-from controller.rules.hands import is_blackjack
+from controller.rules.cards import Card
 from controller.screens.console.view import Viewer
 from controller.screens.console.web import Browser
 from controller.screens.console.web.streams import MAX_STREAMS, MAX_STREAMS_OF_BROWSER, RenderedPage
 from hil.table.robots import Robot, wire_name
 from tests.support.api.at_api import ApiScreen, run
-from tests.support.api.hidden_cards import DEEP, Whims, shoe, swapped, up_and_hole
+from tests.support.api.hidden_cards import DEEP, Heard, Whims, deep_alike, few_rounds, twins
 from tests.support.drivers.simulated import until
 from tests.support.screens.at_pages import AtPages, Reader, Tab, at_pages, came, pages_test
 from tests.support.table.simulated.house import PINS
@@ -182,14 +180,6 @@ _CHANCE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 """A session's words."""
 
 
-class Heard(NamedTuple):
-    hidden: list[str]
-    """Before the card was turned over."""
-    shown: list[str]
-    """After it."""
-    secrets: frozenset[str]
-
-
 async def _walk(pages: AtPages, tab: Tab, random: Random) -> list[str]:
     """Every route, and an act that is not for now."""
     said = []
@@ -205,7 +195,9 @@ async def _walk(pages: AtPages, tab: Tab, random: Random) -> list[str]:
     return said
 
 
-async def _play(folder: Path, game: str, cards: list[Card], seed: int) -> Heard:
+async def play(
+    folder: Path, game: str, cards: list[Card], seed: int, two: tuple[Card, Card]
+) -> Heard:
     heard = Heard([], [], frozenset())
     async with at_pages(folder, game) as pages:
         dealer = await pages.at.dealing()
@@ -232,49 +224,23 @@ def _streamed(stream: Reader) -> str:
     return stream.data.decode()
 
 
-def played(game: str, cards: list[Card], seed: int) -> Heard:
-    found: list[Heard] = []
-
-    async def main() -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            found.append(await _play(Path(folder), game, cards, seed))
-
-    run(main())
-    return found[0]
-
-
 def _but_for_chance(said: list[str]) -> list[str]:
     return [_CHANCE.sub("<chance>", one) for one in said]
 
 
 @pytest.mark.parametrize("game", ["classic", "mega"])
-@settings(
-    max_examples=2,
-    suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # a round is none the smaller for less
-)
+@few_rounds(2)
 @given(seed=st.integers(0, 2**32), deep=st.integers(*DEEP))
 @example(seed=92383, deep=150)
 def test_a_hole_card_shows_in_nothing(game: str, seed: int, deep: int) -> None:
-    cards = shoe(game, seed)
-    up, hole = up_and_hole(game, cards)
-    other = cards[deep]
-    assume(other != hole)
-    # The check tells that one bit, and no more.
-    assume(is_blackjack(up, hole) == is_blackjack(up, other))
-    first = played(game, cards, seed)
-    second = played(game, swapped(game, cards, deep), seed)
+    first, second = twins(play, game, seed, deep)
     assert _but_for_chance(first.hidden) == _but_for_chance(second.hidden)
     assert len(first.hidden) > 20
 
 
 def test_a_card_that_is_turned_over_shows_and_no_secret_does() -> None:
     """So that what is looked at above would show one."""
-    cards = shoe("classic", 5)
-    _, hole = up_and_hole("classic", cards)
-    alike = (at for at in range(*DEEP) if VALUE[cards[at]] == VALUE[hole] and cards[at] != hole)
-    first = played("classic", cards, 5)
-    second = played("classic", swapped("classic", cards, next(alike)), 5)
+    first, second = twins(play, "classic", 5, deep_alike("classic", 5))
     assert _but_for_chance(first.hidden) == _but_for_chance(second.hidden)
     assert _but_for_chance(first.shown) != _but_for_chance(second.shown)
     text = "".join((*first.hidden, *first.shown))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import sqlite3
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -15,7 +14,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from controller.audit.errors import IndexBusy, IndexFileProblem
@@ -23,7 +22,6 @@ from controller.audit.format.records import KINDS, RecordActor, RecordEntry
 from controller.audit.index import Index
 from controller.procedure.model.state import Step
 from controller.rules.cards import NAMES, Card
-from controller.rules.hands import is_blackjack
 from controller.rules.irregularities import Irregularity
 from controller.screens.review.source import LiveSource, source
 from controller.screens.review.source.source import IndexGap
@@ -33,7 +31,7 @@ from controller.screens.review.web.app import FLOWS, PAGES
 from controller.table.running import RunningTable
 from hil.table.robots import Robot, wire_name
 from tests.support.api.at_api import ApiScreen, AtApi, api_test, run
-from tests.support.api.hidden_cards import DEEP, Whims, shoe, swapped, up_and_hole
+from tests.support.api.hidden_cards import DEEP, Heard, Whims, few_rounds, twins
 from tests.support.screens.at_pages import BASE, AtPages, Tab, at_pages, comes_in
 from tests.support.screens.threads_stand import threads_stand
 
@@ -358,10 +356,9 @@ class Looking:
         return stream.data.decode()
 
 
-async def _play(
+async def play(
     folder: Path, game: str, cards: list[Card], seed: int, two: tuple[Card, Card]
-) -> tuple[list[str], list[str]]:
-    """What was told before the card was turned over, and after it."""
+) -> Heard:
     async with at_pages(folder, game) as pages:
         dealer = await pages.at.dealing()
         names = tuple(wire_name(card) for card in cards)
@@ -380,47 +377,24 @@ async def _play(
             while pages.at.state.step is Step.REVEAL:
                 await robot.step()
             await looking.look(len(_pages()))
-    return hidden, looking.said
-
-
-def played(
-    game: str, cards: list[Card], seed: int, two: tuple[Card, Card]
-) -> tuple[list[str], list[str]]:
-    found: list[tuple[list[str], list[str]]] = []
-
-    async def main() -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            found.append(await _play(Path(folder), game, cards, seed, two))
-
-    run(main())
-    return found[0]
+    return Heard(hidden, looking.said)
 
 
 def _but_for_chance(said: list[str]) -> list[str]:
     return [_CHANCE.sub("<chance>", one) for one in said]
 
 
-@settings(
-    max_examples=1,
-    suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-)
+@few_rounds(1)
 @given(
     game=st.sampled_from(["classic", "mega"]), seed=st.integers(0, 2**32), deep=st.integers(*DEEP)
 )
 @example(game="classic", seed=5, deep=150)
 def test_a_hole_card_shows_in_nothing_of_the_review(game: str, seed: int, deep: int) -> None:
-    cards = shoe(game, seed)
-    up, hole = up_and_hole(game, cards)
-    other = cards[deep]
-    assume(other != hole)
-    assume(is_blackjack(up, hole) == is_blackjack(up, other))
-    two = min(hole, other), max(hole, other)
-    first = played(game, cards, seed, two)
-    second = played(game, swapped(game, cards, deep), seed, two)
-    for one, same in zip(_but_for_chance(first[0]), _but_for_chance(second[0]), strict=True):
+    first, second = twins(play, game, seed, deep)
+    for one, same in zip(
+        _but_for_chance(first.hidden), _but_for_chance(second.hidden), strict=True
+    ):
         assert one == same
-    assert len(first[0]) > len(_pages()) + 10
+    assert len(first.hidden) > len(_pages()) + 10
     # What is compared does tell the card once it lies face up.
-    alike = NAMES[hole] == NAMES[other]
-    assert alike or _but_for_chance(first[1]) != _but_for_chance(second[1])
+    assert _but_for_chance(first.shown) != _but_for_chance(second.shown)
