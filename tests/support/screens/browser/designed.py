@@ -106,29 +106,22 @@ def _tells(at: At) -> tuple[str, ...]:
     s, prompt = at.state, view_at(at).prompt
     if prompt is None:
         return ()
-    tell = prompt.tell.value
-    names = [tell]
-    if prompt.tell in (Tell.DEAL, Tell.BURN):
-        names.append(f"{tell} at {s.step.value}")
-    if s.holds:
-        names.append(f"{tell} {s.holds[-1].what.value}")
-    if prompt.near:
-        names.append("near a bonus")
-    if prompt.tell is Tell.PAY and s.after is not Step.CLEARING:
-        names.append("instant win")
-    if prompt.tell is Tell.PAY and at.game.jurisdiction.declare_payments:
-        names.append("declared payment")
-    if s.spare is not None:
-        names.append("spare seen" if s.spare.card >= 0 else "spare")
-    if s.shoe.rounds_left == 0 and s.hands:
-        names.append("last round")
-    if s.closing:
-        names.append("closing")
-    if max((hand.seat for hand in s.hands), default=0) and len(s.hands) > len(s.seats):
-        names.append("split hands")
-    if prompt.tell is Tell.DECIDE and "refuse_card" in prompt.choices:
-        names.append("refuse the card")
-    return tuple(names)
+    tell, hold = prompt.tell.value, s.holds[-1].what.value if s.holds else ""
+    named = {
+        tell: True,
+        f"{tell} at {s.step.value}": prompt.tell in (Tell.DEAL, Tell.BURN),
+        f"{tell} {hold}": bool(hold),
+        "near a bonus": bool(prompt.near),
+        "instant win": prompt.tell is Tell.PAY and s.after is not Step.CLEARING,
+        "declared payment": prompt.tell is Tell.PAY and at.game.jurisdiction.declare_payments,
+        "spare seen": s.spare is not None and s.spare.card >= 0,
+        "spare": s.spare is not None and s.spare.card < 0,
+        "last round": s.shoe.rounds_left == 0 and bool(s.hands),
+        "closing": s.closing,
+        "split hands": len(s.hands) > len(s.seats) and any(hand.seat for hand in s.hands),
+        "refuse the card": prompt.tell is Tell.DECIDE and "refuse_card" in prompt.choices,
+    }
+    return tuple(name for name, shows in named.items() if shows)
 
 
 @cache
