@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
+from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -17,6 +18,7 @@ from controller.screens.common.sessions import LinkSessions, LoginLinks
 from controller.screens.common.texts import load
 from controller.screens.console.web.sessions import ATTEMPTS
 from controller.screens.review.source import FileSource
+from controller.screens.review.view.verdict import RoundProof, RoundVerdict
 from controller.screens.review.web import LinkLogin, application, pages_of
 from controller.screens.review.web.app import PAGES
 from tests.support.screens.at_pages import HERE, AtPages, Tab, pages_test
@@ -105,19 +107,16 @@ def test_a_running_table_has_looks_in_its_record(
 
 def test_one_is_not_many(looking: Looking) -> None:
     pages = looking.review.pages
-    verdict = SimpleNamespace(
-        said="right", findings=(), records=(1_620, 1_719), size=1_719, hashes=3, root="", note="",
-        table_key="", given=True, proof="x", again=1, opened=1, taken=1, unsigned=1, elsewhere=1,
-    )  # fmt: skip
+    proof = RoundProof(1_719, "", "", "", 3, "x")
+    verdict = RoundVerdict("right", (1_620, 1_719), (), 1, 1, 1, 1, 1, True, proof)
     values = {"round": SimpleNamespace(number=3), "served": False}
 
     def said(**changed: object) -> str:
-        found = SimpleNamespace(**{**vars(verdict), **changed})
         return pages.text(
             "review/verdict.html",
             session=SimpleNamespace(secret="", person=SimpleNamespace(name="Eve")),
             appearance=SimpleNamespace(theme="auto", suits="two"),
-            verdict=found,
+            verdict=replace(verdict, **changed),
             **values,
         )
 

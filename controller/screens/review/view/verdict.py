@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Final, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from controller.audit.errors import RecordProblem
 from controller.audit.format.notes import VerifierKey
 from controller.audit.format.segments import numbers
 from controller.audit.index import RoundRow
-from controller.audit.proofs import CheckedProof, encode_proof, make_proof, verify_proof
+from controller.audit.proofs import encode_proof, make_proof, verify_proof
 from controller.audit.read.lookup import first_head, segment_of
 from controller.audit.read.reader import read_segment, record_of
 from controller.audit.read.signatures import SignatureReader, SignedCheckpoint
@@ -31,6 +30,19 @@ _ENDS: Final = frozenset({"checkpoint", "closed"})
 """Kinds at the end of a record, which no checkpoint covers."""
 
 
+class RoundProof(Struct, frozen=True):
+    """The records of a round are in a signed checkpoint."""
+
+    size: int
+    root: str
+    note: str
+    """The signed checkpoint."""
+    table_key: str
+    hashes: int
+    """Hashes of the longest proof."""
+    encoded: str
+
+
 class RoundVerdict(Struct, frozen=True):
     """The result of a verification."""
 
@@ -47,17 +59,9 @@ class RoundVerdict(Struct, frozen=True):
     """Hole cards that match their commitment."""
     unsigned: int
     """Records of the round without a checkpoint yet."""
-    size: int = 0
-    root: str = ""
-    note: str = ""
-    """The signed checkpoint."""
-    table_key: str = ""
-    given: bool = False
+    given: bool
     """Whether the table's key is from another source than the record."""
-    hashes: int = 0
-    """Hashes of the longest proof."""
-    proof: str = ""
-    """The encoded proof."""
+    proof: RoundProof | None
 
 
 def check_round(
@@ -80,14 +84,14 @@ def check_round(
         taken += sum(part.taken.values())
     findings = [str(one) for one in wrong]
     unsigned = span[1] - span[0] + 1
+    proof = None
     try:
         signed, unsigned = _signed_over(record, last, there, span, table_key)
-        checked = None if signed is None else _proved(record, span, signed, table_key)
+        proof = None if signed is None else _proved(record, span, signed, table_key)
     except RecordProblem as problem:  # an invalid signature or proof
         findings.append(f"{problem.where}: {problem.what}")
-        signed, checked = None, None
     partly = taken or unsigned or elsewhere
-    verdict = RoundVerdict(
+    return RoundVerdict(
         "wrong" if findings else "partly" if partly else "right",
         span,
         tuple(findings),
@@ -96,30 +100,8 @@ def check_round(
         taken,
         holes.opened,
         unsigned,
-        given=table_key is not None,
-    )
-    return verdict if signed is None or checked is None else _with_proof(verdict, signed, checked)
-
-
-class _RoundProof(Struct, frozen=True):
-    key: VerifierKey
-    checked: CheckedProof
-    hashes: int
-    proof: str
-
-
-def _with_proof(
-    verdict: RoundVerdict, signed: SignedCheckpoint, proved: _RoundProof
-) -> RoundVerdict:
-    said = proved.checked.checkpoint
-    return replace(
-        verdict,
-        size=said.size,
-        root=said.root.hex(),
-        note=signed.note,
-        table_key=str(proved.key),
-        hashes=proved.hashes,
-        proof=proved.proof,
+        table_key is not None,
+        proof,
     )
 
 
@@ -157,14 +139,16 @@ def _signed_over(
 
 def _proved(
     record: Path, span: tuple[int, int], signed: SignedCheckpoint, given: VerifierKey | None
-) -> _RoundProof:
+) -> RoundProof:
     """Create the proof, then check it from its encoded bytes alone."""
-    last = min(span[1], signed.checkpoint.size)
-    proof = make_proof(record, range(span[0], last + 1), signed)
+    proof = make_proof(record, range(span[0], min(span[1], signed.checkpoint.size) + 1), signed)
     key = given or _named(record, signed)
-    return _RoundProof(
-        key,
-        verify_proof(_WHERE, proof, key),
+    checked = verify_proof(_WHERE, proof, key).checkpoint
+    return RoundProof(
+        checked.size,
+        checked.root.hex(),
+        signed.note,
+        str(key),
         max(len(one.hashes) for one in proof.records),
         encode_proof(proof).decode(),
     )

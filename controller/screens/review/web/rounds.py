@@ -240,11 +240,13 @@ def verify_round(visit: Visit[ReviewContext]) -> Response:
         table = house.table_at(db, found.first_seq)
     verdict = check_round(house.source.record, found, house.table_key)
     if wants == "proof":
-        if not verdict.proof:
+        if verdict.proof is None:
             raise PageNotFound(
                 "proof", f"there is none of round {number}", "a round that is signed"
             )
-        return download(verdict.proof.encode(), f"round-{number}-proof.json", "application/json")
+        return download(
+            verdict.proof.encoded.encode(), f"round-{number}-proof.json", "application/json"
+        )
     return house.page(
         visit,
         "review/verdict.html",
