@@ -105,17 +105,6 @@ class LampDisplay(Struct, frozen=True):
         return 100 if phase * count // 1000 == index else 0
 
 
-def display_after(command: Lamps, now: int, *, colour: bool, lease_ends: bool) -> LampDisplay:
-    """What a seat displays after this command."""
-    return LampDisplay(
-        rgb=command.rgb if colour else bytes((max(command.rgb),)) * 3,
-        pattern=command.pattern,
-        period_us=command.period * 1000,
-        since=now,
-        until=now + command.lease * 1000 if lease_ends else None,
-    )
-
-
 class SeatLamps:
     """All lamps of a seat. A broken one stays dark."""
 
@@ -408,7 +397,13 @@ class SimulatedStation(SimulatedMechanism):
         seat = self._lamps[self._require_seat(command.seat)]
         colour = Capabilities.COLOUR in self.capabilities
         lease_ends = not self._core.broken("lease-ignored")
-        seat.display = display_after(command, now, colour=colour, lease_ends=lease_ends)
+        seat.display = LampDisplay(
+            rgb=command.rgb if colour else bytes((max(command.rgb),)) * 3,
+            pattern=command.pattern,
+            period_us=command.period * 1000,
+            since=now,
+            until=now + command.lease * 1000 if lease_ends else None,
+        )
         self._check_lamps(command.seat, now)
         return LampsReply()
 

@@ -27,6 +27,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from firmware_protocol.device import naming, read_file, write_atomic
 from hil.faults import whole_frames
@@ -57,15 +58,6 @@ ASSEMBLY_BYTES: Final = 4096
 """The firmware's buffer for a transfer; a full buffer ends the transfer."""
 
 
-class TransferResult(Struct, frozen=True):
-    """The result of a transfer: the data read, or the number of bytes written."""
-
-    number: int
-    status: UsbStatus
-    count: int = 0
-    data: bytes = b""
-
-
 def packets(transfer: bytes) -> list[bytes]:
     """The packets of a transfer, with an empty one at the end where it is needed."""
     return [transfer[at : at + PACKET] for at in range(0, len(transfer) + 1, PACKET)]
@@ -82,8 +74,8 @@ class _Transfer(Struct):
     count: int = 0
     data: bytes = b""
 
-    def result(self, status: UsbStatus) -> TransferResult:
-        return TransferResult(self.number, status, self.count, self.data)
+    def result(self, status: UsbStatus) -> UsbMessage:
+        return UsbMessage(Op.DONE, self.number, status, self.count, self.data)
 
 
 class _Endpoint:
@@ -101,36 +93,36 @@ class _Endpoint:
         """Drop what is buffered."""
         raise NotImplementedError
 
-    def _start(self, transfer: _Transfer) -> list[TransferResult]:
+    def _start(self, transfer: _Transfer) -> list[UsbMessage]:
         if self.halted:
             return [transfer.result(UsbStatus.PIPE)]
         self._transfers.append(transfer)
         return self.resume()
 
-    def resume(self) -> list[TransferResult]:
+    def resume(self) -> list[UsbMessage]:
         """Move packets as far as possible. Returns the transfers that are complete."""
         out = []
         while self._transfers and (status := self._fill(self._transfers[0])) is not None:
             out.append(self._transfers.popleft().result(status))
         return out
 
-    def cancel(self, number: int) -> list[TransferResult]:
+    def cancel(self, number: int) -> list[UsbMessage]:
         """The host's timeout: its transfer ends with what has been moved."""
         found = [one for one in self._transfers if one.number == number]
         for one in found:
             self._transfers.remove(one)
         return [one.result(UsbStatus.TIMEOUT) for one in found]
 
-    def halt(self) -> list[TransferResult]:
+    def halt(self) -> list[UsbMessage]:
         self.halted = True
         return self.end(UsbStatus.PIPE)
 
-    def end(self, status: UsbStatus) -> list[TransferResult]:
+    def end(self, status: UsbStatus) -> list[UsbMessage]:
         """End all pending transfers with this status."""
         ended, self._transfers = self._transfers, deque()
         return [one.result(status) for one in ended]
 
-    def reset(self) -> list[TransferResult]:
+    def reset(self) -> list[UsbMessage]:
         self.clear()
         self.halted = False
         return self.end(UsbStatus.IO)
@@ -146,7 +138,7 @@ class InPipe(_Endpoint):
         self._packets: deque[bytes] = deque()
         self._size = 0
 
-    def send(self, transfer: bytes, *, claimed: bool) -> list[TransferResult]:
+    def send(self, transfer: bytes, *, claimed: bool) -> list[UsbMessage]:
         """Queue a transfer for the host. Without a host that has claimed the interface, only the
         endpoint's own buffer is available."""
         # One byte less there, so that no empty packet is needed at the end.
@@ -158,7 +150,7 @@ class InPipe(_Endpoint):
             self._size += len(fit)
         return self.resume()
 
-    def read(self, number: int, size: int) -> list[TransferResult]:
+    def read(self, number: int, size: int) -> list[UsbMessage]:
         return self._start(_Transfer(number, size, deque()))
 
     def clear(self) -> None:
@@ -191,12 +183,12 @@ class OutPipe(_Endpoint):
         self._assembly = bytearray()
         self._hardware: deque[bytes] = deque()
 
-    def write(self, number: int, data: bytes) -> list[TransferResult]:
+    def write(self, number: int, data: bytes) -> list[UsbMessage]:
         # Not packets(): sending the empty packet is up to the host.
         cut = [data[at : at + PACKET] for at in range(0, len(data), PACKET)] or [b""]
         return self._start(_Transfer(number, len(data), deque(cut)))
 
-    def resume(self) -> list[TransferResult]:
+    def resume(self) -> list[UsbMessage]:
         """Move packets to the firmware while it accepts them."""
         while self._hardware and self._reading():
             self._take(self._hardware.popleft())
@@ -250,8 +242,7 @@ class _Connection:
         self.token = b""
         self.opened = False
 
-    def answer(self, done: TransferResult) -> None:
-        message = UsbMessage(Op.DONE, done.number, done.status, done.count, done.data)
+    def answer(self, message: UsbMessage) -> None:
         # The host may have disconnected, or may not read its responses.
         with suppress(OSError):
             self.sock.send(message.encode())
@@ -390,7 +381,7 @@ class UsbDevice:
                     self._cancel(number)
         else:
             status, data = self._at_once(connection, message)
-            connection.answer(TransferResult(message.number, status, len(data), data))
+            connection.answer(UsbMessage(Op.DONE, message.number, status, len(data), data))
 
     def _at_once(self, connection: _Connection, message: UsbMessage) -> tuple[UsbStatus, bytes]:
         """Handle a request that needs no waiting."""
@@ -446,7 +437,7 @@ class UsbDevice:
 
     def _transfer(self, connection: _Connection, message: UsbMessage) -> None:
         if not connection.token or connection.token != self._claimed:
-            connection.answer(TransferResult(message.number, UsbStatus.NOT_FOUND))
+            connection.answer(UsbMessage(Op.DONE, message.number, UsbStatus.NOT_FOUND))
             return
         self._number += 1
         self._pending[self._number] = (connection, message.number)
@@ -459,10 +450,10 @@ class UsbDevice:
     def _cancel(self, number: int) -> None:
         self._answer(self._in.cancel(number) + self._out.cancel(number))
 
-    def _answer(self, dones: list[TransferResult]) -> None:
+    def _answer(self, dones: list[UsbMessage]) -> None:
         for done in dones:
             connection, number = self._pending.pop(done.number)
-            connection.answer(TransferResult(number, done.status, done.count, done.data))
+            connection.answer(replace(done, number=number))
 
     def _pass_on(self) -> None:
         # After the responses: the callback may unplug the device.

@@ -17,7 +17,7 @@ from drivers.keys import KeyProblem, KeyStore, keys_directory
 from drivers.ports import Address, PortRefused
 from firmware_protocol import conformance
 from firmware_protocol.conformance import ConformanceItem, Profile
-from firmware_protocol.device import Answer, Describe
+from firmware_protocol.device import Describe
 from firmware_protocol.messages import DeviceState, FrameKind, HelloRsp
 from firmware_protocol.tablelink import fingerprint, fingerprint_text
 from hil.conform.runs.report import RunSettings
@@ -148,44 +148,25 @@ async def identify_device(bench: ConformBench) -> list[str]:
         )
     if not bench.operator.exact:
         return []
-    fields = await _described(bench)
-    _check_power(fields, hello_rsp)
-    known = [_check(fields, hello_rsp, name, value) for name, value in _names(hello_rsp).items()]
-    if any(known):
-        return []
-    return [f"the control socket does not identify its device: assumed to be {hello_rsp.serial}'s"]
-
-
-async def _described(bench: ConformBench) -> Answer:
     try:
-        return await bench.request(Describe())
+        fields = await bench.request(Describe())
     except (RequestDenied, ItemSkipped):
-        return {}
-
-
-def _names(hello_rsp: HelloRsp) -> dict[str, str]:
-    """The identity of a device. Simulated devices often have the same serial number."""
-    return {"serial": hello_rsp.serial, "fingerprint": fingerprint_text(hello_rsp.fingerprint)}
-
-
-def _check_power(fields: Answer, hello_rsp: HelloRsp) -> None:
+        fields = {}
+    serial = hello_rsp.serial
     if fields.get("powered") is False or fields.get("frozen") is True:
-        raise _other(
-            f"it is of a device that does not run, and {hello_rsp.serial} answers at the port"
-        )
-
-
-def _check(fields: Answer, hello_rsp: HelloRsp, name: str, value: str) -> bool:
-    """Whether the control socket returns the field. Raises UsageProblem if it differs."""
-    found = fields.get(name)
-    if not isinstance(found, str):
-        return False
-    if found != value:
-        raise _other(
-            f"it is the socket of a device with {name} {found}, "
-            f"and at the port is {hello_rsp.serial}, with {name} {value}"
-        )
-    return True
+        raise _other(f"it is of a device that does not run, and {serial} answers at the port")
+    # Simulated devices often have the same serial number.
+    own = {"serial": serial, "fingerprint": fingerprint_text(hello_rsp.fingerprint)}
+    known = {name: fields[name] for name in own if isinstance(fields.get(name), str)}
+    for name, found in known.items():
+        if found != own[name]:
+            raise _other(
+                f"it is the socket of a device with {name} {found}, "
+                f"and at the port is {serial}, with {name} {own[name]}"
+            )
+    if known:
+        return []
+    return [f"the control socket does not identify its device: assumed to be {serial}'s"]
 
 
 def _other(what: str) -> UsageProblem:

@@ -149,16 +149,12 @@ def _put(request: Any) -> str:
     return f"Put {request.decks} decks into the shuffler and close its door"
 
 
-def _power(request: Any) -> str:
-    return "Cut the device's power, count to three, and give it back"
-
-
 _INSTRUCTIONS: Final[dict[type[Any], Callable[[Any], str]]] = {
     Draw: _draw,
     Load: _load,
     Press: _press,
     Put: _put,
-    CutPower: _power,
+    CutPower: lambda _: "Cut the device's power, count to three, and give it back",
     LetGo: lambda request: f"Let {request.button.upper()} at seat {request.seat} go",
     ServiceSwitch: lambda request: f"Turn the service switch {'on' if request.on else 'off'}",
     MoveDoor: lambda request: f"{'Open' if request.open else 'Close'} the door",

@@ -44,7 +44,6 @@ from firmware_protocol.messages import (
     LockState,
     Refusal,
     Refused,
-    Reply,
     ResumeMode,
     ResumeReply,
     Selftest,
@@ -174,20 +173,12 @@ async def _presses(bench: ConformBench, count: int) -> int:
     return (count + 1) // 2 * 2
 
 
-async def _probe_shoe(bench: ConformBench, session: TesterSession) -> None:
-    await load_cards(bench, session, Load(decks=_DECKS))
-
-
-async def _probe_shuffler(bench: ConformBench, session: TesterSession) -> None:
-    await make_records(bench, 2)
-
-
 class ClassActions(Struct, frozen=True):
     """What the tester does with a class of devices."""
 
     ready: Callable[[ConformBench, TesterSession], Awaitable[None]]
     make: Callable[[ConformBench, int], Awaitable[int]]
-    probe: Callable[[ConformBench, TesterSession], Awaitable[None]]
+    probe: Callable[[ConformBench, TesterSession], Awaitable[object]]
     """Raises RequestDenied while the device accepts no request."""
     defect: InjectDefect
     """A defect that SELFTEST finds."""
@@ -201,7 +192,7 @@ ACTIONS: Final[dict[Profile, ClassActions]] = {
     "shoe": ClassActions(
         _shoe_ready,
         _draw,
-        _probe_shoe,
+        lambda bench, session: load_cards(bench, session, Load(decks=_DECKS)),
         InjectDefect(code="reader"),
         moves=(MoveCover(open=True), MoveCover(open=False)),
         restore=(MoveCover(open=False),),
@@ -209,7 +200,7 @@ ACTIONS: Final[dict[Profile, ClassActions]] = {
     "shuffler": ClassActions(
         _nothing,
         _doors,
-        _probe_shuffler,
+        lambda bench, _: make_records(bench, 2),
         InjectDefect(code="sensor"),
         moves=(MoveDoor(open=True), MoveDoor(open=False)),
         restore=(MoveDoor(open=False),),
@@ -291,12 +282,10 @@ async def _until_idle(bench: ConformBench, session: TesterSession, deadline: int
         if DeviceState.RUNNING in state:
             await session.demand(Abort(), AbortReply)
         await bench.pause(_LOOK_MS)
-    while _is_busy(await session.ask(Selftest())) and bench.wire.now() < deadline:
+    reply = await session.ask(Selftest())
+    while isinstance(reply, Refused) and reply.why is Refusal.BUSY and bench.wire.now() < deadline:
         await bench.pause(_LOOK_MS)
-
-
-def _is_busy(reply: Reply) -> bool:
-    return isinstance(reply, Refused) and reply.why is Refusal.BUSY
+        reply = await session.ask(Selftest())
 
 
 async def _until_free(bench: ConformBench, session: TesterSession, deadline: int) -> None:
@@ -332,13 +321,6 @@ async def unacknowledged(
 async def _made(bench: ConformBench, session: TesterSession, count: int) -> list[ReceivedRecord]:
     await make_ready(bench, session)
     await bench.pause(200)
-    return await held_records(bench, session, count)
-
-
-async def held_records(
-    bench: ConformBench, session: TesterSession, count: int
-) -> list[ReceivedRecord]:
-    """Make at least `count` records in a session that is ready, and do not acknowledge them."""
     session.holding = True
     mark = len(session.records)
     return await wait_for_records(bench, session, mark, await make_records(bench, count))

@@ -402,7 +402,7 @@ def test_a_cancelled_read_returns_what_has_arrived() -> None:
     assert pipe.read(7, 300)[0].count == 200
     assert pipe.read(7, 300) == []
     (done,) = pipe.cancel(7)
-    assert (done.number, done.status, done.count) == (7, UsbStatus.TIMEOUT, 0)
+    assert (done.number, done.arg, done.count) == (7, UsbStatus.TIMEOUT, 0)
 
 
 def test_a_transfer_without_end_is_taken_when_the_buffer_is_full() -> None:
