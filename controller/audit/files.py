@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, NamedTuple, Protocol
+from typing import BinaryIO, Final, Literal, NamedTuple
 
 from controller.audit.errors import CannotWrite, InUse, NoRecord, cannot_read
 
@@ -21,33 +21,14 @@ MODE: Final = 0o640
 DIRECTORY_MODE: Final = 0o750
 
 
-class Disk(Protocol):
-    """Every operation that a power loss or a full disk can interrupt. All raise OSError."""
+class Disk:
+    """Every operation that a power loss or a full disk can interrupt. All raise OSError.
+
+    Tests derive disks that fail from it.
+    """
 
     def create(self, file: Path) -> int:
         """Create and open an empty file for writing, replacing an existing one."""
-
-    def open(self, file: Path) -> int:
-        """Open an existing file for reading and writing."""
-
-    def write(self, fd: int, data: bytes, offset: int) -> int: ...
-
-    def sync(self, fd: int) -> None:
-        """Make the file's bytes and size durable."""
-
-    def close(self, fd: int) -> None: ...
-
-    def rename(self, old: Path, new: Path) -> None: ...
-
-    def remove(self, file: Path) -> None: ...
-
-    def sync_directory(self, directory: Path) -> None: ...
-
-
-class RealDisk:
-    """The operating system's file operations."""
-
-    def create(self, file: Path) -> int:
         # A new inode: a late writer may still have the old file open.
         with suppress(FileNotFoundError):
             os.unlink(file)
@@ -55,12 +36,14 @@ class RealDisk:
         return os.open(file, flags, MODE)
 
     def open(self, file: Path) -> int:
+        """Open an existing file for reading and writing."""
         return os.open(file, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
 
     def write(self, fd: int, data: bytes, offset: int) -> int:
         return os.pwrite(fd, data, offset)
 
     def sync(self, fd: int) -> None:
+        """Make the file's bytes and size durable."""
         os.fdatasync(fd)
 
     def close(self, fd: int) -> None:
@@ -200,8 +183,11 @@ def lock_with_timeout(fd: int, place: Path) -> None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                what = f"another command has been writing here for {WAIT:g} s"
-                raise InUse(place, what, "see what holds it, then try again") from None
+                raise InUse(
+                    place,
+                    f"another command has been writing here for {WAIT:g} s",
+                    "see what holds it, then try again",
+                ) from None
         else:
             return
         time.sleep(_EVERY)
@@ -210,7 +196,7 @@ def lock_with_timeout(fd: int, place: Path) -> None:
 LOCK: Final = "lock"
 _TRIES: Final = 16
 """Retries while other starts fail and remove their lock file; more than can happen."""
-_MOST_ORIGIN: Final = 1024
+_MAX_ORIGIN_BYTES: Final = 1024
 _OPEN: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -263,7 +249,7 @@ def release_lock(fd: int) -> None:
 
 def stored_origin(fd: int) -> str:
     """The origin in the lock file, empty if the record has no segment yet. Raises OSError."""
-    return os.pread(fd, _MOST_ORIGIN, 0).decode("utf-8", "replace")
+    return os.pread(fd, _MAX_ORIGIN_BYTES, 0).decode("utf-8", "replace")
 
 
 def store_origin(fd: int, origin: str) -> None:
@@ -293,14 +279,17 @@ def _opened(record: Path) -> WriterLock:
     except FileNotFoundError:
         if record.is_symlink():
             what = f"is a link to {os.readlink(record)}, where nothing is"
-            todo = "make that directory, or name another one"
-            raise NoRecord(record, what, todo) from None
-        todo = f"make {record.parent} first"
-        raise NoRecord(record, "there is no directory to make it in", todo) from None
+            raise NoRecord(record, what, "make that directory, or name another one") from None
+        raise NoRecord(
+            record, "there is no directory to make it in", f"make {record.parent} first"
+        ) from None
     except OSError as problem:
         remove_created(made)
-        what = f"cannot be written: {problem.strerror}"
-        raise CannotWrite(record, what, "let the controller's user write there") from None
+        raise CannotWrite(
+            record,
+            f"cannot be written: {problem.strerror}",
+            "let the controller's user write there",
+        ) from None
 
 
 def _is_still(file: Path, fd: int) -> bool:
@@ -317,6 +306,9 @@ def _lock(record: Path, fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as problem:
         if problem.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            todo = "one controller writes a record: stop the other one"
-            raise InUse(record, "another process writes it", todo) from None
+            raise InUse(
+                record,
+                "another process writes it",
+                "one controller writes a record: stop the other one",
+            ) from None
         raise CannotWrite(record, f"cannot be locked: {problem.strerror}", "mend that") from None

@@ -19,7 +19,6 @@ from controller.audit.errors import CannotProve, RecordDamaged, RecordProblem
 from controller.audit.format.merkle import (
     HASH_SIZE,
     Block,
-    Frontier,
     Hash,
     Range,
     Span,
@@ -29,7 +28,6 @@ from controller.audit.format.merkle import (
     consistency_ranges,
     inclusion_ranges,
     leaf_hash,
-    node_hash,
 )
 from controller.audit.format.notes import (
     Checkpoint,
@@ -50,7 +48,14 @@ from controller.audit.read.lookup import (
     matches,
     segment_of,
 )
-from controller.audit.read.reader import ASK, RecordSegment, read_segment, record_of, segments
+from controller.audit.read.reader import (
+    ASK,
+    PartOfTree,
+    RecordSegment,
+    read_segment,
+    record_of,
+    segments,
+)
 from controller.audit.read.retirements import where_retired
 from controller.audit.read.signatures import (
     SignatureReader,
@@ -60,7 +65,7 @@ from controller.audit.read.signatures import (
 )
 
 FORMAT: Final = "holecard proof 1"
-MOST_BYTES: Final = 1 << 28
+MAX_BYTES: Final = 1 << 28
 """Maximum size of a proof file."""
 
 Hex: TypeAlias = str
@@ -142,17 +147,18 @@ def verify_proof(
     for older in proof.grown:
         hashes = _hashes(where, (older.root, *older.hashes))
         if not check_consistency(older.size, said.size, hashes[1:], hashes[0], said.root):
-            what = f"the tree of {said.size} records is not the one of {older.size}, grown"
-            raise _no(where, what)
+            raise _no(
+                where, f"the tree of {said.size} records is not the one of {older.size}, grown"
+            )
     grown = tuple(
         (older.size, bytes.fromhex(older.root), bool(older.checkpoint)) for older in proof.grown
     )
     if not records and not grown:
         raise _no(where, "holds no record and no older tree")
-    seen = None if witness is None else _witnessed(where, proof, witness)
-    if seen is None:
+    if witness is None:
         return CheckedProof(said, records, grown, None)
-    return CheckedProof(said, records, grown, seen[1], seen[0])
+    size, seconds = _witnessed(where, proof, witness)
+    return CheckedProof(said, records, grown, seconds, size)
 
 
 def _signed(text: str, certificate: str, table: VerifierKey) -> Checkpoint:
@@ -215,7 +221,7 @@ def _no(where: str, what: str) -> ProofProblem:
 _ALTERED: Final = "the record or the note is not what it was: ask who altered it"
 
 
-def untold(number: int) -> None:
+def no_progress(number: int) -> None:
     """No-op progress callback."""
 
 
@@ -250,8 +256,11 @@ def signed_as(
         raise CannotProve(where, f"is no checkpoint: {problem}", "give a signed note") from None
     origin = first_head(record).snapshot.origin
     if said.origin != origin:
-        what = f"is a checkpoint of {said.origin}; this record is {origin}"
-        raise CannotProve(where, what, "name the record that it is of")
+        raise CannotProve(
+            where,
+            f"is a checkpoint of {said.origin}; this record is {origin}",
+            "name the record that it is of",
+        )
     start = segment_of(record, max(said.size, 1))
     for number in [one for one in numbers(record) if one >= start][:2]:
         for signed in _checkpoints(record, number, table):
@@ -266,8 +275,9 @@ def signed_as(
                     signed.certificate,
                     signed.signature,
                 )
-    what = f"this record has no such checkpoint over {said.size} records"
-    raise CannotProve(where, what, _ALTERED)
+    raise CannotProve(
+        where, f"this record has no such checkpoint over {said.size} records", _ALTERED
+    )
 
 
 def _checkpoints(
@@ -290,7 +300,7 @@ def make_proof(
     seqs: Iterable[int],
     signed: SignedCheckpoint,
     older: Sequence[OlderSize] = (),
-    tell: Callable[[int], None] = untold,
+    tell: Callable[[int], None] = no_progress,
 ) -> Proof:
     """Prove that the tree of the checkpoint contains these records and extends the older ones.
     Raises CannotProve, RecordDamaged."""
@@ -318,8 +328,9 @@ def seqs_of_round(record: Path, number: int, signed: SignedCheckpoint) -> tuple[
         retired = where_retired(record, rounds=(number, number))
         before = "" if retired or found else gone_before(record)
         if before:
-            what = f"{before}, and nothing of round {number} in the others"
-            raise CannotProve(record, what, PUT_BACK)
+            raise CannotProve(
+                record, f"{before}, and nothing of round {number} in the others", PUT_BACK
+            )
         what = f"nothing of round {number} is signed" if found else f"there is no round {number}"
         raise CannotProve(record, retired or what, "name a round that was played, and is here")
     return seqs, sum(not one.signs for one in found[len(seqs) :])
@@ -331,8 +342,11 @@ def _grown(hashes: TreeHashes, older: OlderSize) -> OlderTree:
     if signed is None:
         return OlderTree(older.size, root.hex(), proof)
     if root != signed.checkpoint.root:
-        what = f"the first {older.size} records have another root than its checkpoint"
-        raise CannotProve(hashes.record, what, "the record was altered: ask who did")
+        raise CannotProve(
+            hashes.record,
+            f"the first {older.size} records have another root than its checkpoint",
+            "the record was altered: ask who did",
+        )
     return OlderTree(older.size, root.hex(), proof, signed.note, signed.certificate)
 
 
@@ -348,12 +362,18 @@ class TreeHashes:
         size = self._said.size
         for seq in seqs:
             if not 1 <= seq <= size:
-                todo = f"allowed: 1 to {size}; a new record is signed within a second"
-                raise CannotProve(record, f"the checkpoint is not over record {seq}", todo)
+                raise CannotProve(
+                    record,
+                    f"the checkpoint is not over record {seq}",
+                    f"allowed: 1 to {size}; a new record is signed within a second",
+                )
         for old in sizes:
             if not 1 <= old <= size:
-                what = f"a tree of {old} records does not come before one of {size}"
-                raise CannotProve(record, what, f"allowed: 1 to {size}")
+                raise CannotProve(
+                    record,
+                    f"a tree of {old} records does not come before one of {size}",
+                    f"allowed: 1 to {size}",
+                )
         self._first = min((*seqs, *sizes), default=size)
         ranges = {one for seq in seqs for one in inclusion_ranges(seq - 1, size)}
         for old in sizes:
@@ -362,24 +382,27 @@ class TreeHashes:
         self._found: dict[Block, Hash] = {}
 
     def gather(
-        self, tell: Callable[[int], None] = untold, keep: Collection[int] = frozenset()
+        self, tell: Callable[[int], None] = no_progress, keep: Collection[int] = frozenset()
     ) -> dict[int, str]:
         """Read the record; returns the encoded records of `keep`. Raises RecordDamaged."""
         kept: dict[int, str] = {}
-        tree: _Growing | None = None
+        size = self._said.size
         for segment in segments(self.record, segment_of(self.record, self._first)):
             tell(segment.number)
-            if tree is None:
-                tree = _Growing(segment, self._wanted, self._found)
-            for frame in segment.frames:
-                if frame.seq in keep:
-                    kept[frame.seq] = _text(segment, frame)
-                tree.add(leaf_hash(frame.data))
-                if tree.size == self._said.size:
-                    self._check(tree.root())
-                    return kept
-        what = f"it ends before record {self._said.size}, which a checkpoint is over"
-        raise RecordDamaged(self.record, what, ASK)
+            covered = [frame for frame in segment.frames if frame.seq <= size]
+            kept |= {one.seq: _text(segment, one) for one in covered if one.seq in keep}
+            tree = PartOfTree(segment.tree, [leaf_hash(frame.data) for frame in covered])
+            for begin, level in self._wanted - self._found.keys():
+                if begin + (1 << level) <= tree.size:
+                    self._found[begin, level] = tree.top(begin, level)
+            if tree.size == size:
+                if tree.root(size) != self._said.root:
+                    what = f"the first {size} records have another root than is signed"
+                    raise RecordDamaged(self.record, what, ASK)
+                return kept
+        raise RecordDamaged(
+            self.record, f"it ends before record {self._said.size}, which a checkpoint is over", ASK
+        )
 
     def inclusion(self, seq: int) -> tuple[str, ...]:
         ranges = inclusion_ranges(seq - 1, self._said.size)
@@ -394,44 +417,9 @@ class TreeHashes:
         begin, end = leaves
         return Span.of(begin, end, [self._found[one] for one in blocks(begin, end)]).root()
 
-    def _check(self, root: Hash) -> None:
-        if root != self._said.root:
-            what = f"the first {self._said.size} records have another root than is signed"
-            raise RecordDamaged(self.record, what, ASK)
-
 
 def _text(segment: RecordSegment, frame: RecordFrame) -> str:
     try:
         return frame.data.decode()
     except UnicodeDecodeError:
         raise RecordDamaged(segment.file, f"record {frame.seq} is not UTF-8", ASK) from None
-
-
-class _Growing:
-    """A tree that stores the roots of wanted complete subtrees while it grows."""
-
-    def __init__(
-        self, segment: RecordSegment, wanted: set[Block], found: dict[Block, Hash]
-    ) -> None:
-        self.size = segment.before.seq
-        self._hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]
-        self._wanted = wanted
-        self._found = found
-        before = zip(blocks(0, self.size), self._hashes, strict=True)
-        found.update((block, one) for block, one in before if block in wanted)
-
-    def add(self, leaf: Hash) -> None:
-        top, level = leaf, 0
-        if (self.size, 0) in self._wanted:
-            self._found[self.size, 0] = leaf
-        while self.size >> level & 1:
-            top = node_hash(self._hashes.pop(), top)
-            level += 1
-            block = (self.size >> level << level, level)
-            if block in self._wanted:
-                self._found[block] = top
-        self._hashes.append(top)
-        self.size += 1
-
-    def root(self) -> Hash:
-        return Frontier.of(self.size, self._hashes).root()

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from controller.audit.errors import RecordProblem
-from controller.audit.files import LOCK, RealDisk, WriterLock
+from controller.audit.files import LOCK, Disk, WriterLock
 from controller.audit.format.notes import SigningKey, VerifierKey, table_name
 from controller.audit.format.segments import DIRECTORY, SPARE, numbers
 from controller.audit.format.tail import TailVerdict
@@ -85,7 +85,7 @@ def read(record: Path) -> RecordOpening | None:
     RecordProblem."""
     if not (record / DIRECTORY).exists() or not (there := numbers(record)):
         return None
-    opening = RecordOpening(record, RealDisk(), WriterLock(-1, ()))
+    opening = RecordOpening(record, Disk(), WriterLock(-1, ()))
     segment = opening.segment = read_segment(record, there[-1])
     opening.records = [record_of(segment.file, frame) for frame in segment.frames]
     opening.tail = segment.tail()
@@ -276,7 +276,7 @@ def round_open(case: DoctorCase) -> CheckFindings | DoctorProblem:
 def clock_goes_on(case: DoctorCase) -> CheckFindings | DoctorProblem:
     """The clock is not before the record's last entry."""
     opening = _readable(case.record.directory)
-    last = None if opening is None else opening.last_told
+    last = None if opening is None else opening.last_not_snapshot
     if last is None:
         return found(NONE_YET)
     now = case.machine.clock().utc

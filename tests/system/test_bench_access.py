@@ -19,7 +19,7 @@ from firmware_protocol.device import Answer, CannotDo, ControlRequest, Describe,
 from firmware_protocol.messages import DeviceClass
 from hil.control import verbs
 from hil.table.page import Desk, bench_page, controls
-from hil.table.page.app import MOST_BYTES, SECRET_HEADER, Page, application, listening
+from hil.table.page.app import MAX_BYTES, SECRET_HEADER, Page, application, listening
 from hil.table.page.controls import FAULTS, HANDS, NEXT_PULLS, ShoeFilling, ShortcutButton
 from hil.table.robots import SeatClaims
 from hil.table.setup import FEW, STAFF_AND_VISITORS, FittedDevice
@@ -157,7 +157,7 @@ def test_nothing_is_done_by_looking() -> None:
         ("hand", b"{", 400, "truncated"),
         ("hand", b"[]", 400, "array"),
         ("hand", {"other": 1}, 400, "unknown field"),
-        ("hand", b"x" * (MOST_BYTES + 1), 413, "too long"),
+        ("hand", b"x" * (MAX_BYTES + 1), 413, "too long"),
         ("hand", {"device": "SH-9", "hand": {"do": "retract"}}, 400, "no device SH-9"),
         ("hand", {"device": "SH-1", "hand": {"do": "describe"}}, 400, "cannot be done here"),
         ("hand", {"device": "SH-1", "hand": {"do": "put", "decks": 1}}, 400, "cannot be done"),

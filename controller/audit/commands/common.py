@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from controller.audit.files import read_file
 from controller.audit.format.notes import KeyKind, NoteProblem, VerifierKey, table_name
 from controller.audit.keys import BadKeyText, read_table
-from controller.audit.proofs import MOST_BYTES
+from controller.audit.proofs import MAX_BYTES
 from controller.commands import path_of, reason
 from controller.errors import UsageProblem, printable
 
@@ -31,10 +31,10 @@ def bytes_of(option: str, value: str) -> bytes:
     """The content of a file. Raises UsageProblem."""
     file = path_of(option, value)
     try:
-        data = read_file(file, MOST_BYTES + 1)
+        data = read_file(file, MAX_BYTES + 1)
     except OSError as problem:
         raise UsageProblem(option, f"{printable(file)}: {reason(problem)}", "a file") from None
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         raise UsageProblem(option, f"{printable(file)} is too large", "a smaller file")
     return data
 

@@ -16,7 +16,7 @@ from controller.audit.commands.common import (
     witness_key_of,
 )
 from controller.audit.export import check_free, time_text
-from controller.audit.files import RealDisk, write_atomically
+from controller.audit.files import Disk, write_atomically
 from controller.audit.format.notes import Checkpoint
 from controller.audit.format.records import Record
 from controller.audit.keys import load_witness_key
@@ -85,7 +85,7 @@ def _put_proof(proof: Proof, said: Checkpoint, out: Path | None, *, json: bool) 
     data = encode_proof(proof)
     if out is not None:
         with os_errors("--out", out, "another place"):
-            write_atomically(RealDisk(), out, data)
+            write_atomically(Disk(), out, data)
     if json:
         print_bytes(data)
         return
@@ -175,7 +175,7 @@ def cosign(args: argparse.Namespace) -> int:
 def _put_note(made: CosignedNote, out: Path | None, *, json: bool) -> None:
     if out is not None:
         with os_errors("--out", out, "another place"):
-            write_atomically(RealDisk(), out, made.note.encode())
+            write_atomically(Disk(), out, made.note.encode())
     if json:
         print_json(
             {

@@ -50,7 +50,14 @@ from controller.audit.format.segments import (
 )
 from controller.audit.format.tail import TailVerdict
 from controller.audit.proofs import FORMAT as PROOF
-from controller.audit.proofs import Proof, ProvedRecord, TreeHashes, last_signed, signed_as, untold
+from controller.audit.proofs import (
+    Proof,
+    ProvedRecord,
+    TreeHashes,
+    last_signed,
+    no_progress,
+    signed_as,
+)
 from controller.audit.proofs import encode_proof as packed_proof
 from controller.audit.read.access_log import AccessLogger, account, log_access
 from controller.audit.read.lookup import (
@@ -88,7 +95,7 @@ def export_case(
     *,
     who: str = "",
     reason: str = "",
-    on_segment: Callable[[int], None] = untold,
+    on_segment: Callable[[int], None] = no_progress,
     noted: AccessLogger | None = None,
 ) -> SealedCase:
     """Export a case, and log that in the access log, or with `noted`.

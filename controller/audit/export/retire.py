@@ -26,7 +26,6 @@ from controller.audit.export.case import SealedCase, cosigned_sizes, export_case
 from controller.audit.export.case_folder import check_case, check_free
 from controller.audit.files import (
     Disk,
-    RealDisk,
     acquire_writer_lock,
     make_directory,
     remove_created,
@@ -50,7 +49,7 @@ from controller.audit.format.segments import (
     segment_file,
     segment_name,
 )
-from controller.audit.proofs import untold
+from controller.audit.proofs import no_progress
 from controller.audit.read.access_log import log_access
 from controller.audit.read.lookup import Selection, first_head
 from controller.audit.read.reader import RecordSegment, read_segment, record_of, segments
@@ -62,7 +61,6 @@ from controller.audit.read.retirements import (
     TreeStep,
     note_file,
     retirement_files,
-    root_of,
     sha256_of,
     step,
     written,
@@ -169,8 +167,7 @@ class _SegmentSums:
     def _begin(self, segment: RecordSegment) -> None:
         """Start with the first snapshot; an earlier retirement was verified against it."""
         seq = segment.before.seq
-        hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]
-        self._tree, self._part = Span.of(0, seq, hashes), Span(seq)
+        self._tree, self._part = segment.tree, Span(seq)
         self._segments, self._records = (segment.number, 0), (seq + 1, 0)
         self._signatures.begin(segment)
 
@@ -198,7 +195,7 @@ class _SegmentSums:
     def _sign(self, signed: SignedCheckpoint) -> None:
         self.signed = signed
         self._certificates[signed.boot] = signed.certificate
-        self._root = root_of(self._tree).hex()
+        self._root = self._tree.root().hex()
         for leaf in self._behind[: signed.checkpoint.size - self._records[1]]:
             self._part.add(leaf)
         if self._part.end > self._records[1]:
@@ -265,7 +262,7 @@ def retire_segments(  # noqa: PLR0913 - all but the first five have a usual valu
     disk: Disk | None = None,
     now: Callable[[], float] = time.time,
     jobs: int = 1,
-    on_segment: Callable[[int], None] = untold,
+    on_segment: Callable[[int], None] = no_progress,
 ) -> RetireResult:
     """Move all whole closed segments of gaming days before `before` to a case at `out`.
 
@@ -274,7 +271,7 @@ def retire_segments(  # noqa: PLR0913 - all but the first five have a usual valu
     removing.
     """
     with _locked(record):
-        work = _RetireRun(record, out, two, table_key, disk or RealDisk(), on_segment)
+        work = _RetireRun(record, out, two, table_key, disk or Disk(), on_segment)
         unfinished = work.unfinished()
         if unfinished is not None and os.path.lexists(out):
             return work.finish(unfinished)

@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from controller.audit.files import MODE, RealDisk
+from controller.audit.files import MODE, Disk
 from controller.audit.format.records import Record
 from controller.audit.format.segments import RecordFrame, numbers, segment_file
-from controller.audit.proofs import untold
+from controller.audit.proofs import no_progress
 from controller.audit.read.lookup import Selection, no_match
 from controller.audit.read.reader import closed, load, read_segment, record_of
 
@@ -53,7 +53,7 @@ _LAST_UTC: Final = 253_402_300_800_000_000
 
 
 def record_rows(
-    record: Path, pick: Selection, form: RowFormat, on_segment: Callable[[int], None] = untold
+    record: Path, pick: Selection, form: RowFormat, on_segment: Callable[[int], None] = no_progress
 ) -> Iterator[bytes]:
     """Yield one line per record; CSV starts with the column names.
 
@@ -143,7 +143,7 @@ def write_rows(out: Path, lines: Iterable[bytes]) -> int:
             opened.flush()
             os.fsync(fd)
         new.rename(out)
-        RealDisk().sync_directory(out.parent)
+        Disk().sync_directory(out.parent)
     finally:
         new.unlink(missing_ok=True)
     return count

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from contextlib import suppress
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from msgspec import Struct
 
 from controller.audit.format.notes import NoteProblem, base64, parse_base64
+from controller.audit.format.records import DeviceCursor
 from drivers.devices import Sealed, SealedCard
 from firmware_protocol.messages import CardRead
 
@@ -65,17 +66,6 @@ class NotCommitted(SealProblem):
 
 class OtherCard(SealProblem):
     """The opening matches the commitment, but its card is not the expected one."""
-
-
-class CardCursor(Protocol):
-    """Identifies a record of a device; DeviceCursor is one."""
-
-    @property
-    def device(self) -> str: ...
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def seq(self) -> int: ...
 
 
 @final
@@ -130,23 +120,22 @@ class CardCommitment(Struct, frozen=True):
 # --- at the table -----------------------------------------------------------------------------
 
 
-def nonce(hole_key: HoleKey, device: str, epoch: int, seq: int, salt: Sealed[bytes]) -> bytes:
+def nonce(hole_key: HoleKey, cursor: DeviceCursor, salt: Sealed[bytes]) -> bytes:
     """Derive the nonce from the shoe's salt, so that it is never stored. The salt is secret too:
     with it the recorded device chain would reveal the card."""
-    place = _place(_NONCE, (device,), epoch, seq)
+    place = _place(_NONCE, (cursor.device,), cursor)
     return hmac.digest(hole_key.open(), place + salt.open(), "sha256")
 
 
-def opening(hole_key: HoleKey, cursor: CardCursor, body: Sealed[CardRead]) -> CardOpening:
+def opening(hole_key: HoleKey, cursor: DeviceCursor, body: Sealed[CardRead]) -> CardOpening:
     """The opening of a card; deterministic, so a reread of the record gives the same one."""
-    salt = Sealed(body.open().salt)
-    made = nonce(hole_key, cursor.device, cursor.epoch, cursor.seq, salt)
+    made = nonce(hole_key, cursor, Sealed(body.open().salt))
     return CardOpening(made, body.open().encode())
 
 
-def commitment(table: str, device: str, epoch: int, seq: int, opened: CardOpening) -> bytes:
+def commitment(table: str, cursor: DeviceCursor, opened: CardOpening) -> bytes:
     """The hash that binds the table to this card of this device record."""
-    place = _place(_COMMITMENT, (table, device), epoch, seq)
+    place = _place(_COMMITMENT, (table, cursor.device), cursor)
     return hashlib.sha256(place + opened.open()).digest()
 
 
@@ -160,29 +149,27 @@ def seal(surveillance: X25519PublicKey, committed: bytes, opened: CardOpening) -
 
 def commit(
     table: str,
-    cursor: CardCursor,
+    cursor: DeviceCursor,
     body: Sealed[CardRead],
     hole_key: HoleKey,
     surveillance: X25519PublicKey,
 ) -> CardCommitment:
     """Commitment and sealed opening of a card that was read face down."""
     opened = opening(hole_key, cursor, body)
-    committed = commitment(table, cursor.device, cursor.epoch, cursor.seq, opened)
-    sealed = seal(surveillance, committed, opened)
-    return CardCommitment(committed.hex(), base64(sealed))
+    committed = commitment(table, cursor, opened)
+    return CardCommitment(committed.hex(), base64(seal(surveillance, committed, opened)))
 
 
 def check(
     opened: CardOpening,
     table: str,
-    cursor: CardCursor,
+    cursor: DeviceCursor,
     commitment_hex: str,
     card: int | None = None,
 ) -> None:
     """Raise SealProblem unless the opening matches the commitment and, if given, the card."""
     said = _hex("the commitment", commitment_hex, COMMITMENT_SIZE)
-    found = commitment(table, cursor.device, cursor.epoch, cursor.seq, opened)
-    if not hmac.compare_digest(said, found):
+    if not hmac.compare_digest(said, commitment(table, cursor, opened)):
         raise NotCommitted(
             "the opening does not give the commitment: another card, another table or another"
             " record of the shoe"
@@ -207,7 +194,11 @@ def open_sealed(private: X25519PrivateKey, committed: bytes, sealed: bytes) -> C
 
 
 def opened_card(
-    cursor: CardCursor, table: str, commitment_hex: str, sealed_b64: str, private: X25519PrivateKey
+    cursor: DeviceCursor,
+    table: str,
+    commitment_hex: str,
+    sealed_b64: str,
+    private: X25519PrivateKey,
 ) -> int:
     """Decrypt and verify the card of a sealed opening; needed if a round was voided or its shoe
     lost. Raises SealProblem."""
@@ -225,9 +216,9 @@ def _sized(what: str, raw: bytes, size: int) -> None:
         raise WrongForm(f"{what} has {len(raw)} bytes, not {size}")
 
 
-def _place(domain: bytes, names: tuple[str, ...], epoch: int, seq: int) -> bytes:
+def _place(domain: bytes, names: tuple[str, ...], cursor: DeviceCursor) -> bytes:
     """Encoded domain, names, and device record."""
-    return b"\0".join((domain, *map(_name, names), _number(epoch) + _number(seq)))
+    return b"\0".join((domain, *map(_name, names), _number(cursor.epoch) + _number(cursor.seq)))
 
 
 def _number(value: int) -> bytes:

@@ -26,114 +26,39 @@ def node_hash(left: Hash, right: Hash) -> Hash:
     return sha256(b"\x01" + left + right).digest()
 
 
-class Frontier:
-    """A tree that starts with the first leaf."""
-
-    __slots__ = ("_hashes", "_size")
-
-    def __init__(self) -> None:
-        self._hashes: list[Hash] = []
-        self._size = 0
-
-    @classmethod
-    def of(cls, size: int, hashes: Sequence[Hash]) -> Frontier:
-        """Restore a tree from the roots of its complete subtrees, largest first."""
-        if size < 0:
-            raise ValueError(f"a tree of {size} leaves; allowed: 0 or more")
-        made = cls()
-        made._hashes = _checked(hashes, size.bit_count(), f"a tree of {size} leaves")
-        made._size = size
-        return made
-
-    @property
-    def size(self) -> int:
-        """The number of leaves."""
-        return self._size
-
-    @property
-    def hashes(self) -> tuple[Hash, ...]:
-        """The roots of its complete subtrees, largest first."""
-        return tuple(self._hashes)
-
-    def add(self, leaf: Hash) -> None:
-        if len(leaf) != HASH_SIZE:
-            raise ValueError(_wrong_size(leaf))
-        hashes = self._hashes
-        size = self._size
-        top = leaf
-        while size & 1:
-            # Inlined node_hash(): runs for every record that is written or verified.
-            top = sha256(b"\x01" + hashes.pop() + top).digest()
-            size >>= 1
-        hashes.append(top)
-        self._size += 1
-
-    def grow(self, leaves: Sequence[Hash]) -> None:
-        """Add many leaves level by level, which is faster than add() of each."""
-        for leaf in leaves:
-            if len(leaf) != HASH_SIZE:
-                raise ValueError(_wrong_size(leaf))
-        hashes, at = self._hashes, self._size
-        level = list(leaves)
-        alone: list[Hash] = []
-        """The unpaired last subtree of each level."""
-        while level:
-            if at & 1:
-                level.insert(0, hashes.pop())
-            if len(level) & 1:
-                alone.append(level.pop())
-            pairs = zip(level[::2], level[1::2], strict=True)
-            level = [sha256(b"\x01" + left + right).digest() for left, right in pairs]
-            at >>= 1
-        hashes += reversed(alone)
-        self._size += len(leaves)
-
-    def root(self) -> Hash:
-        return folded(self._hashes)
-
-    def copy(self) -> Frontier:
-        other = Frontier()
-        other._hashes = self._hashes.copy()
-        other._size = self._size
-        return other
-
-    def __repr__(self) -> str:
-        return f"Frontier({self._size} leaves, root {self.root().hex()[:16]}...)"
-
-
 class Span:
-    """The leaves from `begin` up to `end` of a tree, independent of those around them.
+    """The leaves from `begin` up to `end` of a tree; a whole tree begins with leaf 0.
 
-    Parts of a record are hashed in parallel and combined with `merged`.
+    It is stored as the roots of its largest complete subtrees, so it is independent of the leaves
+    around it. Parts of a record are hashed in parallel and combined with `merged`.
     """
 
-    __slots__ = ("_begin", "_end", "_hashes")
+    __slots__ = ("_hashes", "begin", "end")
 
-    def __init__(self, begin: int) -> None:
+    def __init__(self, begin: int = 0) -> None:
         if begin < 0:
             raise ValueError(f"leaves from {begin} on; allowed: 0 or more")
-        self._begin = begin
-        self._end = begin
+        self.begin = begin
+        self.end = begin
+        """The leaf behind the last one; the size of a tree."""
         self._hashes: list[Hash] = []
 
     @classmethod
     def of(cls, begin: int, end: int, hashes: Sequence[Hash]) -> Span:
         """Restore a span from the roots of its largest complete subtrees, in order."""
         made = cls(begin)
-        what = f"the leaves from {begin} up to {end}"
+        what = f"the leaves from {begin} up to {end}" if begin else f"a tree of {end} leaves"
         if end < begin:
             raise ValueError(f"{what}; allowed: up to {begin} or more")
-        made._hashes = _checked(hashes, sum(1 for _ in blocks(begin, end)), what)
-        made._end = end
+        if len(hashes) != (count := sum(1 for _ in blocks(begin, end))):
+            raise ValueError(f"{what}: {len(hashes)} hashes; allowed: {count}")
+        try:
+            _check_sizes(hashes)
+        except ValueError as problem:
+            raise ValueError(f"{what}: {problem}") from None
+        made._hashes = list(hashes)
+        made.end = end
         return made
-
-    @property
-    def begin(self) -> int:
-        return self._begin
-
-    @property
-    def end(self) -> int:
-        return self._end
 
     @property
     def hashes(self) -> tuple[Hash, ...]:
@@ -141,46 +66,66 @@ class Span:
         return tuple(self._hashes)
 
     def add(self, leaf: Hash) -> None:
-        if len(leaf) != HASH_SIZE:
-            raise ValueError(_wrong_size(leaf))
+        _check_sizes((leaf,))
         self._put(0, leaf)
 
-    def frontier(self) -> Frontier:
-        """The tree of these leaves; only for a span that starts with the first leaf."""
-        if self._begin:
-            raise ValueError(f"leaves from {self._begin} on are no tree; allowed: from 0 on")
-        return Frontier.of(self._end, self._hashes)
+    def grow(self, leaves: Sequence[Hash]) -> None:
+        """Add many leaves level by level, which is faster than add() of each."""
+        _check_sizes(leaves)
+        hashes, at = self._hashes, self.end
+        begin = self.begin
+        """The first node of each level that is wholly in the span."""
+        level = list(leaves)
+        alone: list[Hash] = []
+        """The unpaired last subtree of each level."""
+        while level:
+            if at & 1 and at > begin:
+                level.insert(0, hashes.pop())
+            elif at & 1:  # its left sibling is before the span
+                hashes.append(level.pop(0))
+                at += 1
+            if len(level) & 1:
+                alone.append(level.pop())
+            pairs = zip(level[::2], level[1::2], strict=True)
+            level = [sha256(b"\x01" + left + right).digest() for left, right in pairs]
+            at >>= 1
+            begin = (begin + 1) >> 1
+        hashes += reversed(alone)
+        self.end += len(leaves)
+
+    def copy(self) -> Span:
+        return Span.of(self.begin, self.end, self._hashes)
 
     def root(self) -> Hash:
-        """The hash of these leaves as a subtree, as used in proofs."""
-        room = self._begin & -self._begin
-        if self._begin and self._end - self._begin > room:
+        """The hash of these leaves: the root of a tree, or that of a subtree for a proof."""
+        room = self.begin & -self.begin
+        if self.begin and self.end - self.begin > room:
             raise ValueError(
-                f"the leaves from {self._begin} up to {self._end} are no subtree; "
-                f"allowed: up to {self._begin + room}"
+                f"the leaves from {self.begin} up to {self.end} are no subtree; "
+                f"allowed: up to {self.begin + room}"
             )
         return folded(self._hashes)
 
     def _put(self, level: int, top: Hash) -> None:
         """Append a complete subtree, pairing it with those before it."""
-        end = self._end + (1 << level)
-        index = self._end >> level
-        while index & 1 and (index - 1) << level >= self._begin:
+        end = self.end + (1 << level)
+        index = self.end >> level
+        while index & 1 and (index - 1) << level >= self.begin:
             top = node_hash(self._hashes.pop(), top)
             index >>= 1
             level += 1
         self._hashes.append(top)
-        self._end = end
+        self.end = end
 
     def __repr__(self) -> str:
-        return f"Span({self._begin}, {self._end})"
+        return f"Span({self.begin}, {self.end})"
 
 
 def merged(left: Span, right: Span) -> Span:
     """A new span of two adjacent ones."""
     if left.end != right.begin:
         raise ValueError(f"{right!r} does not begin where {left!r} ends")
-    both = Span.of(left.begin, left.end, left.hashes)
+    both = left.copy()
     for (_, level), top in zip(blocks(right.begin, right.end), right.hashes, strict=True):
         both._put(level, top)
     return both
@@ -206,17 +151,10 @@ def folded(hashes: Sequence[Hash]) -> Hash:
     return root
 
 
-def _checked(hashes: Sequence[Hash], count: int, what: str) -> list[Hash]:
-    if len(hashes) != count:
-        raise ValueError(f"{what}: {len(hashes)} hashes; allowed: {count}")
+def _check_sizes(hashes: Iterable[Hash]) -> None:
     for one in hashes:
         if len(one) != HASH_SIZE:
-            raise ValueError(f"{what}: {_wrong_size(one)}")
-    return list(hashes)
-
-
-def _wrong_size(one: Hash) -> str:
-    return f"a hash of {len(one)} bytes; allowed: {HASH_SIZE}"
+            raise ValueError(f"a hash of {len(one)} bytes; allowed: {HASH_SIZE}")
 
 
 Range: TypeAlias = tuple[int, int]

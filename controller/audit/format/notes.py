@@ -197,43 +197,39 @@ class VerifierKey(Struct, frozen=True, gc=False):
 class SigningKey:
     """A name and a private key, which is never printed."""
 
-    __slots__ = ("_key", "_name", "_public")
+    __slots__ = ("_key", "_public", "name")
 
     def __init__(self, name: str, key: Ed25519PrivateKey) -> None:
         check_name(name)
-        self._name = name
+        self.name = name
         self._key = key
         self._public = key.public_key().public_bytes_raw()
 
     @property
-    def name(self) -> str:
-        return self._name
-
-    @property
     def verifier(self) -> VerifierKey:
         """Verifies `sign`."""
-        return VerifierKey(self._name, self._public)
+        return VerifierKey(self.name, self._public)
 
     @property
     def cosigner(self) -> VerifierKey:
         """Verifies `cosign`."""
-        return VerifierKey(self._name, self._public, KeyKind.COSIGNATURE)
+        return VerifierKey(self.name, self._public, KeyKind.COSIGNATURE)
 
     def sign(self, text: str) -> Signature:
         check_text(text)
         if text.startswith(_COSIGNED):
             # A cosignature signs the same bytes, so sign() must never produce one.
             raise NoteProblem(f"a text to be signed that begins with {quoted(_COSIGNED)}")
-        return Signature(self._name, self.verifier.key_id, self._key.sign(text.encode()))
+        return Signature(self.name, self.verifier.key_id, self._key.sign(text.encode()))
 
     def cosign(self, text: str, seconds: int) -> Signature:
         """Cosign a checkpoint as the largest one seen at this time, consistent with all before."""
         parse_checkpoint(text)
         signature = self._key.sign(_cosigned(text, seconds).encode())
-        return Signature(self._name, self.cosigner.key_id, seconds.to_bytes(TIME_SIZE) + signature)
+        return Signature(self.name, self.cosigner.key_id, seconds.to_bytes(TIME_SIZE) + signature)
 
     def __repr__(self) -> str:
-        return f"SigningKey({self._name})"
+        return f"SigningKey({self.name})"
 
 
 class VerifiedSignature(Struct, frozen=True, gc=False):

@@ -6,7 +6,7 @@ import re
 from hashlib import sha256
 from pathlib import Path
 from struct import Struct as Layout
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 from zlib import crc32
 
 from msgspec import Struct
@@ -29,11 +29,6 @@ _ZEROS: Final = bytes(16 * 1024)
 a megabyte each small write and sync takes some microseconds longer."""
 
 
-class Header(NamedTuple):
-    number: int
-    size: int
-
-
 def segment_name(number: int) -> str:
     return f"{number:08d}.seg"
 
@@ -50,7 +45,7 @@ def pack_header(number: int, size: int) -> bytes:
     return _HEADER.pack(_MAGIC, number, size)
 
 
-def read_header(file: Path, data: bytes, number: int, size: int) -> Header:
+def read_header(file: Path, data: bytes, number: int, size: int) -> None:
     """Validate the header of segment `number` in a file of `size` bytes. Raises RecordDamaged."""
     if len(data) < HEADER_SIZE or not data.startswith(_MAGIC):
         raise RecordDamaged(file, "is no segment of a record", "put the right file back")
@@ -61,7 +56,6 @@ def read_header(file: Path, data: bytes, number: int, size: int) -> Header:
         raise RecordDamaged(
             file, f"has {size} bytes, its header says {room}", "put the whole file back"
         )
-    return Header(number, room)
 
 
 def open_segment(file: Path) -> BinaryIO:
@@ -93,8 +87,9 @@ def numbers(record: Path) -> list[int]:
     for number in sorted(set(found) - set(listed)):
         # Listing a directory that grows may omit existing files.
         if not segment_file(record, number).exists():
-            todo = "put it back from the archive"
-            raise RecordDamaged(segment_file(record, number), "is missing", todo)
+            raise RecordDamaged(
+                segment_file(record, number), "is missing", "put it back from the archive"
+            )
     return found
 
 
@@ -118,7 +113,7 @@ HEAD: Final = Layout("<IIQQ32s")
 _CHECKED: Final = Layout("<IQQ32s")
 """The part of the header that the CRC covers."""
 HEAD_SIZE: Final = HEAD.size
-MOST_BYTES: Final = 256 * 1024
+MAX_BYTES: Final = 256 * 1024
 """Maximum size of a record in bytes."""
 _CHAIN: Final = b"holecard-record/1\n"
 
@@ -158,7 +153,7 @@ def unpack(buffer: bytes | memoryview, offset: int) -> RecordFrame | None:
     length, check, seq, before, chain = HEAD.unpack_from(buffer, offset)
     start = offset + HEAD_SIZE
     end = start + length
-    if not 0 < length <= MOST_BYTES or end > len(buffer):
+    if not 0 < length <= MAX_BYTES or end > len(buffer):
         return None
     data = bytes(buffer[start:end])
     found = crc32(buffer[offset + 8 : end], crc32(buffer[offset : offset + 4]))

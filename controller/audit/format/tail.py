@@ -11,11 +11,11 @@ import re
 from enum import Enum
 from typing import Final, NamedTuple
 
-from controller.audit.format.segments import HEAD, HEAD_SIZE, MOST_BYTES, unpack
+from controller.audit.format.segments import HEAD, HEAD_SIZE, MAX_BYTES, unpack
 
 SECTOR: Final = 512
 """A disk writes a sector atomically."""
-MOST_TORN: Final = 4 * 1024 * 1024
+MAX_WRITE_BYTES: Final = 4 * 1024 * 1024
 """Size limit of a single write in bytes."""
 SEARCHED: Final = 64 * 1024 * 1024
 """Limit of the search in bytes, plus SEARCHED_EACH for each byte of the tail."""
@@ -40,6 +40,10 @@ class TailVerdict(Enum):
     UNEXPLAINED = "unexplained"
 
 
+WRONG: Final = frozenset({TailVerdict.MISSING, TailVerdict.UNEXPLAINED})
+"""Verdicts that are errors. An incomplete write is none: the next boot quarantines it."""
+
+
 class Tail(NamedTuple):
     verdict: TailVerdict
     offset: int
@@ -57,7 +61,7 @@ def classify(buffer: bytes, end: int, last: int) -> Tail:
     needed, searched = _knew_of(buffer, end, stop, last)
     if needed > last:
         return Tail(TailVerdict.MISSING, end, stop - end, needed)
-    torn = searched and stop - end <= MOST_TORN and _is_torn(buffer, end, stop, last)
+    torn = searched and stop - end <= MAX_WRITE_BYTES and _is_torn(buffer, end, stop, last)
     return Tail(TailVerdict.TORN if torn else TailVerdict.UNEXPLAINED, end, stop - end)
 
 
@@ -72,7 +76,7 @@ def _knew_of(buffer: bytes, start: int, stop: int, last: int) -> tuple[int, bool
         if place < at or place + HEAD_SIZE > len(buffer):
             continue
         length, _, seq, before, _ = HEAD.unpack_from(buffer, place)
-        if not (0 < length <= MOST_BYTES and last < before < seq <= most):
+        if not (0 < length <= MAX_BYTES and last < before < seq <= most):
             continue
         effort -= HEAD_SIZE + length
         if effort < 0:
@@ -132,7 +136,7 @@ def _end_of_cut(buffer: bytes, at: int, stop: int, due: int, last: int) -> int |
     known = bool(first) and len(head) >= 4 and (edge >= 4 or bool(second))
     """Whether its length is readable, at least in part."""
     end = at + HEAD_SIZE + length
-    possible = length <= MOST_BYTES and end <= len(buffer) and before <= last
+    possible = length <= MAX_BYTES and end <= len(buffer) and before <= last
     if not possible or (known and not length) or not _is_seq(head, edge, due):
         return None
     if not known or len(head) < HEAD_SIZE or (edge < HEAD_SIZE and not second):

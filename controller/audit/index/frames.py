@@ -17,7 +17,7 @@ from controller.audit.format.records import ChainPosition
 from controller.audit.format.segments import (
     HEAD_SIZE,
     HEADER_SIZE,
-    MOST_BYTES,
+    MAX_BYTES,
     RecordFrame,
     numbers,
     open_segment,
@@ -27,7 +27,7 @@ from controller.audit.format.segments import (
 )
 from controller.audit.read.reader import ASK, good_frames, record_of, snapshot_of
 
-WINDOW: Final = 2 * (MOST_BYTES + HEAD_SIZE)
+WINDOW: Final = 2 * (MAX_BYTES + HEAD_SIZE)
 """Bytes of one read; every frame is complete in one of two overlapping windows."""
 _LAST: Final = (1 << 63) - 1
 _NOTHING_TO_SYNC: Final = frozenset({errno.EINVAL, errno.EROFS})

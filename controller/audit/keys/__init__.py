@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from controller.audit.keys.create import create_key
 from controller.audit.keys.files import (
     BadKeyText,
     changed_keys,
@@ -14,17 +13,19 @@ from controller.audit.keys.files import (
     with_previous_keys,
     witness_text,
 )
-from controller.audit.keys.list import list_keys, misplaced_keys
 from controller.audit.keys.store import (
     ROLES,
     Role,
+    create_key,
     key_file,
+    list_keys,
     load_hole_key,
     load_surveillance_private,
     load_surveillance_public,
     load_table_private,
     load_table_public,
     load_witness_key,
+    misplaced_keys,
     public_file,
     read_bytes,
 )

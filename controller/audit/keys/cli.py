@@ -7,9 +7,16 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from controller.audit.keys.create import create_key
-from controller.audit.keys.list import AT_THE_TABLE, KeyStatus, list_keys, misplaced_keys, mode
-from controller.audit.keys.store import ROLES, Role
+from controller.audit.keys.store import (
+    AT_THE_TABLE,
+    ROLES,
+    KeyStatus,
+    Role,
+    create_key,
+    list_keys,
+    misplaced_keys,
+    mode,
+)
 from controller.commands import Subparsers, add_command, add_group, show
 from controller.errors import UsageProblem, printable
 from controller.terminal import usage_errors
@@ -56,13 +63,24 @@ def register(subparsers: Subparsers) -> None:
         description="Makes the keys of the record, and shows which there are. Shows no secret.",
         epilog="\n".join((KINDS, NEW_EXAMPLES + SHOW_EXAMPLES.partition("\n")[2], PLACES)),
     )
-    examples = f"{KINDS}\n{NEW_EXAMPLES}\n{PLACES}"
-    new = add_command(commands, "new", "make a key, once", new_key, epilog=examples, json=True)
+    new = add_command(
+        commands,
+        "new",
+        "make a key, once",
+        new_key,
+        epilog=f"{KINDS}\n{NEW_EXAMPLES}\n{PLACES}",
+        json=True,
+    )
     new.add_argument("kind", metavar="KIND", help=", ".join(ROLES))
     new.add_argument("--name", metavar="NAME", help="the witness's name; for a witness only")
-    shown = "show which keys there are, their fingerprints and modes"
-    examples = f"{SHOW_EXAMPLES}\n{PLACES}"
-    show_ = add_command(commands, "show", shown, show_keys, epilog=examples, json=True)
+    show_ = add_command(
+        commands,
+        "show",
+        "show which keys there are, their fingerprints and modes",
+        show_keys,
+        epilog=f"{SHOW_EXAMPLES}\n{PLACES}",
+        json=True,
+    )
     for parser in (new, show_):
         parser.add_argument("--dir", metavar="DIR", help="directory of the keys")
 
@@ -112,11 +130,9 @@ def _place(given: str | None) -> Path:
 
 
 def _described(found: KeyStatus) -> str:
-    if found.shown is None:
-        problem = found.problem
-        return f"cannot be used: {Path(problem.where).name} {problem.what}" if problem else ""
-    name = f"  {found.shown.name}" if found.shown.name else ""
-    return f"fingerprint {found.shown.fingerprint}{name}"
+    if found.problem is not None:
+        return f"cannot be used: {Path(found.problem.where).name} {found.problem.what}"
+    return f"fingerprint {found.fingerprint}" + (f"  {found.name}" if found.name else "")
 
 
 def _line(found: KeyStatus) -> str:
@@ -125,13 +141,12 @@ def _line(found: KeyStatus) -> str:
 
 
 def _as_json(found: KeyStatus) -> dict[str, object]:
-    shown = found.shown
     return {
         "kind": found.role,
         "files": [{"file": file.name, "mode": bits} for file, bits in found.files],
-        "fingerprint": shown and shown.fingerprint,
-        "public": shown and shown.public,
-        "name": shown and shown.name,
+        "fingerprint": found.fingerprint,
+        "public": found.public,
+        "name": found.name,
         "problem": found.problem and str(found.problem),
     }
 

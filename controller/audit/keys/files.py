@@ -192,8 +192,9 @@ def _read_titled(title: str, data: bytes) -> tuple[str, str]:
         raise BadKeyText("is not a comment with a fingerprint and a line below it", _a(title))
     other, said, line = found.groups()
     if other != title:
-        what = f"holds a {other}" if other in _TITLES else "says that it is something else"
-        raise BadKeyText(what, _a(title))
+        raise BadKeyText(
+            f"holds a {other}" if other in _TITLES else "says that it is something else", _a(title)
+        )
     return said, line
 
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.errors import RecordDamaged, RecordProblem
 from controller.audit.files import ReadBack
-from controller.audit.format.merkle import Frontier, leaf_hash
+from controller.audit.format.merkle import Span, leaf_hash
 from controller.audit.format.notes import (
     Checkpoint,
     SigningKey,
@@ -26,15 +26,14 @@ from controller.audit.format.notes import (
 from controller.audit.format.records import ChainPosition, Record
 from controller.audit.format.segments import segment_file
 from controller.audit.log.opening import RecordOpening
-from controller.audit.read.reader import ASK, RecordSegment
-from controller.audit.read.scan import scan
+from controller.audit.read.reader import ASK, RecordSegment, scan
 from controller.audit.read.signatures import BadSignature, SignatureReader
 
 
 class CheckpointSigner:
     """Signs with the key of one boot, which exists only in this process."""
 
-    def __init__(self, record: Path, origin: str, frontier: Frontier) -> None:
+    def __init__(self, record: Path, origin: str, frontier: Span) -> None:
         self._record = record
         self._origin = origin
         self._key = SigningKey(origin, Ed25519PrivateKey.generate())
@@ -67,17 +66,21 @@ class CheckpointSigner:
         if found.where != after:
             file = segment_file(self._record, self._number)
             seq = found.where.seq
-            what = f"the disk gives back something else than was written after seq {seq}"
-            raise RecordDamaged(file, what, ASK)
+            raise RecordDamaged(
+                file, f"the disk gives back something else than was written after seq {seq}", ASK
+            )
         self._at = end
 
-    def checkpoint(self, tree: Frontier) -> str:
+    def checkpoint(self, tree: Span) -> str:
         """The signed note over `tree`, which must equal the tree that was read back."""
         root = tree.root()
-        if (tree.size, root) != (self._tree.size, self._tree.root()):
-            what = f"the tree of {self._tree.size} records on the disk is not the one in memory"
-            raise RecordDamaged(self._record, what, ASK)
-        text = Checkpoint(self._origin, tree.size, root).text()
+        if (tree.end, root) != (self._tree.end, self._tree.root()):
+            raise RecordDamaged(
+                self._record,
+                f"the tree of {self._tree.end} records on the disk is not the one in memory",
+                ASK,
+            )
+        text = Checkpoint(self._origin, tree.end, root).text()
         return format_note(text, self._key.sign(text))
 
     def close(self) -> None:
@@ -86,7 +89,7 @@ class CheckpointSigner:
             back.close()
 
 
-MOST_NS: Final = 10_000_000_000
+MAX_UNSIGNED_NS: Final = 10_000_000_000
 """A running controller has signed within this time, however slow its disk is."""
 _BEFORE_THE_FIRST: Final = frozenset(
     {"snapshot", "opened", "tail", "fault", "clock", "certificate"}
@@ -117,9 +120,8 @@ def check_signed(segment: RecordSegment, records: list[Record], table: VerifierK
     """Raise BadSignature or UnsignedRecords unless every boot has signed its records in time."""
     signatures = SignatureReader(segment.snapshot.origin, table)
     signatures.begin(segment)
-    hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]
-    tree = Frontier.of(segment.before.seq, hashes)
-    roots: dict[int, bytes] = {tree.size: tree.root()} if tree.size else {}
+    tree = segment.tree
+    roots: dict[int, bytes] = {tree.end: tree.root()} if tree.end else {}
     first: Record | None = None
     """The first record that no checkpoint covers."""
     began = ""
@@ -136,16 +138,23 @@ def check_signed(segment: RecordSegment, records: list[Record], table: VerifierK
                 )
             began, first = "", None
         elif began and record.kind not in _BEFORE_THE_FIRST:
-            what = f"{place}: boot {began} recorded this before it had signed anything"
-            raise UnsignedRecords(segment.file, what, _TODO)
-        elif first is not None and _late(first, record):
-            what = f"{place}: boot {record.boot} had signed nothing for over {MOST_NS // 10**9} s"
-            raise UnsignedRecords(segment.file, what, _TODO)
+            raise UnsignedRecords(
+                segment.file,
+                f"{place}: boot {began} recorded this before it had signed anything",
+                _TODO,
+            )
+        elif (
+            first is not None
+            and record.boot == first.boot
+            and record.mono - first.mono > MAX_UNSIGNED_NS
+        ):
+            raise UnsignedRecords(
+                segment.file,
+                f"{place}: boot {record.boot} had signed nothing for over"
+                f" {MAX_UNSIGNED_NS // 10**9} s",
+                _TODO,
+            )
         elif first is None and record.kind not in _BEFORE_THE_FIRST:
             first = record
         tree.add(leaf_hash(frame.data))
-        roots[tree.size] = tree.root()
-
-
-def _late(first: Record, record: Record) -> bool:
-    return record.boot == first.boot and record.mono - first.mono > MOST_NS
+        roots[tree.end] = tree.root()

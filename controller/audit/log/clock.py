@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import date, timedelta
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from msgspec import UNSET
@@ -26,7 +27,7 @@ _TIMEX_BYTES: Final = 256
 """Larger than struct timex on any machine; modes 0 only reads."""
 
 
-def _asked() -> ClockQuality:
+def _kernel_quality() -> ClockQuality:
     """Ask the kernel for the clock's synchronisation state."""
     call = getattr(ctypes.CDLL(None, use_errno=True), "adjtimex", None)
     if call is None:
@@ -40,7 +41,7 @@ def _asked() -> ClockQuality:
 class SystemClock:
     """Reads the system clocks; caches the clock quality for ASK_EVERY."""
 
-    def __init__(self, ask: Callable[[], ClockQuality] = _asked) -> None:
+    def __init__(self, ask: Callable[[], ClockQuality] = _kernel_quality) -> None:
         self._ask = ask
         self._asked_at = 0
         self._quality: ClockQuality = "unknown"
@@ -55,18 +56,13 @@ class SystemClock:
 
 def gaming_day(starts: timedelta = timedelta(0)) -> Day:
     """Gaming days by UTC that start `starts` after midnight."""
-    known: dict[int, str] = {}
     shift = int(starts.total_seconds()) * 1_000_000
 
-    def day(utc: int) -> str:
-        number = (utc - shift) // 86_400_000_000
-        if number not in known:
-            known.clear()
-            begins = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=number)
-            known[number] = begins.date().isoformat()
-        return known[number]
+    @lru_cache(maxsize=1)
+    def date_of(number: int) -> str:
+        return (date(1970, 1, 1) + timedelta(days=number)).isoformat()
 
-    return day
+    return lambda utc: date_of((utc - shift) // 86_400_000_000)
 
 
 def clock_set(

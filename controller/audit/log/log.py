@@ -19,7 +19,7 @@ from msgspec import UNSET, Raw, Struct
 
 from controller.audit.errors import LogFailed, RecordDamaged
 from controller.audit.files import DIRECTORY_MODE, release_lock, store_origin, write_all
-from controller.audit.format.merkle import Frontier, leaf_hash
+from controller.audit.format.merkle import Span, leaf_hash
 from controller.audit.format.notes import SigningKey, table_name
 from controller.audit.format.records import (
     CONTROLLER,
@@ -29,20 +29,19 @@ from controller.audit.format.records import (
     BootIdentity,
     ChainPosition,
     DeviceCursor,
+    Kind,
     Moment,
     NoteData,
     OpenedData,
     RecordEntry,
     Snapshot,
-    WrittenFirst,
     WrittenRest,
-    WrittenTime,
     encode,
 )
 from controller.audit.format.segments import (
     DIRECTORY,
     HEADER_SIZE,
-    MOST_BYTES,
+    MAX_BYTES,
     SIZE,
     SMALLEST,
     chain_start,
@@ -50,7 +49,7 @@ from controller.audit.format.segments import (
     pack_header,
     segment_file,
 )
-from controller.audit.format.tail import MOST_TORN
+from controller.audit.format.tail import MAX_WRITE_BYTES
 from controller.audit.log.checkpoints import CheckpointSigner, unsigned_faults
 from controller.audit.log.clock import Clock, Day, SystemClock, clock_set, gaming_day
 from controller.audit.log.opening import RecordOpening, quarantine_tail, unrecorded_tails
@@ -73,8 +72,8 @@ class BootFields(NamedTuple):
 
     @classmethod
     def of(cls, identity: BootIdentity, boot: str) -> Self:
+        first = encode({"v": VERSION, "table": identity.table, "boot": boot})
         hashes = (identity.sw[:SHORT], identity.conf[:SHORT], identity.proc[:SHORT])
-        first = encode(WrittenFirst(VERSION, identity.table, boot))
         return cls(first[:-1] + b',"seq":', *hashes)
 
 
@@ -120,15 +119,17 @@ def stage(
     One loop with inlined hashing: it is on the append path.
     """
     begin = head.begin
-    time = encode(WrittenTime(day, moment.utc, moment.mono, moment.quality))[1:-1]
+    time = encode({"day": day, "utc": moment.utc, "mono": moment.mono, "clock": moment.quality})[
+        1:-1
+    ]
     before = seq = last.seq
     chain = last.chain
     frames, leaves, made = [], [], []
     for one in entries:
         seq += 1
         data = b"%b%d,%b,%b" % (begin, seq, time, one.rest)
-        if len(data) > MOST_BYTES:
-            raise EntryTooLarge(f"a {one.entry.kind} of {len(data)} bytes; at most {MOST_BYTES}")
+        if len(data) > MAX_BYTES:
+            raise EntryTooLarge(f"a {one.entry.kind} of {len(data)} bytes; at most {MAX_BYTES}")
         leaf = sha256(b"\x00" + data).digest()  # Inlined leaf_hash() and chained().
         chain = sha256(chain + leaf).digest()
         frames.append(pack(seq, before, chain, data))
@@ -175,10 +176,10 @@ class Log:
         self._fd = -1
         self._number = 0
         self._at = 0
-        self._tree = Frontier()
+        self._tree = Span()
         self._leaves: list[bytes] = []
         """Not yet in the tree: hashing is deferred to the next checkpoint, off the append path."""
-        self._last = ChainPosition(0, chain_start(origin))
+        self.where = ChainPosition(0, chain_start(origin))
         """The position of the last record."""
         self._read_to = self.where
         """The position up to which the signer has read back."""
@@ -186,15 +187,14 @@ class Log:
         self._begun = False
         """This boot has appended a record, so its monotonic clock is comparable with the next one.
         """
-        last, segment = opening.last_told, opening.segment
+        last, segment = opening.last_not_snapshot, opening.segment
         if last is not None:
             self._moment = Moment(last.utc, last.mono, last.clock)
         if segment is not None:
             self._round = max(record.round for record in opening.records)
             self._number, self._at = segment.number, segment.end
-            self._last, self._read_to = segment.after, segment.before
-            hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]
-            self._tree = Frontier.of(segment.before.seq, hashes)
+            self.where, self._read_to = segment.after, segment.before
+            self._tree = segment.tree
             self._leaves = [leaf_hash(frame.data) for frame in segment.frames]
         self._signer = CheckpointSigner(self.record, origin, self._tree)
         # last: an exception before leaves the lock with the opening
@@ -218,9 +218,9 @@ class Log:
         Takes over the opening's lock in every case. Raises DiskFull, LogFailed, RecordDamaged;
         BadSignature and UnsignedRecords if the last segment is not signed as it must be.
         """
-        snapshot = opening.snapshot
-        new = f"holecard/{identity.table}/{secrets.token_hex(8)}"
-        origin = new if snapshot is None else snapshot.origin
+        origin = f"holecard/{identity.table}/{secrets.token_hex(8)}"
+        if opening.snapshot is not None:
+            origin = opening.snapshot.origin
         times = clock or SystemClock(), day or gaming_day()
         try:
             if size < SMALLEST:
@@ -235,14 +235,14 @@ class Log:
         except BaseException:
             if not log._begun:
                 opening.undo()
-            log.let_go()
+            log.release()
             raise
         return log
 
     def _begin(self, opening: RecordOpening, table_key: Ed25519PrivateKey) -> None:
         last = 0 if opening.last is None else opening.last.seq
         verifier = SigningKey(table_name(self.origin), table_key).verifier
-        doubt = unsigned_faults(opening, verifier)
+        faults = unsigned_faults(opening, verifier)
         try:
             if opening.segment is None:
                 (self.record / DIRECTORY).mkdir(mode=DIRECTORY_MODE, exist_ok=True)
@@ -262,25 +262,29 @@ class Log:
             tails = unrecorded_tails(opening)
         except OSError as problem:
             raise LogFailed(self.record, problem) from problem
-        torn = sum(tail.size for tail in tails)
-        way = self._signer.way
         me = self._identity
-        hashes, game = (me.sw, me.conf, me.proc, me.code), Raw(me.game)
-        used = me.hole or UNSET, me.sealed_to or UNSET
         opened = OpenedData(
-            self.origin, me.software, *hashes, game, str(verifier), last, torn, way, *used
+            origin=self.origin,
+            software=me.software,
+            sw=me.sw,
+            conf=me.conf,
+            proc=me.proc,
+            code=me.code,
+            game=Raw(me.game),
+            table_key=str(verifier),
+            last=last,
+            torn=sum(tail.size for tail in tails),
+            readback=self._signer.way,
+            hole=me.hole or UNSET,
+            sealed_to=me.sealed_to or UNSET,
         )
-        told = [RecordEntry("tail", CONTROLLER, tail, self._round) for tail in tails]
-        told += [RecordEntry("fault", CONTROLLER, one, self._round) for one in doubt]
-        opened_at = self._write([RecordEntry("opened", CONTROLLER, opened, self._round), *told])[
-            0
-        ].seq
+        entries = [self._entry("opened", opened)]
+        entries += [self._entry("tail", tail) for tail in tails]
+        entries += [self._entry("fault", fault) for fault in faults]
+        opened_at = self.write(entries)[0].seq
         self._opened = opened
         note = self._signer.certificate(self.boot, opened_at, table_key)
-        told_of = RecordEntry(
-            "certificate", CONTROLLER, NoteData(note), self._round, cause=opened_at
-        )
-        self._write([told_of])
+        self.write([self._entry("certificate", NoteData(note), cause=opened_at)])
         # from now on: a segment started before it must name the previous certificate
         self._certificate = note
         self.sign()
@@ -288,12 +292,7 @@ class Log:
 
     # --- what it is asked for -------------------------------------------------------------
 
-    @property
-    def where(self) -> ChainPosition:
-        """The position of the last record."""
-        return self._last
-
-    def sign_in(self) -> float | None:
+    def checkpoint_due_in(self) -> float | None:
         """Seconds until a checkpoint is due, 0 if it is overdue; None if everything is signed."""
         if not self._unsigned_since:
             return None
@@ -306,25 +305,17 @@ class Log:
     def write(self, entries: Sequence[RecordEntry]) -> list[ChainPosition]:
         """Append entries in order; durable on return. Raises EntryTooLarge or DiskFull if nothing
         was written, LogFailed."""
-        if self._failed is not None:
-            raise LogFailed(self.record, self._failed)
-        return self._write(entries)
-
-    def write_ready(self, entries: Sequence[EncodedEntry]) -> list[ChainPosition]:
-        """Like write(), for entries that are already encoded."""
-        if self._failed is not None:
-            raise LogFailed(self.record, self._failed)
-        return self._write_ready(entries)
+        return self.write_ready([self.ready(one) for one in entries])
 
     def sign(self) -> ChainPosition:
         """Append a checkpoint over all records so far. Raises DiskFull, LogFailed."""
         if self._failed is not None:
             raise LogFailed(self.record, self._failed)
-        with self._surely():
+        with self._closing_on_error():
             self._read_back()
             note = self._signer.checkpoint(self._grown())
-        signed = self._last.seq
-        made = self._write([RecordEntry("checkpoint", CONTROLLER, NoteData(note), self._round)])[0]
+        signed = self.where.seq
+        made = self.write([self._entry("checkpoint", NoteData(note))])[0]
         if made.seq == signed + 1:
             # otherwise a snapshot or a clock record came between, and is unsigned
             self._unsigned_since = 0
@@ -335,12 +326,12 @@ class Log:
         DiskFull, LogFailed."""
         try:
             if self._failed is None and self._fd >= 0:
-                self._write([RecordEntry("closed", CONTROLLER, EMPTY_DATA, self._round)])
+                self.write([self._entry("closed", EMPTY_DATA)])
                 self.sign()
         finally:
-            self.let_go()
+            self.release()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release the record without further records, as a kill would."""
         self._failed = self._failed or OSError(errno.EBADF, "it is closed")
         self._signer.close()
@@ -352,45 +343,43 @@ class Log:
 
     # --- writing --------------------------------------------------------------------------
 
-    def _write(self, entries: Sequence[RecordEntry]) -> list[ChainPosition]:
-        return self._write_ready([encode_entry(one, self._head) for one in entries])
-
-    def _write_ready(self, entries: Sequence[EncodedEntry]) -> list[ChainPosition]:
-        """Append all entries to one segment, a new one if they do not fit into the current one.
+    def write_ready(self, entries: Sequence[EncodedEntry]) -> list[ChainPosition]:
+        """Append encoded entries to one segment, a new one if they do not fit into the current one.
+        Raises as write().
 
         Few calls on purpose: this path runs with cold caches after each wait for the disk.
         """
+        if self._failed is not None:
+            raise LogFailed(self.record, self._failed)
         moment = self._clock()
         changed = clock_set(self._moment, moment, runs=self._begun, two=self._believed)
-        told = 0 if changed is None else 1
         if changed is not None:
-            words = RecordEntry("clock", CONTROLLER, changed, self._round)
-            entries = [encode_entry(words, self._head), *entries]
-        staged = stage(entries, self._head, moment, self._day(moment.utc), self._last)
-        if len(staged.data) > MOST_TORN or self._at + len(staged.data) > self.size:
-            staged = self._elsewhere(staged, entries, moment)
+            entries = [self.ready(self._entry("clock", changed)), *entries]
+        staged = stage(entries, self._head, moment, self._day(moment.utc), self.where)
+        if len(staged.data) > MAX_WRITE_BYTES or self._at + len(staged.data) > self.size:
+            staged = self._stage_in_next_segment(staged, entries, moment)
         try:
             write_all(self._disk, self._fd, staged.data, self._at)
             self._disk.sync(self._fd)
         except BaseException as problem:
-            self._ended(problem)
+            self._fail(problem)
             raise
-        self._took(staged)
+        self._advance(staged)
         self._moment = moment
         self._begun = True
-        self._learn(entries)
+        self._remember_for_snapshot(entries)
         if not self._unsigned_since:
             self._unsigned_since = moment.mono
-        return staged.made[told:] if told else staged.made
+        return staged.made if changed is None else staged.made[1:]
 
-    def _elsewhere(
+    def _stage_in_next_segment(
         self, staged: StagedFrames, entries: Sequence[EncodedEntry], moment: Moment
     ) -> StagedFrames:
         """Start the next segment and stage the entries there. Raises EntryTooLarge, DiskFull,
         LogFailed."""
         size = len(staged.data)
-        if size > MOST_TORN:
-            raise EntryTooLarge(f"{size} bytes at once; at most {MOST_TORN}")
+        if size > MAX_WRITE_BYTES:
+            raise EntryTooLarge(f"{size} bytes at once; at most {MAX_WRITE_BYTES}")
         if HEADER_SIZE + size > self.size:
             raise EntryTooLarge(f"{size} bytes at once; a segment has {self.size}")
         self._next_segment(moment)
@@ -401,29 +390,32 @@ class Log:
             )
         return staged
 
+    def _entry(self, kind: Kind, data: object, *, cause: int = 0) -> RecordEntry:
+        """An entry of the controller itself."""
+        return RecordEntry(kind, CONTROLLER, data, self._round, cause)
+
     def _staged(self, entries: Sequence[EncodedEntry], moment: Moment) -> StagedFrames:
         """No side effects. Raises EntryTooLarge."""
-        return stage(entries, self._head, moment, self._day(moment.utc), self._last)
+        return stage(entries, self._head, moment, self._day(moment.utc), self.where)
 
-    def _took(self, staged: StagedFrames) -> None:
+    def _advance(self, staged: StagedFrames) -> None:
         """Adopt staged frames that are durable."""
         self._leaves += staged.leaves
         self._at += len(staged.data)
-        self._last = staged.made[-1]
+        self.where = staged.made[-1]
 
     def _read_back(self) -> None:
         """Verify what was written since the last call. Raises OSError, RecordDamaged."""
-        stands = self.where
-        self._signer.read_back(self._at, self._read_to, stands)
-        self._read_to = stands
+        self._signer.read_back(self._at, self._read_to, self.where)
+        self._read_to = self.where
 
-    def _grown(self) -> Frontier:
+    def _grown(self) -> Span:
         """The tree over all records."""
         self._tree.grow(self._leaves)
         self._leaves.clear()
         return self._tree
 
-    def _learn(self, entries: Sequence[EncodedEntry]) -> None:
+    def _remember_for_snapshot(self, entries: Sequence[EncodedEntry]) -> None:
         """Update what the next snapshot will contain."""
         for one in entries:
             entry = one.entry
@@ -444,20 +436,19 @@ class Log:
         snapshot = Snapshot(
             origin=self.origin,
             segment=number,
-            chain=self._last.chain.hex(),
+            chain=self.where.chain.hex(),
             frontier=tuple(one.hex() for one in self._grown().hashes),
             opened=self._opened or UNSET,
             certificate=self._certificate or UNSET,
             cursors=self._cursors,
             state=Raw(encode(self._state)),
         )
-        told = encode_entry(RecordEntry("snapshot", CONTROLLER, snapshot, self._round), self._head)
-        staged = self._staged([told], moment)
+        staged = self._staged([self.ready(self._entry("snapshot", snapshot))], moment)
         if HEADER_SIZE + len(staged.data) > self.size:
             raise EntryTooLarge(
                 f"a snapshot of {len(staged.data)} bytes; a segment has {self.size}"
             )
-        with self._surely():
+        with self._closing_on_error():
             if self._fd >= 0:
                 self._read_back()
             fd = self._disk.open(file)
@@ -473,7 +464,7 @@ class Log:
                 self._close(fd)
                 raise
             old, self._fd, self._number, self._at = self._fd, fd, number, HEADER_SIZE
-            self._took(staged)
+            self._advance(staged)
             self._close(old)
         self.spares.prepare()
 
@@ -485,15 +476,15 @@ class Log:
                 self._disk.close(fd)
 
     @contextlib.contextmanager
-    def _surely(self) -> Iterator[None]:
+    def _closing_on_error(self) -> Iterator[None]:
         """An exception in the block closes the log for writing."""
         try:
             yield
         except BaseException as problem:
-            self._ended(problem)
+            self._fail(problem)
             raise
 
-    def _ended(self, problem: BaseException) -> None:
+    def _fail(self, problem: BaseException) -> None:
         """Close the log for writing: the disk's content is unknown now. The first cause is kept.
         Raises LogFailed for errors of the disk."""
         self._failed = self._failed or problem

@@ -22,14 +22,12 @@ from controller.audit.errors import (
     OtherTable,
     RecordDamaged,
     RecordsMissing,
-    UnexplainedTail,
     cannot_read,
 )
 from controller.audit.files import (
     DIRECTORY_MODE,
     LOCK,
     Disk,
-    RealDisk,
     WriterLock,
     acquire_writer_lock,
     read_file,
@@ -49,14 +47,13 @@ from controller.audit.format.records import (
     encode,
 )
 from controller.audit.format.segments import DIRECTORY, LARGEST, SPARE, numbers
-from controller.audit.format.tail import Tail, TailVerdict
+from controller.audit.format.tail import WRONG, Tail, TailVerdict
 from controller.audit.read.reader import (
     ASK,
     RecordSegment,
-    in_words,
-    missing,
     read_segment,
     record_of,
+    tail_problem,
 )
 from controller.errors import printable
 
@@ -102,10 +99,10 @@ class RecordOpening:
         """
         try:
             _look_at(record)
-            opening = cls(record, disk or RealDisk(), acquire_writer_lock(record))
+            opening = cls(record, disk or Disk(), acquire_writer_lock(record))
             opening.accept = accept
             try:
-                opening._look(table, accept)
+                opening._look(table)
             except BaseException:
                 opening.close()
                 raise
@@ -134,12 +131,17 @@ class RecordOpening:
         return self.records[-1] if self.records else None
 
     @property
-    def last_told(self) -> Record | None:
+    def last_not_snapshot(self) -> Record | None:
         """The last record that is not a snapshot; the next record's clocks are compared with it."""
-        told = [record for record in self.records if record.kind != "snapshot"]
-        if not told and self.records:
-            told = [record for record in self.former() if record.kind != "snapshot"]
-        return told[-1] if told else None
+        return next(iter(reversed(self._besides_snapshots(1))), None)
+
+    def _besides_snapshots(self, count: int) -> list[Record]:
+        """The last records that are no snapshots: `count`, if this and the segment before have
+        them."""
+        found = [record for record in self.records if record.kind != "snapshot"]
+        if len(found) < count:
+            found = [*(record for record in self.former() if record.kind != "snapshot"), *found]
+        return found[-count:]
 
     def former(self) -> list[Record]:
         """The records of the segment before the last one, empty if it is not here. Raises
@@ -172,13 +174,7 @@ class RecordOpening:
 
     def closed(self) -> bool:
         """Whether the last boot ended with `closed` and its checkpoint."""
-        told = [record for record in self.records if record.kind != "snapshot"]
-        if len(told) < 2 and self.records:
-            told = [*self.former(), *told]
-        return "closed" in [record.kind for record in told[-2:]]
-
-    def cursor(self, device: str) -> DeviceCursor | None:
-        return self.cursors.get(device)
+        return "closed" in [record.kind for record in self._besides_snapshots(2)]
 
     def chains(self, device: str) -> Mapping[int, str]:
         """The chains of the device's recent records by their seq, from the last segment."""
@@ -193,34 +189,37 @@ class RecordOpening:
             }
         )
 
-    def _look(self, table: str, accept: tuple[str, str] | None) -> None:
+    def _look(self, table: str) -> None:
         if there := _there(self.record):
-            self._read(there[-1], table, accept)
+            self._read(there[-1], table)
         elif origin := stored_origin(self.lock):
             what = f"the record {printable(origin)} was begun here, and its segments are gone"
-            todo = f"{ASK}; a new record needs a directory of its own"
-            raise RecordsMissing(self.record, what, todo)
+            raise RecordsMissing(
+                self.record, what, f"{ASK}; a new record needs a directory of its own"
+            )
 
-    def _read(self, number: int, table: str, accept: tuple[str, str] | None) -> None:
+    def _read(self, number: int, table: str) -> None:
         segment = self.segment = read_segment(self.record, number)
         self.records = [record_of(segment.file, frame) for frame in segment.frames]
         found = self.records[0].table
         if found != table:
-            what = f"is the record of table {found}, not of {table}"
-            raise OtherTable(self.record, what, "name the record of this table")
+            raise OtherTable(
+                self.record,
+                f"is the record of table {found}, not of {table}",
+                "name the record of this table",
+            )
         seen = _witnessed(self.record)
         if seen > segment.after.seq:
-            what = f"ends with record {segment.after.seq}; a witness has seen {seen}"
-            raise RecordsMissing(self.record, what, ASK)
+            raise RecordsMissing(
+                self.record, f"ends with record {segment.after.seq}; a witness has seen {seen}", ASK
+            )
         self.tail = tail = segment.tail()
-        if tail.verdict is TailVerdict.MISSING:
-            raise missing(segment, tail)
-        if tail.verdict is TailVerdict.UNEXPLAINED:
-            if accept is None:
-                what = f"offset {tail.offset}: {in_words(tail, segment)}"
-                todo = "two people may accept that: holecard audit accept-tail"
-                raise UnexplainedTail(segment.file, what, todo)
-            self.accepted = accept
+        if tail.verdict in WRONG:
+            if self.accept is None or tail.verdict is TailVerdict.MISSING:
+                raise tail_problem(
+                    segment, tail, "two people may accept that: holecard audit accept-tail"
+                )
+            self.accepted = self.accept
         self.cursors = dict(segment.snapshot.cursors)
         for record in self.records:
             if record.cursor is not None:
@@ -238,8 +237,11 @@ def _look_at(record: Path) -> None:
     for place, ours in ((record, _OURS), (record / DIRECTORY, {SPARE})):
         strange = sorted(set(os.listdir(place)) - ours) if place.is_dir() else []
         if strange:
-            what = f"holds no record, but {strange[0]}"
-            raise NoRecord(place, what, "name a record's directory or an empty one")
+            raise NoRecord(
+                place,
+                f"holds no record, but {strange[0]}",
+                "name a record's directory or an empty one",
+            )
 
 
 def _witnessed(record: Path) -> int:
@@ -249,7 +251,7 @@ def _witnessed(record: Path) -> int:
 
 
 TAILS: Final = "tails"
-_MOST: Final = LARGEST * 4 // 3 + (1 << 20)
+_MAX_FILE_BYTES: Final = LARGEST * 4 // 3 + (1 << 20)
 """Maximum size in bytes: base64 of less than a segment, and some fields."""
 
 
@@ -327,7 +329,7 @@ def _file_of(record: Record) -> str:
 
 def _read(file: Path) -> _Kept:
     try:
-        return msgspec.json.decode(read_file(file, _MOST), type=_Kept)
+        return msgspec.json.decode(read_file(file, _MAX_FILE_BYTES), type=_Kept)
     except (OSError, UnicodeDecodeError, msgspec.DecodeError) as problem:
         raise RecordDamaged(file, f"cannot be read: {problem}", ASK) from None
 

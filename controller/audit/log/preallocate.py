@@ -44,14 +44,17 @@ class SegmentPreallocator:
         try:
             made.result(WAIT)
         except StillRunning:
-            late = OSError(errno.ETIMEDOUT, f"the next segment took more than {WAIT:g} s")
-            raise LogFailed(self._record, late) from None
+            raise LogFailed(
+                self._record,
+                OSError(errno.ETIMEDOUT, f"the next segment took more than {WAIT:g} s"),
+            ) from None
         except OSError as problem:
             if problem.errno not in NO_ROOM:
                 raise LogFailed(self._record, problem) from problem
             what = f"there is no room for the next segment: {problem.strerror}"
-            todo = f"free {self._size >> 10} KiB on its disk; nothing is lost"
-            raise DiskFull(self._record, what, todo) from None
+            raise DiskFull(
+                self._record, what, f"free {self._size >> 10} KiB on its disk; nothing is lost"
+            ) from None
         self._made = None
         return spare_file(self._record)
 

@@ -96,23 +96,19 @@ class LogWriter:
     def __init__(self, log: Log, failed: Callable[[LogFailed], None] | None = None) -> None:
         """`failed` is a callback for the first LogFailed; it runs in the writer's thread, or in the
         loop in which an append timed out."""
-        self._log = log
-        self._told_failed = failed
+        self.log = log
+        """For queries only, never to write."""
+        self._on_failure = failed
         self._failed: LogFailed | None = None
         self._closed = False
         self._waiting: SimpleQueue[_Group | None] = SimpleQueue()
-        self._door = Lock()
+        self._lock = Lock()
         """Guards the queue against submissions after shutdown."""
-        self._taken: Sequence[_Group] = ()
+        self._batch: Sequence[_Group] = ()
         """The batch that is being written."""
         self._sign_after = 0.0
         self._thread = Thread(target=self._work, name="record", daemon=True)
         self._thread.start()
-
-    @property
-    def log(self) -> Log:
-        """For queries only, never to write."""
-        return self._log
 
     @property
     def failed(self) -> LogFailed | None:
@@ -151,41 +147,43 @@ class LogWriter:
     def _time_out(self, answer: asyncio.Future[Together]) -> None:
         if answer.done():  # in this same turn of the loop
             return
-        words = TimeoutError(f"the disk has not answered for {APPEND_TIMEOUT:g} s")
-        self._fail(AppendTimeout(self._log.record, words))
-        answer.set_exception(self._gone())
+        late = TimeoutError(f"the disk has not answered for {APPEND_TIMEOUT:g} s")
+        self._fail(AppendTimeout(self.log.record, late))
+        answer.set_exception(self._closed_error())
 
     def _put(self, group: _Group) -> None:
-        with self._door:
+        with self._lock:
             if self._failed is not None:
                 raise self._failed
             if self._closed:
-                raise self._gone()
+                raise self._closed_error()
             if self._waiting.qsize() >= MAX_QUEUED:
-                todo = "hold the table until its disk is quick again; nothing was written of this"
                 raise WriterBusy(
-                    self._log.record, f"{MAX_QUEUED} entries wait to be recorded", todo
+                    self.log.record,
+                    f"{MAX_QUEUED} entries wait to be recorded",
+                    "hold the table until its disk is quick again; nothing was written of this",
                 )
             self._waiting.put(group)
 
-    def _gone(self) -> LogFailed:
-        return self._failed or LogFailed(self._log.record, OSError(errno.EBADF, "it is closed"))
+    def _closed_error(self) -> LogFailed:
+        return self._failed or LogFailed(self.log.record, OSError(errno.EBADF, "it is closed"))
 
     async def close(self) -> None:
         """Append what is queued, then close the record with a checkpoint. Raises LogFailed."""
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, self.close_now)
+        await asyncio.get_running_loop().run_in_executor(None, self.close_now)
 
     def close_now(self) -> None:
         """Blocking close() for a thread without a loop."""
-        with self._door:
+        with self._lock:
             if not self._closed:
                 self._closed = True
                 self._waiting.put(None)
         self._thread.join(CLOSE_TIMEOUT)
         if self._thread.is_alive():
-            late = OSError(errno.ETIMEDOUT, f"it has not closed within {CLOSE_TIMEOUT:g} s")
-            raise LogFailed(self._log.record, late)
+            raise LogFailed(
+                self.log.record,
+                OSError(errno.ETIMEDOUT, f"it has not closed within {CLOSE_TIMEOUT:g} s"),
+            )
         if self._failed is not None:
             raise self._failed
 
@@ -195,22 +193,22 @@ class LogWriter:
         try:
             going = True
             while going:
-                self._taken, going = self._wait()
-                if self._taken:
-                    self._record(self._taken)
-                self._sign_if_due(self._taken)
-                self._taken = ()
+                self._batch, going = self._wait()
+                if self._batch:
+                    self._record(self._batch)
+                self._sign_if_due(self._batch)
+                self._batch = ()
         finally:
             # Also after a bug: every future gets an answer, and the failure is reported.
             bug = sys.exc_info()[1]
             if bug is not None:
-                self._fail(LogFailed(self._log.record, bug))
+                self._fail(LogFailed(self.log.record, bug))
             self._end()
 
     def _wait(self) -> tuple[list[_Group], bool]:
         """The next batch and whether to continue; an empty batch when a checkpoint is due."""
         try:
-            first = self._waiting.get(timeout=self._patience())
+            first = self._waiting.get(timeout=self._checkpoint_delay())
         except Empty:
             return [], True
         groups: list[_Group] = []
@@ -223,11 +221,11 @@ class LogWriter:
             first = self._waiting.get()
         return groups, False
 
-    def _patience(self) -> float | None:
+    def _checkpoint_delay(self) -> float | None:
         """Seconds until the next checkpoint or its retry; None if none is due."""
         if self._failed is not None:
             return None
-        due = self._log.sign_in()
+        due = self.log.checkpoint_due_in()
         return due if due is None else max(due, self._sign_after - time.monotonic())
 
     def _record(self, groups: Sequence[_Group]) -> None:
@@ -236,7 +234,7 @@ class LogWriter:
             _answer([(group, self._failed) for group in groups])
             return
         try:
-            made = self._log.write_ready([one for group in groups for one in group.entries])
+            made = self.log.write_ready([one for group in groups for one in group.entries])
         except LogFailed as failed:
             _answer([(group, failed) for group in groups])
             self._fail(failed)
@@ -263,56 +261,51 @@ class LogWriter:
             _answer(answers)
 
     def _sign_if_due(self, groups: Sequence[_Group]) -> None:
-        patience = self._patience()
-        if patience is None:
+        delay = self._checkpoint_delay()
+        if delay is None:
             return
         asked = any(one.entry.sign for group in groups for one in group.entries)
-        if not asked and patience > 0:
+        if not asked and delay > 0:
             return
         try:
-            self._log.sign()
+            self.log.sign()
         except RetryLater:
             self._sign_after = time.monotonic() + CHECKPOINT_RETRY_DELAY
         except LogFailed as failed:
             self._fail(failed)
 
     def _fail(self, failed: LogFailed) -> None:
-        with self._door:
+        with self._lock:
             if self._failed is not None:
                 return
             self._failed = failed
-        if self._told_failed is not None:
-            self._told_failed(failed)
+        if self._on_failure is not None:
+            self._on_failure(failed)
 
     def _end(self) -> None:
         try:
             if self._failed is None:
-                self._log.close()
+                self.log.close()
             else:
-                self._log.let_go()
+                self.log.release()
         except LogFailed as failed:
             self._fail(failed)
-        except (
-            RecordProblem,
-            EntryTooLarge,
-        ) as problem:  # no space for the final records; all others are durable
-            self._fail(LogFailed(self._log.record, problem))
-        with self._door:
+        except (RecordProblem, EntryTooLarge) as problem:
+            # no space for the final records; all others are durable
+            self._fail(LogFailed(self.log.record, problem))
+        with self._lock:
             self._closed = True
-            left = list(self._taken)
+            left = list(self._batch)
             while not self._waiting.empty():
                 group = self._waiting.get()
                 if group is not None:
                     left.append(group)
-        _answer([(group, self._gone()) for group in left])
+        _answer([(group, self._closed_error()) for group in left])
 
-    # --- in whoever's thread --------------------------------------------------------------
+    # --- in the thread that submits -------------------------------------------------------
 
     def _group(
-        self,
-        entries: Sequence[RecordEntry],
-        waits: _Waits,
-        loop: _Loop | None = None,
+        self, entries: Sequence[RecordEntry], waits: _Waits, loop: _Loop | None = None
     ) -> _Group:
         """Encode in the caller's thread, so that bad data fails only its submitter."""
         if not entries:
@@ -321,7 +314,7 @@ class LogWriter:
         size = 0
         for one in entries:
             _check(one)
-            ready = self._log.ready(one)
+            ready = self.log.ready(one)
             if one.kind not in DECIDED:
                 _check_kind(one)
             size += len(ready.rest)

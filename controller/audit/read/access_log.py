@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Struct
 
-from controller.audit.files import RealDisk, lock_with_timeout, reporting_write_errors
+from controller.audit.files import Disk, lock_with_timeout, reporting_write_errors
 
 SUFFIX: Final = ".looks.jsonl"
 _MODE: Final = 0o660
@@ -103,7 +103,7 @@ def _append(file: Path, line: bytes) -> None:
             if os.write(fd, data) != len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(fd)
-            RealDisk().sync_directory(file.parent)
+            Disk().sync_directory(file.parent)
         except OSError:
             with suppress(OSError):  # the first error is reported
                 os.ftruncate(fd, size)

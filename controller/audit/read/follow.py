@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -17,34 +17,27 @@ from controller.audit.errors import (
     NothingSigned,
     NotVoided,
     RecordProblem,
-    UnexplainedTail,
     cannot_read,
 )
 from controller.audit.format.records import ChainPosition, OpenedData, RecordPosition
 from controller.audit.format.segments import (
     HEAD_SIZE,
     HEADER_SIZE,
-    MOST_BYTES,
+    MAX_BYTES,
     numbers,
     open_segment,
     segment_file,
 )
-from controller.audit.format.tail import Tail, TailVerdict, classify
+from controller.audit.format.tail import WRONG, classify
 from controller.audit.read.lookup import LocatedRecord, NoMatch
 from controller.audit.read.reader import (
-    ASK,
-    RecordSegment,
     good_frames,
-    in_words,
     load,
-    missing,
     read_segment,
     record_of,
     segments,
+    tail_problem,
 )
-
-WRONG: Final = frozenset({TailVerdict.MISSING, TailVerdict.UNEXPLAINED})
-"""Verdicts that are errors. An incomplete write is none: the next boot quarantines it."""
 
 
 def check_end(record: Path) -> None:
@@ -53,12 +46,12 @@ def check_end(record: Path) -> None:
     A record that is being written may look wrong for a moment, so an error counts only if a second
     read finds it at the same place. Raises RecordDamaged, CannotWrite for the last segment.
     """
-    first = _wrong(record)
+    first, _ = _wrong_end(record)
     if first is None:
         return
-    found = _wrong(record)
-    if found is not None and found.place == first.place:
-        raise found.problem()
+    place, problem = _wrong_end(record)
+    if place == first and problem is not None:
+        raise problem
 
 
 @contextmanager
@@ -73,33 +66,20 @@ def to_its_end(record: Path) -> Iterator[None]:
     check_end(record)
 
 
-class _Wrong(NamedTuple):
-    segment: RecordSegment
-    tail: Tail
-
-    @property
-    def place(self) -> tuple[int, int]:
-        return self.segment.number, self.tail.offset
-
-    def problem(self) -> RecordProblem:
-        if self.tail.verdict is TailVerdict.MISSING:
-            return missing(self.segment, self.tail)
-        what = f"offset {self.tail.offset}: {in_words(self.tail, self.segment)}"
-        return UnexplainedTail(self.segment.file, what, ASK)
-
-
-def _wrong(record: Path) -> _Wrong | None:
+def _wrong_end(record: Path) -> tuple[tuple[int, int], RecordProblem] | tuple[None, None]:
+    """Segment and offset of a wrong end, and its error."""
     there = numbers(record)
-    if not there:
-        return None
-    segment = read_segment(record, there[-1])
-    tail = segment.tail()
-    return _Wrong(segment, tail) if tail.verdict in WRONG else None
+    if there:
+        segment = read_segment(record, there[-1])
+        tail = segment.tail()
+        if tail.verdict in WRONG:
+            return (segment.number, tail.offset), tail_problem(segment, tail)
+    return None, None
 
 
 CHUNK: Final = 1024 * 1024
 """Bytes per read; more than any frame has."""
-assert CHUNK > HEAD_SIZE + MOST_BYTES
+assert CHUNK > HEAD_SIZE + MAX_BYTES
 
 
 class Follower:

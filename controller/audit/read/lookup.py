@@ -19,7 +19,7 @@ from controller.audit.format.records import OpenedData, Record, RecordPosition, 
 from controller.audit.format.segments import (
     HEAD_SIZE,
     HEADER_SIZE,
-    MOST_BYTES,
+    MAX_BYTES,
     RecordFrame,
     numbers,
     open_segment,
@@ -32,7 +32,7 @@ from controller.audit.read.retirements import retirement_files, where_retired
 from controller.procedure.model.effects import Tell
 
 PUT_BACK: Final = "put them back from the archive"
-_MOST: Final = HEADER_SIZE + HEAD_SIZE + MOST_BYTES
+_MAX_HEAD_BYTES: Final = HEADER_SIZE + HEAD_SIZE + MAX_BYTES
 
 
 class FirstRecord(NamedTuple):
@@ -57,7 +57,7 @@ def head(record: Path, number: int) -> FirstRecord:
     try:
         with open_segment(file) as opened:
             size = os.fstat(opened.fileno()).st_size
-            data = opened.read(_MOST)
+            data = opened.read(_MAX_HEAD_BYTES)
     except OSError as problem:
         raise cannot_read(file, problem) from None
     read_header(file, data, number, size)
@@ -202,7 +202,7 @@ def at(record: Path, place: RecordPosition) -> tuple[RecordFrame, Record]:
     try:
         with open_segment(file) as opened:
             opened.seek(place.offset)
-            data = opened.read(HEAD_SIZE + MOST_BYTES)
+            data = opened.read(HEAD_SIZE + MAX_BYTES)
     except OSError as problem:
         raise cannot_read(file, problem) from None
     frame = unpack(data, 0)

@@ -1,16 +1,26 @@
-"""Reads segments: validates frames by seq and chain, and classifies the tail."""
+"""Reads segments: the good frames by seq and chain, their records, the tail, the tree."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
+from zlib import crc32
 
 import msgspec
 
-from controller.audit.errors import RecordDamaged, RecordsMissing, cannot_read
+from controller.audit.errors import (
+    RecordDamaged,
+    RecordProblem,
+    RecordsMissing,
+    UnexplainedTail,
+    cannot_read,
+)
+from controller.audit.format.merkle import Hash, Span, blocks, folded
 from controller.audit.format.records import (
     ChainPosition,
     Record,
@@ -19,7 +29,10 @@ from controller.audit.format.records import (
     read_record,
 )
 from controller.audit.format.segments import (
+    HEAD,
+    HEAD_SIZE,
     HEADER_SIZE,
+    MAX_BYTES,
     RecordFrame,
     chain_start,
     numbers,
@@ -53,6 +66,12 @@ class RecordSegment(NamedTuple):
     def after(self) -> ChainPosition:
         return ChainPosition(self.frames[-1].seq, self.frames[-1].chain)
 
+    @property
+    def tree(self) -> Span:
+        """The tree before its first record, from its snapshot."""
+        hashes = [bytes.fromhex(one) for one in self.snapshot.frontier]
+        return Span.of(0, self.before.seq, hashes)
+
     def tail(self) -> Tail:
         return classify(self.buffer, self.end, self.after.seq)
 
@@ -79,11 +98,15 @@ def record_of(file: Path, frame: RecordFrame) -> Record:
     try:
         record = read_record(frame.data)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        what = f"offset {frame.offset}, seq {frame.seq}: is no record: {problem}"
-        raise RecordDamaged(file, what, ASK) from None
+        raise RecordDamaged(
+            file, f"offset {frame.offset}, seq {frame.seq}: is no record: {problem}", ASK
+        ) from None
     if record.seq != frame.seq:
-        what = f"offset {frame.offset}: the frame says seq {frame.seq}, the record {record.seq}"
-        raise RecordDamaged(file, what, ASK)
+        raise RecordDamaged(
+            file,
+            f"offset {frame.offset}: the frame says seq {frame.seq}, the record {record.seq}",
+            ASK,
+        )
     return record
 
 
@@ -165,6 +188,14 @@ def closed(segment: RecordSegment) -> None:
         raise RecordDamaged(segment.file, f"offset {tail.offset}: {in_words(tail, segment)}", ASK)
 
 
+def tail_problem(segment: RecordSegment, tail: Tail, todo: str = ASK) -> RecordProblem:
+    """The error for a tail that no incomplete write explains; `todo` if nothing is missing."""
+    what = f"offset {tail.offset}: {in_words(tail, segment)}"
+    if tail.verdict is TailVerdict.MISSING:
+        return RecordsMissing(segment.file, what, ASK)
+    return UnexplainedTail(segment.file, what, todo)
+
+
 def in_words(tail: Tail, segment: RecordSegment) -> str:
     last = segment.after.seq
     if tail.verdict is TailVerdict.MISSING:
@@ -175,13 +206,150 @@ def in_words(tail: Tail, segment: RecordSegment) -> str:
     return f"{tail.size} bytes after seq {last} that no cut-off write explains"
 
 
-def missing(segment: RecordSegment, tail: Tail) -> RecordsMissing:
-    what = f"offset {tail.offset}: {in_words(tail, segment)}"
-    return RecordsMissing(segment.file, what, ASK)
-
-
 def records(record: Path, start: int | None = None) -> Iterator[tuple[RecordPosition, Record]]:
     """Every record in order, from segment `start` on."""
     for segment in segments(record, start):
         for frame in segment.frames:
             yield segment.place(frame), record_of(segment.file, frame)
+
+
+_BEFORE_CRC: Final = 4
+_BEHIND_CRC: Final = 8
+
+
+class ScannedFrames(NamedTuple):
+    """The good frames of a segment."""
+
+    records: list[bytes]
+    offsets: list[int]
+    """Where the frames begin."""
+    leaves: list[Hash]
+    where: ChainPosition
+    """The position after the last of them."""
+    end: int
+    """The offset after the last of them."""
+    back: list[int]
+    """Indexes of frames that state a lower durable seq than the frame before."""
+    durable: tuple[int, int]
+    """The durable seq that the first and the last of them state."""
+    why: str
+    """Why the bytes at `end` are not the next frame; empty if they are zero."""
+
+
+def scan(buffer: bytes, at: int, where: ChainPosition) -> ScannedFrames:
+    """Scan the frames from `at` that continue the record from `where`.
+
+    Does what good_frames() does in a single loop that also keeps the leaf hashes: two hashes, one
+    CRC and one comparison of chains per record.
+    """
+    seq, chain = where.seq, where.chain
+    why = ""
+    records: list[bytes] = []
+    offsets: list[int] = []
+    leaves: list[Hash] = []
+    durable: list[int] = []
+    heads: dict[int, int] = {}
+    """Cache: the CRC of each length field, which starts the CRC of a frame."""
+    unpack_head, sha, crc = HEAD.unpack_from, sha256, crc32
+    view = memoryview(buffer)
+    last, room = len(buffer), len(buffer) - HEAD_SIZE
+    while at <= room:
+        size, check, said, before, link = unpack_head(buffer, at)
+        start = at + HEAD_SIZE
+        end = start + size
+        head = heads.get(size)
+        if head is None:
+            if not 0 < size <= MAX_BYTES:
+                why = f"a frame of {size} bytes, not 1 to {MAX_BYTES}"
+                break
+            head = heads[size] = crc(view[at : at + _BEFORE_CRC])
+        if end > last or crc(view[at + _BEHIND_CRC : end], head) != check:
+            why = "it runs past the segment's end" if end > last else "its CRC is false"
+            break
+        record = buffer[start:end]
+        leaf = sha(b"\x00" + record).digest()
+        linked = sha(chain + leaf).digest()
+        if said != seq + 1 or link != linked or before > seq:
+            why = _why(said, before, seq)
+            break
+        seq, chain = said, linked
+        records.append(record)
+        offsets.append(at)
+        leaves.append(leaf)
+        durable.append(before)
+        at = end
+    else:
+        why = "something stands where no frame has room"
+    if not buffer[at:].rstrip(b"\0"):
+        why = ""
+    ends = (durable[0], durable[-1]) if durable else (0, 0)
+    return ScannedFrames(
+        records, offsets, leaves, ChainPosition(seq, chain), at, _back(durable), ends, why
+    )
+
+
+def _back(durable: list[int]) -> list[int]:
+    if durable == sorted(durable):
+        return []
+    return [at for at, (one, next_) in enumerate(pairwise(durable), 1) if next_ < one]
+
+
+def _why(said: int, before: int, seq: int) -> str:
+    if said != seq + 1:
+        return f"its frame has seq {said} where {seq + 1} is due"
+    if before > seq:
+        return f"it says that {before} was on the disk before it was written"
+    return "its chain does not go on from the record before it"
+
+
+class PartOfTree:
+    """The tree over a record's leaves, with the leaves of one segment only.
+
+    Built level by level from the complete subtrees of the leaves before.
+    """
+
+    def __init__(self, before: Span, leaves: list[Hash]) -> None:
+        """`before`: the tree over the leaves before these."""
+        base = self.base = before.end
+        self.size = base + len(leaves)
+        self._frontier = {
+            level: top for (_, level), top in zip(blocks(0, base), before.hashes, strict=True)
+        }
+        self._levels: list[list[Hash]] = []
+        self._begins: list[int] = []
+        """For each level, the index of its first known node."""
+        level = leaves
+        at = base
+        while True:
+            if at & 1:
+                at -= 1
+                level = [self._frontier[len(self._levels)], *level]
+            self._levels.append(level)
+            self._begins.append(at)
+            if at == 0 and len(level) < 2:
+                break
+            pairs = zip(level[::2], level[1::2], strict=False)
+            level = [sha256(b"\x01" + left + right).digest() for left, right in pairs]
+            at >>= 1
+
+    def frontier(self, size: int) -> tuple[Hash, ...]:
+        """The roots of the complete subtrees over `size` leaves, largest first."""
+        if not self.base <= size <= self.size:
+            raise ValueError(f"{size} leaves; allowed: {self.base} to {self.size}")
+        return tuple(self.top(begin, level) for begin, level in blocks(0, size))
+
+    def root(self, size: int) -> Hash:
+        return folded(self.frontier(size))
+
+    def top(self, begin: int, level: int) -> Hash:
+        """The root of a complete subtree that ends in this segment or is one before it."""
+        index = begin >> level
+        if level < len(self._levels) and index >= self._begins[level]:
+            return self._levels[level][index - self._begins[level]]
+        return self._frontier[level]
+
+
+def roots(segment: PartOfTree, sizes: Sequence[int]) -> dict[int, Hash]:
+    """The roots at those sizes (sorted) that end in this segment."""
+    first, last = bisect_left(sizes, segment.base), bisect_left(sizes, segment.size + 1)
+    return {size: segment.root(size) for size in sizes[first:last]}

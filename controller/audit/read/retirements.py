@@ -36,7 +36,7 @@ from controller.audit.read.signatures import check_table_key, signed_checkpoint
 RETIRED: Final = "retired"
 TITLE: Final = "holecard retired 1"
 NAME: Final = re.compile(r"([0-9]{8})\.note")
-_MOST: Final = 1 << 26
+_MAX_FILE_BYTES: Final = 1 << 26
 """Maximum file size in bytes."""
 _PIECE: Final = 1 << 20
 _LATEST: Final = 253_402_300_800_000_000
@@ -159,7 +159,7 @@ def _kept(file: Path) -> RetirementFile:
     name, number = f"{RETIRED}/{file.name}", int(file.stem)
     try:
         with file.open("rb") as opened:
-            line, _, rest = opened.read(_MOST).partition(b"\n")
+            line, _, rest = opened.read(_MAX_FILE_BYTES).partition(b"\n")
         said, note = msgspec.json.decode(line, type=Retirement), rest.decode()
     except OSError as problem:
         return RetirementFile(name, number, None, "", "", f"cannot be read: {problem.strerror}")
@@ -203,14 +203,14 @@ def before(kept: Sequence[RetirementFile], origin: str, table: VerifierKey) -> R
                 raise RetirementChanged("has no tree")
             segment, seq, size = one.number, said.records[1], grown[-1].end
             tree = next((span for span in grown if span.end == seq), tree)
-            if tree.end != seq or root_of(tree).hex() != said.root:
+            if tree.end != seq or tree.root().hex() != said.root:
                 raise RetirementChanged(f"its tree has another root at record {seq}")
             certified = [read_certificate(note, table) for note in said.certificates]
             _check_checkpoint(said, grown[-1], certified)
         except (RetirementChanged, NoteProblem, ValueError) as problem:
             raise RetirementChanged(f"{one.name}: {problem}") from None
         chain = bytes.fromhex(said.chain)
-        roots |= {span.end: root_of(span) for span in grown if span.end <= seq}
+        roots |= {span.end: span.root() for span in grown if span.end <= seq}
         boots += certified
     return RetiredPart(segment, ChainPosition(seq, chain), tree.hashes, roots, tuple(boots), size)
 
@@ -244,14 +244,10 @@ def _check_checkpoint(said: Retirement, tree: Span, boots: Iterable[Certificate]
     for boot in boots:
         if (boot.verifier.name, boot.verifier.key_id) in ids:
             signed_checkpoint(note, boot)
-            if (checkpoint.size, checkpoint.root) != (tree.end, root_of(tree)):
+            if (checkpoint.size, checkpoint.root) != (tree.end, tree.root()):
                 raise RetirementChanged("its checkpoint is over another tree")
             return
     raise RetirementChanged("its checkpoint is signed by no boot of the record")
-
-
-def root_of(tree: Span) -> Hash:
-    return tree.frontier().root()
 
 
 def step(tree: Span) -> TreeStep:

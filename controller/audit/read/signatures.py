@@ -90,8 +90,9 @@ class SignatureReader:
         if self.table is None:
             self.table = found
         elif found != self.table:
-            what = f"it names {found!r} as the table's key, not {self.table!r}"
-            raise OtherKey(where, what, _OTHER)
+            raise OtherKey(
+                where, f"it names {found!r} as the table's key, not {self.table!r}", _OTHER
+            )
 
     def _certified(self, where: str, note: str) -> None:
         if self.table is None:
@@ -99,8 +100,9 @@ class SignatureReader:
         try:
             found = read_certificate(note, self.table)
         except NoteProblem as problem:
-            what = f"{self.table!r} has not certified the key of the boot: {problem}"
-            raise BadSignature(where, what, ASK) from None
+            raise BadSignature(
+                where, f"{self.table!r} has not certified the key of the boot: {problem}", ASK
+            ) from None
         if found.origin != self._origin:
             raise BadSignature(where, f"a certificate of {found.origin}, another record", ASK)
         self._note, self._certificate = note, found
@@ -115,8 +117,11 @@ class SignatureReader:
         except NoteProblem as problem:
             raise BadSignature(where, f"its checkpoint is none: {problem}", ASK) from None
         if said.size >= record.seq:
-            what = f"a checkpoint over {said.size} records, of which not all stand before it"
-            raise BadSignature(where, what, ASK)
+            raise BadSignature(
+                where,
+                f"a checkpoint over {said.size} records, of which not all stand before it",
+                ASK,
+            )
         return SignedCheckpoint(
             record.seq, record.boot, text, said, self._note, signature_of(note, key)
         )

@@ -301,7 +301,7 @@ class Recorder:
             keys = self._keyring(opening)
             check_table_key(opening.record, opening.opened(), keys.table)
             folded = replay_opening(opening, procedure)
-            cursor = opening.cursor(SERIAL)
+            cursor = opening.cursors.get(SERIAL)
             for words in changed_keys(opening.opened(), keys.hole, keys.surveillance):
                 self.on_warning(words)
             identity = with_keys(identity, keys.hole, keys.surveillance)
@@ -412,7 +412,7 @@ class Recorder:
         self._sign = self._sign or any(made.sign for made in self._waiting)
         self._waiting, self._bytes = [], 0
         self.seq = log.where.seq
-        if self._sign or log.sign_in() == 0:
+        if self._sign or log.checkpoint_due_in() == 0:
             with suppress(RetryLater):  # appended already; the checkpoint is retried later
                 log.sign()
                 self._sign = False

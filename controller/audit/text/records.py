@@ -117,10 +117,12 @@ def record_text(record: Record, money: AmountFormat) -> RecordText:
     try:
         if event is not None:
             text = _decision(event, effects, money)
-        elif record.kind in _HAPPENINGS:
-            text = _happening(record, fields)
+        elif record.kind in _KINDS:
+            kind, text_of = _KINDS[record.kind]
+            text = text_of(msgspec.json.decode(record.data, type=kind), record)
         else:
-            text = _KINDS.get(record.kind, _fields)(record)
+            said = sentence(record, fields) if fields else None
+            text = _fields(record) if said is None else RecordText(_cut(said))
     except (msgspec.DecodeError, NoteProblem, *_INVALID):
         text = _fields(record)
     return RecordText(
@@ -198,12 +200,7 @@ _NAMED: Final[dict[str, Callable[[Any], Iterator[str]]]] = {
 # --- the other kinds --------------------------------------------------------------------------
 
 
-def _snapshot(record: Record) -> RecordText:
-    return RecordText(f"segment {msgspec.json.decode(record.data, type=Snapshot).segment} begins")
-
-
-def _opened(record: Record) -> RecordText:
-    opened = msgspec.json.decode(record.data, type=OpenedData)
+def _opened(opened: OpenedData, record: Record) -> RecordText:
     sealed = f"hole cards are sealed to surveillance's key {opened.sealed_to}"
     torn = f", {opened.torn} bytes behind them were set aside" if opened.torn else ""
     facts = (
@@ -215,52 +212,29 @@ def _opened(record: Record) -> RecordText:
     return RecordText(f"the controller starts: {opened.software}, boot {record.boot}", facts)
 
 
-def _certificate(record: Record) -> RecordText:
-    return RecordText("the table's key certifies the key of this boot")
+def _checkpoint(data: NoteData, _: Record) -> RecordText:
+    size = parse_checkpoint(parse_note(data.note).text).size
+    return RecordText(f"signed: the first {size} records")
 
 
-def _checkpoint(record: Record) -> RecordText:
-    note = parse_note(msgspec.json.decode(record.data, type=NoteData).note)
-    return RecordText(f"signed: the first {parse_checkpoint(note.text).size} records")
-
-
-def _witnessed(record: Record) -> RecordText:
-    note = parse_note(msgspec.json.decode(record.data, type=NoteData).note)
+def _witnessed(data: NoteData, _: Record) -> RecordText:
+    note = parse_note(data.note)
     checkpoint = parse_checkpoint(note.text)
     who = sorted({one.name for one in note.signatures} - {checkpoint.origin})
     return RecordText(f"countersigned: the first {checkpoint.size} records, by {', '.join(who)}")
 
 
-def _unwitnessed(record: Record) -> RecordText:
-    since = msgspec.json.decode(record.data, type=dict[str, int])["since"]
-    return RecordText(f"no witness has countersigned since {format_time(since)}")
-
-
-def _clock(record: Record) -> RecordText:
-    was = msgspec.json.decode(record.data, type=ClockData)
+def _clock(was: ClockData, _: Record) -> RecordText:
     two = (f"{was.two[0]} and {was.two[1]} said that it was right now",) if was.two else ()
     return RecordText(f"the clock was set: it would have been {format_time(was.utc_was)}", two)
 
 
-def _tail(record: Record) -> RecordText:
-    tail = msgspec.json.decode(record.data, type=TailData)
+def _tail(tail: TailData, _: Record) -> RecordText:
     who = f"accepted by {' and '.join(tail.two)}" if tail.two else "a write that was cut off"
     where = f"segment {tail.segment:08d}, offset {tail.offset}"
-    what = f"{tail.size} bytes of {where} were set aside: {who}"
-    return RecordText(what, (f"they are in {tail.file}",))
-
-
-def _fault(record: Record) -> RecordText:
-    found = msgspec.json.decode(record.data, type=dict[str, Any])
-    return RecordText(f"fault: {found['what']}: {_short(found['detail'])}")
-
-
-def _note(record: Record) -> RecordText:
-    return RecordText(f"note: {msgspec.json.decode(record.data, type=dict[str, str])['text']}")
-
-
-def _closed(record: Record) -> RecordText:
-    return RecordText("the controller ends in good order")
+    return RecordText(
+        f"{tail.size} bytes of {where} were set aside: {who}", (f"they are in {tail.file}",)
+    )
 
 
 def _happening_fields(record: Record) -> dict[str, Any]:
@@ -271,11 +245,6 @@ def _happening_fields(record: Record) -> dict[str, Any]:
         return msgspec.json.decode(record.data, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {}
-
-
-def _happening(record: Record, fields: dict[str, Any]) -> RecordText:
-    said = sentence(record, fields)
-    return _fields(record) if said is None else RecordText(_cut(said))
 
 
 def _fields(record: Record) -> RecordText:
@@ -312,16 +281,28 @@ def _cut(text: str) -> str:
     return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}..."
 
 
-_KINDS: Final[dict[str, Callable[[Record], RecordText]]] = {
-    "snapshot": _snapshot,
-    "opened": _opened,
-    "certificate": _certificate,
-    "checkpoint": _checkpoint,
-    "witnessed": _witnessed,
-    "unwitnessed": _unwitnessed,
-    "clock": _clock,
-    "tail": _tail,
-    "fault": _fault,
-    "note": _note,
-    "closed": _closed,
+_KINDS: Final[dict[str, tuple[Any, Callable[[Any, Record], RecordText]]]] = {
+    "snapshot": (Snapshot, lambda data, _: RecordText(f"segment {data.segment} begins")),
+    "opened": (OpenedData, _opened),
+    "certificate": (
+        msgspec.Raw,
+        lambda *_: RecordText("the table's key certifies the key of this boot"),
+    ),
+    "checkpoint": (NoteData, _checkpoint),
+    "witnessed": (NoteData, _witnessed),
+    "unwitnessed": (
+        dict[str, int],
+        lambda data, _: RecordText(
+            f"no witness has countersigned since {format_time(data['since'])}"
+        ),
+    ),
+    "clock": (ClockData, _clock),
+    "tail": (TailData, _tail),
+    "fault": (
+        dict[str, Any],
+        lambda data, _: RecordText(f"fault: {data['what']}: {_short(data['detail'])}"),
+    ),
+    "note": (dict[str, str], lambda data, _: RecordText(f"note: {data['text']}")),
+    "closed": (msgspec.Raw, lambda *_: RecordText("the controller ends in good order")),
 }
+"""For each of the other kinds: the type of its data, and what makes its text."""

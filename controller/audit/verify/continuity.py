@@ -34,7 +34,7 @@ from controller.audit.format.records import (
 )
 from controller.audit.format.validation import DAY, HEX, HEX16, Strict, StrictCursor, wrong_opened
 from controller.audit.log import STEP_US
-from controller.audit.read.scan import PartOfTree
+from controller.audit.read.reader import PartOfTree
 from controller.audit.verify.facts import (
     SECOND,
     BootState,

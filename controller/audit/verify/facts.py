@@ -12,7 +12,7 @@ from controller.audit.format.merkle import Hash
 from controller.audit.format.notes import Certificate
 from controller.audit.format.records import ChainPosition, DeviceCursor, RecordPosition, TailData
 from controller.audit.format.validation import UNREADABLE
-from controller.audit.read.scan import ScannedFrames
+from controller.audit.read.reader import ScannedFrames
 
 RunHashes: TypeAlias = tuple[str, str, str]
 """First digits of the hashes of software, configuration and procedure."""

@@ -27,13 +27,16 @@ from controller.audit.format.validation import (
     wrong_snapshot,
 )
 from controller.audit.read.reader import (
+    PartOfTree,
     RecordSegment,
+    ScannedFrames,
     in_words,
     load,
     record_of,
+    roots,
+    scan,
     snapshot_of,
 )
-from controller.audit.read.scan import PartOfTree, ScannedFrames, roots, scan
 from controller.audit.verify.continuity import Continuity, SegmentBoots
 from controller.audit.verify.decisions import DecisionReplay
 from controller.audit.verify.facts import (
@@ -106,11 +109,7 @@ def _scan_once(record: Path, number: int) -> ScannedSegment | RecordFinding:
 
 
 def tree_of(found: ScannedSegment) -> PartOfTree:
-    return PartOfTree(
-        found.segment.before.seq,
-        [bytes.fromhex(one) for one in found.segment.snapshot.frontier],
-        found.scanned.leaves,
-    )
+    return PartOfTree(found.segment.tree, found.scanned.leaves)
 
 
 def roots_of(record: Path, number: int, sizes: Sequence[int]) -> dict[int, Hash]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from controller.audit.witness.archive import WitnessedRecord
 from controller.audit.witness.cosignatures import (
     COSIGNED,
     WitnessReport,
@@ -12,7 +11,7 @@ from controller.audit.witness.cosignatures import (
     recorded_state,
     store_notes,
 )
-from controller.audit.witness.witness import CosignedNote, cosign_record
+from controller.audit.witness.witness import CosignedNote, WitnessedRecord, cosign_record
 
 __all__ = [
     "COSIGNED",

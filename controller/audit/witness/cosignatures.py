@@ -22,7 +22,6 @@ from msgspec import Struct
 from controller.audit.errors import RecordProblem
 from controller.audit.files import (
     Disk,
-    RealDisk,
     lock_with_timeout,
     make_directory,
     reporting_write_errors,
@@ -69,7 +68,7 @@ def store_notes(
     origin = first_head(record).snapshot.origin
     read = [_note(where, data, origin, witness) for where, data in notes]
     place = record / COSIGNED
-    with reporting_write_errors(place, _WRITABLE), _alone(disk or RealDisk(), place):
+    with reporting_write_errors(place, _WRITABLE), _alone(disk or Disk(), place):
         texts: dict[int, SignedNote] = {}
         brought = []
         for size, note in read:
@@ -80,7 +79,7 @@ def store_notes(
             if one.new:
                 note = texts[one.size]
                 write_atomically(
-                    disk or RealDisk(), one.file, format_note(note.text, *note.signatures).encode()
+                    disk or Disk(), one.file, format_note(note.text, *note.signatures).encode()
                 )
     return brought
 
@@ -91,11 +90,15 @@ def _note(where: str, data: bytes, origin: str, witness: VerifierKey) -> tuple[i
         said = parse_checkpoint(note.text)
         verify_note(note, (witness,))
     except NoteProblem as problem:
-        todo = "give a note that this witness has countersigned, as it was made"
-        raise NotCosigned(where, str(problem), todo) from None
+        raise NotCosigned(
+            where, str(problem), "give a note that this witness has countersigned, as it was made"
+        ) from None
     if said.origin != origin:
-        what = f"it is a checkpoint of {said.origin}, this record is {origin}"
-        raise NotCosigned(where, what, "bring it to its own record")
+        raise NotCosigned(
+            where,
+            f"it is a checkpoint of {said.origin}, this record is {origin}",
+            "bring it to its own record",
+        )
     mine = [one for one in note.signatures if one.name in (origin, witness.name)]
     return said.size, SignedNote(note.text, tuple(mine))
 
@@ -108,8 +111,9 @@ def _together(
         return note
     if there.text != note.text:
         what = f"says another root of {size} records than the note that is brought"
-        todo = "keep both: who holds the table's key has signed two records"
-        raise NotCosigned(_file(place, size), what, todo)
+        raise NotCosigned(
+            _file(place, size), what, "keep both: who holds the table's key has signed two records"
+        )
     if _has(there, witness):
         return there
     more = [one for one in note.signatures if one.name == witness.name]
@@ -150,9 +154,9 @@ def _alone(disk: Disk, place: Path) -> Iterator[None]:
         os.close(fd)
 
 
-MOST_NOTES: Final = 32
+MAX_NOTES: Final = 32
 """Limit per check: the newest notes; each covers what older ones cover."""
-MOST_SEGMENTS: Final = 16
+MAX_SEGMENTS: Final = 16
 """Search limit for the recorded state. A state further back is recorded again, once per start."""
 ABOUT_ITSELF: Final[frozenset[Kind]] = frozenset(
     ("snapshot", "certificate", "checkpoint", "clock", "witnessed", "unwitnessed")
@@ -195,21 +199,10 @@ class WitnessReport(Struct, frozen=True):
     """Rejected notes with the reason."""
 
 
-class _First(Struct, frozen=True):
-    """A record that needs a cosignature."""
-
-    seq: int
-    utc: int
-
-
-_NOWHERE: Final = _First(0, 0)
-"""No such record."""
-
-
 def recorded_state(record: Path) -> WitnessState:
     """Search the last segments for it. Raises RecordProblem."""
     since = 0
-    for number in reversed(numbers(record)[-MOST_SEGMENTS:]):
+    for number in reversed(numbers(record)[-MAX_SEGMENTS:]):
         file = segment_file(record, number)
         buffer = load(file, number)
         if not any(one in buffer for one in _TOLD):
@@ -228,14 +221,15 @@ def cosigned_checkpoints(record: Path, told: int) -> tuple[tuple[int, int], ...]
     """Size and modification time of the notes in `cosigned/` beyond size `told`. Raises OSError."""
     names = [file for file in (record / COSIGNED).glob("*.note") if _NAME.fullmatch(file.stem)]
     newer = sorted((int(file.stem), file) for file in names if int(file.stem) > told)
-    return tuple((size, file.stat().st_mtime_ns) for size, file in newer[-MOST_NOTES:])
+    return tuple((size, file.stat().st_mtime_ns) for size, file in newer[-MAX_NOTES:])
 
 
 def check_witnesses(record: Path, told: int) -> WitnessReport:
     """Check for new cosignatures beyond size `told`. Raises RecordProblem, OSError."""
     seen: list[CosignedCheckpoint] = []
     wrong: list[str] = []
-    size, first = told, _first_after(record, told)
+    size = told
+    first, since = _first_after(record, told)
     for over, _ in cosigned_checkpoints(record, told):
         try:
             note = _countersigned(record, over)
@@ -243,10 +237,10 @@ def check_witnesses(record: Path, told: int) -> WitnessReport:
             wrong.append(f"{COSIGNED}/{over}.note: {problem}")
             continue
         size = over
-        if first.seq and first.seq <= over:
+        if first and first <= over:
             seen.append(CosignedCheckpoint(over, note))
-            first = _first_after(record, over)
-    return WitnessReport(tuple(seen), size, first.utc, tuple(wrong))
+            first, since = _first_after(record, over)
+    return WitnessReport(tuple(seen), size, since, tuple(wrong))
 
 
 def _countersigned(record: Path, size: int) -> str:
@@ -279,12 +273,13 @@ def _signed_after(record: Path, size: int) -> SignedNote | None:
     return None
 
 
-def _first_after(record: Path, size: int) -> _First:
-    """The first record after record `size` that needs a cosignature. Raises RecordProblem."""
+def _first_after(record: Path, size: int) -> tuple[int, int]:
+    """Seq and UTC of the first record after record `size` that needs a cosignature; zeros if none
+    does. Raises RecordProblem."""
     for file, frame in _behind(record, size):
         if _kind(frame) not in ABOUT_ITSELF:
-            return _First(frame.seq, record_of(file, frame).utc)
-    return _NOWHERE
+            return frame.seq, record_of(file, frame).utc
+    return 0, 0
 
 
 def _behind(record: Path, size: int) -> Iterator[tuple[Path, RecordFrame]]:

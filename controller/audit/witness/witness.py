@@ -1,30 +1,49 @@
-"""Cosigning by an independent witness, which verifies that a record continues what it saw
-before.
+"""Cosigning by an independent witness, which verifies that a record continues what it saw before.
 
 The witness reads the record on its own machine, computes the tree itself, and trusts only the
 table's key. If a record was truncated, rewritten or replaced, it names the reason and signs
-nothing.
+nothing. Its archive has the state in which it last saw each record, and its cosigned checkpoints:
+
+  ARCHIVE/TABLE-ID/seen.json            last checkpoint, tree and table key
+  ARCHIVE/TABLE-ID/cosigned/SIZE.note   each checkpoint as first cosigned
+  ARCHIVE/TABLE-ID/refused/*.json       signed checkpoints that contradict what was seen
+
+Write-ahead: `seen.json` is durable before a checkpoint is cosigned, so that after a crash
+nothing is cosigned that does not continue it.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
+import re
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
-from controller.audit.errors import NothingSigned, RecordDamaged, WitnessProblem
-from controller.audit.files import Disk, RealDisk
-from controller.audit.format.merkle import Frontier, leaf_hash
+from controller.audit.errors import InUse, NothingSigned, RecordDamaged, WitnessProblem
+from controller.audit.files import (
+    MODE,
+    Disk,
+    make_directory,
+    reporting_write_errors,
+    write_atomically,
+)
+from controller.audit.format.merkle import Span, leaf_hash
 from controller.audit.format.notes import (
     NoteProblem,
     SigningKey,
     VerifierKey,
     format_note,
+    parse_checkpoint,
     parse_note,
+    read_certificate,
 )
 from controller.audit.read.lookup import first_head
 from controller.audit.read.reader import ASK, RecordSegment, record_of, segments
@@ -35,13 +54,196 @@ from controller.audit.read.signatures import (
     SignatureReader,
     SignedCheckpoint,
     check_table_key,
-)
-from controller.audit.witness.archive import (
-    RecordArchive,
-    WitnessedRecord,
-    open_archive,
+    signed_checkpoint,
 )
 from controller.errors import printable
+
+_ORIGIN: Final = re.compile(r"holecard/([A-Za-z0-9][A-Za-z0-9._-]{0,63})/([0-9a-f]{16})")
+_NOTE: Final = re.compile(r"([1-9][0-9]{0,18})\.note")
+_SEEN: Final = "seen.json"
+_LOCK: Final = "lock"
+_MAX_FILE_BYTES: Final = 1 << 20
+"""Maximum file size in bytes."""
+_BACKUP: Final = "put the archive back from a backup of what it was last"
+_WRITABLE: Final = "let the witness's user write there, and give it room"
+
+
+class ArchiveProblem(WitnessProblem):
+    """The archive is corrupt or was rolled back."""
+
+
+class WitnessedRecord(Struct, frozen=True, forbid_unknown_fields=True):
+    """The state in which a record was last seen."""
+
+    format: Literal["holecard witness 1"]
+    origin: str
+    place: str
+    """The path of the record."""
+    table_key: str
+    size: int
+    segment: int
+    """The segment of record `size`."""
+    frontier: tuple[str, ...]
+    """The tree at this size: hex roots of its complete subtrees, largest first."""
+    time: int
+    """Seconds since 1970 of the last cosignature."""
+    checkpoint: str
+    certificate: str
+
+    def tree(self) -> Span:
+        return Span.of(0, self.size, [bytes.fromhex(one) for one in self.frontier])
+
+
+class RecordArchive:
+    """The archived files of one record, locked."""
+
+    def __init__(self, archive: Path, origin: str, disk: Disk) -> None:
+        self.archive = archive
+        self.origin = origin
+        self.place = archive / directory_of(origin)
+        self._disk = disk
+
+    def seen(self) -> WitnessedRecord | None:
+        """The validated `seen.json`; None for a new record. Raises ArchiveProblem."""
+        countersigned = self._countersigned()
+        seen = _read(self.place)
+        if seen is None:
+            if countersigned:
+                raise ArchiveProblem(
+                    self.place / _SEEN,
+                    f"it is gone, though {max(countersigned)} records were countersigned",
+                    _BACKUP,
+                )
+            return None
+        if countersigned and max(countersigned) > seen.size:
+            what = f"it is of {seen.size} records, {max(countersigned)} were countersigned"
+            raise ArchiveProblem(self.place / _SEEN, f"it is an old one: {what}", _BACKUP)
+        if seen.origin != self.origin:
+            raise ArchiveProblem(self.place / _SEEN, f"it is of {seen.origin}", _BACKUP)
+        return seen
+
+    def others(self) -> Iterator[WitnessedRecord]:
+        """Other records in this archive. Raises ArchiveProblem."""
+        for place in sorted(self.archive.iterdir()):
+            if place != self.place and (seen := _read(place)) is not None:
+                yield seen
+
+    def keep(self, seen: WitnessedRecord) -> None:
+        """Store `seen.json` durably. Raises CannotWrite, and ArchiveProblem if another tree of
+        this size was cosigned."""
+        text = parse_note(seen.checkpoint).text
+        file = self._file(seen.size)
+        if file.exists() and _text_of(file) != text:
+            raise ArchiveProblem(
+                file,
+                f"another tree of {seen.size} records was countersigned before",
+                "keep both for whoever looks into it",
+            )
+        with reporting_write_errors(self.place, _WRITABLE):
+            write_atomically(
+                self._disk, self.place / _SEEN, msgspec.json.format(msgspec.json.encode(seen))
+            )
+
+    def countersigned(self, size: int, note: str) -> None:
+        """Store a cosigned note. An existing one is kept, since it has the earliest time. Raises
+        CannotWrite."""
+        file = self._file(size)
+        if file.exists():
+            return
+        with reporting_write_errors(self.place, _WRITABLE):
+            make_directory(self._disk, file.parent)
+            write_atomically(self._disk, file, note.encode())
+
+    def contradicted(self, signed: SignedCheckpoint) -> Path:
+        """Store a signed checkpoint that contradicts what was seen, as evidence against the
+        holder of the table's key. Raises CannotWrite."""
+        said = signed.checkpoint
+        file = self.place / "refused" / f"{said.size}-{said.root.hex()[:16]}.json"
+        data = {"checkpoint": signed.note, "certificate": signed.certificate}
+        with reporting_write_errors(self.place, _WRITABLE):
+            make_directory(self._disk, file.parent)
+            write_atomically(self._disk, file, msgspec.json.format(msgspec.json.encode(data)))
+        return file
+
+    def _file(self, size: int) -> Path:
+        return self.place / "cosigned" / f"{size}.note"
+
+    def _countersigned(self) -> list[int]:
+        place = self.place / "cosigned"
+        names = os.listdir(place) if place.is_dir() else []
+        return [int(found[1]) for name in names if (found := _NOTE.fullmatch(name))]
+
+
+@contextmanager
+def open_archive(archive: Path, origin: str, disk: Disk) -> Iterator[RecordArchive]:
+    """Lock a record's archive, without waiting. Raises CannotWrite, InUse, WitnessProblem."""
+    kept = RecordArchive(archive, origin, disk)
+    with reporting_write_errors(archive, _WRITABLE):
+        make_directory(disk, archive)
+        make_directory(disk, kept.place)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        lock = os.open(kept.place / _LOCK, flags, MODE)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InUse(
+                kept.place,
+                "this record is being countersigned already",
+                "wait for the other one to end",
+            ) from None
+        yield kept
+    finally:
+        os.close(lock)
+
+
+def directory_of(origin: str) -> str:
+    """The directory name for an origin. Raises WitnessProblem if it is invalid."""
+    found = _ORIGIN.fullmatch(origin)
+    if found is None:
+        raise WitnessProblem(
+            "origin",
+            f"no origin of a record: {origin[:100]!a}",
+            "name a record that a table has begun",
+        )
+    return f"{found[1]}-{found[2]}"
+
+
+def _read(place: Path) -> WitnessedRecord | None:
+    """Read `seen.json` and verify it by its signatures and its tree. Raises ArchiveProblem."""
+    file = place / _SEEN
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(_MAX_FILE_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as problem:
+        raise ArchiveProblem(
+            file, f"cannot be read: {problem.strerror}", "let the witness's user read it"
+        ) from None
+    try:
+        seen = msgspec.json.decode(data, type=WitnessedRecord)
+        table = VerifierKey.parse(seen.table_key)
+        check_table_key(table, seen.origin)
+        certificate = read_certificate(seen.certificate, table)
+        said = signed_checkpoint(parse_note(seen.checkpoint), certificate)
+        whole = (said.origin, said.size, said.root)
+        right = whole == (seen.origin, seen.size, seen.tree().root())
+    except (msgspec.DecodeError, UnicodeDecodeError, NoteProblem, ValueError) as problem:
+        raise ArchiveProblem(file, f"it is damaged: {problem}", _BACKUP) from None
+    if not right:
+        raise ArchiveProblem(file, "it is damaged: its checkpoint is of another tree", _BACKUP)
+    return seen
+
+
+def _text_of(file: Path) -> str:
+    try:
+        text = parse_note(file.read_bytes()).text
+        parse_checkpoint(text)
+    except NoteProblem as problem:
+        raise ArchiveProblem(file, f"it is damaged: {problem}", _BACKUP) from None
+    return text
+
 
 _BACK: Final = 16
 """Maximum number of records between the last one that a checkpoint covers and the checkpoint."""
@@ -118,7 +320,7 @@ def cosign_record(  # noqa: PLR0913 - all but the first three have a usual value
     _stand_apart(record, archive)
     head = first_head(record)
     origin = head.snapshot.origin
-    with open_archive(archive, origin, disk or RealDisk()) as kept:
+    with open_archive(archive, origin, disk or Disk()) as kept:
         seen = kept.seen()
         if not begin:
             _refuse_in_place(record, kept, seen)
@@ -131,8 +333,11 @@ def cosign_record(  # noqa: PLR0913 - all but the first three have a usual value
         tip = _judged(record, walk, tip, seen, kept)
         state = _state(record, tip, str(walk.table), int(now()))
         if seen is not None and state.time < seen.time:
-            what = f"it says second {state.time}; what was countersigned last is of {seen.time}"
-            raise ClockWentBack("clock of this machine", what, "set it right")
+            raise ClockWentBack(
+                "clock of this machine",
+                f"it says second {state.time}; what was countersigned last is of {seen.time}",
+                "set it right",
+            )
         note = _countersign(kept, key, state)
         return CosignedNote(
             origin,
@@ -176,8 +381,11 @@ def _countersign(kept: RecordArchive, key: SigningKey, state: WitnessedRecord) -
 
 def _stand_apart(record: Path, archive: Path) -> None:
     if record.resolve() in (archive.resolve(), *archive.resolve().parents):
-        what = "it lies in the record's own directory: who can alter the one can alter the other"
-        raise WitnessProblem(archive, what, "name a directory elsewhere")
+        raise WitnessProblem(
+            archive,
+            "it lies in the record's own directory: who can alter the one can alter the other",
+            "name a directory elsewhere",
+        )
 
 
 def _refuse_in_place(record: Path, kept: RecordArchive, seen: WitnessedRecord | None) -> None:
@@ -192,8 +400,11 @@ def _refuse_in_place(record: Path, kept: RecordArchive, seen: WitnessedRecord | 
             same = same or "of this table"
         if same:
             what = f"it is {kept.origin}; the record {same} was {other.origin}"
-            todo = "if the table has begun a new record, say --new-record; if not, ask who did this"
-            raise OtherRecord(record, what, todo)
+            raise OtherRecord(
+                record,
+                what,
+                "if the table has begun a new record, say --new-record; if not, ask who did this",
+            )
 
 
 def _table_key(
@@ -204,14 +415,18 @@ def _table_key(
         try:
             check_table_key(given, origin)
         except NoteProblem as problem:
-            what = f"--table-key does not fit: {problem}"
-            raise OtherTableKey(record, what, "give the key of this table") from None
+            raise OtherTableKey(
+                record, f"--table-key does not fit: {problem}", "give the key of this table"
+            ) from None
     if seen is None:
         return given
     pinned = VerifierKey.parse(seen.table_key)
     if given is not None and given != pinned:
-        what = f"--table-key is {given!r}; this record was seen with {pinned!r}"
-        raise OtherTableKey(record, what, "find out which of them is the table's")
+        raise OtherTableKey(
+            record,
+            f"--table-key is {given!r}; this record was seen with {pinned!r}",
+            "find out which of them is the table's",
+        )
     return pinned
 
 
@@ -224,11 +439,12 @@ def _judged(
             _contradicted(record, tip, seen, kept)
         if not walk.met or tip is None or tip.signed.checkpoint.size < seen.size:
             far = 0 if tip is None else tip.signed.checkpoint.size
-            what = (
+            raise RecordTruncated(
+                record,
                 f"it was cut off, or is an older copy: {seen.size} records were seen signed, "
-                f"here are {walk.size}, signed up to {far}"
+                f"here are {walk.size}, signed up to {far}",
+                _ASK,
             )
-            raise RecordTruncated(record, what, _ASK)
     if tip is None:
         raise NothingSigned(record, "it has no checkpoint yet", "come back in a second")
     return tip
@@ -259,7 +475,7 @@ class _Walk:
         self._seen = seen
         self._wanted = () if seen is None else seen.tree().hashes
         self._signatures = SignatureReader(origin, table)
-        self._tree: Frontier | None = None
+        self._tree: Span | None = None
         self._tip: _Tip | None = None
         self._lately: deque[tuple[int, tuple[bytes, ...], int]] = deque(maxlen=_BACK)
         self.met = False
@@ -274,7 +490,7 @@ class _Walk:
     @property
     def size(self) -> int:
         """The size of the tree after the last record that was read."""
-        return 0 if self._tree is None else self._tree.size
+        return 0 if self._tree is None else self._tree.end
 
     def read(self, tell: Callable[[int], None]) -> _Tip | None:
         """The last checkpoint. Raises RecordDamaged, BadSignature, RecordRewritten."""
@@ -291,41 +507,46 @@ class _Walk:
 
     def _segment(self, segment: RecordSegment) -> None:
         said = segment.snapshot
-        hashes = tuple(bytes.fromhex(one) for one in said.frontier)
         if said.origin != self._origin:
             raise RecordDamaged(segment.file, f"is of {said.origin}, not of {self._origin}", ASK)
         if self._tree is None:
             self._signatures.begin(segment)
-            self._tree = self._begun(segment, hashes)
-        elif self._tree.hashes != hashes:
-            what = "its snapshot has another tree than that of the records before it"
-            raise RecordRewritten(segment.file, what, _ASK)
+            self._tree = self._begun(segment)
+        elif self._tree.hashes != segment.tree.hashes:
+            raise RecordRewritten(
+                segment.file,
+                "its snapshot has another tree than that of the records before it",
+                _ASK,
+            )
         for frame in segment.frames:
             record = record_of(segment.file, frame)
             signed = self._signatures.take(segment.place(frame), record)
             if signed is not None:
                 self._checkpoint(segment, signed)
             self._tree.add(leaf_hash(frame.data))
-            self._lately.append((self._tree.size, self._tree.hashes, segment.number))
-            if self._seen is not None and self._tree.size == self._seen.size:
+            self._lately.append((self._tree.end, self._tree.hashes, segment.number))
+            if self._seen is not None and self._tree.end == self._seen.size:
                 self.met = self._tree.hashes == self._wanted
                 self.other = not self.met
 
-    def _begun(self, segment: RecordSegment, hashes: tuple[bytes, ...]) -> Frontier:
+    def _begun(self, segment: RecordSegment) -> Span:
         """The tree before the first segment that is read: empty the first time, later from the
         snapshot, which is verified when the size that was seen is reached."""
         wanted = 1 if self._seen is None else self._seen.segment
         begins = segment.before.seq
         if segment.number != wanted:
-            self._retired(segment, wanted, hashes)
+            self._retired(segment, wanted)
         elif self._seen is not None and begins >= self._seen.size:
-            what = f"begins with record {begins + 1}; record {self._seen.size} stood in it"
-            raise RecordRewritten(segment.file, what, _ASK)
+            raise RecordRewritten(
+                segment.file,
+                f"begins with record {begins + 1}; record {self._seen.size} stood in it",
+                _ASK,
+            )
         if begins:
-            self._lately.append((begins, hashes, segment.number - 1))
-        return Frontier.of(begins, hashes)
+            self._lately.append((begins, segment.tree.hashes, segment.number - 1))
+        return segment.tree
 
-    def _retired(self, segment: RecordSegment, wanted: int, hashes: tuple[bytes, ...]) -> None:
+    def _retired(self, segment: RecordSegment, wanted: int) -> None:
         """Check a record that begins after a retirement: the retirement's signed tree must match
         the snapshot and the tree that was seen."""
         what = f"segment {wanted} is needed, the first that is here is {segment.number}"
@@ -337,7 +558,7 @@ class _Walk:
             before = retired_before(kept, self._origin, table)
         except (RetirementChanged, NoteProblem) as problem:
             raise RecordDamaged(self._record, f"{problem}", ASK) from None
-        if (before.where, before.frontier) != (segment.before, hashes):
+        if (before.where, before.frontier) != (segment.before, segment.tree.hashes):
             raise RecordRewritten(
                 segment.file, "it does not begin where what was retired ends", _ASK
             )
@@ -354,10 +575,16 @@ class _Walk:
         said = signed.checkpoint
         for size, hashes, number in reversed(self._lately):
             if size == said.size:
-                if Frontier.of(size, hashes).root() != said.root:
-                    what = f"record {signed.seq} is a checkpoint over other records than these"
-                    raise RecordRewritten(segment.file, what, _ASK)
+                if Span.of(0, size, hashes).root() != said.root:
+                    raise RecordRewritten(
+                        segment.file,
+                        f"record {signed.seq} is a checkpoint over other records than these",
+                        _ASK,
+                    )
                 self._tip = _Tip(signed, hashes, number)
                 return
-        what = f"record {signed.seq} is a checkpoint over {said.size} records, and comes too late"
-        raise RecordDamaged(segment.file, what, ASK)
+        raise RecordDamaged(
+            segment.file,
+            f"record {signed.seq} is a checkpoint over {said.size} records, and comes too late",
+            ASK,
+        )

@@ -123,7 +123,7 @@ def devices_away(devices: Iterable[tuple[Device, str]]) -> DeviceFaults:
 
 
 def stored_position(opening: RecordOpening, serial: str) -> StoredPosition:
-    found = opening.cursor(serial)
+    found = opening.cursors.get(serial)
     if found is None or not found.epoch:
         return StoredPosition()
     chains = opening.chains(serial)
@@ -132,7 +132,7 @@ def stored_position(opening: RecordOpening, serial: str) -> StoredPosition:
 
 
 def _known(opening: RecordOpening, serial: str) -> DeviceHistory:
-    cursor = opening.cursor(serial)
+    cursor = opening.cursors.get(serial)
     firmware = b""
     for record in opening.records:
         if record.kind == "link":
@@ -258,7 +258,7 @@ def open_record(
 
 def _behind(opening: RecordOpening, utc: Clock) -> ClockBehind | None:
     """The problem if the clock is too far behind. Rate limits and readers depend on the times."""
-    last = opening.last_told
+    last = opening.last_not_snapshot
     now = utc().utc
     if last is None or timedelta(microseconds=last.utc - now) <= MAX_BEHIND:
         return None

@@ -38,7 +38,7 @@ HERE: Final = Path(__file__).parent
 POLL_INTERVAL: Final = 0.1
 """Seconds between two reads of the devices while the page is open."""
 MAX_STREAMS: Final = 32
-MOST_BYTES: Final = 16 * 1024
+MAX_BYTES: Final = 16 * 1024
 """Limit for the body of a request."""
 SECRET_HEADER: Final = "X-Bench"
 _STATIC: Final = {
@@ -154,8 +154,8 @@ class Page:
         body = b""
         async for part in request.stream():
             body += part
-            if len(body) > MOST_BYTES:
-                raise BenchRefusal("too long", f"{MOST_BYTES} bytes", 413)
+            if len(body) > MAX_BYTES:
+                raise BenchRefusal("too long", f"{MAX_BYTES} bytes", 413)
         try:
             return msgspec.json.decode(body, type=Posted)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:

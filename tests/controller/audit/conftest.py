@@ -1,13 +1,28 @@
-"""Fixtures of the tests of records."""
+"""Fixtures of the record's tests: places, and a played record with a copy to change."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.support.audit.tools.outside import whole
+
+__all__ = ["archive", "place", "record", "whole"]
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Where a record is made."""
     return tmp_path / "record"
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """A witness's archive, not there yet."""
+    return tmp_path / "archive"
+
+
+@pytest.fixture
+def record(whole: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(whole, tmp_path / "mega-1")

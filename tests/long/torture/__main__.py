@@ -19,7 +19,7 @@ from typing import Final
 
 from tests.long.torture import altered, whole_table
 from tests.long.torture.kills import KILL, all_injected, killed_under_load, stalled
-from tests.support.audit.record.power_runs import states
+from tests.support.audit.record.power import states
 
 STATES: Final = 10_000
 KILLS: Final = 200

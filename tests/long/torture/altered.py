@@ -17,7 +17,7 @@ from controller.audit.format.segments import segment_file
 from controller.audit.read.reader import segments
 from controller.audit.verify import INVALID, WitnessedCheckpoint, seen_by_witness, verify
 from tests.support.audit.record.forging import Json, Original, forged, original, read
-from tests.support.audit.record.table import begun, note, told
+from tests.support.audit.record.table import begun, device_report, note
 from tests.support.audit.tools.outside import WITNESS
 from tests.support.audit.tools.signers import SECONDS
 
@@ -37,7 +37,7 @@ def small(place: Path) -> Path:
     """A closed record in one segment of 16 KiB; returns its file."""
     log = begun(place)
     for number in range(3):
-        log.write([note(f"{number}", 30), told("SH-1", number + 1)])
+        log.write([note(f"{number}", 30), device_report("SH-1", number + 1)])
     log.close()
     return segment_file(place, 1)
 

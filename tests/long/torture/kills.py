@@ -15,13 +15,13 @@ from typing import Final
 
 import msgspec
 
-from controller.audit.files import LOCK, RealDisk
+from controller.audit.files import LOCK, Disk
 from controller.audit.format.records import OWN
 from controller.audit.format.segments import DIRECTORY, segment_file, spare_file
 from controller.audit.log import COSIGNED, LogWriter, RecordOpening
 from controller.audit.read.reader import records
 from tests.long.torture.writer import READY
-from tests.support.audit.record.table import TABLE, begun, handed_in, note
+from tests.support.audit.record.table import TABLE, begun, note, submitted
 from tests.support.paths import ROOT
 
 FOREVER: Final = 1_000_000
@@ -182,7 +182,7 @@ def _acknowledged(said: str) -> Acknowledged:
     return found
 
 
-class _Stalling(RealDisk):
+class _Stalling(Disk):
     def __init__(self) -> None:
         self.seconds = 0.0
 
@@ -200,6 +200,6 @@ def stalled(record: Path, seconds: float) -> int:
     waiting = [book.submit(note(f"{at}")) for at in range(WAITING)]
     answered = [one.result(seconds + 60)[0].seq for one in waiting]
     book.close_now()
-    found = {seq for seq, _ in handed_in(record)}
+    found = {seq for seq, _ in submitted(record)}
     assert set(answered) <= found
     return len(answered)

@@ -16,7 +16,7 @@ from tests.support.audit.tools.outside import WITNESS
 from tests.support.audit.tools.signers import SECONDS
 
 
-def told(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> Json:
+def json_report(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> Json:
     """What the command says, its exit code held against it."""
     code = verify_record.main([str(folder), "--json", *more])
     out, err = capsys.readouterr()
@@ -32,7 +32,7 @@ def read(folder: Path) -> Json:
     return verify_record.verify(reading, None, lambda _: None)
 
 
-def seen(place: Path) -> bytes:
+def cosigned_end(place: Path) -> bytes:
     """The last checkpoint of a record, countersigned."""
     *_, last = segments(place)
     note = parse_note(json.loads(last.frames[-1].data)["data"]["note"])

@@ -30,7 +30,7 @@ from controller.audit.errors import (
 from controller.audit.export import MANIFEST, SealedCase, check_case, export_case
 from controller.audit.format.segments import DIRECTORY
 from controller.audit.index import NAME, Index, IndexProgress, has_more, open_index
-from controller.audit.proofs import untold
+from controller.audit.proofs import no_progress
 from controller.audit.read.access_log import log_access
 from controller.audit.read.lookup import Selection
 from controller.errors import UsageProblem, printable
@@ -145,7 +145,7 @@ class FileSource:
         pick: Selection,
         who: str,
         reason: str,
-        tell: Callable[[int], None] = untold,
+        tell: Callable[[int], None] = no_progress,
     ) -> SealedCase:
         """Export a sealed case and record who did. `tell` is called for each segment, and may raise
         to cancel. Raises RecordProblem, UsageProblem, OSError."""
@@ -285,7 +285,7 @@ class LiveSource(FileSource):
         pick: Selection,
         who: str,
         reason: str,
-        tell: Callable[[int], None] = untold,
+        tell: Callable[[int], None] = no_progress,
     ) -> SealedCase:
         return export_case(
             self.record, out, pick, who=who, reason=reason, on_segment=tell, noted=self._noted

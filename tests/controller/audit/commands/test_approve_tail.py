@@ -12,7 +12,7 @@ from threading import current_thread, main_thread
 import pytest
 
 from controller.audit.errors import RecordDamaged, RecordsMissing, UnexplainedTail
-from controller.audit.files import RealDisk
+from controller.audit.files import Disk
 from controller.audit.format.segments import HEAD_SIZE, numbers, segment_file
 from controller.audit.keys import create_key
 from controller.audit.log import RecordOpening
@@ -438,7 +438,7 @@ def test_who_follows_into_a_segment_that_does_not_go_on_is_told(tmp_path: Path) 
         following.check_end()
 
 
-class Watched(RealDisk):
+class Watched(Disk):
     """Before it syncs what it was given, somebody reads on."""
 
     def __init__(self, record: Path) -> None:

@@ -22,7 +22,7 @@ from tests.support.audit.record.table import TABLE_KEY
 from tests.support.audit.tools.audit_command import LEFT_OPEN, Ran, Runs, rounds
 from tests.support.audit.tools.cases import record
 from tests.support.audit.tools.outside import audit, table_key, whole
-from tests.support.audit.verifying import told
+from tests.support.audit.verifying import json_report
 from tests.support.paths import ROOT
 from tests.support.sim.a_round import ROUND
 
@@ -345,7 +345,7 @@ def test_the_verifier_by_itself_takes_files(
 ) -> None:
     capsys.readouterr()
     seen = ("--checkpoint", str(tmp_path / "w.note"), "--witness-key", str(papers / "witness.pub"))
-    found = told(capsys, record, "--table-key", str(papers / name), *seen)
+    found = json_report(capsys, record, "--table-key", str(papers / name), *seen)
     assert found["wrong"] is None
     assert found["table_key_proven"]
     assert found["table_key"].startswith(f"{table_key(record).name}+")
@@ -355,14 +355,14 @@ def test_the_verifier_by_itself_takes_files(
 def test_the_verifier_by_itself_refuses_another_key(
     record: Path, papers: Path, capsys: Out
 ) -> None:
-    found = told(capsys, record, "--table-key", str(papers / "other.pub"))
+    found = json_report(capsys, record, "--table-key", str(papers / "other.pub"))
     assert "the table's key is not the one given" in found["wrong"]["what"]
     for name, option, words in (
         ("damaged.pub", "--table-key", "a verifier key is"),
         ("witness.key", "--table-key", "a verifier key is"),
     ):
         with pytest.raises(SystemExit) as left:
-            told(capsys, record, option, str(papers / name))
+            json_report(capsys, record, option, str(papers / name))
         assert left.value.code == 2
         assert words in capsys.readouterr().err
 

@@ -28,7 +28,7 @@ from controller.games import unburned_game
 from controller.procedure.model.state import State
 from controller.procedure.prompts import MoneyFormat
 from tests.support.audit.record.dealing import keyring
-from tests.support.audit.record.table import begun, note, told
+from tests.support.audit.record.table import begun, device_report, note
 from tests.support.audit.tools.audit_command import LEFT_OPEN, Runs, rounds
 from tests.support.audit.tools.outside import played
 from tests.support.paths import ROOT
@@ -276,7 +276,7 @@ def test_a_record_is_followed_as_it_grows_over_segments_and_boots(tmp_path: Path
         shown = [json.loads(run.stdout.readline())["record"]["seq"]]
         assert shown == [first - 1]  # nothing says yet that the last one is on the disk
         for at in range(60):
-            log.write([note(f"{at}", 300), told("SH-1", at + 1)])
+            log.write([note(f"{at}", 300), device_report("SH-1", at + 1)])
         log.close()
         log = begun(record)
         log.write([note("after a start", 100)])

@@ -21,7 +21,7 @@ from controller.audit.verify import decisions
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.audit_command import Runs, rounds
 from tests.support.audit.tools.outside import WITNESS, played
-from tests.support.audit.verifying import seen
+from tests.support.audit.verifying import cosigned_end
 from tests.support.paths import ROOT
 from tests.support.terminal import terminal
 
@@ -99,7 +99,7 @@ def test_what_is_wrong_is_told_with_its_place_and_since_when(runs: Runs) -> None
 def test_what_a_witness_saw_is_held_against_the_record(tmp_path: Path, runs: Runs) -> None:
     record = played(tmp_path / "played")
     note, key = tmp_path / "seen.note", tmp_path / "witness.pub"
-    note.write_bytes(seen(record))
+    note.write_bytes(cosigned_end(record))
     key.write_bytes(witness_text(WITNESS.cosigner))
     given = ("--checkpoint", str(note), "--witness-key", str(key))
     ran = runs("verify", *given, record=record)

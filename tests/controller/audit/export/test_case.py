@@ -48,11 +48,10 @@ from tests.support.audit.tools.outside import (
     played,
     root_of,
     table_key,
-    whole,
 )
 from tests.support.audit.witnessing import seen_by
 
-__all__ = ["dealt", "record", "whole"]
+__all__ = ["dealt", "record"]
 
 
 # --- for others -------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from controller.audit.read.access_log import access_log_file
 from controller.audit.read.lookup import NoMatch, Selection
 from controller.audit.read.reader import records
 from controller.errors import UsageProblem
-from tests.support.audit.record.table import begun, told
+from tests.support.audit.record.table import begun, device_report
 from tests.support.audit.tools.cases import record
 from tests.support.audit.tools.outside import (
     audit,
@@ -43,11 +43,10 @@ from tests.support.audit.tools.outside import (
     played,
     root_of,
     table_key,
-    whole,
 )
 from tests.support.paths import ROOT
 
-__all__ = ["record", "whole"]
+__all__ = ["record"]
 
 
 Out = pytest.CaptureFixture[str]
@@ -437,7 +436,7 @@ def test_what_people_typed_is_never_a_formula(text: str, tmp_path: Path) -> None
     record = tmp_path / "record"
     log = begun(record)
     log.write([RecordEntry("note", RecordActor("dealer", text), {"text": text}, 7)])
-    log.write([told(text, 1)])
+    log.write([device_report(text, 1)])
     log.close()
     line = the_note(record)
     assert line["name"] == f"'{text}"

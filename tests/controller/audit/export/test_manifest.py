@@ -13,9 +13,7 @@ from controller.audit.errors import NoRecord, RecordProblem
 from controller.audit.export import check_case, export_case
 from controller.audit.export.case_folder import CaseProblem
 from controller.audit.read.lookup import Selection
-from tests.support.audit.tools.outside import files_in, whole
-
-__all__ = ["whole"]
+from tests.support.audit.tools.outside import files_in
 
 SEGMENT = "record/segments/00000001.seg"
 

@@ -17,7 +17,7 @@ from controller.audit.commands import approvals
 from controller.audit.errors import CannotWrite
 from controller.audit.export import CaseCheck, check_case
 from controller.audit.export.retire import BadCase, NothingToRetire, NotSigned, UnfinishedRetirement
-from controller.audit.files import RealDisk
+from controller.audit.files import Disk
 from controller.audit.format.segments import numbers
 from controller.audit.keys import create_key, private_text, table_text
 from controller.audit.read.lookup import first_head, gone_before
@@ -30,7 +30,6 @@ from tests.support.audit.record.retiring import (
     DAYS,
     aged,
     ends_of,
-    quickly,
     report_of,
     retired,
     right,
@@ -39,6 +38,7 @@ from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun, 
 from tests.support.audit.tools.audit_command import Ran, Runs
 from tests.support.audit.tools.cases import dealt, end_after
 from tests.support.audit.tools.outside import bytes_of, files_in, grow, play
+from tests.support.audit.verifying import read
 
 __all__ = ["dealt"]
 
@@ -201,7 +201,7 @@ def test_the_open_segment_stays_and_what_a_start_reads(tmp_path: Path) -> None:
     """A boot that has come into a new segment has its beginning in the one before."""
     log = begun(tmp_path / "record", clock=FakeClock())
     play(log, 1, 8, 700)
-    log.let_go()
+    log.release()
     record = tmp_path / "record"
     there = numbers(record)
     said = retired(record, "2999-01-01", tmp_path / "old.zip").retirement
@@ -239,7 +239,7 @@ def test_what_no_checkpoint_is_over_stays(tmp_path: Path) -> None:
     log = begun(record, clock=FakeClock(NOON))
     while numbers(record)[-1] < 4:
         log.write([note("not signed", 700)])
-    log.let_go()
+    log.release()
     with pytest.raises(NotSigned, match="has no checkpoint over all of it yet"):
         retired(record, "2999-01-01", tmp_path / "old.zip")
     assert numbers(record)[0] == 1
@@ -258,7 +258,7 @@ def record(made: Path, tmp_path: Path) -> Path:
     return shutil.copytree(made, tmp_path / "disk" / "mega-1")
 
 
-class FailsAt(RealDisk):
+class FailsAt(Disk):
     """Fails at one call, once."""
 
     def __init__(self, at: int, number: int = errno.EIO) -> None:
@@ -297,7 +297,7 @@ class FailsAt(RealDisk):
 def whole_and_goes_on(record: Path, case: Path, before: list[bytes], last: int) -> None:
     """What is left is right to both verifiers, has all that was not to go, opens for writing, and
     can be retired."""
-    report, other = report_of(record), quickly(record)
+    report, other = report_of(record), read(record)
     assert (report.code, report.findings, report.unchecked) == (0, (), ())
     assert (other["exit"], other["wrong"], other["not_checked"]) == (0, None, {})
     left = bytes_of(record)

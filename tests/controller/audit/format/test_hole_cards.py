@@ -1,13 +1,21 @@
-"""Commitments and sealed openings of hole cards, compared with FORMAT.md and RFC 9180."""
+"""Hole cards: commitments and seals by FORMAT.md and RFC 9180; nothing prints one."""
 
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
 import hmac
+import io
+import pickle
+import pprint
+import re
 import struct
+import traceback
 from collections.abc import Callable
+from typing import Any
 
+import msgspec
 import pytest
 from cryptography.hazmat.bindings._rust import openssl
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -15,8 +23,11 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from rich.console import Console
+from rich.pretty import pretty_repr
 
 from controller.audit.format.hole_cards import (
+    CardCommitment,
     CardOpening,
     HoleKey,
     NotCommitted,
@@ -34,7 +45,8 @@ from controller.audit.format.hole_cards import (
     opening,
     seal,
 )
-from drivers.devices import Sealed
+from controller.audit.format.records import DeviceCursor
+from drivers.devices import Sealed, SealedCard
 from firmware_protocol.messages import CardFlags, CardRead
 from tests.support.audit.record.sealed_card import (
     BODY,
@@ -48,7 +60,7 @@ from tests.support.audit.record.sealed_card import (
     SALT,
     SURVEILLANCE,
     TABLE,
-    At,
+    at,
 )
 from tests.support.audit.tools import rfc9180
 
@@ -66,7 +78,7 @@ BODIES = st.builds(
 )
 NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
 CURSORS = st.builds(
-    At, device=NAMES, epoch=st.integers(0, 0xFFFFFFFF), seq=st.integers(0, 0xFFFFFFFF)
+    at, device=NAMES, epoch=st.integers(0, 0xFFFFFFFF), seq=st.integers(0, 0xFFFFFFFF)
 )
 
 
@@ -76,13 +88,13 @@ CURSORS = st.builds(
 def test_the_bytes_are_those_of_the_format() -> None:
     place = struct.pack("<II", 5, 9)
     made = hmac.new(bytes(range(32)), b"holecard-nonce-v1\0SH-0001\0" + place + SALT, "sha256")
-    assert nonce(HOLE_KEY, "SH-0001", 5, 9, Sealed(SALT)) == made.digest()
+    assert nonce(HOLE_KEY, at("SH-0001", 5, 9), Sealed(SALT)) == made.digest()
     raw = made.digest() + BODY.encode()
     assert OPENED.open() == raw
     assert len(raw) == 56
     assert raw[32 + 6] == CARD
     bound = b"holecard-v1\0mega-1\0SH-0001\0" + place + raw
-    committed = commitment(TABLE, "SH-0001", 5, 9, OPENED)
+    committed = commitment(TABLE, at("SH-0001", 5, 9), OPENED)
     assert committed == hashlib.sha256(bound).digest()
     assert committed.hex() == COMMITTED.commitment_hex
     sealed = base64.b64decode(COMMITTED.sealed_b64, validate=True)
@@ -137,7 +149,7 @@ def test_product_and_reference_open_each_others_seals(
     private = X25519PrivateKey.from_private_bytes(secret)
     public = private.public_key()
     opened = opening(HOLE_KEY, CURSOR, Sealed(body))
-    committed = commitment(TABLE, CURSOR.device, CURSOR.epoch, CURSOR.seq, opened)
+    committed = commitment(TABLE, CURSOR, opened)
     theirs = rfc9180.seal_with(
         X25519PrivateKey.from_private_bytes(ephemeral),
         public.public_bytes_raw(),
@@ -155,7 +167,7 @@ def test_product_and_reference_open_each_others_seals(
 
 @given(NAMES, CURSORS, BODIES, st.binary(min_size=32, max_size=32))
 def test_a_commitment_opens_to_its_card(
-    table: str, cursor: At, body: CardRead, raw_key: bytes
+    table: str, cursor: DeviceCursor, body: CardRead, raw_key: bytes
 ) -> None:
     hole_key = HoleKey(raw_key)
     made = commit(table, cursor, Sealed(body), hole_key, PUBLIC)
@@ -170,12 +182,12 @@ def test_a_commitment_opens_to_its_card(
 
 @given(BODIES, CURSORS, BODIES, CURSORS)
 def test_each_device_record_has_its_own_nonce(
-    body: CardRead, cursor: At, other: CardRead, elsewhere: At
+    body: CardRead, cursor: DeviceCursor, other: CardRead, elsewhere: DeviceCursor
 ) -> None:
-    one = nonce(HOLE_KEY, cursor.device, cursor.epoch, cursor.seq, Sealed(body.salt))
-    two = nonce(HOLE_KEY, elsewhere.device, elsewhere.epoch, elsewhere.seq, Sealed(other.salt))
+    one = nonce(HOLE_KEY, cursor, Sealed(body.salt))
+    two = nonce(HOLE_KEY, elsewhere, Sealed(other.salt))
     assert (one == two) == ((cursor, body.salt) == (elsewhere, other.salt))
-    assert one != nonce(HoleKey(bytes(32)), cursor.device, cursor.epoch, cursor.seq, Sealed(SALT))
+    assert one != nonce(HoleKey(bytes(32)), cursor, Sealed(SALT))
 
 
 def test_results_have_the_same_length_for_every_card() -> None:
@@ -200,14 +212,14 @@ def test_sealing_twice_gives_different_bytes() -> None:
     ("table", "cursor"),
     [
         ("mega-2", CURSOR),
-        ("mega", At("1SH-0001")),
+        ("mega", at("1SH-0001")),
         (TABLE, replace(CURSOR, device="SH-0002")),
         (TABLE, replace(CURSOR, epoch=6)),
         (TABLE, replace(CURSOR, seq=10)),
-        (TABLE, At(epoch=9, seq=5)),
+        (TABLE, at(epoch=9, seq=5)),
     ],
 )
-def test_a_commitment_binds_table_device_and_record(table: str, cursor: At) -> None:
+def test_a_commitment_binds_table_device_and_record(table: str, cursor: DeviceCursor) -> None:
     check(OPENED, TABLE, CURSOR, COMMITTED.commitment_hex)
     with pytest.raises(NotCommitted, match="does not give the commitment"):
         check(OPENED, table, cursor, COMMITTED.commitment_hex)
@@ -301,9 +313,9 @@ FORMS: dict[str, Callable[[], object]] = {
     "table, empty": lambda: check(OPENED, "", CURSOR, COMMITTED.commitment_hex),
     "table, a zero": lambda: check(OPENED, "a\0b", CURSOR, COMMITTED.commitment_hex),
     "table, no text": lambda: check(OPENED, "\ud800", CURSOR, COMMITTED.commitment_hex),
-    "device": lambda: opening(HOLE_KEY, At(device="a\0"), READ),
-    "epoch": lambda: opening(HOLE_KEY, At(epoch=-1), READ),
-    "seq": lambda: opening(HOLE_KEY, At(seq=1 << 32), READ),
+    "device": lambda: opening(HOLE_KEY, at(device="a\0"), READ),
+    "epoch": lambda: opening(HOLE_KEY, at(epoch=-1), READ),
+    "seq": lambda: opening(HOLE_KEY, at(seq=1 << 32), READ),
 }
 
 
@@ -320,6 +332,88 @@ def test_any_recorded_text_raises_seal_problem(
     table: str, committed: str, sealed: str, epoch: int, seq: int
 ) -> None:
     with pytest.raises(SealProblem):
-        opened_card(At("SH", epoch, seq), table, committed, sealed, SURVEILLANCE)
+        opened_card(at("SH", epoch, seq), table, committed, sealed, SURVEILLANCE)
     with pytest.raises(SealProblem):
-        check(OPENED, table, At("SH", epoch, seq), COMMITTED.commitment_hex)
+        check(OPENED, table, at("SH", epoch, seq), COMMITTED.commitment_hex)
+
+
+SECRETS = (OPENED, READ, HOLE_KEY, OPENED.card)
+TELLTALE = (
+    str(CARD),
+    "salty",
+    OPENED.open().hex(),
+    repr(OPENED.open())[2:20],
+    HOLE_KEY.open().hex(),
+    repr(HOLE_KEY.open())[2:20],
+)
+WAYS: dict[str, Callable[[Any], str]] = {
+    "repr": repr,
+    "format": lambda one: f"{one} {one!s:>30} {one:>9} {[one]}",
+    "pprint": pprint.pformat,
+    "rich": pretty_repr,
+    "attributes": lambda one: repr(
+        [getattr(one, name) for name in dir(one) if name not in ("open", "__doc__")]
+    ),
+}
+
+
+def shows(text: str) -> list[str]:
+    """Everything readable of a value, without object addresses."""
+    text = re.sub("0x[0-9a-f]+", "", text)
+    return [sign for sign in TELLTALE if sign in text]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("secret", SECRETS, ids=lambda one: type(one).__name__)
+def test_no_secret_value_is_printed(secret: Sealed[object], way: str) -> None:
+    text = WAYS[way](secret)
+    assert text
+    assert not shows(text), text
+
+
+@pytest.mark.parametrize("secret", SECRETS, ids=lambda one: type(one).__name__)
+def test_no_secret_value_is_pickled_or_copied(secret: Sealed[object]) -> None:
+    ways: list[Callable[[object], object]] = [pickle.dumps, msgspec.json.encode, vars]
+    for way in ways:
+        with pytest.raises(TypeError) as caught:
+            way(secret)
+        assert not shows(str(caught.value))
+    assert copy.deepcopy(secret) is secret
+
+
+def test_a_card_is_opened_explicitly() -> None:
+    assert isinstance(OPENED.card, SealedCard)
+    assert OPENED.card.open() == CARD
+    assert CardOpening(OPENED.open()[:32], BODY.encode()).card.open() == CARD
+
+
+def test_recorded_values_are_printed() -> None:
+    assert msgspec.json.decode(msgspec.json.encode(COMMITTED), type=CardCommitment) == COMMITTED
+
+
+BROKEN: dict[str, Callable[[], object]] = {
+    "key": lambda: commit(
+        TABLE, CURSOR, READ, HOLE_KEY, X25519PublicKey.from_public_bytes(bytes(32))
+    ),
+    "table": lambda: commit("", CURSOR, READ, HOLE_KEY, PUBLIC),
+    "device": lambda: commit(TABLE, at(""), READ, HOLE_KEY, PUBLIC),
+    "other commitment": lambda: check(OPENED, TABLE, CURSOR, "00" * 32, CARD - 1),
+    "other card": lambda: check(OPENED, TABLE, CURSOR, COMMITTED.commitment_hex, CARD - 1),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_no_traceback_with_variables_shows_a_card(broken: str) -> None:
+    try:
+        BROKEN[broken]()
+    except SealProblem as problem:
+        frames = [frame.f_locals for frame, _ in traceback.walk_tb(problem.__traceback__)][1:]
+        assert frames
+        held = repr(frames) + pretty_repr(frames)
+        assert not shows(held), held
+        console = Console(file=io.StringIO(), width=200)
+        console.print(problem)
+        assert isinstance(console.file, io.StringIO)
+        assert not shows(console.file.getvalue())
+    else:
+        pytest.fail("nothing was refused")

@@ -1,27 +1,33 @@
-"""Merkle trees, grown leaf by leaf or merged from spans, have the roots of RFC 6962."""
+"""Merkle trees have the roots of RFC 6962; their proofs prove what they should and no more."""
 
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from random import Random
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pymerkle import InmemoryTree
+from pymerkle import InmemoryTree, verify_consistency, verify_inclusion
 
-from controller.audit.format.merkle import EMPTY_ROOT, Frontier, Span, leaf_hash, merged, node_hash
+from controller.audit.format import merkle
+from controller.audit.format.merkle import (
+    EMPTY_ROOT,
+    Span,
+    check_consistency,
+    check_inclusion,
+    leaf_hash,
+    merged,
+    node_hash,
+)
+from tests.support.audit.leaves import Leaves
 from tests.support.audit.record import growing
 
 LEAVES = [leaf_hash(record) for record in growing.records(300)]
-
-
-def tree(size: int) -> Frontier:
-    made = Frontier()
-    for leaf in LEAVES[:size]:
-        made.add(leaf)
-    return made
 
 
 def span(begin: int, end: int) -> Span:
@@ -31,16 +37,24 @@ def span(begin: int, end: int) -> Span:
     return made
 
 
+def tree(size: int) -> Span:
+    return span(0, size)
+
+
+def parts(made: Span) -> tuple[int, int, tuple[bytes, ...]]:
+    return made.begin, made.end, made.hashes
+
+
 def test_the_example_of_rfc_6962() -> None:
-    made = Frontier()
+    made = Span()
     assert made.root() == EMPTY_ROOT == growing.ROOTS[0]
     for size, record in enumerate(growing.RECORDS, 1):
         made.add(leaf_hash(record))
-        assert (made.size, made.root()) == (size, growing.ROOTS[size])
+        assert (made.end, made.root()) == (size, growing.ROOTS[size])
 
 
 def test_every_size_has_the_root_that_the_rfc_defines() -> None:
-    made = Frontier()
+    made = Span()
     records = growing.records(130)
     for size in range(131):
         assert made.root() == growing.root(records[:size])
@@ -48,54 +62,42 @@ def test_every_size_has_the_root_that_the_rfc_defines() -> None:
         made.add(LEAVES[size])
 
 
-@given(st.integers(0, 130), st.lists(st.integers(0, 40), max_size=4))
-def test_grow_is_equivalent_to_add(size: int, steps: list[int]) -> None:
-    made = tree(size)
+@given(st.integers(0, 130), st.integers(0, 130), st.lists(st.integers(0, 40), max_size=4))
+def test_grow_is_equivalent_to_add(begin: int, width: int, steps: list[int]) -> None:
+    end = begin + width
+    made = span(begin, end)
     for step in steps:
-        made.grow(LEAVES[size : size + step])
-        size += step
-        assert (made.size, made.hashes) == (size, tree(size).hashes)
-
-
-def test_an_invalid_leaf_leaves_the_tree_unchanged() -> None:
-    made = tree(5)
-    with pytest.raises(ValueError, match="a hash of 31 bytes"):
-        made.grow([*LEAVES[5:9], bytes(31)])
-    assert (made.size, made.hashes) == (5, tree(5).hashes)
+        made.grow(LEAVES[end : end + step])
+        end = min(end + step, len(LEAVES))
+        assert parts(made) == parts(span(begin, end))
 
 
 @given(st.lists(st.binary(max_size=40), max_size=200))
 def test_pymerkle_has_the_same_roots(records: list[bytes]) -> None:
     theirs = InmemoryTree(algorithm="sha256")
-    ours = Frontier()
+    ours = Span()
     for record in records:
         theirs.append_entry(record)
         ours.add(leaf_hash(record))
-    assert ours.root() == theirs.get_root()
-    half = Frontier()
-    for record in records[: len(records) // 2]:
-        half.add(leaf_hash(record))
-    assert half.root() == theirs.get_root(half.size)
+        assert ours.root() == theirs.get_root()
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 8, 63, 64, 130])
-def test_a_tree_is_restored_from_its_hashes(size: int) -> None:
-    again = Frontier.of(size, tree(size).hashes)
-    for leaf in LEAVES[size:140]:
-        again.add(leaf)
-    assert (again.size, again.hashes, again.root()) == (140, tree(140).hashes, tree(140).root())
+@pytest.mark.parametrize(
+    ("begin", "end"), [*((0, size) for size in (0, 1, 2, 3, 7, 8, 63, 64, 130)), (5, 6), (3, 100)]
+)
+def test_a_span_is_restored_from_its_hashes(begin: int, end: int) -> None:
+    one = span(begin, end)
+    for again in (Span.of(begin, end, one.hashes), pickle.loads(pickle.dumps(one)), one.copy()):
+        again.grow(LEAVES[end:140])
+        assert parts(again) == parts(span(begin, 140))
+    assert parts(one) == parts(span(begin, end))
 
 
-def test_a_copy_is_independent() -> None:
-    one = tree(7)
-    other = one.copy()
-    other.add(LEAVES[7])
-    assert (one.size, one.root()) == (7, tree(7).root())
-    assert (other.size, other.root()) == (8, tree(8).root())
-    given = list(one.hashes)
-    from_list = Frontier.of(7, given)
+def test_the_hashes_of_a_span_are_its_own() -> None:
+    given = list(tree(7).hashes)
+    from_list = Span.of(0, 7, given)
     given.clear()
-    assert from_list.root() == one.root()
+    assert from_list.root() == tree(7).root()
 
 
 def test_the_largest_subtree_is_first() -> None:
@@ -103,83 +105,58 @@ def test_the_largest_subtree_is_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "hashes", "what"),
+    ("begin", "end", "hashes", "what"),
     [
-        (-1, 1, "a tree of -1 leaves; allowed: 0 or more"),
-        (0, 1, "a tree of 0 leaves: 1 hashes; allowed: 0"),
-        (6, 1, "a tree of 6 leaves: 1 hashes; allowed: 2"),
-        (6, 3, "a tree of 6 leaves: 3 hashes; allowed: 2"),
+        (0, -1, 1, "a tree of -1 leaves; allowed: up to 0 or more"),
+        (0, 0, 1, "a tree of 0 leaves: 1 hashes; allowed: 0"),
+        (0, 6, 1, "a tree of 6 leaves: 1 hashes; allowed: 2"),
+        (0, 6, 3, "a tree of 6 leaves: 3 hashes; allowed: 2"),
+        (-1, 0, 0, "leaves from -1 on; allowed: 0 or more"),
+        (3, 2, 0, "the leaves from 3 up to 2; allowed: up to 3 or more"),
+        (3, 9, 1, "the leaves from 3 up to 9: 1 hashes; allowed: 3"),
     ],
 )
-def test_a_wrong_number_of_hashes_is_rejected(size: int, hashes: int, what: str) -> None:
+def test_a_wrong_number_of_hashes_is_rejected(begin: int, end: int, hashes: int, what: str) -> None:
     with pytest.raises(ValueError, match=f"^{what}$"):
-        Frontier.of(size, LEAVES[:hashes])
+        Span.of(begin, end, LEAVES[:hashes])
 
 
 @pytest.mark.parametrize("leaf", [b"", LEAVES[0][:31], LEAVES[0] + b"\0"])
-def test_an_invalid_hash_is_rejected_without_side_effects(leaf: bytes) -> None:
-    made = tree(3)
-    part = span(1, 3)
+@pytest.mark.parametrize("begin", [0, 1])
+def test_an_invalid_hash_is_rejected_without_side_effects(leaf: bytes, begin: int) -> None:
+    made = span(begin, 3)
     what = f"a hash of {len(leaf)} bytes; allowed: 32"
-    for adds in (made.add, part.add):
+    for add in (made.add, lambda leaf: made.grow([*LEAVES[5:9], leaf])):
         with pytest.raises(ValueError, match=f"^{what}$"):
-            adds(leaf)
+            add(leaf)
     with pytest.raises(ValueError, match=f": {what}$"):
-        Frontier.of(3, [LEAVES[0], leaf])
-    assert (made.size, made.root()) == (3, tree(3).root())
-    assert (part.end, part.hashes) == (3, span(1, 3).hashes)
-
-
-def test_a_span_from_the_first_leaf_on_is_a_tree() -> None:
-    for size in range(131):
-        part = span(0, size)
-        assert (part.frontier().size, part.frontier().hashes) == (size, tree(size).hashes)
-        assert part.root() == tree(size).root()
+        Span.of(begin, 3, [LEAVES[0], leaf])
+    assert parts(made) == parts(span(begin, 3))
 
 
 def test_spans_are_merged_at_every_split() -> None:
-    for end in range(41):
-        for begin in range(end + 1):
-            whole = span(begin, end).hashes
-            for middle in range(begin, end + 1):
-                left, right = span(begin, middle), span(middle, end)
-                both = merged(left, right)
-                assert (both.begin, both.end, both.hashes) == (begin, end, whole)
-                assert left.hashes == span(begin, middle).hashes
-                assert right.hashes == span(middle, end).hashes
+    spans = {(begin, end): span(begin, end) for end in range(41) for begin in range(end + 1)}
+    known = {place: parts(one) for place, one in spans.items()}
+    for begin, end in spans:
+        for middle in range(begin, end + 1):
+            both = merged(spans[begin, middle], spans[middle, end])
+            assert parts(both) == known[begin, end]
+    assert {place: parts(one) for place, one in spans.items()} == known
 
 
 @given(st.lists(st.integers(0, 300), max_size=8), st.randoms())
 def test_spans_are_merged_in_any_order(cuts: list[int], order: Random) -> None:
-    edges = [0, *sorted(cuts), 300]
-    parts = [span(begin, end) for begin, end in pairwise(edges)]
-    while len(parts) > 1:
-        at = order.randrange(len(parts) - 1)
-        parts[at : at + 2] = [merged(parts[at], parts[at + 1])]
-    assert parts[0].frontier().root() == tree(300).root()
+    some = [span(begin, end) for begin, end in pairwise([0, *sorted(cuts), 300])]
+    while len(some) > 1:
+        at = order.randrange(len(some) - 1)
+        some[at : at + 2] = [merged(some[at], some[at + 1])]
+    assert some[0].root() == tree(300).root()
 
 
 def test_a_span_takes_leaves_after_a_merge() -> None:
     both = merged(span(3, 9), span(9, 20))
-    for leaf in LEAVES[20:50]:
-        both.add(leaf)
-    assert merged(span(0, 3), both).frontier().root() == tree(50).root()
-
-
-def test_a_span_is_pickled() -> None:
-    for begin, end in ((0, 0), (5, 5), (5, 6), (3, 100), (0, 77)):
-        sent = pickle.loads(pickle.dumps(span(begin, end)))
-        again = Span.of(begin, end, span(begin, end).hashes)
-        for one in (sent, again):
-            one.add(LEAVES[end])
-            assert (one.begin, one.end) == (begin, end + 1)
-            assert one.hashes == span(begin, end + 1).hashes
-
-
-def test_a_frontier_is_merged_with_a_span() -> None:
-    before = tree(37)
-    whole = merged(Span.of(0, before.size, before.hashes), span(37, 211))
-    assert whole.frontier().hashes == tree(211).hashes
+    both.grow(LEAVES[20:50])
+    assert merged(span(0, 3), both).root() == tree(50).root()
 
 
 def test_the_hash_of_a_subtree() -> None:
@@ -197,19 +174,260 @@ def test_only_subtrees_have_a_hash(begin: int, end: int, allowed: int) -> None:
         span(begin, end).root()
 
 
-def test_spans_that_are_not_adjacent_are_rejected() -> None:
-    for left, right in (
-        (span(0, 3), span(4, 5)),
-        (span(0, 3), span(2, 5)),
-        (span(3, 5), span(0, 3)),
-    ):
-        with pytest.raises(ValueError, match="does not begin where"):
-            merged(left, right)
-    with pytest.raises(ValueError, match=r"^leaves from 1 on are no tree; allowed: from 0 on$"):
-        span(1, 2).frontier()
-    with pytest.raises(ValueError, match=r"^leaves from -1 on; allowed: 0 or more$"):
-        Span(-1)
-    with pytest.raises(ValueError, match=r"^the leaves from 3 up to 2; allowed: up to 3 or more$"):
-        Span.of(3, 2, [])
-    with pytest.raises(ValueError, match=r"^the leaves from 3 up to 9: 1 hashes; allowed: 3$"):
-        Span.of(3, 9, LEAVES[:1])
+@pytest.mark.parametrize(("left", "right"), [((0, 3), (4, 5)), ((0, 3), (2, 5)), ((3, 5), (0, 3))])
+def test_spans_that_are_not_adjacent_are_rejected(
+    left: tuple[int, int], right: tuple[int, int]
+) -> None:
+    with pytest.raises(ValueError, match="does not begin where"):
+        merged(span(*left), span(*right))
+
+
+MAX_SIZE = 130
+RECORDS = growing.records(MAX_SIZE)
+WHOLE = Leaves([leaf_hash(record) for record in RECORDS])
+ROOTS = [WHOLE.root(size) for size in range(MAX_SIZE + 1)]
+LEAF = [leaf_hash(record) for record in RECORDS]
+OTHER = leaf_hash(b"another record")
+
+sizes = st.integers(1, (1 << 62) - 1)
+
+
+Proof: TypeAlias = tuple[bytes, ...]
+
+
+def hashes(text: str) -> Proof:
+    return tuple(bytes.fromhex(text[at : at + 64]) for at in range(0, len(text), 64))
+
+
+def tampered(proof: Proof) -> Iterator[Proof]:
+    """Copies of the proof with one error each."""
+    yield (*proof, OTHER)
+    yield (OTHER, *proof)
+    for at, one in enumerate(proof):
+        before, behind = proof[:at], proof[at + 1 :]
+        yield (*before, *behind)
+        yield (*before, one, *proof[at:])
+        for bit in (0, 255):
+            yield (*before, flipped(one, bit), *behind)
+        yield (*before, one[:31], *behind)
+        yield (*before, one + b"\0", *behind)
+        if behind:
+            yield (*before, behind[0], one, *behind[1:])
+
+
+def flipped(one: bytes, bit: int) -> bytes:
+    return bytes(value ^ (at == bit // 8) << bit % 8 for at, value in enumerate(one))
+
+
+@cache
+def alike(width: int) -> bytes:
+    """The root of a tree with identical leaves."""
+    if width == 1:
+        return OTHER
+    left = 1 << (width - 1).bit_length() - 1
+    return node_hash(alike(left), alike(width - left))
+
+
+def all_alike(begin: int, end: int) -> bytes:
+    return alike(end - begin)
+
+
+def test_the_proofs_of_the_example_of_rfc_6962() -> None:
+    leaves = Leaves(leaf_hash(record) for record in growing.RECORDS)
+    for (index, size), text in growing.INCLUSION.items():
+        proof = leaves.inclusion(index, size)
+        assert proof == hashes(text)
+        leaf = leaf_hash(growing.RECORDS[index])
+        assert check_inclusion(leaf, index, size, proof, growing.ROOTS[size])
+    for (old, new), text in growing.CONSISTENCY.items():
+        proof = leaves.consistency(old, new)
+        assert proof == hashes(text)
+        assert check_consistency(old, new, proof, growing.ROOTS[old], growing.ROOTS[new])
+
+
+@pytest.mark.parametrize("size", range(1, MAX_SIZE + 1))
+def test_each_leaf_of_each_size_is_proved(size: int) -> None:
+    assert ROOTS[size] == growing.root(RECORDS[:size])
+    for index in range(size):
+        proof = WHOLE.inclusion(index, size)
+        assert len(proof) <= (size - 1).bit_length()
+        assert check_inclusion(LEAF[index], index, size, proof, ROOTS[size])
+        assert not check_inclusion(OTHER, index, size, proof, ROOTS[size])
+        assert not check_inclusion(LEAF[index], index, size, proof, OTHER)
+        assert not check_inclusion(LEAF[index], index ^ 1, size, proof, ROOTS[size])
+
+
+@pytest.mark.parametrize("new", range(MAX_SIZE + 1))
+def test_each_size_is_proved_to_grow_into_each(new: int) -> None:
+    for old in range(new + 1):
+        proof = WHOLE.consistency(old, new)
+        assert check_consistency(old, new, proof, ROOTS[old], ROOTS[new])
+        assert not check_consistency(old, new, proof, OTHER, ROOTS[new])
+        # Every tree extends the empty tree.
+        assert check_consistency(old, new, proof, ROOTS[old], OTHER) == (old == 0 < new)
+        if 0 < old < new:
+            assert not check_consistency(old, new, (), ROOTS[old], ROOTS[new])
+            assert not check_consistency(old, new, proof, ROOTS[old - 1], ROOTS[new])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 31, 32, 33, 65, 100])
+def test_proofs_are_as_the_rfc_defines_them(size: int) -> None:
+    for at in range(size):
+        assert WHOLE.inclusion(at, size) == growing.inclusion(at, RECORDS[:size])
+        assert WHOLE.consistency(at + 1, size) == growing.consistency(at + 1, RECORDS[:size])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 21, 64, 130])
+def test_tampered_proofs_are_rejected(size: int) -> None:
+    tried = 0
+    for at in range(size):
+        for proof in tampered(WHOLE.inclusion(at, size)):
+            assert not check_inclusion(LEAF[at], at, size, proof, ROOTS[size])
+            tried += 1
+        for proof in tampered(WHOLE.consistency(at + 1, size)):
+            assert not check_consistency(at + 1, size, proof, ROOTS[at + 1], ROOTS[size])
+            tried += 1
+    for proof in tampered(()):
+        assert not check_consistency(0, size, proof, EMPTY_ROOT, ROOTS[size])
+    assert tried >= 4 * size
+
+
+@pytest.mark.parametrize(("less", "more"), [(1, 2), (1, 3), (2, 4), (4, 8), (8, 13), (64, 130)])
+def test_a_proof_of_another_size_is_rejected(less: int, more: int) -> None:
+    """A proof that is too short or too long for its size, but leads to the given root."""
+    for said, size in ((more, less), (less, more)):
+        proof = WHOLE.inclusion(0, size)
+        assert check_inclusion(LEAF[0], 0, size, proof, ROOTS[size])
+        assert not check_inclusion(LEAF[0], 0, said, proof, ROOTS[size])
+        grown = WHOLE.consistency(1, size)
+        assert check_consistency(1, size, grown, ROOTS[1], ROOTS[size])
+        assert not check_consistency(1, said, grown, ROOTS[1], ROOTS[size])
+
+
+@pytest.mark.parametrize("half", [1, 2, 4, 8, 64])
+def test_a_proof_of_a_subtree_is_rejected(half: int) -> None:
+    """The right half of a tree looks like a tree of its own, one level higher."""
+    both = 2 * half
+    proof = WHOLE.inclusion(half, both)
+    assert check_inclusion(LEAF[half], half, both, proof, ROOTS[both])
+    assert not check_inclusion(LEAF[half], 0, half, proof, ROOTS[both])
+    grown = WHOLE.consistency(both - 1, both)
+    assert check_consistency(both - 1, both, grown, ROOTS[both - 1], ROOTS[both])
+    assert not check_consistency(half - 1, half, grown, ROOTS[both - 1], ROOTS[both])
+
+
+@given(st.integers(1, MAX_SIZE), st.integers(1, MAX_SIZE), st.integers(0, MAX_SIZE - 1), st.data())
+def test_an_altered_record_is_detected(
+    one: int, other: int, altered: int, data: st.DataObject
+) -> None:
+    """No proof from the altered leaves leads from the old root to the new one."""
+    old, new = sorted((one, other))
+    altered %= old
+    others = Leaves([*LEAF[:altered], OTHER, *LEAF[altered + 1 :]])
+    root = others.root(new)
+    for source in (WHOLE, others):
+        assert not check_consistency(old, new, source.consistency(old, new), ROOTS[old], root)
+        proof = source.inclusion(altered, new)
+        assert not check_inclusion(LEAF[altered], altered, new, proof, root)
+    random = data.draw(st.lists(st.sampled_from([*LEAF, *ROOTS, root, OTHER]), max_size=9))
+    assert not check_consistency(old, new, random, ROOTS[old], root)
+
+
+@given(sizes, sizes)
+def test_proofs_of_huge_trees(one: int, other: int) -> None:
+    old, new = sorted((one, other))
+    root = alike(new)
+    proof = [all_alike(*one) for one in merkle.inclusion_ranges(old - 1, new)]
+    assert check_inclusion(OTHER, old - 1, new, proof, root)
+    grown = [all_alike(*one) for one in merkle.consistency_ranges(old, new)]
+    assert check_consistency(old, new, grown, alike(old), root)
+    assert len(grown) <= 2 * new.bit_length()
+
+
+@given(sizes, sizes)
+def test_ranges_are_subtrees_that_never_overlap(one: int, other: int) -> None:
+    old, new = sorted((one, other))
+    beside = merkle.inclusion_ranges(old - 1, new)
+    assert [begin <= old - 1 < end for begin, end in beside] == [False] * len(beside)
+    covered = sorted((*beside, (old - 1, old)))
+    assert [begin for begin, _ in covered] == [0, *(end for _, end in covered[:-1])]
+    assert covered[-1][1] == new
+    grown = sorted(merkle.consistency_ranges(old, new))
+    for begin, end in grown:
+        assert begin == 0 or end - begin <= begin & -begin
+        assert end <= old or begin >= old
+    if grown:
+        assert grown[-1][1] == new
+        assert [begin for begin, _ in grown[1:]] == [end for _, end in grown[:-1]]
+
+
+def test_ranges_can_be_gathered_in_one_reading() -> None:
+    wanted = {*merkle.inclusion_ranges(41, 101), *merkle.consistency_ranges(67, 101)}
+    spans = {one: Span(one[0]) for one in wanted}
+    for index in range(101):
+        for (begin, end), span in spans.items():
+            if begin <= index < end:
+                span.add(LEAF[index])
+    found = {one: span.root() for one, span in spans.items()}
+    gathered = tuple(found[one] for one in merkle.inclusion_ranges(41, 101))
+    assert gathered == WHOLE.inclusion(41, 101)
+    gathered = tuple(found[one] for one in merkle.consistency_ranges(67, 101))
+    assert gathered == WHOLE.consistency(67, 101)
+
+
+@given(st.lists(st.binary(max_size=20), min_size=1, max_size=150), st.data())
+def test_pymerkle_makes_the_same_proofs(records: list[bytes], data: st.DataObject) -> None:
+    theirs = InmemoryTree(algorithm="sha256")
+    theirs.append_entries(records)
+    ours = Leaves(leaf_hash(record) for record in records)
+    new = data.draw(st.integers(1, len(records)))
+    index = data.draw(st.integers(0, new - 1))
+    proof = theirs.prove_inclusion(index + 1, new)
+    assert proof.path == [leaf_hash(records[index]), *ours.inclusion(index, new)]
+    verify_inclusion(leaf_hash(records[index]), ours.root(new), proof, index + 1, new)
+    assert check_inclusion(proof.path[0], index, new, proof.path[1:], theirs.get_root(new))
+    old = data.draw(st.integers(1, new))
+    grown = theirs.prove_consistency(old, new)
+    verify_consistency(ours.root(old), ours.root(new), grown, old, new)
+    proof = ours.consistency(old, new)
+    assert check_consistency(old, new, proof, theirs.get_root(old), theirs.get_root(new))
+
+
+@pytest.mark.parametrize(("index", "size"), [(-1, 1), (0, 0), (1, 1), (8, 8), (9, 8), (0, -1)])
+def test_a_missing_leaf_has_no_inclusion_proof(index: int, size: int) -> None:
+    with pytest.raises(ValueError, match=rf"^leaf {index} of {size}; allowed: "):
+        WHOLE.inclusion(index, size)
+    assert not check_inclusion(LEAF[0], index, size, (), LEAF[0])
+    assert not check_inclusion(LEAF[0], index, size, WHOLE.inclusion(0, 8), ROOTS[8])
+
+
+@pytest.mark.parametrize(("old", "new"), [(-1, 1), (2, 1), (1, 0), (-1, -1), (0, -1)])
+def test_a_smaller_tree_has_no_consistency_proof(old: int, new: int) -> None:
+    with pytest.raises(ValueError, match=rf"^a tree of {old} leaves grown to {new}; allowed: "):
+        WHOLE.consistency(old, new)
+    assert not check_consistency(old, new, (), ROOTS[1], ROOTS[1])
+    assert not check_consistency(old, new, WHOLE.consistency(1, 2), ROOTS[2], ROOTS[1])
+
+
+def test_the_empty_tree_has_one_root_only() -> None:
+    assert check_consistency(0, 0, (), EMPTY_ROOT, EMPTY_ROOT)
+    assert not check_consistency(0, 0, (), OTHER, OTHER)
+    assert not check_consistency(0, 3, (), OTHER, ROOTS[3])
+
+
+@pytest.mark.parametrize("wrong", [b"", LEAF[0][:31], LEAF[0] + b"\0", LEAF[0].hex(), None, 7])
+def test_malformed_hashes_are_rejected(wrong: Any) -> None:
+    """As a malformed file could contain it."""
+    good = WHOLE.inclusion(2, 5)
+    for leaf, root, first in ((wrong, ROOTS[5], good[0]), (LEAF[2], wrong, good[0])):
+        assert not check_inclusion(leaf, 2, 5, (first, *good[1:]), root)
+    assert not check_inclusion(LEAF[2], 2, 5, (wrong, *good[1:]), ROOTS[5])
+    grown = WHOLE.consistency(3, 5)
+    bad = (wrong, *grown[1:])
+    assert not check_consistency(3, 5, bad, ROOTS[3], ROOTS[5])
+    assert not check_consistency(5, 5, (), wrong, wrong)
+
+
+def test_only_subtrees_have_a_root() -> None:
+    with pytest.raises(ValueError, match=r"no subtree; allowed: up to 2$"):
+        WHOLE.subtree(1, 3)

@@ -28,7 +28,7 @@ from controller.audit.format.segments import segment_file
 from controller.audit.index import Index, open_index
 from controller.audit.read.reader import read_segment, segments
 from tests.support.audit.record.dealing import boot
-from tests.support.audit.record.folded import fill
+from tests.support.audit.record.scripted import fill
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.indexing import (
     caught_up,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from controller.audit.format.merkle import Frontier, leaf_hash
+from controller.audit.format.merkle import Span, leaf_hash
 from controller.audit.format.notes import (
     NoteProblem,
     VerifiedSignature,
@@ -25,11 +25,11 @@ from controller.audit.format.notes import (
     verify_note,
 )
 from tests.conftest import require
-from tests.support.audit.certificate_note import NOTE as CERTIFICATE
 from tests.support.audit.leaves import Leaves
 from tests.support.audit.record import growing
 from tests.support.audit.tools.signers import (
     BOOT_KEY,
+    CERTIFICATE,
     CHECKPOINT,
     ORIGIN,
     SECONDS,
@@ -44,7 +44,7 @@ from tests.support.audit.tools.signers import (
 SOURCE = Path(__file__).with_name("transparency.go")
 GOPATH = Path("/usr/share/gocode")
 MODULES = GOPATH / "src/golang.org/x/mod/sumdb"
-MOST = 130
+MAX_SIZE = 130
 
 Ask = Callable[[str, dict[str, Any]], Any]
 
@@ -112,9 +112,9 @@ def changed(data: bytes, chance: random.Random) -> bytes:
 
 
 def test_all_roots_and_proofs_are_those_of_go(ask: Ask) -> None:
-    records = growing.records(MOST)
+    records = growing.records(MAX_SIZE)
     leaves = Leaves(leaf_hash(record) for record in records)
-    places = [(index, size) for size in range(1, MOST + 1) for index in range(size)]
+    places = [(index, size) for size in range(1, MAX_SIZE + 1) for index in range(size)]
     answer = ask(
         "tree",
         {
@@ -133,7 +133,7 @@ def test_all_roots_and_proofs_are_those_of_go(ask: Ask) -> None:
             ],
         },
     )
-    tree = Frontier()
+    tree = Span()
     for record, root in zip(records, answer["Roots"], strict=True):
         tree.add(leaf_hash(record))
         assert tree.root() == b64decode(root)

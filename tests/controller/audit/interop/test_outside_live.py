@@ -20,7 +20,7 @@ from tests.support.audit.tools.outside import root_of, table_key
 from tests.support.audit.witnessing import seen_by
 
 TIMES = 12
-MOST = 1500
+MAX_SIZE = 1500
 """Batches of about six records each."""
 
 
@@ -30,7 +30,7 @@ def being_written(place: Path) -> Iterator[Log]:
     log, enough = begun(place, size=32 * 1024), Event()
 
     def write() -> None:
-        for turn in range(1, MOST):
+        for turn in range(1, MAX_SIZE):
             if enough.is_set():
                 return
             for at in range(turn % 4 + 1):

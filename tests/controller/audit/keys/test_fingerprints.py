@@ -13,8 +13,8 @@ import pytest
 
 from controller import cli
 from controller.audit.format.records import OpenedData
-from controller.audit.keys import Role, changed_keys, create, with_previous_keys
-from controller.audit.keys import list as key_showing
+from controller.audit.keys import Role, changed_keys, create_key, with_previous_keys
+from controller.audit.keys.store import find_key
 from controller.audit.log import RecordOpening
 from controller.audit.read.reader import records
 from controller.audit.simulate import RecorderKeys
@@ -36,14 +36,12 @@ def opened(record: Path) -> list[OpenedData]:
 
 
 def shown(keys: Path, role: Role) -> str:
-    found = key_showing.find_key(keys, role).shown
-    assert found is not None
-    return found.fingerprint
+    return str(find_key(keys, role).fingerprint)
 
 
 def other(keys: Path, role: Role, elsewhere: Path) -> None:
     """Replace a key."""
-    create.create_key(elsewhere, role)
+    create_key(elsewhere, role)
     for suffix in ("key", "pub"):
         file = elsewhere / f"{role}.{suffix}"
         if file.exists():
@@ -127,7 +125,7 @@ def test_a_record_without_fingerprints_is_continued(tmp_path: Path) -> None:
 def _made(place: Path) -> Path:
     roles: tuple[Role, ...] = ("table", "hole", "surveillance")
     for role in roles:
-        create.create_key(place, role)
+        create_key(place, role)
     return place
 
 

@@ -1,17 +1,16 @@
-"""Appending, rotation, checkpoints and disk errors of a log."""
+"""Appending, rotation, checkpoints, clocks, disk errors and power losses of a log."""
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from msgspec import json
 
-from controller.audit.errors import LogFailed
-from controller.audit.files import RealDisk
-from controller.audit.format.merkle import Frontier, leaf_hash
+from controller.audit.errors import DiskFull, LogFailed
+from controller.audit.format.merkle import Span, leaf_hash
 from controller.audit.format.notes import (
     VerifierKey,
     parse_checkpoint,
@@ -27,11 +26,13 @@ from controller.audit.format.records import (
     RecordEntry,
     Snapshot,
 )
-from controller.audit.format.segments import segment_file
+from controller.audit.format.segments import pack, segment_file
 from controller.audit.log import Log, RecordOpening
 from controller.audit.log.log import EntryTooLarge
 from controller.audit.read.reader import records, segments
 from controller.procedure.model.state import State, Step
+from tests.support.audit.faulty_disk import FaultyDisk
+from tests.support.audit.record.power import states
 from tests.support.audit.record.table import (
     ANN,
     IDENTITY,
@@ -39,17 +40,14 @@ from tests.support.audit.record.table import (
     TABLE,
     FakeClock,
     begun,
+    device_report,
     everything,
-    handed_in,
     kinds,
+    kinds_of,
     note,
-    told,
+    submitted,
+    written,
 )
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return tmp_path / "record"
 
 
 @pytest.fixture
@@ -62,6 +60,8 @@ def log(place: Path) -> Iterator[Log]:
 def test_a_new_record_begins_with_snapshot_opened_and_checkpoint(place: Path) -> None:
     begun(place).close()
     found = everything(place)
+    snapshot = next(segments(place)).snapshot
+    assert (bytes(snapshot.state), snapshot.frontier) == (b"null", ())
     assert kinds(found) == [
         "snapshot",
         "opened",
@@ -78,7 +78,7 @@ def test_a_new_record_begins_with_snapshot_opened_and_checkpoint(place: Path) ->
 
 
 def test_entries_are_read_back_unchanged(place: Path, log: Log) -> None:
-    made = log.write([note("one", round=4), told("SH-1", 9)])
+    made = log.write([note("one", round=4), device_report("SH-1", 9)])
     first, second = everything(place)[-2:]
     assert [one.seq for one in made] == [first.seq, second.seq] == [5, 6]
     assert log.where == ChainPosition(6, made[1].chain)
@@ -91,9 +91,7 @@ def test_entries_are_read_back_unchanged(place: Path, log: Log) -> None:
 
 def test_a_second_boot_continues_the_record(place: Path) -> None:
     begun(place).close()
-    log = begun(place)
-    log.write([note("more")])
-    log.close()
+    written(place, note("more"))
     found = everything(place)
     assert [one.seq for one in found] == list(range(1, 13))
     assert len({one.boot for one in found}) == 2
@@ -108,7 +106,7 @@ def test_every_checkpoint_is_signed_by_its_boot_over_the_tree(place: Path) -> No
         log.write([note(text)])
         log.sign()
         log.close()
-    tree = Frontier()
+    tree = Span()
     roots = {}
     key = table_key = None
     for segment in segments(place):
@@ -138,7 +136,7 @@ def test_every_checkpoint_is_signed_by_its_boot_over_the_tree(place: Path) -> No
 def test_segments_follow_each_other(place: Path) -> None:
     log = begun(place)
     for at in range(60):
-        log.write([note(f"{at}", 400), told("SH-1", at + 1)])
+        log.write([note(f"{at}", 400), device_report("SH-1", at + 1)])
     log.close()
     found = list(segments(place))
     assert len(found) > 3
@@ -147,14 +145,13 @@ def test_segments_follow_each_other(place: Path) -> None:
         assert after.before == before.after
         assert after.snapshot.cursors["SH-1"].seq > 0
         assert len(after.buffer) == SMALL
-    assert len(handed_in(place)) == 120
+    assert len(submitted(place)) == 120
 
 
 def test_a_snapshot_contains_the_last_state(place: Path) -> None:
-    log = begun(place)
-    for at in range(60):
-        log.write([RecordEntry("note", ANN, {"text": "." * 400}, state=State(Step.WAGERING, at))])
-    log.close()
+    told = {"text": "." * 400}
+    states = [State(Step.WAGERING, at) for at in range(60)]
+    written(place, *(RecordEntry("note", ANN, told, state=state) for state in states))
     snapshot = list(segments(place))[-1].snapshot
     assert json.decode(snapshot.state, type=State).round > 40
     opening = RecordOpening.at(place, table=TABLE)
@@ -166,7 +163,7 @@ def test_a_batch_is_never_split_over_segments(place: Path, log: Log) -> None:
     log.write([note("a", 9000)])
     log.write([note("b", 3000), note("c", 3000)])
     where = {one.seq: at.segment for at, one in records(place)}
-    seqs = [seq for seq, _ in handed_in(place)]
+    seqs = [seq for seq, _ in submitted(place)]
     assert where[seqs[0]] == 1
     assert where[seqs[1]] == where[seqs[2]] == 2
 
@@ -178,101 +175,51 @@ def test_an_entry_too_large_has_no_side_effects(place: Path, log: Log) -> None:
     with pytest.raises(EntryTooLarge, match="at once"):
         log.write([note("x", 9000), note("x", 9000)])
     log.write([note("fits")])
-    assert [bytes(data) for _, data in handed_in(place)] == [b'{"text":"fits"}']
+    assert [bytes(data) for _, data in submitted(place)] == [b'{"text":"fits"}']
     assert log.where.seq > before.seq
-
-
-def test_a_clock_change_is_recorded_first(place: Path) -> None:
-    clock = FakeClock()
-    log = begun(place, clock=clock)
-    for seconds in (3600, -7200, 0.4):
-        clock.set(seconds)
-        log.write([note("after")])
-    log.close()
-    found = everything(place)
-    set_at = [at for at, one in enumerate(found) if one.kind == "clock"]
-    assert [found[at + 1].kind for at in set_at] == ["note", "note"]
-    first = json.decode(found[set_at[0]].data, type=ClockData)
-    assert abs(found[set_at[0]].utc - first.utc_was - 3_600_000_000) < 1000
 
 
 def test_a_boot_with_an_earlier_clock_records_it(place: Path) -> None:
     begun(place, clock=FakeClock()).close()
     begun(place, clock=FakeClock(utc=FakeClock().utc - 10**9, mono=5)).close()
-    assert kinds(everything(place))[6:9] == ["clock", "opened", "certificate"]
-
-
-def test_the_first_snapshot_is_of_a_new_record(place: Path, log: Log) -> None:
-    first = next(segments(place))
-    assert bytes(first.snapshot.state) == b"null"
-    assert first.snapshot.frontier == ()
+    assert kinds_of(place)[6:9] == ["clock", "opened", "certificate"]
 
 
 # --- disks ---------------------------------------------------------------------------------------
 
 
-class Failing(RealDisk):
-    """Fails at one of its calls, once or permanently."""
-
-    def __init__(self) -> None:
-        self.fail_at = ""
-        self.number = errno.EIO
-        self.short = 0
-
-    def _may(self, what: str) -> None:
-        if what == self.fail_at:
-            raise OSError(self.number, os.strerror(self.number))
-
-    def create(self, file: Path) -> int:
-        self._may("create")
-        return super().create(file)
-
-    def write(self, fd: int, data: bytes, offset: int) -> int:
-        self._may("write")
-        if self.short:
-            return super().write(fd, data[: self.short], offset)
-        return super().write(fd, data, offset)
-
-    def sync(self, fd: int) -> None:
-        self._may("sync")
-        super().sync(fd)
-
-    def rename(self, old: Path, new: Path) -> None:
-        self._may("rename")
-        super().rename(old, new)
-
-
-@pytest.mark.parametrize("what", ["create", "write", "sync"])
-def test_nothing_is_written_after_a_disk_error(place: Path, what: str) -> None:
-    disk = Failing()
+@pytest.mark.parametrize(
+    ("call", "size"), [("create", 9000), ("rename", 9000), ("write", 10), ("sync", 10)]
+)
+def test_nothing_is_written_after_a_disk_error(place: Path, call: str, size: int) -> None:
+    disk = FaultyDisk()
     log = begun(place, disk=disk)
     log.spares.take()  # so that a file is created for the next segment
-    log.write([note("kept")])
-    disk.fail_at = what
+    log.write([note("kept", 9000)])
+    disk.fails[call] = OSError(errno.EIO, os.strerror(errno.EIO))
     with pytest.raises(LogFailed, match="Input/output error"):
-        log.write([note("lost", SMALL - 1000 if what == "create" else 10)])
-    disk.fail_at = ""
+        log.write([note("lost", size)])
+    disk.fails.clear()
     with pytest.raises(LogFailed, match="Input/output error"):
         log.write([note("never tried")])
     with pytest.raises(LogFailed):
         log.sign()
     log.close()
-    assert handed_in(place)[0] == (5, b'{"text":"kept"}')
-    begun(place).close()  # it does not block the next boot
+    before = submitted(place)
+    assert b'"kept' in before[0][1]
+    written(place, note("next"))  # it does not block the next boot
+    assert submitted(place)[len(before) :][0][1] == b'{"text":"next"}'
 
 
 def test_a_short_write_is_quarantined_by_the_next_boot(place: Path) -> None:
-    disk = Failing()
+    disk = FaultyDisk()
     log = begun(place, disk=disk)
     log.write([note("kept")])
     disk.short = 100
     with pytest.raises(LogFailed, match="100 of"):
         log.write([note("cut", 500)])
     log.close()
-    disk.short = 0
-    log = begun(place)
-    log.write([note("goes on")])
-    log.close()
+    written(place, note("goes on"))
     found = everything(place)
     assert [one.kind for one in found if one.kind in ("note", "tail")] == ["note", "tail", "note"]
     tail = next(one for one in found if one.kind == "tail")
@@ -300,33 +247,14 @@ def test_altered_bytes_are_not_signed(place: Path) -> None:
     log.close()
 
 
-def test_a_failed_rotation_ends_the_log_and_loses_nothing(place: Path) -> None:
-    disk = Failing()
-    log = begun(place, disk=disk)
-    log.write([note("a", 12000)])
-    disk.fail_at = "rename"
-    with pytest.raises(LogFailed):
-        log.write([note("b", 6000)])
-    log.close()
-    assert len(handed_in(place)) == 1
-    log = begun(place)
-    log.write([note("b", 6000)])
-    log.close()
-    assert len(handed_in(place)) == 2
-
-
 def test_a_closed_log_rejects_entries(place: Path) -> None:
-    log = begun(place)
-    log.close()
+    log = written(place)
     with pytest.raises(LogFailed, match="it is closed"):
         log.write([note("late")])
 
 
 def test_a_rotation_uses_the_time_of_its_batch(place: Path) -> None:
-    log = begun(place)
-    for at in range(60):
-        log.write([note(f"{at}", 400)])
-    log.close()
+    written(place, *(note(f"{at}", 400) for at in range(60)))
     found = everything(place)
     assert kinds(found).count("snapshot") > 2
     assert [one.mono for one in found] == sorted(one.mono for one in found)
@@ -335,9 +263,7 @@ def test_a_rotation_uses_the_time_of_its_batch(place: Path) -> None:
 def test_a_segment_started_before_the_certificate_names_the_previous_one(place: Path) -> None:
     """Each snapshot describes what came before it, wherever a boot's first records are."""
     for at in range(40):
-        log = begun(place, size=4096)
-        log.write([note(f"{at}", 37 * at % 500)])
-        log.close()
+        written(place, note(f"{at}", 37 * at % 500), size=4096)
     last = ""
     for record in everything(place):
         if record.kind == "snapshot":
@@ -348,8 +274,100 @@ def test_a_segment_started_before_the_certificate_names_the_previous_one(place: 
 
 
 def test_a_boot_continues_the_round_number(place: Path) -> None:
-    log = begun(place)
-    log.write([note("dealt", round=7), note("about nothing in particular")])
-    log.close()
+    written(place, note("dealt", round=7), note("about nothing in particular"))
     begun(place).close()
     assert everything(place)[-1].round == 7
+
+
+HOUR = 3600.0
+YEAR = 365 * 24 * HOUR
+
+
+@pytest.mark.parametrize("seconds", [-HOUR, YEAR, -FakeClock().utc / 1e6, -0.6, 0.6, -0.3])
+def test_large_clock_changes_are_recorded(place: Path, seconds: float) -> None:
+    """One hour back, one year forward, to 1970, and slightly beyond the tolerance."""
+    clock = FakeClock()
+    log = begun(place, clock=clock)
+    clock.set(0.4)  # within it
+    log.write([note("before")])
+    clock.set(seconds)
+    log.write([note("after")])
+    log.sign()
+    log.close()
+    found = everything(place)
+    assert kinds(found).count("clock") == 1
+    at = kinds(found).index("clock")
+    assert kinds(found)[at - 1 : at + 2] == ["note", "clock", "note"]
+    was = json.decode(found[at].data, type=ClockData).utc_was
+    assert abs(found[at].utc - was - seconds * 1e6) < 1000
+    assert [one.mono for one in found] == sorted(one.mono for one in found)
+    later = begun(place, clock=FakeClock(found[-1].utc + 1, 5))
+    later.close()
+    opening = RecordOpening.at(place, table=TABLE)
+    opening.close()
+    assert opening.closed()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE])
+def test_temporary_errors_are_retried(place: Path, number: int) -> None:
+    disk = FaultyDisk()
+    log = begun(place, disk=disk)
+    log.spares.take()  # the one that was preallocated
+    disk.fails["create"] = OSError(number, errno.errorcode[number])
+    log.write([note("a", 9000)])
+    for _ in range(3):
+        with pytest.raises(DiskFull, match="no room for the next segment"):
+            log.write([note("b", 9000)])
+        log.write([note("small things still fit", 100)])
+    disk.fails.clear()
+    log.write([note("b", 9000)])
+    log.close()
+    assert len(submitted(place)) == 5
+    assert len(list(segments(place))) == 2
+
+
+@pytest.mark.parametrize(("call", "size"), [("sync", 10), ("second segment", 9000)])
+def test_an_interrupted_log_writes_nothing_more(place: Path, call: str, size: int) -> None:
+    disk = FaultyDisk()
+    log = begun(place, disk=disk)
+    log.write([note("kept", 8000)])
+    disk.fails[call] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        log.write([note("half-way", size)])
+    disk.fails.clear()
+    log.close()  # as the interrupted caller does
+    found = kinds_of(place)
+    assert "closed" not in found
+    assert submitted(place)[0] == (5, b'{"text":"%s"}' % b"kept".ljust(8000, b"."))
+    begun(place).close()
+    assert kinds_of(place)[-2:] == ["closed", "checkpoint"]
+
+
+def test_a_quarantined_tail_is_recorded_after_an_interrupted_rotation(place: Path) -> None:
+    """A quarantined tail, and a new segment before a boot has recorded it."""
+    log = begun(place)
+    log.write([note("nearly full", 12_900)])
+    log.release()
+    file = segment_file(place, 1)
+    whole = file.read_bytes()
+    end = len(whole.rstrip(b"\0"))
+    torn = pack(6, 5, bytes(32), b'{"text":"' + b"x" * 300)[:120]
+    file.write_bytes(whole[:end] + torn + whole[end + len(torn) :])
+    with pytest.raises(KeyboardInterrupt):
+        begun(place, disk=FaultyDisk(**{"second segment": KeyboardInterrupt()}))
+    assert len(list(segments(place))) == 2
+    begun(place).close()
+    found = everything(place)
+    assert kinds(found).count("tail") == 1
+    begun(place).close()
+    assert kinds_of(place).count("tail") == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_acknowledged_entries_survive_a_power_loss(
+    tmp_path: Path, record_property: Callable[[str, object], None], seed: int
+) -> None:
+    lengths = list(states(tmp_path, seed, 200))
+    assert len(lengths) == 200
+    assert max(lengths) > 30
+    record_property("losses of power", len(lengths))

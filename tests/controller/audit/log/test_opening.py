@@ -1,8 +1,13 @@
-"""Opening a record for writing: what is found, and why it is rejected."""
+"""Opening a record for writing: what is found, why it is rejected, how it is closed."""
 
+import errno
 import fcntl
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -16,10 +21,12 @@ from controller.audit.errors import (
     RecordsMissing,
     UnexplainedTail,
 )
+from controller.audit.files import LOCK, Disk
 from controller.audit.format.merkle import leaf_hash
-from controller.audit.format.segments import HEADER_SIZE, SPARE, chained, pack, segment_file
+from controller.audit.format.segments import HEADER_SIZE, NAME, SPARE, chained, pack, segment_file
 from controller.audit.log import Log, RecordOpening
 from controller.audit.log.checkpoints import UnsignedRecords
+from controller.audit.log.log import EntryTooLarge
 from controller.audit.read.reader import read_segment, record_of, segments
 from controller.audit.read.signatures import BadSignature
 from tests.support.audit.record.table import (
@@ -28,15 +35,13 @@ from tests.support.audit.record.table import (
     TABLE,
     TABLE_KEY,
     begun,
+    device_report,
     everything,
+    kinds_of,
     note,
-    told,
+    submitted,
+    written,
 )
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return tmp_path / "record"
 
 
 def test_a_dangling_link_is_reported(place: Path) -> None:
@@ -56,15 +61,14 @@ def opened(place: Path, table: str = TABLE) -> RecordOpening:
     return opening
 
 
-def written(place: Path, count: int = 40) -> None:
-    log = begun(place)
-    for at in range(count):
-        log.write([note(f"{at}", 500), told("SH-1", at + 1, epoch=3)])
-    log.close()
+def filled(place: Path, count: int = 40) -> None:
+    pairs = ((note(f"{at}", 500), device_report("SH-1", at + 1, epoch=3)) for at in range(count))
+    written(place, *chain.from_iterable(pairs))
 
 
-def listing(place: Path) -> dict[str, bytes]:
-    return {str(file): file.read_bytes() for file in place.rglob("*") if file.is_file()}
+def everything_in(folder: Path) -> dict[str, bytes | None]:
+    every = sorted(folder.rglob("*"))
+    return {str(one): one.read_bytes() if one.is_file() else None for one in every}
 
 
 def test_an_empty_place_is_a_new_record(place: Path) -> None:
@@ -77,15 +81,15 @@ def test_an_empty_place_is_a_new_record(place: Path) -> None:
 
 
 def test_the_last_segment_is_read(place: Path) -> None:
-    written(place)
+    filled(place)
     opening = opened(place)
     assert opening.closed()
     assert opening.segment is not None
     assert opening.segment.number > 2
-    found = opening.cursor("SH-1")
+    found = opening.cursors.get("SH-1")
     assert found is not None
     assert (found.epoch, found.seq) == (3, 40)
-    assert opening.cursor("SH-2") is None
+    assert opening.cursors.get("SH-2") is None
     chains = opening.chains("SH-1")
     assert chains[40] == f"{40:016x}"
     assert 1 < len(chains) < 40
@@ -96,7 +100,7 @@ def test_the_last_segment_is_read(place: Path) -> None:
 def test_an_unclosed_record_is_detected(place: Path) -> None:
     log = begun(place)
     log.write([note("in the middle")])
-    log.let_go()
+    log.release()
     assert not opened(place).closed()
 
 
@@ -109,13 +113,13 @@ def test_a_second_writer_is_rejected(place: Path) -> None:
 
 
 def test_a_record_of_another_table_is_rejected(place: Path) -> None:
-    written(place, 1)
-    before = listing(place)
+    filled(place, 1)
+    before = everything_in(place)
     with pytest.raises(OtherTable) as caught:
         RecordOpening.at(place, table="mega-2")
     what = "is the record of table mega-1, not of mega-2"
     assert str(caught.value) == f"{place}: {what}; name the record of this table"
-    assert listing(place) == before
+    assert everything_in(place) == before
 
 
 @pytest.mark.parametrize(
@@ -161,14 +165,14 @@ def test_a_place_that_cannot_be_written_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_missing_segment_is_reported(place: Path) -> None:
-    written(place)
+    filled(place)
     segment_file(place, 2).unlink()
     with pytest.raises(RecordDamaged, match=r"00000002\.seg: is missing; put it back"):
         RecordOpening.at(place, table=TABLE)
 
 
 def test_a_misplaced_segment_is_rejected(place: Path) -> None:
-    written(place)
+    filled(place)
     last = max(place.glob("segments/0*.seg"))
     last.write_bytes(segment_file(place, 1).read_bytes())
     with pytest.raises(RecordDamaged, match="is segment 1, not"):
@@ -190,19 +194,19 @@ def test_a_misplaced_segment_is_rejected(place: Path) -> None:
 def test_a_corrupt_last_segment_is_rejected(
     place: Path, change: Callable[[bytes], bytes], said: str
 ) -> None:
-    written(place)
+    filled(place)
     last = max(place.glob("segments/0*.seg"))
     last.write_bytes(change(last.read_bytes()))
-    before = listing(place)
+    before = everything_in(place)
     with pytest.raises(RecordDamaged, match=said) as told_of:
         RecordOpening.at(place, table=TABLE)
     assert told_of.value.todo
-    assert listing(place) == before
+    assert everything_in(place) == before
 
 
 def test_zeros_before_a_checkpoint_are_missing_records(place: Path) -> None:
     """Zeros before a checkpoint: only lost records explain them."""
-    written(place, 8)
+    filled(place, 8)
     file = segment_file(place, 1)
     whole = file.read_bytes()
     frames = next(segments(place)).frames
@@ -213,11 +217,6 @@ def test_zeros_before_a_checkpoint_are_missing_records(place: Path) -> None:
             RecordsMissing, match=f"records after seq {frame.seq - 1} cannot be read"
         ):
             RecordOpening.at(place, table=TABLE)
-
-
-def everything_in(folder: Path) -> dict[str, bytes | None]:
-    every = sorted(folder.rglob("*"))
-    return {str(one): one.read_bytes() if one.is_file() else None for one in every}
 
 
 def refused(place: Path, problem: type[Exception]) -> None:
@@ -237,7 +236,7 @@ def test_a_rejected_start_changes_nothing(place: Path, monkeypatch: pytest.Monke
     assert everything_in(place.parent) == {str(place): None}
     place.rmdir()
 
-    written(place, 3)
+    filled(place, 3)
     (place / "lock").unlink()  # a copy without the lock file
     opened(place)
     assert not (place / "lock").exists()
@@ -255,7 +254,7 @@ def test_a_rejected_start_changes_nothing(place: Path, monkeypatch: pytest.Monke
     with pytest.raises(BadSignature):
         Log.begin(RecordOpening.at(place, table=TABLE), IDENTITY, other)
     assert not (place / "lock").exists()
-    written(place, 1)
+    filled(place, 1)
     assert (place / "lock").exists()
 
 
@@ -314,7 +313,7 @@ def test_a_record_that_lost_its_segments_is_not_begun_again(place: Path) -> None
 
 
 def test_an_older_copy_than_a_cosignature_is_rejected(place: Path) -> None:
-    written(place, 1)
+    filled(place, 1)
     (place / "cosigned").mkdir()
     (place / "cosigned" / "21.note").write_text("as a witness wrote it")
     with pytest.raises(RecordsMissing, match="ends with record 8; a witness has seen 21"):
@@ -323,7 +322,7 @@ def test_an_older_copy_than_a_cosignature_is_rejected(place: Path) -> None:
 
 def test_unsigned_records_are_not_signed_by_the_next_boot(place: Path) -> None:
     """The last segment is rewritten with valid hashes, but without signatures."""
-    written(place, 3)
+    filled(place, 3)
     found = read_segment(place, 1)
     kept = [one for one in found.frames if record_of(found.file, one).kind not in _SIGNED]
     seq, chain, data = found.before.seq, found.before.chain, b""
@@ -345,3 +344,225 @@ def test_unsigned_records_are_not_signed_by_the_next_boot(place: Path) -> None:
 
 
 _SIGNED = ("certificate", "checkpoint")
+
+
+FOREIGN = b"somebody else's words"
+
+
+def file_of(fd: int) -> Path:
+    return Path(os.readlink(f"/proc/self/fd/{fd}"))
+
+
+class Reusing(Disk):
+    """Closes a segment as Linux does and reports an error; the number is reused at once."""
+
+    def __init__(self, foreign: Path) -> None:
+        self.foreign = foreign
+        self.reused: list[int] = []
+
+    def close(self, fd: int) -> None:
+        if not NAME.fullmatch(file_of(fd).name):
+            super().close(fd)
+            return
+        other = os.open(self.foreign, os.O_RDWR)
+        os.dup2(other, fd)
+        os.close(other)
+        self.reused.append(fd)
+        raise OSError(errno.EIO, "it could not be closed")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Reusing]:
+    foreign = tmp_path / "foreign"
+    foreign.write_bytes(FOREIGN)
+    disk = Reusing(foreign)
+    yield disk
+    for fd in disk.reused:
+        os.close(fd)
+
+
+def test_a_segment_whose_close_fails_is_not_written_again(place: Path, disk: Reusing) -> None:
+    log = begun(place, disk=disk)
+    texts = [f"{at}".ljust(3000, ".") for at in range(12)]
+    made = [log.write([note(text)])[0].seq for text in texts]
+    assert len(disk.reused) >= 2
+    assert disk.foreign.read_bytes() == FOREIGN
+    log.release()
+    assert disk.foreign.read_bytes() == FOREIGN
+    assert submitted(place) == [
+        (seq, b'{"text":"%s"}' % text.encode()) for seq, text in zip(made, texts, strict=True)
+    ]
+    begun(place).close()
+
+
+def test_the_first_error_is_kept_if_a_close_fails_too(place: Path) -> None:
+    class Interrupted(Disk):
+        def sync_directory(self, directory: Path) -> None:
+            super().sync_directory(directory)
+            if (directory / "00000002.seg").exists():
+                raise KeyboardInterrupt
+
+        def close(self, fd: int) -> None:
+            file = file_of(fd)
+            super().close(fd)
+            if file.name == "00000002.seg":
+                raise OSError(errno.EIO, "it could not be closed")
+
+    log = begun(place, disk=Interrupted())
+    log.write([note("kept", 8000)])
+    with pytest.raises(KeyboardInterrupt):
+        log.write([note("half-way", 9000)])
+    log.release()
+
+
+class Closed:
+    """os.close() that closes the files in `fails` and raises; records double closes."""
+
+    def __init__(self, fails: Callable[[Path], bool]) -> None:
+        self.fails = fails
+        self.failed: list[Path] = []
+        self.twice: list[int] = []
+        self._close = os.close
+
+    def __call__(self, fd: int) -> None:
+        try:
+            file = file_of(fd)
+        except FileNotFoundError:
+            self.twice.append(fd)
+            raise OSError(errno.EBADF, "it is not open") from None
+        self._close(fd)
+        if self.fails(file):
+            self.failed.append(file)
+            raise OSError(errno.EIO, "it could not be closed")
+
+
+def test_a_log_closes_each_descriptor_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = begun(place)
+    log.write([note("kept")])
+    closed = Closed(lambda file: place in file.parents)
+    monkeypatch.setattr(os, "close", closed)
+    log.release()
+    log.release()
+    monkeypatch.undo()
+    ours = {file.relative_to(place).as_posix() for file in closed.failed}
+    assert {"lock", "segments/00000001.seg"} <= ours
+    assert closed.failed.count(segment_file(place, 1)) == 2  # one for writing, one for reading back
+    assert not closed.twice
+    begun(place).close()
+
+
+def test_the_read_back_descriptor_is_closed_once(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the next segment starts."""
+    log = begun(place)
+    log.write([note("kept", 8000)])
+    closed = Closed(lambda file: bool(NAME.fullmatch(file.name)))
+    monkeypatch.setattr(os, "close", closed)
+    log.write([note("next", 9000)])
+    log.close()
+    monkeypatch.undo()
+    assert closed.failed.count(segment_file(place, 1)) == 2
+    assert not closed.twice
+    assert kinds_of(place)[-2:] == ["closed", "checkpoint"]
+    assert len(list(segments(place))) == 2
+
+
+def test_a_lock_whose_close_fails_is_closed_once(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(place).close()
+    opening = RecordOpening.at(place, table=TABLE)
+    closed = Closed(lambda file: file.name == LOCK)
+    monkeypatch.setattr(os, "close", closed)
+    opening.close()
+    opening.close()
+    monkeypatch.undo()
+    assert (closed.failed, closed.twice) == ([place / LOCK], [])
+
+
+def test_the_lock_is_held_during_preallocation(place: Path) -> None:
+    class Slow(Disk):
+        def __init__(self) -> None:
+            self.goes_on = Event()
+            self.goes_on.set()
+            self.waits = Event()
+
+        def create(self, file: Path) -> int:
+            if not self.goes_on.is_set():
+                self.waits.set()
+                assert self.goes_on.wait(10)
+            return super().create(file)
+
+    disk = Slow()
+    log = begun(place, disk=disk)
+    log.spares.take()
+    disk.goes_on.clear()
+    log.spares.prepare()
+    assert disk.waits.wait(10)
+    ends = Thread(target=log.release)
+    ends.start()
+    ends.join(0.1)
+    with pytest.raises(InUse):
+        RecordOpening.at(place, table=TABLE)
+    disk.goes_on.set()
+    ends.join(10)
+    RecordOpening.at(place, table=TABLE).close()
+
+
+# --- what cannot be read while a record is opened ---------------------------------------------
+
+
+def refusing(name: str, asked: Callable[..., object]) -> Callable[..., object]:
+    def refuse(path: object, *args: object, **words: object) -> object:
+        if isinstance(path, str | Path) and Path(path).name == name:
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return asked(path, *args, **words)
+
+    return refuse
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        ("stat", "record"),
+        ("stat", "segments"),
+        ("lstat", LOCK),
+        ("listdir", "segments"),
+        ("scandir", "cosigned"),
+    ],
+)
+def test_an_unreadable_path_is_named(
+    place: Path, monkeypatch: pytest.MonkeyPatch, call: str, name: str
+) -> None:
+    begun(place).close()
+    (place / "cosigned").mkdir()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, call, refusing(name, getattr(os, call)))
+        with pytest.raises(CannotWrite, match=rf"{name}: cannot be read: Input/output error"):
+            RecordOpening.at(place, table=TABLE)
+    RecordOpening.at(place, table=TABLE).close()
+
+
+def test_a_start_that_fails_leaves_no_files(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "lstat", refusing(LOCK, os.lstat))
+        with pytest.raises(CannotWrite):
+            RecordOpening.at(place, table=TABLE)
+    with suppress(FileNotFoundError):
+        assert os.listdir(place) == []
+    begun(place).close()
+
+
+def test_a_boot_that_fails_releases_the_lock(place: Path) -> None:
+    """The last segment contains only its snapshot, and the one before is corrupt."""
+    log = begun(place)
+    log.write([note("kept", 8000)])
+    with pytest.raises(EntryTooLarge, match="are free"):  # with the snapshot of a new segment
+        log.write([note("large", SMALL - 700)])
+    log.release()
+    file = segment_file(place, 1)
+    file.write_bytes(b"X" + file.read_bytes()[1:])
+    for _ in range(2):
+        with pytest.raises(RecordDamaged, match="is no segment of a record"):
+            begun(place)

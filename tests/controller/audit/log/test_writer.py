@@ -1,33 +1,39 @@
-"""The log writer: queue, group commit, timeouts, errors, shutdown."""
+"""The log writer: queue, group commit, timeouts, errors, shutdown, validation of `data`."""
 
 import asyncio
 import errno
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from controller.audit.errors import AppendTimeout, DiskFull, LogFailed, WriterBusy
-from controller.audit.files import RealDisk
-from controller.audit.format.records import RecordActor, RecordEntry
-from controller.audit.log import Log, LogWriter, writer
+from controller.audit.files import Disk
+from controller.audit.format.records import Kind, RecordActor, RecordEntry
+from controller.audit.format.validation import BadData
+from controller.audit.log import Log, LogWriter, Together, writer
 from controller.audit.log.log import EncodedEntry, EntryTooLarge
+from controller.audit.read.reader import read_segment
 from drivers.devices import SealedCard
 from tests.support.audit.record.table import (
     ANN,
     FakeClock,
     begun,
-    everything,
-    handed_in,
-    kinds,
+    kinds_of,
     note,
     seqs,
+    submitted,
 )
 
 
-class Gate(RealDisk):
+class Gate(Disk):
     """A disk whose syncs block while the gate is shut, or fail."""
 
     def __init__(self) -> None:
@@ -46,10 +52,12 @@ class Gate(RealDisk):
             raise OSError(errno.EIO, "the disk is broken")
         super().sync(fd)
 
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return tmp_path / "record"
+    def held(self, book: LogWriter) -> Future[Together]:
+        """Shut it, and wait until the sync of a first entry stands before it."""
+        self.open_again.clear()
+        first = book.submit(note("first"))
+        assert self.waits.wait(10)
+        return first
 
 
 @pytest.fixture
@@ -76,7 +84,7 @@ def test_a_submitted_entry_is_durable_when_its_future_resolves(
 ) -> None:
     made = book.submit(note("one"), note("two")).result(10)
     assert seqs(made) == [5, 6]
-    assert handed_in(place) == [(5, b'{"text":"one"}'), (6, b'{"text":"two"}')]
+    assert submitted(place) == [(5, b'{"text":"one"}'), (6, b'{"text":"two"}')]
 
 
 async def waited_for(book: LogWriter) -> list[int]:
@@ -86,13 +94,11 @@ async def waited_for(book: LogWriter) -> list[int]:
 
 def test_append_waits_in_an_event_loop(place: Path, book: LogWriter) -> None:
     assert asyncio.run(waited_for(book)) == list(range(5, 35))
-    assert [data for _, data in handed_in(place)] == [b'{"text":"%d"}' % at for at in range(30)]
+    assert [data for _, data in submitted(place)] == [b'{"text":"%d"}' % at for at in range(30)]
 
 
 def test_queued_entries_share_a_sync(place: Path, gate: Gate, book: LogWriter) -> None:
-    gate.open_again.clear()
-    first = book.submit(note("first"))
-    assert gate.waits.wait(10)
+    first = gate.held(book)
     rest = [book.submit(note(f"{at}"), note("and this")) for at in range(50)]
     before = gate.syncs
     gate.open_again.set()
@@ -107,7 +113,7 @@ def test_an_entry_may_request_a_checkpoint(place: Path, log: Log) -> None:
     book.submit(note("quiet")).result(10)
     book.submit(note("end of round", sign=True)).result(10)
     book.close_now()
-    found = kinds(everything(place))
+    found = kinds_of(place)
     assert found[4:] == ["note", "note", "checkpoint", "closed", "checkpoint"]
 
 
@@ -116,7 +122,7 @@ def test_everything_is_signed_within_a_second(place: Path) -> None:
     book = LogWriter(begun(place, size=256 * 1024, clock=clock))
     book.submit(note("last for now")).result(10)
     deadline = time.monotonic() + 20
-    while kinds(everything(place))[-1] != "checkpoint":
+    while kinds_of(place)[-1] != "checkpoint":
         assert time.monotonic() < deadline
         clock.go(1.0)
         book.submit(note("more")).result(10)
@@ -135,14 +141,12 @@ def test_bad_entries_fail_only_their_submitter(place: Path, book: LogWriter) -> 
     with pytest.raises(EntryTooLarge, match="a note of"):
         large.result(10)
     assert len(small.result(10)) == 1
-    assert [data for _, data in handed_in(place)] == [b'{"text":"fits"}']
+    assert [data for _, data in submitted(place)] == [b'{"text":"fits"}']
 
 
 def test_the_queue_is_bounded(gate: Gate, book: LogWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "MAX_QUEUED", 3)
-    gate.open_again.clear()
-    first = book.submit(note("first"))
-    assert gate.waits.wait(10)
+    first = gate.held(book)
     waiting = [book.submit(note(f"{at}")) for at in range(3)]
     with pytest.raises(WriterBusy, match="3 entries wait"):
         book.submit(note("one too many"))
@@ -164,15 +168,12 @@ def test_the_first_failure_is_reported_once(place: Path, gate: Gate, log: Log) -
         book.close_now()
     assert len(told) == 1
     assert book.failed is told[0]
-    assert handed_in(place)[0] == (5, b'{"text":"kept"}')
+    assert submitted(place)[0] == (5, b'{"text":"kept"}')
 
 
 def test_all_queued_entries_fail_together(gate: Gate, log: Log) -> None:
     book = LogWriter(log)
-    gate.open_again.clear()
-    waiting = [book.submit(note("first"))]
-    assert gate.waits.wait(10)
-    waiting += [book.submit(note(f"{at}")) for at in range(20)]
+    waiting = [gate.held(book), *(book.submit(note(f"{at}")) for at in range(20))]
     gate.fails = True
     gate.open_again.set()
     for one in waiting:
@@ -208,7 +209,7 @@ def test_cancelling_the_wait_does_not_cancel_the_append(
         await book.append(note("after it"))
 
     asyncio.run(impatient())
-    assert [data for _, data in handed_in(place)] == [
+    assert [data for _, data in submitted(place)] == [
         b'{"text":"recorded all the same"}',
         b'{"text":"after it"}',
     ]
@@ -244,11 +245,11 @@ def test_an_append_timeout_fails_all_later_appends(
     with pytest.raises(AppendTimeout):
         book.close_now()
     # As a crash would leave it: only what was being written.
-    assert [data for _, data in handed_in(place)] == [
+    assert [data for _, data in submitted(place)] == [
         b'{"text":"in time"}',
         b'{"text":"it came late"}',
     ]
-    assert kinds(everything(place))[-2:] == ["note", "note"]
+    assert kinds_of(place)[-2:] == ["note", "note"]
     begun(place).close()
 
 
@@ -281,9 +282,7 @@ def test_a_batch_that_completes_after_a_timeout_fails(
         with pytest.raises(AppendTimeout):
             await book.append(note("together with it"))
 
-    gate.open_again.clear()
-    first = book.submit(note("first"))
-    assert gate.waits.wait(10)
+    first = gate.held(book)
     shared = book.submit(note("handed in"))
     asyncio.run(impatient())
     gate.open_again.set()
@@ -302,7 +301,7 @@ def test_closing_writes_the_queue(place: Path, gate: Gate, book: LogWriter) -> N
     gate.open_again.set()
     closing.join(20)
     assert [one.result(1)[0].seq for one in waiting] == [5, 6, 7, 8, 9]
-    assert kinds(everything(place))[-2:] == ["closed", "checkpoint"]
+    assert kinds_of(place)[-2:] == ["closed", "checkpoint"]
     with pytest.raises(LogFailed, match="it is closed"):
         book.submit(note("late"))
     asyncio.run(book.close())
@@ -326,7 +325,7 @@ def test_a_bug_in_the_thread_fails_all_futures(
     with pytest.raises(LogFailed, match="a fault of ours"):
         book.submit(note("later"))
     assert seen == ["a fault of ours"]
-    assert "closed" not in kinds(everything(place))
+    assert "closed" not in kinds_of(place)
 
 
 def test_invalid_text_and_numbers_are_rejected_at_once(book: LogWriter) -> None:
@@ -340,9 +339,7 @@ def test_invalid_text_and_numbers_are_rejected_at_once(book: LogWriter) -> None:
 def test_the_order_is_kept_when_the_disk_is_full(
     place: Path, gate: Gate, log: Log, book: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate.open_again.clear()
-    first = book.submit(note("first"))
-    assert gate.waits.wait(10)
+    first = gate.held(book)
     large, small = book.submit(note("large")), book.submit(note("small"))
     real = log.write_ready
 
@@ -357,3 +354,111 @@ def test_the_order_is_kept_when_the_disk_is_full(
     for one in (large, small):
         with pytest.raises(DiskFull):
             one.result(10)
+
+
+class Colour(Enum):
+    RED = "red"
+    HALF = 0.5
+
+
+class Counted(msgspec.Struct, frozen=True):
+    pays: object
+    on: object
+
+
+def nested(deep: int) -> object:
+    return {"in": nested(deep - 1)} if deep else 1
+
+
+AROUND: list[object] = []
+AROUND.append(AROUND)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"amount": 1.5}, "data.amount is a float"),
+        ({"amount": 2.0}, "data.amount is a float"),
+        ({"amounts": [1, float("nan")]}, "data.amounts.1 is a float"),
+        ({"amount": float("inf")}, "data.amount is a float"),
+        ({"amount": 2**63}, "data.amount is an integer of more than 64 bits"),
+        ({"amount": -(2**63) - 1}, "data.amount is an integer of more than 64 bits"),
+        ({"seats": {1: "Ann"}}, "data.seats has a name that is a int"),
+        ({None: 1}, "data has a name that is a NoneType"),
+        ({"raw": b"bytes"}, "data.raw is a bytes"),
+        ({"raw": bytearray(3)}, "data.raw is a bytearray"),
+        ({"cards": {1, 2}}, "data.cards is a set"),
+        ({"when": datetime(2026, 1, 1, tzinfo=UTC)}, "data.when is a datetime"),
+        ({"due": Decimal("1.5")}, "data.due is a Decimal"),
+        ({"path": Path("/x")}, "data.path is a PosixPath"),
+        ({"colour": Colour.HALF}, "data.colour is a float"),
+        ({"as it is": msgspec.Raw(b"[1.5]")}, "data.as it is.0 is a float"),
+        ({"as it is": msgspec.Raw(b"[1")}, "data.as it is is no JSON"),
+        ({"odds": Counted(1, 1.5)}, "data.odds.on is a float"),
+        ({"card": SealedCard(17)}, "data.card is a SealedCard"),
+        ({"deep": nested(70)}, "is nested more than 64 deep"),
+        ({"around": AROUND}, "is nested more than 64 deep"),
+        (1.5, "data is a float"),
+    ],
+)
+def test_invalid_values_are_rejected_before_a_write(
+    data: object, words: str, place: Path, book: LogWriter
+) -> None:
+    before = read_segment(place, 1).buffer
+    mixed = RecordEntry("device", ANN, {"what": "it", "data": data})
+    for group in ((mixed,), (note("with it"), mixed)):
+        with pytest.raises(BadData) as refused:
+            book.submit(*group)
+        assert words.replace("data", "data.data", 1) in str(refused.value) or (
+            words.startswith("is nested") and words in str(refused.value)
+        )
+        assert str(refused.value).endswith("lists, objects with names")
+        assert "17" not in str(refused.value)
+    with pytest.raises(BadData):
+        asyncio.run(book.append(mixed))
+    assert read_segment(place, 1).buffer == before
+    assert len(book.submit(note("all is well")).result(10)) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "words"),
+    [
+        ("note", {}, "missing required field `text`"),
+        ("note", {"text": 3}, "Expected `str`"),
+        ("note", {"text": "x", "more": 1}, "unknown field `more`"),
+        ("device", {"seat": 3}, "missing required field `what`"),
+        ("fault", {"what": "x"}, "missing required field `detail`"),
+        ("unwitnessed", {"since": -1}, "Expected `int` >= 0"),
+        ("person", ["what"], "Expected `object`"),
+    ],
+)
+def test_data_of_the_wrong_kind_is_rejected(
+    kind: Kind, data: object, words: str, book: LogWriter
+) -> None:
+    with pytest.raises(BadData, match=f"data is none of a {kind}: .*{words}"):
+        book.submit(RecordEntry(kind, ANN, data))
+
+
+def test_valid_data_is_read_back_unchanged(place: Path, book: LogWriter) -> None:
+    data = {
+        "what": "all",
+        "least": -(2**63),
+        "most": 2**63 - 1,
+        "text": "\u00e9\u2014\x00\x7f\U0001f0a1",
+        "nothing": None,
+        "both": [True, False, [], {}, ()],
+        "colour": Colour.RED,
+        "odds": Counted(3, 2),
+        "as it is": msgspec.Raw(b'{"a":[1]}'),
+        "deep": nested(50),
+    }
+    book.submit(RecordEntry("device", ANN, data)).result(10)
+    ((_, found),) = submitted(place)
+    wanted = {
+        **data,
+        "both": [True, False, [], {}, []],
+        "colour": "red",
+        "odds": {"pays": 3, "on": 2},
+        "as it is": {"a": [1]},
+    }
+    assert msgspec.json.decode(found) == wanted

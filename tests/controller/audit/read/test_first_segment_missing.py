@@ -11,10 +11,7 @@ import pytest
 
 from controller.audit.format.segments import segment_file
 from controller.audit.read.lookup import gone_before
-from tests.support.audit.tools.cases import record
-from tests.support.audit.tools.outside import audit, of_round, whole
-
-__all__ = ["record", "whole"]
+from tests.support.audit.tools.outside import audit, of_round
 
 Out = pytest.CaptureFixture[str]
 GONE = "segments before 2 are not here"

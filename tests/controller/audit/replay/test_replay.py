@@ -47,7 +47,7 @@ from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Shoe, State, Step
 from tests.support.audit.fallbacks import AT_REST, IN_THE_MIDDLE, OTHER_CODE, boot_of, other
 from tests.support.audit.record.dealing import TABLE, Dealing, as_read, boot
-from tests.support.audit.record.folded import dealt, fill, folded, opened_at, plain, replayed
+from tests.support.audit.record.scripted import dealt, fill, folded, opened_at, plain, replayed
 from tests.support.audit.record.table import ANN
 from tests.support.procedure.random_games import GAMES, game_as_it_is, game_with, some_game
 

@@ -34,7 +34,7 @@ from controller.audit.errors import (
     UnexplainedTail,
     WriterBusy,
 )
-from controller.audit.files import RealDisk
+from controller.audit.files import Disk
 from controller.audit.format.segments import segment_file
 from controller.audit.keys import ROLES, create_key
 from controller.audit.read.reader import records, segments
@@ -49,8 +49,9 @@ from controller.procedure.model.effects import RoundOver
 from controller.procedure.model.state import Shoe, State, Step
 from controller.sim.play import POLICIES, Play, PlaySetup, basic, stakes_for
 from tests.support.audit.record.dealing import keyring
-from tests.support.audit.record.running import Runs, kinds
-from tests.support.audit.record.scripted import decisions, ends, events, kinds_of, replayed
+from tests.support.audit.record.running import Runs
+from tests.support.audit.record.scripted import decisions, ends, events, replayed
+from tests.support.audit.record.table import kinds_of
 from tests.support.audit.verifying import read
 from tests.support.paths import ROOT
 from tests.support.sim.a_round import ROUND, changed
@@ -80,7 +81,7 @@ def test_demo_keys_are_created_once_with_a_warning(run: Runs) -> None:
     demo, last = first.err.splitlines()
     assert demo.startswith("holecard: DIR/keys: demo keys, ")
     assert demo.endswith("holecard keys new")
-    assert last == f"holecard: DIR: recorded, the last record is {len(kinds(run.place))}"
+    assert last == f"holecard: DIR: recorded, the last record is {len(kinds_of(run.place))}"
     made = {file.name: file.read_bytes() for file in (run.place / "keys").iterdir()}
     assert {"table.key", "hole.key", "surveillance.key", "surveillance.pub"} <= set(made)
     for name in made:
@@ -88,7 +89,7 @@ def test_demo_keys_are_created_once_with_a_warning(run: Runs) -> None:
     again = run()
     assert again.err.splitlines()[0] == demo
     assert {file.name: file.read_bytes() for file in (run.place / "keys").iterdir()} == made
-    assert kinds(run.place).count("opened") == 2
+    assert kinds_of(run.place).count("opened") == 2
 
 
 def test_verbose_shows_only_the_scripts_events(run: Runs) -> None:
@@ -255,7 +256,7 @@ def test_a_disk_error_is_exit_74(
         raise OSError(code, os.strerror(code))
 
     with monkeypatch.context() as patched:
-        patched.setattr(RealDisk, call, fails)
+        patched.setattr(Disk, call, fails)
         ran = run()
     assert ran.code == 74
     assert ran.line.startswith("holecard: DIR: ")
@@ -271,16 +272,16 @@ def test_the_next_run_continues_after_a_full_disk(
     monkeypatch.setattr("controller.audit.simulate.rounds.SCRIPTS_SIZE", 64 * 1024)
     many = tuple(changed(id=f"R-{number}") for number in range(30))
     made: list[Path] = []
-    real = RealDisk.create
+    real = Disk.create
 
-    def fills_up(disk: RealDisk, file: Path) -> int:
+    def fills_up(disk: Disk, file: Path) -> int:
         if len(made) == room:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         made.append(file)
         return real(disk, file)
 
     with monkeypatch.context() as patched:
-        patched.setattr(RealDisk, "create", fills_up)
+        patched.setattr(Disk, "create", fills_up)
         ran = run(rounds=many)
     assert ran.code == 74
     told, said = ran.err.splitlines()[-2:]
@@ -296,7 +297,7 @@ def test_the_next_run_continues_after_a_full_disk(
         len(shown),
         len(shown) + 1,  # finished, but not printed yet
     )
-    assert len(kinds(run.place)) == there[-1].seq
+    assert len(kinds_of(run.place)) == there[-1].seq
     right(run.place)
     assert run(rounds=many).code == 0
     now = [record for _, record in records(run.place)]

@@ -14,7 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.errors import DiskFull, LogFailed, OtherTable
-from controller.audit.files import RealDisk
+from controller.audit.files import Disk
 from controller.audit.format.hole_cards import CardOpening, check, opened_card
 from controller.audit.format.records import OpenedData, Record
 from controller.audit.log import RecordOpening
@@ -47,12 +47,12 @@ from tests.support.audit.record.scripted import (
     decisions,
     ends,
     events,
-    kinds_of,
     read_rounds,
     record_all,
     replayed,
     states,
 )
+from tests.support.audit.record.table import kinds_of
 from tests.support.audit.verifying import read
 from tests.support.sim.a_round import ROUND, action, changed
 
@@ -178,7 +178,7 @@ def test_the_shoes_chain_continues_over_all_boots(
     boots = [cursor.boot for cursor in cursors]
     assert boots == sorted(boots)
     opening = RecordOpening.at(place, table=SCRIPTS)
-    assert opening.cursor(SERIAL) == cursors[-1]
+    assert opening.cursors.get(SERIAL) == cursors[-1]
     opening.close()
 
 
@@ -402,7 +402,7 @@ def test_a_record_that_was_tampered_with_is_not_continued(
 # --- disks ------------------------------------------------------------------------------------
 
 
-class Failing(RealDisk):
+class Failing(Disk):
     """Fails after a number of calls, not counting preallocation."""
 
     def __init__(self, writes: int, code: int) -> None:
@@ -435,7 +435,7 @@ def test_acknowledged_events_survive_a_disk_error(place: Path, writes: int) -> N
     assert record_all(place, [scripted])[0].ok  # and it can be continued
 
 
-class Room(RealDisk):
+class Room(Disk):
     """A disk with space for a number of files."""
 
     left = 1

@@ -1,20 +1,212 @@
-"""A record in words: each kind, amounts and times, and what our words do not have."""
+"""Records as text: what devices, links and people do, other kinds, amounts and times."""
 
 from __future__ import annotations
+
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
-from controller.audit.format.records import Kind, OpenedData, Record, RecordActor
+from controller.audit.format.records import DeviceCursor, Kind, OpenedData, Record, RecordActor
 from controller.audit.text import currency_of, format_time, record_text
+from controller.audit.text.device_events import SAYINGS
+from controller.people.records import SignInEntry
 from controller.procedure.prompts import MoneyFormat
+from controller.table.loop.loop import ADOPTED
+from controller.table.memory.memory import WHAT
+from drivers.devices import events, shoe, shuffler, station
+from drivers.events import AnyHappening
 
 
-def record_of(kind: Kind, data: object) -> Record:
+def record_of(
+    kind: Kind, data: object, who: RecordActor | None = None, cursor: DeviceCursor | None = None
+) -> Record:
     return Record(
-        1, "t", "0" * 16, 1, "2026-01-01", 0, 0, "synced", 1, kind, RecordActor("device", "x"),
-        "", "", "", msgspec.Raw(msgspec.json.encode(data)),
+        1, "t", "0" * 16, 1, "2026-01-01", 0, 0, "synced", 1, kind,
+        who or RecordActor("device", "station"),
+        "", "", "", msgspec.Raw(msgspec.json.encode(data)), cursor=cursor,
     )  # fmt: skip
+
+
+def said(kind: Kind, who: RecordActor | None = None, /, **data: Any) -> str:
+    text = record_text(record_of(kind, data, who), MoneyFormat())
+    assert (text.facts, text.prompts, text.refused) == ((), (), "")
+    return text.what
+
+
+def test_each_thing_that_a_table_records_has_a_sentence() -> None:
+    told = [*events.COMMON, *shoe.EVENTS, *shuffler.EVENTS, *station.EVENTS]
+    assert len(told) > 20
+    devices = {
+        name
+        for module in (events, shoe, shuffler, station)
+        for name, one in vars(module).items()
+        if isinstance(one, type)
+        and issubclass(one, events.DeviceEvent)
+        and one is not events.DeviceEvent
+    }
+    links = {one.__name__ for one in get_args(AnyHappening)}
+    people = {one.__struct_config__.tag for one in SignInEntry.__subclasses__()}
+    known = {kind: {what for one, what in SAYINGS if one == kind} for kind, _ in SAYINGS}
+    assert known["device"] == devices | {"CardSeen", WHAT}
+    assert known["link"] == links | {ADOPTED}
+    assert known["person"] == people
+
+
+SHOE = RecordActor("device", "shoe")
+EVE = RecordActor("surveillance", "Eve")
+
+
+@pytest.mark.parametrize(
+    ("kind", "who", "data", "words"),
+    [
+        (
+            "device",
+            None,
+            {"what": "ButtonPressed", "seat": 3, "button": "hit", "press": 1, "token": 115},
+            "seat 3 pressed hit",
+        ),
+        (
+            "device",
+            None,
+            {
+                "what": "ButtonPressed",
+                "seat": 3,
+                "button": "hit",
+                "ignored": "it is not open to the seat now",
+            },
+            "seat 3 pressed hit, not lit: nothing changed",
+        ),
+        (
+            "device",
+            None,
+            {
+                "what": "ButtonPressed",
+                "seat": 3,
+                "button": "stand",
+                "stale": True,
+                "ignored": "it came too late",
+            },
+            "seat 3 pressed stand, too late: nothing changed",
+        ),
+        ("device", SHOE, {"what": "CoverMoved", "open": True}, "the shoe's cover is opened"),
+        (
+            "device",
+            SHOE,
+            {"what": "ShoeCardRead", "shoe": 1, "pos": 11},
+            "card 11 leaves the shoe, seen by nobody",
+        ),
+        (
+            "device",
+            SHOE,
+            {
+                "what": WHAT,
+                "out": 48,
+                "seen": 47,
+                "extra": [3],
+                "foreign": 0,
+                "missing": 2,
+                "beyond": 0,
+            },
+            "the shoe is counted: 48 cards out, 47 seen, too often: 4 of clubs, 2 missing",
+        ),
+        (
+            "link",
+            None,
+            {"what": "StateChanged", "device": "ST-7", "state": "ready", "why": "x"},
+            "station ST-7 is ready",
+        ),
+        (
+            "link",
+            None,
+            {"what": "StateChanged", "device": "ST-7", "state": "lost", "why": "it is silent"},
+            "station ST-7 is lost: it is silent",
+        ),
+        (
+            "link",
+            None,
+            {"what": "ClockRead", "device": "ST-7", "offset_us": -336522255},
+            "the clock of station ST-7 is 336.522 s behind the table's",
+        ),
+        (
+            "link",
+            None,
+            {"what": "DeviceStands", "device": "ST-7", "state": 5},
+            "station ST-7 says of itself: paired, locked",
+        ),
+        (
+            "link",
+            RecordActor("floor", "Bo"),
+            {"what": "adopted", "device": "SH-1", "two": ["Bo", "Cy"]},
+            "the log of SH-1 is taken up where it stands, by Bo and Cy",
+        ),
+        (
+            "person",
+            EVE,
+            {"what": "looked", "name": "Eve", "page": "review round", "of": "round 7"},
+            "Eve looked at round 7",
+        ),
+        (
+            "person",
+            EVE,
+            {
+                "what": "looked",
+                "name": "Eve",
+                "page": "exported",
+                "of": "round 7",
+                "reason": "",
+                "out": "a.zip",
+                "seal": "ab",
+            },
+            "Eve exported round 7 as a sealed case, as a.zip, seal ab",
+        ),
+        (
+            "person",
+            None,
+            {"what": "refused", "why": "wrong PIN", "name": "", "wanted": "dealer"},
+            "somebody is refused, dealer: wrong PIN",
+        ),
+        # Another code's: without what is empty.
+        (
+            "person",
+            EVE,
+            {"what": "waved", "name": "Eve", "reason": "", "out": None, "of": []},
+            "person: waved: name Eve",
+        ),
+        # A name of ours, and not what belongs to it.
+        ("device", None, {"what": "ButtonPressed", "seat": 3}, "device: ButtonPressed: seat 3"),
+        ("link", None, {"what": "Alert", "counts": 3}, "link: Alert: counts 3"),
+        ("device", None, {"what": [1], "seat": 2}, "device: [1]: seat 2"),
+    ],
+)
+def test_what_happened_is_a_sentence(
+    kind: Kind, who: RecordActor | None, data: dict[str, Any], words: str
+) -> None:
+    assert said(kind, who, **data) == words
+
+
+def test_what_keeps_the_table_running_is_quiet() -> None:
+    def quiet(kind: Kind, **data: Any) -> bool:
+        return record_text(record_of(kind, data), MoneyFormat()).quiet
+
+    assert quiet("link", what="DeviceStands", device="ST-7", state=5)
+    assert quiet("link", what="ClockRead")
+    assert quiet("link", what="StateChanged", state="handshaking")
+    assert quiet("device", what="ButtonReleased")
+    assert quiet("checkpoint")
+    assert not quiet("link", what="StateChanged", state="lost")
+    assert not quiet("link", what="Swapped")
+    assert not quiet("device", what="ButtonPressed")
+    assert not quiet("device", what=["ButtonReleased"])
+    assert not quiet("decision")
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "access"),
+    [("person", "looked", True), ("person", "signed in", False), ("device", "looked", False)],
+)
+def test_an_access_to_the_record_is_marked(kind: Kind, what: str, access: bool) -> None:
+    assert record_text(record_of(kind, {"what": what}), MoneyFormat()).access is access
 
 
 @pytest.mark.parametrize(

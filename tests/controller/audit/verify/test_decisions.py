@@ -28,7 +28,7 @@ from tests.support.audit.record.dealing import (
     recorded,
     revealed,
 )
-from tests.support.audit.record.folded import fill, folded, write
+from tests.support.audit.record.scripted import fill, folded, write
 from tests.support.audit.record.table import note
 from tests.support.audit.tools.by_page import (
     GAME,

@@ -34,8 +34,8 @@ from tests.support.audit.record.tamperings import TAMPERINGS
 from tests.support.audit.tools.by_page import Json, Pen, b64, closed, sha, started
 from tests.support.audit.tools.outside import WITNESS, grow, played
 from tests.support.audit.tools.signers import SECONDS
+from tests.support.audit.verifying import cosigned_end, json_report, whats
 from tests.support.audit.verifying import read as read_independently
-from tests.support.audit.verifying import seen, told, whats
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def independently(place: Path, note: bytes, folder: Path) -> int:
 
 
 def test_the_original_is_right(first: Original, tmp_path: Path) -> None:
-    witness = seen_by_witness(seen(first.place), WITNESS.cosigner)
+    witness = seen_by_witness(cosigned_end(first.place), WITNESS.cosigner)
     report = verify(first.place, witness=witness)
     assert (report.code, report.findings, report.unchecked) == (VALID, (), ())
     assert (report.witnessed, report.witnessed_at) == (report.last - 1, SECONDS)
@@ -71,10 +71,10 @@ def test_who_has_the_keys_is_found_out_by_a_witness(
     place = forged(first.place, tmp_path / "forged", change, first.keys)
     alone = verify(place)
     assert (alone.code == INVALID) == tells, alone.findings
-    witness = seen_by_witness(seen(first.place), WITNESS.cosigner)
+    witness = seen_by_witness(cosigned_end(first.place), WITNESS.cosigner)
     found = verify(place, witness=witness).findings
     assert any("other records" in one.what or "cut off" in one.what for one in found)
-    assert independently(place, seen(first.place), tmp_path) == INVALID
+    assert independently(place, cosigned_end(first.place), tmp_path) == INVALID
 
 
 @pytest.mark.parametrize("name", TAMPERINGS)
@@ -96,7 +96,7 @@ def test_an_older_image_of_the_whole_record_is_right_but_for_who_has_seen_more(
     record = played(tmp_path / "record")
     image = shutil.copytree(record, tmp_path / "image")
     grow(record)
-    note = seen(record)
+    note = cosigned_end(record)
     assert verify(image).code == VALID
     report = verify(image, witness=seen_by_witness(note, WITNESS.cosigner))
     (found,) = report.findings
@@ -173,7 +173,7 @@ def test_where_an_unclosed_record_was_cut_off_only_a_witness_can_tell(
 
 
 def test_no_bit_of_what_a_witness_says_can_be_another(first: Original) -> None:
-    note = seen(first.place)
+    note = cosigned_end(first.place)
     assert (
         verify(first.place, witness=seen_by_witness(note, WITNESS.cosigner), replay=False).code
         == VALID
@@ -266,7 +266,7 @@ def test_a_write_that_was_cut_off_is_told_from_damage(
         start = max(at, (at // SECTOR + sector) * SECTOR)
         stop = (at // SECTOR + sector + 1) * SECTOR
         pen.files[1][start:stop] = bytes(stop - start)
-    found = told(capsys, pen.save(tmp_path))
+    found = json_report(capsys, pen.save(tmp_path))
     assert found["exit"] == (0 if explained else 1)
     if not explained:
         assert found["wrong"]["what"].endswith("the tail is unexplained")
@@ -277,7 +277,7 @@ def test_a_last_segment_without_a_record_yet_is_right(
 ) -> None:
     pen = closed()
     pen.segment()
-    assert told(capsys, pen.save(tmp_path))["exit"] == 0
+    assert json_report(capsys, pen.save(tmp_path))["exit"] == 0
 
 
 def aside(folder: Path, **wrong: Any) -> Pen:
@@ -376,7 +376,7 @@ def test_a_tail_record_that_does_not_fit_is_found(
     wrong: Json, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     aside(tmp_path, **wrong)
-    found = told(capsys, tmp_path)
+    found = json_report(capsys, tmp_path)
     assert found["exit"] == 1
     assert words in found["wrong"]["what"]
 
@@ -400,7 +400,7 @@ def test_a_tail_record_is_right_where_its_opened_is_not_here(
         place = pen.save(tmp_path / name, first)
         (place / "tails").mkdir()
         (place / "tails" / "x").write_text(json.dumps({**tail, "bytes": b64(lost)}))
-        found = told(capsys, place)
+        found = json_report(capsys, place)
         assert (found["exit"], found["wrong"]) == (code, None)
 
 

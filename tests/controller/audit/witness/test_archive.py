@@ -11,10 +11,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.errors import CannotWrite, InUse, WitnessProblem
-from controller.audit.files import RealDisk
+from controller.audit.files import Disk
 from controller.audit.format.notes import Signature, SigningKey, parse_note
-from controller.audit.witness.archive import ArchiveProblem, WitnessedRecord, open_archive
-from controller.audit.witness.witness import ClockWentBack, cosign_record
+from controller.audit.witness.witness import (
+    ArchiveProblem,
+    ClockWentBack,
+    WitnessedRecord,
+    cosign_record,
+    open_archive,
+)
 from tests.support.audit.record.table import begun
 from tests.support.audit.tools.outside import (
     WITNESS,
@@ -23,27 +28,21 @@ from tests.support.audit.tools.outside import (
     origin_of,
     played,
     root_of,
-    whole,
 )
 from tests.support.audit.witnessing import NOW, copied, refused, seen_by, seen_in
-
-__all__ = ["whole"]
-
 
 # --- the archive ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("inside", ["", "archive", "segments/archive"])
-def test_an_archive_in_the_record_is_rejected(inside: str, tmp_path: Path) -> None:
-    record = played(tmp_path / "record", 1)
+def test_an_archive_in_the_record_is_rejected(inside: str, record: Path) -> None:
     before = files_in(record)
     with pytest.raises(WitnessProblem, match="in the record's own directory"):
         seen_by(record, record / inside)
     assert files_in(record) == before
 
 
-def test_a_witness_whose_clock_is_behind_signs_nothing(tmp_path: Path) -> None:
-    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+def test_a_witness_whose_clock_is_behind_signs_nothing(record: Path, archive: Path) -> None:
     seen_by(record, archive)
     grow(record)
     before = files_in(archive)
@@ -52,10 +51,9 @@ def test_a_witness_whose_clock_is_behind_signs_nothing(tmp_path: Path) -> None:
     assert files_in(archive) == before
 
 
-def test_concurrent_cosigning_is_rejected(whole: Path, tmp_path: Path) -> None:
-    archive = tmp_path / "archive"
+def test_concurrent_cosigning_is_rejected(whole: Path, archive: Path) -> None:
     with (
-        open_archive(archive, origin_of(whole), RealDisk()),
+        open_archive(archive, origin_of(whole), Disk()),
         pytest.raises(InUse, match="is being countersigned already"),
     ):
         seen_by(whole, archive)
@@ -81,17 +79,15 @@ def shorten(file: Path) -> None:
     ("harm", "words"), [(lose, "it is gone"), (flip, "damaged"), (shorten, "it is damaged")]
 )
 def test_an_archive_without_its_state_is_rejected(
-    harm: Callable[[Path], None], words: str, whole: Path, tmp_path: Path
+    harm: Callable[[Path], None], words: str, whole: Path, archive: Path
 ) -> None:
-    archive = tmp_path / "archive"
     seen_by(whole, archive)
     (file,) = archive.glob("*/seen.json")
     harm(file)
     refused(whole, archive, ArchiveProblem, words)
 
 
-def test_an_older_archive_is_rejected(tmp_path: Path) -> None:
-    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+def test_an_older_archive_is_rejected(record: Path, archive: Path) -> None:
     seen_by(record, archive)
     (file,) = archive.glob("*/seen.json")
     old = file.read_bytes()
@@ -115,7 +111,7 @@ def test_two_trees_of_one_size_are_never_cosigned(tmp_path: Path) -> None:
     refused(other, archive, ArchiveProblem, f"another tree of {made.size} records was counters")
 
 
-class Stopping(RealDisk):
+class Stopping(Disk):
     """Power loss at the call of this number."""
 
     def __init__(self, at: int) -> None:

@@ -1,12 +1,15 @@
-"""Storing cosigned checkpoints with the record."""
+"""Cosigned checkpoints of a record: storing, monitoring, verifying the record with them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from controller.audit.errors import NoRecord
+from controller.audit.errors import NoRecord, RecordDamaged
 from controller.audit.format.notes import (
     Signature,
     SigningKey,
@@ -14,17 +17,21 @@ from controller.audit.format.notes import (
     parse_note,
     verify_note,
 )
-from controller.audit.witness.cosignatures import NotCosigned, store_notes
-from tests.support.audit.tools.outside import WITNESS, files_in, played
+from controller.audit.format.records import CONTROLLER, NoteData, RecordEntry
+from controller.audit.format.segments import numbers, segment_file
+from controller.audit.log import Log
+from controller.audit.read.reader import records
+from controller.audit.read.signatures import BadSignature
+from controller.audit.witness import WitnessReport, WitnessState, check_witnesses, recorded_state
+from controller.audit.witness.cosignatures import MAX_NOTES, NotCosigned, store_notes
+from controller.audit.witness.witness import RecordRewritten
+from tests.support.audit.record.table import begun, everything, note
+from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, Signer, started, tree_hash
+from tests.support.audit.tools.outside import WITNESS, files_in, play, played
 from tests.support.audit.tools.signers import STRANGER, signing_key
 from tests.support.audit.witnessing import NOW, seen_by
 
 SECOND = signing_key("archive.example/second")
-
-
-@pytest.fixture
-def record(tmp_path: Path) -> Path:
-    return played(tmp_path / "record", 2)
 
 
 def cosigned(record: Path, archive: Path) -> tuple[int, bytes]:
@@ -121,3 +128,237 @@ def test_a_damaged_stored_note_is_reported(record: Path, tmp_path: Path) -> None
         file.write_bytes(data)
         with pytest.raises(NotCosigned, match="is damaged"):
             store_notes(record, [("a", note)], WITNESS.cosigner)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Log]:
+    """A log with one signed round."""
+    made = begun(tmp_path / "record")
+    play(made, 1, 1)
+    yield made
+    made.release()
+
+
+def brought(log: Log) -> int:
+    """Cosign and store a note; returns its size."""
+    made = seen_by(log.record, log.record.parent / "archive")
+    store_notes(log.record, [("n", made.note.encode())], WITNESS.cosigner)
+    return made.size
+
+
+def put(log: Log, size: int, text: str) -> None:
+    place = log.record / "cosigned"
+    place.mkdir(exist_ok=True)
+    (place / f"{size}.note").write_text(text)
+
+
+def told(log: Log, size: int) -> None:
+    """Record the report."""
+    text = (log.record / "cosigned" / f"{size}.note").read_text()
+    log.write([RecordEntry("witnessed", CONTROLLER, NoteData(text))])
+    log.sign()
+
+
+def test_a_record_without_cosignatures(log: Log) -> None:
+    """The time counts from the first start of the controller."""
+    first = next(one for one in everything(log.record) if one.kind == "opened")
+    found = check_witnesses(log.record, 0)
+    assert (found.seen, found.size, found.since, found.wrong) == ((), 0, first.utc, ())
+    assert recorded_state(log.record) == WitnessState()
+
+
+def test_a_stored_note_is_reported_once(log: Log) -> None:
+    size = brought(log)
+    found = check_witnesses(log.record, 0)
+    assert [(one.size, one.note) for one in found.seen] == [
+        (size, (log.record / "cosigned" / f"{size}.note").read_text())
+    ]
+    assert (found.size, found.since) == (size, 0)
+    told(log, size)
+    assert recorded_state(log.record) == WitnessState(size, 0)
+    assert check_witnesses(log.record, size) == WitnessReport((), size, 0, ())
+
+
+def test_records_after_a_cosignature_are_uncovered(log: Log) -> None:
+    size = brought(log)
+    log.write([note("later")])
+    later = everything(log.record)[-1]
+    log.sign()
+    assert check_witnesses(log.record, 0).since == later.utc
+    assert check_witnesses(log.record, size).since == later.utc
+
+
+def test_witness_records_need_no_cosignature(log: Log) -> None:
+    """Otherwise each recorded cosignature would require the next one."""
+    size = brought(log)
+    for _ in range(3):
+        told(log, size)
+        log.write([RecordEntry("unwitnessed", CONTROLLER, {"since": 5})])
+        log.sign()
+        assert brought(log) > size
+        found = check_witnesses(log.record, size)
+        assert (found.seen, found.since) == ((), 0)
+    log.write([note("a round")])
+    log.sign()
+    newest = brought(log)
+    assert [one.size for one in check_witnesses(log.record, size).seen] == [newest]
+
+
+def test_each_note_that_covers_more_is_reported(log: Log) -> None:
+    sizes = []
+    for turn in range(2, 5):
+        play(log, turn, turn)
+        sizes.append(brought(log))
+    assert [one.size for one in check_witnesses(log.record, 0).seen] == sizes
+
+
+def test_only_the_newest_notes_are_reported(log: Log) -> None:
+    sizes = []
+    for _ in range(MAX_NOTES + 3):
+        log.write([note("more")])
+        log.sign()
+        sizes.append(brought(log))
+    assert [one.size for one in check_witnesses(log.record, 0).seen] == sizes[3:]
+
+
+def test_an_invalid_note_is_rejected(log: Log) -> None:
+    """Recording it would make the record fail verification forever."""
+    checkpoint = next(one for one in reversed(everything(log.record)) if one.kind == "checkpoint")
+    ours = parse_note(msgspec.json.decode(checkpoint.data, type=NoteData).note)
+    size = int(ours.text.splitlines()[1])
+    other = ours.text.replace(ours.text.splitlines()[2], "A" * 43 + "=")
+    cosigned = WITNESS.cosign(ours.text, NOW)
+    for text, why in [
+        ("no note", "empty line"),
+        (format_note(ours.text, *ours.signatures), "countersigned by nobody"),
+        (format_note(ours.text, STRANGER.sign(ours.text), cosigned), "not signed by the table"),
+        (format_note(other, *ours.signatures, WITNESS.cosign(other, NOW)), "no checkpoint"),
+    ]:
+        put(log, size, text)
+        found = check_witnesses(log.record, 0)
+        assert (found.seen, found.size) == ((), 0)
+        (wrong,) = found.wrong
+        assert wrong.startswith(f"cosigned/{size}.note: ")
+        assert why in wrong
+    put(log, size, format_note(ours.text, *ours.signatures, cosigned, STRANGER.sign(ours.text)))
+    assert [one.note for one in check_witnesses(log.record, 0).seen] == [
+        format_note(ours.text, *ours.signatures, cosigned)
+    ]
+
+
+def test_the_recorded_state_is_found_in_older_segments(log: Log) -> None:
+    size = brought(log)
+    told(log, size)
+    log.write([RecordEntry("unwitnessed", CONTROLLER, {"since": 7})])
+    play(log, 2, 30)
+    assert len(numbers(log.record)) > 3
+    assert recorded_state(log.record) == WitnessState(size, 7)
+    first = next(one for _, one in records(log.record) if one.seq > size + 3 and one.round == 2)
+    assert check_witnesses(log.record, size).since == first.utc
+
+
+def test_a_record_without_its_first_segments(log: Log) -> None:
+    size = brought(log)
+    play(log, 2, 30)
+    segment_file(log.record, 1).unlink()
+    second = next(one for one in everything(log.record) if one.kind != "snapshot")
+    assert check_witnesses(log.record, size).since == second.utc
+    assert check_witnesses(log.record, 0).since == second.utc
+
+
+def seen(pen: Pen, place: Path) -> Any:
+    return seen_by(pen.save(place / "record"), place / "archive")
+
+
+def test_a_record_written_from_the_format_is_cosigned(tmp_path: Path) -> None:
+    pen = started(8192, rounds=1)
+    pen.play(6)
+    pen.close()
+    assert len(pen.files) > 2
+    made = seen(pen, tmp_path)
+    assert made.origin == ORIGIN
+    assert pen.seq - 2 <= made.size < pen.seq
+    assert made.root == tree_hash(pen.leaves[: made.size])
+    assert made.table_key == pen.table_key.vkey()
+
+
+def test_a_continued_record_is_cosigned_again(tmp_path: Path) -> None:
+    pen = started(8192, rounds=1)
+    before = seen(pen, tmp_path).size
+    pen.play(5)
+    made = seen(pen, tmp_path)
+    assert (made.before, made.root) == (before, tree_hash(pen.leaves[: made.size]))
+
+
+def test_a_snapshot_with_another_tree_is_rejected(tmp_path: Path) -> None:
+    pen = started(8192, rounds=1)
+
+    def lies(data: Json) -> None:
+        data["frontier"][0] = "00" * 32
+
+    pen.snapshots = lies
+    pen.play(5)
+    with pytest.raises(RecordRewritten, match="its snapshot has another tree"):
+        seen(pen, tmp_path)
+
+
+def test_a_snapshot_of_another_record_is_rejected(tmp_path: Path) -> None:
+    pen = started(8192, rounds=1)
+
+    def lies(data: Json) -> None:
+        data["origin"] = ORIGIN[:-1] + ("0" if ORIGIN[-1] != "0" else "1")
+
+    pen.snapshots = lies
+    pen.play(5)
+    with pytest.raises(RecordDamaged, match=f"not of {ORIGIN}"):
+        seen(pen, tmp_path)
+
+
+def test_a_checkpoint_over_other_records_is_rejected(tmp_path: Path) -> None:
+    pen = started(rounds=1)
+    pen.leaves, right = [*pen.leaves[:-1], b"\0" * 32], pen.leaves
+    note = pen.note()
+    pen.leaves = right
+    pen.checkpoint(note)
+    with pytest.raises(RecordRewritten, match="a checkpoint over other records than these"):
+        seen(pen, tmp_path)
+
+
+def test_a_checkpoint_over_later_records_is_rejected(tmp_path: Path) -> None:
+    pen = started(rounds=1)
+    note = pen.note().replace(f"\n{pen.seq}\n", f"\n{pen.seq + 1}\n")
+    pen.checkpoint(pen.key.sign(note.rpartition("\n\n")[0] + "\n"))
+    with pytest.raises(BadSignature, match="of which not all stand before it"):
+        seen(pen, tmp_path)
+
+
+def test_a_checkpoint_that_is_too_late_is_rejected(tmp_path: Path) -> None:
+    pen = started(rounds=1)
+    pen.play(3)
+    pen.checkpoint(pen.note(5))
+    with pytest.raises(RecordDamaged, match="over 5 records, and comes too late"):
+        seen(pen, tmp_path)
+
+
+def test_a_key_of_another_boot_is_rejected(tmp_path: Path) -> None:
+    pen = started()
+    pen.certify(2, boot="00" * 8)
+    pen.checkpoint()
+    with pytest.raises(BadSignature, match="a boot without a certificate"):
+        seen(pen, tmp_path)
+
+
+def test_a_key_with_a_foreign_certificate_is_rejected(tmp_path: Path) -> None:
+    pen = started()
+    pen.certify(2, by=Signer(f"{ORIGIN}/table", "a stranger"))
+    with pytest.raises(BadSignature, match="has not certified the key of the boot"):
+        seen(pen, tmp_path)
+
+
+def test_a_checkpoint_before_the_certificate_is_rejected(tmp_path: Path) -> None:
+    """The key of the previous boot is not accepted."""
+    pen = started(rounds=1)
+    pen.open()
+    pen.checkpoint()
+    with pytest.raises(BadSignature, match="a boot without a certificate"):
+        seen(pen, tmp_path)

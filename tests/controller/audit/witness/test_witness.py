@@ -1,16 +1,20 @@
-"""What a witness cosigns, and the errors that it reports."""
+"""What a witness cosigns, the errors that it reports, and histories of both."""
 
 from __future__ import annotations
 
 import shutil
+from itertools import count
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from controller.audit.errors import NoRecord, NothingSigned, RecordProblem, WitnessProblem
-from controller.audit.format.merkle import Frontier
+from controller.audit.format.merkle import Span
 from controller.audit.format.notes import (
     Checkpoint,
     SigningKey,
@@ -19,10 +23,10 @@ from controller.audit.format.notes import (
     parse_note,
     verify_note,
 )
-from controller.audit.format.segments import segment_file
+from controller.audit.format.segments import SPARE, segment_file
 from controller.audit.log import Log, RecordOpening
 from controller.audit.log.checkpoints import CheckpointSigner
-from controller.audit.read.reader import segments
+from controller.audit.read.reader import records, segments
 from controller.audit.read.signatures import BadSignature, OtherKey
 from controller.audit.witness.witness import (
     OtherRecord,
@@ -33,21 +37,19 @@ from controller.audit.witness.witness import (
 )
 from tests.support.audit.record import table
 from tests.support.audit.record.table import IDENTITY, SMALL, FakeClock, begun, note
+from tests.support.audit.tools.by_page import tree_hash
 from tests.support.audit.tools.outside import (
     WITNESS,
     files_in,
     grow,
+    leaves_of,
     origin_of,
     play,
     played,
     root_of,
     table_key,
-    whole,
 )
 from tests.support.audit.witnessing import NOW, copied, cut, refused, seen_by, seen_in
-
-__all__ = ["whole"]
-
 
 # --- what is countersigned --------------------------------------------------------------------
 
@@ -77,8 +79,7 @@ def test_the_archive_contains_what_was_cosigned(whole: Path, tmp_path: Path) -> 
     assert WITNESS.name not in seen.checkpoint
 
 
-def test_later_only_new_segments_are_read(tmp_path: Path) -> None:
-    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+def test_later_only_new_segments_are_read(record: Path, archive: Path) -> None:
     first = seen_by(record, archive)
     grow(record, count=80)
     read: list[int] = []
@@ -94,8 +95,7 @@ def seen_before_in(record: Path, seq: int) -> int:
     return next(one.number for one in segments(record) if one.after.seq >= seq)
 
 
-def test_earlier_segments_are_not_needed(tmp_path: Path) -> None:
-    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+def test_earlier_segments_are_not_needed(record: Path, archive: Path) -> None:
     first = seen_by(record, archive)
     start = seen_before_in(record, first.size)
     assert start > 2
@@ -124,8 +124,7 @@ def test_it_continues_from_any_position(count: int, tmp_path: Path) -> None:
     log.close()
 
 
-def test_cosigning_again_keeps_the_first_note(whole: Path, tmp_path: Path) -> None:
-    archive = tmp_path / "archive"
+def test_cosigning_again_keeps_the_first_note(whole: Path, archive: Path) -> None:
     first = seen_by(whole, archive)
     second = seen_by(whole, archive, NOW + 60)
     assert (second.size, second.before) == (first.size, first.size)
@@ -175,8 +174,7 @@ def test_a_read_only_copy_is_accepted(whole: Path, tmp_path: Path) -> None:
 # --- what is refused --------------------------------------------------------------------------
 
 
-def test_a_truncated_record_is_rejected(tmp_path: Path) -> None:
-    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+def test_a_truncated_record_is_rejected(record: Path, archive: Path) -> None:
     made = seen_by(record, archive)
     last = max(one.number for one in segments(record))
     cut(record, last, 3)
@@ -185,25 +183,24 @@ def test_a_truncated_record_is_rejected(tmp_path: Path) -> None:
     refused(record, archive, RecordTruncated, "was cut off, or is an older copy")
 
 
-def test_a_missing_last_checkpoint_is_rejected(tmp_path: Path) -> None:
+def test_a_missing_last_checkpoint_is_rejected(record: Path, archive: Path) -> None:
     """All records that were seen exist, but no longer signed."""
-    record, archive = played(tmp_path / "record"), tmp_path / "archive"
     made = seen_by(record, archive)
     cut(record, max(one.number for one in segments(record)), 1)
     refused(record, archive, RecordTruncated, f"here are {made.size}, signed up to")
 
 
-def test_an_older_copy_is_rejected(tmp_path: Path) -> None:
-    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+def test_an_older_copy_is_rejected(tmp_path: Path, record: Path, archive: Path) -> None:
     old = copied(record, tmp_path / "old")
     grow(record, count=90)
     seen_by(record, archive)
     refused(old, archive, RecordTruncated, "was cut off, or is an older copy")
 
 
-def test_a_fork_is_rejected_and_its_signature_stored(tmp_path: Path) -> None:
+def test_a_fork_is_rejected_and_its_signature_stored(
+    tmp_path: Path, record: Path, archive: Path
+) -> None:
     """The holder of the table's key continued an old copy."""
-    record, archive = played(tmp_path / "record"), tmp_path / "archive"
     other = copied(record, tmp_path / "other")
     grow(record, "as it was", 3)
     made = seen_by(record, archive)
@@ -217,8 +214,7 @@ def test_a_fork_is_rejected_and_its_signature_stored(tmp_path: Path) -> None:
     assert seen_by(record, archive).size == made.size
 
 
-def test_a_shorter_fork_is_rejected(tmp_path: Path) -> None:
-    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+def test_a_shorter_fork_is_rejected(tmp_path: Path, record: Path, archive: Path) -> None:
     other = copied(record, tmp_path / "other")
     grow(record, "as it was", 9)
     seen_by(record, archive)
@@ -245,8 +241,9 @@ def test_rewritten_unsigned_records_are_rejected(tmp_path: Path) -> None:
     log.close()
 
 
-def test_another_record_of_the_table_is_rejected(tmp_path: Path) -> None:
-    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+def test_another_record_of_the_table_is_rejected(
+    tmp_path: Path, record: Path, archive: Path
+) -> None:
     seen_by(record, archive)
     fresh = played(tmp_path / "fresh", 2)
     refused(fresh, archive, OtherRecord, f"the record of this table was {origin_of(record)}")
@@ -255,8 +252,9 @@ def test_another_record_of_the_table_is_rejected(tmp_path: Path) -> None:
     assert seen_by(record, archive).before
 
 
-def test_another_record_at_the_same_path_is_rejected(tmp_path: Path) -> None:
-    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+def test_another_record_at_the_same_path_is_rejected(
+    tmp_path: Path, record: Path, archive: Path
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     seen_by(record, archive)
     first = origin_of(record)
@@ -271,8 +269,9 @@ def test_another_record_at_the_same_path_is_rejected(tmp_path: Path) -> None:
     assert seen_by(record, archive).before
 
 
-def test_another_table_key_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+def test_another_table_key_is_rejected(
+    monkeypatch: pytest.MonkeyPatch, record: Path, archive: Path
+) -> None:
     seen_by(record, archive)
     monkeypatch.setattr(table, "TABLE_KEY", Ed25519PrivateKey.generate())
     with pytest.raises(OtherKey, match="as the table's key, not"):
@@ -281,8 +280,7 @@ def test_another_table_key_is_rejected(tmp_path: Path, monkeypatch: pytest.Monke
     refused(record, archive, OtherTableKey, "as the table's key, not")
 
 
-def test_a_given_table_key_is_stored(tmp_path: Path) -> None:
-    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+def test_a_given_table_key_is_stored(record: Path, archive: Path) -> None:
     right = table_key(record)
     wrong = SigningKey(right.name, Ed25519PrivateKey.generate()).verifier
     foreign = SigningKey("holecard/x/0011223344556677/table", Ed25519PrivateKey.generate())
@@ -310,8 +308,8 @@ def test_a_forged_checkpoint_is_rejected(tmp_path: Path, monkeypatch: pytest.Mon
     play(log, 1, 1)
     stranger = SigningKey(log.origin, Ed25519PrivateKey.generate())
 
-    def forged(_: CheckpointSigner, tree: Frontier) -> str:
-        text = Checkpoint(log.origin, tree.size, tree.root()).text()
+    def forged(_: CheckpointSigner, tree: Span) -> str:
+        text = Checkpoint(log.origin, tree.end, tree.root()).text()
         return format_note(text, stranger.sign(text))
 
     monkeypatch.setattr(CheckpointSigner, "checkpoint", forged)
@@ -346,3 +344,156 @@ def test_a_missing_record_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NoRecord, match="has not begun"):
         seen_by(tmp_path / "empty", tmp_path / "archive")
     assert not (tmp_path / "archive").exists()
+
+
+MAX_SAVED: Final = 3
+_NAMES: Final = count()
+
+
+class Done(NamedTuple):
+    """A step of a history."""
+
+    what: str
+    number: int = 0
+    words: str = ""
+
+
+numbers = st.integers(0, 40)
+grown = st.builds(Done, st.just("grow"), numbers, st.sampled_from("abc"))
+honest = st.one_of(grown, st.just(Done("cosign")), st.just(Done("save")))
+STEPS: Final = st.one_of(
+    grown,
+    st.just(Done("cosign")),
+    st.just(Done("save")),
+    st.builds(Done, st.just("restore"), st.integers(0, MAX_SAVED - 1)),
+    st.builds(Done, st.just("cut"), st.integers(1, 9)),
+    st.just(Done("cut segment")),
+)
+
+
+class World:
+    """A record, old images of it, and a witness."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.live = place / "live"
+        self.archive = place / "archive"
+        self.saved: list[Path] = []
+        self.signed: dict[int, bytes] = {}
+        self.now = 1_800_000_000
+        self.refused: list[str] = []
+        log = begun(self.live, size=4096 * 2)
+        log.close()
+
+    def do(self, step: Done) -> None:
+        getattr(self, step.what.replace(" ", "_"))(step)
+
+    def grow(self, step: Done) -> None:
+        log = begun(self.live, size=4096 * 2)
+        for at in range(step.number):
+            log.write([note(f"{step.words} {at}", 90)])
+            if at % 7 == 6:
+                log.sign()
+        log.close()
+
+    def save(self, step: Done) -> None:
+        image = self.place / f"image-{next(_NAMES)}"
+        shutil.copytree(self.live, image)
+        self.saved = [*self.saved, image][-MAX_SAVED:]
+
+    def restore(self, step: Done) -> None:
+        if step.number < len(self.saved):
+            shutil.rmtree(self.live)
+            shutil.copytree(self.saved[step.number], self.live)
+
+    def cut(self, step: Done) -> None:
+        """Zero the last records, without a trace."""
+        last = list(segments(self.live))[-1]
+        first = max(1, len(last.frames) - step.number)
+        if first == len(last.frames):
+            return
+        start = last.frames[first].offset
+        with last.file.open("r+b") as file:
+            file.seek(start)
+            file.write(bytes(last.end - start))
+
+    def cut_segment(self, step: Done) -> None:
+        numbers = [one.number for one in segments(self.live)]
+        if len(numbers) > 1:
+            segment_file(self.live, numbers[-1]).unlink()
+            (self.live / "segments" / SPARE).unlink(missing_ok=True)
+
+    def cosign(self, step: Done) -> None:
+        self.now += 1
+        right = self.continues()
+        try:
+            made = seen_by(self.live, self.archive, self.now)
+        except RecordProblem as problem:
+            if right:
+                raise
+            self.refused.append(type(problem).__name__)
+            return
+        assert right
+        leaves = leaves_of(self.live)
+        for size, root in {**self.signed, made.size: made.root}.items():
+            assert size <= made.size
+            assert tree_hash(leaves[:size]) == root
+        self.signed[made.size] = made.root
+
+    def continues(self) -> bool:
+        """By definition: every cosigned tree is a prefix of the record, and signed."""
+        leaves = leaves_of(self.live)
+        checkpoints = [one.seq - 1 for _, one in records(self.live) if one.kind == "checkpoint"]
+        last = max(self.signed, default=0)
+        return max(checkpoints, default=0) >= max(last, 1) and all(
+            tree_hash(leaves[:size]) == root for size, root in self.signed.items()
+        )
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(STEPS, min_size=2, max_size=14))
+def test_cosigned_trees_extend_each_other(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Done]
+) -> None:
+    place = tmp_path_factory.mktemp("history")
+    world = World(place)
+    for step in (Done("cosign"), *steps, Done("cosign")):
+        world.do(step)
+    shutil.rmtree(place)
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(honest, min_size=1, max_size=10))
+def test_a_growing_record_is_always_cosigned(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Done]
+) -> None:
+    place = tmp_path_factory.mktemp("history")
+    world = World(place)
+    for step in (*steps, Done("cosign")):
+        world.do(step)
+    assert not world.refused
+    shutil.rmtree(place)
+
+
+def test_a_history_with_every_kind_of_step(tmp_path: Path) -> None:
+    """Contains every kind of step."""
+    world = World(tmp_path)
+    steps = (
+        Done("cosign"),
+        Done("grow", 12, "a"),
+        Done("save"),
+        Done("grow", 25, "a"),
+        Done("cosign"),
+        Done("cut", 2),
+        Done("cosign"),
+        Done("restore"),
+        Done("cosign"),
+        Done("grow", 40, "b"),
+        Done("cosign"),
+        Done("cut segment"),
+        Done("cosign"),
+    )
+    for step in steps:
+        world.do(step)
+    assert len(world.signed) == 2
+    assert world.refused == ["RecordTruncated", "RecordTruncated", "RecordForked", "RecordForked"]

@@ -126,5 +126,5 @@ def _begins(parts: TableParts, procedure: Procedure, world: TableEnvironment) ->
         log, _ = open_record(parts, procedure, world.utc, world.believed)
     except RecordProblem:
         return False
-    log.let_go()
+    log.release()
     return True

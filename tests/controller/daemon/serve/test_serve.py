@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from controller.audit.errors import InUse, LogFailed, OtherTable, RecordProblem
-from controller.audit.files import RealDisk
+from controller.audit.files import Disk
 from controller.audit.log import Log, LogWriter
 from controller.config import load_table
 from controller.daemon.command import leaves, reportable
@@ -245,7 +245,7 @@ async def test_a_disk_that_fails_ends_it_with_the_first_cause(tmp_path: Path) ->
 
     async with served(config) as here, Api(tmp_path / "s") as api:
         screen = await api.open("dealer")
-        with patch.object(RealDisk, "sync", side_effect=broken):
+        with patch.object(Disk, "sync", side_effect=broken):
             with pytest.raises(api_client.ApiProblem):
                 await screen.sign_in("D-17", PINS["D-17"])
             with pytest.raises(LogFailed, match="Input/output error"):

@@ -127,7 +127,7 @@ class House:
 def house(tmp_path: Path) -> Iterator[House]:
     made = House(tmp_path)
     yield made
-    made.log.let_go()
+    made.log.release()
 
 
 def test_a_table_that_no_witness_has_ever_seen_says_so_at_once_and_once(house: House) -> None:

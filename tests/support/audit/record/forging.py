@@ -14,7 +14,7 @@ from unittest import mock
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.format.merkle import Frontier, leaf_hash
+from controller.audit.format.merkle import Span, leaf_hash
 from controller.audit.format.notes import TABLE_KEY as TABLE_SUFFIX
 from controller.audit.format.notes import (
     Checkpoint,
@@ -101,7 +101,7 @@ def forged(from_: Path, to: Path, change: Change, keys: Keys | None) -> Path:
     _number_anew(records)
     shutil.copytree(from_, to)
     origin = records[0]["data"]["origin"]
-    tree, chain = Frontier(), chain_start(origin)
+    tree, chain = Span(), chain_start(origin)
     body = bytearray(pack_header(1, SIZE))
     opened = 0
     for record in records:
@@ -128,9 +128,9 @@ def _number_anew(records: list[Json]) -> None:
             record["cause"] = moved.get(record["cause"], record["cause"])
 
 
-def _sign_anew(record: Json, keys: Keys, origin: str, tree: Frontier, opened: int) -> None:
+def _sign_anew(record: Json, keys: Keys, origin: str, tree: Span, opened: int) -> None:
     if record["kind"] == "checkpoint":
-        text = Checkpoint(origin, tree.size, tree.root()).text()
+        text = Checkpoint(origin, tree.end, tree.root()).text()
         record["data"]["note"] = format_note(text, SigningKey(origin, keys.boot).sign(text))
     if record["kind"] == "certificate":
         table = SigningKey(table_name(origin), keys.table)

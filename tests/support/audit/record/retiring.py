@@ -19,6 +19,7 @@ from controller.audit.verify import VerifyReport, verify
 from controller.audit.witness import store_notes
 from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun
 from tests.support.audit.tools.outside import WITNESS, play
+from tests.support.audit.verifying import read
 from tests.support.audit.witnessing import seen_by
 
 DAYS: Final = ("2027-01-15", "2027-01-16", "2027-01-17", "2027-01-18")
@@ -88,14 +89,9 @@ def by_others(record: Path, *more: str) -> dict[str, Any]:
     return found
 
 
-def quickly(record: Path) -> dict[str, Any]:
-    """The same in this process."""
-    return verify_record.verify(verify_record.Reading(record, None, None), None, lambda _: None)
-
-
 def right(record: Path) -> tuple[str, ...]:
     """Both verifiers accept it; returns the retirements as text."""
-    report, other = report_of(record), quickly(record)
+    report, other = report_of(record), read(record)
     assert (report.findings, report.unchecked, report.code) == ((), (), 0)
     assert (other["wrong"], other["not_checked"], other["exit"]) == (None, {}, 0)
     assert tuple(other["retired"]) == report.retired
@@ -104,6 +100,6 @@ def right(record: Path) -> tuple[str, ...]:
 
 def wrong(record: Path) -> str:
     """Both verifiers reject it; returns the product's findings."""
-    report, other = report_of(record), quickly(record)
+    report, other = report_of(record), read(record)
     assert (report.code, other["exit"]) == (1, 1), (report.unchecked, other)
     return report.findings[0].what

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from controller import cli
-from controller.audit.read.reader import records
 from tests.support.sim.a_round import ROUND
 
 
@@ -42,7 +41,3 @@ class Runs:
         code = cli.main(["script", "run", str(self._file), *given])
         out, err = self._capsys.readouterr()
         return Ran(code, out, err.replace(str(self.place), "DIR"))
-
-
-def kinds(place: Path) -> list[str]:
-    return [record.kind for _, record in records(place)]

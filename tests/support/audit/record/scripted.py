@@ -1,26 +1,30 @@
-"""Helpers to record scripted rounds."""
+"""Helpers to record scripted and random rounds, and to replay records."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
 import msgspec
 
-from controller.audit.format.records import Record, encode
+from controller.audit.format.records import Record, RecordEntry, encode
+from controller.audit.log import Log, RecordOpening
 from controller.audit.read.reader import records
-from controller.audit.replay import RecordReplay, read_decision
+from controller.audit.replay import RecordReplay, ReplayResult, read_decision, replay_opening
 from controller.audit.simulate import SCRIPTS, SCRIPTS_SIZE, Keyring, Recorder, play_recorded
 from controller.procedure.engine import Procedure
 from controller.procedure.model.effects import RoundOver
 from controller.procedure.model.events import Event
+from controller.procedure.model.game import Game
 from controller.procedure.model.state import State
 from controller.sim.scripts import RoundResult, RoundWatcher, ScriptRound
 from controller.sim.scripts.format import read_scripts
 from controller.sim.scripts.runner import procedure_for
-from tests.support.audit.record.dealing import keyring
+from tests.support.audit.record.dealing import TABLE, Dealing, keyring
 from tests.support.paths import SCRIPT_FILES
+from tests.support.procedure.random_games import some_game
 
 FILES: Final = sorted(SCRIPT_FILES.glob("*.json"))
 
@@ -47,13 +51,10 @@ def record_all(
         ]
 
 
-def replayed(place: Path) -> RecordReplay:
-    """Replay the whole record; raises on any difference."""
+def replayed(place: Path, start: int = 1) -> RecordReplay:
+    """Replay the record from segment `start` on; raises on any difference."""
     replay = RecordReplay(place)
-    for at, record in records(place):
-        if record.kind == "snapshot" and at.segment > 1:
-            state = msgspec.json.decode(record.data, type=dict[str, Any])["state"]
-            assert encode(state) == replay.known
+    for at, record in records(place, start):
         replay.take(at, record)
     return replay
 
@@ -68,10 +69,6 @@ def states(place: Path) -> list[State | None]:
     return found
 
 
-def kinds_of(place: Path) -> list[str]:
-    return [record.kind for _, record in records(place)]
-
-
 def decisions(place: Path) -> list[Record]:
     return [record for _, record in records(place) if record.kind == "decision"]
 
@@ -83,3 +80,40 @@ def events(place: Path) -> list[Event]:
 def ends(record: Record) -> bool:
     """Whether a round ends with this decision."""
     return any(isinstance(effect, RoundOver) for effect in read_decision(record).effects)
+
+
+def opened_at(place: Path) -> RecordOpening:
+    return RecordOpening.at(place, table=TABLE)
+
+
+def folded(place: Path, game: Game) -> ReplayResult:
+    opening = opened_at(place)
+    try:
+        return replay_opening(opening, Procedure(game))
+    finally:
+        opening.close()
+
+
+def dealt(name: str, seed: str, events: int = 400) -> Dealing:
+    """A table after this many events, at any point of a round."""
+    game, what = some_game(Random(f"folding {name} {seed}"), name)
+    table = Dealing(Procedure(game), f"folding {what} {seed}")
+    while len(table.entries) < events:
+        table.once()
+    return table
+
+
+def write(log: Log, entries: list[RecordEntry]) -> None:
+    for made in entries:
+        log.write([made])
+
+
+def fill(log: Log, entries: list[RecordEntry]) -> None:
+    """Write the entries, and close the log."""
+    write(log, entries)
+    log.close()
+
+
+def plain(data: Any) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(encode(data))
+    return found

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from msgspec import Struct
 
 from controller.audit.format.hole_cards import HoleKey, commit, opening
+from controller.audit.format.records import DeviceCursor
 from drivers.devices import Sealed
 from firmware_protocol.messages import CardFlags, CardRead
 
 
-class At(Struct, frozen=True):
-    """A cursor."""
-
-    device: str = "SH-0001"
-    epoch: int = 5
-    seq: int = 9
+def at(device: str = "SH-0001", epoch: int = 5, seq: int = 9) -> DeviceCursor:
+    return DeviceCursor(device, epoch, seq, "0" * 16)
 
 
 TABLE = "mega-1"
-CURSOR = At()
+CURSOR = at()
 CARD = 37
 SALT = b"saltysecret"
 BODY = CardRead(7, 211, CARD, 91, 38, CardFlags.DUPLICATE, 433, 66, SALT)

@@ -60,7 +60,7 @@ def note(text: str, size: int = 0, *, sign: bool = False, round: int = 0) -> Rec
     return RecordEntry("note", ANN, {"text": text.ljust(size, ".")}, round, sign=sign)
 
 
-def told(device: str, seq: int, epoch: int = 7) -> RecordEntry:
+def device_report(device: str, seq: int, epoch: int = 7) -> RecordEntry:
     """A device report with its cursor."""
     cursor = DeviceCursor(device, epoch, seq, f"{seq:016x}")
     return RecordEntry(
@@ -82,17 +82,30 @@ def begun(
     return Log.begin(opening, IDENTITY, TABLE_KEY, clock=clock, size=size)
 
 
+def written(place: Path, *entries: RecordEntry, size: int = SMALL) -> Log:
+    """A boot that writes these entries, each by itself, and is closed."""
+    log = begun(place, size=size)
+    for entry in entries:
+        log.write([entry])
+    log.close()
+    return log
+
+
 def everything(place: Path) -> list[Record]:
     return [record for _, record in records(place)]
 
 
-def handed_in(place: Path) -> list[tuple[int, bytes]]:
+def submitted(place: Path) -> list[tuple[int, bytes]]:
     """Seq and data of all records that the log did not write itself."""
     return [(one.seq, bytes(one.data)) for one in everything(place) if one.kind not in OWN]
 
 
 def kinds(found: Sequence[Record]) -> list[str]:
     return [record.kind for record in found]
+
+
+def kinds_of(place: Path) -> list[str]:
+    return kinds(everything(place))
 
 
 def seqs(made: Sequence[ChainPosition]) -> list[int]:

@@ -9,7 +9,10 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
+from msgspec import convert
+
 from controller.audit.format.hole_cards import NONCE_SIZE, CardOpening, commitment
+from controller.audit.format.records import DeviceCursor
 from tests.support.audit.record.forging import Json, at_effect, at_event, at_kind
 
 HOUR_US: Final = 3_600_000_000
@@ -143,14 +146,8 @@ def _hidden(records: list[Json]) -> None:
     revealed = records[at_event(records, "HoleRevealed")]["data"]["event"]
     opening = bytearray.fromhex(revealed["opening"])
     opening[_CARD] = _other_suit(opening[_CARD])
-    cursor = dealt["cursor"]
-    bound = commitment(
-        dealt["table"],
-        cursor["device"],
-        cursor["epoch"],
-        cursor["seq"],
-        CardOpening.of_bytes(bytes(opening)),
-    )
+    cursor = convert(dealt["cursor"], DeviceCursor)
+    bound = commitment(dealt["table"], cursor, CardOpening.of_bytes(bytes(opening)))
     dealt["data"]["event"]["commitment"] = bound.hex()
     revealed |= {"card": opening[_CARD], "opening": opening.hex()}
 

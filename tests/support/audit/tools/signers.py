@@ -1,4 +1,4 @@
-"""Keys for tests, always the same, and a checkpoint that they sign."""
+"""Keys for tests, always the same, and what they sign: a checkpoint, a certificate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import strategies as st
 
 from controller.audit.format.merkle import leaf_hash
-from controller.audit.format.notes import Checkpoint, Signature, SigningKey, format_note
+from controller.audit.format.notes import (
+    Checkpoint,
+    Signature,
+    SigningKey,
+    certificate,
+    format_note,
+)
 
 ORIGIN = "holecard/bj-3/00112233445566ff"
 BOOT = "8899aabbccddeeff"
@@ -29,6 +35,7 @@ CHECKPOINT = Checkpoint(ORIGIN, 20852, leaf_hash(b"a root"))
 TEXT = CHECKPOINT.text()
 SIGNED = format_note(TEXT, BOOT_KEY.sign(TEXT))
 WITNESSED = format_note(TEXT, BOOT_KEY.sign(TEXT), WITNESS.cosign(TEXT, SECONDS))
+CERTIFICATE = certificate(ORIGIN, BOOT, BOOT_KEY.verifier.key, 7, TABLE_KEY)
 
 
 letters = st.characters(exclude_categories=["Cs", "Cc"])

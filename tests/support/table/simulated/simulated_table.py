@@ -87,7 +87,7 @@ class SimulatedBook:
         made = self._log.write([replace(one, data=Raw(encode(one.data))) for one in entries])
         if dies:
             await self._die()
-        if any(one.sign for one in entries) or self._log.sign_in() == 0:
+        if any(one.sign for one in entries) or self._log.checkpoint_due_in() == 0:
             self._log.sign()
         return tuple(made)
 
@@ -99,7 +99,7 @@ class SimulatedBook:
         if not self.dead.is_set():
             self._log.close()
         else:
-            self._log.let_go()  # what a killed process does with what it holds
+            self._log.release()  # what a killed process does with what it holds
 
 
 def clock() -> Moment:

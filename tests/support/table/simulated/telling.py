@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 from unittest.mock import DEFAULT, patch
 
-from controller.audit.files import RealDisk
+from controller.audit.files import Disk
 from controller.audit.replay import DecisionData, decode_decision
 from controller.procedure.model.effects import Effect, Prompt, Settled
 from controller.procedure.model.effects import Told as Informed
@@ -329,7 +329,7 @@ async def opened(
     nobody waits for the disk."""
     at = at or Setting()
     game = game_with(at.game, at.options, house)
-    with patch.multiple(RealDisk, sync=DEFAULT, sync_directory=DEFAULT):
+    with patch.multiple(Disk, sync=DEFAULT, sync_directory=DEFAULT):
         async with room(folder, game, stations=at.stations, house=at.house) as made:
             async with telling(made, at.cards, at.wagers, at.plan) as t:
                 yield t

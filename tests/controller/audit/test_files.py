@@ -15,7 +15,7 @@ from controller.audit import files
 from controller.audit.errors import InUse
 from controller.audit.read.access_log import access_log_file, log_access
 from controller.audit.witness import COSIGNED, store_notes
-from tests.support.audit.tools.outside import WITNESS, files_in, played
+from tests.support.audit.tools.outside import WITNESS, files_in
 from tests.support.audit.witnessing import seen_by
 
 
@@ -31,9 +31,11 @@ def held(place: Path) -> Iterator[int]:
 
 
 def test_storing_a_note_times_out_on_the_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    record: Path,
 ) -> None:
-    record = played(tmp_path / "record")
     note = seen_by(record, tmp_path / "archive").note.encode()
     (record / COSIGNED).mkdir()
     monkeypatch.setattr(files, "WAIT", 0.05)

@@ -1,4 +1,4 @@
-"""What was damaged, cut out, moved or told anew is found, at its place, in words."""
+"""Records that are right, look odd, or are damaged: what both verifiers say of them."""
 
 import json
 import re
@@ -7,8 +7,141 @@ from pathlib import Path
 
 import pytest
 
+from controller.audit.format.records import DeviceCursor, Moment, RecordActor, RecordEntry
+from controller.audit.format.segments import segment_file
+from controller.audit.verify import verify
 from controller.audit.verify_record import main
-from tests.support.audit.tools.by_page import HEADER, Json, Pen, closed, frame
+from tests.support.audit.faulty_disk import FaultyDisk
+from tests.support.audit.record.table import (
+    FakeClock,
+    begun,
+    device_report,
+    kinds_of,
+    note,
+    written,
+)
+from tests.support.audit.tools.by_page import (
+    HEADER,
+    ORIGIN,
+    Json,
+    Pen,
+    Signer,
+    closed,
+    frame,
+    started,
+)
+from tests.support.audit.verifying import json_report, read
+
+
+def right(place: Path) -> None:
+    assert verify(place, replay=False).findings == ()
+    assert read(place)["wrong"] is None
+
+
+def test_a_log_that_two_people_have_adopted_begins_anew(place: Path) -> None:
+    data = {"what": "adopted", "device": "SH-1", "two": ["Ann", "Bo"]}
+    cursor = DeviceCursor("SH-1", 7, 1, "0" * 16)
+    adopted = RecordEntry("link", RecordActor("floor", "Ann"), data, cursor=cursor)
+    written(place, device_report("SH-1", 5), adopted, device_report("SH-1", 2))
+    right(place)
+
+
+def test_integers_of_data_may_be_as_large_and_as_small_as_64_bits_are(place: Path) -> None:
+    shoe, ends = RecordActor("device", "SH-1"), [-(2**63), 2**63 - 1, -1, 0]
+    written(
+        place,
+        RecordEntry("device", shoe, {"what": "ends", "all": ends}),
+        RecordEntry("fault", shoe, {"what": "ends", "detail": ends}),
+    )
+    right(place)
+
+
+@pytest.mark.parametrize("seconds", [5, -5, -0.3])
+def test_a_clock_that_is_set_right_before_a_signature(place: Path, seconds: float) -> None:
+    clock = FakeClock()
+    log = begun(place, clock=clock)
+    log.write([note("before")])
+    clock.set(seconds)
+    log.sign()
+    log.write([note("after")])
+    log.close()
+    assert kinds_of(place).count("clock") == 1
+    right(place)
+
+
+class SetAtTheEnd(FakeClock):
+    """Set between the last record and the signature over it."""
+
+    looks = 0
+
+    def set_at(self, looks: int) -> None:
+        self.looks = looks
+
+    def __call__(self) -> Moment:
+        self.looks -= 1
+        if not self.looks:
+            self.set(3)
+        return super().__call__()
+
+
+def test_a_clock_that_is_set_between_closed_and_its_signature(place: Path) -> None:
+    clock = SetAtTheEnd()
+    log = begun(place, clock=clock)
+    clock.set_at(2)
+    log.close()
+    assert kinds_of(place)[-3:] == ["closed", "clock", "checkpoint"]
+    right(place)
+
+
+def test_bytes_that_were_set_aside_twice(place: Path) -> None:
+    """The power went between the file of what was set aside and the zeros in its place."""
+    log = begun(place)
+    log.write([note("kept")])
+    log.release()
+    file = segment_file(place, 1)
+    whole = file.read_bytes()
+    end = len(whole.rstrip(b"\0"))
+    torn = whole[end - 400 : end - 300]
+    head = (500).to_bytes(4, "little") + b"1234" + (6).to_bytes(8, "little") + bytes(8) + torn[:32]
+    file.write_bytes(whole[:end] + head + whole[end + len(head) :])
+    with pytest.raises(KeyboardInterrupt):
+        begun(place, disk=FaultyDisk(sync=KeyboardInterrupt()))
+    saved = [one for one in (place / "tails").glob("*") if one.suffix == ".new"]
+    for one in saved:  # as if it had got as far as its name
+        one.rename(one.with_suffix(""))
+    begun(place).close()
+    assert kinds_of(place).count("tail") == 2
+    right(place)
+
+
+def test_what_is_no_part_of_a_record_is_named_and_is_no_damage(place: Path) -> None:
+    begun(place).close()
+    known = (
+        "index.db",
+        "index.db-wal",
+        "cosigned/5.note.new",
+        "tails/1.json.new",
+        "keys/table.key",
+    )
+    strange = ("a note.txt", "segments/00000001.seg.bak", "segments/1.seg", "cosigned/x.note")
+    for name in (*known, *strange, "tails/x", "more/within"):
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_bytes(b"somebody put it there")
+    named = ["a note.txt", "more", *sorted(strange[1:3]), "tails/x", "cosigned/x.note"]
+    report = verify(place, replay=False)
+    told = [one for one in report.remarks if "no part" in one]
+    assert told == [f"{name}: is no part of the record" for name in named]
+    assert report.code == 0
+    theirs = read(place)
+    assert theirs["exit"] == 0
+    assert [one for one in theirs["remarks"] if "no part" in one] == [
+        f"{name} is no part of the record" for name in sorted(named)
+    ]
+    for number in range(30):
+        (place / f"x{number}").touch()
+    again = verify(place, replay=False)
+    assert "16 more files that are no part of the record" in again.remarks
+
 
 Told = pytest.CaptureFixture[str]
 Damage = Callable[[Pen], object]
@@ -246,3 +379,75 @@ def test_what_was_told_anew_without_the_keys_is_found(
     found = wrong(told_anew(change).save(tmp_path), capsys)
     assert words in found["what"]
     assert found["seq"] == seq
+
+
+@pytest.mark.parametrize(("size", "boots"), [(16384, 1), (65536, 1), (8192, 3), (4096, 2)])
+def test_a_record_in_good_order_is_right(
+    size: int, boots: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pen = closed(size, rounds=7, boots=boots)
+    found = json_report(capsys, pen.save(tmp_path), "--table-key", pen.table_key.vkey())
+    assert (found["exit"], found["verdict"], found["wrong"]) == (0, "right", None)
+    assert found["segments"] == len(pen.files)
+    assert (found["last_seq"], found["boots"], found["origin"]) == (pen.seq, boots, ORIGIN)
+    assert found["signed_through"] >= pen.seq - 2
+    assert found["table_key_proven"]
+    assert not found["remarks"]
+    assert not found["not_checked"]
+
+
+def test_a_key_that_only_the_record_names_is_said_to_be_no_proof(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(closed().save(tmp_path))]) == 0
+    out = capsys.readouterr().out
+    assert "THE TABLE'S KEY IS NOT PROVEN" in out
+    assert out.endswith("RIGHT\n")
+
+
+def test_a_record_of_a_running_table_is_right_and_said_to_be_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pen = started(rounds=1)
+    found = json_report(capsys, pen.save(tmp_path))
+    assert found["exit"] == 0
+    assert any("does not end with closed" in words for words in found["remarks"])
+
+
+def test_a_clock_record_lets_the_clock_be_set(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pen = started()
+    was, pen.utc = pen.utc, pen.utc - 3_000_000
+    pen.write("clock", {"utc_was": was, "mono": pen.mono})
+    pen.close()
+    assert json_report(capsys, pen.save(tmp_path))["exit"] == 0
+
+
+def test_the_clock_may_be_set_where_a_segment_begins_and_where_a_boot_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pen = started(4096)
+    while pen.room(650):
+        pen.write("note", {"text": ""})
+    was, pen.utc = pen.utc, pen.utc + 3_000_000
+    pen.write("clock", {"utc_was": was, "mono": pen.mono})
+    assert pen.number == 2
+    pen.close()
+    pen.mono = 5  # the machine started anew
+    pen.start()
+    pen.close()
+    assert json_report(capsys, pen.save(tmp_path))["exit"] == 0
+
+
+# --- a part of a record
+
+
+def test_later_segments_alone_are_held_against_their_keys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pen = closed(8192)
+    stranger = Signer(f"{ORIGIN}/table", "a stranger").vkey()
+    found = json_report(capsys, pen.save(tmp_path, 2), "--table-key", stranger)
+    assert (found["exit"], found["wrong"]["seq"]) == (1, found["first_seq"])
+    assert found["wrong"]["what"] == "the table's key is not the one given"
