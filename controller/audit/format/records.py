@@ -119,12 +119,26 @@ class BootIdentity(Struct, frozen=True):
         return sha256(bytes.fromhex(self.code) + self.game).hexdigest()
 
 
-class WrittenRest(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The last fields of a record, which are known before it is appended.
+class WrittenFirst(Struct, frozen=True):
+    """The first fields of all records of a boot. Records are encoded in three parts, in this order;
+    `seq` is inserted after the first."""
 
-    Records are encoded in three parts: what all records of a boot share, up to `seq`; the time,
-    which all records of one write share; and these.
-    """
+    v: int
+    table: str
+    boot: str
+
+
+class WrittenTime(Struct, frozen=True, gc=False):
+    """The fields that all records of one write share."""
+
+    day: str
+    utc: int
+    mono: int
+    clock: ClockQuality
+
+
+class WrittenRest(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The fields that are known before the record is appended."""
 
     round: int
     kind: Kind

@@ -35,7 +35,9 @@ from controller.audit.format.records import (
     OpenedData,
     RecordEntry,
     Snapshot,
+    WrittenFirst,
     WrittenRest,
+    WrittenTime,
     encode,
 )
 from controller.audit.format.segments import (
@@ -72,7 +74,7 @@ class BootFields(NamedTuple):
 
     @classmethod
     def of(cls, identity: BootIdentity, boot: str) -> Self:
-        first = encode({"v": VERSION, "table": identity.table, "boot": boot})
+        first = encode(WrittenFirst(VERSION, identity.table, boot))
         hashes = (identity.sw[:SHORT], identity.conf[:SHORT], identity.proc[:SHORT])
         return cls(first[:-1] + b',"seq":', *hashes)
 
@@ -119,9 +121,7 @@ def stage(
     One loop with inlined hashing: it is on the append path.
     """
     begin = head.begin
-    time = encode({"day": day, "utc": moment.utc, "mono": moment.mono, "clock": moment.quality})[
-        1:-1
-    ]
+    time = encode(WrittenTime(day, moment.utc, moment.mono, moment.quality))[1:-1]
     before = seq = last.seq
     chain = last.chain
     frames, leaves, made = [], [], []
