@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import io
+import json
+import logging
+import pickle
+import pprint
+import re
+import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
+import structlog
+from rich.console import Console
+from rich.pretty import pretty_repr
 
 from drivers.devices import (
     CommandRefusedError,
@@ -13,11 +27,13 @@ from drivers.devices import (
     NotReady,
     RereadProblem,
     Sealed,
+    SealedCard,
     ShoeDriver,
     Tampered,
 )
-from drivers.devices.events import Started
+from drivers.devices.events import Origin, SealBroken, Started
 from drivers.devices.shoe import (
+    EVENTS,
     CardRetracted,
     CoverMoved,
     CutCardCame,
@@ -25,9 +41,14 @@ from drivers.devices.shoe import (
     ShoeCardRead,
     ShoeJammed,
     ShoeLoaded,
+    reread_record,
 )
+from drivers.session.acknowledge import StoredRecord
 from firmware_protocol.device import Draw, Load, MoveCover, Retract, SetJam, TamperWith
+from firmware_protocol.host.events import RecordReceived, ReplyReceived
 from firmware_protocol.messages import (
+    CardFlags,
+    CardRead,
     DeviceClass,
     DeviceState,
     JamCode,
@@ -35,9 +56,11 @@ from firmware_protocol.messages import (
     LockState,
     ReadWhy,
     Refusal,
+    Reread,
     RereadReply,
     TamperSource,
 )
+from firmware_protocol.tablelink import EventRecord, chained
 from tests.support.asynchronous import simulated
 from tests.support.drivers.fake_line import FakeLine
 from tests.support.drivers.simulated import running, table, until
@@ -164,3 +187,178 @@ async def test_a_shoe_that_gives_another_record_is_found_out() -> None:
     line.answers = [LockReply(LockState.OPEN)]
     with pytest.raises(TypeError, match="REREAD was answered with LockReply"):
         await shoe.reread(5, 7)
+
+
+CARD = 37
+BODY = CardRead(7, 211, CARD, 91, 38, CardFlags.DUPLICATE, 433, 66, b"saltysecret")
+RECORD = chained(bytes(8), epoch=5, seq=9, boot=1, t_us=1234567, event=BODY)
+ORIGIN = Origin("SH-0001", 5, 9, 1, 1234567, 7654321)
+EVENT = EVENTS[CardRead](ORIGIN, BODY)
+
+TELLTALE = ("37", "91", "38", "433", "66", "salty", "DUPLICATE", "K", "spade")
+"""What any of the sealed fields would look like. None of it stands in the rest of the event."""
+
+WAYS: dict[str, Callable[[Any], str]] = {
+    "repr": repr,
+    "str": str,
+    "format": lambda one: f"{one} {one!r} {one!s:>30} {one!a}",
+    "percent": lambda one: "%s %r" % (one, one),  # noqa: UP031 - it is a way to show
+    "pprint": pprint.pformat,
+    "rich": pretty_repr,
+    "container": lambda one: repr({"a": [one, (one,)], "b": {1: one}}),
+}
+HOLDERS: dict[str, Any] = {
+    "card": SealedCard(CARD),
+    "body": Sealed(BODY),
+    "event": EVENT,
+    "message": BODY,
+    "record": RECORD,
+    "arrived": RecordReceived(RECORD),
+    "stored": StoredRecord(9, EVENT),
+    "sealed record": Sealed(RECORD),
+    "reread": RereadReply(RECORD.encode()),
+    "replied": ReplyReceived(1, Reread(5, 9), RereadReply(RECORD.encode())),
+}
+
+
+def shows(text: str) -> list[str]:
+    # The chain is a hash over the salt: it tells nothing, and its bytes may be any.
+    text = re.sub("0x[0-9a-f]+|\\.py:[0-9]+", "", text.replace(repr(RECORD.chain), ""))
+    return [sign for sign in TELLTALE if sign in text]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_no_way_to_show_it_shows_the_card(holder: str, way: str) -> None:
+    text = WAYS[way](HOLDERS[holder])
+    assert text
+    assert not shows(text), text
+
+
+def test_opening_is_the_only_way() -> None:
+    assert SealedCard(CARD).open() == CARD
+    assert isinstance(EVENT, ShoeCardRead)
+    assert EVENT.card.open() == CARD
+    assert EVENT.body.open() == BODY
+    assert (EVENT.shoe, EVENT.pos) == (7, 211)
+
+
+def test_all_cards_look_the_same() -> None:
+    cards = [SealedCard(card) for card in range(52)]
+    assert len({(repr(one), str(one), f"{one:5d}", one.__sizeof__()) for one in cards}) == 1
+    assert all(bool(one) for one in cards)
+
+
+def test_equal_cards_are_not_equal() -> None:
+    one, other = SealedCard(CARD), SealedCard(CARD)
+    assert one == copy.copy(one)
+    assert one != other
+    numbers: list[Any] = [CARD]
+    assert one not in numbers
+    assert len({one, other, copy.copy(one), copy.deepcopy(one)}) == 2
+    ways: list[Callable[[Any], object]] = [int, float, complex, range, hex, chr, abs]
+    for way in ways:
+        with pytest.raises(TypeError):
+            way(one)
+    for compare in ("__lt__", "__le__", "__gt__", "__ge__"):
+        assert getattr(one, compare)(other) is NotImplemented
+
+
+@pytest.mark.parametrize(
+    "one", [SealedCard(CARD), Sealed(BODY), EVENT], ids=["card", "body", "event"]
+)
+def test_it_cannot_be_carried_away(one: object) -> None:
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError) as problem:
+            pickle.dumps(one, protocol)
+        assert not shows(str(problem.value))
+    for encode in (msgspec.json.encode, msgspec.msgpack.encode, msgspec.to_builtins, json.dumps):
+        with pytest.raises(TypeError) as problem:
+            encode(one)
+        assert not shows(str(problem.value))
+
+
+def test_it_has_nothing_to_look_into() -> None:
+    card = SealedCard(CARD)
+    with pytest.raises(TypeError):
+        vars(card)
+    assert not shows(repr([getattr(card, name) for name in dir(card) if name != "open"]))
+    own = [name for name in dir(card) if not name.startswith("__")]
+    assert "open" in own
+    for name in (*own, "other"):
+        with pytest.raises(SealBroken):
+            setattr(card, name, lambda: 1)
+        with pytest.raises(SealBroken):
+            delattr(card, name)
+    assert card.open() == CARD
+    with pytest.raises(AttributeError):
+        card.__dict__  # noqa: B018
+
+
+def test_logs_do_not_hold_it(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    for holder in HOLDERS.values():
+        logging.getLogger("test").warning("read %s %r", holder, holder, extra={"card": holder})
+    assert not shows(caplog.text)
+    for render in (
+        structlog.processors.JSONRenderer(),
+        structlog.processors.KeyValueRenderer(),
+        structlog.dev.ConsoleRenderer(colors=False),
+    ):
+        for holder in HOLDERS.values():
+            line = render(None, "info", {"event": "read", "card": holder, "all": [holder]})
+            assert not shows(str(line)), line
+
+
+def test_tracebacks_do_not_hold_it() -> None:
+    def deal(card: SealedCard, event: Any, record: EventRecord) -> None:
+        raise ValueError(f"{card} {event} {record}", card, event, record)
+
+    try:
+        deal(SealedCard(CARD), EVENT, RECORD)
+    except ValueError as problem:
+        whole = traceback.TracebackException.from_exception(problem, capture_locals=True)
+        text = "".join(whole.format())
+        assert "SealedCard(...)" in text
+        # Line numbers of this file are no cards.
+        assert not shows("".join(line for line in text.splitlines() if "line " not in line))
+        console = Console(file=io.StringIO(), width=200)
+        console.print(problem, EVENT, RECORD)
+        assert isinstance(console.file, io.StringIO)
+        assert not shows(console.file.getvalue())
+
+
+def test_queues_and_tasks_do_not_hold_it() -> None:
+    async def waiting(event: object) -> None:
+        await asyncio.sleep(3600)
+
+    async def main() -> str:
+        queue: asyncio.Queue[Any] = asyncio.Queue()
+        for holder in HOLDERS.values():
+            queue.put_nowait(holder)
+        task = asyncio.create_task(waiting(EVENT))
+        future = asyncio.get_running_loop().create_future()
+        future.set_result(RECORD)
+        await asyncio.sleep(0)
+        text = "".join(map(repr, (queue, *HOLDERS.values(), task, future)))
+        task.cancel()
+        return text.replace(repr(id(task)), "").replace(hex(id(queue)), "")
+
+    text = asyncio.run(main())
+    assert "salty" not in text
+    assert "card=37" not in text
+    assert "DUPLICATE" not in text
+
+
+def test_a_bad_reread_says_nothing_of_what_came() -> None:
+    whole = bytearray(RECORD.encode())
+    assert reread_record(RereadReply(bytes(whole)), 5, 9).open() == RECORD
+    with pytest.raises(RereadProblem) as problem:
+        reread_record(RereadReply(bytes(whole)), 5, 8)
+    assert not shows(str(problem.value).replace("8 of 5", ""))
+    whole[30] = 60  # the card's byte: no card of 52
+    with pytest.raises(RereadProblem) as problem:
+        reread_record(RereadReply(bytes(whole)), 5, 9)
+    assert "60" not in str(problem.value)
+    assert problem.value.__cause__ is None
+    assert problem.value.__suppress_context__

@@ -8,11 +8,13 @@ import os
 import termios
 import threading
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import serial
 
-from drivers.ports import open_serial
+from drivers.ports import Port, PortRefused, open_serial
 from drivers.ports.port import WRITE_BOUND
 from tests.support.asynchronous import asynchronous
 from tests.support.drivers.lines import Line, descriptors
@@ -24,6 +26,11 @@ def line() -> Iterator[Line]:
     made = Line()
     yield made
     made.hang_up()
+
+
+async def opened(line: Line) -> tuple[Listener, Port]:
+    listener = Listener()
+    return listener, await open_serial(line.path, listener)
 
 
 async def received(line: Line, size: int) -> bytes:
@@ -39,8 +46,7 @@ async def received(line: Line, size: int) -> bytes:
 @asynchronous
 async def test_bytes_go_both_ways_as_they_are(line: Line) -> None:
     every = bytes(range(256))
-    listener = Listener()
-    port = await open_serial(line.path, listener)
+    listener, port = await opened(line)
     assert port.name == line.path
     port.write(every)
     assert await received(line, 256) == every
@@ -70,8 +76,7 @@ async def test_close_gives_everything_back_and_can_be_said_twice(line: Line) -> 
 
 @asynchronous
 async def test_bytes_that_were_not_read_before_close_are_not_heard(line: Line) -> None:
-    listener = Listener()
-    port = await open_serial(line.path, listener)
+    listener, port = await opened(line)
     line.send(b"late")
     await port.close()
     await turns()
@@ -110,8 +115,7 @@ async def test_a_hang_up_is_told_once_and_the_reader_does_not_spin(
 
 @asynchronous
 async def test_a_write_that_finds_the_hang_up_first_tells_it_later(line: Line) -> None:
-    listener = Listener()
-    port = await open_serial(line.path, listener)
+    listener, port = await opened(line)
     line.hang_up()
     port.write(b"to nobody")
     assert listener.losses == []  # never in the middle of the caller's write
@@ -122,8 +126,7 @@ async def test_a_write_that_finds_the_hang_up_first_tells_it_later(line: Line) -
 
 @asynchronous
 async def test_close_after_a_write_that_failed_says_nothing(line: Line) -> None:
-    listener = Listener()
-    port = await open_serial(line.path, listener)
+    listener, port = await opened(line)
     line.hang_up()
     port.write(b"to nobody")
     await port.close()
@@ -133,8 +136,7 @@ async def test_close_after_a_write_that_failed_says_nothing(line: Line) -> None:
 
 @asynchronous
 async def test_the_port_opens_again_after_a_hang_up(line: Line) -> None:
-    listener = Listener()
-    await open_serial(line.path, listener)
+    listener, _ = await opened(line)
     line.hang_up()
     await listener.until(lambda: listener.losses)
     other = Line()
@@ -150,8 +152,7 @@ async def test_end_of_file_is_a_hang_up_and_a_wake_without_bytes_is_not(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = os.read
-    listener = Listener()
-    await open_serial(line.path, listener)
+    listener, _ = await opened(line)
     problems: list[type[OSError]] = []
 
     def too_late(fd: int, size: int) -> bytes:
@@ -193,8 +194,7 @@ async def test_any_error_of_a_read_ends_it(
     def fail(fd: int, size: int) -> bytes:
         raise OSError(number, "words")
 
-    listener = Listener()
-    await open_serial(line.path, listener)
+    listener, _ = await opened(line)
     with monkeypatch.context() as patch:
         patch.setattr(os, "read", fail)
         line.send(b"x")
@@ -208,8 +208,7 @@ async def test_any_error_of_a_read_ends_it(
 @asynchronous
 async def test_output_waits_in_its_order_until_the_device_takes_it(line: Line) -> None:
     sent = b"".join(b"%07d\n" % number for number in range(8000))  # more than a pty holds
-    listener = Listener()
-    port = await open_serial(line.path, listener)
+    _, port = await opened(line)
     for at in range(0, len(sent), 500):
         port.write(sent[at : at + 500])
     assert await received(line, len(sent)) == sent
@@ -244,8 +243,7 @@ async def test_a_port_with_nothing_to_write_does_not_spin(
 
 @asynchronous
 async def test_output_that_is_never_taken_ends_the_port(line: Line) -> None:
-    listener = Listener()
-    port = await open_serial(line.path, listener)
+    listener, port = await opened(line)
     written = 0
     while not listener.losses:
         assert written < WRITE_BOUND + 64 * 1024  # what a pty holds at most
@@ -295,3 +293,96 @@ async def test_termios_error_while_closing(line: Line, monkeypatch: pytest.Monke
     monkeypatch.setattr(termios, "tcflush", fail)
     await port.close()
     assert descriptors() == before
+
+
+# --- opening ----------------------------------------------------------------------------------
+
+
+def refusal(path: str) -> PortRefused:
+    async def run() -> PortRefused:
+        before = descriptors()
+        with pytest.raises(PortRefused) as caught:
+            await open_serial(path, Listener())
+        assert descriptors() == before
+        return caught.value
+
+    return asyncio.run(run())
+
+
+@asynchronous
+async def test_a_second_opening_is_refused(line: Line) -> None:
+    listener, port = await opened(line)
+    with pytest.raises(PortRefused, match="in use by another program") as caught:
+        await open_serial(line.path, Listener())
+    assert not caught.value.absent
+    line.send(b"the first goes on")
+    await listener.until(lambda: listener.data == b"the first goes on")
+    await port.close()
+    again = await open_serial(line.path, listener)
+    await again.close()
+
+
+def test_what_is_no_port_is_refused_in_plain_words(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("words")
+    gone = refusal(str(tmp_path / "none"))
+    assert gone.absent
+    assert str(gone) == f"{tmp_path}/none: there is no such port"
+    assert refusal(f"{file}/below").absent
+    assert str(refusal(str(tmp_path))) == f"{tmp_path}: it is a directory, no serial port"
+    assert str(refusal(str(file))) == f"{file}: it is a file, no serial port"
+    assert str(refusal("/dev/null")) == "/dev/null: it is no serial port"
+    assert file.read_text() == "words"
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "absent"),
+    [
+        (errno.EACCES, "no permission", False),
+        (errno.EBUSY, "in use by another program", False),
+        (errno.ENXIO, "there is no such port", True),
+        (errno.EIO, "unplugged", True),
+        (errno.EMFILE, "it cannot be opened: ", False),
+    ],
+)
+def test_each_refusal_of_the_system_has_its_words(
+    line: Line, monkeypatch: pytest.MonkeyPatch, number: int, words: str, absent: bool
+) -> None:
+    really = os.open
+
+    def fail(path: Any, *how: Any, **where: Any) -> int:
+        if path == line.path:
+            raise OSError(number, os.strerror(number))
+        return really(path, *how, **where)
+
+    monkeypatch.setattr(os, "open", fail)
+    why = refusal(line.path)
+    assert words in str(why)
+    assert why.absent == absent
+
+
+def test_a_port_that_goes_while_it_is_opened(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(fd: int, queue: int) -> None:
+        raise termios.error(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(termios, "tcflush", fail)
+    assert refusal(line.path).absent
+
+
+def test_the_line_is_raw_and_adapters_are_asked_for_low_latency(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(serial.Serial, "set_low_latency_mode", lambda self, low: asked.append(low))
+
+    async def run() -> None:
+        port = await open_serial(line.path, Listener(), baud=921600)
+        attributes = termios.tcgetattr(line.master)  # those of the line, for both of its ends
+        assert attributes[4] == attributes[5] == termios.B921600
+        assert not attributes[3] & (termios.ICANON | termios.ECHO | termios.ISIG)
+        assert not attributes[0] & (termios.IXON | termios.ICRNL)
+        assert attributes[6][termios.VMIN] in (1, b"\x01")
+        await port.close()
+
+    asyncio.run(run())
+    assert asked == [True]

@@ -9,19 +9,31 @@ import time
 from collections.abc import Callable
 
 import pytest
+from usb.backend import libusb1
 
-from drivers.ports import Port, usb
+from drivers.ports import (
+    Address,
+    Port,
+    PortRefused,
+    Transport,
+    UsbPlace,
+    usb,
+    usb_devices,
+    usb_discovery,
+)
 from drivers.ports.port import WRITE_BOUND
 from drivers.ports.usb import DELIVERY_SIZE, READ_BOUND, open_usb
 from tests.support.asynchronous import asynchronous
-from tests.support.drivers.fake_usb import FakeDevice
+from tests.support.drivers.fake_usb import FakeDevice, failure, plugged
 from tests.support.drivers.listening import PATIENCE, Listener
 
 NAME = "fake=bus"
+pytestmark = pytest.mark.usefixtures("announced")
 
 
-async def opened(listener: Listener) -> Port:
-    return await open_usb("SH-1", listener, backend=NAME)
+async def opened() -> tuple[Listener, Port]:
+    listener = Listener()
+    return listener, await open_usb("SH-1", listener, backend=NAME)
 
 
 async def taken(device: FakeDevice, size: int) -> bytes:
@@ -42,8 +54,7 @@ def usb_threads() -> list[str]:
 
 def test_bytes_go_both_ways(device: FakeDevice) -> None:
     async def run() -> None:
-        listener = Listener()
-        port = await opened(listener)
+        listener, port = await opened()
         assert port.name == "SH-1"
         port.write(b"to the ")
         port.write(b"device")
@@ -66,8 +77,7 @@ async def test_a_read_that_times_out_is_no_loss(
     device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(usb, "READ_MS", 1)
-    listener = Listener()
-    port = await opened(listener)
+    listener, port = await opened()
     with device.changed:
         device.reads = 0
     async with asyncio.timeout(PATIENCE):
@@ -90,7 +100,7 @@ async def test_a_read_that_times_out_is_no_loss(
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 128, 256])
 def test_whole_packets_are_ended_with_an_empty_one(device: FakeDevice, size: int) -> None:
     async def run() -> None:
-        port = await opened(Listener())
+        _, port = await opened()
         port.write(bytes(size))
         await taken(device, size)
         port.write(b"x")
@@ -105,7 +115,7 @@ def test_whole_packets_are_ended_with_an_empty_one(device: FakeDevice, size: int
 @asynchronous
 async def test_a_write_that_is_taken_in_part_goes_on(device: FakeDevice) -> None:
     device.at_most = 100
-    port = await opened(Listener())
+    _, port = await opened()
     data = bytes(range(256)) * 2
     port.write(data)
     assert await taken(device, 512) == data
@@ -118,8 +128,7 @@ async def test_a_device_that_takes_nothing_for_a_while(
 ) -> None:
     monkeypatch.setattr(usb, "WRITE_MS", 1)
     device.takes = False
-    listener = Listener()
-    port = await opened(listener)
+    listener, port = await opened()
     port.write(b"patience")
     async with asyncio.timeout(PATIENCE):
         while device.did["bulk_write"] < 5:
@@ -135,8 +144,7 @@ async def test_a_device_that_takes_nothing_for_a_while(
 @asynchronous
 async def test_a_device_that_never_takes_anything_is_lost(device: FakeDevice) -> None:
     device.takes = False
-    listener = Listener()
-    port = await opened(listener)
+    listener, port = await opened()
     for _ in range(WRITE_BOUND // 1000 + 10):
         port.write(bytes(1000))
     assert listener.losses == []
@@ -150,8 +158,7 @@ async def test_a_device_that_never_takes_anything_is_lost(device: FakeDevice) ->
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENODEV, errno.EPIPE])
 def test_unplugging_is_told_once(device: FakeDevice, number: int) -> None:
     async def run() -> None:
-        listener = Listener()
-        port = await opened(listener)
+        listener, port = await opened()
         device.send(b"last words")
         await listener.until(lambda: listener.data)
         device.unplug(read=number, write=errno.ENODEV)
@@ -168,8 +175,7 @@ def test_unplugging_is_told_once(device: FakeDevice, number: int) -> None:
 
 @asynchronous
 async def test_other_errors_are_told_as_they_are(device: FakeDevice) -> None:
-    listener = Listener()
-    await opened(listener)
+    listener, _ = await opened()
     device.fail(errno.EOVERFLOW, "bulk_read")
     await listener.until(lambda: listener.losses)
     assert listener.losses[0].reason == "it failed: EOVERFLOW"
@@ -181,8 +187,7 @@ async def test_other_errors_are_told_as_they_are(device: FakeDevice) -> None:
 async def test_whatever_a_transfer_ends_with_the_loss_is_told(
     device: FakeDevice, function: str, problem: Exception
 ) -> None:
-    listener = Listener()
-    port = await opened(listener)
+    listener, port = await opened()
     with device.changed:
         device.fails[function] = problem
         device.changed.notify_all()
@@ -196,8 +201,7 @@ async def test_an_unplug_that_only_a_write_notices(
     device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(usb, "READ_MS", 5)
-    listener = Listener()
-    port = await opened(listener)
+    listener, port = await opened()
     device.fail(errno.ENODEV, "bulk_write")
     port.write(b"to nobody")
     await listener.until(lambda: listener.losses)
@@ -207,8 +211,7 @@ async def test_an_unplug_that_only_a_write_notices(
 @asynchronous
 async def test_when_lost_is_told_the_device_is_free(device: FakeDevice) -> None:
     seen = []
-    listener = Listener()
-    port = await opened(listener)
+    listener, port = await opened()
     lost = listener.lost
 
     def told(why: object) -> None:
@@ -224,8 +227,7 @@ async def test_when_lost_is_told_the_device_is_free(device: FakeDevice) -> None:
 
 @asynchronous
 async def test_after_close_nothing_is_heard(device: FakeDevice) -> None:
-    listener = Listener()
-    port = await opened(listener)
+    listener, port = await opened()
     closing = asyncio.ensure_future(port.close())
     await asyncio.sleep(0)
     device.send(b"late")
@@ -238,8 +240,7 @@ async def test_after_close_nothing_is_heard(device: FakeDevice) -> None:
 
 @asynchronous
 async def test_what_came_just_before_close_is_not_heard(device: FakeDevice) -> None:
-    listener = Listener()
-    port = await opened(listener)
+    listener, port = await opened()
     with device.changed:
         before = device.did["bulk_read"]
     device.send(b"late")
@@ -250,8 +251,7 @@ async def test_what_came_just_before_close_is_not_heard(device: FakeDevice) -> N
 
 @asynchronous
 async def test_a_loss_that_close_overtakes_is_not_told(device: FakeDevice) -> None:
-    listener = Listener()
-    port = await opened(listener)
+    listener, port = await opened()
     device.unplug()
     stand_still(lambda: device.did["close_device"])  # the owner knows
     await port.close()
@@ -273,7 +273,7 @@ async def test_close_is_bounded_when_a_thread_is_stuck(
         return read(buffer, 0)  # type: ignore[arg-type]
 
     monkeypatch.setattr(device, "read", hang)
-    port = await opened(Listener())
+    _, port = await opened()
     await asyncio.to_thread(reading.wait, PATIENCE)
     await asyncio.wait_for(port.close(), 1)
     assert not device.did["close_device"]  # never while a transfer is under way
@@ -293,8 +293,7 @@ async def test_the_device_is_not_let_go_under_a_write(
         return len(data)
 
     monkeypatch.setattr(device, "write", hang)
-    listener = Listener()
-    port = await opened(listener)
+    listener, port = await opened()
     port.write(b"slow")
     assert await asyncio.to_thread(writing.wait, PATIENCE)
     device.unplug()
@@ -308,7 +307,7 @@ async def test_the_device_is_not_let_go_under_a_write(
 
 def test_a_loop_that_ends_without_close_ends_the_threads(device: FakeDevice) -> None:
     async def run() -> None:
-        await opened(Listener())
+        await opened()
 
     asyncio.run(run())
     device.send(b"nobody hears this")
@@ -321,8 +320,7 @@ def test_a_loop_that_ends_without_close_ends_the_threads(device: FakeDevice) -> 
 
 @asynchronous
 async def test_a_busy_loop_makes_the_device_wait(device: FakeDevice) -> None:
-    listener = Listener()
-    port = await opened(listener)
+    listener, port = await opened()
     chunk = bytes(1024)
     count = 2 * READ_BOUND // len(chunk)
     device.send(*[chunk] * count)
@@ -341,7 +339,7 @@ def test_the_loop_comes_round_between_what_it_hears(device: FakeDevice) -> None:
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        listener = Listener()
+        listener, port = await opened()
         deliver = listener.received
 
         def hear(data: bytes) -> None:
@@ -350,7 +348,6 @@ def test_the_loop_comes_round_between_what_it_hears(device: FakeDevice) -> None:
             deliver(data)
 
         listener.received = hear  # type: ignore[method-assign]
-        port = await opened(listener)
         data = bytes(range(256)) * 100
         device.send(*(data[at : at + 1000] for at in range(0, len(data), 1000)))
         device.unplug_after_all()
@@ -362,3 +359,175 @@ def test_the_loop_comes_round_between_what_it_hears(device: FakeDevice) -> None:
     asyncio.run(run())
     assert max(sizes) == DELIVERY_SIZE
     assert turns == list(range(1, len(sizes) + 1))
+
+
+# --- opening ----------------------------------------------------------------------------------
+
+
+def refusal(
+    serial: str = "SH-1", backend: str = NAME, place: UsbPlace | None = None
+) -> PortRefused:
+    async def run() -> PortRefused:
+        with pytest.raises(PortRefused) as caught:
+            await open_usb(serial, Listener(), backend=backend, place=place)
+        return caught.value
+
+    return asyncio.run(run())
+
+
+def test_a_device_that_is_not_there(device: FakeDevice) -> None:
+    for serial in ("SH-9", "SH-2"):  # SH-2 is of another class
+        gone = refusal(serial)
+        assert gone.absent
+        assert str(gone) == f"usb+{NAME}:{serial}: no such device is plugged in"
+
+
+def test_none_of_several_is_taken_for_the_first() -> None:
+    device = FakeDevice("SH-1")
+    with plugged("bus", device, FakeDevice("SH-1"), FakeDevice("SH-0")) as bus:
+        why = refusal()
+        assert str(why) == (
+            f"usb+{NAME}:SH-1: 2 devices have this serial number "
+            "(bus 1 address 1, bus 1 address 2); all but one have to be unplugged"
+        )
+        assert not why.absent
+        assert [one.did["claim_interface"] for one in bus] == [0, 0, 0]
+        assert [one.did["open_device"] - one.did["close_device"] for one in bus] == [0, 0, 0]
+        assert usb_threads() == []
+        del bus[1]
+
+        async def run() -> None:
+            _, port = await opened()
+            await port.close()
+
+        asyncio.run(run())
+        assert device.did["claim_interface"] == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "number", "words"),
+    [
+        (UsbPlace(1, 9), errno.EBUSY, "no such device is plugged in"),
+        (UsbPlace(1, 2), errno.EBUSY, "it is in use by another program"),
+        (None, errno.EBUSY, "it is in use by another program"),
+    ],
+)
+def test_a_refusal_names_the_port_as_it_was_asked_for(
+    device: FakeDevice, place: UsbPlace | None, number: int, words: str
+) -> None:
+    device.fails["claim_interface"] = failure(number)
+    address = Address(Transport.USB, "SH-1", NAME, place)
+    assert str(refusal(place=place)) == f"{address}: {words}"
+
+
+def test_a_later_plug_in_is_found() -> None:
+    with plugged("bus") as bus:
+        assert refusal().absent
+        bus.append(FakeDevice("SH-1"))
+
+        async def run() -> None:
+            _, port = await opened()
+            await port.close()
+
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("function", "number", "words", "absent"),
+    [
+        ("claim_interface", errno.EBUSY, "in use by another program", False),
+        ("claim_interface", errno.ENODEV, "just been unplugged", True),
+        ("claim_interface", errno.EACCES, "udev rule", False),
+        ("claim_interface", errno.ENOMEM, "it cannot be opened: ENOMEM", False),
+        ("open_device", errno.EACCES, "bus 1 address 2", False),
+        ("ctrl_transfer", errno.EPIPE, "udev rule", False),
+        ("get_configuration_descriptor", errno.ENODEV, "no such device", True),
+    ],
+)
+def test_each_refusal_has_its_words(
+    device: FakeDevice, function: str, number: int, words: str, absent: bool
+) -> None:
+    device.fails[function] = failure(number)
+    refused = refusal()
+    assert words in str(refused)
+    assert refused.absent == absent
+    opens = 0 if function == "open_device" else device.did["open_device"]
+    assert device.did["close_device"] == opens
+    assert usb_threads() == []
+
+
+def test_a_device_is_configured_where_it_is_not(device: FakeDevice) -> None:
+    device.configured = False
+    device.driver = True
+    device.alternate = 0
+
+    async def run() -> None:
+        _, port = await opened()
+        await port.close()
+
+    asyncio.run(run())
+    assert device.did["set_configuration"] == 1
+    assert device.did["detach_kernel_driver"] == 1
+
+
+@pytest.mark.parametrize("problem", [ValueError("odd"), TypeError("odd"), IndexError("odd")])
+def test_whatever_opening_ends_with_is_a_refusal(device: FakeDevice, problem: Exception) -> None:
+    device.fails["claim_interface"] = problem
+    assert "it cannot be opened: odd" in str(refusal())
+    assert usb_threads() == []
+
+
+@pytest.mark.parametrize("problem", [NotImplementedError("no such call"), failure(errno.ENOSYS)])
+@asynchronous
+async def test_systems_without_kernel_drivers(
+    device: FakeDevice, problem: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device.fails["is_kernel_driver_active"] = problem
+    _, port = await opened()
+    await port.close()
+
+
+def test_an_opening_that_is_given_up(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = threading.Event()
+    find = usb_discovery.find
+
+    def slow(where: Address, backend: object) -> usb_discovery.Unit:
+        assert held.wait(PATIENCE)
+        return find(where, backend)
+
+    monkeypatch.setattr(usb_discovery, "find", slow)
+
+    async def run() -> None:
+        opening = asyncio.ensure_future(opened())
+        await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        held.set()
+
+    asyncio.run(run())
+    for thread in threading.enumerate():
+        if thread.name.startswith("usb"):
+            thread.join(PATIENCE)
+    assert device.did["close_device"] == 1
+
+
+def test_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert str(refusal(backend="none")) == (
+        "there is no USB backend none; installed: broken, fake, libusb1"
+    )
+    assert "cannot be loaded (AttributeError: " in str(refusal(backend="broken=x"))
+    assert "cannot be loaded (NotADirectoryError: " in str(refusal(backend="fake=nowhere"))
+    monkeypatch.setattr(libusb1, "get_backend", lambda: None)
+    missing = refusal(backend="libusb1")
+    assert "libusb-1.0-0" in str(missing)
+    assert not missing.absent
+
+
+def test_all_devices_of_our_class_are_listed(device: FakeDevice) -> None:
+    found = usb_devices(NAME)
+    assert [(str(one.address), one.serial, one.maker, one.model) for one in found] == [
+        ("usb+fake=bus:SH-0", "SH-0", "Example Works", "Shoe One"),
+        ("usb+fake=bus:SH-1", "SH-1", "Example Works", "Shoe One"),
+    ]
+    assert device.did["open_device"] == device.did["close_device"] == 1

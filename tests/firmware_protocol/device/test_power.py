@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import pytest
 
@@ -46,11 +45,6 @@ from tests.support.hil.devices.plain_device import MS, SECOND, Bench
 from tests.support.hil.devices.raw_host import ack
 
 COMMIT_MOMENTS = ("before_commit", "in_commit", "after_commit")
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
 
 
 # --- the start ------------------------------------------------------------------------------

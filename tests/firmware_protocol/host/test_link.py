@@ -8,16 +8,25 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.host import (
+    NO_CURSOR,
+    AlertReceived,
+    BeatReceived,
     ClockMeasured,
     CommandTimedOut,
     DeviceInfoReceived,
+    FrameRejected,
+    FramesDamaged,
     HandshakeFailed,
     HelloReceived,
     HostLink,
     LinkSessionStarted,
+    ProtocolViolated,
     RingResumed,
 )
+from firmware_protocol.host.exchange import MAX_OUT
 from firmware_protocol.messages import (
+    Alert,
+    AlertCode,
     BadKey,
     BadPadding,
     DeviceClass,
@@ -26,14 +35,21 @@ from firmware_protocol.messages import (
     HostBeat,
     Info,
     NoCommonVersion,
+    NotAuthentic,
+    OutOfRange,
+    PairDone,
     ProtocolError,
+    Replayed,
     Resume,
     SchemaDiffers,
+    TimeAnswer,
+    TimeAsk,
+    UnknownMessage,
     WeakKey,
     WrongDevice,
 )
-from firmware_protocol.tablelink import CommandCall, Frame
-from tests.long.fuzz.scripted import BOOT, DEVICE, DEVICE_KEY, OWN, START, Scripted, Wired
+from firmware_protocol.tablelink import Cause, CommandCall, Frame, Sealer
+from tests.long.fuzz.scripted import BOOT, DEVICE, DEVICE_KEY, MS, OWN, START, Scripted, Wired, lock
 
 
 def test_a_session_starts_with_info_and_resume(wired: Wired) -> None:
@@ -244,3 +260,174 @@ def test_misuse_is_refused() -> None:
     with pytest.raises(BadKey):
         HostLink(OWN, b"short", device_class=DeviceClass.SHOE, serial=None, host_boot=1)
     assert DEVICE.public_key().public_bytes_raw() == DEVICE_KEY
+
+
+def test_beats_are_sent_at_each_multiple_of_the_heartbeat(wired: Wired) -> None:
+    times = []
+    for _ in range(300):
+        before = len(wired.device.received(HostBeat))
+        wired.call(lock())
+        wired.pass_ms(7)
+        if len(wired.device.received(HostBeat)) > before:
+            times.append((wired.now - START) // MS)
+    assert [time // 250 for time in times] == list(range(1, len(times) + 1))
+    assert all(time % 250 < 7 for time in times)
+
+
+def test_the_beat_goes_before_what_is_due_at_once(wired: Wired) -> None:
+    wired.pass_ms(100)
+    wired.device.said.clear()
+    wired.now = START + 250 * MS
+    wired.call(lock())
+    assert [type(one).__name__ for one in wired.device.said] == ["HostBeat", "CommandCall"]
+
+
+def test_beats_that_were_missed_are_not_sent_later(wired: Wired) -> None:
+    wired.device.said.clear()
+    wired.now = START + 630 * MS
+    wired.take(wired.link.wake(wired.now))
+    wired.settle()
+    assert len(wired.device.received(HostBeat)) == 1
+    assert wired.link.due() == START + 750 * MS
+
+
+def test_a_beat_acknowledges_nothing_before_resume() -> None:
+    wired = Wired(Scripted(3))
+    wired.device.mute = {Resume}
+    wired.open()
+    wired.pass_ms(600)
+    assert set(wired.device.received(HostBeat)) == {HostBeat(0, 0, 0)}
+
+
+def test_the_clock_is_read_after_resume_and_each_ten_seconds(wired: Wired) -> None:
+    (first,) = wired.of(ClockMeasured)
+    assert (first.offset_us, first.uncertainty_us) == (1_000_005, 5)
+    wired.pass_ms(60_000)
+    asked = [one.t1 for one in wired.device.received(TimeAsk)]
+    assert len(asked) == 7
+    assert all(b - a == 10_000_000 for a, b in itertools.pairwise(asked))
+
+
+def test_a_lost_answer_is_asked_for_again_soon() -> None:
+    wired = Wired(Scripted(), cursor=NO_CURSOR)
+    wired.device.mute = {TimeAsk}
+    wired.open()
+    wired.pass_ms(2500)
+    assert len(wired.device.received(TimeAsk)) == 3
+    assert not wired.of(ClockMeasured)
+
+
+def test_the_clock_by_the_formula(wired: Wired) -> None:
+    wired.device.mute = {TimeAsk}
+    wired.pass_ms(10_000)
+    ask = wired.device.received(TimeAsk)[-1]
+    asked_at = ask.t1
+    wired.now = asked_at + 800
+    told = wired.say(TimeAnswer(asked_at, 777_000, 777_100))
+    (read,) = [one for one in told if isinstance(one, ClockMeasured)]
+    t1, t2, t3, t4 = asked_at, 777_000, 777_100, asked_at + 800
+    assert read.offset_us == ((t2 - t1) + (t3 - t4)) // 2
+    assert read.uncertainty_us == ((t4 - t1) - (t3 - t2)) // 2 == 350
+    assert not [one for one in wired.say(TimeAnswer(t1, 1, 2)) if isinstance(one, ClockMeasured)]
+
+
+def test_a_clock_that_cannot_be_is_a_defect(wired: Wired) -> None:
+    wired.device.mute = {TimeAsk}
+    wired.pass_ms(10_000)
+    ask = wired.device.received(TimeAsk)[-1]
+    (defect,) = wired.say(TimeAnswer(ask.t1, 100, 99))
+    assert isinstance(defect, ProtocolViolated)
+    assert type(defect.error) is OutOfRange
+
+
+def test_noise_is_reported_with_its_cause(wired: Wired) -> None:
+    wired.forget()
+    wired.device.out += b"\x04abc\x00" + b"\x09a\x00" + b"z" * 300 + b"\x00"
+    wired.settle()
+    assert [one.cause.value for one in wired.of(FramesDamaged)] == ["oversize", "cobs", "garbage"]
+    assert len(wired.events) == 3
+
+
+def test_much_noise_at_once_is_counted(wired: Wired) -> None:
+    wired.forget()
+    alert = Frame(FrameKind.ALERT, 0, 0, Alert(AlertCode.NO_SESSION, 0).encode()).encode()
+    wired.device.out += b"\x01\0" * 500 + alert + b"\x09a\0" * 3 + b"\x01\0" * 500
+    wired.settle()
+    assert wired.events[1:] == [
+        FramesDamaged(Cause.COBS, 3),
+        FramesDamaged(Cause.GARBAGE, 1000),
+    ]
+    assert isinstance(wired.events[0], AlertReceived)
+
+
+def test_old_counters_and_wrong_tags_are_suspicious_and_change_nothing(wired: Wired) -> None:
+    sealer = wired.device.sealers[-1]
+    frame = sealer.seal(bytes(56))
+    wired.device.out += frame.encode() * 2
+    wired.settle()
+    assert type(wired.of(FrameRejected)[0].error) is Replayed
+    forged = Sealer(bytes(32), sealer.session)
+    forged.counter = sealer.counter + 5
+    wired.device.out += forged.seal(bytes(56)).encode()
+    wired.settle()
+    assert type(wired.of(FrameRejected)[1].error) is NotAuthentic
+    assert wired.say(bytes(56))
+    assert wired.link.running
+
+
+def test_data_without_a_session_is_ignored() -> None:
+    wired = Wired()
+    wired.device.mute = {FrameKind.HELLO}
+    wired.open()
+    wired.device.out += Sealer(bytes(32), 7).seal(bytes(56)).encode()
+    wired.settle()
+    assert not wired.events
+
+
+def test_an_alert_is_shown_and_nothing_follows(wired: Wired) -> None:
+    wired.forget()
+    alert = Alert(AlertCode.NO_SESSION, 0)
+    wired.device.out += Frame(FrameKind.ALERT, 0, 0, alert.encode()).encode()
+    wired.device.out += Frame(FrameKind.ALERT, 0, 0, b"\xff" * 8).encode()
+    wired.settle()
+    assert wired.events == [AlertReceived(alert)]
+    assert wired.device.frames == []
+
+
+def test_an_echo_of_what_the_host_sent_is_ignored() -> None:
+    wired = Wired()
+    wired.link.open(START)
+    assert wired.link.receive(wired.link.take(), START) == []
+
+
+def test_hello_and_hs2_in_between_do_not_affect_a_session(wired: Wired) -> None:
+    wired.forget()
+    answer = wired.device.hello_rsp().encode()
+    wired.device.out += Frame(FrameKind.HELLO_RSP, wired.device.session, 0, answer).encode()
+    wired.device.out += Frame(FrameKind.HS2, wired.device.session, 0, bytes(48)).encode()
+    wired.settle()
+    assert not wired.events
+    assert wired.link.running
+
+
+def test_a_pairing_message_in_a_session_is_a_defect(wired: Wired) -> None:
+    (defect,) = wired.say(PairDone(bytes(16), 1))
+    assert isinstance(defect, ProtocolViolated)
+    assert type(defect.error) is UnknownMessage
+
+
+def test_a_beat_is_reported(wired: Wired) -> None:
+    wired.forget()
+    wired.device.beat()
+    wired.settle()
+    assert len(wired.of(BeatReceived)) == 1
+
+
+def test_a_port_that_takes_nothing_costs_no_more_than_its_bound(wired: Wired) -> None:
+    for _ in range(2000):
+        wired.link.pause(wired.now)
+    assert MAX_OUT - 86 < len(wired.link.take()) <= MAX_OUT
+    wired.link.unpause(wired.now)
+    wired.settle()  # what was lost was lost: the device takes the higher counter
+    wired.pass_ms(3000)
+    assert wired.link.running
