@@ -18,10 +18,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.config import values
-from controller.config.files import TableKey, read_table, refuse_unknown
-from controller.config.values import InvalidValue, ValueCheck, invalid
+from controller.config.files import TableKey, read_table, read_value, refuse_unknown
+from controller.config.values import ValueCheck, invalid
 from controller.errors import UsageProblem, printable, refuse, shown
-from controller.rules.option_constraints import MAX_MONEY, Range
+from controller.rules.option_constraints import BETS, MAX_MONEY, Range
 from controller.rules.options import Limit, Options
 
 LOOPBACK: Final = "127.0.0.1"
@@ -73,9 +73,7 @@ def normalized_port(port: str) -> str:
     return os.path.normpath(path) if path.startswith("/") else port
 
 
-BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster")
 MAX_STATIONS: Final = 7
-_SERIAL_NUMBER: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
 _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 
 
@@ -150,12 +148,6 @@ TABLES: Final = ("devices", "record", "keys", "people", "control", "screens")
 # --- what the values may be -------------------------------------------------------------------
 
 
-def _read_serial(value: object) -> str:
-    if not isinstance(value, str) or not _SERIAL_NUMBER.fullmatch(value):
-        raise invalid(value)
-    return value
-
-
 def _read_time(value: object) -> int:
     found = _TIME.fullmatch(value) if isinstance(value, str) else None
     if found is None:
@@ -163,11 +155,12 @@ def _read_time(value: object) -> int:
     return int(found[1]) * 60 + int(found[2])
 
 
-_SERIAL_CHECK: Final = ValueCheck(
-    "a serial number of 1 to 20 letters, digits, dots, dashes and underscores", _read_serial
+_SERIAL_NUMBER: Final = values.matching(
+    "[A-Za-z0-9._-]{1,20}",
+    "a serial number of 1 to 20 letters, digits, dots, dashes and underscores",
 )
 _DEVICE: Final = {
-    "serial": TableKey(_SERIAL_CHECK, required=True),
+    "serial": TableKey(_SERIAL_NUMBER, required=True),
     "port": TableKey(values.text(200)),
 }
 _BATCH: Final = {
@@ -359,12 +352,10 @@ class _Reading:
         for bet in BETS:
             if bet not in raw:
                 continue
-            try:
-                amount = _AMOUNT.read(raw[bet])
-            except InvalidValue as wrong:
-                self._say(f"{part}.{bet}", str(wrong), _AMOUNT.allowed)
-                continue
-            yield bet, amount
+            where = f"{self._where}.{part}.{bet}"
+            amount = read_value(_AMOUNT, raw[bet], where, self._problems)
+            if amount is not None:
+                yield bet, amount
 
 
 def check_standing(equipment: Equipment, options: Options, file: str) -> None:

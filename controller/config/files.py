@@ -159,7 +159,35 @@ class TableKey(NamedTuple):
     required: bool = False
 
 
-_SCHEMA: Final = TableKey(choice((SCHEMA,)), required=True)
+_SCHEMA: Final = {
+    "schema": TableKey(ValueCheck(f"schema = {SCHEMA}", choice((SCHEMA,)).read), required=True)
+}
+
+
+def read_value(
+    check: ValueCheck[T], raw: object, where: str, problems: list[UsageProblem], allowed: str = ""
+) -> T | None:
+    """Parse one value. Returns None if it is invalid."""
+    try:
+        return check.read(raw)
+    except InvalidValue as wrong:
+        problems.append(UsageProblem(where, str(wrong), allowed or check.allowed))
+        return None
+
+
+def _read_keys(
+    raw: Mapping[str, object],
+    keys: Mapping[str, TableKey],
+    prefix: str,
+    problems: list[UsageProblem],
+) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for name, key in keys.items():
+        if name in raw:
+            values[name] = read_value(key.check, raw[name], prefix + name, problems)
+        elif key.required:
+            problems.append(UsageProblem(prefix + name, "is missing", key.check.allowed))
+    return values
 
 
 def read_table(
@@ -176,15 +204,7 @@ def read_table(
     before = len(problems)
     prefix = where if where.endswith(": ") else f"{where}."
     refuse_unknown(raw, keys, prefix, problems)
-    values: dict[str, object] = {}
-    for name, key in keys.items():
-        if name in raw:
-            try:
-                values[name] = key.check.read(raw[name])
-            except InvalidValue as wrong:
-                problems.append(UsageProblem(prefix + name, str(wrong), key.check.allowed))
-        elif key.required:
-            problems.append(UsageProblem(prefix + name, "is missing", key.check.allowed))
+    values = _read_keys(raw, keys, prefix, problems)
     return msgspec.convert(values, shape) if len(problems) == before else None
 
 
@@ -213,20 +233,13 @@ def open_document(
     prefix = f"{document.source}: "
     content = document.content
     refuse_unknown(content, ("schema", *tables), prefix, problems)
-    if "schema" not in content:
-        problems.append(UsageProblem(f"{prefix}schema", "is missing", f"schema = {SCHEMA}"))
-    else:
-        try:
-            _SCHEMA.check.read(content["schema"])
-        except InvalidValue as wrong:
-            problems.append(UsageProblem(f"{prefix}schema", str(wrong), f"schema = {SCHEMA}"))
+    _read_keys(content, _SCHEMA, prefix, problems)
     found: dict[str, Mapping[str, object]] = {}
     for name in tables:
         table = content.get(name, {})
-        if isinstance(table, Mapping):
-            found[name] = table
-        else:
-            found[name] = {}
+        if not isinstance(table, Mapping):
             what = f"{shown(table)} is not a table"
             problems.append(UsageProblem(prefix + name, what, f"[{name}]"))
+            table = {}
+        found[name] = table
     return found

@@ -5,7 +5,6 @@ A file is named by the name of an installed one, or by its path.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -21,7 +20,14 @@ from controller.config.equipment import (
     check_standing,
     read_equipment,
 )
-from controller.config.files import Document, TableKey, open_document, read_table, refuse_unknown
+from controller.config.files import (
+    Document,
+    TableKey,
+    open_document,
+    read_table,
+    read_value,
+    refuse_unknown,
+)
 from controller.config.options import (
     LEAVES,
     Layer,
@@ -32,7 +38,6 @@ from controller.config.options import (
     nearest,
     read_layer,
 )
-from controller.config.values import InvalidValue, ValueCheck, invalid
 from controller.errors import UsageProblem, printable, refuse
 from controller.rules.irregularities import (
     FIXED,
@@ -256,14 +261,11 @@ def read_sheet(document: Document) -> SheetFile:
 def _read_clauses(
     raw: Mapping[str, object], file: str, problems: list[UsageProblem]
 ) -> dict[str, str]:
-    clauses: dict[str, str] = {}
-    for name, sentence in raw.items():
-        try:
-            clauses[name] = _CLAUSE.read(sentence)
-        except InvalidValue as wrong:
-            where = f"{file}: clauses.{printable(name)}"
-            problems.append(UsageProblem(where, str(wrong), _CLAUSE.allowed))
-    return clauses
+    clauses = {
+        name: read_value(_CLAUSE, sentence, f"{file}: clauses.{printable(name)}", problems)
+        for name, sentence in raw.items()
+    }
+    return {name: sentence for name, sentence in clauses.items() if sentence is not None}
 
 
 def _read_because(
@@ -278,11 +280,9 @@ def _read_because(
         if path not in LEAVES:
             problems.append(UsageProblem(where, "is no option", keys_near(path)))
             continue
-        try:
-            because[path] = _CLAUSES.read(value)
-        except InvalidValue as wrong:
-            problems.append(UsageProblem(where, str(wrong), "a list of names from [clauses]"))
-            continue
+        because[path] = (
+            read_value(_CLAUSES, value, where, problems, "a list of names from [clauses]") or ()
+        )
         problems.extend(
             UsageProblem(
                 where,
@@ -298,7 +298,6 @@ def _read_because(
 # --- table files ------------------------------------------------------------------------------
 
 MAX_SEATS: Final = 7
-_CODE: Final = re.compile(r"[A-Z]{3}")
 
 
 class Currency(Struct, frozen=True):
@@ -331,12 +330,6 @@ class TableConfig(Struct, frozen=True):
     equipment: Equipment = NO_EQUIPMENT
 
 
-def _read_code(value: object) -> str:
-    if not isinstance(value, str) or not _CODE.fullmatch(value):
-        raise invalid(value)
-    return value
-
-
 _TABLE: Final = {
     "name": TableKey(values.NAME, required=True),
     "title": TableKey(values.text(80)),
@@ -346,7 +339,7 @@ _TABLE: Final = {
 }
 _CURRENCY: Final = {
     "symbol": TableKey(values.text(4)),
-    "code": TableKey(ValueCheck("three capital letters, such as USD", _read_code)),
+    "code": TableKey(values.matching("[A-Z]{3}", "three capital letters, such as USD")),
     "minor_digits": TableKey(values.whole_number(Range(0, 4))),
 }
 

@@ -14,7 +14,6 @@ T = TypeVar("T")
 
 MAX_CHIPS: Final = 40
 MAX_TEXT: Final = 2000
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _COUNT: Final = re.compile(r"[1-9][0-9]?")
 
 
@@ -71,6 +70,15 @@ def text(most: int = MAX_TEXT) -> ValueCheck[str]:
     return ValueCheck(f"text of 1 to {most} characters in one line", read)
 
 
+def matching(pattern: str, allowed: str) -> ValueCheck[str]:
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise invalid(value)
+        return value
+
+    return ValueCheck(allowed, read)
+
+
 def list_of(
     item: ValueCheck[T], *, least: int = 0, most: int = 1000, always: tuple[T, ...] = ()
 ) -> ValueCheck[tuple[T, ...]]:
@@ -109,12 +117,6 @@ def _read_odds(value: object) -> Odds:
         raise invalid(value) from None
 
 
-def _read_name(value: object) -> str:
-    if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise invalid(value)
-    return value
-
-
 def read_count(key: object) -> int:
     """Parse a number of cards, the key of a pay table."""
     if not _COUNT.fullmatch(str(key)):
@@ -124,7 +126,9 @@ def read_count(key: object) -> int:
 
 TRUTH: Final = ValueCheck("true or false", _read_truth)
 ODDS: Final = ValueCheck('odds of two whole numbers, such as "3:2"', _read_odds)
-NAME: Final = ValueCheck("a name of small letters, digits, - and _, at most 40", _read_name)
+NAME: Final = matching(
+    "[a-z0-9][a-z0-9_-]{0,39}", "a name of small letters, digits, - and _, at most 40"
+)
 TO_ONE: Final = whole_number(Range(1, MAX_ODDS))
 CHIP_NAME: Final = text(30)
 CHIP_VALUE: Final = whole_number(Range(1, MAX_MONEY))

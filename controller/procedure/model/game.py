@@ -249,10 +249,8 @@ class Game:
         self.offered = frozenset(self._offered())
         self.limits: dict[str, Limit] = {bet: getattr(options.limits, bet) for bet in BETS}
         self.can_push = can_push(options)
-        self.tie_wins = options.blackjack.tie == "player_wins"
         self.waits_for_settlement = options.blackjack.paid == "at_settlement"
         self.insures = options.insurance.offered
-        self.natural_may_double = options.double.natural
         self.buttons = options.decisions.by != "signals"
         self.who = who_may(options)
         self.tell_rules = {tell: of_game(rules, name) for tell, rules in TELL_RULES.items()}

@@ -116,7 +116,7 @@ def paid_with_the_deal(g: Game, s: State, hand: Hand) -> bool:
     """Whether a blackjack is paid with the deal: no tie can take it, or the house pays first."""
     if not hand.natural or hand.out or g.waits_for_settlement:
         return False
-    if g.tie_wins or not could_be_blackjack(s.up):
+    if g.options.blackjack.tie == "player_wins" or not could_be_blackjack(s.up):
         return True
     return s.up == 10 and g.options.blackjack.ten_up == "pay_first"
 

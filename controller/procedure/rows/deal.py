@@ -105,7 +105,7 @@ def dealer_will_check(g: Game, s: State) -> bool:
 
 
 def next_to_decline(g: Game, s: State) -> int:
-    if not g.natural_may_double:
+    if not g.options.double.natural:
         return -1
     for turn, hand in enumerate(s.hands):
         if _may_decline(g, s, hand) and _payable_now(g, s, hand):
