@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from controller.procedure.engine.dispatch import Procedure, rows_of
-from controller.procedure.engine.row_table import (
+from controller.procedure.engine.dispatch import (
     EVENTS,
     REFUSAL_TEXTS,
     REFUSALS,
+    Procedure,
     RowFault,
     refusal_name,
+    rows_of,
 )
 from controller.procedure.engine.state_machine import LiveTable
 

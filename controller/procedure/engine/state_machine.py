@@ -9,8 +9,7 @@ from typing import Any
 
 from transitions import EventData, Machine, Transition
 
-from controller.procedure.engine.dispatch import GO, MAX_PASSED, Procedure, apply, theirs
-from controller.procedure.engine.row_table import RowFault
+from controller.procedure.engine.dispatch import GO, MAX_PASSED, Procedure, RowFault, apply, theirs
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import NOBODY, Game

@@ -14,7 +14,7 @@ from controller.cli import main
 from controller.config import files
 from controller.errors import UsageProblem
 from controller.procedure.engine import EVENTS, REFUSALS, rows_of
-from controller.procedure.engine.row_table import ROWS
+from controller.procedure.engine.dispatch import ROWS
 from controller.procedure.model.state import Step
 from controller.publish import EVENTS as EVENT_WORDS
 from controller.publish import command, pages

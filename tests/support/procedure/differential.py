@@ -8,7 +8,7 @@ from random import Random
 from typing import Final
 
 from controller.procedure.engine import LiveTable, Procedure
-from controller.procedure.engine.row_table import ROWS
+from controller.procedure.engine.dispatch import ROWS
 from controller.procedure.model.events import (
     DealerCardMissed,
     Event,

@@ -135,7 +135,12 @@ class Table:
             assert isinstance(answer, Decision), f"{event} at {self.state.step.value}: {answer}"
         return self
 
-    def refuses(self, event: Event) -> str:
+    def refuses(self, event: Event, refusal: str) -> Table:
+        """The event meets this refusal."""
+        assert self.refusal_of(event) == refusal
+        return self
+
+    def refusal_of(self, event: Event) -> str:
         """The id of the refusal that the event meets; nothing has changed."""
         before = self.state
         answer = self.bring(event)
@@ -232,12 +237,12 @@ class Table:
             return self
         self.held_for(what)
         assert way.value in self.prompt.choices
-        assert self.refuses(e.FloorRuled(DEALER, way, SECOND)) == "not_theirs"
+        self.refuses(e.FloorRuled(DEALER, way, SECOND), "not_theirs")
         if two:
             assert self.prompt.warn == "two_people"
-            assert self.refuses(e.FloorRuled(FLOOR, way)) == "floor_rules"
+            self.refuses(e.FloorRuled(FLOOR, way), "floor_rules")
             same = Actor("surveillance", FLOOR.name)
-            assert self.refuses(e.FloorRuled(FLOOR, way, same)) == "floor_rules"
+            self.refuses(e.FloorRuled(FLOOR, way, same), "floor_rules")
         self.rule(way, SECOND if two else None)
         ruled = Ruled(what.value, way.value, FLOOR.name, SECOND.name if two else "")
         assert self.facts_of(Ruled)[-1] == ruled

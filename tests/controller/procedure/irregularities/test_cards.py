@@ -135,7 +135,7 @@ def test_card_exposed_in_error_is_dealt_on(house: str) -> None:
 
 def test_card_exposed_in_error_is_refused_by_all_and_burned(house: str) -> None:
     t = exposed(house)
-    assert t.refuses(SpareRefused(DEALER, 2, 0)) == "refuse_spare"
+    t.refuses(SpareRefused(DEALER, 2, 0), "refuse_spare")
     t.do(SpareRefused(DEALER, 1, 0)).at(Step.TURN).asks(Tell.DECIDE, seat=2)
     assert t.prompt.choices[-1] == "refuse_card"
     t.do(SpareRefused(DEALER, 2, 0)).at(Step.REVEAL)
@@ -161,7 +161,7 @@ def test_a_hidden_card_beside_the_shoe_is_seen_after_all(house: str) -> None:
     t = dealt(house).slip("9D").ruled(Odd.ERROR_CARD, Way.USE_NEXT)
     t.do(ErrorCardExposed(SHOE, card("9D"))).ruled(Odd.ERROR_CARD_EXPOSED, Way.DEAL_ON)
     assert t.prompt.choices[-1] == "refuse_card"
-    assert t.refuses(ErrorCardExposed(SHOE, card("9D"))) == "error_card_exposed"
+    t.refuses(ErrorCardExposed(SHOE, card("9D")), "error_card_exposed")
     assert t.hit(1).deal("*9D").finish() == {1: 1000, 2: 0}
 
 
@@ -204,7 +204,7 @@ def test_shoe_ran_out_in_a_round(house: str) -> None:
     assert t.locked
     assert discards(t) == 46  # five cards lie face up, one face down
     for count in (0, 45, 47, 52):
-        assert t.refuses(ShoeLoaded(SHOE, count)) == "refill"
+        t.refuses(ShoeLoaded(SHOE, count), "refill")
     t.do(ShoeLoaded(SHOE, 46)).at(Step.HAND_CARD).asks(Tell.DEAL, seat=1)
     assert t.deal("9D").finish() == {1: 1000, 2: 0}
     t.at(Step.SHUFFLE_NEEDED)
@@ -367,7 +367,7 @@ def test_a_dealer_s_hand_that_is_not_complete(house: str) -> None:
     read_again(t, "2D", Step.DEALER_CARD).at(Step.DEALER_CARD)
     assert t.finish("TC") == {1: 1000, 2: 1000}
     t = dealt(house, "9C 8C 8S KH KC (5D)").until(Step.DEALER_CARD).deal("8D").pay()
-    assert t.refuses(CardMisread(DEALER)) == "card_misread"
+    t.refuses(CardMisread(DEALER), "card_misread")
 
 
 def test_a_busted_hand_does_not_hide_the_dealer_s_card(house: str) -> None:
@@ -377,25 +377,25 @@ def test_a_busted_hand_does_not_hide_the_dealer_s_card(house: str) -> None:
     # A Buster bet of a busted hand may have been settled: nobody can tell, and the floor decides.
     t = Table("mega", house).bets(1000, 1000).deal("9C 8C 6S 7H KC (5D)")
     t.hit(1, "TC").until(Step.TURN).stand(2).until(Step.DEALER_CARD).deal("TD").at(Step.PAYING)
-    assert t.refuses(CardMisread(DEALER)) == "card_misread"
+    t.refuses(CardMisread(DEALER), "card_misread")
 
 
 def test_what_is_the_floor_s_to_decide(house: str) -> None:
     """Somebody has decided on what was shown, or it is the hole card."""
-    assert Table(house=house).bets(1000).refuses(CardMisread(DEALER)) == "no_card_misread"
+    Table(house=house).bets(1000).refuses(CardMisread(DEALER), "no_card_misread")
     fresh = dealt(house)
-    assert fresh.refuses(CardMisread(player(1))) == "not_theirs"
-    assert fresh.refuses(CardMisread(DEALER)) == "card_misread"
-    assert fresh.do(Hit(DEALER, 1, 0)).refuses(CardMisread(DEALER)) == "card_misread"
+    fresh.refuses(CardMisread(player(1)), "not_theirs")
+    fresh.refuses(CardMisread(DEALER), "card_misread")
+    fresh.do(Hit(DEALER, 1, 0)).refuses(CardMisread(DEALER), "card_misread")
     stood = dealt(house).hit(1, "8D").stand(1)
-    assert stood.refuses(CardMisread(DEALER)) == "card_misread"
-    assert stood.stand(2).refuses(CardMisread(DEALER)) == "card_misread"
+    stood.refuses(CardMisread(DEALER), "card_misread")
+    stood.stand(2).refuses(CardMisread(DEALER), "card_misread")
     decided = dealt(house).hit(1, "TD").stand(2)
-    assert decided.refuses(CardMisread(DEALER)) == "card_misread"
-    assert dealt(house).until(Step.PAYING).refuses(CardMisread(DEALER)) == "card_misread"
-    assert dealt(house).do(FloorCalled(DEALER)).refuses(CardMisread(DEALER)) == "no_card_misread"
+    decided.refuses(CardMisread(DEALER), "card_misread")
+    dealt(house).until(Step.PAYING).refuses(CardMisread(DEALER), "card_misread")
+    dealt(house).do(FloorCalled(DEALER)).refuses(CardMisread(DEALER), "no_card_misread")
     waits = dealt(house).hit(1, "2C").slip("9D").ruled(Odd.ERROR_CARD, Way.USE_NEXT)
-    assert waits.refuses(CardMisread(DEALER)) == "card_misread"
+    waits.refuses(CardMisread(DEALER), "card_misread")
 
 
 def test_the_card_that_it_was_taken_for_may_come(house: str) -> None:
@@ -404,7 +404,7 @@ def test_the_card_that_it_was_taken_for_may_come(house: str) -> None:
     read_again(t, "8H", Step.DEALING).deal("8C")
     t.do(CardDrawn(SHOE, card("8H"))).held_for(Odd.DECK_SUSPECT)
     t = dealt(house, "9C 8C", decks=1).do(CardMisread(FLOOR))
-    assert t.refuses(CardEntered(DEALER, card("9C"))) == "enter_card"
+    t.refuses(CardEntered(DEALER, card("9C")), "enter_card")
     t.do(CardEntered(DEALER, card("8C")), CardConfirmed(FLOOR))
 
 

@@ -125,9 +125,8 @@ def test_no_surrender_while_the_dealer_may_have_an_unchecked_blackjack(house: st
 
 def test_what_the_dealer_cannot_have_missed(house: str) -> None:
     t = Table(house=house).bets(1000, 1000)
-    assert t.refuses(DealerCardMissed(DEALER, 1)) == "not_in_the_deal"
-    t.deal("9C 8C 8S 2H KC (TD)")
-    assert t.refuses(DealerCardMissed(DEALER, 2)) == "not_in_the_deal"
+    t.refuses(DealerCardMissed(DEALER, 1), "not_in_the_deal").deal("9C 8C 8S 2H KC (TD)")
+    t.refuses(DealerCardMissed(DEALER, 2), "not_in_the_deal")
 
 
 # A player got no cards: dead hand, wager back, in again next round
@@ -162,15 +161,12 @@ def test_a_dead_hand_is_not_asked_for_insurance(house: str) -> None:
 
 def test_a_seat_that_cannot_have_been_missed(house: str) -> None:
     t = Table(house=house).bets(1000, 1000)
-    assert t.refuses(SeatMissed(DEALER, 1)) == "not_in_the_deal"
-    t.deal("9C")
-    assert t.refuses(SeatMissed(DEALER, 3)) == "seat_missed"
-    t.deal("8C 8S 2H KC")
-    assert t.refuses(SeatMissed(DEALER, 2)) == "seat_missed"  # the hole card is all that is left
-    t.deal("(TD)")
-    assert t.refuses(SeatMissed(DEALER, 2)) == "not_in_the_deal"
+    t.refuses(SeatMissed(DEALER, 1), "not_in_the_deal").deal("9C")
+    t.refuses(SeatMissed(DEALER, 3), "seat_missed").deal("8C 8S 2H KC")
+    t.refuses(SeatMissed(DEALER, 2), "seat_missed")  # the hole card is all that is left
+    t.deal("(TD)").refuses(SeatMissed(DEALER, 2), "not_in_the_deal")
     alone = Table(house=house).bets(1000).deal("9C")
-    assert alone.refuses(SeatMissed(DEALER, 1)) == "seat_missed"
+    alone.refuses(SeatMissed(DEALER, 1), "seat_missed")
 
 
 # A player got one card: second card after everyone else's
@@ -209,17 +205,15 @@ def test_a_late_second_card_under_an_ace(house: str) -> None:
 
 def test_a_seat_that_cannot_be_one_card_short(house: str) -> None:
     t = Table(house=house).bets(1000, 1000)
-    assert t.refuses(SeatShorted(DEALER, 1)) == "not_in_the_deal"
-    t.deal("9C 8C 8S 2H KC")
-    assert t.refuses(SeatShorted(DEALER, 3)) == "seat_shorted"
-    t.deal("(TD)")
-    assert t.refuses(SeatShorted(DEALER, 2)) == "not_in_the_deal"
+    t.refuses(SeatShorted(DEALER, 1), "not_in_the_deal").deal("9C 8C 8S 2H KC")
+    t.refuses(SeatShorted(DEALER, 3), "seat_shorted").deal("(TD)")
+    t.refuses(SeatShorted(DEALER, 2), "not_in_the_deal")
 
 
 def test_a_late_wager_does_not_open_a_missed_seat(house: str) -> None:
     t = Table(house=house).bets(1000).deal("9C")
-    assert t.refuses(WagerPlaced(player(2), 2, "main", 1000)) == "late_wager"
-    assert t.refuses(SeatMissed(DEALER, 2)) == "seat_missed"
+    t.refuses(WagerPlaced(player(2), 2, "main", 1000), "late_wager")
+    t.refuses(SeatMissed(DEALER, 2), "seat_missed")
 
 
 # Player leaves or does not answer: hand stands, wagers stay, floor called
@@ -228,7 +222,7 @@ def test_a_late_wager_does_not_open_a_missed_seat(house: str) -> None:
 def left(t: Table, seat: int) -> Table:
     t.do(PlayerAbsent(DEALER, seat)).ruled(Odd.PLAYER_ABSENT, Way.STAND_HAND)
     assert t.facts_of(Told)[-1] == Told("floor", "player_absent", seat)
-    assert t.refuses(PlayerAbsent(DEALER, seat)) in ("player_absent", "nobody_waits_for_player")
+    assert t.refusal_of(PlayerAbsent(DEALER, seat)) in ("player_absent", "nobody_waits_for_player")
     return t
 
 
@@ -281,9 +275,9 @@ def test_a_blackjack_of_a_player_who_left_is_paid(house: str) -> None:
 
 
 def test_a_seat_that_nobody_waits_for(house: str) -> None:
-    assert dealt(house).refuses(PlayerAbsent(DEALER, 3)) == "player_absent"
+    dealt(house).refuses(PlayerAbsent(DEALER, 3), "player_absent")
     revealing = dealt(house).until(Step.REVEAL)
-    assert revealing.refuses(PlayerAbsent(DEALER, 1)) == "nobody_waits_for_player"
+    revealing.refuses(PlayerAbsent(DEALER, 1), "nobody_waits_for_player")
 
 
 # Player cannot cover a split or double: withdrawn before the dealer confirms it
@@ -293,20 +287,16 @@ def test_a_seat_that_nobody_waits_for(house: str) -> None:
 def test_player_cannot_cover_a_split_or_double(house: str, ask: type[Double]) -> None:
     t = dealt(house, "8C 9C 8S 8H KC (TD)", decisions__by="both")
     before, shown = t.state, t.prompt
-    t.do(ask(DEALER, 1, 0))
-    assert t.refuses(Withdrawn(player(2))) == "withdrawn"
-    t.do(Withdrawn(DEALER))
+    t.do(ask(DEALER, 1, 0)).refuses(Withdrawn(player(2)), "withdrawn").do(Withdrawn(DEALER))
     assert (t.state, t.prompt) == (before, shown)
-    t.do(ask(DEALER, 1, 0), Confirmed(DEALER))
-    assert t.refuses(Withdrawn(DEALER)) == "nothing_to_confirm"
+    t.do(ask(DEALER, 1, 0), Confirmed(DEALER)).refuses(Withdrawn(DEALER), "nothing_to_confirm")
 
 
 def test_player_cannot_cover_the_insurance(house: str) -> None:
     t = dealt(house, ACE_UP, decisions__by="both")
     before = t.state
     assert t.do(Insure(DEALER, 1, 500), Withdrawn(player(1))).state == before
-    t.insure(1, 400)
-    assert t.refuses(Withdrawn(player(1))) == "nothing_to_confirm"
+    t.insure(1, 400).refuses(Withdrawn(player(1)), "nothing_to_confirm")
 
 
 # Late wager, or wager without a main wager: refused, chips handed back
@@ -314,7 +304,6 @@ def test_player_cannot_cover_the_insurance(house: str) -> None:
 
 def test_late_wager_and_wager_without_a_main_wager(house: str) -> None:
     t = Table("mega", house)
-    assert t.refuses(WagerPlaced(player(1), 1, "buster", 100)) == "without_main"
-    t.bets(1000).deal("9C")
-    assert t.refuses(WagerPlaced(player(1), 1, "buster", 100)) == "late_wager"
-    assert t.refuses(WagerPlaced(player(2), 2, "main", 1000)) == "late_wager"
+    t.refuses(WagerPlaced(player(1), 1, "buster", 100), "without_main").bets(1000).deal("9C")
+    t.refuses(WagerPlaced(player(1), 1, "buster", 100), "late_wager")
+    t.refuses(WagerPlaced(player(2), 2, "main", 1000), "late_wager")

@@ -65,11 +65,10 @@ def test_unreadable_card(house: str) -> None:
     t.at(Step.CARD_ENTRY).asks(Tell.ENTER_CARD, to="dealer", why="card_unreadable")
     assert t.locked
     assert t.facts_of(Told)[-1] == Told("floor", "card_unreadable", 0, "low confidence")
-    assert t.refuses(CardEntered(FLOOR, card("9D"))) == "not_theirs"
-    assert t.refuses(CardConfirmed(FLOOR)) == "no_card_to_confirm"
+    t.refuses(CardEntered(FLOOR, card("9D")), "not_theirs")
+    t.refuses(CardConfirmed(FLOOR), "no_card_to_confirm")
     t.do(CardEntered(DEALER, card("9H"))).asks(Tell.CONFIRM_CARD, to="floor", cards=(card("9H"),))
-    assert t.refuses(CardConfirmed(DEALER)) == "not_theirs"
-    t.do(CardRejected(FLOOR)).at(Step.CARD_ENTRY)
+    t.refuses(CardConfirmed(DEALER), "not_theirs").do(CardRejected(FLOOR)).at(Step.CARD_ENTRY)
     assert t.enter("9D").hand() == "9C 2H 9D"
     assert t.finish() == {1: 1000, 2: 0}
 
@@ -82,7 +81,7 @@ def test_an_entered_card_does_not_lie_beside_the_shoe(house: str) -> None:
 
 def test_nobody_confirms_the_card_that_he_entered(house: str) -> None:
     t = dealt(house).hit(1).do(UNREADABLE, CardEntered(Actor("dealer", "ann"), card("9D")))
-    t.refuses(CardConfirmed(Actor("floor", "ann")))
+    t.refusal_of(CardConfirmed(Actor("floor", "ann")))
     t.do(CardConfirmed(Actor("floor", "bo")))
 
 
@@ -105,8 +104,8 @@ def test_unreadable_card_of_the_dealer(house: str) -> None:
 def test_unreadable_first_card_locks_the_wagers(house: str) -> None:
     t = Table(house=house).bets(1000, 1000).do(UNREADABLE)
     t.do(CardEntered(DEALER, card("9C")), CardConfirmed(FLOOR))
-    t.refuses(WagerRemoved(player(1), 1, "main"))
-    t.refuses(WagerPlaced(player(1), 1, "main", 500))
+    t.refusal_of(WagerRemoved(player(1), 1, "main"))
+    t.refusal_of(WagerPlaced(player(1), 1, "main", 500))
     if t.state.spare is not None:
         t.deal("*9C")
     assert t.deal("8C 8S 2H KC (TD)").hit(1, "9D").finish() == {1: 1000, 2: 0}
@@ -132,8 +131,7 @@ def test_an_entered_card_ends_with_its_round(house: str) -> None:
 
 def test_a_card_that_the_decks_do_not_hold_any_more(house: str) -> None:
     t = dealt(house, decks=1).hit(1).do(UNREADABLE)
-    assert t.refuses(CardEntered(DEALER, card("9C"))) == "enter_card"
-    t.do(DeckSuspect(FLOOR, "duplicate"))
+    t.refuses(CardEntered(DEALER, card("9C")), "enter_card").do(DeckSuspect(FLOOR, "duplicate"))
     decks_went_out(t, 2)
 
 
@@ -227,7 +225,7 @@ def test_duplicate_hole_card(house: str) -> None:
 @pytest.mark.parametrize("why", ["foreign_back", "short", "long", "factory_order"])
 def test_decks_that_are_not_what_they_should_be(house: str, why: str, phase: str) -> None:
     t = IN_ROUND[phase](Table(house=house).bets(1000))
-    assert t.refuses(DeckSuspect(player(1), why)) == "not_theirs"  # type: ignore[arg-type]
+    t.refuses(DeckSuspect(player(1), why), "not_theirs")  # type: ignore[arg-type]
     t.do(DeckSuspect(FLOOR, why))  # type: ignore[arg-type]
     assert t.facts_of(Told)[-1].detail == why
     decks_went_out(t, 0 if phase == "clearing" else 1)

@@ -13,7 +13,7 @@ import pytest
 
 from controller.config import GameSheet, load_game
 from controller.procedure.engine import EVENTS, REFUSALS, rows_of
-from controller.procedure.engine.row_table import ROWS
+from controller.procedure.engine.dispatch import ROWS
 from controller.procedure.model.events import WagerPlaced
 from controller.procedure.model.game import all_rules
 from controller.procedure.model.holds import REFUSED, TAKEN

@@ -201,26 +201,23 @@ def test_stations_stay_dark_where_hand_signals_decide(by: str, armed: tuple[int,
     legal = ("hit", "stand", "double")
     assert t.prompt.choices == legal
     assert t.stations == Stations(tuple((seat, legal) for seat in armed), ((1, "turn"),))
-    refused = t.refuses(Hit(player(1), 1, 0)) if by == "signals" else ""
+    refused = t.refusal_of(Hit(player(1), 1, 0)) if by == "signals" else ""
     assert refused == ("hand_signals" if by == "signals" else "")
     if by == "buttons":
-        assert t.refuses(Hit(DEALER, 1, 0)) == "buttons_only"
+        t.refuses(Hit(DEALER, 1, 0), "buttons_only")
     t.do(Double(t.by(1), 1, 0))
     assert t.stations == Stations(tuple((seat, ("withdraw",)) for seat in armed), ((1, "asked"),))
 
 
 def test_a_press_that_is_not_armed_changes_nothing() -> None:
     t = Table("mega").bets(1000, 1000).deal("9C 8C 6S 2H KC (TD)")
-    assert t.refuses(Split(player(1), 1, 0)) == "cannot_split"
-    assert t.refuses(Surrender(player(1), 1, 0)) == "cannot_surrender"
-    assert t.refuses(Hit(player(2), 2, 0)) == "not_in_turn"
-    assert t.refuses(Hit(player(1), 2, 0)) == "other_seat"
-    assert t.refuses(Hit(player(1), 1, 1)) == "not_in_turn"
-    assert t.refuses(Insure(player(1), 1, 100)) == "insurance_not_open"
-    t.do(Double(player(1), 1, 0))
-    assert t.refuses(Double(player(1), 1, 0)) == "no_decision_now"
-    t.do(Confirmed(DEALER))
-    assert t.refuses(Stand(player(1), 1, 0)) == "no_decision_now"
+    t.refuses(Split(player(1), 1, 0), "cannot_split")
+    t.refuses(Surrender(player(1), 1, 0), "cannot_surrender")
+    t.refuses(Hit(player(2), 2, 0), "not_in_turn").refuses(Hit(player(1), 2, 0), "other_seat")
+    t.refuses(Hit(player(1), 1, 1), "not_in_turn")
+    t.refuses(Insure(player(1), 1, 100), "insurance_not_open").do(Double(player(1), 1, 0))
+    t.refuses(Double(player(1), 1, 0), "no_decision_now").do(Confirmed(DEALER))
+    t.refuses(Stand(player(1), 1, 0), "no_decision_now")
 
 
 # Single prompts

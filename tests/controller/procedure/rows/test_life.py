@@ -1,4 +1,4 @@
-"""The life of a table between rounds: opened, shuffled, burned, wagered at, relieved, closed."""
+"""The life of a table between rounds, and what random play and reading the rows have found."""
 
 from __future__ import annotations
 
@@ -7,30 +7,54 @@ from typing import Any
 import pytest
 
 from controller.games import DEALER, FLOOR, SECOND, SHOE, player
-from controller.procedure.model.effects import Burned, DecksOut, Shuffler, Tell, Told, WagersLocked
+from controller.procedure.model.effects import (
+    BankCounted,
+    Burned,
+    DecksOut,
+    RoundVoid,
+    Shuffler,
+    Tell,
+    Told,
+    WagersLocked,
+)
 from controller.procedure.model.events import (
     Actor,
     CardBurned,
+    CardDrawn,
+    CardUnreadable,
     Cleared,
+    ControllerRestarted,
     CutCardSeen,
+    DealerCardMissed,
     DealerRelieved,
     DecksChanged,
     DeckSuspect,
+    DeviceBack,
+    DeviceLost,
+    ErrorCardDrawn,
     Event,
+    FeltConfirmed,
     FloorCalled,
+    MisdealCalled,
+    SeatMissed,
     ShoeLoaded,
     ShuffleCalled,
     ShuffleDone,
     ShuffleStarted,
+    Split,
     TableClosed,
     TableOpened,
+    UnknownCardDrawn,
     WagerPlaced,
     WagerRemoved,
+    Withdrawn,
 )
+from controller.procedure.model.felt import times_seen
 from controller.procedure.model.state import State, Step
 from controller.rules.irregularities import Irregularity, Way
+from tests.support.procedure.random_games import GAMES
 from tests.support.procedure.scenes import IN_ROUND, ROUND, SHUFFLED
-from tests.support.procedure.table import HOUSES, Table
+from tests.support.procedure.table import HOUSES, Table, card
 
 BURNS = {"default": (1, 1), "strict": (3, 2)}
 """Cards burned after a shuffle and for a new dealer."""
@@ -56,11 +80,10 @@ def test_the_floor_opens_with_a_second_person() -> None:
     t = closed()
     t.asks(Tell.OPEN_TABLE, to="floor")
     assert t.locked
-    assert t.refuses(TableOpened(DEALER, 100, SECOND)) == "not_theirs"
-    assert t.refuses(TableOpened(FLOOR, 100)) == "open_table"
-    assert t.refuses(TableOpened(FLOOR, 100, Actor("dealer", FLOOR.name))) == "open_table"
-    t.do(OPEN).at(Step.SHUFFLE_NEEDED)
-    assert t.refuses(OPEN) == "already_open"
+    t.refuses(TableOpened(DEALER, 100, SECOND), "not_theirs")
+    t.refuses(TableOpened(FLOOR, 100), "open_table")
+    t.refuses(TableOpened(FLOOR, 100, Actor("dealer", FLOOR.name)), "open_table")
+    t.do(OPEN).at(Step.SHUFFLE_NEEDED).refuses(OPEN, "already_open")
 
 
 @pytest.mark.parametrize("house", HOUSES)
@@ -85,9 +108,8 @@ def test_from_closed_to_the_first_wager(house: str) -> None:
 
 def test_cards_are_shuffled_by_hand() -> None:
     t = closed(burn__on_shuffle=0).do(OPEN)
-    assert t.refuses(ShoeLoaded(DEALER, 312)) == "no_shoe_wanted"
-    t.do(ShuffleStarted(DEALER))
-    assert t.refuses(ShoeLoaded(DEALER, 312)) == "no_shoe_wanted"
+    t.refuses(ShoeLoaded(DEALER, 312), "no_shoe_wanted").do(ShuffleStarted(DEALER))
+    t.refuses(ShoeLoaded(DEALER, 312), "no_shoe_wanted")
     t.do(ShuffleDone(DEALER), ShoeLoaded(DEALER, 312)).at(Step.WAGERING)
 
 
@@ -107,11 +129,11 @@ def test_a_count_that_is_not_the_decks(house: str, event: ShuffleDone | ShoeLoad
     assert [told.who for told in t.facts_of(Told)] == ["floor", "surveillance"]
     assert {told.what for told in t.facts_of(Told)} == {"deck_suspect"}
     assert t.facts_of(DecksOut) == [DecksOut()]
-    assert t.refuses(ShuffleStarted(SHOE)) == "start_shuffle"
-    assert t.refuses(DecksChanged(DEALER, SECOND)) == "not_theirs"
-    assert t.refuses(DecksChanged(FLOOR)) == "change_decks"
+    t.refuses(ShuffleStarted(SHOE), "start_shuffle")
+    t.refuses(DecksChanged(DEALER, SECOND), "not_theirs")
+    t.refuses(DecksChanged(FLOOR), "change_decks")
     t.do(DecksChanged(FLOOR, SECOND)).asks(Tell.SHUFFLE)
-    assert t.refuses(DecksChanged(FLOOR, SECOND)) == "change_decks"
+    t.refuses(DecksChanged(FLOOR, SECOND), "change_decks")
     play(t.shuffle())
 
 
@@ -141,7 +163,7 @@ def test_the_cut_card_in_a_round(house: str, phase: str) -> None:
     before = t.state.step
     t.do(CutCardSeen(SHOE))
     assert t.state.step is before
-    assert t.refuses(CutCardSeen(SHOE)).startswith("cut_card")
+    assert t.refusal_of(CutCardSeen(SHOE)).startswith("cut_card")
     t.finish({"dealing": "KC (9D)", "hand card": "9D", "dealer card": "TD"}.get(phase, ""))
     assert rounds_to_shuffle(t) == AFTER_CUT[house]
 
@@ -160,8 +182,7 @@ def test_the_cut_card_comes_while_cards_are_burned() -> None:
 
 def test_the_last_round_is_announced() -> None:
     play(t := Table().do(CutCardSeen(SHOE))).at(Step.SHUFFLE_NEEDED)
-    assert t.refuses(CutCardSeen(SHOE)) == "no_shoe_no_cut_card"
-    t.shuffle().asks(Tell.TAKE_WAGERS, warn="")
+    t.refuses(CutCardSeen(SHOE), "no_shoe_no_cut_card").shuffle().asks(Tell.TAKE_WAGERS, warn="")
     t.bets(1000).deal(ROUND).do(CutCardSeen(SHOE)).finish()
     t.asks(Tell.TAKE_WAGERS, warn="last_round")
 
@@ -175,12 +196,10 @@ def test_no_more_rounds_than_the_house_deals_from_a_shoe() -> None:
 
 def test_a_shuffle_is_called_between_rounds_only() -> None:
     t = Table().bets(1000)
-    assert t.refuses(ShuffleCalled(DEALER)) == "call_shuffle"
+    t.refuses(ShuffleCalled(DEALER), "call_shuffle")
     t.do(WagerRemoved(player(1), 1, "main"), ShuffleCalled(DEALER))
-    t.at(Step.SHUFFLE_NEEDED)
-    assert t.refuses(ShuffleCalled(DEALER)) == "no_shuffle_now"
-    t.shuffle().bets(1000).deal("9C")
-    assert t.refuses(ShuffleCalled(DEALER)) == "no_shuffle_now"
+    t.at(Step.SHUFFLE_NEEDED).refuses(ShuffleCalled(DEALER), "no_shuffle_now")
+    t.shuffle().bets(1000).deal("9C").refuses(ShuffleCalled(DEALER), "no_shuffle_now")
 
 
 def test_a_hidden_card_beside_the_shoe_goes_into_the_shuffle() -> None:
@@ -197,12 +216,12 @@ def test_a_wager_is_placed_changed_and_taken_back() -> None:
     t.asks(Tell.TAKE_WAGERS, count=1).bet(3, 2000).bet(1, 500)
     assert [(seat.number, seat.main) for seat in t.state.seats] == [(1, 500), (3, 2000)]
     assert t.state.seats[1].buster == 100
-    assert t.refuses(WagerRemoved(player(1), 1, "buster")) == "remove_wager"
+    t.refuses(WagerRemoved(player(1), 1, "buster"), "remove_wager")
     t.do(WagerRemoved(player(3), 3, "buster"))
     assert t.state.seats[1].buster == 0
     t.do(WagerRemoved(player(3), 3, "main"))
     assert [seat.number for seat in t.state.seats] == [1]
-    assert t.refuses(WagerRemoved(player(3), 3, "toke_main")) == "remove_wager"
+    t.refuses(WagerRemoved(player(3), 3, "toke_main"), "remove_wager")
 
 
 LIMITS: dict[str, Any] = {
@@ -236,13 +255,13 @@ LIMITS: dict[str, Any] = {
 def test_a_wager_that_is_not_taken(seat: int, bet: str, amount: int, refusal: str) -> None:
     t = Table("mega", **LIMITS).bet(1, 500).bet(3, 5000, buster=300).bet(3, 5000, buster=100)
     wager = WagerPlaced(DEALER, seat, bet, amount)  # type: ignore[arg-type]
-    assert t.refuses(wager) == refusal
+    t.refuses(wager, refusal)
 
 
 def test_a_player_wagers_at_the_own_seat() -> None:
     t = Table().bets(1000)
-    assert t.refuses(WagerPlaced(player(2), 1, "main", 2000)) == "other_seat"
-    assert t.refuses(WagerRemoved(player(2), 1, "main")) == "other_seat"
+    t.refuses(WagerPlaced(player(2), 1, "main", 2000), "other_seat")
+    t.refuses(WagerRemoved(player(2), 1, "main"), "other_seat")
     t.do(WagerPlaced(DEALER, 2, "main", 1000))
 
 
@@ -250,22 +269,21 @@ def test_with_the_first_card_wagers_are_locked() -> None:
     t = Table("mega", limits__table_payout=100000)
     t.bet(1, 1000, buster=100).bet(2, 500, toke_main=50).deal("9C")
     assert t.facts_of(WagersLocked) == [WagersLocked(1, 1650, 100000)]
-    t.at(Step.DEALING)
-    assert t.refuses(WagerPlaced(player(1), 1, "main", 2000)) == "late_wager"
-    assert t.refuses(WagerPlaced(player(3), 3, "main", 2000)) == "late_wager"
-    assert t.refuses(WagerRemoved(player(1), 1, "main")) == "wagers_locked"
-    assert t.refuses(WagerRemoved(player(1), 1, "buster")) == "wagers_locked"
+    t.at(Step.DEALING).refuses(WagerPlaced(player(1), 1, "main", 2000), "late_wager")
+    t.refuses(WagerPlaced(player(3), 3, "main", 2000), "late_wager")
+    t.refuses(WagerRemoved(player(1), 1, "main"), "wagers_locked")
+    t.refuses(WagerRemoved(player(1), 1, "buster"), "wagers_locked")
 
 
 def test_no_wager_at_a_closed_table() -> None:
-    assert closed().refuses(WagerPlaced(player(1), 1, "main", 1000)) == "closed_no_wagers"
+    closed().refuses(WagerPlaced(player(1), 1, "main", 1000), "closed_no_wagers")
 
 
 def test_the_first_rounds_bonus_is_open_on_the_first_round_only() -> None:
     t = Table("maxtime").bet(1, 1000, diamond=100)
     t.asks(Tell.TAKE_WAGERS, choices=("main", "diamond")).deal(ROUND).finish()
     t.bet(1, 1000).asks(Tell.TAKE_WAGERS, choices=("main",))
-    assert t.refuses(WagerPlaced(player(1), 1, "diamond", 100)) == "first_round_only"
+    t.refuses(WagerPlaced(player(1), 1, "diamond", 100), "first_round_only")
     t.do(WagerRemoved(player(1), 1, "main"), ShuffleCalled(DEALER))
     t.shuffle().bet(1, 1000, diamond=100)
 
@@ -307,7 +325,7 @@ def test_a_dealer_relieved_in_a_round_burns_nothing(phase: str) -> None:
     t.do(DealerRelieved(Actor("dealer", "bo")))
     assert t.state == before
     assert t.facts_of(Told) == [Told("floor", "dealer_relieved", 0, "bo")]
-    assert t.refuses(DealerRelieved(FLOOR)) == "not_theirs"
+    t.refuses(DealerRelieved(FLOOR), "not_theirs")
 
 
 def test_a_relief_burn_ends_when_the_decks_go_out() -> None:
@@ -333,25 +351,23 @@ def test_a_relief_burn_ends_when_the_decks_go_out() -> None:
 )
 def test_without_a_wager_the_table_closes_at_once(steps: tuple[Event, ...]) -> None:
     t = closed().do(OPEN, *steps)
-    assert t.refuses(TableClosed(FLOOR, 100)) == "close_table"
-    assert t.refuses(TableClosed(FLOOR, 100, Actor("surveillance", FLOOR.name))) == "close_table"
-    assert t.refuses(TableClosed(DEALER, 100, SECOND)) == "not_theirs"
-    t.do(CLOSE).at(Step.CLOSED)
-    assert t.refuses(CLOSE) == "table_closed_already"
+    t.refuses(TableClosed(FLOOR, 100), "close_table")
+    t.refuses(TableClosed(FLOOR, 100, Actor("surveillance", FLOOR.name)), "close_table")
+    t.refuses(TableClosed(DEALER, 100, SECOND), "not_theirs").do(CLOSE).at(Step.CLOSED)
+    t.refuses(CLOSE, "table_closed_already")
     assert play(t.do(OPEN).shuffle()).state.round == 1
 
 
 def test_the_table_does_not_close_over_a_wager() -> None:
     t = Table().bets(1000)
-    assert t.refuses(CLOSE) == "close_table"
-    t.do(WagerRemoved(player(1), 1, "main"), CLOSE).at(Step.CLOSED)
+    t.refuses(CLOSE, "close_table").do(WagerRemoved(player(1), 1, "main"), CLOSE).at(Step.CLOSED)
 
 
 @pytest.mark.parametrize("phase", IN_ROUND)
 def test_in_a_round_the_table_closes_when_it_is_over(phase: str) -> None:
     t = IN_ROUND[phase](Table().bets(1000))
     before = t.step
-    assert t.refuses(TableClosed(FLOOR, 100)).startswith("close_after_round")
+    assert t.refusal_of(TableClosed(FLOOR, 100)).startswith("close_after_round")
     assert t.do(CLOSE).step is before
     t.finish({"dealing": "KC (9D)", "hand card": "9D", "dealer card": "TD"}.get(phase, ""))
     t.at(Step.CLOSED)
@@ -369,3 +385,102 @@ def test_a_table_that_closes_does_not_ask_for_a_shuffle() -> None:
 def test_a_table_that_is_held_between_rounds_closes_when_the_floor_lets_it_go() -> None:
     t = Table().do(FloorCalled(DEALER), CLOSE).rule(Way.RESUME)
     t.at(Step.CLOSED)
+
+
+SHUFFLER = Actor("device", "shuffler")
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_card_that_was_named_when_none_was_due_does_not_stop_the_next_round(name: str) -> None:
+    t = Table(name).bets(1000).deal("9C TD 9H (8D)").do(UnknownCardDrawn(SHOE))
+    t.rule(Way.ENTER_CARD).enter("4C").finish()
+    t.at(Step.WAGERING).bets(1000)
+
+
+def test_a_duplicate_is_a_duplicate_also_while_a_card_waits_beside_the_shoe() -> None:
+    t = Table("maxtime").bets(1000).deal("9C 6D 9H (8D)").deal("2C")
+    assert t.state.spare is not None
+    assert "duplicate_card" in t.deal("9C").rows
+
+
+def test_a_card_that_comes_face_up_for_the_hole_card_does_not_stop_the_deal() -> None:
+    """Neither one that the decks do not hold any more nor another one."""
+    t = Table("maxtime", "strict").bets(1000).deal("9C AD 9H")
+    for name in ("AD", "8C"):
+        t.refuses(CardDrawn(SHOE, card(name)), "hole_comes_face_down")
+    t.deal("(8D)").at(Step.INSURANCE)
+
+
+def test_a_duplicate_before_any_wager_does_not_stop_the_table() -> None:
+    t = Table("maxtime", "silent").bets(1000).deal("9C 7D TH (9D)")
+    t.finish("5C")
+    t.deal("9C").held_for(Irregularity.DECK_SUSPECT, Way.DECKS_OUT, Way.RESUME)
+    Table("maxtime", "silent", start=t.state).rule(Way.RESUME).at(Step.WAGERING).bets(1000)
+
+
+def test_a_hidden_card_needs_a_commitment() -> None:
+    Table().bets(1000).refuses(ErrorCardDrawn(SHOE, ""), "error_card")
+
+
+def test_a_deal_that_is_complete_without_the_seat_that_was_missed_goes_on() -> None:
+    t = Table().bets(1000, 1000, 1000).deal("9C").do(DealerCardMissed(DEALER, 1))
+    t.deal("9D 9H 8C").do(SeatMissed(DEALER, 3)).pay().at(Step.TURN)
+
+
+# Devices
+
+
+def test_a_wrong_device_is_not_taken_for_the_lost_one() -> None:
+    t = Table().do(DeviceLost(SHUFFLER, "shuffler", "no answer"))
+    t.do(DeviceBack(SHUFFLER, "shuffler", False))
+    assert t.state.lost == ("shuffler",)
+
+
+def test_the_shuffler_that_is_lost_during_another_stop_is_waited_for() -> None:
+    t = Table().do(ShuffleCalled(DEALER), ShuffleStarted(SHOE), ControllerRestarted(SHOE))
+    t.do(DeviceLost(SHUFFLER, "shuffler", "no answer")).at(Step.DEVICE)
+    t.do(DeviceBack(SHUFFLER, "shuffler", True), FeltConfirmed(DEALER)).at(Step.FELT)
+
+
+# Void rounds, and decks that go out
+
+
+def test_a_void_says_so_where_a_hand_was_dealt_and_only_there() -> None:
+    t = Table().bets(1000).deal("9C TD 9H (8D)").do(MisdealCalled(DEALER)).rule(Way.VOID)
+    t.finish()
+    t.do(ShuffleCalled(DEALER), ShuffleStarted(SHOE), ShuffleDone(SHOE, 1)).rule(Way.DECKS_OUT)
+    assert [void.round for void in t.facts_of(RoundVoid)] == [1]
+
+
+def test_a_table_that_is_to_close_closes_when_its_decks_go_out() -> None:
+    t = Table().bets(1000).do(FloorCalled(DEALER), TableClosed(FLOOR, 0, SECOND)).rule(Way.RESUME)
+    t.do(DeckSuspect(DEALER, "foreign_back")).rule(Way.DECKS_OUT).until(Step.CLOSED)
+
+
+# What is refused
+
+
+def test_a_card_from_beside_the_shoe_is_never_counted_twice() -> None:
+    spare = CardDrawn(SHOE, card("2S"), True)
+    t = Table().bets(1000).deal("9C 6D 9H (8D)").deal("2S")
+    t.refuses(spare, "spare_not_wanted")
+    assert times_seen(t.state, spare.card) == 1
+    Table().refuses(spare, "spare_not_wanted")
+
+
+def test_the_hole_card_cannot_be_burned_for_being_unreadable() -> None:
+    t = Table(house="silent").bets(1000).deal("9C 6D 9H (8D)").stand(1)
+    t.do(CardUnreadable(SHOE, "smudged"))
+    t.held_for(Irregularity.CARD_UNREADABLE, Way.ENTER_CARD, Way.VOID)
+
+
+def test_at_a_table_of_hand_signals_a_station_takes_nothing_back() -> None:
+    t = Table().bets(1000).deal("8C 6D 8H (8D)").do(Split(DEALER, 1, 0))
+    t.refuses(Withdrawn(player(1)), "not_theirs").do(Withdrawn(DEALER))
+
+
+def test_the_bank_is_counted_twice_to_the_same_amount() -> None:
+    t = Table()
+    t.refuses(TableClosed(FLOOR, 5000, SECOND, 4900), "close_table")
+    t.do(TableClosed(FLOOR, 5000, SECOND, 5000))
+    assert t.facts == [BankCounted(5000, FLOOR.name, SECOND.name)]

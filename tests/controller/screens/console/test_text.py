@@ -16,7 +16,7 @@ from controller.api.contract.messages import Answer
 from controller.api.contract.view import PromptShown, View
 from controller.api.service.acts import answer_of
 from controller.procedure.engine import REFUSALS, Procedure, refusal_name
-from controller.procedure.engine.row_table import ROWS
+from controller.procedure.engine.dispatch import ROWS
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.events import Event, Role
 from controller.procedure.model.game import BETS

@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from controller.config import load_jurisdiction
-from controller.procedure.engine.row_table import ROWS
+from controller.procedure.engine.dispatch import ROWS
 from controller.procedure.irregularities import (
     release,
     rulings,
