@@ -12,7 +12,7 @@ import pytest
 
 from controller.audit.format.records import Kind, RecordActor, RecordEntry
 from tests.support.screens.looked_at import Browser, dealt, looking, seen, written
-from tests.support.screens.markup import BASE, ENOUGH, PATHS, Structure, contrast
+from tests.support.screens.markup import BASE, PATHS, Structure, colours, contrast, weak
 
 PAIRS: Final = (
     ("ink", "ground"),
@@ -40,32 +40,15 @@ PAIRS: Final = (
 """What stands on what."""
 
 
-def themes() -> dict[str, dict[str, str]]:
-    blocks = re.findall(r"([^{}]*:root[^{]*)\{([^}]*)\}", BASE.partition("@media print")[0])
-    found: dict[str, dict[str, str]] = {}
-    light: dict[str, str] = {}
-    for selector, body in blocks:
-        values = dict(re.findall(r"--([\w-]+):\s*(#[0-9a-fA-F]+);", body))
-        light = light or values
-        found[selector.strip()[-24:]] = {**light, **values}
-    return found
-
-
 def test_contrast_is_computed_as_it_is_defined() -> None:
     assert contrast("#000", "#ffffff") == pytest.approx(21)
     assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
 
 
 def test_text_stands_out_in_every_theme() -> None:
-    found = themes()
+    found = colours(BASE)
     assert len(found) == 3
-    weak = {
-        (theme, ink, ground): round(contrast(colours[ink], colours[ground]), 2)
-        for theme, colours in found.items()
-        for ink, ground in PAIRS
-        if contrast(colours[ink], colours[ground]) < ENOUGH
-    }
-    assert not weak
+    assert not weak(found, PAIRS)
 
 
 @pytest.mark.parametrize("path", PATHS)

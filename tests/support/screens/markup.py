@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from html.parser import HTMLParser
 from typing import Final
 
@@ -11,7 +12,7 @@ from tests.support.paths import ROOT
 ROOM = ROOT / "controller" / "screens"
 
 
-BASE: Final = (ROOM / "common" / "static" / "base.css").read_text()
+BASE: Final = (ROOM / "common" / "static" / "base.css").read_text().partition("@media print")[0]
 
 
 ENOUGH: Final = 7.0
@@ -43,6 +44,31 @@ def luminance(colour: str) -> float:
 def contrast(one: str, other: str) -> float:
     high, low = sorted((luminance(one), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
+
+
+def weak(
+    themes: Mapping[str, Mapping[str, str]], pairs: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str, str], float]:
+    """The pairs of colours, by theme, whose contrast is not enough."""
+    return {
+        (theme, ink, ground): round(contrast(colours[ink], colours[ground]), 2)
+        for theme, colours in themes.items()
+        for ink, ground in pairs
+        if contrast(colours[ink], colours[ground]) < ENOUGH
+    }
+
+
+def colours(*sheets: str) -> dict[str, dict[str, str]]:
+    """The colours of each theme: those of a later sheet over those of the ones before it."""
+    found: dict[str, dict[str, str]] = {}
+    for css in sheets:
+        light: dict[str, str] = {}
+        for selector, body in re.findall(r"([^{}]*:root[^{]*)\{([^}]*)\}", css):
+            values = dict(re.findall(r"--([\w-]+):\s*(#[0-9a-fA-F]+);", body))
+            light = light or values
+            name = selector.strip().rpartition(".")[2]
+            found[name] = {**found.get(name, {}), **light, **values}
+    return found
 
 
 class Structure(HTMLParser):

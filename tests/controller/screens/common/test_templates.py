@@ -8,6 +8,7 @@ import io
 import json
 import re
 import zipfile
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -49,6 +50,17 @@ def of(place: Path, found: RoundRow) -> list[Record]:
     return [one for _, one in records(place) if found.first_seq <= one.seq <= found.last_seq]
 
 
+def all_pages(browser: Browser, path: str, on: str = r'rel="next" href="([^"]+)"') -> Iterator[str]:
+    """The page at a path and those to which it leads; `on` finds the link to the next."""
+    while True:
+        text = browser.get(path).text
+        yield text
+        link = re.search(on, text)
+        if link is None:
+            return
+        path = link[1].replace("&amp;", "&")
+
+
 def test_the_list_has_every_round_the_newest_first(
     browser: Browser, rounds: list[RoundRow]
 ) -> None:
@@ -72,15 +84,7 @@ def test_a_list_that_is_long_has_more_pages(
 ) -> None:
     monkeypatch.setattr("controller.screens.review.web.rounds.ROWS", 4)
     browser = looking.enter()
-    path, found = "/rounds?seat=3", []
-    for _ in range(40):
-        text = browser.get(path).text
-        found += numbers(text)
-        on = re.search(r'rel="next" href="([^"]+)"', text)
-        if on is None:
-            break
-        path = on[1].replace("&amp;", "&")
-        assert "seat=3" in path
+    found = [one for text in all_pages(browser, "/rounds?seat=3") for one in numbers(text)]
     monkeypatch.undo()
     assert found == numbers(browser.get("/rounds?seat=3").text)
     assert len(found) > 8
@@ -157,15 +161,10 @@ def test_a_long_round_goes_on_on_another_page(
     looking: Looking, monkeypatch: pytest.MonkeyPatch, rounds: list[RoundRow]
 ) -> None:
     monkeypatch.setattr("controller.screens.review.web.rounds.LINES", 10)
-    browser = looking.enter()
-    found, path = [], "/rounds/5?all=yes"
-    for _ in range(100):
-        text = browser.get(path).text
-        found += lines(text)
-        on = re.search(r'<a class="button" href="(/rounds/5\?from=[^"]+)"', text)
-        if on is None:
-            break
-        path = on[1].replace("&amp;", "&")
+    on = r'<a class="button" href="(/rounds/5\?from=[^"]+)"'
+    found = [
+        line for text in all_pages(looking.enter(), "/rounds/5?all=yes", on) for line in lines(text)
+    ]
     one = rounds[4]
     assert found == list(range(one.first_seq, one.last_seq + 1))
 
@@ -185,14 +184,7 @@ def test_rounds_and_problems_lead_to_the_next(browser: Browser, rounds: list[Rou
 
 
 def _problems(browser: Browser) -> str:
-    text, path = "", "/problems"
-    while True:
-        page = browser.get(path).text
-        text += page
-        on = re.search(r'rel="next" href="([^"]+)"', page)
-        if on is None:
-            return text
-        path = on[1].replace("&amp;", "&")
+    return "".join(all_pages(browser, "/problems"))
 
 
 def test_problems_are_all_listed_once_the_newest_first(browser: Browser, place: Path) -> None:
@@ -224,14 +216,7 @@ def test_a_deep_link_leads_to_the_record(browser: Browser, rounds: list[RoundRow
 
 def test_records_go_on_both_ways(browser: Browser, place: Path) -> None:
     last = max(one.seq for _, one in records(place))
-    found, path = [], "/records?from=1"
-    while True:
-        text = browser.get(path).text
-        found += lines(text)
-        on = re.search(r'rel="next" href="([^"]+)"', text)
-        if on is None:
-            break
-        path = on[1]
+    found = [line for text in all_pages(browser, "/records?from=1") for line in lines(text)]
     assert found == list(range(1, last + 1))
     assert lines(browser.get("/records").text)[-1] == last
     assert 'rel="prev"' in browser.get("/records").text

@@ -30,7 +30,7 @@ from tests.support.screens.console.shown_at import (
     pages,
     played,
 )
-from tests.support.screens.markup import BASE, ENOUGH, Structure, contrast
+from tests.support.screens.markup import BASE, Structure, colours, weak
 
 _BUTTONS: Final = re.compile(r"\.act\b(?!.*(small|label|badge|kbd))|\.tool\b|\.option\b|\.pad b")
 ROOM: Final = ROOT / "controller" / "screens" / "console"
@@ -68,33 +68,14 @@ PAIRS: Final = (
 """What stands on what."""
 
 
-def tokens() -> dict[str, dict[str, str]]:
-    """The colours of each theme: the page's own over those that all pages share."""
-    found: dict[str, dict[str, str]] = {}
-    for css in (BASE.partition("@media print")[0], CSS):
-        light: dict[str, str] = {}
-        for selector, body in re.findall(r"([^{}]*:root[^{]*)\{([^}]*)\}", css):
-            values = dict(re.findall(r"--([\w-]+):\s*(#[0-9a-fA-F]+);", body))
-            light = light or values
-            name = selector.strip().rpartition(".")[2]
-            found[name] = {**found.get(name, {}), **light, **values}
-    return found
-
-
 def test_text_stands_out_in_every_theme() -> None:
-    themes = tokens()
+    themes = colours(BASE, CSS)
     assert set(themes) == {"theme-light", "theme-auto", "theme-dark"}
-    weak = {
-        (theme, ink, ground): round(contrast(colours[ink], colours[ground]), 2)
-        for theme, colours in themes.items()
-        for ink, ground in PAIRS
-        if contrast(colours[ink], colours[ground]) < ENOUGH
-    }
-    assert not weak
+    assert not weak(themes, PAIRS)
 
 
 def test_a_theme_that_is_chosen_looks_as_the_machine_would_have_it() -> None:
-    themes = tokens()
+    themes = colours(BASE, CSS)
     assert themes["theme-auto"] == themes["theme-dark"] != themes["theme-light"]
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -56,47 +58,41 @@ def every(db: apsw.Connection, wanted: RecordQuery) -> list[int]:
     return found
 
 
+def all_pages(
+    db: apsw.Connection,
+    wanted: RecordQuery,
+    limit: int,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[list[int]]:
+    """The rounds of each page, each before the one that the page before it names."""
+    pages: list[list[int]] = []
+    before: int | None = None
+    while True:
+        page = newest(db, wanted, before, limit, clock)
+        pages.append([one.round for one in page.rounds])
+        if page.before is None:
+            return pages
+        assert before is None or page.before < before
+        before = page.before
+
+
 @given(wanted=WANTED, limit=st.integers(1, 9), wider=st.sampled_from([2, 8]))
 def test_all_that_is_wanted_comes_once_page_by_page(
     db: apsw.Connection, wanted: RecordQuery, limit: int, wider: int
 ) -> None:
-    found: list[int] = []
-    before: int | None = None
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(queries, "WIDENING", wider)
-        while True:
-            page = newest(db, wanted, before, limit)
-            found += [one.round for one in page.rounds]
-            assert len(page.rounds) <= limit
-            if page.before is None:
-                break
-            assert before is None or page.before < before
-            before = page.before
-    assert found == sorted(every(db, wanted), reverse=True)
+        pages = all_pages(db, wanted, limit)
+    assert all(len(page) <= limit for page in pages)
+    assert [one for page in pages for one in page] == sorted(every(db, wanted), reverse=True)
 
 
 def test_a_page_without_time_still_goes_on(db: apsw.Connection) -> None:
     """What is rare is found all the same, in more pages."""
-    now = [0.0]
-
-    def clock() -> float:
-        now[0] += 1.0
-        return now[0]
-
     wanted = RecordQuery(event="RoundVoided")
-    found: list[int] = []
-    before: int | None = None
-    pages = 0
-    while True:
-        page = newest(db, wanted, before, 2, clock)
-        found += [one.round for one in page.rounds]
-        pages += 1
-        if page.before is None:
-            break
-        assert before is None or page.before < before
-        before = page.before
-    assert found == sorted(every(db, wanted), reverse=True)
-    assert pages > 5
+    pages = all_pages(db, wanted, 2, count(1.0).__next__)
+    assert [one for page in pages for one in page] == sorted(every(db, wanted), reverse=True)
+    assert len(pages) > 5
 
 
 def test_a_record_without_rounds_has_none(tmp_path: Path) -> None:
