@@ -119,8 +119,7 @@ def test_the_page_installs_a_table(
     ]
     capsys.readouterr()
     found = load_table(table).equipment
-    assert found.keys == Path(PLACE) / "keys"
-    assert found.people == Path(PLACE) / "people.json"
+    assert (found.keys, found.people) == (Path(PLACE) / "keys", Path(PLACE) / "people.json")
     assert found.screens == ScreensPlace(8031)
     table.write_text((head + changed).partition("[screens]")[0] + elsewhere)
     screens = load_table(table).equipment.screens

@@ -41,8 +41,7 @@ def test_pairing_over_serial(
     assert pair(str(bench.port), *TWO, "--label", bench.label) == 0
     out, err = capsys.readouterr()
     (paired,) = store.devices()
-    assert paired.key == bench.identity.public
-    assert paired.by == ("Ann Lee", "Bo Chan")
+    assert (paired.key, paired.by) == (bench.identity.public, ("Ann Lee", "Bo Chan"))
     assert paired.paired_at.endswith("Z")
     assert out.startswith("paired: station  ST-7 ")
     assert err == (f"station ST-7, Holecard Sim station\nits key: {paired.fingerprint}\n")

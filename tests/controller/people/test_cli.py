@@ -65,8 +65,7 @@ def test_init_where_it_is_told_to(
     place, keys = tmp_path / "o" / "p.json", tmp_path / "k"
     assert people("init", "--file", str(place), "--keys", str(keys), "--json") == 0
     made = json.loads(capsys.readouterr().out)
-    assert made["file"] == str(place)
-    assert made["key"] == str(keys / "people.key")
+    assert (made["file"], made["key"]) == (str(place), str(keys / "people.key"))
     assert made["fingerprint"] == PeopleFile(place, keys).read().key.fingerprint
 
 

@@ -140,8 +140,7 @@ async def test_what_cannot_be_recorded_does_not_happen_and_tells_nothing(
         await desk.sign_in("D-17", pin)
     with pytest.raises(WriterBusy):
         await desk.void("F-2", pin)
-    assert desk.desk.standing.sessions == ()
-    assert desk.desk.standing.authorities == ()
+    assert (desk.desk.standing.sessions, desk.desk.standing.authorities) == ((), ())
     assert desk.take() == Denied("not authorised")
     desk.ledger.broken = None
     assert isinstance(await desk.sign_in("D-17"), SignInResult)

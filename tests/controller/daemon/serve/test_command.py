@@ -251,8 +251,7 @@ def test_told_to_stop_before_it_has_begun(number: signal.Signals, tmp_path: Path
     with child(file, command=LOADING) as daemon:
         daemon.until_told("STATUS=loads")
         daemon.signal(number)
-        assert daemon.code() == 0
-        assert daemon.rest() == ("", "")
+        assert (daemon.code(), daemon.rest()) == (0, ("", ""))
     assert not (tmp_path / "record").exists()
 
 

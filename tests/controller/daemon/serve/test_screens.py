@@ -182,8 +182,7 @@ def test_a_place_that_cannot_be_is_refused_before_the_record_is_begun(
 async def test_each_look_stands_in_the_record_before_anything_is_shown(tmp_path: Path) -> None:
     async with pages(tmp_path) as (here, made):
         stranger = await made.get("/review/rounds")
-        assert stranger.status_code == 303
-        assert stranger.headers["location"] == "/review/enter"
+        assert (stranger.status_code, stranger.headers["location"]) == (303, "/review/enter")
         await looking(made)
         paths = ("rounds", "problems", "records", "live", "about", "report")
         for number, path in enumerate(paths, 3):  # after signing in and coming in
@@ -199,8 +198,7 @@ async def test_each_look_stands_in_the_record_before_anything_is_shown(tmp_path:
         assert (await made.get("/review/rounds")).status_code == 303
         assert await here.end() == 0
     said = [data["what"] for data in whats(tmp_path, "person")]
-    assert said[0] == "signed in"
-    assert said[-1] == "signed out"
+    assert (said[0], said[-1]) == ("signed in", "signed out")
     assert not access_log_file(tmp_path / "record").exists()
     right(tmp_path)
 

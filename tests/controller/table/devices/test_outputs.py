@@ -258,8 +258,7 @@ async def test_a_start_that_failed_is_people_s_to_ask_for_again(problem: Excepti
         assert [one.kind for one in recorded] == ["fault"]
         made.want_again(6)
         await asyncio.sleep(1)
-        assert (shuffler.tried, shuffler.looks) == (2, 1)
-        assert shuffler.done == [("start", 6)]
+        assert (shuffler.tried, shuffler.looks, shuffler.done) == (2, 1, [("start", 6)])
         assert made.problem == ""
 
 

@@ -318,8 +318,7 @@ def test_a_late_count_of_discards_is_held_against_those_that_were_loaded() -> No
 
 def test_a_shuffle_whose_random_numbers_failed_is_none() -> None:
     found = heard(at(Step.SHUFFLING)[0], shuffler.ShuffleDone(origin(), 1, 104, 0, 0, False))
-    assert found.events == ()
-    assert found.wrong[0].cause == "random"
+    assert (found.events, found.wrong[0].cause) == ((), "random")
 
 
 def test_a_door_is_in_the_way_of_a_shuffle_that_has_begun() -> None:

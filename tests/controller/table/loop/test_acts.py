@@ -155,11 +155,9 @@ def test_the_hole_card_is_turned_over() -> None:
     found = taken({"type": "RevealHole"}, s, listens)
     revealed = found.answered[0].event
     assert isinstance(revealed, events.HoleRevealed)
-    assert revealed.card == 40
-    assert revealed.opening == listens.vault.reveal(s.hole)[1]
+    assert (revealed.card, revealed.opening) == (40, listens.vault.reveal(s.hole)[1])
     assert isinstance(found.answered[0].answer, Decision)
-    assert found.now.state.hole == ""
-    assert found.entries[-1].data["what"] == "CardSeen"
+    assert (found.now.state.hole, found.entries[-1].data["what"]) == ("", "CardSeen")
 
 
 @pytest.mark.parametrize(
@@ -175,8 +173,7 @@ def test_an_unsure_hole_card_is_read_from_the_felt(fields: dict[str, Any]) -> No
     # beside the card that the shoe's opening proves.
     for confirmed in (40, 39):
         known = taken({"type": "RevealHole"}, replace(s, read=confirmed), listens)
-        assert known.now.state.hole == ""
-        assert known.now.state.dealer[1] == confirmed
+        assert (known.now.state.hole, known.now.state.dealer[1]) == ("", confirmed)
         assert [one.kind for one in known.entries] == ["decision"]  # how it was read stands there
         shown = known.answered[0].event
         assert isinstance(shown, events.HoleRevealed)

@@ -91,8 +91,7 @@ async def test_what_cannot_be_written_down_is_refused() -> None:
         void = events.RoundVoided(FLOOR, "\ud800", SECOND)
         with pytest.raises(InputRejected, match="cannot be recorded: UnicodeEncodeError"):
             await made.table.act(lambda now: TableInput((void,)))
-        assert made.table.now == before
-        assert made.kinds == ["fault"]
+        assert (made.table.now, made.kinds) == (before, ["fault"])
         assert made.table.stopped is None
         await made.table.record(NOTE)
 
@@ -121,8 +120,7 @@ async def test_what_is_told_of_a_fault_is_measured_and_counted_as_all_else() -> 
         assert "slow" in made.table.shown.stopped
         with pytest.raises(InputRejected):
             await act
-        assert made.table.append_seconds == 0
-        assert made.table.seq == 101
+        assert (made.table.append_seconds, made.table.seq) == (0, 101)
 
 
 @simulated
@@ -209,8 +207,7 @@ async def test_a_record_that_says_no() -> None:
         with pytest.raises(TableStopped, match="no room"):
             await made.table.device_event(card(3), source(), settled.append)
         assert settled == [False]
-        assert made.table.now == before
-        assert made.log == [("append", 2), ("shown", Step.TURN, True)]
+        assert (made.table.now, made.log) == (before, [("append", 2), ("shown", Step.TURN, True)])
         assert made.table.can_resume
         with pytest.raises(TableStopped):
             await made.table.act(opens)

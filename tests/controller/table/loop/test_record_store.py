@@ -89,8 +89,7 @@ async def test_it_goes_on_from_where_the_record_stood() -> None:
         recent = {record.seq: record.chain for record in before}
         one = store(made, StoredPosition(RecordCursor(5, 4, before[-1].chain), recent))
         await keep(one, ring(2, first=5, chain=before[-1].chain))
-        assert one.seq == 6
-        assert len(one.recent()) == 6
+        assert (one.seq, len(one.recent())) == (6, 6)
 
 
 @simulated
@@ -133,8 +132,7 @@ async def test_a_cursor_goes_back_only_with_an_adoption() -> None:
         await one.adopt(adoption())
         entry = made.entries[-1]
         assert (entry.kind, entry.sign, entry.cursor) == ("link", True, None)
-        assert entry.data["what"] == "adopted"
-        assert entry.data["next"] == 4
+        assert (entry.data["what"], entry.data["next"]) == ("adopted", 4)
         assert entry.data["two"] == ["Flo", "Bob"]
         assert one.cursor().seq == 9  # until it has come
         await keep(one, ring(2, first=4))

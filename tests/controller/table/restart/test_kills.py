@@ -31,9 +31,7 @@ def same(found: Ended, whole: Ended, kill: int) -> None:
 
 
 def test_nobody_dies(whole: Ended) -> None:
-    assert len(whole.settled) == 4
-    assert whole.findings == []
-    assert whole.repeats == []
+    assert (len(whole.settled), whole.findings, whole.repeats) == (4, [], [])
     assert whole.kinds.count("opened") == 1
 
 

@@ -338,8 +338,7 @@ async def test_other_firmware_is_noticed(tmp_path: Path) -> None:
         async with served(made):
             pass
         known = found(made).known[SHOE]
-        assert len(known.firmware) == 32
-        assert known.boot == 1
+        assert (len(known.firmware), known.boot) == (32, 1)
         made.shoe.request(Firmware(version="9.9"))
         async with served(made) as two:
             pass

@@ -197,8 +197,7 @@ async def test_a_disk_without_room_in_a_round(tmp_path: Path) -> None:
         await until(lambda: bool(one.table.shown.stopped))
         await asyncio.sleep(1)
         # No acknowledgement, no effect, all safe.
-        assert one.room.shoe.stand.firmware.records.room.acked == acked
-        assert one.state.dealt == 2
+        assert (one.room.shoe.stand.firmware.records.room.acked, one.state.dealt) == (acked, 2)
         assert mechanism(one.room.shoe)["lock"] == "locked"
         assert one.room.station is not None
         lamps = mechanism(one.room.station)["seats"]["1"]["lamps"]
