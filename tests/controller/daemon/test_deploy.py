@@ -19,9 +19,7 @@ from controller.daemon.cli import STOP_WITHIN
 from controller.daemon.watchdog import FEEDS_PER_TIMEOUT
 from controller.errors import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_NO, EXIT_OUTPUT, EXIT_USAGE
 from tests.conftest import require
-from tests.support.daemon.exposed import exposed
-from tests.support.daemon.installed import DEPLOY, PAGE, UNIT, blocks
-from tests.support.daemon.rig import UNIT_ENVIRONMENT
+from tests.support.daemon.rig import DEPLOY, PAGE, UNIT, UNIT_ENVIRONMENT, blocks, exposed
 from tests.support.paths import ROOT
 
 PLACE = "/var/lib/holecard/blackjack-1"

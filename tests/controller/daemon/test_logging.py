@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from contextlib import aclosing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,13 +13,20 @@ from typing import Any
 import pytest
 import structlog
 
+from controller.api.http import sse
+from controller.api.service import CachedView
+from controller.config import load_table
 from controller.daemon import logging as lines
 from controller.procedure.model.state import Step
 from controller.rules.cards import DECK
+from controller.table.loop import RequestResult
 from drivers.devices import LinkState
 from drivers.events import StateChanged
-from hil.table.robots import wire_name
-from tests.support.asynchronous import simulated
+from hil.table.robots import Api, wire_name
+from hil.table.robots.api_client import Pin
+from tests.support.asynchronous import asynchronous, simulated
+from tests.support.daemon.rig import furnished, served
+from tests.support.table.simulated.house import PINS
 from tests.support.table.simulated.serving import serving
 
 CARD = re.compile(r"(?<![0-9A-Za-z])(?:[2-9TJQKA]|10)[CDHS](?![0-9A-Za-z])", re.IGNORECASE)
@@ -146,3 +154,39 @@ def test_at_a_terminal_they_are_for_eyes(capsys: pytest.CaptureFixture[str]) -> 
     assert "ready" in text
     assert "socket" in text
     assert not text.startswith("{")
+
+
+@asynchronous
+async def test_readers_are_served_before_lines_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = furnished(tmp_path)
+    order: list[str] = []
+    event, told = sse.event, lines.log_result
+
+    def shown(seen: CachedView) -> bytes:
+        order.append(seen.view.step.value)
+        return event(seen)
+
+    def line(done: RequestResult) -> None:
+        order.extend(f"line of {type(one.event).__name__}" for one in done.answered)
+        told(done)
+
+    monkeypatch.setattr(sse, "event", shown)
+    monkeypatch.setattr("controller.daemon.serve.log_result", line)
+
+    async with served(load_table(file)) as here, Api(tmp_path / "s") as api:
+        screen = await api.open("dealer")
+        async with aclosing(screen.stream()) as views:
+            await anext(views)
+            order.clear()
+            first, second = Pin("F-2", PINS["F-2"]), Pin("D-18", PINS["D-18"])
+            done = await screen.floor("TableOpened", first, second, bank=100_000)
+            assert done.answers[0].taken
+        assert await here.end() == 0
+    assert order.index(done_step(order)) < order.index("line of TableOpened")
+
+
+def done_step(order: list[str]) -> str:
+    """The step that the act has led to."""
+    return next(one for one in order if one != "closed" and not one.startswith("line"))

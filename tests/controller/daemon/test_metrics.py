@@ -19,10 +19,9 @@ from controller.rules.irregularities import Irregularity
 from drivers.devices import LinkState
 from firmware_protocol.device import Plug
 from tests.support.asynchronous import asynchronous, simulated
-from tests.support.daemon.exposed import exposition
+from tests.support.daemon.rig import exposition
 from tests.support.drivers.simulated import until
-from tests.support.table.simulated.serving import serving
-from tests.support.table.simulated.simulated_table import DEALER, SimulatedBook
+from tests.support.table.simulated.serving import DEALER, SimulatedBook, serving
 
 LABELS = {"table", "device", "class", "state", "kind", "id", "le"}
 

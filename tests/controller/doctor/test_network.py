@@ -15,8 +15,7 @@ from controller.doctor import network
 from controller.doctor.host import UNIT, deployed
 from controller.errors import UsageProblem
 from tests.support.daemon.doctor_house import LISTENING, House, as_installed, child
-from tests.support.daemon.installed import blocks
-from tests.support.daemon.rig import free_port
+from tests.support.daemon.rig import blocks, free_port
 from tests.support.screens.certificates import certified
 from tests.support.table.simulated.house import mode
 

@@ -36,9 +36,7 @@ from hil.table.robots.api_client import Pin
 from hil.table.robots.robot import Who
 from tests.support.drivers.simulated import simulate
 from tests.support.table.simulated.house import CHEAP, PINS, house
-from tests.support.table.simulated.killing import Policy
-from tests.support.table.simulated.serving import whole
-from tests.support.table.simulated.simulated_table import Room, clock, ready, room
+from tests.support.table.simulated.serving import Policy, Room, clock, ready, room, whole
 
 _T = TypeVar("_T")
 FIRST: Final = Pin("F-2", PINS["F-2"])

@@ -5,23 +5,32 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
 
+from controller.audit.errors import DiskFull, LogFailed
+from controller.audit.format.records import ChainPosition, RecordEntry
 from controller.audit.keys import create_key
+from controller.audit.log import Log, LogWriter
 from controller.audit.read.reader import records
 from controller.audit.verify import verify
 from controller.config import TableConfig, load_table
+from controller.daemon.metrics import Metrics
 from controller.daemon.serve import ReadyNotice, ServeCallbacks, serve
 from controller.people import People
 from controller.people.person import key_bytes, people_bytes
@@ -31,6 +40,7 @@ from firmware_protocol.device import create_identity, pair_directly
 from firmware_protocol.messages import DeviceClass
 from tests.support.paths import ROOT
 from tests.support.table.simulated.house import KEY, everybody, put
+from tests.support.table.simulated.serving import run, serving
 
 PATIENCE: Final = 60.0
 """Seconds for anything, however busy the machine is."""
@@ -249,3 +259,56 @@ async def until(condition: Callable[[], bool], within: float = PATIENCE) -> None
     async with asyncio.timeout(within):
         while not condition():
             await asyncio.sleep(0.01)
+
+
+class Bad(LogWriter):
+    """A record whose disk can be full."""
+
+    def __init__(self, log: Log, failed: Callable[[LogFailed], None]) -> None:
+        self.full = False
+        super().__init__(log, failed)
+
+    async def append(self, *entries: RecordEntry) -> tuple[ChainPosition, ...]:
+        if self.full:
+            raise DiskFull("record", "the disk is full", "make room")
+        return await super().append(*entries)
+
+
+def world() -> tuple[TableEnvironment, list[Bad]]:
+    made: list[Bad] = []
+
+    def write(log: Log, failed: Callable[[LogFailed], None]) -> Bad:
+        made.append(Bad(log, failed))
+        return made[0]
+
+    return TableEnvironment(write=write), made
+
+
+def exposition(metrics: Metrics) -> str:
+    return generate_latest(metrics.registry).decode()
+
+
+def exposed() -> set[str]:
+    """The names of all figures of a table."""
+    found: set[str] = set()
+
+    async def main() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            async with serving(Path(folder)) as one:
+                metrics = Metrics("bj-1")
+                metrics.follow(one.table)
+                for family in text_string_to_metric_families(exposition(metrics)):
+                    total = "_total" if family.type == "counter" else ""
+                    found.add(f"{family.name}{total}")
+
+    run(main())
+    return {name for name in found if not name.endswith("_created")}
+
+
+DEPLOY = Path(str(files("configs"))) / "deploy"
+UNIT = (DEPLOY / "holecard@.service").read_text(encoding="utf-8")
+PAGE = (DEPLOY / "INSTALL.md").read_text(encoding="utf-8")
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)

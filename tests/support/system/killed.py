@@ -43,7 +43,8 @@ from hil.table.robots import (
 from hil.table.robots.robot import Who, card_of
 from hil.table.scripts.shoe import whole_shoe
 from hil.table.setup import FEW, DidNotServe, Stage, example, staged, until
-from tests.support.table.simulated.killing import SHOE, Policy
+from tests.support.table.simulated.killing import SHOE
+from tests.support.table.simulated.serving import Policy
 
 TABLES: Final = {
     "classic": "blackjack-1",

@@ -15,7 +15,7 @@ from controller.table.loop import (
 )
 from controller.table.memory import TableDisplay, payment_prompt
 from tests.support.drivers.simulated import stopped
-from tests.support.table.simulated.simulated_table import FLOOR, SECOND
+from tests.support.table.simulated.serving import FLOOR, SECOND
 from tests.support.table.typed.listening import LIVE, ear, states, taking
 
 OPENS = TableInput((events.TableOpened(FLOOR, 9, SECOND),))

@@ -24,7 +24,7 @@ from controller.table.memory import TableDisplay
 from firmware_protocol.device import Plug
 from tests.support.api.at_api import AtApi, api_test, asked
 from tests.support.drivers.simulated import until
-from tests.support.table.simulated.simulated_table import NOON
+from tests.support.table.simulated.serving import NOON
 
 BJ = TableIdentity("bj-1", "classic", "Blackjack")
 PAY = Prompt(Tell.PAY, seat=2, hand=0, place="main", why="dealer_busts", stake=1000, amount=1000)

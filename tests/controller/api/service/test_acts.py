@@ -35,7 +35,7 @@ from tests.support.api.at_api import (
 )
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.house import PINS
-from tests.support.table.simulated.simulated_table import DEALER
+from tests.support.table.simulated.serving import DEALER
 
 
 @api_test()

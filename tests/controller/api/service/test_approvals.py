@@ -46,7 +46,7 @@ from tests.support.api.at_api import (
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.house import PINS
-from tests.support.table.simulated.simulated_table import DEALER
+from tests.support.table.simulated.serving import DEALER
 
 
 @api_test()

@@ -29,7 +29,6 @@ from controller.people.person import people_bytes
 from controller.screens.common.access import HEADERS
 from controller.screens.review.source import source
 from tests.support.asynchronous import asynchronous
-from tests.support.daemon.full_disk import world
 from tests.support.daemon.rig import (
     Here,
     free_port,
@@ -39,6 +38,7 @@ from tests.support.daemon.rig import (
     served,
     until,
     whats,
+    world,
 )
 from tests.support.screens.certificates import certified
 from tests.support.table.simulated.house import KEY, PINS, everybody, put

@@ -5,37 +5,55 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Callable
-from contextlib import aclosing
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from datetime import timedelta
+from importlib.resources import files
 from pathlib import Path
 from unittest.mock import patch
 
+import httpx
 import pytest
 
+from controller import cli
+from controller.api.contract.view import RecordShown
 from controller.audit.errors import InUse, LogFailed, OtherTable, RecordProblem
 from controller.audit.files import Disk
 from controller.audit.log import Log, LogWriter
+from controller.audit.read.reader import records
 from controller.config import load_table
 from controller.daemon.command import leaves, reportable
 from controller.daemon.metrics import Metrics
 from controller.daemon.people_watch import PeopleWatch
-from controller.daemon.serve import ServeCallbacks, serve, watched_environment
+from controller.daemon.serve import ServeCallbacks, serve, serve_parts, watched_environment
 from controller.errors import UsageProblem
 from controller.table.devices import StoreRetry
-from controller.table.loop import TableEnvironment, parts_of
-from controller.table.running import RunningTable
-from hil.table.robots import Api, api_client
+from controller.table.loop import QueueFull, TableEnvironment, parts_of
+from controller.table.running import RunningTable, witness_monitor
+from drivers.devices import LinkState
+from firmware_protocol.device import Plug
+from hil.simulator import LiveDevice
+from hil.simulator.run import device_in_loop
+from hil.table.robots import Api, Screen, Unreachable, api_client
+from hil.table.robots.api_client import Pin
 from tests.support.asynchronous import asynchronous
 from tests.support.audit.record.dealing import boot
-from tests.support.daemon.full_disk import world
 from tests.support.daemon.rig import (
+    PATIENCE,
+    Child,
+    child,
     free_port,
     furnished,
     right,
     run_once,
     served,
     start_and_end,
+    until,
     whats,
+    world,
 )
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.house import PINS
@@ -335,3 +353,193 @@ def test_what_has_words_for_people_is_known_and_a_fault_beside_it_comes_first() 
     assert reportable(ExceptionGroup("all", [record])) is record
     assert reportable(ExceptionGroup("all", [usage, Broken()])) is None
     assert leaves(usage) == [usage]
+
+
+BO, GIL = Pin("F-2", PINS["F-2"]), Pin("D-18", PINS["D-18"])
+SERIALS = ("SH-1", "SF-1", "ST-1")
+
+
+@asynccontextmanager
+async def plugged(folder: Path) -> AsyncIterator[LiveDevice]:
+    """All devices; the shoe in hand."""
+    async with (
+        device_in_loop("shoe", folder / "shoe") as shoe,
+        device_in_loop("shuffler", folder / "shuffler"),
+        device_in_loop("station", folder / "station", seats=(1, 2)),
+    ):
+        yield shoe
+
+
+async def told(daemon: Child, word: str) -> None:
+    """The devices live in this loop, so it must not stand still."""
+    await asyncio.to_thread(daemon.until_told, word)
+
+
+async def stands(api: Api, serial: str, *states: LinkState) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            links = {link.serial: link.state for link in (await api.health()).links}
+            if links[serial] in {state.value for state in states}:
+                return
+            await asyncio.sleep(0.02)
+
+
+async def held(figures: int) -> float:
+    """How many devices wait for two people."""
+    async with httpx.AsyncClient(trust_env=False) as client:
+        text = (await client.get(f"http://127.0.0.1:{figures}/metrics")).text
+    found = [line for line in text.splitlines() if line.startswith("holecard_link_held{")]
+    assert len(found) == len(SERIALS)
+    return sum(float(line.rsplit(" ", 1)[1]) for line in found)
+
+
+@asynchronous
+async def test_a_table_with_its_devices_and_people(tmp_path: Path) -> None:
+    figures = free_port()
+    file = furnished(tmp_path, f"metrics_port = {figures}")
+
+    async def first(daemon: Child, shoe: LiveDevice) -> None:
+        await told(daemon, "READY=1")
+        async with Api(tmp_path / "s") as api:
+            screen = await api.open("dealer")
+            async with asyncio.timeout(60):
+                while await held(figures) < len(SERIALS):
+                    await asyncio.sleep(0.02)
+            for serial in SERIALS:
+                await screen.adopt(serial, BO, GIL)
+                await stands(api, serial, LinkState.READY)
+            assert (await api.health()).ready
+            assert await held(figures) == 0
+            await screen.sign_in("D-17", PINS["D-17"])
+            # A cable that is pulled is no reason to begin anew, for as long as it is looked for.
+            shoe.request(Plug(connected=False))
+            await stands(api, "SH-1", LinkState.ABSENT, LinkState.LOST, LinkState.OPENING)
+            for _ in range(2):
+                daemon.forget()
+                await told(daemon, "WATCHDOG=1")
+            shoe.request(Plug(connected=True))
+            await stands(api, "SH-1", LinkState.READY)
+            daemon.signal(signal.SIGKILL)
+            assert await asyncio.to_thread(daemon.code) == -signal.SIGKILL
+            try:
+                await api.health()
+            except Unreachable:
+                return
+            raise AssertionError("it answers")
+
+    async def second(daemon: Child) -> None:
+        await told(daemon, "READY=1")
+        async with Api(tmp_path / "s") as api:
+            for serial in SERIALS:  # adopted once, and from then on known
+                await stands(api, serial, LinkState.READY)
+            view = await (await api.open("dealer")).table()
+            assert view.dealer is not None
+            assert view.dealer.name == "Ann Lee"
+            daemon.signal(signal.SIGTERM)
+            assert await asyncio.to_thread(daemon.code) == 0
+
+    async with plugged(tmp_path) as shoe:
+        with child(file, env={"WATCHDOG_USEC": "600000"}) as daemon:
+            await first(daemon, shoe)
+        with child(file) as daemon:
+            await second(daemon)
+    people = [(data["what"], data.get("name")) for data in whats(tmp_path, "person")]
+    assert people.count(("authorised", "Bo Chan")) == 3
+    assert people.count(("authorised", "Gil Ode")) == 3
+    assert people[-2:] == [("signed in", "Ann Lee"), ("signed out", "Ann Lee")]
+    adopted = [data for data in whats(tmp_path, "link") if data["what"] == "adopted"]
+    assert [data["two"] for data in adopted] == [["Bo Chan", "Gil Ode"]] * 3
+    right(tmp_path)
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness_monitor, "CHECK_INTERVAL", 0.05)
+
+
+async def shown(screen: Screen, witnessed: bool) -> RecordShown:
+    """Once it is so."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            record = (await screen.table()).record
+            if bool(record.witnessed) is witnessed and bool(record.unwitnessed) is not witnessed:
+                return record
+            await asyncio.sleep(0.02)
+
+
+def cosign(folder: Path) -> None:
+    """As the page says, by hand or by cron."""
+    record, keys, note = folder / "record", folder / "witness", folder / "seen.note"
+    if not keys.exists():
+        new = ["keys", "new", "witness", "--name", "archive.example/a", "--dir", str(keys)]
+        assert cli.main(new) == 0
+    way = ["--keys", str(keys), "--archive", str(folder / "archive"), "--out", str(note)]
+    assert cli.main(["audit", "cosign", str(record), *way]) == 0
+    key = ["--witness-key", str(keys / "witness.pub")]
+    assert cli.main(["audit", "witnessed", str(record), str(note), *key]) == 0
+
+
+def _last_signed(folder: Path) -> bool:
+    """Nothing but a checkpoint stands behind what the table has said of its witnesses."""
+    return [one.kind for _, one in records(folder / "record")][-1] == "checkpoint"
+
+
+@pytest.mark.usefixtures("often")
+@asynchronous
+async def test_it_is_unwitnessed_until_one_comes_and_says_each_once(tmp_path: Path) -> None:
+    config = load_table(furnished(tmp_path))
+    since: list[int] = []
+
+    async with served(config) as here, Api(tmp_path / "s") as api:
+        screen = await api.open("dealer")
+        never = await shown(screen, False)
+        since.append(never.unwitnessed)
+        await until(lambda: bool(whats(tmp_path, "unwitnessed")))  # it is shown first
+        await until(lambda: _last_signed(tmp_path))
+        await asyncio.to_thread(cosign, tmp_path)
+        seen = await shown(screen, True)
+        assert seen.seq > seen.witnessed > 0
+        # Whoever may deal deals, whatever a witness does.
+        await screen.sign_in("D-17", PINS["D-17"])
+        assert await here.end() == 0
+    await start_and_end(tmp_path / "table.toml")
+    assert [data["since"] for data in whats(tmp_path, "unwitnessed")] == since
+    assert len(whats(tmp_path, "witnessed")) == 1
+    right(tmp_path)
+    page = str(files("controller.audit").joinpath("verify_record.py"))
+    command = [sys.executable, "-I", page, str(tmp_path / "record")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.usefixtures("often")
+@asynchronous
+async def test_a_table_that_cannot_record_it_now_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load_table(furnished(tmp_path))
+    record, tried = RunningTable.record, []
+
+    async def full(table: RunningTable, entry):  # type: ignore[no-untyped-def]
+        if entry.kind == "unwitnessed":
+            tried.append(entry)
+            raise QueueFull("64 things wait at the table")
+        return await record(table, entry)
+
+    monkeypatch.setattr(RunningTable, "record", full)
+
+    async with served(config) as here, Api(tmp_path / "s") as api:
+        await shown(await api.open("dealer"), False)
+        async with asyncio.timeout(PATIENCE):
+            while len(tried) < 2:
+                await asyncio.sleep(0.02)
+        assert await here.end() == 0
+    right(tmp_path)
+
+
+@pytest.mark.usefixtures("often")
+def test_the_time_is_the_table_files(tmp_path: Path) -> None:
+    file = furnished(tmp_path)
+    assert serve_parts(load_table(file)).unwitnessed == timedelta(hours=24)
+    file.write_text(file.read_text().replace("segment_mib = 1\n", "unwitnessed_hours = 9\n"))
+    assert serve_parts(load_table(file)).unwitnessed == timedelta(hours=9)

@@ -30,7 +30,7 @@ from controller.table.loop import read_act
 from controller.table.memory import CardVault, NotInVault, TableMemory
 from drivers.devices import Sealed
 from firmware_protocol.messages import CardFlags
-from tests.support.table.simulated.simulated_table import DEALER, FLOOR, KEYS, TABLE
+from tests.support.table.simulated.serving import DEALER, FLOOR, KEYS, TABLE
 from tests.support.table.typed.listening import card, ear, read, source, states, taking
 
 COMMITMENT = re.compile(rb"[0-9a-f]{64}")

@@ -28,11 +28,16 @@ from controller.procedure.model.row import Row
 from controller.procedure.model.state import WAITING, Hold, Place, Seat, Spare, State, Step
 from controller.rules.hands import Hand
 from controller.rules.irregularities import FIXED, WAYS, Irregularity, Way
+from controller.rules.irregularities import Irregularity as Odd
+from firmware_protocol.device import Draw
+from tests.support.asynchronous import simulated
+from tests.support.drivers.simulated import until
 from tests.support.paths import ROOT
 from tests.support.procedure.random_games import game_with
-from tests.support.table.simulated.irregular import OTHERWISE, Case, family
-from tests.support.table.simulated.telling import HOUSES
-from tests.support.table.stories import CASES
+from tests.support.table.simulated.irregular import OTHERWISE, WON, Case, family, holds, tell
+from tests.support.table.simulated.serving import FLOOR, right, room
+from tests.support.table.simulated.telling import BOTH, CARDS, HOUSES, telling
+from tests.support.table.stories import CASES, MODULES
 
 PARTS: Final = (wrong_card, stops, rulings, release)
 """Where the rows stand that find irregularities, rule on them, and lift what was held."""
@@ -287,3 +292,56 @@ def test_each_sentence_has_its_story(sentence: str) -> None:
 
 def test_a_case_without_a_story_has_a_test_of_its_own() -> None:
     assert all(exists(case.name) for case in CASES)
+
+
+@pytest.mark.parametrize("step", [Step.WAGERING, Step.TURN, Step.PAYING], ids=lambda s: s.value)
+@pytest.mark.parametrize("house", HOUSES)
+@simulated
+async def test_a_controller_that_restarts(house: str, step: Step, tmp_path: Path) -> None:
+    """A card that came while it was down is processed at the step at which it came."""
+
+    async with room(tmp_path, game_with("classic", {}, house), stations=False) as made:
+        async with telling(made, CARDS, BOTH, {1: "hit"}) as t:
+            await t.to(lambda s: s.step is step and len(s.seats) == 2)
+            stood, words = t.state, t.words
+        if step is Step.TURN:
+            made.shoe.request(Draw(force=True))
+        async with telling(made, CARDS, BOTH, {1: "hit"}) as t:
+            t.robot.pending_wagers = []
+            await until(lambda: t.at(Step.FELT), 20)
+            t.shows(
+                "Compare the felt with the screen, confirm when they agree - controller restarted"
+            )
+            await until(lambda: t.locked)
+            assert await t.refuses("FeltConfirmed", FLOOR) == "not_theirs"
+            await t.does("FeltConfirmed")
+            if step is Step.TURN:
+                await t.ruled(Odd.ERROR_CARD, Way.USE_NEXT)
+                assert t.state.spare is not None
+            else:
+                assert t.state == stood
+                t.shows(words)
+            await t.to_end()
+            assert t.nets() == WON
+            assert t.shown.again is False
+        right(made)
+        holds(made, Odd.RESTARTED, ("controller_restarted", "confirm_felt"), Way.FELT_CHECK)
+
+
+TOLD = [
+    pytest.param(case, house, way, id=f"{case.name}-{house}-{way.value}")
+    for case in CASES
+    if case.story is not None
+    for house, ways in case.ways.items()
+    for way in ways
+]
+
+
+@pytest.mark.parametrize(("case", "house", "way"), TOLD)
+def test_a_story(case: Case, house: str, way: Way, tmp_path: Path) -> None:
+    tell(case, house, way, tmp_path)
+
+
+def test_each_module_has_stories() -> None:
+    told = {case.name.partition(".")[0] for case in CASES if case.story is not None}
+    assert told == {module.__name__.rpartition(".")[2] for module in MODULES}

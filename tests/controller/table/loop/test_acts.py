@@ -23,7 +23,7 @@ from controller.table.memory import NO_FAULTS, DeviceFault, TableMemory
 from controller.table.restart.restore import devices_away
 from drivers.devices import Sealed
 from firmware_protocol.messages import CardFlags
-from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
+from tests.support.table.simulated.serving import DEALER, FLOOR, SECOND
 from tests.support.table.typed.listening import ear, read, source, states, taking
 
 CLOSED = State()

@@ -43,7 +43,7 @@ from controller.table.memory.memory import Inventory
 from drivers.devices import shoe
 from firmware_protocol.messages import ButtonMask, CardFlags, WhichButton
 from tests.support.audit.record.dealing import as_read
-from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
+from tests.support.table.simulated.serving import DEALER, FLOOR, SECOND
 from tests.support.table.typed.listening import (
     GAME,
     PROCEDURE,

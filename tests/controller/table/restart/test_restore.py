@@ -16,12 +16,13 @@ from controller.audit.log import RecordOpening
 from controller.audit.replay import decode_decision
 from controller.procedure.engine import Procedure
 from controller.procedure.model import events as e
-from controller.procedure.model.effects import Tell
+from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Step
 from controller.table.loop import ANOTHER_CARD
 from controller.table.loop.acts import TooManyWrongCards, WrongCard
 from controller.table.memory import NotInVault
+from controller.table.memory.display import PAYMENTS
 from controller.table.restart import RestoredTable
 from controller.table.restart.restore import restore
 from drivers.devices import LinkState
@@ -29,8 +30,8 @@ from firmware_protocol.device import Draw, Firmware, RingMemory
 from hil.table.robots.robot import card_of, mechanism
 from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import until
-from tests.support.table.simulated.serving import Served, right, served, serving
-from tests.support.table.simulated.simulated_table import (
+from tests.support.table.simulated.killing import Ended, dealt
+from tests.support.table.simulated.serving import (
     DEALER,
     FLOOR,
     KEYS,
@@ -38,7 +39,11 @@ from tests.support.table.simulated.simulated_table import (
     SURVEILLANCE,
     TABLE,
     Room,
+    Served,
+    right,
     room,
+    served,
+    serving,
 )
 
 CARDS = ("2c", "6c", "8d", "Ah", "5d", "Th", "7s", "Tc", "3c", "9s", "Td")
@@ -350,3 +355,36 @@ async def test_a_table_runs_once(tmp_path: Path) -> None:
     async with serving(tmp_path) as one:
         with pytest.raises(ValueError, match="once"):
             await one.table.__aenter__()
+
+
+STEP = 30
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    return dealt(tmp_path_factory.mktemp("whole"), "classic")
+
+
+def same(found: Ended, whole: Ended, kill: int) -> None:
+    assert found.state == whole.state, kill
+    assert found.settled == whole.settled, kill
+    assert found.findings == [], kill
+    assert found.kinds.count("opened") == 2
+
+
+def test_nobody_dies(whole: Ended) -> None:
+    assert (len(whole.settled), whole.findings, whole.repeats) == (4, [], [])
+    assert whole.kinds.count("opened") == 1
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("before", [False, True], ids=["after", "before"])
+def test_it_dies_at_a_record(before: bool, whole: Ended, tmp_path: Path) -> None:
+    repeats: list[Prompt] = []
+    for kill in sorted({*range(1 if before else 0, whole.groups, STEP), *whole.paid}):
+        found = dealt(tmp_path / str(kill), "classic", kill, before=before)
+        same(found, whole, kill)
+        repeats += found.repeats
+    # Payments that were shown already say so, and nothing else does.
+    assert len(repeats) >= len(whole.paid) // 2
+    assert {prompt.tell for prompt in repeats} <= PAYMENTS

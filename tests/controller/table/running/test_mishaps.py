@@ -4,29 +4,48 @@ where it touches the outcome, people find a way on, and the record stands by its
 from __future__ import annotations
 
 import asyncio
+import errno
 from pathlib import Path
 
 import pytest
 
+from controller.audit.errors import LogFailed
 from controller.procedure.model import events
+from controller.procedure.model.effects import Prompt
 from controller.procedure.model.state import Step
 from controller.table.devices.links import LOST_AFTER
+from controller.table.devices.outputs import NONE_RUNS
+from controller.table.loop import BadAct, TableStopped
+from controller.table.loop.loop import SLOW_AFTER
 from firmware_protocol.device import (
     CutPower,
     Draw,
     Freeze,
+    Load,
     MoveCover,
     Plug,
+    Press,
+    Put,
     Retract,
     SetJam,
+    ShufflePace,
     TamperWith,
 )
-from hil.table.robots.robot import mechanism
+from hil.table.robots import PlayerChoice
+from hil.table.robots.robot import lit, mechanism
 from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import until
-from tests.support.table.simulated.mishaps import CARDS, is_ready
-from tests.support.table.simulated.serving import right, served, serving
-from tests.support.table.simulated.simulated_table import SHOE, STATION, room
+from tests.support.table.simulated.killing import CARDS, ROOMLESS, is_ready
+from tests.support.table.simulated.serving import (
+    DEALER,
+    FLOOR,
+    SHOE,
+    STATION,
+    right,
+    room,
+    served,
+    serving,
+)
 
 # --- devices that are away --------------------------------------------------------------------
 
@@ -217,4 +236,266 @@ async def test_two_cards_that_come_together(tmp_path: Path) -> None:
         await one.robot.act("CardEntered", card=20)
         await one.robot.act("CardConfirmed", "floor")
         await one.to_end()
+    right(one.room)
+
+
+@simulated
+async def test_a_face_up_card_is_pulled_out_and_not_dealt(tmp_path: Path) -> None:
+    async with serving(tmp_path, "classic", *CARDS) as one:
+        await one.to(lambda s: s.step is Step.DEALING and s.dealt == 1)
+        await one.robot.act("FaceUpCardFound", card=20)
+        await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
+        one.room.shoe.request(Draw())
+        await asyncio.sleep(1)
+        assert one.state.dealt == 1
+        await one.to(lambda s: s.dealt == 2)
+        assert one.state.hands[1].cards == (34,)  # the nine of hearts took its place
+        await one.to_end()
+    assert sum("discarded" in data for data in one.data("device")) == 1
+    right(one.room)
+
+
+@simulated
+async def test_other_cards_in_the_shoe_in_a_round(tmp_path: Path) -> None:
+    async with serving(tmp_path) as one:
+        await one.to_step(Step.TURN)
+        one.room.shoe.request(Load(decks=6, seed=4))
+        await until(lambda: one.at(Step.DEVICE))
+        assert "cards were put in" in one.table.shown.state.holds[-1].detail or one.state.lost
+        await asyncio.sleep(5)
+        assert one.at(Step.DEVICE)  # the cover is closed again, the cards are others
+    right(one.room)
+
+
+@simulated
+async def test_a_shoe_that_is_short_of_cards(tmp_path: Path) -> None:
+    async with serving(tmp_path) as one:
+        await one.to_step(Step.LOADING)
+        one.room.shoe.request(Load(decks=6, seed=4, remove=("Ac",)))
+        await until(lambda: one.at(Step.HELD))
+        assert one.state.holds[-1].detail == "311 cards of 312"
+    right(one.room)
+
+
+# --- the shuffler -----------------------------------------------------------------------------
+
+
+@simulated
+async def test_a_batch_with_another_card_in_it(tmp_path: Path) -> None:
+    """The shuffler knows the cards: fifty-two of them are not enough."""
+    async with serving(tmp_path) as one:
+        await one.to_step(Step.SHUFFLE_NEEDED)
+        assert one.room.shuffler is not None
+        one.room.shuffler.request(Put(decks=6, remove=("Ac",), add=("2c",)))
+        await asyncio.sleep(0.1)
+        await one.robot.act("ShuffleStarted")
+        await until(lambda: one.at(Step.HELD), 10)
+        assert one.state.holds[-1].detail == "1 missing, 1 extra"
+    right(one.room)
+
+
+@simulated
+async def test_a_start_that_was_refused_is_asked_for_again(tmp_path: Path) -> None:
+    async with serving(tmp_path) as one:
+        await one.to_step(Step.SHUFFLE_NEEDED)
+        assert one.room.shuffler is not None
+        one.room.shuffler.request(SetJam(code="stuck"))
+        await until(lambda: "shuffler" in one.state.lost)
+        one.room.shuffler.request(SetJam(code=None))
+        await one.to_step(Step.SHUFFLE_NEEDED)
+        one.room.shuffler.request(Put(decks=6))
+        one.room.shuffler.request(Plug(connected=False))
+        await until(lambda: not is_ready(one, "SF-1"))
+        await one.robot.act("ShuffleStarted")
+        await until(lambda: bool(one.table.shuffle_problem))
+        one.room.shuffler.request(Plug(connected=True))
+        await until(lambda: is_ready(one, "SF-1"))
+        await asyncio.sleep(10)
+        await one.to_step(Step.SHUFFLING)
+        await asyncio.sleep(10)
+        assert one.at(Step.SHUFFLING)  # never by itself
+        with pytest.raises(BadAct, match="the dealer or the floor"):
+            await one.table.shuffle_again(_technician())
+        await one.table.shuffle_again(DEALER)
+        await until(lambda: one.at(Step.LOADING), 10)
+        assert one.table.shuffle_problem == ""
+        with pytest.raises(BadAct, match="no shuffle"):
+            await one.table.shuffle_again(DEALER)
+    assert one.whats("device").count("ShuffleStarted") == 1
+    right(one.room)
+
+
+@simulated
+async def test_a_shuffle_of_nothing_that_the_floor_plays_on_after(tmp_path: Path) -> None:
+    """Nothing shuffles then, and people are told what to do; also after a start."""
+    async with room(tmp_path) as made:
+        async with served(made) as one:
+            await one.to_step(Step.SHUFFLE_NEEDED)
+            await one.robot.act("ShuffleStarted")
+            assert one.table.shuffle_problem == ""
+            await until(lambda: one.at(Step.HELD), 20)
+            assert one.state.holds[-1].detail == "312 missing, 0 extra"
+            assert one.table.shuffle_problem == ""
+            await one.robot.act("FloorRuled", "two", way="resume")
+            assert one.at(Step.SHUFFLING)
+            assert one.table.shuffle_problem == NONE_RUNS
+        async with served(made) as one:
+            assert one.at(Step.SHUFFLING)
+            assert one.table.shuffle_problem == NONE_RUNS
+            assert made.shuffler is not None
+            made.shuffler.request(Put(decks=6))
+            await asyncio.sleep(0.1)
+            await one.table.shuffle_again(DEALER)
+            assert one.table.shuffle_problem == ""
+            await until(lambda: one.at(Step.LOADING), 10)
+            assert one.table.shuffle_problem == ""
+        right(made)
+
+
+@simulated
+async def test_a_shuffle_that_runs_on_while_the_floor_is_called(tmp_path: Path) -> None:
+    async with serving(tmp_path) as one:
+        await one.to_step(Step.SHUFFLE_NEEDED)
+        assert one.room.shuffler is not None
+        one.room.shuffler.request(ShufflePace(shuffle_ms=20_000))
+        one.room.shuffler.request(Put(decks=6))
+        await one.robot.act("ShuffleStarted")
+        await asyncio.sleep(1)
+        await one.robot.act("FloorCalled", seat=0)
+        assert one.at(Step.HELD)
+        await one.robot.act("FloorRuled", "floor", way="resume")
+        assert (one.at(Step.SHUFFLING), one.table.shuffle_problem) == (True, "")
+        await until(lambda: one.at(Step.LOADING), 30)
+    right(one.room)
+
+
+def _technician() -> events.Actor:
+    return events.Actor("technician", "Tim")
+
+
+@simulated
+async def test_a_shuffle_that_is_broken_off(tmp_path: Path) -> None:
+    async with serving(tmp_path) as one:
+        await one.to_step(Step.SHUFFLE_NEEDED)
+        shuffler = one.room.shuffler
+        assert shuffler is not None
+        shuffler.request(ShufflePace(shuffle_ms=5000))
+        shuffler.request(Put(decks=6))
+        await one.robot.act("ShuffleStarted")
+        await until(lambda: mechanism(shuffler)["running"] > 0)
+        shuffler.request(CutPower(off_ms=500))
+        await until(lambda: one.at(Step.DEVICE), 20)
+        assert "broken off" in one.state.holds[-1].detail
+        await one.robot.act("CountersAccepted", "two")
+        await one.robot.act("FeltConfirmed")
+        assert one.at(Step.SHUFFLING)
+        await asyncio.sleep(5)
+        await one.table.shuffle_again(FLOOR)
+        await until(lambda: one.at(Step.LOADING), 20)
+    right(one.room)
+
+
+# --- the record -------------------------------------------------------------------------------
+
+
+@simulated
+async def test_a_disk_without_room_in_a_round(tmp_path: Path) -> None:
+    async with serving(tmp_path, "mega") as one:
+        await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
+        await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
+        acked = one.room.shoe.stand.firmware.records.room.acked
+        one.room.book.refusing = ROOMLESS
+        one.room.shoe.request(Draw())
+        await until(lambda: bool(one.table.shown.stopped))
+        await asyncio.sleep(1)
+        # No acknowledgement, no effect, all safe.
+        assert (one.room.shoe.stand.firmware.records.room.acked, one.state.dealt) == (acked, 2)
+        assert mechanism(one.room.shoe)["lock"] == "locked"
+        assert one.room.station is not None
+        lamps = mechanism(one.room.station)["seats"]["1"]["lamps"]
+        assert (lamps["rgb"], lamps["pattern"]) == ([255, 0, 0], "blink")
+        with pytest.raises(TableStopped, match="no room"):
+            await one.robot.act("FloorCalled")
+        await asyncio.sleep(30)
+        one.room.book.refusing = None
+        await until(lambda: not one.table.shown.stopped, 5)
+        await until(lambda: one.state.dealt == 3, 10)  # it has come again, once
+        await one.to_end()
+        assert one.state.lost == ()
+    texts = [data["text"] for data in one.data("note")]
+    assert texts == [f"recorded again; nothing could be recorded since: {ROOMLESS}"]
+    right(one.room)
+
+
+@pytest.mark.parametrize("seconds", [3.5, 30.0])
+@simulated
+async def test_a_disk_that_stalls(seconds: float, tmp_path: Path) -> None:
+    """No card comes out meanwhile; what was drawn is taken once, whether or not its shoe has given
+    up waiting."""
+    async with serving(tmp_path, "classic", *CARDS) as one:
+        await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
+        await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
+        one.room.book.slow = seconds
+        one.room.shoe.request(Draw())
+        await until(lambda: bool(one.table.shown.stopped), SLOW_AFTER + 1)
+        assert one.table.table.append_seconds >= SLOW_AFTER
+        await asyncio.sleep(0.2)
+        assert mechanism(one.room.shoe)["lock"] == "locked"
+        assert one.state.dealt == 2
+        one.room.book.slow = 0.001
+        await until(lambda: one.state.dealt == 3, 60)
+        await until(lambda: not one.table.shown.stopped, 60)
+        assert one.table.table.append_seconds == 0
+        await until(lambda: is_ready(one, SHOE), LOST_AFTER)
+        await one.to_end()
+        assert one.state.lost == ()
+    right(one.room)
+
+
+@simulated
+async def test_a_disk_that_has_failed_holds_the_table_for_good(tmp_path: Path) -> None:
+    failed = LogFailed("here", OSError(errno.EIO, "broken"))
+    async with serving(tmp_path) as one:
+        await one.to_step(Step.TURN)
+        one.room.book.refusing = failed
+        with pytest.raises(TableStopped, match="nothing is recorded any more"):
+            await one.robot.act("FloorCalled")
+        await asyncio.sleep(60)
+        assert one.table.shown.stopped == str(failed)
+        assert mechanism(one.room.shoe)["lock"] == "locked"
+        one.room.book.refusing = None
+        await asyncio.sleep(60)
+        assert one.table.shown.stopped  # nobody guesses what the disk holds
+
+
+# --- players ----------------------------------------------------------------------------------
+
+
+class Pressing:
+    """Players who wait for somebody else to press."""
+
+    def wagers(self) -> list[tuple[int, str, int]]:
+        return [(1, "main", 1000)]
+
+    def choose(self, prompt: Prompt) -> PlayerChoice:
+        return PlayerChoice("stand")
+
+
+@simulated
+async def test_a_button_that_is_pressed_twice_counts_once(tmp_path: Path) -> None:
+    top = ("2c", "2d", "9h", "3d", "Th", "4s", "5c", "6d")
+    async with serving(tmp_path, "maxtime", *top, players=Pressing()) as one:
+        await one.to_step(Step.TURN)
+        station = one.room.station
+        assert station is not None
+        assert await lit(station, 1, "hit")
+        station.request(Press(seat=1, button="hit", held_ms=30))
+        await until(lambda: one.at(Step.HAND_CARD))
+        station.request(Press(seat=1, button="stand", held_ms=30))
+        await asyncio.sleep(1)
+        assert one.at(Step.HAND_CARD)
+        await one.to_end()
+    decided = [event for event in one.events() if isinstance(event, events.Decision)]
+    assert [type(event) for event in decided] == [events.Hit, events.Stand]
+    assert decided[0].actor.role == "player"
     right(one.room)

@@ -1,5 +1,6 @@
 """A table in real time: a table file, keys on the disk, devices behind ports, and the record with
-its thread. Whatever ends it, nothing of it is left."""
+its thread. Whatever ends it, nothing of it is left. And in simulated time: scripted rounds,
+and a dealer who takes another one's place."""
 
 from __future__ import annotations
 
@@ -11,17 +12,24 @@ from typing import NamedTuple
 
 import pytest
 
-from controller.audit.errors import InUse
+from controller.audit.errors import InUse, RetryLater
+from controller.audit.format.records import RecordActor
 from controller.audit.keys import create_key
 from controller.audit.read.reader import records
 from controller.audit.verify import verify
 from controller.config import load_table
 from controller.errors import UsageProblem
+from controller.people import SignInData, SignOutData, entry_for
+from controller.procedure.model.effects import Tell
+from controller.procedure.model.events import DealerRelieved
 from controller.procedure.model.game import Game
-from controller.procedure.model.state import Step
+from controller.procedure.model.state import State, Step
+from controller.sim.scripts import ScriptRound
 from controller.table.devices import StoreRetry
-from controller.table.loop import TableParts, parts_of
+from controller.table.intake import TableSnapshot
+from controller.table.loop import TableParts, TableStopped, parts_of
 from controller.table.running import RunningTable
+from controller.table.running.table import is_relief, relief_input
 from drivers.keys import KeyStore, PairedDevice
 from drivers.ports import Transport
 from firmware_protocol.device import Plug, ShufflePace, create_identity, pair_directly
@@ -29,10 +37,11 @@ from firmware_protocol.messages import DeviceClass
 from hil.simulator import LiveDevice
 from hil.simulator.run import device_in_loop
 from hil.table.robots import Robot
-from tests.support.asynchronous import asynchronous
+from tests.support.asynchronous import asynchronous, simulated
 from tests.support.drivers.simulated import until
-from tests.support.table.simulated.killing import Policy
-from tests.support.table.simulated.simulated_table import AtTable, ready
+from tests.support.paths import SCRIPT_FILES
+from tests.support.table.simulated.scripted import Played, failures, played, scripts
+from tests.support.table.simulated.serving import AtTable, Policy, ready, room, serving
 
 FILE = """
 schema = 1
@@ -289,3 +298,124 @@ async def test_a_table_that_is_called_off(tmp_path: Path) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert [record.kind for _, record in records(tmp_path / "record")][-2] == "closed"
+
+
+EXAMPLES = scripts("examples")
+OTHERS = [
+    scripted for name in ("classic", "maxtime", "mega", "sf21x") for scripted in scripts(name)[::12]
+]
+"""All of them are dealt in tests/long/campaigns."""
+
+
+def findings(record: Path) -> list[str]:
+    report = verify(record)
+    assert report.again > 0
+    return [finding.what for finding in report.findings]
+
+
+@pytest.mark.parametrize("scripted", EXAMPLES + OTHERS, ids=lambda one: one.script.id)
+def test_a_scripted_round(scripted: ScriptRound, tmp_path: Path) -> None:
+    found = played(tmp_path, scripted)
+    assert failures(scripted, found.result) == []
+    assert findings(tmp_path / "record") == []
+
+
+def test_the_scripts_are_of_all_four_games() -> None:
+    assert {one.script.game for one in EXAMPLES} == {"classic", "maxtime", "mega", "sf21x"}
+    assert len(list(SCRIPT_FILES.glob("*.json"))) == 5
+
+
+def _asked(found: Played, tell: Tell) -> int:
+    return sum(prompt.tell is tell for prompt in found.robot.prompts)
+
+
+def test_each_step_of_a_round_is_shown_once(tmp_path: Path) -> None:
+    """A prompt is an instruction: who follows it is not told the same again."""
+    scripted = next(one for one in EXAMPLES if one.script.game == "classic")
+    found = played(tmp_path, scripted)
+    assert found.robot.refused == []
+    assert _asked(found, Tell.OPEN_TABLE) == _asked(found, Tell.LOAD_SHOE) == 1
+    assert _asked(found, Tell.CLEAR) == 1
+    assert found.robot.repeats == []
+
+
+def signed(name: str, relieved: str = "") -> SignInData:
+    return SignInData("dealer", name, "D-1", "l", "dealer", 0, relieved)
+
+
+@pytest.mark.parametrize(
+    ("name", "relieved", "dealt", "does"),
+    [
+        ("Ann Lee", "", "", False),
+        ("Ann Lee", "", "Ann Lee", False),
+        ("Ann Lee", "", "ANN  lee", False),
+        ("Ann Lee", "", "Bo Chan", True),
+        ("Ann Lee", "Bo Chan", "", True),
+        ("Ann Lee", "Bo Chan", "Bo Chan", True),
+    ],
+)
+def test_whose_place_it_is(name: str, relieved: str, dealt: str, does: bool) -> None:
+    assert is_relief(signed(name, relieved), dealt) is does
+
+
+@pytest.mark.parametrize("step", list(Step))
+def test_an_open_table_is_told_and_a_closed_one_is_not(step: Step) -> None:
+    entry = entry_for(signed("Ann Lee", "Bo Chan"))
+    heard = relief_input(entry)(TableSnapshot(State(step=step, round=4)))
+    assert [type(one) for one in heard.events] == ([] if step is Step.CLOSED else [DealerRelieved])
+    (note,) = heard.notes
+    assert (note.data, note.by, note.round) == (entry.data, RecordActor("dealer", "Ann Lee"), 4)
+
+
+@simulated
+async def test_both_stand_in_one_write(tmp_path: Path) -> None:
+    async with serving(tmp_path) as at:
+        await at.to_step(Step.WAGERING)
+        table = at.table
+        await table.record(entry_for(signed("Ann Lee")))
+        assert not any(isinstance(one, DealerRelieved) for one in at.events())
+        groups = at.room.book.appended
+        await table.record(entry_for(signed("Bo Chan")))
+        assert at.room.book.appended == groups + 1
+        last = at.events()[-1]
+        assert isinstance(last, DealerRelieved)
+        assert (last.actor.role, last.actor.name) == ("dealer", "Bo Chan")
+        person = at.room.records("person")[-1]
+        assert (person.seq, person.round) == (table.table.seq, at.state.round)
+
+
+@simulated
+async def test_whoever_comes_back_relieves_nobody(tmp_path: Path) -> None:
+    async with serving(tmp_path) as at:
+        await at.to_step(Step.WAGERING)
+        left = SignOutData("dealer", "Ann Lee", "D-1", "dealer", "asked")
+        for entry in (signed("Ann Lee"), left, signed("Ann Lee")):
+            await at.table.record(entry_for(entry))
+        assert not any(isinstance(one, DealerRelieved) for one in at.events())
+
+
+@simulated
+async def test_where_it_cannot_be_recorded_nobody_has_signed_in(tmp_path: Path) -> None:
+    """The next one to come relieves whoever dealt before."""
+    async with serving(tmp_path) as at:
+        await at.to_step(Step.WAGERING)
+        await at.table.record(entry_for(signed("Ann Lee")))
+        at.room.book.refusing = RetryLater("record", "no room", "make room")
+        with pytest.raises(TableStopped):
+            await at.table.record(entry_for(signed("Bo Chan")))
+        at.room.book.refusing = None
+        async with asyncio.timeout(30):
+            await at.table.table.working.wait()
+        await at.table.record(entry_for(signed("Ann Lee")))
+        assert not any(isinstance(one, DealerRelieved) for one in at.events())
+
+
+@simulated
+async def test_a_table_that_was_closed_has_no_dealer_to_relieve(tmp_path: Path) -> None:
+    async with room(tmp_path) as made:
+        table = made.serve()
+        async with table:
+            await table.record(entry_for(signed("Ann Lee")))
+            await table.record(entry_for(signed("Bo Chan", "Ann Lee")))
+        kinds = [record.kind for record in made.records()]
+        assert (kinds.count("person"), kinds.count("refusal")) == (2, 0)

@@ -23,8 +23,7 @@ from controller.procedure.model.effects import Ruled
 from controller.procedure.model.effects import Told as Informed
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import FIXED, Irregularity, Way
-from tests.support.table.simulated.serving import run
-from tests.support.table.simulated.simulated_table import FLOOR, SECOND, Room
+from tests.support.table.simulated.serving import FLOOR, SECOND, Room, run
 from tests.support.table.simulated.telling import OVER, Setting, Told, opened
 
 OTHERWISE: Final = {

@@ -7,40 +7,23 @@ import asyncio
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from controller.audit.errors import DiskFull
 from controller.audit.replay import decode_decision
 from controller.audit.verify import verify
 from controller.procedure.model.effects import Prompt, Settled
 from controller.procedure.model.state import State, Step
 from controller.table.memory import TableDisplay
+from drivers.devices import LinkState
 from firmware_protocol.device import ShufflePace
-from hil.table.robots import PlayerChoice, Robot
+from hil.table.robots import Robot
 from hil.table.robots.robot import card_of
 from hil.table.scripts.shoe import whole_shoe
 from tests.support.drivers.simulated import simulate, stopped
-from tests.support.table.simulated.simulated_table import AtTable, Room, ready, room
+from tests.support.table.simulated.serving import AtTable, Policy, Room, Served, ready, room
 
 SHOE: Final = ("2c", "6c", "8d", "Ah", "5d", "8h", "7s", "Tc", "3c", "9h", "Td")
 """One is burned. Seat 1 doubles eleven, seat 2 splits eights and doubles one of them, the dealer
 has an ace up and eighteen."""
-
-
-class Policy:
-    """Players who answer by what they are asked alone, so that they answer the same again."""
-
-    def wagers(self) -> list[tuple[int, str, int]]:
-        return [(1, "main", 1000), (2, "main", 2000)]
-
-    def choose(self, prompt: Prompt) -> PlayerChoice:
-        if "insure" in prompt.choices and prompt.seat == 1:
-            return PlayerChoice("insure")
-        for choice in ("take_pay", "decline"):
-            if choice in prompt.choices:
-                return PlayerChoice(choice)
-        if "split" in prompt.choices and prompt.total == 16:
-            return PlayerChoice("split")
-        if "double" in prompt.choices and prompt.total == 11:
-            return PlayerChoice("double")
-        return PlayerChoice("hit" if prompt.total < 17 and "hit" in prompt.choices else "stand")
 
 
 class Ended(NamedTuple):
@@ -115,3 +98,11 @@ def ended(made: Room, robots: list[Robot]) -> Ended:
         [finding.what for finding in report.findings],
         [prompt for robot in robots for prompt in robot.repeats],
     )
+
+
+ROOMLESS = DiskFull("here", "no room", "free some")
+CARDS = ("2c", "6c", "8d", "9h", "5d", "Th", "7s", "Tc", "3c", "9s", "Td")
+
+
+def is_ready(one: Served, serial: str) -> bool:
+    return one.table.supervisor(serial).state is LinkState.READY

@@ -21,7 +21,7 @@ from hil.table.robots import PlayerChoice, Robot
 from hil.table.scripts.shoe import rounds_of, shoe_of
 from tests.support.drivers.simulated import simulate
 from tests.support.paths import SCRIPT_FILES
-from tests.support.table.simulated.simulated_table import AtTable, Room, ready, room
+from tests.support.table.simulated.serving import AtTable, Room, ready, room
 
 _OVER: Final = (Step.WAGERING, Step.SHUFFLE_NEEDED, Step.CLOSED)
 

@@ -32,15 +32,17 @@ from hil.table.robots import PlayerChoice, Robot
 from hil.table.robots.robot import Who, card_of, mechanism
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
-from tests.support.table.simulated.serving import Served, right, whole
-from tests.support.table.simulated.simulated_table import (
+from tests.support.table.simulated.serving import (
     DEALER,
     FLOOR,
     SECOND,
     AtTable,
     Room,
+    Served,
     ready,
+    right,
     room,
+    whole,
 )
 
 WAY_ON: Final = (

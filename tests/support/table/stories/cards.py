@@ -11,7 +11,7 @@ from controller.rules.irregularities import Way
 from hil.table.robots.robot import card_of
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.irregular import TWO, VOID, WON, irregular
-from tests.support.table.simulated.simulated_table import FLOOR
+from tests.support.table.simulated.serving import FLOOR
 from tests.support.table.simulated.telling import DEAL, Told, entered, told_of
 
 # --- misread, unreadable or low-confidence: the dealer enters it, the floor confirms ----------

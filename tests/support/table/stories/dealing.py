@@ -12,7 +12,7 @@ from controller.table.intake import DeviceSettings
 from hil.table.robots.robot import card_of, mechanism
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.irregular import VOID, WON, irregular
-from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
+from tests.support.table.simulated.serving import DEALER, FLOOR, SECOND
 from tests.support.table.simulated.telling import DEAL, Told
 
 # --- face-up card in the shoe: not used, to the discard rack ----------------------------------

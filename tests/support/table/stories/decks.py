@@ -17,8 +17,7 @@ from firmware_protocol.device import Load, Plug, Put, ShufflePace
 from hil.table.robots.robot import card_of
 from tests.support.drivers.simulated import Plugged, until
 from tests.support.table.simulated.irregular import TWO, VOID, irregular
-from tests.support.table.simulated.serving import whole
-from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
+from tests.support.table.simulated.serving import DEALER, FLOOR, SECOND, whole
 from tests.support.table.simulated.telling import BURNED, DEAL, Told, entered, told_of
 
 # --- duplicate, foreign back, cards missing or too many, factory order: decks out of play -----

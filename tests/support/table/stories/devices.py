@@ -15,7 +15,7 @@ from controller.table.devices.links import LOST_AFTER
 from firmware_protocol.device import CutPower, MoveCover, Plug, Put, SetJam, ShufflePace
 from tests.support.drivers.simulated import Plugged, until
 from tests.support.table.simulated.irregular import CASES, TWO, VOID, WON, Case, irregular
-from tests.support.table.simulated.simulated_table import FLOOR, SECOND
+from tests.support.table.simulated.serving import FLOOR, SECOND
 from tests.support.table.simulated.telling import HOUSES, WAY_ON, Told
 
 CHECK = (Way.DEVICE_CHECK,)

@@ -14,7 +14,7 @@ from controller.table.loop import BadAct
 from hil.table.robots.robot import card_of
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.irregular import VOID, WON, irregular
-from tests.support.table.simulated.simulated_table import DEALER
+from tests.support.table.simulated.serving import DEALER
 from tests.support.table.simulated.telling import DEAL, Told
 
 # --- card drawn in error, not exposed: the next card ------------------------------------------

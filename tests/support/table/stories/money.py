@@ -13,7 +13,7 @@ from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from controller.table.intake import TableInput
 from tests.support.table.simulated.irregular import WON, irregular
-from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
+from tests.support.table.simulated.serving import DEALER, FLOOR, SECOND
 from tests.support.table.simulated.telling import DEAL, Told
 
 # --- wrong payment found later, hand settled wrongly ------------------------------------------

@@ -12,7 +12,7 @@ from controller.rules.irregularities import Way
 from controller.table.intake import DeviceSettings
 from firmware_protocol.device import Press
 from tests.support.table.simulated.irregular import TWO, VOID, WON, irregular
-from tests.support.table.simulated.simulated_table import FLOOR, SECOND
+from tests.support.table.simulated.serving import FLOOR, SECOND
 from tests.support.table.simulated.telling import DEAL, Told
 
 EITHER = (Way.RESUME, Way.VOID)

@@ -46,7 +46,7 @@ from firmware_protocol.messages import (
 )
 from tests.support.procedure.random_games import game_with
 from tests.support.procedure.random_table import RandomTable
-from tests.support.table.simulated.simulated_table import KEYS, SHOE, SHUFFLER, STATION, TABLE
+from tests.support.table.simulated.serving import KEYS, SHOE, SHUFFLER, STATION, TABLE
 
 SALT: Final = b"saltysecret"
 SERIALS: Final[dict[Device, str]] = {"shoe": SHOE, "shuffler": SHUFFLER, "station": STATION}
