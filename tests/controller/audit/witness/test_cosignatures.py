@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from controller.audit.errors import NoRecord, RecordDamaged
+from controller.audit.errors import NoRecord, RecordDamaged, RecordProblem
 from controller.audit.format.notes import (
     Signature,
     SigningKey,
@@ -26,7 +26,7 @@ from controller.audit.witness import WitnessReport, WitnessState, check_witnesse
 from controller.audit.witness.cosignatures import MAX_NOTES, NotCosigned, store_notes
 from controller.audit.witness.witness import RecordRewritten
 from tests.support.audit.record.table import begun, everything, note
-from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, Signer, started, tree_hash
+from tests.support.audit.tools.by_page import ORIGIN, Pen, Signer, started, tree_hash
 from tests.support.audit.tools.outside import WITNESS, files_in, play, played
 from tests.support.audit.tools.signers import STRANGER, signing_key
 from tests.support.audit.witnessing import NOW, seen_by
@@ -290,75 +290,65 @@ def test_a_continued_record_is_cosigned_again(tmp_path: Path) -> None:
     assert (made.before, made.root) == (before, tree_hash(pen.leaves[: made.size]))
 
 
-def test_a_snapshot_with_another_tree_is_rejected(tmp_path: Path) -> None:
-    pen = started(8192, rounds=1)
-
-    def lies(data: Json) -> None:
-        data["frontier"][0] = "00" * 32
-
-    pen.snapshots = lies
+def another_tree(pen: Pen) -> None:
+    pen.snapshots = lambda data: data["frontier"].__setitem__(0, "00" * 32)
     pen.play(5)
-    with pytest.raises(RecordRewritten, match="its snapshot has another tree"):
-        seen(pen, tmp_path)
 
 
-def test_a_snapshot_of_another_record_is_rejected(tmp_path: Path) -> None:
-    pen = started(8192, rounds=1)
-
-    def lies(data: Json) -> None:
-        data["origin"] = ORIGIN[:-1] + ("0" if ORIGIN[-1] != "0" else "1")
-
-    pen.snapshots = lies
+def another_record(pen: Pen) -> None:
+    pen.snapshots = lambda data: data.update(origin=ORIGIN[:-1] + "0")
     pen.play(5)
-    with pytest.raises(RecordDamaged, match=f"not of {ORIGIN}"):
-        seen(pen, tmp_path)
 
 
-def test_a_checkpoint_over_other_records_is_rejected(tmp_path: Path) -> None:
-    pen = started(rounds=1)
+def other_records(pen: Pen) -> None:
     pen.leaves, right = [*pen.leaves[:-1], b"\0" * 32], pen.leaves
     note = pen.note()
     pen.leaves = right
     pen.checkpoint(note)
-    with pytest.raises(RecordRewritten, match="a checkpoint over other records than these"):
-        seen(pen, tmp_path)
 
 
-def test_a_checkpoint_over_later_records_is_rejected(tmp_path: Path) -> None:
-    pen = started(rounds=1)
+def later_records(pen: Pen) -> None:
     note = pen.note().replace(f"\n{pen.seq}\n", f"\n{pen.seq + 1}\n")
     pen.checkpoint(pen.key.sign(note.rpartition("\n\n")[0] + "\n"))
-    with pytest.raises(BadSignature, match="of which not all stand before it"):
-        seen(pen, tmp_path)
 
 
-def test_a_checkpoint_that_is_too_late_is_rejected(tmp_path: Path) -> None:
-    pen = started(rounds=1)
+def too_late(pen: Pen) -> None:
     pen.play(3)
     pen.checkpoint(pen.note(5))
-    with pytest.raises(RecordDamaged, match="over 5 records, and comes too late"):
-        seen(pen, tmp_path)
 
 
-def test_a_key_of_another_boot_is_rejected(tmp_path: Path) -> None:
-    pen = started()
+def another_boot(pen: Pen) -> None:
     pen.certify(2, boot="00" * 8)
     pen.checkpoint()
-    with pytest.raises(BadSignature, match="a boot without a certificate"):
-        seen(pen, tmp_path)
 
 
-def test_a_key_with_a_foreign_certificate_is_rejected(tmp_path: Path) -> None:
-    pen = started()
-    pen.certify(2, by=Signer(f"{ORIGIN}/table", "a stranger"))
-    with pytest.raises(BadSignature, match="has not certified the key of the boot"):
-        seen(pen, tmp_path)
-
-
-def test_a_checkpoint_before_the_certificate_is_rejected(tmp_path: Path) -> None:
-    """The key of the previous boot is not accepted."""
-    pen = started(rounds=1)
+def before_the_certificate(pen: Pen) -> None:
+    """With the key of the boot before."""
     pen.open()
     pen.checkpoint()
-    with pytest.raises(BadSignature, match="a boot without a certificate"):
+
+
+@pytest.mark.parametrize(
+    ("lie", "problem", "words"),
+    [
+        (another_tree, RecordRewritten, "its snapshot has another tree"),
+        (another_record, RecordDamaged, f"not of {ORIGIN}"),
+        (other_records, RecordRewritten, "a checkpoint over other records than these"),
+        (later_records, BadSignature, "of which not all stand before it"),
+        (too_late, RecordDamaged, "over 5 records, and comes too late"),
+        (another_boot, BadSignature, "a boot without a certificate"),
+        (
+            lambda pen: pen.certify(2, by=Signer(f"{ORIGIN}/table", "a stranger")),
+            BadSignature,
+            "has not certified the key of the boot",
+        ),
+        (before_the_certificate, BadSignature, "a boot without a certificate"),
+    ],
+)
+def test_a_record_that_lies_is_not_cosigned(
+    lie: Callable[[Pen], object], problem: type[RecordProblem], words: str, tmp_path: Path
+) -> None:
+    pen = started(8192, rounds=1)
+    lie(pen)
+    with pytest.raises(problem, match=words):
         seen(pen, tmp_path)
