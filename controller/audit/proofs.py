@@ -308,14 +308,13 @@ def make_proof(
     hashes = TreeHashes(record, wanted, signed, [one.size for one in older])
     texts = hashes.gather(tell, keep=frozenset(wanted))
     proved = [ProvedRecord(seq, texts[seq], hashes.inclusion(seq)) for seq in wanted]
-    grown = [_grown(hashes, one) for one in older]
     return Proof(
         FORMAT,
         signed.checkpoint.origin,
         signed.note,
         signed.certificate,
         tuple(proved),
-        tuple(grown),
+        tuple(_grown(hashes, one) for one in older),
     )
 
 

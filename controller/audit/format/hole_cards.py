@@ -123,8 +123,9 @@ class CardCommitment(Struct, frozen=True):
 def nonce(hole_key: HoleKey, cursor: DeviceCursor, salt: Sealed[bytes]) -> bytes:
     """Derive the nonce from the shoe's salt, so that it is never stored. The salt is secret too:
     with it the recorded device chain would reveal the card."""
-    place = _place(_NONCE, (cursor.device,), cursor)
-    return hmac.digest(hole_key.open(), place + salt.open(), "sha256")
+    return hmac.digest(
+        hole_key.open(), _place(_NONCE, (cursor.device,), cursor) + salt.open(), "sha256"
+    )
 
 
 def opening(hole_key: HoleKey, cursor: DeviceCursor, body: Sealed[CardRead]) -> CardOpening:
@@ -135,8 +136,9 @@ def opening(hole_key: HoleKey, cursor: DeviceCursor, body: Sealed[CardRead]) -> 
 
 def commitment(table: str, cursor: DeviceCursor, opened: CardOpening) -> bytes:
     """The hash that binds the table to this card of this device record."""
-    place = _place(_COMMITMENT, (table, cursor.device), cursor)
-    return hashlib.sha256(place + opened.open()).digest()
+    return hashlib.sha256(
+        _place(_COMMITMENT, (table, cursor.device), cursor) + opened.open()
+    ).digest()
 
 
 def seal(surveillance: X25519PublicKey, committed: bytes, opened: CardOpening) -> bytes:

@@ -167,8 +167,7 @@ class VerifierKey(Struct, frozen=True, gc=False):
 
     @property
     def key_id(self) -> Octets:
-        named = self.name.encode() + b"\n" + self._kind_and_public()
-        return sha256(named).digest()[:KEY_ID_SIZE]
+        return sha256(self.name.encode() + b"\n" + self._kind_and_public()).digest()[:KEY_ID_SIZE]
 
     def check(self, text: str, signature: Octets) -> int | None:
         """Verify a signature of this text; returns the time of a cosignature. Raises

@@ -242,8 +242,11 @@ def _text(data: bytes, allowed: str) -> str:
 
 def with_keys(identity: BootIdentity, hole: HoleKey, surveillance: X25519PublicKey) -> BootIdentity:
     """The identity of a boot with these keys."""
-    sealed_to = fingerprint(surveillance.public_bytes_raw())
-    return replace(identity, hole=hole_fingerprint(hole), sealed_to=sealed_to)
+    return replace(
+        identity,
+        hole=hole_fingerprint(hole),
+        sealed_to=fingerprint(surveillance.public_bytes_raw()),
+    )
 
 
 def with_previous_keys(identity: BootIdentity, opened: OpenedData) -> BootIdentity:

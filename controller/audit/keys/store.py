@@ -107,15 +107,13 @@ def load_hole_key(directory: Path) -> HoleKey:
 def load_surveillance_private(directory: Path) -> X25519PrivateKey:
     """The key that decrypts hole cards, on surveillance's machine."""
     key = _read(key_file(directory, "surveillance"), files.read_x25519)
-    public = load_surveillance_public(directory).public_bytes_raw()
-    _belong(directory, "surveillance", key, public)
+    _belong(directory, "surveillance", key, load_surveillance_public(directory).public_bytes_raw())
     return key
 
 
 def load_surveillance_public(directory: Path) -> X25519PublicKey:
     """The key that hole cards are encrypted to."""
-    file = public_file(directory, "surveillance")
-    return _read(file, files.read_surveillance)
+    return _read(public_file(directory, "surveillance"), files.read_surveillance)
 
 
 def load_witness_key(directory: Path) -> SigningKey:

@@ -111,8 +111,9 @@ def unsigned_faults(opening: RecordOpening, table: VerifierKey) -> list[dict[str
     except (BadSignature, UnsignedRecords) as problem:
         if opening.accept is None:
             raise
-        detail = {"problem": problem.what, "two": list(opening.accept)}
-        return [{"what": "unsigned", "detail": detail}]
+        return [
+            {"what": "unsigned", "detail": {"problem": problem.what, "two": list(opening.accept)}}
+        ]
     return []
 
 

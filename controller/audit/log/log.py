@@ -453,8 +453,7 @@ class Log:
                 self._read_back()
             fd = self._disk.open(file)
             try:
-                data = pack_header(number, self.size) + staged.data
-                write_all(self._disk, fd, data, 0)
+                write_all(self._disk, fd, pack_header(number, self.size) + staged.data, 0)
                 self._disk.sync(fd)
                 whole = segment_file(self.record, number)
                 self._disk.rename(file, whole)

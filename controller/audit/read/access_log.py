@@ -83,8 +83,7 @@ def log_access(
 ) -> AccessEntry:
     """Append an access durably. Raises CannotWrite, InUse; the access must not happen then."""
     user = account()
-    utc = time.time_ns() // 1000
-    made = AccessEntry(utc, who or user, user, what, of, reason, out, seal)
+    made = AccessEntry(time.time_ns() // 1000, who or user, user, what, of, reason, out, seal)
     file = access_log_file(record)
     with reporting_write_errors(file, _TODO, full=_FULL):
         _append(file, msgspec.json.encode(made) + b"\n")

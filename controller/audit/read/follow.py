@@ -146,8 +146,12 @@ class Follower:
                 self._durable = max(self._durable, frame.before)
                 self._at, self._good = base + frame.end, self._number
                 self._opened = self._boot(file, frame.data) or self._opened
-                place = RecordPosition(self._number, base + frame.offset, frame.seq)
-                yield LocatedRecord(place, frame.data, record_of(file, frame), self._opened)
+                yield LocatedRecord(
+                    RecordPosition(self._number, base + frame.offset, frame.seq),
+                    frame.data,
+                    record_of(file, frame),
+                    self._opened,
+                )
             if self._where == begin:
                 return
 

@@ -91,8 +91,7 @@ def segment_of(record: Path, seq: int) -> int:
         what = f"record {seq} stands before segment {there[0]}, the first that is here"
         retired = where_retired(record, seqs=(seq, seq))
         raise RecordDamaged(record, retired or what, "look into that case" if retired else ASK)
-    after = bisect_right(there, seq, key=lambda number: head(record, number).record.seq)
-    return there[after - 1]
+    return there[bisect_right(there, seq, key=lambda number: head(record, number).record.seq) - 1]
 
 
 class LocatedRecord(NamedTuple):

@@ -203,13 +203,15 @@ _NAMED: Final[dict[str, Callable[[Any], Iterator[str]]]] = {
 def _opened(opened: OpenedData, record: Record) -> RecordText:
     sealed = f"hole cards are sealed to surveillance's key {opened.sealed_to}"
     torn = f", {opened.torn} bytes behind them were set aside" if opened.torn else ""
-    facts = (
-        f"software {opened.sw[:SHORT]}, configuration {opened.conf[:SHORT]}",
-        f"procedure {opened.proc[:SHORT]}, code {opened.code[:SHORT]}",
-        *((sealed,) if opened.sealed_to else ()),
-        f"it found {opened.last} records{torn}",
+    return RecordText(
+        f"the controller starts: {opened.software}, boot {record.boot}",
+        (
+            f"software {opened.sw[:SHORT]}, configuration {opened.conf[:SHORT]}",
+            f"procedure {opened.proc[:SHORT]}, code {opened.code[:SHORT]}",
+            *((sealed,) if opened.sealed_to else ()),
+            f"it found {opened.last} records{torn}",
+        ),
     )
-    return RecordText(f"the controller starts: {opened.software}, boot {record.boot}", facts)
 
 
 def _checkpoint(data: NoteData, _: Record) -> RecordText:

@@ -268,8 +268,7 @@ def _signed_after(record: Path, size: int) -> SignedNote | None:
     """The first checkpoint after record `size`. Raises RecordProblem."""
     for file, frame in _behind(record, size):
         if _kind(frame) == "checkpoint":
-            data = record_of(file, frame).data
-            return parse_note(msgspec.json.decode(data, type=NoteData).note)
+            return parse_note(msgspec.json.decode(record_of(file, frame).data, type=NoteData).note)
     return None
 
 

@@ -225,10 +225,10 @@ def _read(place: Path) -> WitnessedRecord | None:
         seen = msgspec.json.decode(data, type=WitnessedRecord)
         table = VerifierKey.parse(seen.table_key)
         check_table_key(table, seen.origin)
-        certificate = read_certificate(seen.certificate, table)
-        said = signed_checkpoint(parse_note(seen.checkpoint), certificate)
-        whole = (said.origin, said.size, said.root)
-        right = whole == (seen.origin, seen.size, seen.tree().root())
+        said = signed_checkpoint(
+            parse_note(seen.checkpoint), read_certificate(seen.certificate, table)
+        )
+        right = (said.origin, said.size, said.root) == (seen.origin, seen.size, seen.tree().root())
     except (msgspec.DecodeError, UnicodeDecodeError, NoteProblem, ValueError) as problem:
         raise ArchiveProblem(file, f"it is damaged: {problem}", _BACKUP) from None
     if not right:
@@ -318,8 +318,7 @@ def cosign_record(  # noqa: PLR0913 - all but the first three have a usual value
     segment number. Raises RecordProblem; nothing is signed then.
     """
     _stand_apart(record, archive)
-    head = first_head(record)
-    origin = head.snapshot.origin
+    origin = first_head(record).snapshot.origin
     with open_archive(archive, origin, disk or Disk()) as kept:
         seen = kept.seen()
         if not begin:
@@ -519,8 +518,7 @@ class _Walk:
                 _ASK,
             )
         for frame in segment.frames:
-            record = record_of(segment.file, frame)
-            signed = self._signatures.take(segment.place(frame), record)
+            signed = self._signatures.take(segment.place(frame), record_of(segment.file, frame))
             if signed is not None:
                 self._checkpoint(segment, signed)
             self._tree.add(leaf_hash(frame.data))
