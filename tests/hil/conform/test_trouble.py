@@ -1,4 +1,4 @@
-"""Ports that go, floods, and a label that nobody shall read over a shoulder."""
+"""Ports that go, floods, a noisy cable, and peers that are no device: findings, no traces."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ import pty
 import select
 import threading
 import tty
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from controller.errors import UsageProblem
 from drivers.ports import parse
+from firmware_protocol.conformance import Profile
 from firmware_protocol.device import Peer
-from firmware_protocol.messages import Alert, AlertCode, FrameKind
+from firmware_protocol.messages import PAYLOAD_SIZES, Alert, AlertCode, FrameKind
 from firmware_protocol.tablelink import Deframer, Frame
 from hil.conform.tester import bench, wire
-from hil.conform.tester.operators import TerminalOperator
-from hil.conform.tester.wire import PortWire, WireLost
+from hil.conform.tester.bench import ConformBench
+from hil.conform.tester.operators import Operator, TerminalOperator
+from hil.conform.tester.wire import NoisyCable, PortWire, WireLost
 from tests.support.hil.commands import conform
-from tests.support.hil.conform.conform_rig import Rig
+from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Rig, of
 
 
 class Goes:
@@ -154,3 +157,165 @@ def test_the_code_of_the_label_is_not_shown(
         shown += os.read(master, 1000)
     assert b"9C0F" not in shown
     assert "not shown" in capsys.readouterr().err
+
+
+class Cutting(NoisyCable):
+    """Each frame loses its end, and grows together with the next one."""
+
+    def distort(self, frame: bytes) -> bytes:
+        self.hits += 1
+        return self.splice(frame)
+
+
+async def after_noise(bench: ConformBench) -> int:
+    """A handshake right after such a cable: frames that were hit."""
+    await bench.session()
+    bench.noise = noise = Cutting(bench.rng)
+    await bench.pause(1200)  # heartbeats, either way
+    hits = noise.hits
+    await bench.reset()
+    await bench.shake()
+    assert bench.damage == []
+    return hits
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_noise_leaves_no_partial_frame_behind(profile: Profile, tmp_path: Path) -> None:
+    assert asyncio.run(after_noise(Rig(tmp_path, profile).bench)) > 1
+
+
+class _Extra:
+    """A device, and bytes that arrive in addition to its own."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.receive, self.wake, self.due = peer.receive, peer.wake, peer.due
+        self._peer = peer
+        self.bytes = b""
+
+    def take(self) -> bytes:
+        extra, self.bytes = self.bytes, b""
+        return self._peer.take() + extra
+
+
+def test_a_frame_that_is_incomplete_when_the_noise_ends_is_passed_on(tmp_path: Path) -> None:
+    """Its first part is passed on to the tester, where it merges with the rest."""
+    rig = Rig(tmp_path, "shoe", behind=_Extra)
+
+    async def without_noise() -> None:
+        await rig.bench.session()
+        rig.bench.noise = noise = NoisyCable(rig.bench.rng, 0.0)
+        assert noise.to_tester(b"\x03\x01") == b""
+        assert rig.bench.mend_line() is noise
+        assert noise.take_partial() == b""
+
+    asyncio.run(without_noise())
+    assert isinstance(rig.peer, _Extra)
+    rig.peer.bytes = b"\x02\x00"
+    asyncio.run(rig.bench.pause(1))
+    (damaged,) = rig.bench.damage
+    assert damaged.size == 3
+
+
+class _Still:
+    """Hears and says nothing."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.out = b""
+
+    def receive(self, data: bytes, now: int) -> None:
+        pass
+
+    def wake(self, now: int) -> None:
+        pass
+
+    def due(self) -> int | None:
+        return None
+
+    def take(self) -> bytes:
+        out, self.out = self.out, b""
+        return out
+
+
+class _Echo(_Still):
+    """A cable whose end is looped back."""
+
+    def receive(self, data: bytes, now: int) -> None:
+        self.out += data
+
+
+class _Babbler(_Still):
+    """Answers each frame with whole frames of random kinds and contents under its session id."""
+
+    def __init__(self, peer: Peer) -> None:
+        super().__init__(peer)
+        self._random = Random(5)
+        self._deframer = Deframer()
+
+    def receive(self, data: bytes, now: int) -> None:
+        for frame in self._deframer.feed(data):
+            if isinstance(frame, Frame):
+                for kind, sizes in PAYLOAD_SIZES.items():
+                    self.out += self._frame(kind, self._random.choice(sizes), frame.session)
+
+    def _frame(self, kind: FrameKind, size: int, session: int) -> bytes:
+        number = 0 if kind is FrameKind.ALERT else session
+        counter = self._random.randrange(5) if kind is FrameKind.DATA else 0
+        payload = self._random.randbytes(size)
+        if kind is FrameKind.ALERT:
+            payload = Alert(self._random.randrange(1, 8), 0).encode()  # type: ignore[arg-type]
+        return Frame(kind, number, counter, payload).encode()
+
+
+class _Scrambler:
+    """A device, and a line that changes a part of what it says, always with a right CRC."""
+
+    def __init__(self, peer: Peer, share: float = 0.08) -> None:
+        self._peer = peer
+        self._random = Random(7)
+        self._share = share
+        self._deframer = Deframer()
+        self.receive, self.wake, self.due = peer.receive, peer.wake, peer.due
+
+    def take(self) -> bytes:
+        out = b""
+        for frame in self._deframer.feed(self._peer.take()):
+            assert isinstance(frame, Frame)
+            payload = frame.payload
+            if self._random.random() < self._share:
+                at = self._random.randrange(len(payload))
+                payload = payload[:at] + self._random.randbytes(1) + payload[at + 1 :]
+            out += Frame(frame.kind, frame.session, frame.counter, payload, frame.version).encode()
+        return out
+
+
+@pytest.mark.parametrize("peer", [_Still, _Echo, _Babbler])
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_peer_that_is_no_device_passes_nothing(
+    profile: Profile, peer: Callable[[Peer], Peer], tmp_path: Path
+) -> None:
+    rig = Rig(tmp_path, profile, behind=peer, operator=Operator())
+    outcomes = rig.run([item.id for item in of(profile)])
+    assert "PASS" not in {one.result for one in outcomes}
+    for one in outcomes:
+        if one.result == "FAIL":
+            assert one.sent
+            assert one.expected
+            assert one.came
+    assert outcomes[0].result == "FAIL"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_device_with_corrupt_frames_fails_most_items(profile: Profile, tmp_path: Path) -> None:
+    rig = Rig(tmp_path, profile, behind=_Scrambler)
+    outcomes = rig.run([item.id for item in of(profile)])
+    results = [one.result for one in outcomes]
+    assert results.count("FAIL") > len(results) // 2
+
+
+def test_silence_is_a_finding_with_texts(tmp_path: Path) -> None:
+    outcome = Rig(tmp_path, "shoe", behind=_Still).attempt("FR-1")
+    assert outcome.result == "FAIL"
+    assert outcome.sent.startswith("HELLO, session 0x")
+    assert outcome.expected.startswith("HELLO_RSP under session 0x")
+    assert outcome.came == "nothing"
+    assert outcome.item == ITEMS["FR-1"]

@@ -1,6 +1,6 @@
 """Breaks of the core that a conformance item cannot separate: each changes one rule only.
 
-That each break is found is tested in tests/hil/conform/test_breaks.py.
+That each break is found is tested in tests/hil/conform/test_items.py.
 """
 
 from __future__ import annotations
