@@ -1,4 +1,5 @@
-"""Applies one input to the table: returns the new snapshot and the records to append.
+"""Translates device events into table input, and applies one input to the table: returns the new
+snapshot and the records to append. Only here do the vocabularies of devices and procedure meet.
 
 Pure. The caller adopts the snapshot only after the records are durable, and discards it if the
 append fails.
@@ -48,8 +49,8 @@ from controller.table.memory import (
     next_report,
 )
 from drivers import devices
-from drivers.devices import DeviceEvent, Faulted, Tampered
-from firmware_protocol.messages import FaultCode
+from drivers.devices import DeviceEvent, Faulted, ShoeJammed, ShufflerJammed, Tampered
+from firmware_protocol.messages import FaultCode, JamCode
 
 MAX_FOLLOWING: Final = 8
 """Events that may follow one input: each device lost or back, and a suspicion."""
@@ -237,6 +238,8 @@ def face_down(s: State) -> frozenset[str]:
 
 
 Reader: TypeAlias = Callable[[IntakeContext, TableSnapshot, Any, DeviceSource], TableInput]
+"""Translates a type of device event at a snapshot; pure. If it returns no notes, the event is
+recorded with all of its fields."""
 
 
 def device_input(
@@ -244,9 +247,10 @@ def device_input(
 ) -> TableInput:
     """Translate a device event at the state `now`."""
     reader = READERS.get(type(event))
-    if reader is None:
-        return TableInput(notes=(source.entry_of(event, now.state.round),))
-    return reader(context, now, event, source)
+    given = TableInput() if reader is None else reader(context, now, event, source)
+    if given.notes:
+        return given
+    return replace(given, notes=(source.entry_of(event, now.state.round),))
 
 
 # --- events of every device -------------------------------------------------------------------
@@ -258,29 +262,35 @@ def _faulted(
     context: IntakeContext, now: TableSnapshot, event: Faulted, source: DeviceSource
 ) -> TableInput:
     """A fault of moving or reading cards stops the table; a fault of lamps or clock does not."""
-    notes = (source.entry_of(event, now.state.round),)
     if source.device == "station" or event.code in _HARMLESS:
-        return TableInput(notes=notes)
+        return TableInput()
     if event.code is not FaultCode.ABORTED:
         why = f"it reports a fault ({event.code.name.lower()})"
-        return TableInput(notes=notes, wrong=(source.fault("fault", why),))
+        return TableInput(wrong=(source.fault("fault", why),))
     if now.state.step is not Step.SHUFFLING:
-        return TableInput(notes=notes)
+        return TableInput()
     # The order of the cards is unknown: they are taken out and shuffled again.
-    return TableInput(notes=notes, wrong=(source.fault("aborted", "its shuffle was broken off"),))
+    return TableInput(wrong=(source.fault("aborted", "its shuffle was broken off"),))
 
 
 def _tampered(
     context: IntakeContext, now: TableSnapshot, event: Tampered, source: DeviceSource
 ) -> TableInput:
-    notes = (source.entry_of(event, now.state.round),)
     if source.device == "station":
-        return TableInput(notes=notes)
+        return TableInput()
     what = event.source.name.lower()
-    found = (source.fault("tampering", f"tampering ({what})", what),)
-    if event.active:
-        return TableInput(notes=notes, wrong=found)
-    return TableInput(notes=notes, right=found)
+    return source.fault_input("tampering", f"tampering ({what})", what, active=event.active)
+
+
+def _jammed(
+    context: IntakeContext,
+    now: TableSnapshot,
+    event: ShoeJammed | ShufflerJammed,
+    source: DeviceSource,
+) -> TableInput:
+    stuck = "a card is stuck" if isinstance(event, ShoeJammed) else "cards are stuck"
+    why = f"{stuck} ({event.code.name.lower()})"
+    return source.fault_input("jam", why, active=event.code is not JamCode.CLEARED)
 
 
 READERS: Final[Mapping[type[DeviceEvent], Reader]] = MappingProxyType(
@@ -291,12 +301,12 @@ READERS: Final[Mapping[type[DeviceEvent], Reader]] = MappingProxyType(
         devices.CardRetracted: shoe.retracted,
         devices.ShoeLoaded: shoe.loaded,
         devices.CoverMoved: shoe.cover,
-        devices.ShoeJammed: shoe.jam,
+        ShoeJammed: _jammed,
         devices.ShuffleStarted: shuffler.started,
         devices.ShuffleDone: shuffler.done,
         devices.CountWrong: shuffler.miscounted,
         devices.DoorMoved: shuffler.door,
-        devices.ShufflerJammed: shuffler.jam,
+        ShufflerJammed: _jammed,
         devices.ButtonPressed: station.pressed,
         Faulted: _faulted,
         Tampered: _tampered,

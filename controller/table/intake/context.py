@@ -106,6 +106,13 @@ class DeviceSource(Struct, frozen=True):
             back=read.back,
         )
 
+    def fault_input(
+        self, cause: FaultCause, why: str, what: str = "", *, active: bool
+    ) -> TableInput:
+        """The input of a fault that begins or, unless `active`, ends."""
+        found = (self.fault(cause, why, what),)
+        return TableInput(wrong=found) if active else TableInput(right=found)
+
     def fault(self, cause: FaultCause, why: str = "", what: str = "") -> DeviceFault:
         return DeviceFault(self.device, self.cursor.device, cause, what, why)
 

@@ -28,10 +28,9 @@ from drivers.devices import (
     CutCardCame,
     ReadFailed,
     ShoeCardRead,
-    ShoeJammed,
     ShoeLoaded,
 )
-from firmware_protocol.messages import CardFlags, CardRead, JamCode, ReadWhy
+from firmware_protocol.messages import CardFlags, CardRead, ReadWhy
 
 CardDestination: TypeAlias = Literal[
     "face_up", "hole", "burn", "error", "instead_of_hole", "nothing"
@@ -149,36 +148,32 @@ def unread(
     s, place = now.state, card_destination(now.state)
     if now.memory.discarding and place != "nothing":
         return TableInput(notes=(source.entry_of(event, s.round, discarded=True),))
-    notes = (source.entry_of(event, s.round),)
     if place == "nothing":
-        return TableInput(notes=notes)
+        return TableInput()
     foreign = event.why is ReadWhy.FOREIGN
     after = _suspect("foreign_back", now.memory) if foreign else ()
     if place == "burn":
-        return TableInput((events.CardBurned(SHOE), *after), notes=notes)
+        return TableInput((events.CardBurned(SHOE), *after))
     if place == "error":
         # A card that was not read has no commitment, so it cannot be used as the next card.
-        return TableInput((events.UnknownCardDrawn(SHOE), *after), notes=notes)
+        return TableInput((events.UnknownCardDrawn(SHOE), *after))
     why = f"not read: {event.why.name.lower().replace('_', ' ')}"
-    return TableInput((events.CardUnreadable(SHOE, why), *after), notes=notes)
+    return TableInput((events.CardUnreadable(SHOE, why), *after))
 
 
 def cut_card(
     context: IntakeContext, now: TableSnapshot, event: CutCardCame, source: DeviceSource
 ) -> TableInput:
-    notes = (source.entry_of(event, now.state.round),)
-    return TableInput((events.CutCardSeen(SHOE),), notes=notes)
+    return TableInput((events.CutCardSeen(SHOE),))
 
 
 def retracted(
     context: IntakeContext, now: TableSnapshot, event: CardRetracted, source: DeviceSource
 ) -> TableInput:
     """A card went back into the shoe: people have to check it and its value."""
-    notes = (source.entry_of(event, now.state.round),)
     if card_destination(now.state) == "nothing":
-        return TableInput(notes=notes)
-    fault = source.fault("retracted", f"card {event.pos} went back into it")
-    return TableInput(notes=notes, wrong=(fault,))
+        return TableInput()
+    return TableInput(wrong=(source.fault("retracted", f"card {event.pos} went back into it"),))
 
 
 # --- the shoe itself --------------------------------------------------------------------------
@@ -204,19 +199,6 @@ def cover(
     context: IntakeContext, now: TableSnapshot, event: CoverMoved, source: DeviceSource
 ) -> TableInput:
     """The cover may be open only while no shoe is in play, as for loading."""
-    notes = (source.entry_of(event, now.state.round),)
-    found = (source.fault("cover", "its cover is open"),)
-    if not event.open:
-        return TableInput(notes=notes, right=found)
-    in_play = card_destination(now.state) != "nothing"
-    return TableInput(notes=notes, wrong=found if in_play else ())
-
-
-def jam(
-    context: IntakeContext, now: TableSnapshot, event: ShoeJammed, source: DeviceSource
-) -> TableInput:
-    notes = (source.entry_of(event, now.state.round),)
-    found = (source.fault("jam", f"a card is stuck ({event.code.name.lower()})"),)
-    if event.code is JamCode.CLEARED:
-        return TableInput(notes=notes, right=found)
-    return TableInput(notes=notes, wrong=found)
+    if event.open and card_destination(now.state) == "nothing":
+        return TableInput()
+    return source.fault_input("cover", "its cover is open", active=event.open)

@@ -23,8 +23,7 @@ from controller.table.intake.context import (
     TableInput,
     TableSnapshot,
 )
-from drivers.devices import CountWrong, DoorMoved, ShuffleDone, ShufflerJammed, ShuffleStarted
-from firmware_protocol.messages import JamCode
+from drivers.devices import CountWrong, DoorMoved, ShuffleDone, ShuffleStarted
 
 WORKING: Final = (Step.SHUFFLING, Step.REFILL)
 _NO_CARDS: Final = (Step.CLOSED, Step.SHUFFLE_NEEDED)
@@ -75,21 +74,20 @@ def started(
     """Started by the shuffler's own button if the table waits for a shuffle; else on request."""
     begins = now.state.step is Step.SHUFFLE_NEEDED
     events = (e.ShuffleStarted(SHUFFLER),) if begins else ()
-    return TableInput(events, notes=(source.entry_of(event, now.state.round),))
+    return TableInput(events)
 
 
 def done(
     context: IntakeContext, now: TableSnapshot, event: ShuffleDone, source: DeviceSource
 ) -> TableInput:
     """Differences of the count are passed to the procedure, which rules on them."""
-    notes = (source.entry_of(event, now.state.round),)
     if now.state.step in WORKING and not event.rng_ok:
         why = "its random numbers failed their test: the cards are not shuffled"
-        return TableInput(notes=notes, wrong=(source.fault("random", why),))
+        return TableInput(wrong=(source.fault("random", why),))
     missing, extra = _difference(context.game, now, event.count)
     if not _of_a_round(now):  # in a round the shuffler misses the cards on the felt
         missing, extra = max(missing, event.missing), max(extra, event.extra)
-    return TableInput(_counted(now, missing, extra), notes=notes)
+    return TableInput(_counted(now, missing, extra))
 
 
 def miscounted(
@@ -97,34 +95,20 @@ def miscounted(
 ) -> TableInput:
     """The shuffler counted an unexpected number and did not shuffle. The discards of a round are
     too few for it; if their number is right, the dealer shuffles them."""
-    notes = (source.entry_of(event, now.state.round),)
     missing, extra = _difference(context.game, now, event.got)
     if not missing and not extra:
         if _of_a_round(now):
-            return TableInput(notes=notes)
+            return TableInput()
         # It was configured for other decks than the table's.
         missing = max(event.expected - event.got, 0)
         extra = max(event.got - event.expected, 0)
-    return TableInput(_counted(now, missing, extra), notes=notes)
+    return TableInput(_counted(now, missing, extra))
 
 
 def door(
     context: IntakeContext, now: TableSnapshot, event: DoorMoved, source: DeviceSource
 ) -> TableInput:
     """An open door is a fault only during a shuffle: cards go in and out through it."""
-    notes = (source.entry_of(event, now.state.round),)
-    found = (source.fault("door", "its door is open"),)
-    if not event.open:
-        return TableInput(notes=notes, right=found)
-    wrong = now.memory.shuffling and now.state.step in WORKING
-    return TableInput(notes=notes, wrong=found if wrong else ())
-
-
-def jam(
-    context: IntakeContext, now: TableSnapshot, event: ShufflerJammed, source: DeviceSource
-) -> TableInput:
-    notes = (source.entry_of(event, now.state.round),)
-    found = (source.fault("jam", f"cards are stuck ({event.code.name.lower()})"),)
-    if event.code is JamCode.CLEARED:
-        return TableInput(notes=notes, right=found)
-    return TableInput(notes=notes, wrong=found)
+    if event.open and not (now.memory.shuffling and now.state.step in WORKING):
+        return TableInput()
+    return source.fault_input("door", "its door is open", active=event.open)

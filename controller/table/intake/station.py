@@ -187,4 +187,4 @@ def pressed(
         ignored = "it is not open to the seat now"
     if ignored or event is None:
         return TableInput(notes=(source.entry_of(press, s.round, ignored=ignored),))
-    return TableInput((event,), notes=(source.entry_of(press, s.round),))
+    return TableInput((event,))
