@@ -215,8 +215,7 @@ async def test_pins_are_guessed_so_often_and_no_more(pages: AtPages) -> None:
     ]
     assert (codes[0], codes[-2:]) == ("not_right", ["too_often", "too_often"])
     assert "wait" in codes  # the desk's own lock-out of the screen
-    other = await pages.open()
-    assert (await other.sign_in(*ANN)).json()["done"]
+    assert (await (await pages.open()).sign_in(*ANN)).json()["done"]
 
 
 @pages_test()
