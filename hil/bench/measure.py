@@ -49,9 +49,11 @@ class Pace(Struct, frozen=True):
         """This pace's length as a part of the usual one, at most 1."""
         return min(1.0, self.slices * self.seconds / (Pace().slices * Pace().seconds))
 
-    def count(self, usual: int, full: int, minimum: int = 1) -> int:
+    def count(self, usual: int, *, full: int | None = None, minimum: int = 1) -> int:
         """Returns how many of something to measure: its usual or full number, or less."""
-        return full if self.full else max(minimum, round(usual * self.share))
+        if self.full and full is not None:
+            return full
+        return max(minimum, round(usual * self.share))
 
 
 # --- samples ----------------------------------------------------------------------------------

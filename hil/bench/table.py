@@ -76,28 +76,14 @@ GAP_MS: Final = 0
 ECHO_BYTES: Final = 100
 """Approximate bytes of a card's record on the wire; as many are echoed."""
 TABLE_FILE: Final = "mega-1"
-CARDS: Final = 2_000
-ROUNDS: Final = 1_000
 FULL_ROUNDS: Final = (1_000, 20_000)
 """Rounds after which the memory is read."""
-IDLE: Final = 10.0
-"""Seconds."""
-RECORDS: Final = 200_000
-FULL_RECORDS: Final = 10_000_000
-STARTS: Final = 3
-WATCHERS: Final = 200
-"""Browsers that watch the table."""
 _OPTIONS: Final = RobotOptions(buttons=False, dwell_ms=0)
 _MAIN: Final = 2500
 _BANK: Final = 100_000
 _MAX_STEPS: Final = 10_000_000
 _CARD_PROMPTS: Final = (Tell.TAKE_WAGERS, Tell.DEAL)
 """The prompts whose card is laid on the felt."""
-_RECORDS_A_ROUND: Final = 50
-"""Minimum of simulated rounds at seven seats."""
-_OPENINGS: Final = 2
-"""Times that the table is opened before its starts are measured."""
-_INTERVAL: Final = 0.02
 _TIMEOUT: Final = 60.0
 _READ: Final = 1 << 18
 _MAX_EVENT: Final = 1 << 22
@@ -354,7 +340,7 @@ async def _dealt(folder: Path, pace: Pace) -> Samples:
 
 
 async def _at_table(table: PlayedTable, stage: Stage, folder: Path, pace: Pace) -> Samples:
-    pid, cards = stage.daemon.pid, pace.count(CARDS, CARDS, minimum=SEATS)
+    pid, cards = stage.daemon.pid, pace.count(2_000, minimum=SEATS)
     samples: Samples = {"rounds": [], "VmRSS": [], "Pss": []}
 
     def read_memory() -> None:
@@ -368,11 +354,11 @@ async def _at_table(table: PlayedTable, stage: Stage, folder: Path, pace: Pace) 
     read_memory()
     table.players.seats = 1
     first, start = table.round, time.perf_counter()
-    for rounds in FULL_ROUNDS if pace.full else (pace.count(ROUNDS, 0, minimum=4),):
+    for rounds in FULL_ROUNDS if pace.full else (pace.count(1_000, minimum=4),):
         await table.play(rounds=max(0, rounds - table.round))
         read_memory()
     samples["round_rate"] = [(table.round - first) / (time.perf_counter() - start)]
-    before, idle = processor(pid), max(0.2, IDLE * pace.share)
+    before, idle = processor(pid), max(0.2, 10 * pace.share)
     await asyncio.sleep(idle)
     samples["idle"] = [100 * (processor(pid) - before) / idle]
     table.players.seats = SEATS
@@ -398,7 +384,7 @@ async def _card_times(table: PlayedTable, folder: Path, cards: int) -> Samples:
 
 async def _watched(table: PlayedTable, stage: Stage, cards: int, pace: Pace) -> Samples:
     """Cards before, while and after browsers watch, one of which never reads."""
-    count = pace.count(WATCHERS, WATCHERS, minimum=4)
+    count = pace.count(200, minimum=4)
     half = max(1, cards // 2)
     alone = await table.card_times(half)
     with ExitStack() as watching:
@@ -420,7 +406,7 @@ async def _start(stage: Stage) -> float:
     took = time.perf_counter() - start
     async with Api(stage.control) as api, asyncio.timeout(_TIMEOUT):
         while not (await api.health()).ready:
-            await asyncio.sleep(_INTERVAL)
+            await asyncio.sleep(0.02)
     await stage.daemon.stop()
     return took
 
@@ -432,11 +418,12 @@ def _record(stage: Stage, rounds: int) -> int:
     return record_par(record, game, rounds, lambda _: keys, seats=SEATS, table=stage.name)
 
 
-async def _open_and_close(stage: Stage) -> None:
+async def _open_and_close(stage: Stage, times: int) -> None:
+    """Open the table so many times before its starts are measured."""
     await stage.daemon.start()
     async with played(stage) as table:
         table.players.seats = 1
-        for _ in range(_OPENINGS):
+        for _ in range(times):
             await table.play()
             await table.close()
     await stage.daemon.stop()
@@ -450,7 +437,8 @@ def _short_share(record: Path) -> float:
 
 
 async def _starts(folder: Path, pace: Pace) -> Samples:
-    rounds = pace.count(RECORDS, FULL_RECORDS, minimum=1_000) // _RECORDS_A_ROUND
+    # A round at seven seats has at least 50 records.
+    rounds = pace.count(200_000, full=10_000_000, minimum=1_000) // 50
     samples: Samples = {"start": [], "start_long": []}
     async with (
         staged(folder / "short", FEW, gap_ms=GAP_MS) as short,
@@ -462,8 +450,8 @@ async def _starts(folder: Path, pace: Pace) -> Samples:
         fewer = round(rounds * _short_share(long.house.record))
         samples["fewer"] = [_record(short, fewer)]
         for stage in (short, long):
-            await _open_and_close(stage)
-        for _ in range(pace.count(STARTS, STARTS)):
+            await _open_and_close(stage, pace.count(2))
+        for _ in range(pace.count(3)):
             samples["start"].append(await _start(short))
             samples["start_long"].append(await _start(long))
     return samples

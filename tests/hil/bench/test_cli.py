@@ -86,10 +86,10 @@ def test_a_figure_beyond_its_aim_is_missed(
 
 
 def test_how_much_is_measured() -> None:
-    assert Pace().count(2_000, 10**6) == 2_000
-    assert Pace(full=True).count(2_000, 10**6) == 10**6
-    assert SHORTEST.count(200_000, 10**6) < 200
-    assert SHORTEST.count(2_000, 10**6, minimum=7) == 7
+    assert Pace().count(2_000, full=10**6) == 2_000
+    assert Pace(full=True).count(2_000, full=10**6) == 10**6
+    assert SHORTEST.count(200_000, full=10**6) < 200
+    assert SHORTEST.count(2_000, minimum=7) == 7
 
 
 def _measured(pace: Pace) -> dict[str, list[float]]:

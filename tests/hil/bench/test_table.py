@@ -30,6 +30,7 @@ NAMES = {
 }
 
 
+@pytest.mark.timeout(400)
 def test_a_table_is_measured() -> None:
     lines = {line.name: line for line in TABLE.lines(Pace(slices=1, seconds=0.001))}
     assert set(lines) == NAMES
