@@ -10,7 +10,7 @@ import pytest
 from controller.audit import verify_record
 from controller.audit.format.notes import format_note, parse_note
 from controller.audit.read.reader import segments
-from controller.audit.verify import VerifyReport
+from controller.audit.verify import VerifyReport, verify
 from tests.support.audit.tools.by_page import Json
 from tests.support.audit.tools.outside import WITNESS
 from tests.support.audit.tools.signers import SECONDS
@@ -42,3 +42,9 @@ def cosigned_end(place: Path) -> bytes:
 def whats(report: VerifyReport) -> list[str]:
     """What was found, without the places."""
     return [found.what for found in report.findings]
+
+
+def right(place: Path, *, replay: bool = False) -> None:
+    """Both verifiers accept the record."""
+    assert whats(verify(place, replay=replay)) == []
+    assert read(place)["wrong"] is None

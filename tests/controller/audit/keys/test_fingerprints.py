@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
-from importlib.resources import files
 from pathlib import Path
 
 import msgspec
@@ -18,13 +15,13 @@ from controller.audit.keys.store import find_key
 from controller.audit.log import RecordOpening
 from controller.audit.read.reader import records
 from controller.audit.simulate import RecorderKeys
-from controller.audit.verify import verify
 from controller.config import load_table
 from controller.procedure.engine import Procedure
 from controller.table.loop import load_keys, parts_of
 from controller.table.restart import open_record
 from tests.support.audit.record.table import IDENTITY, begun
 from tests.support.audit.tools.audit_command import Runs, rounds
+from tests.support.audit.verifying import right
 from tests.support.daemon.rig import furnished
 
 Out = pytest.CaptureFixture[str]
@@ -46,17 +43,6 @@ def other(keys: Path, role: Role, elsewhere: Path) -> None:
         file = elsewhere / f"{role}.{suffix}"
         if file.exists():
             shutil.copy2(file, keys / file.name)
-
-
-def right(record: Path) -> None:
-    """Both verifiers accept the record."""
-    report = verify(record)
-    assert [one.what for one in report.findings] == []
-    page = str(files("controller.audit").joinpath("verify_record.py"))
-    ran = subprocess.run(
-        [sys.executable, "-I", page, str(record)], capture_output=True, timeout=100, check=False
-    )
-    assert ran.returncode == 0, ran.stdout
 
 
 @pytest.mark.parametrize(
@@ -84,7 +70,7 @@ def test_a_script_run_reports_a_changed_key(
     assert cli.main(again) == 0
     assert told not in capsys.readouterr().err
     assert [getattr(one, field) for one in opened(runs.record)] == [former, former, now, now]
-    right(runs.record)
+    right(runs.record, replay=True)
     ran = runs("show", "--kind", "opened")
     assert f"sealed to surveillance's key {shown(runs.keys, 'surveillance')}" in ran.out
 
@@ -107,7 +93,7 @@ def test_a_served_table_reports_a_changed_key(tmp_path: Path, capsys: Out) -> No
     assert f"surveillance's key is another one than before: {now}, it was {former}" in start()
     assert "another key" not in start()
     assert [one.sealed_to for one in opened(tmp_path / "record")] == [former, former, now, now]
-    right(tmp_path / "record")
+    right(tmp_path / "record", replay=True)
 
 
 def test_a_record_without_fingerprints_is_continued(tmp_path: Path) -> None:

@@ -354,7 +354,7 @@ def test_a_quarantined_tail_is_recorded_after_an_interrupted_rotation(place: Pat
     torn = pack(6, 5, bytes(32), b'{"text":"' + b"x" * 300)[:120]
     file.write_bytes(whole[:end] + torn + whole[end + len(torn) :])
     with pytest.raises(KeyboardInterrupt):
-        begun(place, disk=FaultyDisk(**{"second segment": KeyboardInterrupt()}))
+        begun(place, disk=FaultyDisk({"second segment": KeyboardInterrupt()}))
     assert len(list(segments(place))) == 2
     begun(place).close()
     found = everything(place)

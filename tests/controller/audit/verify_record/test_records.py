@@ -30,12 +30,7 @@ from tests.support.audit.tools.by_page import (
     frame,
     started,
 )
-from tests.support.audit.verifying import json_report, read
-
-
-def right(place: Path) -> None:
-    assert verify(place, replay=False).findings == ()
-    assert read(place)["wrong"] is None
+from tests.support.audit.verifying import json_report, read, right
 
 
 def test_a_log_that_two_people_have_adopted_begins_anew(place: Path) -> None:
@@ -105,7 +100,7 @@ def test_bytes_that_were_set_aside_twice(place: Path) -> None:
     head = (500).to_bytes(4, "little") + b"1234" + (6).to_bytes(8, "little") + bytes(8) + torn[:32]
     file.write_bytes(whole[:end] + head + whole[end + len(head) :])
     with pytest.raises(KeyboardInterrupt):
-        begun(place, disk=FaultyDisk(sync=KeyboardInterrupt()))
+        begun(place, disk=FaultyDisk({"sync": KeyboardInterrupt()}))
     saved = [one for one in (place / "tails").glob("*") if one.suffix == ".new"]
     for one in saved:  # as if it had got as far as its name
         one.rename(one.with_suffix(""))

@@ -20,6 +20,7 @@ from controller.audit.witness.witness import (
     cosign_record,
     open_archive,
 )
+from tests.support.audit.faulty_disk import FaultyDisk
 from tests.support.audit.record.table import begun
 from tests.support.audit.tools.outside import (
     WITNESS,
@@ -111,40 +112,6 @@ def test_two_trees_of_one_size_are_never_cosigned(tmp_path: Path) -> None:
     refused(other, archive, ArchiveProblem, f"another tree of {made.size} records was counters")
 
 
-class Stopping(Disk):
-    """Power loss at the call of this number."""
-
-    def __init__(self, at: int) -> None:
-        self.left = at
-        self.done: list[str] = []
-
-    def _call(self, name: str) -> None:
-        if self.left == 0:
-            raise OSError(5, "power is gone")
-        self.left -= 1
-        self.done.append(name)
-
-    def create(self, file: Path) -> int:
-        self._call(f"create {file.name}")
-        return super().create(file)
-
-    def write(self, fd: int, data: bytes, offset: int) -> int:
-        self._call("write")
-        return super().write(fd, data, offset)
-
-    def sync(self, fd: int) -> None:
-        self._call("sync")
-        super().sync(fd)
-
-    def rename(self, old: Path, new: Path) -> None:
-        self._call(f"rename {new.name}")
-        super().rename(old, new)
-
-    def sync_directory(self, directory: Path) -> None:
-        self._call("sync directory")
-        super().sync_directory(directory)
-
-
 class Watching(SigningKey):
     """Checks the archive when it is asked to sign."""
 
@@ -161,14 +128,14 @@ class Watching(SigningKey):
 
 
 def test_the_state_is_stored_before_cosigning(whole: Path, tmp_path: Path) -> None:
-    archive, disk = tmp_path / "archive", Stopping(1000)
+    archive, disk = tmp_path / "archive", FaultyDisk()
     key = Watching(archive)
     cosign_record(whole, archive, key, now=lambda: NOW, disk=disk)
     ((text, seen),) = key.kept
     assert parse_note(seen.checkpoint).text == text
     assert seen.time == NOW
-    at = disk.done.index("rename seen.json")
-    assert disk.done[at - 2 : at + 2] == ["write", "sync", "rename seen.json", "sync directory"]
+    at = disk.calls.index("rename seen.json")
+    assert disk.calls[at - 2 : at + 2] == ["write", "sync", "rename seen.json", "sync directory"]
 
 
 @pytest.mark.parametrize("at", range(10))
@@ -176,10 +143,10 @@ def test_a_power_loss_at_any_call_is_recovered(at: int, tmp_path: Path) -> None:
     record, archive = played(tmp_path / "record", 2), tmp_path / "archive"
     seen_by(record, archive)
     grow(record)
-    key, disk = Watching(archive), Stopping(at)
+    key, disk = Watching(archive), FaultyDisk(power_off_at=at)
     with pytest.raises(CannotWrite):
         cosign_record(record, archive, key, now=lambda: NOW + 1, disk=disk)
-    assert disk.left == 0
+    assert len(disk.calls) == at
     assert not list(archive.rglob("*.new"))
     assert bool(key.kept) == (at >= 5)  # the calls that store seen.json
     assert all(parse_note(seen.checkpoint).text == text for text, seen in key.kept)
