@@ -71,8 +71,8 @@ class BootClock(Struct, frozen=True):
     """The time in nanoseconds."""
 
 
-class SignInSession(Struct, frozen=True):
-    """A person is signed in: a dealer at the table, other roles at one screen."""
+class ProvenPerson(Struct, frozen=True):
+    """A person whose badge and PIN were right at a screen."""
 
     role: HouseRole
     name: str
@@ -86,21 +86,16 @@ class SignInSession(Struct, frozen=True):
         return Actor(self.role, self.name)
 
 
-class ActAuthority(Struct, frozen=True):
+class SignInSession(ProvenPerson, frozen=True):
+    """A person is signed in: a dealer at the table, other roles at one screen."""
+
+
+class ActAuthority(ProvenPerson, frozen=True):
     """A person may do one act, exactly once."""
 
     act: str
     about: str
     second: bool
-    role: HouseRole
-    name: str
-    badge: str
-    screen: str
-    until: int
-
-    @property
-    def actor(self) -> Actor:
-        return Actor(self.role, self.name)
 
 
 class SignInState(Struct, frozen=True):
@@ -173,7 +168,7 @@ def delay_is_recorded(standing: SignInState, lock: str, screen: str) -> bool:
     return all(tries.delay_recorded for tries in both if rate_limit.wait(tries, now))
 
 
-def counts(one: SignInSession | ActAuthority, people: People) -> bool:
+def counts(one: ProvenPerson, people: People) -> bool:
     """Whether the badge still exists with the same name and role, and is not disabled."""
     person = people.find(one.badge)
     return (
@@ -297,16 +292,9 @@ def _signed_out(standing: SignInState, entry: SignOutData) -> SignInState:
 
 
 def _authorised(standing: SignInState, entry: Authorisation) -> SignInState:
-    made = ActAuthority(
-        entry.act,
-        entry.about,
-        entry.second,
-        entry.role,
-        entry.name,
-        entry.badge,
-        entry.screen,
-        standing.clock.at + entry.life * SECOND,
-    )
+    until = standing.clock.at + entry.life * SECOND
+    who = (entry.role, entry.name, entry.badge, entry.screen)
+    made = ActAuthority(*who, until, entry.act, entry.about, entry.second)
     # The second person approves for this first person; a different one needs a new approval.
     gone = {_use(made), (*_use(made)[:3], True)}
     others = tuple(one for one in standing.authorities if _use(one) not in gone)
@@ -362,7 +350,7 @@ def _changed(
     return MappingProxyType({**every, key: change(every[key])})
 
 
-def one_person(first: SignInSession | ActAuthority, name: str, badge: str) -> bool:
+def one_person(first: ProvenPerson, name: str, badge: str) -> bool:
     """Whether it is the same person, with any of their badges."""
     return first.badge == badge or same_person(first.name, name)
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from enum import Enum, Flag
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 from controller.audit.format.records import RecordActor, RecordEntry
 from controller.procedure.model.events import Device
-from controller.table.intake import card_destination
+from controller.table.intake import card_destination, plain_value
 from controller.table.loop import DeviceRecordStore, TableLoop, TableStopped
 from controller.table.memory import DeviceFault, FaultCause
 from drivers import events
@@ -188,12 +187,6 @@ def data_of(happening: events.AnyHappening) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     match value:
-        case Flag():
-            return value.value
-        case Enum():
-            return value.name.lower()
-        case bytes():
-            return value.hex()
         case Struct():
             return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
         case tuple() if value and all(isinstance(one, tuple) for one in value):
@@ -201,4 +194,4 @@ def _plain(value: Any) -> Any:
         case tuple():
             return [_plain(one) for one in value]
         case _:
-            return value
+            return plain_value(value)

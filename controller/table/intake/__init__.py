@@ -16,6 +16,7 @@ from controller.table.intake.context import (
     IntakeContext,
     TableInput,
     TableSnapshot,
+    plain_value,
 )
 from controller.table.intake.shoe import card_destination, turned_entry, turned_face_up
 from controller.table.intake.shuffler import WORKING, by_hand
@@ -35,6 +36,7 @@ __all__ = [
     "card_destination",
     "device_input",
     "face_down",
+    "plain_value",
     "turned_entry",
     "turned_face_up",
 ]

@@ -82,7 +82,7 @@ class DeviceSource(Struct, frozen=True):
 
     def entry(self, round_: int, what: str, /, **fields: Any) -> RecordEntry:
         """A record entry named `what` about this device."""
-        data = {"what": what, **{name: _plain(value) for name, value in fields.items()}}
+        data = {"what": what, **{name: plain_value(value) for name, value in fields.items()}}
         return RecordEntry("device", RecordActor("device", self.device), data, round_)
 
     def entry_of(self, event: DeviceEvent, round_: int, /, **more: Any) -> RecordEntry:
@@ -127,7 +127,7 @@ class IntakeContext(Struct, frozen=True):
     """The table has a shuffler."""
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """A field's value as it is recorded: a number, a word or hexadecimal digits."""
     match value:
         case Sealed():
