@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -47,71 +46,65 @@ from firmware_protocol.messages import (
 )
 from tests.support.asynchronous import simulated
 from tests.support.drivers.fake_line import FakeLine
-from tests.support.drivers.simulated import now_us, running, table
+from tests.support.drivers.simulated import Plugged, Watched, now_us, supervised
 
 
-@simulated
-async def test_a_shuffle_from_start_to_done(tmp_path: Path) -> None:
-    async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
-        shuffler: ShufflerDriver = watched.driver
-        async with running(watched):
-            await watched.ready()
-            device.request(ShufflePace(shuffle_ms=3000))
-            device.request(Put(decks=2))
-            started = await shuffler.start(2)
-            assert (started.shuffle, started.decks) == (1, 2)
-            with pytest.raises(CommandRefusedError, match="START was refused: not_now") as refused:
-                await shuffler.start(2)
-            assert refused.value.why is Refusal.NOT_NOW
-            assert not shuffler.in_doubt
-            await asyncio.sleep(4)
-            events = watched.events()
-            assert any(isinstance(one, ShuffleProgressed) for one in events)
-            (done,) = [one for one in events if isinstance(one, ShuffleDone)]
-            assert (done.shuffle, done.count, done.missing, done.rng_ok) == (1, 104, 0, True)
-            assert (await shuffler.eject()).open
-            device.request(Put(decks=1, remove=("As",)))
-            await shuffler.start(1)
-            await asyncio.sleep(4)
-            (wrong,) = [one for one in watched.events() if isinstance(one, CountWrong)]
-            assert (wrong.expected, wrong.got) == (52, 51)
-
-
-@simulated
-async def test_an_abort_ends_it_and_without_a_shuffle_changes_nothing(tmp_path: Path) -> None:
-    async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
-        shuffler: ShufflerDriver = watched.driver
-        async with running(watched):
-            await watched.ready()
-            device.request(Put(decks=1))
-            await shuffler.abort()
-            await shuffler.start(1)
-            await shuffler.abort()
-            await asyncio.sleep(0.5)
-            (fault,) = [one for one in watched.events() if isinstance(one, Faulted)]
-            assert (fault.code, fault.arg) == (FaultCode.ABORTED, 1)
-            device.request(SetJam(code="left_inside"))
-            await asyncio.sleep(0.5)
-            (jam,) = [one for one in watched.events() if isinstance(one, ShufflerJammed)]
-            assert jam.code is JamCode.LEFT_INSIDE
-
-
-@simulated
-async def test_when_the_reply_is_lost_the_event_tells_and_nothing_is_sent_again(
-    tmp_path: Path,
+@supervised
+async def test_a_shuffle_from_start_to_done(
+    device: Plugged, watched: Watched, shuffler: ShufflerDriver
 ) -> None:
-    async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
-        shuffler: ShufflerDriver = watched.driver
-        async with running(watched):
-            await watched.ready()
-            device.request(Put(decks=1))
-            device.request(Break(name="late-replies"))
-            started = await shuffler.start(1)
-            assert started.shuffle == 1
-            assert not shuffler.in_doubt
-            await asyncio.sleep(2)
-            starts = [one for one in watched.events() if isinstance(one, ShuffleStarted)]
-            assert starts == [started]
+    device.request(ShufflePace(shuffle_ms=3000))
+    device.request(Put(decks=2))
+    started = await shuffler.start(2)
+    assert (started.shuffle, started.decks) == (1, 2)
+    with pytest.raises(CommandRefusedError, match="START was refused: not_now") as refused:
+        await shuffler.start(2)
+    assert refused.value.why is Refusal.NOT_NOW
+    assert not shuffler.in_doubt
+    await asyncio.sleep(4)
+    events = watched.events()
+    assert any(isinstance(one, ShuffleProgressed) for one in events)
+    (done,) = [one for one in events if isinstance(one, ShuffleDone)]
+    assert (done.shuffle, done.count, done.missing, done.rng_ok) == (1, 104, 0, True)
+    assert (await shuffler.eject()).open
+    device.request(Put(decks=1, remove=("As",)))
+    await shuffler.start(1)
+    await asyncio.sleep(4)
+    (wrong,) = [one for one in watched.events() if isinstance(one, CountWrong)]
+    assert (wrong.expected, wrong.got) == (52, 51)
+
+
+@supervised
+async def test_an_abort_ends_it_and_without_a_shuffle_changes_nothing(
+    device: Plugged, watched: Watched, shuffler: ShufflerDriver
+) -> None:
+    device.request(Put(decks=1))
+    await shuffler.abort()
+    await shuffler.start(1)
+    await shuffler.abort()
+    await asyncio.sleep(0.5)
+    (fault,) = [one for one in watched.events() if isinstance(one, Faulted)]
+    assert (fault.code, fault.arg) == (FaultCode.ABORTED, 1)
+    device.request(SetJam(code="left_inside"))
+    await asyncio.sleep(0.5)
+    (jam,) = [one for one in watched.events() if isinstance(one, ShufflerJammed)]
+    assert jam.code is JamCode.LEFT_INSIDE
+
+
+@supervised
+async def test_when_the_reply_is_lost_the_event_tells_and_nothing_is_sent_again(
+    device: Plugged,
+    watched: Watched,
+    shuffler: ShufflerDriver,
+) -> None:
+    device.request(Put(decks=1))
+    device.request(Break(name="late-replies"))
+    started = await shuffler.start(1)
+    assert started.shuffle == 1
+    assert not shuffler.in_doubt
+    await asyncio.sleep(2)
+    starts = [one for one in watched.events() if isinstance(one, ShuffleStarted)]
+    assert starts == [started]
 
 
 # --- each way in which it can come ----------------------------------------------------------------

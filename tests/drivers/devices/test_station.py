@@ -41,44 +41,48 @@ from firmware_protocol.messages import (
     WhichButton,
 )
 from tests.support.asynchronous import simulated
-from tests.support.drivers.fake_line import FakeLine
+from tests.support.drivers.fake_line import FakeLine, line_to
 from tests.support.drivers.seated import ALL, BLUE, at_station, seat
-from tests.support.drivers.simulated import Plugged, now_us, running, stopped
+from tests.support.drivers.simulated import (
+    Plugged,
+    Watched,
+    now_us,
+    running,
+    stopped,
+    supervised,
+)
 
 # --- buttons --------------------------------------------------------------------------------------
 
 
-@simulated
-async def test_a_press_comes_down_and_up_with_its_token(tmp_path: Path) -> None:
-    async with at_station(tmp_path) as (_, device, watched):
-        station: StationDriver = watched.driver
-        async with running(watched):
-            await watched.ready()
-            await station.arm(1, ALL, 0x1234, 5000)
-            device.request(Press(seat=1, button="hit", held_ms=120))
-            await asyncio.sleep(1)
-            down, up = watched.events()[1:]
-            assert isinstance(down, ButtonPressed)
-            assert isinstance(up, ButtonReleased)
-            for one in (down, up):
-                assert (one.seat, one.button, one.press) == (1, WhichButton.HIT, 1)
-                assert (one.token, one.stale) == (0x1234, False)
-            assert 100 <= up.held_ms <= 140
-            device.request(Chord(seat=1, buttons=("stand", "hit")))
-            await asyncio.sleep(1)
-            pressed = [one for one in watched.events() if isinstance(one, ButtonPressed)]
-            assert [one.button.name for one in pressed] == ["STAND", "HIT"]
-            device.request(Press(seat=1, button="call"))
-            await station.disarm(1)
-            device.request(Press(seat=1, button="hit"))
-            await asyncio.sleep(1)
-            assert watched.events() == []
+@supervised
+async def test_a_press_comes_down_and_up_with_its_token(
+    device: Plugged, watched: Watched, station: StationDriver
+) -> None:
+    await station.arm(1, ALL, 0x1234, 5000)
+    device.request(Press(seat=1, button="hit", held_ms=120))
+    await asyncio.sleep(1)
+    down, up = watched.events()[1:]
+    assert isinstance(down, ButtonPressed)
+    assert isinstance(up, ButtonReleased)
+    for one in (down, up):
+        assert (one.seat, one.button, one.press) == (1, WhichButton.HIT, 1)
+        assert (one.token, one.stale) == (0x1234, False)
+    assert 100 <= up.held_ms <= 140
+    device.request(Chord(seat=1, buttons=("stand", "hit")))
+    await asyncio.sleep(1)
+    pressed = [one for one in watched.events() if isinstance(one, ButtonPressed)]
+    assert [one.button.name for one in pressed] == ["STAND", "HIT"]
+    device.request(Press(seat=1, button="call"))
+    await station.disarm(1)
+    device.request(Press(seat=1, button="hit"))
+    await asyncio.sleep(1)
+    assert watched.events() == []
 
 
 @simulated
 async def test_a_press_under_another_arm_than_the_wanted_one_is_stale() -> None:
-    line = FakeLine(DeviceClass.STATION)
-    station: StationDriver = line.driver
+    line, station = line_to(DeviceClass.STATION)
 
     def press(token: int, where: int = 1, edge: Edge = Edge.DOWN) -> bool:
         event = line.comes(Button(where, WhichButton.HIT, edge, 0, 1, token))
@@ -123,8 +127,7 @@ def stale(line: FakeLine, token: int) -> bool:
 )
 @simulated
 async def test_an_arm_that_was_sent_leaves_no_former_one_in_force(problem: Exception) -> None:
-    line = FakeLine(DeviceClass.STATION)
-    station: StationDriver = line.driver
+    line, station = line_to(DeviceClass.STATION)
     await station.arm(1, ALL, 1, 1000)
     line.answers = [problem]
     with pytest.raises(type(problem)):
@@ -144,8 +147,7 @@ async def test_an_arm_that_was_sent_leaves_no_former_one_in_force(problem: Excep
 )
 @simulated
 async def test_an_arm_that_was_not_sent_changes_nothing(problem: Exception) -> None:
-    line = FakeLine(DeviceClass.STATION)
-    station: StationDriver = line.driver
+    line, station = line_to(DeviceClass.STATION)
     for armed in ({}, {1: 1}):
         line.answers = [problem]
         with pytest.raises(type(problem)):
@@ -160,8 +162,7 @@ async def test_an_arm_that_was_not_sent_changes_nothing(problem: Exception) -> N
 @pytest.mark.parametrize("ttl_ms", [-1, 1000])
 @simulated
 async def test_an_arm_that_is_no_command_changes_nothing(where: int, ttl_ms: int) -> None:
-    line = FakeLine(DeviceClass.STATION)
-    station: StationDriver = line.driver
+    line, station = line_to(DeviceClass.STATION)
     await station.arm(1, ALL, 1, 1000)
     with pytest.raises(OutOfRange):
         await station.arm(1 if ttl_ms < 0 else where, ALL, 2, ttl_ms)
@@ -172,8 +173,7 @@ async def test_an_arm_that_is_no_command_changes_nothing(where: int, ttl_ms: int
 
 @simulated
 async def test_an_arm_that_was_not_sent_takes_no_later_one_back() -> None:
-    line = FakeLine(DeviceClass.STATION)
-    station: StationDriver = line.driver
+    line, station = line_to(DeviceClass.STATION)
     call, may_fail = line.call, asyncio.Event()
 
     async def late(command: Any) -> Any:
@@ -195,8 +195,7 @@ async def test_an_arm_that_was_not_sent_takes_no_later_one_back() -> None:
 
 @simulated
 async def test_whoever_watches_for_presses_sees_them() -> None:
-    line = FakeLine(DeviceClass.STATION)
-    station: StationDriver = line.driver
+    line, station = line_to(DeviceClass.STATION)
     await station.arm(1, ALL, 1, 1000)
     with station.watching(ButtonPressed) as watch:
         assert not stale(line, 1)
@@ -205,44 +204,40 @@ async def test_whoever_watches_for_presses_sees_them() -> None:
     assert not seen.stale
 
 
-@simulated
-async def test_an_arm_is_the_tables_wish_and_is_never_renewed(tmp_path: Path) -> None:
-    async with at_station(tmp_path) as (_, device, watched):
-        station: StationDriver = watched.driver
-        async with running(watched):
-            await watched.ready()
-            await station.arm(1, ALL, 5, 800)
-            await asyncio.sleep(0.7)
-            assert seat(device)["armed"] == ["hit", "stand"]
-            await asyncio.sleep(0.2)
-            assert seat(device)["armed"] == []
-            await station.arm(1, ALL, 6, 60_000)
-            device.request(Plug(connected=False))
-            await asyncio.sleep(2)
-            device.request(Plug(connected=True))
-            await watched.until(LinkState.READY)
-            await asyncio.sleep(2)
-            assert seat(device)["armed"] == []
-            assert station.armed == {}
+@supervised
+async def test_an_arm_is_the_tables_wish_and_is_never_renewed(
+    device: Plugged, watched: Watched, station: StationDriver
+) -> None:
+    await station.arm(1, ALL, 5, 800)
+    await asyncio.sleep(0.7)
+    assert seat(device)["armed"] == ["hit", "stand"]
+    await asyncio.sleep(0.2)
+    assert seat(device)["armed"] == []
+    await station.arm(1, ALL, 6, 60_000)
+    device.request(Plug(connected=False))
+    await asyncio.sleep(2)
+    device.request(Plug(connected=True))
+    await watched.until(LinkState.READY)
+    await asyncio.sleep(2)
+    assert seat(device)["armed"] == []
+    assert station.armed == {}
 
 
-@simulated
-async def test_the_rest_of_what_a_station_tells(tmp_path: Path) -> None:
-    async with at_station(tmp_path) as (_, device, watched):
-        station: StationDriver = watched.driver
-        async with running(watched):
-            await watched.ready()
-            device.request(Press(seat=1, button="bet", held_ms=None))
-            device.request(SetLamp(seat=1, index=3))
-            await station.lamps(1, BLUE)
-            await station.buzz(BuzzPattern.TURN)
-            assert device.request(Describe())["mechanism"]["buzz"] == "turn"
-            await asyncio.sleep(12)
-            _, broken, stuck = watched.events()
-            assert isinstance(stuck, ButtonStuck)
-            assert (stuck.seat, stuck.button) == (1, WhichButton.BET)
-            assert isinstance(broken, LampBroken)
-            assert (broken.seat, broken.index) == (1, 3)
+@supervised
+async def test_the_rest_of_what_a_station_tells(
+    device: Plugged, watched: Watched, station: StationDriver
+) -> None:
+    device.request(Press(seat=1, button="bet", held_ms=None))
+    device.request(SetLamp(seat=1, index=3))
+    await station.lamps(1, BLUE)
+    await station.buzz(BuzzPattern.TURN)
+    assert device.request(Describe())["mechanism"]["buzz"] == "turn"
+    await asyncio.sleep(12)
+    _, broken, stuck = watched.events()
+    assert isinstance(stuck, ButtonStuck)
+    assert (stuck.seat, stuck.button) == (1, WhichButton.BET)
+    assert isinstance(broken, LampBroken)
+    assert (broken.seat, broken.index) == (1, 3)
 
 
 def lit(device: Plugged) -> bool:
@@ -250,22 +245,20 @@ def lit(device: Plugged) -> bool:
     return lamps["pattern"] != "off" and any(lamps["rgb"])
 
 
-@simulated
-async def test_lamps_stay_lit_while_they_are_wanted(tmp_path: Path) -> None:
-    async with at_station(tmp_path) as (_, device, watched):
-        station: StationDriver = watched.driver
-        async with running(watched):
-            await watched.ready()
-            await station.lamps(1, BLUE)
-            for _ in range(100):
-                await asyncio.sleep(0.1)
-                assert lit(device)
-            assert station.settings == {1: BLUE}
-            await station.lamps_off(1)
-            assert not lit(device)
-            await asyncio.sleep(5)
-            assert not lit(device)
-            assert station.settings == {}
+@supervised
+async def test_lamps_stay_lit_while_they_are_wanted(
+    device: Plugged, station: StationDriver
+) -> None:
+    await station.lamps(1, BLUE)
+    for _ in range(100):
+        await asyncio.sleep(0.1)
+        assert lit(device)
+    assert station.settings == {1: BLUE}
+    await station.lamps_off(1)
+    assert not lit(device)
+    await asyncio.sleep(5)
+    assert not lit(device)
+    assert station.settings == {}
 
 
 @simulated
@@ -282,29 +275,26 @@ async def test_lamps_go_dark_by_themselves_without_a_host(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("away", [Plug(connected=False), CutPower(off_ms=3000)])
-@simulated
-async def test_lamps_come_back_with_the_station(tmp_path: Path, away: Any) -> None:
-    async with at_station(tmp_path) as (_, device, watched):
-        station: StationDriver = watched.driver
-        async with running(watched):
-            await watched.ready()
-            await station.lamps(1, BLUE)
-            device.request(away)
-            await asyncio.sleep(4)
-            if isinstance(away, Plug):
-                assert not lit(device)
-                device.request(Plug(connected=True))
-            await asyncio.sleep(2)
-            await watched.until(LinkState.READY)
-            await asyncio.sleep(0.1)
-            assert lit(device)
-            assert seat(device)["lamps"]
+@supervised
+async def test_lamps_come_back_with_the_station(
+    device: Plugged, watched: Watched, station: StationDriver, away: Any
+) -> None:
+    await station.lamps(1, BLUE)
+    device.request(away)
+    await asyncio.sleep(4)
+    if isinstance(away, Plug):
+        assert not lit(device)
+        device.request(Plug(connected=True))
+    await asyncio.sleep(2)
+    await watched.until(LinkState.READY)
+    await asyncio.sleep(0.1)
+    assert lit(device)
+    assert seat(device)["lamps"]
 
 
 @simulated
 async def test_leases_are_taken_anew_at_half_time() -> None:
-    line = FakeLine(DeviceClass.STATION)
-    station: StationDriver = line.driver
+    line, station = line_to(DeviceClass.STATION)
     task = asyncio.create_task(station.work())
     began = now_us()
     times: list[float] = []
@@ -328,8 +318,7 @@ async def test_leases_are_taken_anew_at_half_time() -> None:
 @pytest.mark.parametrize("why", [Refusal.UNSUPPORTED, Refusal.MALFORMED, Refusal.UNKNOWN])
 @simulated
 async def test_what_a_station_cannot_do_is_not_asked_for_ever(why: Refusal) -> None:
-    line = FakeLine(DeviceClass.STATION)
-    station: StationDriver = line.driver
+    line, station = line_to(DeviceClass.STATION)
     task = asyncio.create_task(station.work())
     await station.lamps(1, BLUE)
     line.answers = [
@@ -347,8 +336,7 @@ async def test_what_a_station_cannot_do_is_not_asked_for_ever(why: Refusal) -> N
 )
 @simulated
 async def test_what_a_station_does_not_do_now_is_asked_again(why: Refusal) -> None:
-    line = FakeLine(DeviceClass.STATION)
-    station: StationDriver = line.driver
+    line, station = line_to(DeviceClass.STATION)
     task = asyncio.create_task(station.work())
     await station.lamps(1, BLUE)
     line.answers = [CommandRefusedError(BLUE.command(1), why, 5)] * 3
@@ -364,8 +352,7 @@ async def test_what_a_station_does_not_do_now_is_asked_again(why: Refusal) -> No
 async def test_the_table_may_change_its_mind_while_leases_are_taken(
     wanted: LampSetting | None,
 ) -> None:
-    line = FakeLine(DeviceClass.STATION)
-    station: StationDriver = line.driver
+    line, station = line_to(DeviceClass.STATION)
     task = asyncio.create_task(station.work())
     for where in (1, 2, 3):
         await station.lamps(where, BLUE)
@@ -391,8 +378,7 @@ async def test_the_table_may_change_its_mind_while_leases_are_taken(
 
 @simulated
 async def test_a_wish_that_is_no_command_is_not_kept() -> None:
-    line = FakeLine(DeviceClass.STATION)
-    station: StationDriver = line.driver
+    line, station = line_to(DeviceClass.STATION)
     for where, wish in (
         (0, BLUE),
         (16, BLUE),

@@ -43,3 +43,9 @@ class FakeLine:
     def stands(self, state: LinkState) -> None:
         self.state = state
         self.driver.state_changed(state)
+
+
+def line_to(device_class: DeviceClass) -> tuple[FakeLine, Any]:
+    """A line, and the driver of its device."""
+    line = FakeLine(device_class)
+    return line, line.driver

@@ -411,23 +411,37 @@ async def table(
             one.switch_off()
 
 
-def supervised(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run the test in simulated time, with a shoe whose supervisor runs.
+_DRIVEN: Mapping[str, tuple[DeviceClass, str]] = {
+    "shoe": (DeviceClass.SHOE, "SH-0001"),
+    "shuffler": (DeviceClass.SHUFFLER, "SF-1"),
+    "station": (DeviceClass.STATION, "ST-1"),
+}
 
-    Arguments of these names are given to it: `desk`, `device` and `watched`."""
+
+def supervised(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run the test in simulated time, with a device whose supervisor runs.
+
+    Arguments of these names are given to it: `desk`, `device`, `watched`, and `shoe`, `shuffler` or
+    `station`: its driver, once it is ready. Without the last it is a shoe."""
+    parameters = inspect.signature(test).parameters
+    names = {"desk", "device", "watched", *_DRIVEN} & parameters.keys()
+    driver = next((name for name in _DRIVEN if name in names), None)
 
     def run(tmp_path: Path, **others: Any) -> None:
         async def main() -> None:
-            async with table(tmp_path) as (desk, device, watched), running(watched):
+            device_class, serial = _DRIVEN[driver or "shoe"]
+            place = table(tmp_path, device_class, serial)
+            async with place as (desk, device, watched), running(watched):
                 given = {"desk": desk, "device": device, "watched": watched}
-                await test(**{name: given[name] for name in wanted & given.keys()}, **others)
+                if driver is not None:
+                    await watched.ready()
+                    given[driver] = watched.driver
+                await test(**{name: given[name] for name in names}, **others)
 
         simulate(main())
 
-    parameters = inspect.signature(test).parameters
-    wanted = parameters.keys()
-    rest = [one for name, one in parameters.items() if name not in ("desk", "device", "watched")]
-    place = inspect.Parameter("tmp_path", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    rest = [one for name, one in parameters.items() if name not in names]
+    folder = inspect.Parameter("tmp_path", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     run.__name__, run.__doc__ = test.__name__, test.__doc__
-    run.__signature__ = inspect.Signature([place, *rest])  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature([folder, *rest])  # type: ignore[attr-defined]
     return run

@@ -204,9 +204,7 @@ async def test_a_command_for_a_lost_device_ends_with_its_deadline(
 
 
 @supervised
-async def test_whoever_does_not_wait_for_the_reply_harms_nobody(watched: Watched) -> None:
-    shoe: ShoeDriver = watched.driver
-    await watched.ready()
+async def test_whoever_does_not_wait_for_the_reply_harms_nobody(shoe: ShoeDriver) -> None:
     call = asyncio.create_task(shoe.open_gate())
     await asyncio.sleep(0)
     await stopped(call)
