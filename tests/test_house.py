@@ -107,10 +107,13 @@ def _texts() -> Iterator[tuple[str, int, str]]:
             yield name, number, line
 
 
+@cache
+def _tree(name: str) -> ast.Module:
+    return ast.parse((ROOT / name).read_text(encoding="utf-8"))
+
+
 def _trees(room: str) -> Iterator[tuple[str, ast.Module]]:
-    for name in _modules():
-        if name.startswith(f"{room}/"):
-            yield name, ast.parse((ROOT / name).read_text(encoding="utf-8"))
+    return ((name, _tree(name)) for name in _modules() if name.startswith(f"{room}/"))
 
 
 def _imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -151,7 +154,7 @@ def test_functions_are_short() -> None:
 
 def test_a_door_imports_all_its_names_and_nothing_else() -> None:
     for room in PRODUCT:
-        for name, _tree in _trees(room):
+        for name, _ in _trees(room):
             if not name.endswith("__init__.py") or not has_door(ROOT / name):
                 continue
             package = importlib.import_module(str(Path(name).parent).replace("/", "."))

@@ -10,7 +10,7 @@ import pytest
 
 from controller.screens.common.access import HEADERS
 from controller.screens.console.web import sessions
-from controller.screens.console.web.sessions import ATTEMPTS, IDLE_TIMEOUT, REVIEW_IDLE_TIMEOUT
+from controller.screens.console.web.sessions import ATTEMPTS, IDLE_TIMEOUT
 from tests.support.api.at_api import ANN, SECOND, run
 from tests.support.drivers.simulated import until
 from tests.support.screens.at_pages import (
@@ -80,10 +80,13 @@ async def test_a_session_without_a_page_ends_soon_and_with_it_its_screen(pages: 
 
 
 @pages_test()
-async def test_a_stream_keeps_a_session_for_as_long_as_it_is_read(pages: AtPages) -> None:
+async def test_a_stream_keeps_a_session_for_as_long_as_it_is_read(
+    pages: AtPages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "IDLE_TIMEOUT", 20.0)
     tab = await pages.open()
     async with tab.stream() as stream:
-        await asyncio.sleep(3 * IDLE_TIMEOUT)
+        await asyncio.sleep(60)
         assert not stream.over
         assert (await tab.post("/sign-out")).status_code == 200
 
@@ -285,13 +288,17 @@ async def test_looks_are_kept_for_the_session(pages: AtPages) -> None:
 
 
 @pages_test()
-async def test_surveillance_may_read_for_longer(pages: AtPages) -> None:
+async def test_surveillance_may_read_for_longer(
+    pages: AtPages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "IDLE_TIMEOUT", 20.0)
+    monkeypatch.setattr(sessions, "REVIEW_IDLE_TIMEOUT", 60.0)
     tab = await pages.open()
     (word,) = tab.cookies.values()
     browser = pages.screens.browsers.find(word)
     assert browser is not None
     browser.screen.badges["surveillance"] = "S-1"
-    await asyncio.sleep(REVIEW_IDLE_TIMEOUT - 20)
+    await asyncio.sleep(50)
     assert pages.screens.browsers.find(word) is browser
-    await asyncio.sleep(REVIEW_IDLE_TIMEOUT + 10)
+    await asyncio.sleep(70)
     assert pages.screens.browsers.find(word) is None

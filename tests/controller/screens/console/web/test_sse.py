@@ -229,7 +229,7 @@ def _but_for_chance(said: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("game", ["classic", "mega"])
-@few_rounds(2)
+@few_rounds(1)
 @given(seed=st.integers(0, 2**32), deep=st.integers(*DEEP))
 @example(seed=92383, deep=150)
 def test_a_hole_card_shows_in_nothing(game: str, seed: int, deep: int) -> None:

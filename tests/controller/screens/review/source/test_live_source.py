@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.audit.errors import IndexBusy, IndexFileProblem
@@ -388,7 +388,6 @@ def _but_for_chance(said: list[str]) -> list[str]:
 @given(
     game=st.sampled_from(["classic", "mega"]), seed=st.integers(0, 2**32), deep=st.integers(*DEEP)
 )
-@example(game="classic", seed=5, deep=150)
 def test_a_hole_card_shows_in_nothing_of_the_review(game: str, seed: int, deep: int) -> None:
     first, second = twins(play, game, seed, deep)
     for one, same in zip(
