@@ -34,9 +34,8 @@ from firmware_protocol.messages import (
 )
 from firmware_protocol.tablelink import Deframer, Frame, fingerprint
 from hil.devices import SimulatedShoe
-from tests.support.hil.devices.device_talk import WRONG, new_host, pair, switch, tampers
 from tests.support.hil.devices.meeting import Meeting
-from tests.support.hil.devices.plain_device import Bench
+from tests.support.hil.devices.plain_device import WRONG, Bench, new_host, pair, switch, tampers
 
 
 def test_the_switch_is_a_state_and_stays_while_the_power_is_off(bench: Bench) -> None:

@@ -38,7 +38,17 @@ from firmware_protocol.messages import (
 )
 from hil.devices import SimulatedShoe, card_names
 from hil.devices.shoe import GAP_MS, RECOGNISE_MS
-from tests.support.hil.devices.desk import ONE_MS, OPEN, SHUT, Scene, cannot, draw, names, table
+from tests.support.hil.devices.desk import (
+    ONE_MS,
+    OPEN,
+    SHUT,
+    Scene,
+    cannot,
+    draw,
+    names,
+    read_card,
+    table,
+)
 from tests.support.hil.devices.meeting import Meeting
 
 # --- loading --------------------------------------------------------------------------------
@@ -143,8 +153,7 @@ def test_a_pull_right_after_another_waits_for_the_hand() -> None:
 
 def test_a_card_as_it_should_be() -> None:
     scene = table(load=Load(decks=1, cards=("Th",)))
-    (read,) = draw(scene)
-    assert isinstance(read, CardRead)
+    read = read_card(scene)
     wanted = {
         "shoe": 1,
         "pos": 1,
@@ -292,8 +301,7 @@ def test_a_new_loading_restarts_positions() -> None:
     draw(scene, count=3)
     scene.do(Load(decks=1))
     cannot(scene, Retract(), "no card of this loading is out")
-    (read,) = draw(scene)
-    assert isinstance(read, CardRead)
+    read = read_card(scene)
     assert (read.shoe, read.pos, read.flags) == (2, 1, 0)
 
 

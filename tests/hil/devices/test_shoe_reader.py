@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from firmware_protocol.device import Draw, InjectDefect, Load
@@ -15,25 +17,34 @@ from firmware_protocol.messages import (
     ReadWhy,
 )
 from hil.devices import SimulatedShoe, card_names
-from tests.support.hil.devices.desk import ONE_MS, OPEN, Scene, cannot, draw, names, table
+from tests.support.hil.devices.desk import (
+    ONE_MS,
+    OPEN,
+    Scene,
+    cannot,
+    draw,
+    names,
+    read_card,
+    table,
+)
 
 # --- what the reader makes of a card --------------------------------------------------------
 
 
-def test_a_doubtful_card_has_an_alternative() -> None:
-    scene = table(load=Load(cards=("Ks", "Ks", "Ks", "Ks")))
-    (low,) = draw(scene, read="low")
-    (sure,) = draw(scene, confidence=80)
-    (unsure,) = draw(scene, confidence=79)
-    (zero,) = draw(scene, read="low", confidence=0)
-    assert isinstance(low, CardRead)
-    assert (low.confidence, low.alternative) == (55, card_names.number("As"))
-    assert isinstance(sure, CardRead)
-    assert (sure.confidence, sure.alternative) == (80, CARD_UNREAD)
-    assert isinstance(unsure, CardRead)
-    assert (unsure.confidence, unsure.alternative) == (79, card_names.number("As"))
-    assert isinstance(zero, CardRead)
-    assert zero.confidence == 0
+@pytest.mark.parametrize(
+    ("how", "confidence", "alternative"),
+    [
+        ({"read": "low"}, 55, card_names.number("As")),
+        ({"confidence": 80}, 80, CARD_UNREAD),
+        ({"confidence": 79}, 79, card_names.number("As")),
+        ({"read": "low", "confidence": 0}, 0, card_names.number("As")),
+    ],
+)
+def test_a_doubtful_card_has_an_alternative(
+    how: dict[str, Any], confidence: int, alternative: int
+) -> None:
+    read = read_card(table(load=Load(cards=("Ks",))), **how)
+    assert (read.confidence, read.alternative) == (confidence, alternative)
 
 
 def test_batches_take_turns_by_their_backs() -> None:
@@ -50,10 +61,9 @@ def test_batches_take_turns_by_their_backs() -> None:
 
 def _back(scene: Scene) -> int:
     """As the reader tells it of the next card."""
-    (read,) = draw(scene)
-    assert isinstance(read, CardRead)
-    assert scene.look()["back"] == read.back
-    return read.back
+    back = read_card(scene).back
+    assert scene.look()["back"] == back
+    return back
 
 
 @pytest.mark.parametrize("card", card_names.NAMES)
@@ -79,8 +89,7 @@ def test_a_card_that_is_not_read_takes_its_position(card: str, read: str, why: R
     scene = table(load=Load(cards=("Ac", card, "2c")))
     draw(scene)
     assert draw(scene, read=read) == [ReadFail(2, why)]
-    (after,) = draw(scene)
-    assert isinstance(after, CardRead)
+    after = read_card(scene)
     assert after.pos == 3
 
 
@@ -116,8 +125,7 @@ def test_without_a_number_of_decks_nothing_is_a_duplicate() -> None:
 
 def test_a_reversed_card() -> None:
     scene = table()
-    (read,) = draw(scene, reversed=True)
-    assert isinstance(read, CardRead)
+    read = read_card(scene, reversed=True)
     assert read.flags == CardFlags.REVERSED
 
 
@@ -126,8 +134,7 @@ def test_a_plain_shoe_sees_neither_backs_nor_direction() -> None:
         make=lambda: SimulatedShoe(gate=False, lock=False, backs=False, orientation=False)
     )
     assert scene.mechanism.capabilities == Capabilities(0)
-    (read,) = draw(scene, reversed=True, read="foreign")
-    assert isinstance(read, CardRead)
+    read = read_card(scene, reversed=True, read="foreign")
     assert (read.flags, read.back) == (0, 0)
 
 

@@ -40,7 +40,6 @@ from firmware_protocol.tablelink import (
     decode_plaintext,
     encode_plaintext,
 )
-from tests.long.fuzz.disk import bounded
 from tests.long.fuzz.scripted import (
     BOOT,
     DEVICE_KEY,
@@ -52,6 +51,7 @@ from tests.long.fuzz.scripted import (
     Wired,
     lock,
 )
+from tests.long.fuzz.two_ends import bounded
 
 Target = Callable[[bytes], None]
 _PLAIN: Final = (56, 120, 226)

@@ -25,7 +25,7 @@ from msgspec import Struct, field
 from firmware_protocol.device import Draw, Load, Moment, MoveCover, RingMemory, TamperWith
 from firmware_protocol.host import HostLink
 from firmware_protocol.messages import REKEY_FRAMES, Info, Lock, LockState, Reread, Selftest
-from tests.long.fuzz.powered import Terms
+from tests.long.fuzz.two_ends import Terms
 from tests.long.fuzz.world import LinkKind, World
 from tests.support.firmware_protocol.line import CLEAN, Faults
 

@@ -33,8 +33,7 @@ from firmware_protocol.host import (
 from firmware_protocol.host.commands import MAX_COMMANDS
 from firmware_protocol.host.exchange import MAX_OUT
 from firmware_protocol.messages import Command, DeviceClass, NotAuthentic
-from tests.long.fuzz.disk import Broken, Disk, bounded
-from tests.long.fuzz.powered import SERIAL, Powered, Terms
+from tests.long.fuzz.two_ends import SERIAL, Broken, Disk, Powered, Terms, bounded
 from tests.support.firmware_protocol.line import CLEAN, Faults, Line
 
 OWN: Final = X25519PrivateKey.from_private_bytes(bytes(range(32)))

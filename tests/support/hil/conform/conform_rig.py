@@ -89,14 +89,11 @@ class Rig:
         self.bench = ConformBench(
             self.wire,
             profile,
-            self._direct() if operator is None else operator,
+            InProcessOperator(self.request) if operator is None else operator,
             own=OWN,
             device_key=load_identity(place).public,
             seed=seed,
         )
-
-    def _direct(self) -> InProcessOperator:
-        return InProcessOperator(self.request)
 
     def request(self, request: ControlRequest) -> Answer:
         now = self.wire.now()

@@ -267,6 +267,13 @@ def draw(scene: Scene, **how: Any) -> list[Event]:
     return scene.events[before:]
 
 
+def read_card(scene: Scene, **how: Any) -> CardRead:
+    """Draw one card, which is read."""
+    (read,) = draw(scene, **how)
+    assert isinstance(read, CardRead)
+    return read
+
+
 def names(events: list[Event]) -> list[str]:
     return [card_names.name(event.card) for event in events if isinstance(event, CardRead)]
 
