@@ -26,7 +26,9 @@ def run(args: argparse.Namespace) -> int:
     if args.check or args.write:
         return _published(args)
     if args.game is None:
-        raise UsageProblem("GAME", "is missing", f"{_games()}, or a file; --check needs none")
+        raise UsageProblem(
+            "GAME", "is missing", f"{', '.join(installed('game'))}, or a file; --check needs none"
+        )
     published = rows.load(args.game, read_settings(args.settings), SET)
     page = rows.page(published)
     if args.diagram:
@@ -39,10 +41,6 @@ def run(args: argparse.Namespace) -> int:
         text = pages.plain(page)
     print(text, end="")
     return 0
-
-
-def _games() -> str:
-    return ", ".join(installed("game"))
 
 
 # --- the published pages ----------------------------------------------------------------------

@@ -9,11 +9,8 @@ from typing import Final
 
 from controller.publish.diagram import LEFT_OUT
 from controller.publish.rows import (
-    Clause,
     ProcedurePage,
-    PublishedRefusal,
     PublishedRow,
-    PublishedRuling,
 )
 
 _WIDE: Final = 96
@@ -56,16 +53,16 @@ def _plain_lines(page: ProcedurePage) -> Iterator[str]:
 
 def _plain_entry(entry: PublishedRow) -> Iterator[str]:
     yield entry.id
-    yield from _wrapped("        ", entry.text)
-    yield from _wrapped("  at    ", entry.at)
-    yield from _wrapped("  when  ", _when(entry))
-    if entry.condition:
-        yield from _wrapped("  if    ", entry.condition)
-    yield from _wrapped("  then  ", entry.to)
-    if entry.why:
-        yield from _wrapped("  else  ", f"refused: {entry.why}")
-    for clause in entry.clauses:
-        yield from _wrapped("  rule  ", f"{clause.id}: {clause.sentence}")
+    for first, text in (
+        ("        ", entry.text),
+        ("  at    ", entry.at),
+        ("  when  ", _when(entry)),
+        ("  if    ", entry.condition),
+        ("  then  ", entry.to),
+        ("  else  ", entry.why and f"refused: {entry.why}"),
+        *(("  rule  ", f"{clause.id}: {clause.sentence}") for clause in entry.clauses),
+    ):
+        yield from _wrapped(first, text)
 
 
 def _when(entry: PublishedRow) -> str:
@@ -86,43 +83,6 @@ def _wrapped(first: str, text: str) -> list[str]:
 # --- markdown ---------------------------------------------------------------------------------
 
 
-def markdown(page: ProcedurePage, diagram: str) -> str:
-    """Returns the whole page as Markdown, for the approval of a game."""
-    return "\n".join(_markdown_lines(page, diagram))
-
-
-def _markdown_lines(page: ProcedurePage, diagram: str) -> Iterator[str]:
-    yield f"# {escaped(page.title)}: the dealing procedure"
-    yield ""
-    yield (
-        f"Source: {escaped(page.source or page.file)}. "
-        f"Jurisdiction: {escaped(page.jurisdiction)}{_in_brackets(page.jurisdiction_source)}. "
-        f"Drawn from the rows that run the table, by `{page.command} --markdown`."
-    )
-    yield ""
-    yield f"{HOW_TO_READ} {MAY_BE_USED}"
-    yield ""
-    yield from _contents(page)
-    yield from _options(page)
-    yield from _picture(diagram)
-    for chapter in page.chapters:
-        yield f"## {escaped(chapter.title)}"
-        yield ""
-        for entry in chapter.entries:
-            yield from _entry(entry)
-    yield from _ways(page)
-    yield from _refusals(page)
-    yield from _clauses(page)
-
-
-def _contents(page: ProcedurePage) -> Iterator[str]:
-    titles = (_OPTIONS, _PICTURE, *(c.title for c in page.chapters), _WAYS, _REFUSALS, _CLAUSES)
-    for title in titles:
-        anchor = re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
-        yield f"- [{escaped(title)}](#{anchor})"
-    yield ""
-
-
 _OPTIONS: Final = "Options"
 _PICTURE: Final = "The round in a picture"
 _WAYS: Final = "Ways on after an irregularity"
@@ -130,15 +90,73 @@ _REFUSALS: Final = "Refusals"
 _CLAUSES: Final = "Clauses of the sheet"
 
 
-def _options(page: ProcedurePage) -> Iterator[str]:
+def markdown(page: ProcedurePage, diagram: str) -> str:
+    """Returns the whole page as Markdown, for the approval of a game."""
+    return "\n\n".join(_blocks(page, diagram)) + "\n"
+
+
+def _blocks(page: ProcedurePage, diagram: str) -> Iterator[str]:
+    """Yields headings, paragraphs, lists and tables; empty lines separate them."""
+    by = _in_brackets(page.jurisdiction_source)
+    yield f"# {escaped(page.title)}: the dealing procedure"
+    yield (
+        f"Source: {escaped(page.source or page.file)}. "
+        f"Jurisdiction: {escaped(page.jurisdiction)}{by}. "
+        f"Drawn from the rows that run the table, by `{page.command} --markdown`."
+    )
+    yield f"{HOW_TO_READ} {MAY_BE_USED}"
+    titles = (_OPTIONS, _PICTURE, *(c.title for c in page.chapters), _WAYS, _REFUSALS, _CLAUSES)
+    yield "\n".join(f"- [{escaped(title)}](#{_anchor(title)})" for title in titles)
     yield f"## {_OPTIONS}"
-    yield ""
     yield (
         "Amounts are in the currency's smallest coin. A value that no clause gives is the house's "
         "ruling."
     )
-    yield ""
-    yield from _table(
+    yield _options(page)
+    for words, paths in (("Not in this game", page.absent), ("Not set", page.unset)):
+        if paths:
+            yield f"{words}: {_ids(paths)}."
+    yield f"## {_PICTURE}"
+    yield f"Arrows bear the ids of rows; grey steps do not wait. {LEFT_OUT}"
+    yield "```mermaid\n{}\n```".format(diagram.rstrip("\n"))
+    for chapter in page.chapters:
+        yield f"## {escaped(chapter.title)}"
+        for entry in chapter.entries:
+            yield from _entry(entry)
+    yield f"## {_WAYS}"
+    yield f"As {escaped(page.jurisdiction)} says{by}."
+    yield _ways(page)
+    yield f"## {_REFUSALS}"
+    yield "What is refused beside the rows' own refusals. Words in italics are filled in."
+    yield _refusals(page)
+    yield f"## {_CLAUSES}"
+    yield _clauses(page)
+
+
+def _anchor(title: str) -> str:
+    return re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
+
+
+def _entry(entry: PublishedRow) -> Iterator[str]:
+    facts = {
+        "At": escaped(entry.at),
+        "When": escaped(_when(entry)),
+        "If": escaped(entry.condition),
+        "Then": escaped(entry.to),
+        "Otherwise refused": entry.why and _why(entry.why),
+    }
+    yield f"### `{entry.id}`"
+    yield escaped(entry.text)
+    yield "\n".join(
+        [
+            *(f"- {name}: {fact}" for name, fact in facts.items() if fact),
+            *(f"- `{clause.id}` “{escaped(clause.sentence)}”" for clause in entry.clauses),
+        ]
+    )
+
+
+def _options(page: ProcedurePage) -> str:
+    return _table(
         ("option", "value", "what it is", "clauses"),
         (
             (
@@ -150,51 +168,15 @@ def _options(page: ProcedurePage) -> Iterator[str]:
             for s in page.settings
         ),
     )
-    for words, paths in (("Not in this game", page.absent), ("Not set", page.unset)):
-        if paths:
-            yield f"{words}: {_ids(paths)}."
-            yield ""
 
 
-def _picture(diagram: str) -> Iterator[str]:
-    yield f"## {_PICTURE}"
-    yield ""
-    yield f"Arrows bear the ids of rows; grey steps do not wait. {LEFT_OUT}"
-    yield ""
-    yield "```mermaid"
-    yield diagram.rstrip("\n")
-    yield "```"
-    yield ""
-
-
-def _entry(entry: PublishedRow) -> Iterator[str]:
-    yield f"### `{entry.id}`"
-    yield ""
-    yield escaped(entry.text)
-    yield ""
-    yield f"- At: {escaped(entry.at)}"
-    yield f"- When: {escaped(_when(entry))}"
-    if entry.condition:
-        yield f"- If: {escaped(entry.condition)}"
-    yield f"- Then: {escaped(entry.to)}"
-    if entry.why:
-        yield f"- Otherwise refused: {_why(entry.why)}"
-    for clause in entry.clauses:
-        yield f"- {_quote(clause)}"
-    yield ""
-
-
-def _ways(page: ProcedurePage) -> Iterator[str]:
-    yield f"## {_WAYS}"
-    yield ""
-    yield f"As {escaped(page.jurisdiction)} says{_in_brackets(page.jurisdiction_source)}."
-    yield ""
-    yield from _table(
+def _ways(page: ProcedurePage) -> str:
+    return _table(
         ("what happened", "way on", "second person for", "in the jurisdiction's words"),
         (
             (
                 escaped(w.what),
-                _way(w),
+                escaped(f"{w.way}: {', '.join(w.choices)}" if w.choices else w.way),
                 escaped(", ".join(w.two_people)),
                 escaped(w.text),
             )
@@ -203,34 +185,24 @@ def _ways(page: ProcedurePage) -> Iterator[str]:
     )
 
 
-def _way(way: PublishedRuling) -> str:
-    return escaped(f"{way.way}: {', '.join(way.choices)}" if way.choices else way.way)
-
-
-def _refusals(page: ProcedurePage) -> Iterator[str]:
-    yield f"## {_REFUSALS}"
-    yield ""
-    yield "What is refused beside the rows' own refusals. Words in italics are filled in."
-    yield ""
-    yield from _table(
-        ("refusal", "at", "when", "answer", "clauses"), (_answer(a) for a in page.refusals)
+def _refusals(page: ProcedurePage) -> str:
+    return _table(
+        ("refusal", "at", "when", "answer", "clauses"),
+        (
+            (
+                f"`{a.id}`",
+                escaped(a.at),
+                escaped(a.on),
+                _why(a.why),
+                _ids(clause.id for clause in a.clauses),
+            )
+            for a in page.refusals
+        ),
     )
 
 
-def _answer(answer: PublishedRefusal) -> tuple[str, ...]:
-    return (
-        f"`{answer.id}`",
-        escaped(answer.at),
-        escaped(answer.on),
-        _why(answer.why),
-        _ids(clause.id for clause in answer.clauses),
-    )
-
-
-def _clauses(page: ProcedurePage) -> Iterator[str]:
-    yield f"## {_CLAUSES}"
-    yield ""
-    yield from _table(
+def _clauses(page: ProcedurePage) -> str:
+    return _table(
         ("clause", "sentence", "options", "rows", "refusals"),
         (
             (
@@ -245,20 +217,13 @@ def _clauses(page: ProcedurePage) -> Iterator[str]:
     )
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"|{' --- |' * len(head)}"
-    for row in rows:
-        yield "|" + "".join(f" {cell} |" if cell else " |" for cell in row)
-    yield ""
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = ("|" + "".join(f" {cell} |" if cell else " |" for cell in row) for row in rows)
+    return "\n".join((f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *lines))
 
 
 def _ids(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def _quote(clause: Clause) -> str:
-    return f"`{clause.id}` “{escaped(clause.sentence)}”"
 
 
 def _why(why: str) -> str:

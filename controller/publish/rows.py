@@ -332,10 +332,6 @@ def _widest(path: str, none: frozenset[str], every: Iterable[str]) -> str:
     return path
 
 
-def _ways(jurisdiction: Jurisdiction) -> tuple[PublishedRuling, ...]:
-    return tuple(_way_on(jurisdiction, what) for what in Irregularity)
-
-
 def _way_on(jurisdiction: Jurisdiction, what: Irregularity) -> PublishedRuling:
     ruling = jurisdiction.ruling(what)
     asked = ruling.options if ruling.way is Way.FLOOR_DECIDES else (ruling.way,)
@@ -386,6 +382,6 @@ def page(published: PublishedGame) -> ProcedurePage:
         _without(sheet, of_tables=True),
         chapters,
         answers,
-        _ways(jurisdiction),
+        tuple(_way_on(jurisdiction, what) for what in Irregularity),
         _uses(sheet, chapters, answers),
     )

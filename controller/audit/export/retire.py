@@ -203,7 +203,7 @@ class _SegmentSums:
 
     def done(self) -> SegmentSummary:
         assert self.signed is not None
-        hole, drawn = self._holes.down
+        hole, drawn = self._holes.face_down
         rounds = sorted(self._rounds - {0}) or [0]
         return SegmentSummary(
             self._segments,

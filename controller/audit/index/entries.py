@@ -131,7 +131,7 @@ def index_record(rows: Rows, segment: int, offset: int, seq: int, data: bytes) -
     row = (seq, utc, w[read.day], read.round, w[read.kind], *who, read.cause)
     rows.end((*row, segment, offset, len(data)))
     if event == "TableClosed" and read.kind == "decision":
-        spans.nobody_deals()
+        spans.end_shift()
 
 
 _NO_PERSON: Final = frozenset({"device", ""})
@@ -162,8 +162,8 @@ def _index_decision(rows: Rows, seq: int, read: IndexedRecord) -> str:
     event = made.event
     spans = rows.spans
     if read.by.role == "dealer":
-        spans.deals(rows.words[read.by.name])
-    spans.at_round(read.round, read.utc)
+        spans.set_dealer(rows.words[read.by.name])
+    spans.start_round(read.round, read.utc)
     rows.seat(event.seat)
     if event.second is not None:
         rows.person(seq, event.second.name, "second")
@@ -218,7 +218,7 @@ def _index_event(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent)
             rows.card(seq, event.card, 0, "exposed")
         case "WagerPlaced":
             rows.amount(seq, "wager", event.seat, event.bet, event.amount or 0)
-            rows.spans.wager(read.utc)
+            rows.spans.add_wager(read.utc)
         case "Paid" if event.amount is not None:
             rows.amount(seq, "declared", 0, "", event.amount)
 
@@ -243,7 +243,7 @@ def _index_effect(
             if e.seat and made.event.type in _CARD_ON_ITS_PLACE:
                 rows.spans.now.unread = e.seat
         case "Ruled":
-            rows.ruled(seq, e.what, e.way, e.by, e.second)
+            rows.add_ruling(seq, e.what, e.way, e.by, e.second)
         case "SeatDead":
             rows.seat(e.seat)
         case _:
@@ -259,7 +259,7 @@ def _index_money(rows: Rows, seq: int, read: IndexedRecord, e: IndexedEffect) ->
         case "Corrected":
             rows.amount(seq, "was_paid", e.seat, e.bet, e.paid)
             rows.amount(seq, "was_due", e.seat, e.bet, e.due)
-            rows.spans.correct(e.round)
+            rows.spans.count_correction(e.round)
         case "WagersLocked":
             rows.amount(seq, "locked", 0, "", e.total)
             if current is not None:
@@ -289,9 +289,9 @@ def _index_prompt(rows: Rows, seq: int, made: IndexedDecision, e: IndexedEffect)
             # The first card goes to the first seat that has wagered.
             now.seat = min((seat for each in made.effects for seat, _ in each.lamps), default=0)
             if not e.count:
-                rows.spans.no_wagers()
+                rows.spans.drop_wagers()
         case Tell.OPEN_TABLE.value:
-            rows.spans.no_wagers()
+            rows.spans.drop_wagers()
     match made.event.type, e.tell:
         case "Insure", Tell.CONFIRM_INSURANCE.value:
             rows.amount(seq, "insurance", e.seat, "insurance", e.amount)
@@ -302,7 +302,7 @@ def _index_prompt(rows: Rows, seq: int, made: IndexedDecision, e: IndexedEffect)
 
 
 def _index_settled(rows: Rows, seq: int, e: IndexedEffect) -> None:
-    rows.settled(seq, (e.round, e.seat, e.hand, e.stake, e.returned), e.bet, e.outcome, e.why)
+    rows.add_bet(seq, (e.round, e.seat, e.hand, e.stake, e.returned), e.bet, e.outcome, e.why)
     if e.returned > e.stake:
         rows.amount(seq, "paid", e.seat, e.bet, e.returned - e.stake)
     elif e.returned:

@@ -48,7 +48,7 @@ class IndexPosition(NamedTuple):
 class NewFrames(NamedTuple):
     frames: list[tuple[int, int, RecordFrame]]
     """Each with its segment, and the offset of its window in the segment."""
-    goes: IndexPosition
+    position: IndexPosition
     more: bool
     """Whether there may be more frames."""
 
@@ -57,7 +57,7 @@ class RecordStart(NamedTuple):
     """How a record begins, after retired segments."""
 
     origin: str
-    goes: IndexPosition
+    position: IndexPosition
     """The position before its first record."""
 
 
@@ -82,27 +82,27 @@ def record_start(record: Path) -> RecordStart:
     )
 
 
-def has_frame(record: Path, goes: IndexPosition) -> bool:
+def has_frame(record: Path, position: IndexPosition) -> bool:
     """Return whether the record contains the last frame of an index. Raises RecordDamaged and
     CannotWrite."""
-    if not segment_file(record, goes.segment).exists():
+    if not segment_file(record, position.segment).exists():
         return False
-    with _Segment(record, goes.segment) as segment:
-        frame = unpack(segment.read(goes.offset), 0)
-    return frame is not None and (frame.seq, frame.chain) == (goes.seq, goes.chain)
+    with _Segment(record, position.segment) as segment:
+        frame = unpack(segment.read(position.offset), 0)
+    return frame is not None and (frame.seq, frame.chain) == (position.seq, position.chain)
 
 
 def read_new_frames(
-    record: Path, goes: IndexPosition, room: int, durable: int | None = None
+    record: Path, position: IndexPosition, room: int, durable: int | None = None
 ) -> NewFrames:
-    """Read the frames after `goes`: up to `room` bytes of records, and one more.
+    """Read the frames after `position`: up to `room` bytes of records, and one more.
 
     `durable` is the last seq that is known to be durable; without it the frames are synced first.
     Raises RecordDamaged and CannotWrite.
     """
     found: list[tuple[int, int, RecordFrame]] = []
     last = _LAST if durable is None else durable
-    here = goes
+    here = position
     known = 0
     while room > 0 and here.seq < last:
         # Checked first: a segment that has a successor is complete.
@@ -116,19 +116,21 @@ def read_new_frames(
                 known = max(known, frames[-1].before)
                 end = frames[-1]
                 offset, until = start + end.offset, start + end.end
-                goes = IndexPosition(here.segment, offset, until, end.seq, end.chain)
-            if found and durable is None and not followed and known < goes.seq:
+                position = IndexPosition(here.segment, offset, until, end.seq, end.chain)
+            if found and durable is None and not followed and known < position.seq:
                 segment.settle()
         if not begun:
             if found:
-                return NewFrames(found, goes, True)  # the error is reported next time
-            file = segment_file(record, goes.segment)
-            what = f"offset {goes.until}: no whole record after seq {goes.seq}, and the next"
+                return NewFrames(found, position, True)  # the error is reported next time
+            file = segment_file(record, position.segment)
+            what = (
+                f"offset {position.until}: no whole record after seq {position.seq}, and the next"
+            )
             raise RecordDamaged(file, f"{what} segment does not go on from there", ASK)
         if not followed:
             break
-        here = goes._replace(segment=goes.segment + 1, until=HEADER_SIZE)
-    return NewFrames(found, goes, room <= 0)
+        here = position._replace(segment=position.segment + 1, until=HEADER_SIZE)
+    return NewFrames(found, position, room <= 0)
 
 
 class _Segment:

@@ -158,7 +158,7 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
 
 def application(db: apsw.Connection) -> int:
     """Return the application id, even of a damaged file."""
-    with _whatever_it_holds(db):
+    with _ignoring_content(db):
         return int(db.pragma("application_id"))
 
 
@@ -190,7 +190,7 @@ def open_readonly(file: Path) -> apsw.Connection:
         db = apsw.Connection(name, apsw.SQLITE_OPEN_READONLY)
     with closed_on_error(db, file):
         if application(db) != APPLICATION:
-            raise not_ours(file)
+            raise other_file_error(file)
         check_version(db, file)
         db.pragma("query_only", True)
         db.set_busy_timeout(WAIT_MS)
@@ -205,13 +205,15 @@ def create(db: apsw.Connection, file: Path, start: RecordStart) -> None:
                 db.execute(statement)
             db.pragma("application_id", APPLICATION)
             db.pragma("user_version", VERSION)
-            store_position(db, start.origin, start.goes, "{}")
+            store_position(db, start.origin, start.position, "{}")
 
 
-def store_position(db: apsw.Connection, origin: str, goes: IndexPosition, standing: str) -> None:
+def store_position(
+    db: apsw.Connection, origin: str, position: IndexPosition, standing: str
+) -> None:
     db.execute(
         "INSERT OR REPLACE INTO goes VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (origin, *goes, standing, _crc(origin, goes, standing)),
+        (origin, *position, standing, _crc(origin, position, standing)),
     )
 
 
@@ -221,17 +223,17 @@ def read_position(db: apsw.Connection, file: Path) -> tuple[str, IndexPosition, 
     if row is None:
         raise IndexDamaged(file, "the index does not say how far it goes", REBUILD_HINT)
     origin, *where, standing, crc = row
-    goes = IndexPosition(*where)
-    if crc != _crc(origin, goes, standing):
+    position = IndexPosition(*where)
+    if crc != _crc(origin, position, standing):
         raise IndexDamaged(file, "the index is damaged where it says how far it goes", REBUILD_HINT)
-    return origin, goes, standing
+    return origin, position, standing
 
 
 _READ_POSITION: Final = "SELECT origin, segment, offset, until, seq, chain, standing, crc FROM goes"
 
 
-def _crc(origin: str, goes: IndexPosition, standing: str) -> int:
-    return crc32(repr((origin, tuple(goes), standing)).encode())
+def _crc(origin: str, position: IndexPosition, standing: str) -> int:
+    return crc32(repr((origin, tuple(position), standing)).encode())
 
 
 def set_wal_mode(db: apsw.Connection) -> None:
@@ -251,12 +253,12 @@ def set_wal_mode(db: apsw.Connection) -> None:
 
 def wipe(db: apsw.Connection) -> None:
     """Delete all content, whatever it is. Readers keep their snapshot."""
-    with _whatever_it_holds(db):
+    with _ignoring_content(db):
         db.execute("VACUUM")
 
 
 @contextmanager
-def _whatever_it_holds(db: apsw.Connection) -> Iterator[None]:
+def _ignoring_content(db: apsw.Connection) -> Iterator[None]:
     db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
     try:
         yield
@@ -264,7 +266,7 @@ def _whatever_it_holds(db: apsw.Connection) -> Iterator[None]:
         db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
 
 
-def not_ours(file: Path) -> IndexOfOther:
+def other_file_error(file: Path) -> IndexOfOther:
     return IndexOfOther(
         file,
         "holds something else than the index of a record",
@@ -322,7 +324,7 @@ class Index:
             if is_empty(db, file):
                 create(db, file, start)
             elif application(db) != APPLICATION:
-                raise _not_an_index(db, file, record)
+                raise _no_index_error(db, file, record)
             _check(db, file, record, start)
             set_wal_mode(db)
             return cls(record, file, db)
@@ -340,7 +342,7 @@ class Index:
         with closed_on_error(db, file):
             ours = file == record / NAME or application(db) == APPLICATION
             if not ours and not is_empty(db, file):
-                raise not_ours(file)
+                raise other_file_error(file)
             wipe(db)
             create(db, file, start)
             set_wal_mode(db)
@@ -389,8 +391,10 @@ class Index:
             taken, more = self.step(durable)
             count += taken
             if progress is not None and taken:
-                goes = self.position
-                progress(IndexProgress(count, goes.seq, goes.segment, numbers(self.record)[-1]))
+                position = self.position
+                progress(
+                    IndexProgress(count, position.seq, position.segment, numbers(self.record)[-1])
+                )
         return count
 
     def step(self, durable: int | None = None, room: int = BATCH_BYTES) -> IndexStep:
@@ -406,15 +410,15 @@ class Index:
                 "open it again",
             )
         with sqlite_errors(self.file), transaction(self.db):
-            return self._take(durable, room)
+            return self._index_batch(durable, room)
 
-    def _take(self, durable: int | None, room: int) -> IndexStep:
+    def _index_batch(self, durable: int | None, room: int) -> IndexStep:
         db = self.db
-        origin, goes, text = read_position(db, self.file)
-        found = read_new_frames(self.record, goes, room, durable)
+        origin, position, text = read_position(db, self.file)
+        found = read_new_frames(self.record, position, room, durable)
         if not found.frames:
             return IndexStep(0, found.more)
-        if goes != self._words_at:
+        if position != self._words_at:
             self._words = Words(db.execute("SELECT word, id FROM words"))
         # New words are not in the index until the transaction is committed.
         self._words_at = None
@@ -422,18 +426,18 @@ class Index:
         rows = Rows(self._words, state)
         for segment, start, frame in found.frames:
             index_record(rows, segment, start + frame.offset, frame.seq, frame.data)
-        self._keep(rows)
-        store_position(db, origin, found.goes, msgspec.json.encode(state).decode())
-        self._words_at = found.goes
+        self._insert(rows)
+        store_position(db, origin, found.position, msgspec.json.encode(state).decode())
+        self._words_at = found.position
         return IndexStep(len(found.frames), found.more)
 
-    def _keep(self, rows: Rows) -> None:
+    def _insert(self, rows: Rows) -> None:
         db = self.db
-        db.executemany("INSERT INTO words VALUES (?, ?)", rows.words.kept())
+        db.executemany("INSERT INTO words VALUES (?, ?)", rows.words.take_new())
         for table in INSERTED:
             db.executemany(table.insert, rows.inserted[table.name])
-        for table, changed in rows.spans.changed():
-            db.executemany(table.put, changed)
+        for table, changed_rows in rows.spans.changed_rows():
+            db.executemany(table.put, changed_rows)
         db.executemany(_CORRECTED, rows.spans.corrected)
 
 
@@ -454,8 +458,8 @@ def has_more(record: Path, db: apsw.Connection, file: Path) -> bool:
     """Return whether the record has more records than the index. Raises RecordDamaged, CannotWrite
     and IndexDamaged."""
     with sqlite_errors(file):
-        goes = read_position(db, file)[1]
-    return bool(read_new_frames(record, goes, 1, goes.seq + 1).frames)
+        position = read_position(db, file)[1]
+    return bool(read_new_frames(record, position, 1, position.seq + 1).frames)
 
 
 def _inode(file: Path) -> tuple[int, int]:
@@ -471,33 +475,33 @@ def _inode(file: Path) -> tuple[int, int]:
 # --- whether it serves the record -------------------------------------------------------------
 
 
-def _not_an_index(db: apsw.Connection, file: Path, record: Path) -> IndexProblem:
+def _no_index_error(db: apsw.Connection, file: Path, record: Path) -> IndexProblem:
     """At the default place, a file that is no database is a damaged index."""
     if file == record / NAME and not has_tables(db):
         return IndexDamaged(file, "the index is damaged: file is not a database", REBUILD_HINT)
-    return not_ours(file)
+    return other_file_error(file)
 
 
 def _check(db: apsw.Connection, file: Path, record: Path, start: RecordStart) -> None:
     check_version(db, file)
-    origin, goes, _ = read_position(db, file)
+    origin, position, _ = read_position(db, file)
     if origin != start.origin:
         what = f"is the index of another record, {origin}, not of {start.origin}"
         raise IndexOfOther(file, what, f"{OTHER_FILE_HINT}, or {REBUILD_HINT}")
-    first = db.execute("SELECT min(number) FROM raw_segments").get or goes.segment
-    if first < start.goes.segment:
+    first = db.execute("SELECT min(number) FROM raw_segments").get or position.segment
+    if first < start.position.segment:
         what = f"the index knows segments from {first:08d} on, the record begins later"
         raise IndexOutdated(file, what, REBUILD_HINT)
-    if goes.offset and not has_frame(record, goes):
-        raise _ahead(file, record, goes)
+    if position.offset and not has_frame(record, position):
+        raise _ahead_error(file, record, position)
 
 
-def _ahead(file: Path, record: Path, goes: IndexPosition) -> IndexAhead:
+def _ahead_error(file: Path, record: Path, position: IndexPosition) -> IndexAhead:
     """The error if the record does not contain the index's last frame."""
     last = read_segment(record, numbers(record)[-1]).after.seq
-    what = f"the index has seen another record at seq {goes.seq} than there is now"
-    if last < goes.seq:
-        what = f"the index has seen records up to seq {goes.seq}, the record ends with {last}"
+    what = f"the index has seen another record at seq {position.seq} than there is now"
+    if last < position.seq:
+        what = f"the index has seen records up to seq {position.seq}, the record ends with {last}"
     return IndexAhead(
         file,
         what,

@@ -74,21 +74,29 @@ def check_query(wanted: RecordQuery) -> None:
         least, most = numbers[low], numbers[high]
         if least is not None and most is not None and least > most:
             raise UsageProblem(high, f"{most} is less than {low}, {least}", f"{least} or more")
-    if wanted.rounds is not None:
-        first, last = wanted.rounds
-        if not 1 <= first <= last <= _MOST:
-            raise UsageProblem("rounds", f"no rounds are {first} to {last}", "from 1 on, in order")
-    if wanted.seat is not None and wanted.seat < 1:
-        raise UsageProblem("seat", f"there is no seat {wanted.seat}", "1 or more")
-    if wanted.card is not None and wanted.card not in DECK:
-        raise UsageProblem("card", f"{wanted.card} is no card", f"0 to {len(DECK) - 1}")
-    if wanted.kind is not None and wanted.kind not in KINDS:
-        raise UsageProblem("kind", f"no record is a {wanted.kind!a}", ", ".join(KINDS))
+    first, last = wanted.rounds or (1, 1)
     names = [one.value for one in Irregularity]
-    if wanted.irregularity is not None and wanted.irregularity not in names:
-        raise UsageProblem(
-            "irregularity", f"{wanted.irregularity!a} is no irregularity", ", ".join(names)
-        )
+    seat, card, kind, irregularity = wanted.seat, wanted.card, wanted.kind, wanted.irregularity
+    checks = (
+        (
+            "rounds",
+            1 <= first <= last <= _MOST,
+            f"no rounds are {first} to {last}",
+            "from 1 on, in order",
+        ),
+        ("seat", seat is None or seat >= 1, f"there is no seat {seat}", "1 or more"),
+        ("card", card is None or card in DECK, f"{card} is no card", f"0 to {len(DECK) - 1}"),
+        ("kind", kind is None or kind in KINDS, f"no record is a {kind!a}", ", ".join(KINDS)),
+        (
+            "irregularity",
+            irregularity is None or irregularity in names,
+            f"{irregularity!a} is no irregularity",
+            ", ".join(names),
+        ),
+    )
+    for name, valid, what, allowed in checks:
+        if not valid:
+            raise UsageProblem(name, what, allowed)
 
 
 class SearchTerm(NamedTuple):
@@ -403,12 +411,12 @@ class RoundPage(Struct, frozen=True):
 
 def find(db: apsw.Connection, wanted: RecordQuery, after: int = 0, limit: int = 100) -> RecordPage:
     """Return records after seq `after`, in order. Raises UsageProblem and IndexProblem."""
-    with _asked(db, wanted, after, limit):
+    with _read_transaction(db, wanted, after, limit):
         terms = terms_of(db, wanted)
         if terms is None:
             return RecordPage((), None)
-        found, goes_on, _ = _look(db, terms, after, limit, _COLUMNS, MAX_STEPS)
-        return RecordPage(tuple(IndexRow(*row) for row in found), goes_on)
+        found, next_after, _ = _search(db, terms, after, limit, _COLUMNS, MAX_STEPS)
+        return RecordPage(tuple(IndexRow(*row) for row in found), next_after)
 
 
 def find_rounds(
@@ -418,28 +426,30 @@ def find_rounds(
 
     Raises UsageProblem and IndexProblem.
     """
-    with _asked(db, wanted, after, limit):
+    with _read_transaction(db, wanted, after, limit):
         terms = terms_of(db, wanted)
         first = db.execute("SELECT min(first_seq) FROM raw_rounds").get
         if terms is None or first is None:
             return RoundPage((), None)
         rounds: list[RoundRow] = []
-        goes_on: int | None = max(after, first - 1)
-        goes = MAX_STEPS
-        while goes_on is not None and goes and len(rounds) < limit:
-            after = goes_on
-            found, goes_on, goes = _look(db, terms, after, MAX_PAGE, "r.seq", goes)
+        next_after: int | None = max(after, first - 1)
+        steps = MAX_STEPS
+        while next_after is not None and steps and len(rounds) < limit:
+            after = next_after
+            found, next_after, steps = _search(db, terms, after, MAX_PAGE, "r.seq", steps)
             for (seq,) in found:
                 if seq > after and len(rounds) < limit:
                     rounds.append(_round_of(db, seq))
                     after = rounds[-1].last_seq
-            if len(rounds) == limit or (goes_on is not None and goes_on < after):
-                goes_on = after if after < terms.last else None
-        return RoundPage(tuple(rounds), goes_on)
+            if len(rounds) == limit or (next_after is not None and next_after < after):
+                next_after = after if after < terms.last else None
+        return RoundPage(tuple(rounds), next_after)
 
 
 @contextmanager
-def _asked(db: apsw.Connection, wanted: RecordQuery, after: int, limit: int) -> Iterator[None]:
+def _read_transaction(
+    db: apsw.Connection, wanted: RecordQuery, after: int, limit: int
+) -> Iterator[None]:
     """Check the arguments, and run the block in one read transaction."""
     check_query(wanted)
     if not 1 <= limit <= MAX_PAGE:
@@ -457,14 +467,14 @@ def _asked(db: apsw.Connection, wanted: RecordQuery, after: int, limit: int) -> 
                 db.execute("COMMIT")
 
 
-def _look(
-    db: apsw.Connection, terms: SearchTerms, after: int, limit: int, shown: str, goes: int
+def _search(
+    db: apsw.Connection, terms: SearchTerms, after: int, limit: int, shown: str, steps: int
 ) -> tuple[list[tuple[Any, ...]], int | None, int]:
-    """Return rows after `after`, where to continue, and how many of `goes` are left."""
+    """Return rows after `after`, where to continue, and how many of `steps` are left."""
     rows: list[tuple[Any, ...]] = []
     after = max(after, terms.first - 1)
-    while goes and after < terms.last:
-        goes -= 1
+    while steps and after < terms.last:
+        steps -= 1
         term, upto = _sparsest(db, terms, {"after": after, "upto": terms.last})
         values = {name: value for each in terms.terms for name, value in each.values.items()}
         rows += db.execute(
@@ -473,10 +483,10 @@ def _look(
         )
         if len(rows) == limit:
             upto = rows[-1][0]
-            goes_on = upto if upto < terms.last else None
-            return [row[1:] for row in rows], goes_on, goes
+            next_after = upto if upto < terms.last else None
+            return [row[1:] for row in rows], next_after, steps
         after = upto
-    return [row[1:] for row in rows], after if after < terms.last else None, goes
+    return [row[1:] for row in rows], after if after < terms.last else None, steps
 
 
 def statement(terms: SearchTerms, along: SearchTerm, shown: str) -> str:

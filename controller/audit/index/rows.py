@@ -145,27 +145,27 @@ class Spans:
 
     # --- rounds ---------------------------------------------------------------------------
 
-    def wager(self, utc: int) -> None:
+    def add_wager(self, utc: int) -> None:
         """A wager was placed. The first one starts the next round, if it is dealt."""
         now = self.now
         if now.wagers is None:
             now.wagers = OpenWagers(now.seq, utc, now.utc)
 
-    def no_wagers(self) -> None:
+    def drop_wagers(self) -> None:
         """There are no wagers: the current round continues."""
         now = self.now
         if now.wagers is not None and now.round is not None:
             now.round.irregularities += now.wagers.irregularities
         now.wagers = None
 
-    def irregular(self) -> None:
+    def count_irregularity(self) -> None:
         now = self.now
         if now.wagers is not None:
             now.wagers.irregularities += 1
         elif now.round is not None:
             now.round.irregularities += 1
 
-    def at_round(self, number: int, utc: int) -> None:
+    def start_round(self, number: int, utc: int) -> None:
         """Set the current round, which may be a new one."""
         now = self.now
         last = now.round
@@ -180,7 +180,7 @@ class Spans:
         now.round.irregularities = first.irregularities
         now.wagers = None
 
-    def correct(self, number: int) -> None:
+    def count_correction(self, number: int) -> None:
         now = self.now.round
         found = now if now is not None and now.round == number else self._rounds.get(number)
         if found is not None:
@@ -190,14 +190,14 @@ class Spans:
 
     # --- dealers --------------------------------------------------------------------------
 
-    def deals(self, dealer: int) -> None:
+    def set_dealer(self, dealer: int) -> None:
         """Set the dealer from this record on."""
         now = self.now
         if now.shift is None or now.shift.dealer != dealer:
             self._end_shift(now.seq - 1)
             now.shift = OpenShift(now.seq, dealer)
 
-    def nobody_deals(self) -> None:
+    def end_shift(self) -> None:
         """End the shift after this record."""
         self._end_shift(self.now.seq)
         self.now.shift = None
@@ -209,7 +209,7 @@ class Spans:
 
     # --- as rows --------------------------------------------------------------------------
 
-    def changed(self) -> tuple[tuple[IndexTable, list[Row]], ...]:
+    def changed_rows(self) -> tuple[tuple[IndexTable, list[Row]], ...]:
         """The rows that were changed; they replace those with the same keys."""
         now = self.now
         if now.round is not None:
@@ -239,7 +239,7 @@ class Words(dict[str, int]):
         self._new.append((number, word))
         return number
 
-    def kept(self) -> list[tuple[int, str]]:
+    def take_new(self) -> list[tuple[int, str]]:
         """Return the new words, and forget that they are new."""
         new, self._new = self._new, []
         return new
@@ -294,7 +294,7 @@ class Rows:
         self.spans.amount(amount)
         self.seat(seat)
 
-    def settled(self, seq: int, numbers: Row, bet: str, outcome: str, why: str) -> None:
+    def add_bet(self, seq: int, numbers: Row, bet: str, outcome: str, why: str) -> None:
         """Argument `numbers` has round, seat, hand, stake and returned amount."""
         w = self.words
         round_, seat, hand, stake, returned = numbers
@@ -308,9 +308,9 @@ class Rows:
         self.inserted["irregularities"].append((self.words[what], seq, self._next(), seat, 0, 0, 0))
         self.seat(seat)
         self.problem(what)
-        self.spans.irregular()
+        self.spans.count_irregularity()
 
-    def ruled(self, seq: int, what: str, way: str, by: str, second: str) -> None:
+    def add_ruling(self, seq: int, what: str, way: str, by: str, second: str) -> None:
         w = self.words
         self.inserted["irregularities"].append(
             (w[what], seq, self._next(), 0, w[way], w[by], w[second])

@@ -21,7 +21,6 @@ from msgspec import Struct
 from controller.audit.errors import RecordDamaged
 from controller.audit.format.records import BootIdentity, OpenedData, encode
 from controller.audit.read.reader import ASK
-from controller.config import Currency as TableCurrency
 from controller.config import TableConfig
 from controller.games import game_of_table
 from controller.procedure.engine import Procedure
@@ -51,21 +50,6 @@ class GameTerms(Struct, frozen=True, forbid_unknown_fields=True):
     clauses: tuple[str, ...]
     currency: MoneyFormat | None
     """The format of amounts in refusals; None: a bare number."""
-
-
-class _Configuration(Struct, frozen=True):
-    """A table's configuration, independent of where its files are."""
-
-    name: str
-    title: str
-    game: str
-    options: Options
-    clauses: dict[str, str]
-    because: dict[str, tuple[str, ...]]
-    decks_allowed: tuple[int, ...]
-    jurisdiction: Jurisdiction
-    seats: int
-    currency: TableCurrency
 
 
 # --- the game ---------------------------------------------------------------------------------
@@ -99,7 +83,7 @@ def game_from(terms: GameTerms) -> Game:
 
 def game_bytes(game: Game) -> bytes:
     """The encoded game, as recorded."""
-    return _encode(terms_of(game))
+    return encode(_plain(terms_of(game)))
 
 
 def _currency(say: Callable[[Amount], str]) -> MoneyFormat | None:
@@ -118,7 +102,7 @@ def identity_of(table: str, what: TableConfig | Game) -> BootIdentity:
     """The identity of a boot of this table with this configuration or game."""
     game = game_of_table(what) if isinstance(what, TableConfig) else what
     terms = game_bytes(game)
-    conf = _encode(_configuration(what)) if isinstance(what, TableConfig) else terms
+    conf = _configuration(what) if isinstance(what, TableConfig) else terms
     return BootIdentity(
         table,
         software_name(),
@@ -169,25 +153,27 @@ def software_name() -> str:
         return "holecard, not installed"
 
 
-def _configuration(table: TableConfig) -> _Configuration:
+def _configuration(table: TableConfig) -> bytes:
+    """A table's configuration as JSON, independent of where its files are."""
     sheet = table.sheet
-    return _Configuration(
-        table.name,
-        table.title,
-        sheet.name,
-        sheet.options,
-        sheet.clauses,
-        sheet.because,
-        sheet.decks_allowed,
-        table.jurisdiction,
-        table.seats,
-        table.currency,
-    )
+    fields = {
+        "name": table.name,
+        "title": table.title,
+        "game": sheet.name,
+        "options": sheet.options,
+        "clauses": sheet.clauses,
+        "because": sheet.because,
+        "decks_allowed": sheet.decks_allowed,
+        "jurisdiction": table.jurisdiction,
+        "seats": table.seats,
+        "currency": table.currency,
+    }
+    return encode({name: _plain(value) for name, value in fields.items()})
 
 
-def _encode(what: Struct) -> bytes:
-    """Encode with sorted keys, so that equal values have equal bytes."""
-    return encode(msgspec.to_builtins(what, str_keys=True, order="deterministic"))
+def _plain(value: object) -> object:
+    """The value with sorted keys, so that equal values have equal bytes."""
+    return msgspec.to_builtins(value, str_keys=True, order="deterministic")
 
 
 # --- source -----------------------------------------------------------------------------------

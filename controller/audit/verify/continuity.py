@@ -65,12 +65,12 @@ class SegmentBoots:
         self.opened = opened
         self.opened_bytes = b"" if opened is None else encode(opened)
         self.note = note
-        self.left: list[BootState] = []
+        self.ended: list[BootState] = []
         """Boots that have ended, with their final state."""
         self.certificates: list[Certificate] = []
         self.checkpoints = self.signed = 0
-        self.held: list[DeferredCheckpoint] = []
-        self.told: set[str] = set()
+        self.deferred: list[DeferredCheckpoint] = []
+        self.tail_files: set[str] = set()
         self.late = self.longest = 0
         self.now = BootState()
         """The current boot. Its clocks are set when it ends."""
@@ -86,7 +86,7 @@ class SegmentBoots:
         self.former = 0
         """Seq of the last record before it."""
         self._key: Certificate | None = None
-        self._found = found
+        self._findings = found
         self._given = self._certified(note) if note and opened is not None else None
 
     # --- every record ---------------------------------------------------------------------
@@ -96,17 +96,17 @@ class SegmentBoots:
         previous record."""
         ran = (record.sw, record.conf, record.proc)
         if record.boot == self.now.name:
-            self._found.say("sw, conf or proc is another than before in its boot")
+            self._findings.report("sw, conf or proc is another than before in its boot")
             self.ran = ran
             return
         if self.now.name:
             self._signed_by(mono)
             self.now.mono = mono
-            self.left.append(self.now)
-        if any(boot.name == record.boot for boot in self.left):
-            self._found.say(f"boot {record.boot} was over")
+            self.ended.append(self.now)
+        if any(boot.name == record.boot for boot in self.ended):
+            self._findings.report(f"boot {record.boot} was over")
         if not all(map(HEX16.fullmatch, (record.boot, *ran))):
-            self._found.say("its boot, sw, conf or proc is not 16 digits 0 to 9 and a to f")
+            self._findings.report("its boot, sw, conf or proc is not 16 digits 0 to 9 and a to f")
         self.now, self.ran, self.former = BootState(record.boot), ran, seq - 1
         self.begun = self._key = None
         self.unusual = True
@@ -117,28 +117,32 @@ class SegmentBoots:
             self.begun = kind == "opened"
             if not self.begun:
                 self._continue_boot(kind)
-        if self.now.untold and kind != "tail":
-            self._found.say(f"no tail record tells of {self.now.untold} bytes that were set aside")
-            self.now.untold = 0
+        if self.now.unrecorded and kind != "tail":
+            self._findings.report(
+                f"no tail record tells of {self.now.unrecorded} bytes that were set aside"
+            )
+            self.now.unrecorded = 0
         if kind not in AFTER_CLOSED:
             if self.now.closed:
-                self._found.say(f"a {kind} follows on closed")
-            if not self.left and self.other is None:
-                self.other = self._found.at()
-        settled = self.begun is not None and (bool(self.left) or self.other is not None)
-        self.unusual = not settled or self.now.closed or self.now.untold > 0
+                self._findings.report(f"a {kind} follows on closed")
+            if not self.ended and self.other is None:
+                self.other = self._findings.at()
+        settled = self.begun is not None and (bool(self.ended) or self.other is not None)
+        self.unusual = not settled or self.now.closed or self.now.unrecorded > 0
 
     def closed_record(self) -> None:
         self.now.closed = self.unusual = True
 
     def _continue_boot(self, kind: str) -> None:
         """Continue a boot that was opened in an earlier segment; its key may be in the snapshot."""
-        if self.left:
-            self._found.say(f"a boot begins with {kind}, not with opened")
+        if self.ended:
+            self._findings.report(f"a boot begins with {kind}, not with opened")
             return
-        self.inherits = self._found.at()
+        self.inherits = self._findings.at()
         if self.opened is not None and self.ran != _short(self.opened):
-            self._found.say("sw, conf or proc is not the beginning of that in its boot's opened")
+            self._findings.report(
+                "sw, conf or proc is not the beginning of that in its boot's opened"
+            )
         given = self._given
         if given is not None and given.boot == self.now.name:
             self._key, self.now.certified = given, given.seq
@@ -148,41 +152,46 @@ class SegmentBoots:
     def opened_record(self, record: Strict, seq: int) -> OpenedData:
         opened = msgspec.json.decode(record.bytes, type=OpenedData)
         if self.now.opened or not self.begun:
-            self._found.say("its boot was opened already")
+            self._findings.report("its boot was opened already")
         wrong = wrong_opened(opened, seq)
         if wrong:
-            self._found.say(f"opened: {wrong}")
+            self._findings.report(f"opened: {wrong}")
         elif opened.last != self.former:
-            self._found.say(f"the boot found {opened.last} records; {self.former} stand before it")
+            self._findings.report(
+                f"the boot found {opened.last} records; {self.former} stand before it"
+            )
         if opened.origin != self.origin:
-            self._found.say(f"the boot is of {opened.origin}, another record")
+            self._findings.report(f"the boot is of {opened.origin}, another record")
         if self.ran != _short(opened):
-            self._found.say("sw, conf or proc is not the beginning of that in its boot's opened")
+            self._findings.report(
+                "sw, conf or proc is not the beginning of that in its boot's opened"
+            )
         if self.opened is not None and opened.table_key != self.opened.table_key:
-            self._found.say("the table's key is another one than that of the boot before")
+            self._findings.report("the table's key is another one than that of the boot before")
         self.opened, self.opened_bytes = opened, encode(opened)
-        self.now.opened, self.now.untold = seq, opened.torn
+        self.now.opened, self.now.unrecorded = seq, opened.torn
         self.unusual = self.unusual or opened.torn > 0
         return opened
 
     def tail_record(self, record: Strict) -> TailData | None:
         tail = msgspec.json.decode(record.bytes, type=TailData)
-        self.told.add(tail.file)
-        if tail.size > self.now.untold or tail.size < 1:
-            self._found.say(
-                f"a tail record of {tail.size} bytes; its boot has {self.now.untold} left to tell"
+        self.tail_files.add(tail.file)
+        if tail.size > self.now.unrecorded or tail.size < 1:
+            due = self.now.unrecorded
+            self._findings.report(
+                f"a tail record of {tail.size} bytes; its boot has {due} left to tell"
             )
-            self.now.untold = 0
+            self.now.unrecorded = 0
             return None
-        self.now.untold -= tail.size
+        self.now.unrecorded -= tail.size
         if (tail.verdict == "accepted") != (len(set(tail.two)) == 2 == len(tail.two)):
-            self._found.say("two people are named where they accept a tail, and only there")
+            self._findings.report("two people are named where they accept a tail, and only there")
         return tail
 
     def certificate_record(self, record: Strict) -> None:
         note = msgspec.json.decode(record.bytes, type=NoteData).note
         if self._key is not None or self.opened is None:
-            self._found.say(
+            self._findings.report(
                 "a certificate where none is due: its boot has a key, or was not opened"
             )
             return
@@ -192,7 +201,9 @@ class SegmentBoots:
             return
         self.now.certified = key.seq
         if key.boot != record.boot or self.now.opened not in (0, key.seq):
-            self._found.say(f"the certificate is of boot {key.boot}, opened by record {key.seq}")
+            self._findings.report(
+                f"the certificate is of boot {key.boot}, opened by record {key.seq}"
+            )
 
     def _certified(self, note: str) -> Certificate | None:
         """Decode the certificate of a boot's key and verify it with the table's key."""
@@ -200,10 +211,10 @@ class SegmentBoots:
         try:
             key = read_certificate(note, VerifierKey.parse(self.opened.table_key))
         except NoteProblem as problem:
-            self._found.say(f"the key of the boot is not certified by the table's: {problem}")
+            self._findings.report(f"the key of the boot is not certified by the table's: {problem}")
             return None
         if key.origin != self.origin:
-            self._found.say(f"the certificate is of {key.origin}, another record")
+            self._findings.report(f"the certificate is of {key.origin}, another record")
             return None
         self.certificates.append(key)
         return key
@@ -213,37 +224,37 @@ class SegmentBoots:
         self._signed_by(record.mono)
         if self.now.signed < 0:
             self.now.signed = record.mono
-        note, said = self._noted(record)
+        note, said = self._read_checkpoint(record)
         if self._key is None:
-            self._found.say("a checkpoint of a boot whose key is not certified before it")
+            self._findings.report("a checkpoint of a boot whose key is not certified before it")
             return
         if self._key.boot != record.boot:
-            self._found.say(
+            self._findings.report(
                 f"a checkpoint of boot {record.boot}; the key is that of {self._key.boot}"
             )
         verify_note(note, (self._key.verifier,))
-        if self._holds(said, "checkpoint", tree, seq):
+        if self._matches_tree(said, "checkpoint", tree, seq):
             self.signed = max(self.signed, said.size)
 
     def witnessed_record(self, record: Strict, tree: PartOfTree, seq: int) -> None:
-        note, said = self._noted(record)
+        note, said = self._read_checkpoint(record)
         if not any(len(one.bytes) == _COSIGNATURE for one in note.signatures):
-            self._found.say("a witnessed checkpoint without a countersignature")
-        self._holds(said, "witnessed checkpoint", tree, seq)
+            self._findings.report("a witnessed checkpoint without a countersignature")
+        self._matches_tree(said, "witnessed checkpoint", tree, seq)
 
-    def _noted(self, record: Strict) -> tuple[SignedNote, Checkpoint]:
+    def _read_checkpoint(self, record: Strict) -> tuple[SignedNote, Checkpoint]:
         note = parse_note(msgspec.json.decode(record.bytes, type=NoteData).note)
         return note, parse_checkpoint(note.text)
 
-    def _holds(self, said: Checkpoint, what: str, tree: PartOfTree, seq: int) -> bool:
+    def _matches_tree(self, said: Checkpoint, what: str, tree: PartOfTree, seq: int) -> bool:
         if said.origin != self.origin:
-            self._found.say(f"a {what} of {said.origin}, another record")
+            self._findings.report(f"a {what} of {said.origin}, another record")
         elif said.size >= seq:
-            self._found.say(f"a {what} over {said.size} records; {seq - 1} stand before it")
+            self._findings.report(f"a {what} over {said.size} records; {seq - 1} stand before it")
         elif said.size < tree.base:
-            self.held.append(DeferredCheckpoint(self._found.at(), said.size, said.root))
+            self.deferred.append(DeferredCheckpoint(self._findings.at(), said.size, said.root))
         elif said.root != tree.root(said.size):
-            self._found.say(
+            self._findings.report(
                 f"a {what} over another tree than that of the first {said.size} records"
             )
         else:
@@ -264,14 +275,14 @@ def _short(opened: OpenedData) -> RunHashes:
 
 def clock_error(former: ClockReading, tick: ClockReading) -> str:
     """Return how two consecutive clock readings contradict each other; empty if they do not."""
-    told = tick.clock or former.clock
-    if tick.utc < former.utc and not told:
+    was_set = tick.clock or former.clock
+    if tick.utc < former.utc and not was_set:
         where = "" if tick.boot == former.boot else ", in another boot"
         return f"its time is before that of the record before it{where}, and no clock was set"
     if tick.boot != former.boot:
         return ""
     ahead = (tick.utc - former.utc) - (tick.mono - former.mono) // 1000
-    if abs(ahead) > STEP_US and not told:
+    if abs(ahead) > STEP_US and not was_set:
         return f"its time left the pace by {ahead / 1e6:+.3f} s and no clock was set"
     return ""
 
@@ -320,7 +331,7 @@ class Continuity:
 
     # --- many at once ---------------------------------------------------------------------
 
-    def all_usual(self, rows: Sequence[Strict], kinds: Sequence[str], seq: int) -> bool:
+    def accept_batch(self, rows: Sequence[Strict], kinds: Sequence[str], seq: int) -> bool:
         """Accept a batch that starts with record `seq` if it continues as usual. Otherwise returns
         False, with no side effects."""
         boots, tick = self._boots, self.tick
@@ -339,7 +350,9 @@ class Continuity:
         monos, utcs = list(map(_MONO, rows)), list(map(_UTC, rows))
         if not self._in_pace(monos, utcs) or not self._caused(rows, seq):
             return False
-        if not self._go_on([cursor for cursor in map(_CURSOR, rows) if cursor is not UNSET]):
+        if not self._advance_cursors(
+            [cursor for cursor in map(_CURSOR, rows) if cursor is not UNSET]
+        ):
             return False
         self.mono, self.tick = monos[-1], ClockReading(boots.now.name, utcs[-1], monos[-1], False)
         return True
@@ -361,7 +374,7 @@ class Continuity:
             return True
         return all(cause is UNSET or 0 < cause < at for at, cause in enumerate(causes, seq))
 
-    def _go_on(self, cursors: list[StrictCursor]) -> bool:
+    def _advance_cursors(self, cursors: list[StrictCursor]) -> bool:
         chains = [cursor.chain for cursor in cursors]
         if not HEX.fullmatch("".join(chains)) or {*map(len, chains)} - {_CURSOR_CHAIN}:
             return False

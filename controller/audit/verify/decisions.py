@@ -58,6 +58,7 @@ class _CardDecision(Struct, frozen=True, gc=False):
     sealed: str = ""
 
 
+_COMMITMENT: Final = re.compile(f"[0-9a-f]{{{2 * COMMITMENT_SIZE}}}")
 _SEALED_TEXT: Final = re.compile(SEALED_TEXT)
 """Base64 of 104 bytes."""
 _read: Final = msgspec.json.Decoder(_CardDecision).decode
@@ -92,7 +93,7 @@ class HoleCardTracker:
         self._drawn = {one.commitment: one.cursor for one in drawn if one.cursor is not None}
 
     @property
-    def down(self) -> tuple[RetiredCard | None, tuple[RetiredCard, ...]]:
+    def face_down(self) -> tuple[RetiredCard | None, tuple[RetiredCard, ...]]:
         """The hole card dealt last, and the cards drawn in error that may still become one."""
         return self._hole, tuple(
             RetiredCard(0, name, cursor) for name, cursor in self._drawn.items()
@@ -111,8 +112,8 @@ class HoleCardTracker:
 
     def _laid(self, hidden: FaceDownDecision, said: _CardDecision) -> str:
         event, cursor = said.event, hidden.cursor
-        wrong = _told(event)
-        if not wrong and not _is_commitment(event.commitment):
+        wrong = _revealed_error(event)
+        if not wrong and not _COMMITMENT.fullmatch(event.commitment):
             wrong = f"{event.type} without a commitment: nothing binds its card"
         if wrong:
             return wrong
@@ -158,21 +159,17 @@ class HoleCardTracker:
 def hidden_card_error(data: bytes) -> str:
     """Return how the data of a refusal reveals a face-down card; empty if it does not."""
     try:
-        return _told(_read(data).event)
+        return _revealed_error(_read(data).event)
     except UNREADABLE as problem:
         return f"a card face down that cannot be read: {problem}"
 
 
-def _told(event: _CardEvent) -> str:
+def _revealed_error(event: _CardEvent) -> str:
     return (
         f"{event.type} tells the card that lies face down"
         if (event.card is not UNSET or event.opening)
         else ""
     )
-
-
-def _is_commitment(text: str) -> bool:
-    return set(text) <= set("0123456789abcdef") and len(text) == 2 * COMMITMENT_SIZE
 
 
 DECIDED: Final = frozenset(("decision", "refusal"))
@@ -207,9 +204,9 @@ class DecisionReplay:
     ) -> None:
         """Argument `opened` is the last boot before the segment."""
         self._replay: RecordReplay | None = RecordReplay(record) if replay else None
-        self.asked = replay
+        self.replays = replay
         """Whether decisions are replayed."""
-        self._found = found
+        self._findings = found
         self._ours = source_hash(*PROCEDURE)
         self._opened = opened
         self._lost: CodeVersion | None = None
@@ -219,7 +216,7 @@ class DecisionReplay:
         """First bytes of decisions that are about no face-down card."""
         self.hidden: list[FaceDownDecision] = []
         self.again = self.unread = 0
-        self.taken: Counter[CodeVersion] = Counter()
+        self.other_code: Counter[CodeVersion] = Counter()
 
     @property
     def known(self) -> bytes:
@@ -247,7 +244,7 @@ class DecisionReplay:
             data = row.bytes
             return self._play(row, None) or _wrong_seal(row, data) or _wrong_actor(row, data)
         if code is not None:
-            self.taken[code] += 1
+            self.other_code[code] += 1
         else:
             self.unread += 1
         data = row.bytes
@@ -284,7 +281,7 @@ class DecisionReplay:
             return
         if event_type(data) in FACE_DOWN_EVENTS:
             cursor = None if row.cursor is UNSET else row.cursor.as_kept()
-            self.hidden.append(FaceDownDecision(self._found.at(), row.table, cursor, data))
+            self.hidden.append(FaceDownDecision(self._findings.at(), row.table, cursor, data))
 
     def refusal_error(self, row: Strict) -> str:
         """Return how a refusal reveals a face-down card; empty if it does not."""
@@ -295,7 +292,7 @@ class DecisionReplay:
         """Replay the record, unless an earlier one failed: later errors would mean nothing."""
         if self._replay is None:
             return ""
-        place = self._found.place
+        place = self._findings.place
         try:
             self._replay.take(place, _as_record(row))
         except RecordProblem as problem:

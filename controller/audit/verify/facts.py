@@ -84,7 +84,7 @@ class BootState(Struct):
     certified: int = 0
     """Seq of the `opened` that its certificate names."""
     closed: bool = False
-    untold: int = 0
+    unrecorded: int = 0
     """Quarantined bytes for which no `tail` record was found yet."""
     signed: int = -1
     """`mono` of its first checkpoint in this segment; -1 if missing."""
@@ -157,7 +157,7 @@ class VerifiedSegment(Struct, frozen=True):
     boots: tuple[str, ...] = ()
     certificates: tuple[Certificate, ...] = ()
     hidden: list[FaceDownDecision] = []
-    held: list[DeferredCheckpoint] = []
+    deferred: list[DeferredCheckpoint] = []
     kinds: dict[str, int] = {}
     records: int = 0
     checkpoints: int = 0
@@ -165,7 +165,7 @@ class VerifiedSegment(Struct, frozen=True):
     """Seq of the last record that a valid checkpoint covers."""
     again: int = 0
     """Number of decisions and refusals that were replayed."""
-    taken: dict[CodeVersion, int] = {}
+    other_code: dict[CodeVersion, int] = {}
     """Number of those that could not be, by software version."""
     unread: int = 0
     """Number of those that were not, without --no-replay only after an error."""
@@ -175,7 +175,7 @@ class VerifiedSegment(Struct, frozen=True):
     """Nanoseconds."""
     roots: dict[int, Hash] = {}
     """The requested roots, by size."""
-    told: frozenset[str] = frozenset()
+    tail_files: frozenset[str] = frozenset()
     """Quarantine files that `tail` records name."""
     torn: str = ""
     """Description of an incomplete write at the end."""
@@ -235,14 +235,14 @@ class SegmentFindings:
             place.segment, place.offset, place.seq, read_glance(self.record).round, "", since
         )
 
-    def say(self, what: str) -> None:
+    def report(self, what: str) -> None:
         """Report an error in the current record."""
         if len(self.findings) < MAX_FINDINGS:
             self.findings.append(replace(self.at(), what=what))
         else:
             self.more += 1
 
-    def say_at_the_end(self, what: str) -> None:
+    def report_at_end(self, what: str) -> None:
         """Report an error after the last record."""
         scanned = self._scanned
         self.index = len(scanned.records) - 1

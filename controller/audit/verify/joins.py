@@ -17,9 +17,9 @@ from controller.audit.read.retirements import (
     RetirementChanged,
     RetirementFile,
     before,
+    in_words,
     retirement_files,
 )
-from controller.audit.read.retirements import in_words as told
 from controller.audit.verify.continuity import clock_error
 from controller.audit.verify.facts import (
     SECOND,
@@ -202,8 +202,10 @@ def _of_boots(
         yield replace(at, what=what)
     if known.closed and start.other is not None:
         yield replace(start.other, what="something follows on closed")
-    if known.untold and read:
-        yield replace(at, what=f"no tail record tells of {known.untold} bytes that were set aside")
+    if known.unrecorded and read:
+        yield replace(
+            at, what=f"no tail record tells of {known.unrecorded} bytes that were set aside"
+        )
 
 
 _OTHER = "begins otherwise than what was retired ends"
@@ -238,11 +240,11 @@ class RetiredSegments:
         return set() if self.last is None else {self.last.records[1]}
 
     @property
-    def words(self) -> tuple[str, ...]:
-        return tuple(told(one.said) for one in self.kept if one.said is not None)
+    def descriptions(self) -> tuple[str, ...]:
+        return tuple(in_words(one.said) for one in self.kept if one.said is not None)
 
     @property
-    def down(self) -> tuple[RetiredCard | None, tuple[RetiredCard, ...]]:
+    def face_down(self) -> tuple[RetiredCard | None, tuple[RetiredCard, ...]]:
         """The cards that lie face down where the record begins."""
         return (self.last.hole, self.last.drawn) if self.joins and self.last else (None, ())
 

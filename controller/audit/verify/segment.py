@@ -150,15 +150,17 @@ class _SegmentVerifier:
         self._record, self._segment, self._scanned = record, segment, scanned
         self._wanted = wanted
         said = segment.snapshot
-        self._found = found = SegmentFindings(segment.number, segment.before.seq, scanned)
+        self._findings = found = SegmentFindings(segment.number, segment.before.seq, scanned)
         self._tree = tree_of(ScannedSegment(segment, scanned))
         frontier = self._tree.frontier(segment.before.seq)
         opened, note = said.opened or None, said.certificate or ""
-        told = b"" if opened is None else encode(opened)
+        opened_bytes = b"" if opened is None else encode(opened)
         state = bytes(said.state)
         decided = state != b"null"
         cursors = dict(said.cursors)
-        self._before = SegmentEdge(segment.before, frontier, cursors, told, note, state, decided)
+        self._before = SegmentEdge(
+            segment.before, frontier, cursors, opened_bytes, note, state, decided
+        )
         self._boots = SegmentBoots(said.origin, opened, note, found)
         self._succession = Continuity(self._boots, cursors)
         self._decisions = DecisionReplay(record, opened, found, replay=wanted.replay)
@@ -175,7 +177,7 @@ class _SegmentVerifier:
             kinds = [row.kind for row in rows]
             self._kinds.update(kinds)
             seq = self._segment.before.seq + 1 + start
-            if len(rows) == len(found) and self._succession.all_usual(rows, kinds, seq):
+            if len(rows) == len(found) and self._succession.accept_batch(rows, kinds, seq):
                 self._check_usual(start, rows, kinds)
             else:
                 self._check_each(start, found)
@@ -188,10 +190,10 @@ class _SegmentVerifier:
     def _check_usual(self, start: int, rows: Sequence[Strict], kinds: Sequence[str]) -> None:
         """Check the data of records that continue as usual."""
         boots, decisions = self._boots, self._decisions
-        skips = () if decisions.asked else decisions.skipped(rows, kinds)
+        skips = () if decisions.replays else decisions.skipped(rows, kinds)
         signed = 0
         for at in [at for at in range(len(rows)) if at not in skips]:
-            self._found.index = start + at
+            self._findings.index = start + at
             if kinds[at] == "checkpoint":
                 if boots.now.unsigned < 0 and signed < at:
                     boots.now.unsigned = rows[signed].mono
@@ -203,12 +205,12 @@ class _SegmentVerifier:
     def _check_each(self, start: int, found: Sequence[Strict | str]) -> None:
         boots = self._boots
         for index, row in enumerate(found, start):
-            self._found.index = index
+            self._findings.index = index
             if isinstance(row, str):
-                self._found.say(row)
+                self._findings.report(row)
                 continue
-            for wrong in self._succession.take(row, self._found.seq):
-                self._found.say(wrong)
+            for wrong in self._succession.take(row, self._findings.seq):
+                self._findings.report(wrong)
             if boots.now.unsigned < 0 and row.kind != "checkpoint":
                 boots.now.unsigned = row.mono
             self._check_kind(row)
@@ -217,7 +219,7 @@ class _SegmentVerifier:
         try:
             self._report(self._kind_error(row))
         except (NoteProblem, WrongData) as problem:
-            self._found.say(f"{row.kind}: {problem}")
+            self._findings.report(f"{row.kind}: {problem}")
 
     def _check_durable(self, start: int, rows: Sequence[Strict | str], former: str) -> None:
         """Check that `durable` does not decrease within a boot."""
@@ -228,14 +230,14 @@ class _SegmentVerifier:
             before = rows[index - start - 1] if index > start else former
             name = before if isinstance(before, str) else before.boot
             if not isinstance(row, str) and row.boot == name:
-                self._found.index = index
-                self._found.say("it says that less was on the disk than the record before it")
+                self._findings.index = index
+                self._findings.report("it says that less was on the disk than the record before it")
 
     # --- single kinds ---------------------------------------------------------------------
 
     def _kind_error(self, row: Strict) -> str:
         """Check the data of one record. Raises NoteProblem and WrongData."""
-        boots, decisions, seq = self._boots, self._decisions, self._found.seq
+        boots, decisions, seq = self._boots, self._decisions, self._findings.seq
         if row.kind == "decision":
             decisions.collect_face_down(row)
             return self._decided(row)
@@ -261,10 +263,10 @@ class _SegmentVerifier:
         return ""
 
     def _snapshot_error(self, row: Strict) -> str:
-        if self._found.index:
+        if self._findings.index:
             return "a snapshot that no segment begins with"
         for wrong in wrong_snapshot(row.bytes, self._segment.snapshot, row.seq):
-            self._found.say(wrong)
+            self._findings.report(wrong)
         return self._decisions.begins(row)
 
     def _tail_error(self, row: Strict) -> str:
@@ -275,18 +277,18 @@ class _SegmentVerifier:
         index = self._boots.former - self._segment.before.seq
         if index > 0:
             return wrong or place_error(tail, self._segment.number, self._scanned.offsets[index])
-        self._tails.append((self._found.at(), tail))
+        self._tails.append((self._findings.at(), tail))
         return wrong
 
     def _decided(self, row: Strict) -> str:
-        if self._decisions.asked:
+        if self._decisions.replays:
             return self._decisions.decided(row)
         self._decisions.unread += 1
         return ""
 
     def _report(self, wrong: str) -> None:
         if wrong:
-            self._found.say(wrong)
+            self._findings.report(wrong)
 
     # --- the end --------------------------------------------------------------------------
 
@@ -299,7 +301,7 @@ class _SegmentVerifier:
         if last and tail.verdict is TailVerdict.TORN:
             self._torn = words
             return
-        self._found.say_at_the_end(f"{scanned.why}; {words}")
+        self._findings.report_at_end(f"{scanned.why}; {words}")
 
     def _verified(self) -> VerifiedSegment:
         segment, scanned, boots = self._segment, self._scanned, self._boots
@@ -311,7 +313,7 @@ class _SegmentVerifier:
         after = SegmentEdge(
             scanned.where, frontier, cursors, boots.opened_bytes, boots.note, known, decided
         )
-        first = boots.left[0] if boots.left else boot
+        first = boots.ended[0] if boots.ended else boot
         start = SegmentStart(
             first,
             read_glance(scanned.records[0]).mono,
@@ -323,8 +325,8 @@ class _SegmentVerifier:
         )
         return VerifiedSegment(
             segment.number,
-            self._found.findings,
-            self._found.more,
+            self._findings.findings,
+            self._findings.more,
             not scanned.why,
             segment.snapshot.origin,
             self._before,
@@ -333,21 +335,21 @@ class _SegmentVerifier:
             boot,
             tick if tick.boot else None,
             scanned.end,
-            (*(one.name for one in boots.left), boot.name),
+            (*(one.name for one in boots.ended), boot.name),
             tuple(boots.certificates),
             decisions.hidden,
-            boots.held,
+            boots.deferred,
             dict(self._kinds),
             len(scanned.records),
             boots.checkpoints,
             boots.signed,
             decisions.again,
-            dict(decisions.taken),
+            dict(decisions.other_code),
             decisions.unread,
             boots.late,
             boots.longest,
             roots(self._tree, self._wanted.sizes),
-            frozenset(boots.told),
+            frozenset(boots.tail_files),
             self._torn,
             (read_glance(scanned.records[0]).utc, read_glance(scanned.records[-1]).utc),
         )

@@ -161,16 +161,16 @@ class _Verification:
         self._remarks: list[str] = []
         self._kinds: Counter[str] = Counter()
         self._sums: Counter[str] = Counter()
-        self._taken: Counter[CodeVersion] = Counter()
+        self._other_code: Counter[CodeVersion] = Counter()
         self._joins = SegmentJoins()
         self._holes = HoleCardTracker(self._numbers[0] == 1 or self._retired.joins)
-        self._holes.start_with(*self._retired.down)
+        self._holes.start_with(*self._retired.face_down)
         self._roots: dict[int, Hash] = {}
         self._spans: list[tuple[int, int, int]] = []
         """Number of each segment, and tree size before and after it."""
-        self._held: list[DeferredCheckpoint] = []
+        self._deferred: list[DeferredCheckpoint] = []
         self._keys: dict[str, Certificate] = {}
-        self._told: set[str] = set()
+        self._tail_files: set[str] = set()
         self._boots: set[str] = set()
         self._signed = 0
         self._origin = self._opened_key = ""
@@ -180,7 +180,7 @@ class _Verification:
         self._last: VerifiedSegment | None = None
         """The last segment that could be read."""
         for size, what in bad:
-            self._found(RecordFinding(self._numbers[-1], 0, size, 0, what, 0))
+            self._add_finding(RecordFinding(self._numbers[-1], 0, size, 0, what, 0))
 
     def run(self, on_progress: Callable[[VerifyProgress], None]) -> VerifyReport:
         there, last = self._numbers, self._numbers[-1]
@@ -202,7 +202,7 @@ class _Verification:
         due = 1 if former is None or former.after is None else former.after.where.seq + 1
         self._gap(segment.number, due, since)
         for found in [*segment.findings, *self._joins.take(segment)]:
-            self._found(replace(found, seq=found.seq or due, since=found.since or since))
+            self._add_finding(replace(found, seq=found.seq or due, since=found.since or since))
         self._more += segment.more
         if segment.after is None or segment.before is None:
             self._holes.gap()
@@ -211,22 +211,22 @@ class _Verification:
         if segment.number == self._numbers[0]:
             self._begins = segment.before
         self._kinds.update(segment.kinds)
-        self._taken.update(segment.taken)
+        self._other_code.update(segment.other_code)
         for name in ("records", "checkpoints", "again", "unread", "late"):
             self._sums[name] += getattr(segment, name)
         self._sums["size"] += segment.end
         self._sums["longest"] = max(self._sums["longest"], segment.longest)
         self._roots |= segment.roots
-        self._told |= segment.told
+        self._tail_files |= segment.tail_files
         self._boots.update(segment.boots)
         self._keys |= {key.boot: key for key in segment.certificates}
-        self._held += segment.held
+        self._deferred += segment.deferred
         self._spans.append((segment.number, segment.before.where.seq, segment.after.where.seq))
         self._signed = max(self._signed, segment.signed)
         self._began = self._began or segment.utc[0]
         for hidden in segment.hidden:
             for found in self._holes.take(hidden):
-                self._found(found)
+                self._add_finding(found)
         if not segment.whole:
             self._holes.gap()
         self._origin = self._origin or segment.origin
@@ -236,7 +236,7 @@ class _Verification:
         """Report missing segments before this one."""
         before, self._number = self._number, number
         if before and number != before + 1:
-            self._found(RecordFinding(before + 1, 0, due, 0, "the segment is missing", since))
+            self._add_finding(RecordFinding(before + 1, 0, due, 0, "the segment is missing", since))
             self._holes.gap()
             self._joins.gap()
 
@@ -249,9 +249,11 @@ class _Verification:
         if self._table_key is not None and str(self._table_key) != self._opened_key:
             what = f"the table's key is {self._opened_key}, not the one that was given"
             seq = 0 if segment.before is None else segment.before.where.seq + 1
-            self._found(RecordFinding(segment.number, HEADER_SIZE, seq, 0, what, segment.utc[0]))
+            self._add_finding(
+                RecordFinding(segment.number, HEADER_SIZE, seq, 0, what, segment.utc[0])
+            )
 
-    def _found(self, finding: RecordFinding) -> None:
+    def _add_finding(self, finding: RecordFinding) -> None:
         if len(self._findings) < MAX_FINDINGS:
             self._findings.append(finding)
         else:
@@ -273,7 +275,7 @@ class _Verification:
             if self._numbers[0] > 1 and size not in self._roots and 0 < size <= self._last_seq:
                 self._unchecked.append(wrong)
             else:
-                self._found(replace(self._place_of(size), what=wrong))
+                self._add_finding(replace(self._place_of(size), what=wrong))
         self._find_unchecked()
         self._find_remarks()
         self._findings.sort(key=lambda found: (found.segment, found.offset))
@@ -282,12 +284,12 @@ class _Verification:
         """Verify the retirements; they then replace the missing segments."""
         key, begins = self._opened_key, self._begins
         for one in self._retired.verify(self._origin, key, begins, self._roots, self._last_seq):
-            self._found(one)
+            self._add_finding(one)
         before = self._retired.before
         if before is not None:
             self._roots = {**before.roots, **self._roots}
             self._keys |= {key.boot: key for key in before.boots}
-            self._told |= self._retired.tails
+            self._tail_files |= self._retired.tails
 
     @property
     def _last_seq(self) -> int:
@@ -305,24 +307,28 @@ class _Verification:
 
     def _verify_deferred(self) -> None:
         """Verify checkpoints over records of earlier segments; those segments are read again."""
-        wanted = {held.size for held in self._held} - self._roots.keys()
+        wanted = {deferred.size for deferred in self._deferred} - self._roots.keys()
         for number, before, after in self._spans:
             sizes = sorted(size for size in wanted if before < size <= after)
             if sizes:
                 self._roots |= roots_of(self._record, number, tuple(sizes))
-        for held in self._held:
-            root = self._roots.get(held.size)
+        for deferred in self._deferred:
+            root = self._roots.get(deferred.size)
             if root is None:  # reported already: the segment cannot be read
-                self._unchecked.append(f"a checkpoint over {held.size} records: not all are here")
-            elif root != held.root:
-                what = f"a checkpoint over another tree than that of the first {held.size} records"
-                self._found(replace(held.at, what=what))
+                self._unchecked.append(
+                    f"a checkpoint over {deferred.size} records: not all are here"
+                )
+            elif root != deferred.root:
+                what = (
+                    f"a checkpoint over another tree than that of the first {deferred.size} records"
+                )
+                self._add_finding(replace(deferred.at, what=what))
 
     def _find_unchecked(self) -> None:
         first = self._numbers[0]
         if first > 1 and not self._retired.joins:
             self._unchecked.append(f"what stands before segment {first} is not here")
-        for (software, code), count in sorted(self._taken.items()):
+        for (software, code), count in sorted(self._other_code.items()):
             self._unchecked.append(
                 f"{count:,} decisions and refusals were made by {software}, whose procedure's code "
                 f"is {code}: they can be made again with that version"
@@ -332,28 +338,28 @@ class _Verification:
             self._unchecked.append(f"{self._holes.unproven} {what}")
 
     def _find_remarks(self) -> None:
-        say, last = self._remarks.append, self._last
+        remark, last = self._remarks.append, self._last
         boot = None if last is None else last.boot
         if boot is not None and not self._joins.closed:
-            say("the controller has not closed it: it runs, or was stopped")
+            remark("the controller has not closed it: it runs, or was stopped")
         if boot is not None and boot.unsigned >= 0:
             count = self._last_seq - self._signed
-            say(f"the last {count} records have no signature over them: nothing proves them")
+            remark(f"the last {count} records have no signature over them: nothing proves them")
         if last is not None and last.torn:
-            say(last.torn)
+            remark(last.torn)
         late = self._sums["late"] + self._joins.late
         if late:
             longest = max(self._sums["longest"], self._joins.longest) / 1e9
-            say(
+            remark(
                 f"{late} times something stood without a signature for more than a second, the "
                 f"longest for {longest:.1f} s"
             )
-        for file in sorted(quarantined_files(self._record) - self._told):
-            say(f"{file}: was set aside, and no record tells of it")
-        for words in foreign_files(self._record, self._told):
-            say(words)
-        for words in self._retired.remarks:
-            say(words)
+        for file in sorted(quarantined_files(self._record) - self._tail_files):
+            remark(f"{file}: was set aside, and no record tells of it")
+        for text in foreign_files(self._record, self._tail_files):
+            remark(text)
+        for text in self._retired.remarks:
+            remark(text)
 
     # --- what it came to ------------------------------------------------------------------
 
@@ -383,7 +389,7 @@ class _Verification:
             self._more,
             tuple(self._unchecked),
             tuple(self._remarks),
-            self._retired.words if self._retired.before is not None else (),
+            self._retired.descriptions if self._retired.before is not None else (),
         )
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.audit.tools.outside import whole
+from tests.support.audit.tools.outside import dealt, whole
 
-__all__ = ["archive", "place", "record", "whole"]
+__all__ = ["archive", "dealt", "place", "record", "whole"]
 
 
 @pytest.fixture

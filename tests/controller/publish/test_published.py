@@ -211,8 +211,7 @@ def test_the_diagram_has_the_rows_and_nothing_else(game: str, whole: bool) -> No
     assert len(names) == len({box[1] for box in boxes}) == len(boxes)
     assert set(filter(None, (_styled(line) for line in lines))) == names
     arrows = [found for line in lines if (found := _ARROW.fullmatch(line))]
-    ends = {end for arrow in arrows for end in arrow.group(1, 2)}
-    assert ends == names | {"[*]"}
+    assert {end for arrow in arrows for end in arrow.group(1, 2)} == names | {"[*]"}
     pairs = [(arrow[1], arrow[2]) for arrow in arrows]
     assert len(set(pairs)) == len(pairs)
     drawn = {row for arrow in arrows if arrow[3] for row in arrow[3].split(" | ")}

@@ -81,7 +81,7 @@ def check_round(
         wrong += mine
         elsewhere += len(found) - len(mine) + part.more
         again += part.again
-        taken += sum(part.taken.values())
+        taken += sum(part.other_code.values())
     findings = [str(one) for one in wrong]
     unsigned = span[1] - span[0] + 1
     proof = None

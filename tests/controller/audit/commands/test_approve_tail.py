@@ -478,8 +478,7 @@ def test_who_follows_is_shown_nothing_that_may_not_be_on_the_disk(tmp_path: Path
         if at % 9 == 0:
             log.sign()
     assert numbers(record)[-1] > 2
-    assert disk.early == []
-    assert disk.shown == list(range(first + 1, disk.shown[-1] + 1))
+    assert (disk.early, disk.shown) == ([], list(range(first + 1, disk.shown[-1] + 1)))
     assert disk.shown[-1] >= log.where.seq - 3
     log.sign()
     here = log.where.seq

@@ -20,14 +20,10 @@ from controller.audit.read.reader import read_segment
 from tests.support.audit.record.scripted import read_rounds
 from tests.support.audit.record.table import TABLE_KEY
 from tests.support.audit.tools.audit_command import LEFT_OPEN, Ran, Runs, rounds
-from tests.support.audit.tools.cases import record
-from tests.support.audit.tools.outside import audit, table_key, whole
+from tests.support.audit.tools.outside import audit, table_key
 from tests.support.audit.verifying import json_report
 from tests.support.paths import ROOT
 from tests.support.sim.a_round import ROUND
-
-__all__ = ["record", "whole"]
-
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "verify": ("record", "--no-replay"),
@@ -60,13 +56,18 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         create_key(folder / "keys", role, "floor/1" if role == "witness" else None)
     read_rounds(folder, LEFT_OPEN, ROUND)
     record, keys = str(folder / "record"), str(folder / "keys")
-    script = ["script", "run", str(folder / "rounds.json"), "--record", record, "--keys", keys]
-    archive = ["--keys", keys, "--archive", str(folder / "archive")]
     for words in (
-        script,
+        ["script", "run", str(folder / "rounds.json"), "--record", record, "--keys", keys],
         ["audit", "export", record, "--all", "--out", str(folder / "case")],
         ["audit", "prove", record, "--seq", "3", "--out", str(folder / "proof.json")],
-        ["audit", "cosign", record, *archive, "--out", str(folder / "a.note")],
+        [
+            "audit",
+            "cosign",
+            record,
+            *("--keys", keys, "--archive", str(folder / "archive")),
+            "--out",
+            str(folder / "a.note"),
+        ],
     ):
         assert cli.main(words) in (0, 1)  # of the rounds one does not come out as it is expected to
     spoilt = shutil.copytree(record, folder / "spoilt")

@@ -140,8 +140,7 @@ def test_records_are_shown_by_their_numbers_as_they_were_written(runs: Runs) -> 
     for one in found:
         place = whole[one["record"]["seq"]]
         assert (one["segment"], one["offset"]) == (place.segment, place.offset)
-    ran = runs("show", "--seq", "2")
-    assert "the controller starts: holecard" in ran.out
+    assert "the controller starts: holecard" in runs("show", "--seq", "2").out
 
 
 def test_a_card_that_lies_face_down_is_told_by_nothing(runs: Runs, tmp_path: Path) -> None:
@@ -193,8 +192,7 @@ def test_each_look_is_written_beside_the_record_before_anything_is_shown(runs: R
     access_log_file(runs.record).unlink()
     access_log_file(runs.record).mkdir()
     ran = runs("show", "--round", "1")
-    assert ran.code == 2
-    assert ran.out == ""
+    assert (ran.code, ran.out) == (2, "")
     assert "nobody looks without it" in ran.line
 
 
@@ -401,8 +399,7 @@ def dealt(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Rounds in dollars."""
     place = tmp_path_factory.mktemp("dollars") / "record"
     terms = terms_of(unburned_game("classic", {}, "a test"))
-    game = game_from(replace(terms, currency=MoneyFormat("$", 2)))
-    record_par(place, game, 8, keyring, seed=3)
+    record_par(place, game_from(replace(terms, currency=MoneyFormat("$", 2))), 8, keyring, seed=3)
     return place
 
 

@@ -329,8 +329,7 @@ def test_a_segment_that_is_none_is_named(name: str, runs: Runs) -> None:
     script = runs.folder / "rounds.json"
     code, said = ran("script", "run", script, "--record", runs.record, "--keys", runs.keys)
     assert (code, words in said) == (1, True), said
-    verifier = str(ROOT / "controller/audit/verify_record.py")
-    assert ran(runs.record, program=(verifier,))[0] == 1
+    assert ran(runs.record, program=(str(ROOT / "controller/audit/verify_record.py"),))[0] == 1
 
 
 @pytest.mark.parametrize("name", STRANGE)

@@ -28,18 +28,11 @@ from controller.audit.witness import store_notes
 from controller.errors import UsageProblem
 from controller.procedure.model.events import HoleDealt, HoleRevealed
 from tests.support.audit.record.table import begun, note
-from tests.support.audit.tools.cases import (
-    VERIFIER,
-    dealt,
-    end_after,
-    record,
-    unpack,
-    verified_by_others,
-    wanted,
-)
 from tests.support.audit.tools.outside import (
+    VERIFIER,
     WITNESS,
     bytes_of,
+    end_after,
     files_in,
     grow,
     of_round,
@@ -48,11 +41,11 @@ from tests.support.audit.tools.outside import (
     played,
     root_of,
     table_key,
+    unpack,
+    verified_by_others,
+    wanted,
 )
 from tests.support.audit.witnessing import seen_by
-
-__all__ = ["dealt", "record"]
-
 
 # --- for others -------------------------------------------------------------------------------
 
@@ -70,8 +63,7 @@ def test_a_case_of_all_is_right_for_others(dealt: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pick", [Selection(1, 1), Selection(9, 12), Selection(24, 24)])
 def test_a_case_of_rounds_is_right_for_others(pick: Selection, dealt: Path, tmp_path: Path) -> None:
-    case = export_case(dealt, tmp_path / "case.zip", pick)
-    folder = unpack(case.out, tmp_path / "unpacked")
+    folder = unpack(export_case(dealt, tmp_path / "case.zip", pick).out, tmp_path / "unpacked")
     key = table_key(dealt)
     code, told = verified_by_others(folder, "--table-key", str(key))
     assert code in (0, 3), told
@@ -144,8 +136,7 @@ def test_the_segments_up_to_the_checkpoint_over_the_last_record_are_in_it(tmp_pa
         log.write([note("of round 3", 90, round=3)])
     log.close()
     assert max(one.seq for one in of_round(record, 2)) <= list(segments(record))[1].after.seq
-    case = export_case(record, tmp_path / "case", Selection(2, 2))
-    assert case.manifest.segments == (1, 3)
+    assert export_case(record, tmp_path / "case", Selection(2, 2)).manifest.segments == (1, 3)
 
 
 def test_notes_keys_and_hashes_are_in_it(record: Path, tmp_path: Path) -> None:
@@ -185,8 +176,7 @@ def test_proofs_lead_to_what_a_witness_saw(record: Path, tmp_path: Path) -> None
 def test_a_note_that_is_not_of_the_record_is_remarked(record: Path, tmp_path: Path) -> None:
     made = seen_by(record, tmp_path / "archive")
     (record / "cosigned").mkdir()
-    root = made.note.split("\n")[2]
-    wrong = made.note.replace(root, "A" * 43 + "=")
+    wrong = made.note.replace(made.note.split("\n")[2], "A" * 43 + "=")
     (record / "cosigned" / f"{made.size}.note").write_text(wrong, "utf-8")
     case = export_case(record, tmp_path / "case", Selection(2, 2))
     (remark,) = case.manifest.remarks
@@ -195,11 +185,9 @@ def test_a_note_that_is_not_of_the_record_is_remarked(record: Path, tmp_path: Pa
 
 
 def test_a_day_is_exported(record: Path, tmp_path: Path) -> None:
-    days = {one.day for _, one in records(record)}
-    (day,) = days
+    (day,) = {one.day for _, one in records(record)}
     case = export_case(record, tmp_path / "case", Selection(day=day))
-    assert case.manifest.exported.what == "day"
-    assert case.manifest.exported.day == day
+    assert (case.manifest.exported.what, case.manifest.exported.day) == ("day", day)
     proofs = [path for path in wanted(case) if path.startswith("proofs/")]
     assert len(proofs) == len({one.round for _, one in records(record)} - {0})
 
@@ -322,14 +310,12 @@ def test_what_is_in_the_making_is_left_out(
 
     def torn(place: Path, number: int, after: Any = None) -> Any:
         if number == last.number and place == record:
-            data = next(reads, b"")
-            last.file.write_bytes(data.ljust(len(right), b"\0"))
+            last.file.write_bytes(next(reads, b"").ljust(len(right), b"\0"))
         return read_segment(place, number, after)
 
     monkeypatch.setattr("controller.audit.export.case.read_segment", torn)
     case = export_case(record, tmp_path / "case", Selection())
-    there = case.out / "record" / "segments" / last.file.name
-    assert there.read_bytes() == right
+    assert (case.out / "record" / "segments" / last.file.name).read_bytes() == right
     assert case.manifest.remarks == ()
     assert next(reads, None) is None
 
@@ -342,8 +328,9 @@ def test_what_stays_behind_the_last_record_is_exported_as_it_lies(
         file.seek(last.end)
         file.write(b"\x80\0\0\0half of a write")
     case = export_case(record, tmp_path / "case", Selection())
-    there = case.out / "record" / "segments" / last.file.name
-    assert there.read_bytes() == last.file.read_bytes()
+    assert (
+        case.out / "record" / "segments" / last.file.name
+    ).read_bytes() == last.file.read_bytes()
     (remark,) = case.manifest.remarks
     assert f"bytes after seq {last.after.seq}" in remark
 

@@ -31,7 +31,6 @@ from controller.audit.read.lookup import NoMatch, Selection
 from controller.audit.read.reader import records
 from controller.errors import UsageProblem
 from tests.support.audit.record.table import begun, device_report
-from tests.support.audit.tools.cases import record
 from tests.support.audit.tools.outside import (
     audit,
     bytes_of,
@@ -45,9 +44,6 @@ from tests.support.audit.tools.outside import (
     table_key,
 )
 from tests.support.paths import ROOT
-
-__all__ = ["record"]
-
 
 Out = pytest.CaptureFixture[str]
 
@@ -63,8 +59,7 @@ def witness_key(keys: Path) -> str:
 
 
 def cosign(record: Path, keys: Path, *more: object) -> int:
-    archive = keys.parent / "archive"
-    return audit("cosign", record, "--keys", keys, "--archive", archive, *more)
+    return audit("cosign", record, "--keys", keys, "--archive", keys.parent / "archive", *more)
 
 
 # --- witnesses --------------------------------------------------------------------------------
@@ -96,8 +91,7 @@ def test_a_checkpoint_goes_there_and_back(
 
 
 def test_cosign_as_json(record: Path, keys: Path, capsys: Out) -> None:
-    key = table_key(record)
-    assert cosign(record, keys, "--table-key", key, "--json") == 0
+    assert cosign(record, keys, "--table-key", table_key(record), "--json") == 0
     out, err = capsys.readouterr()
     found: dict[str, Any] = json.loads(out)
     assert found["root"] == root_of(record, found["size"]).hex()
@@ -143,8 +137,7 @@ def test_the_note_is_kept_though_it_cannot_be_put_out(
 def test_a_proof_of_a_round_is_made_and_checked(record: Path, tmp_path: Path, capsys: Out) -> None:
     proof, key = tmp_path / "p.json", table_key(record)
     assert audit("prove", record, "--round", 4, "--out", proof, "--by", "Eve") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 1 + len(of_round(record, 4))
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(of_round(record, 4))
     (look,) = map(json.loads, access_log_file(record).read_text("utf-8").splitlines())
     assert (look["who"], look["what"], look["of"]) == ("Eve", "prove", "round 4")
     record.rename(tmp_path / "gone")
@@ -206,8 +199,7 @@ def test_a_case_is_made_and_checked(record: Path, tmp_path: Path, capsys: Out) -
 def test_an_export_as_json(record: Path, tmp_path: Path, capsys: Out) -> None:
     assert audit("export", record, "--all", "--out", tmp_path / "case", "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["records"] == [1, len(bytes_of(record))]
-    assert found["remarks"] == []
+    assert (found["records"], found["remarks"]) == ([1, len(bytes_of(record))], [])
 
 
 def test_lines_go_to_stdout_or_a_file(record: Path, tmp_path: Path, capsys: Out) -> None:
@@ -412,14 +404,12 @@ def test_json_lines_are_the_bytes_of_the_record(whole: Path) -> None:
 
 
 def test_a_line_of_csv_says_what_the_record_does(whole: Path) -> None:
-    found = table_of(whole, Selection())
-    for line, (_, one) in zip(found, records(whole), strict=True):
+    for line, (_, one) in zip(table_of(whole, Selection()), records(whole), strict=True):
         assert tuple(line) == COLUMNS
         assert (line["seq"], line["round"]) == (str(one.seq), str(one.round))
         assert (line["kind"], line["name"]) == (one.kind, one.by.name)
         assert json.loads(line["data"]) == json.loads(bytes(one.data))
-        assert line["utc_us"] == str(one.utc)
-        assert line["time"] == time_text(one.utc)
+        assert (line["utc_us"], line["time"]) == (str(one.utc), time_text(one.utc))
 
 
 def test_only_what_is_picked_is_in_it(whole: Path) -> None:

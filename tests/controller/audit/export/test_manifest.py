@@ -86,8 +86,7 @@ HARMS = [missing, emptied, cut_off, added_to, changed, extra, renamed]
 @pytest.mark.parametrize("form", ["case", "case.zip"])
 def test_a_case_that_nobody_touched_is_right(form: str, made: Path) -> None:
     found = check_case(made / form)
-    assert found.wrong == ()
-    assert found.manifest.exported.first == 1
+    assert (found.wrong, found.manifest.exported.first) == ((), 1)
 
 
 @pytest.mark.parametrize("pack", [False, True])
@@ -113,14 +112,12 @@ def test_a_link_is_no_file_of_a_case(case: Path, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_name_that_stands_twice_in_a_zip_is_told(case: Path) -> None:
-    out = zipped(case, ("FORMAT.md", b"another"))
-    assert "FORMAT.md: is there twice" in check_case(out).wrong
+    assert "FORMAT.md: is there twice" in check_case(zipped(case, ("FORMAT.md", b"another"))).wrong
 
 
 @pytest.mark.parametrize("name", ["../outside", "/outside", "record/../../outside"])
 def test_a_name_that_leads_out_of_a_zip_is_not_of_the_case(name: str, case: Path) -> None:
-    out = zipped(case, (name, b"x"))
-    assert check_case(out).wrong == (f"{name!r}: is not of this case",)
+    assert check_case(zipped(case, (name, b"x"))).wrong == (f"{name!r}: is not of this case",)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])

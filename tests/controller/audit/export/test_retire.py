@@ -44,11 +44,18 @@ from tests.support.audit.record.retiring import (
 )
 from tests.support.audit.record.table import TABLE_KEY
 from tests.support.audit.tools.audit_command import Runs
-from tests.support.audit.tools.cases import dealt, unpack
-from tests.support.audit.tools.outside import WITNESS, bytes_of, files_in, grow, root_of, table_key
+from tests.support.audit.tools.outside import (
+    WITNESS,
+    bytes_of,
+    files_in,
+    grow,
+    root_of,
+    table_key,
+    unpack,
+)
 from tests.support.audit.witnessing import seen_by
 
-__all__ = ["dealt", "made", "old"]
+__all__ = ["made", "old"]
 
 
 def test_whole_segments_of_older_days_go_and_no_others(old: Aged, tmp_path: Path) -> None:
@@ -101,8 +108,7 @@ def test_the_case_holds_them_and_checks(old: Aged, tmp_path: Path) -> None:
 def test_a_case_that_is_brought_back_makes_the_record_whole(old: Aged, tmp_path: Path) -> None:
     whole = bytes_of(old.record)
     retired(old.record, DAYS[2], tmp_path / "old.zip")
-    case = unpack(tmp_path / "old.zip", tmp_path / "case")
-    for file in (case / "record" / "segments").iterdir():
+    for file in (unpack(tmp_path / "old.zip", tmp_path / "case") / "record" / "segments").iterdir():
         shutil.copy(file, old.record / "segments")
     assert bytes_of(old.record) == whole
     assert len(right(old.record)) == 1
@@ -113,8 +119,7 @@ def test_a_case_that_is_brought_back_makes_the_record_whole(old: Aged, tmp_path:
 def test_one_retirement_follows_on_another(old: Aged, tmp_path: Path) -> None:
     first = retired(old.record, DAYS[1], tmp_path / "1.zip").retirement
     second = retired(old.record, DAYS[3], tmp_path / "2.zip").retirement
-    assert second.segments[0] == first.segments[1] + 1
-    assert second.records[0] == first.records[1] + 1
+    assert (second.segments[0], second.records[0]) == (first.segments[1] + 1, first.records[1] + 1)
     assert [words.split(" were ")[0] for words in right(old.record)] == [
         f"records 1 to {first.records[1]}",
         f"records {second.records[0]} to {second.records[1]}",
@@ -232,8 +237,7 @@ def test_a_witness_that_has_not_looked_for_long_is_held_against_the_root_that_st
     copy = shutil.copytree(made.record, tmp_path / "first day")
     for number in [one for one in numbers(copy) if one > ends_of(copy)[DAYS[0]] + 1]:
         (copy / "segments" / f"{number:08d}.seg").unlink()
-    seen = seen_by(copy, late)
-    assert seen.size >= day
+    assert seen_by(copy, late).size >= day
     retired(old.record, "2027-02-01", tmp_path / "old.zip")
     with pytest.raises(WitnessProblem, match="no root of"):
         seen_by(old.record, late)
@@ -300,8 +304,7 @@ def test_what_stays_is_shown_proven_indexed_and_exported(
         index.catch_up()
         first = find(index.db, RecordQuery(kind="note")).rows[0].seq
     assert first > retirement_files(old.record)[0].said.records[1]  # type: ignore[union-attr]
-    case = unpack(tmp_path / "all.zip", tmp_path / "all")
-    assert len(right(case / "record")) == 1
+    assert len(right(unpack(tmp_path / "all.zip", tmp_path / "all") / "record")) == 1
     signed = last_signed(old.record)
     assert make_proof(old.record, seqs_of_round(old.record, 16, signed)[0], signed).records
     with pytest.raises(CannotProve, match="round 1 was retired"):

@@ -36,12 +36,8 @@ from tests.support.audit.record.retiring import (
 )
 from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun, note
 from tests.support.audit.tools.audit_command import Ran, Runs
-from tests.support.audit.tools.cases import dealt, end_after
-from tests.support.audit.tools.outside import bytes_of, files_in, grow, play
+from tests.support.audit.tools.outside import bytes_of, end_after, files_in, grow, play
 from tests.support.audit.verifying import read
-
-__all__ = ["dealt"]
-
 
 TODAY = "2027-02-14"
 BY = ("--by", "Ann", "--and", "Bo")
@@ -68,8 +64,7 @@ def runs(
     shutil.copytree(made, runs.record)
     runs.keys.mkdir(0o700)
     (runs.keys / "table.key").write_bytes(private_text(TABLE_KEY))
-    public = TABLE_KEY.public_key().public_bytes_raw()
-    (runs.keys / "table.pub").write_bytes(table_text(public))
+    (runs.keys / "table.pub").write_bytes(table_text(TABLE_KEY.public_key().public_bytes_raw()))
     for name in ("table.key", "table.pub"):
         (runs.keys / name).chmod(0o600)
     return runs
@@ -116,16 +111,14 @@ def test_it_is_told_in_json(runs: Runs) -> None:
     found = tried(runs, *BY, "--json").json
     assert (found["segments"][0], found["days"]) == (1, [DAYS[0], DAYS[1]])
     assert (found["two"], found["ended"]) == (["Ann", "Bo"], False)
-    line = (runs.record / found["note"]).read_bytes().partition(b"\n")[0]
-    said = json.loads(line)
+    said = json.loads((runs.record / found["note"]).read_bytes().partition(b"\n")[0])
     for name in ("case", "seal", "root", "records", "rounds"):
         assert found[name] == said[name]
 
 
 def test_the_keys_beside_a_record_are_found(runs: Runs) -> None:
     shutil.move(runs.keys, runs.record / "keys")
-    out = str(runs.folder / "old.zip")
-    assert runs("retire", "--before", DAYS[2], "--out", out, *BY).code == 0
+    assert runs("retire", "--before", DAYS[2], "--out", str(runs.folder / "old.zip"), *BY).code == 0
 
 
 @pytest.mark.parametrize(
@@ -311,8 +304,7 @@ def whole_and_goes_on(record: Path, case: Path, before: list[bytes], last: int) 
     free = begun or not retirement_files(record)
     if free:
         again = retired(record, DAYS[2], case if begun else case.with_name("again.zip"))
-        assert again.ended == begun
-        assert again.retirement.segments == (1, last)
+        assert (again.ended, again.retirement.segments) == (begun, (1, last))
     assert numbers(record)[0] == last + 1
     assert len(right(record)) == 1
 

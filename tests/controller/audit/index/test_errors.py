@@ -340,8 +340,7 @@ def test_who_may_only_read_reads_it_all_the_same(live: bool) -> None:
             index.catch_up()
             told = as_nobody(place, 0o555, _READS) if live else None
         told = told or as_nobody(place, 0o555, _READS)
-    assert told.stderr == ""
-    assert told.stdout == "snapshot 3\n"
+    assert (told.stderr, told.stdout) == ("", "snapshot 3\n")
 
 
 def test_what_is_read_only_must_be_the_records_own(place: Path, tmp_path: Path) -> None:
@@ -353,8 +352,7 @@ def test_what_is_read_only_must_be_the_records_own(place: Path, tmp_path: Path) 
         db.execute("DELETE FROM words")
     log.write([note("more")])
     log.close()
-    other = begun(tmp_path / "other")
-    other.close()
+    begun(tmp_path / "other").close()
     with pytest.raises(IndexOfOther, match="of another record"):
         open_index(tmp_path / "other", place / "index.db")
 

@@ -64,8 +64,7 @@ def test_a_new_index_takes_the_whole_record_and_then_nothing(place: Path) -> Non
     with Index.open(place) as index:
         assert index.position.seq == 0
         assert index.catch_up() == 8
-        assert index.position.seq == log.where.seq
-        assert index.position.chain == log.where.chain
+        assert (index.position.seq, index.position.chain) == (log.where.seq, log.where.chain)
         assert index.catch_up() == 0
     assert (place / "index.db").stat().st_mode & 0o777 == 0o640 & ~_umask()
     with Index.open(place) as index:
@@ -264,8 +263,7 @@ def test_without_room_it_says_so_and_stays_what_it_was(place: Path, file: Path) 
     with Index.open(place, file) as index:
         index.step(room=20_000)
         before = dump(index.db)
-        pages = index.db.pragma("page_count")
-        index.db.pragma("max_page_count", pages + 2)
+        index.db.pragma("max_page_count", index.db.pragma("page_count") + 2)
         with pytest.raises(IndexFileProblem, match=r"no room for the index.*--index FILE"):
             index.catch_up()
         index.db.pragma("max_page_count", 1 << 20)
@@ -361,8 +359,7 @@ def test_it_takes_no_more_than_is_known_to_be_on_the_disk(place: Path) -> None:
 def test_what_nobody_vouches_for_is_synced_first(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = begun(place)
-    log.close()
+    begun(place).close()
     synced: list[str] = []
 
     def sync(fd: int) -> None:
@@ -428,8 +425,7 @@ def test_of_a_frame_that_is_being_written_nothing_is_taken_yet(place: Path, cut:
 
 def test_a_frame_of_another_chain_is_not_taken(place: Path) -> None:
     """Left behind by an older copy, say: whole, and with the right seq."""
-    log = begun(place)
-    log.close()
+    begun(place).close()
     segment = read_segment(place, 1)
     seq, chain = segment.after.seq, segment.after.chain
     data = b'{"v":1}'
@@ -441,15 +437,13 @@ def test_a_frame_of_another_chain_is_not_taken(place: Path) -> None:
         assert index.catch_up() == 0
         _overwrite(place, segment.end, right)
         assert index.catch_up() == 1
-        problems = dump(index.db)["problems"]
-        assert problems == [(seq + 1, "not_understood")]
+        assert dump(index.db)["problems"] == [(seq + 1, "not_understood")]
 
 
 @pytest.mark.parametrize("data", [b"{}", b"no json", b"[" * 100_000, b'{"v":1,"seq":"\xff"}'])
 def test_what_is_no_record_has_a_row_all_the_same(place: Path, data: bytes) -> None:
     """Who holds the key can write anything; the index goes on behind it."""
-    log = begun(place, size=1 << 20)
-    log.close()
+    begun(place, size=1 << 20).close()
     seq, chain = (after := read_segment(place, 1).after).seq, after.chain
     chain = chained(chain, leaf_hash(data))
     with Index.open(place) as index:
@@ -457,8 +451,7 @@ def test_what_is_no_record_has_a_row_all_the_same(place: Path, data: bytes) -> N
         _overwrite(place, index.position.until, pack(seq + 1, seq, chain, data))
         assert index.catch_up() == 1
         said = dump(index.db)
-    assert said["problems"] == [(seq + 1, "not_understood")]
-    assert said["records"][-1][0] == seq + 1
+    assert (said["problems"], said["records"][-1][0]) == ([(seq + 1, "not_understood")], seq + 1)
     assert said["records"][-1][1] == said["records"][-2][1]
 
 

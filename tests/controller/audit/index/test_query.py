@@ -325,8 +325,7 @@ def test_it_looks_along_the_sparsest_list(made: Index, monkeypatch: pytest.Monke
     opened = [one.row for one in _seen(made) if one.row.event == "TableOpened"]
     rare = [row for row in opened if row.kind == "decision"]
     assert 0 < len(rare) <= len(opened) < 20
-    common = sum(one.row.kind == "decision" for one in _seen(made))
-    assert common > 500
+    assert sum(one.row.kind == "decision" for one in _seen(made)) > 500
     page = find(made.db, RecordQuery(kind="decision", event="TableOpened", until=1 << 60))
     assert list(page.rows) == rare
     assert page.next is None
@@ -385,8 +384,7 @@ def test_no_question_passes_through_a_whole_table(
         for asks in (find, find_rounds):
             looked = 0
             for sql, plan in _plans(made.db, partial(asks, made.db, wanted, 5)):
-                bad = [step for step in plan if _SLOW.search(step)]
-                assert not bad, (sql, plan)
+                assert not [step for step in plan if _SLOW.search(step)], (sql, plan)
                 looked += bool(plan)
             assert looked
 
@@ -395,8 +393,7 @@ def test_lists_are_walked_in_their_order(made: Index, monkeypatch: pytest.Monkey
     """Sorted are rare amounts only, and what a page has already found."""
     monkeypatch.setattr(query, "CHUNK", 2)
     for name in RecordQuery.__struct_fields__:
-        wanted = RecordQuery(**{name: getattr(_ALL_OF_THEM, name)})
-        terms = query.terms_of(made.db, wanted)
+        terms = query.terms_of(made.db, RecordQuery(**{name: getattr(_ALL_OF_THEM, name)}))
         assert terms is not None
         for term in terms.terms:
             values = {**term.values, "after": 5, "upto": 1_000_000}

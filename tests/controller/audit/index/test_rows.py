@@ -236,8 +236,7 @@ def test_shifts_go_from_a_dealers_first_act_to_the_next_dealers_or_the_close(
         (first + relieved, first + closed, "Bob"),
     ]
     dealers = {row[0]: row[9] for row in said["records"]}
-    assert dealers[first] == ""
-    assert dealers[first + 1] == "Ann"
+    assert (dealers[first], dealers[first + 1]) == ("", "Ann")
     assert {dealers[first + relieved], dealers[first + closed]} == {"Bob"}
     assert dealers[first + closed + 1] == ""
 

@@ -15,8 +15,7 @@ from controller.audit.proofs import last_signed, make_proof, verify_proof
 from controller.audit.read.lookup import Selection
 from controller.audit.witness import CosignedNote
 from tests.support.audit.record.table import begun, note
-from tests.support.audit.tools.cases import VERIFIER
-from tests.support.audit.tools.outside import root_of, table_key
+from tests.support.audit.tools.outside import VERIFIER, root_of, table_key
 from tests.support.audit.witnessing import seen_by
 
 TIMES = 12

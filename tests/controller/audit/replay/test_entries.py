@@ -265,8 +265,7 @@ def _unbase64(text: str) -> bytes:
 
 
 def test_a_spare_card_was_sealed_when_it_was_drawn() -> None:
-    made = decision_entry(HoleDealt(SHOE, COMMITMENT, True), TAKEN)
-    assert b"sealed" not in encode(made.data)
+    assert b"sealed" not in encode(decision_entry(HoleDealt(SHOE, COMMITMENT, True), TAKEN).data)
 
 
 def test_a_refusal_has_no_seal() -> None:
@@ -424,8 +423,7 @@ def test_a_vaults_opening_matches_its_commitment() -> None:
         assert vault.checked(9) == events.HoleChecked(SHOE, is_blackjack(9, card))
         revealed = vault.revealed()
         assert isinstance(revealed, HoleRevealed)
-        opened = CardOpening.of_hex(revealed.opening)
-        check(opened, TABLE, told.cursor, dealt.commitment, card)
+        check(CardOpening.of_hex(revealed.opening), TABLE, told.cursor, dealt.commitment, card)
         assert vault.hole == revealed.card == card
         assert (
             opened_card(told.cursor, TABLE, dealt.commitment, told.sealed, SURVEILLANCE_KEY) == card

@@ -56,8 +56,7 @@ from tests.support.procedure.random_games import GAMES, game_as_it_is, game_with
 
 def test_a_new_record_replays_to_a_closed_table(place: Path) -> None:
     found = folded(place, game_as_it_is("mega"))
-    assert found == ReplayResult(None)
-    assert found.now == State()
+    assert (found, found.now) == (ReplayResult(None), State())
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -110,11 +109,9 @@ def test_replayed_decisions_are_counted(place: Path) -> None:
         [RecordEntry("note", ANN, {"text": "before it all"}), *table.entries],
     )
     found = folded(place, table.game)
-    decisions = [made for made in table.entries if made.kind == "decision"]
-    assert 0 < len(decisions) < len(table.entries)
+    assert 0 < len([made for made in table.entries if made.kind == "decision"]) < len(table.entries)
     assert (found.again, found.taken) == (len(table.entries), 0)
-    last = max(record.seq for _, record in records(place) if record.kind == "decision")
-    assert found.seq == last
+    assert found.seq == max(record.seq for _, record in records(place) if record.kind == "decision")
 
 
 # --- Taking over a record of another procedure: between rounds only ---------------------------
@@ -133,8 +130,7 @@ def played_to(game: Game, there: Callable[[State], bool], seed: str = "other") -
 @pytest.mark.parametrize("what", IN_THE_MIDDLE)
 def test_other_code_does_not_take_over_an_open_round(place: Path, what: str) -> None:
     game = game_as_it_is("classic")
-    table = played_to(game, IN_THE_MIDDLE[what])
-    fill(boot_of(place, other(game)), table.entries)
+    fill(boot_of(place, other(game)), played_to(game, IN_THE_MIDDLE[what]).entries)
     with pytest.raises(OtherProcedure) as found:
         folded(place, game)
     told = str(found.value)
@@ -169,8 +165,7 @@ def test_other_code_between_rounds_leaves_a_closed_table(place: Path, what: str)
     assert found.again == 0
     assert found.taken > 0
     # The same after a boot of this code has taken over.
-    log = boot(place, game, found.state)
-    log.close()
+    boot(place, game, found.state).close()
     assert folded(place, game).now == found.now
 
 
@@ -414,8 +409,7 @@ def test_a_decision_recorded_as_a_refusal_is_named(forger: Forger) -> None:
 @pytest.mark.parametrize("card", [-1, 52, 10**9])
 def test_an_invalid_card_is_named(forger: Forger, card: int) -> None:
     for event in (events.CardDrawn(DEALER, card), events.HoleRevealed(DEALER, card, "")):
-        data = DecisionData(event, (), ())
-        forger.write(RecordEntry("decision", ANN, data, 1))
+        forger.write(RecordEntry("decision", ANN, DecisionData(event, (), ()), 1))
         assert f"{card} is no card" in refused(forger)
         forger.place = forger.place.with_name(f"{forger.place.name}+")
 

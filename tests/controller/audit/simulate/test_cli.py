@@ -86,8 +86,7 @@ def test_demo_keys_are_created_once_with_a_warning(run: Runs) -> None:
     assert {"table.key", "hole.key", "surveillance.key", "surveillance.pub"} <= set(made)
     for name in made:
         assert (run.place / "keys" / name).stat().st_mode & 0o077 == 0
-    again = run()
-    assert again.err.splitlines()[0] == demo
+    assert run().err.splitlines()[0] == demo
     assert {file.name: file.read_bytes() for file in (run.place / "keys").iterdir()} == made
     assert kinds_of(run.place).count("opened") == 2
 
@@ -126,16 +125,17 @@ def test_surveillances_private_key_is_not_needed(run: Runs, tmp_path: Path) -> N
 
 
 def test_no_rounds_leave_no_record(run: Runs) -> None:
-    ran = run("--record", str(run.place), rounds=())
-    assert ran == (0, "0 rounds: nothing was checked\n", "")
+    assert run("--record", str(run.place), rounds=()) == (0, "0 rounds: nothing was checked\n", "")
     assert not run.place.exists()
 
 
 def test_a_file_that_cannot_be_used_leaves_no_record(run: Runs) -> None:
-    later = changed(id="R-2", config={"shuffle.max_rounds": 1}, first_round_of_shuffle=False)
     for bad, words in (
         (changed(id="R-2", game="poker"), "poker"),
-        (later, "this game shuffles after every round"),
+        (
+            changed(id="R-2", config={"shuffle.max_rounds": 1}, first_round_of_shuffle=False),
+            "this game shuffles after every round",
+        ),
     ):
         ran = run("--record", str(run.place), rounds=(ROUND, bad))
         assert (ran.code, ran.out) == (2, "")
@@ -376,8 +376,7 @@ def test_every_record_error_is_one_line_and_an_exit_code(
 @pytest.mark.parametrize("name", ["maxtime", "sf21x", "classic", "mega"])
 def test_simulated_rounds_replay(place: Path, name: str) -> None:
     game = unburned_game(name, {}, "a test")
-    strategy = basic(name)
-    last = record_par(place, game, 120, keyring, seed=5, strategy=strategy, size=256 * 1024)
+    last = record_par(place, game, 120, keyring, seed=5, strategy=basic(name), size=256 * 1024)
     replay = replayed(place)
     kinds = kinds_of(place)
     assert last == len(kinds)
@@ -411,9 +410,8 @@ def test_a_table_that_burns_cards_is_simulated_too(place: Path) -> None:
 def test_a_simulation_that_is_recorded_begins_with_an_empty_shoe() -> None:
     game = unburned_game("classic", {}, "a test")
     stakes = stakes_for(game, side=False)
-    loaded = State(step=Step.WAGERING, shoe=Shoe(loaded=True))
     for setup, start in (
-        (PlaySetup(1, stakes, True), loaded),
+        (PlaySetup(1, stakes, True), State(step=Step.WAGERING, shoe=Shoe(loaded=True))),
         (PlaySetup(1, stakes, False), State()),
     ):
         with pytest.raises(ValueError, match="from an empty shoe"):

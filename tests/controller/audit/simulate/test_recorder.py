@@ -79,8 +79,7 @@ def test_all_scripts_have_the_same_results_and_replay(place: Path, file: Path) -
 
 
 def test_snapshots_of_small_segments_contain_the_replayed_state(place: Path) -> None:
-    rounds = read_scripts(FILES[0])[:30]
-    record_all(place, rounds, size=SMALL)
+    record_all(place, read_scripts(FILES[0])[:30], size=SMALL)
     whole = replayed(place)  # compares each snapshot with the replayed state
     numbers = [segment.number for segment in segments(place)]
     assert len(numbers) > 5
@@ -151,8 +150,7 @@ def test_every_hole_card_matches_commitment_and_seal(place: Path) -> None:
             assert isinstance(was.event, e.HoleDealt)
             assert isinstance(was.sealed, str)
             bound, cursor = was.event.commitment, dealt.cursor
-            opening = CardOpening.of_hex(made.event.opening)
-            check(opening, SCRIPTS, cursor, bound, made.event.card)
+            check(CardOpening.of_hex(made.event.opening), SCRIPTS, cursor, bound, made.event.card)
             sealed = opened_card(cursor, SCRIPTS, bound, was.sealed, SURVEILLANCE_KEY)
             assert sealed == made.event.card
             dealt = None
@@ -292,8 +290,7 @@ def test_another_game_is_another_boot_of_the_same_record(place: Path) -> None:
     assert len({each.table_key for each in opened}) == 1
     tables = [type(event) for event in events(place) if isinstance(event, _LIFE)]
     assert tables == [e.TableOpened, e.TableClosed] * 4
-    rounds_told = [record.round for record in decisions(place) if ends(record)]
-    assert rounds_told == [1, 2, 3, 4, 5]
+    assert [record.round for record in decisions(place) if ends(record)] == [1, 2, 3, 4, 5]
 
 
 _LIFE: Final = (e.TableOpened, e.TableClosed)

@@ -58,8 +58,7 @@ def test_rounds_with_all_that_goes_wrong_come_out_as_recorded(
     recorded(place, table.engine.game, table.entries)
     report = verify(place, jobs=1)
     assert (report.code, report.findings, report.unchecked) == (VALID, (), ())
-    assert report.again == len(table.entries)
-    assert report.unread == 0
+    assert (report.again, report.unread) == (len(table.entries), 0)
     assert report.segments[1] > 2
     theirs = read_independently(place)
     assert (theirs["exit"], theirs["wrong"]) == (VALID, None)
@@ -136,8 +135,7 @@ def test_after_other_code_that_left_a_table_at_rest_ours_is_made_again(
     write(log, ours.entries)
     log.close()
     report = verify(place)
-    assert (report.code, report.findings) == (INCOMPLETE, ())
-    assert report.again == len(ours.entries)
+    assert (report.code, report.findings, report.again) == (INCOMPLETE, (), len(ours.entries))
     (unchecked,) = report.unchecked
     assert unchecked.startswith(f"{len(theirs.entries):,} decisions and refusals were made by")
 
@@ -302,8 +300,7 @@ def test_a_checkpoint_over_another_tree_segments_back_is_found(tmp_path: Path) -
     for _ in range(3):
         pen.next_segment()
     right = pen.seq
-    text = f"{ORIGIN}\n4\n{'A' * 43}=\n"
-    pen.checkpoint(pen.key.sign(text))
+    pen.checkpoint(pen.key.sign(f"{ORIGIN}\n4\n{'A' * 43}=\n"))
     pen.close()
     (found,) = verify(pen.save(tmp_path)).findings
     assert (found.segment, found.seq) == (4, right + 1)
@@ -312,8 +309,7 @@ def test_a_checkpoint_over_another_tree_segments_back_is_found(tmp_path: Path) -
 
 
 def test_a_segment_that_cannot_be_read_spoils_nothing_else(tmp_path: Path) -> None:
-    pen = closed(8192, rounds=6, boots=2)
-    place = pen.save(tmp_path)
+    place = closed(8192, rounds=6, boots=2).save(tmp_path)
     files = sorted((place / "segments").glob("0*.seg"))
     whole = [file.read_bytes() for file in files]
     spoils: dict[str, tuple[Callable[[bytes], bytes], str]] = {
@@ -378,8 +374,7 @@ def test_what_is_behind_the_last_signature_is_said(tmp_path: Path) -> None:
     for _ in range(3):
         pen.write("note", {"text": "x"})
     report = verify(pen.save(tmp_path))
-    assert report.code == VALID
-    assert report.signed == 3
+    assert (report.code, report.signed) == (VALID, 3)
     assert "the last 4 records have no signature over them: nothing proves them" in report.remarks
 
 

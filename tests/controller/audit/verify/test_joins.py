@@ -41,8 +41,7 @@ def other_software(pen: Pen) -> None:
 
 
 def other_frontier(pen: Pen) -> None:
-    frontier = pen.so_far()["frontier"]
-    snapshot(pen, data={"frontier": ["ab" * 32, *frontier[1:]]})
+    snapshot(pen, data={"frontier": ["ab" * 32, *pen.so_far()["frontier"][1:]]})
 
 
 def older_certificate(pen: Pen) -> None:

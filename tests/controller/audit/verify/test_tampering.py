@@ -98,8 +98,7 @@ def test_an_older_image_of_the_whole_record_is_right_but_for_who_has_seen_more(
     grow(record)
     note = cosigned_end(record)
     assert verify(image).code == VALID
-    report = verify(image, witness=seen_by_witness(note, WITNESS.cosigner))
-    (found,) = report.findings
+    (found,) = verify(image, witness=seen_by_witness(note, WITNESS.cosigner)).findings
     assert found.what.startswith("cut off: archive.example/floor-2 has seen ")
     assert found.seq == seen_by_witness(note, WITNESS.cosigner).checkpoint.size
     assert independently(image, note, tmp_path) == INVALID
@@ -135,8 +134,7 @@ def cut_after(place: Path, folder: Path) -> Iterator[tuple[int, Path]]:
     (only,) = segments(place)
     for frame in only.frames:
         copy = shutil.copytree(place, folder / str(frame.seq))
-        end = only.buffer[: frame.end].ljust(len(only.buffer), b"\0")
-        segment_file(copy, 1).write_bytes(end)
+        segment_file(copy, 1).write_bytes(only.buffer[: frame.end].ljust(len(only.buffer), b"\0"))
         yield frame.seq, copy
 
 
@@ -471,8 +469,7 @@ def test_what_stays_amiss_is_not_read_for_ever(
     def reads(file: Path, number: int) -> bytes:
         """Each time a little more of it, and never whole."""
         readings.append(number)
-        cut = pen.frames[3 + len(readings)][2] - 5
-        return bytes(pen.files[1][:cut]).ljust(pen.size, b"\1")
+        return bytes(pen.files[1][: (pen.frames[3 + len(readings)][2] - 5)]).ljust(pen.size, b"\1")
 
     monkeypatch.setattr(segment, "load", reads)
     report = verify(place)

@@ -191,8 +191,7 @@ class Pen:
         self.mono += 1_000_000
         self.utc += 1_000
         wrong = {name[6:]: more.pop(name) for name in list(more) if name.startswith("frame_")}
-        size = len(self.line(self.record(kind, data, **more), mangle))
-        if not self.room(size):
+        if not self.room(len(self.line(self.record(kind, data, **more), mangle))):
             self.sync()
             self.segment()
             self.snapshot()
@@ -268,8 +267,7 @@ class Pen:
 
     def note(self, size: int | None = None, by: Signer | None = None) -> str:
         size = self.seq if size is None else size
-        text = f"{ORIGIN}\n{size}\n{b64(tree_hash(self.leaves[:size]))}\n"
-        return (by or self.key).sign(text)
+        return (by or self.key).sign(f"{ORIGIN}\n{size}\n{b64(tree_hash(self.leaves[:size]))}\n")
 
     def checkpoint(self, note: str | None = None) -> int:
         seq = self.write("checkpoint", {"note": note or self.note()})

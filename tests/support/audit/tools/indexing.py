@@ -205,8 +205,7 @@ def _refused(event: Event, answer: Refused) -> Facts:
     amounts = [] if amount is None else [("refused", seat, bet, amount)]
     problem = "late_wager" if late else answer.id
     found = [("late_wager", seat)] if late else []
-    seats = _seats({seat, event.actor.seat})
-    return Facts(set(), amounts, [], found, [], seats, "", problem)
+    return Facts(set(), amounts, [], found, [], _seats({seat, event.actor.seat}), "", problem)
 
 
 def _seats(numbers: set[int]) -> set[int]:
@@ -262,8 +261,7 @@ def _face_up(before: State, event: Event) -> Cards:
         case events.CardDrawn():
             return {(NAMES[event.card], _place(before), "drawn")}
         case events.CardEntered():
-            hold = before.holds[-1]
-            at = State(**{**_fields(before), "step": hold.back})
+            at = State(**{**_fields(before), "step": before.holds[-1].back})
             return {(NAMES[event.card], _place(at), "entered")}
         case events.HoleRevealed():
             return {(NAMES[event.card], 0, "revealed")}

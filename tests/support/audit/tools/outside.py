@@ -1,19 +1,27 @@
-"""Records for those who check them from outside: witnesses, proofs, exports."""
+"""Records and cases for those who check them from outside, with nothing of ours."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import zipfile
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import pytest
 
 from controller import cli
+from controller.audit.export import SealedCase
 from controller.audit.format.notes import SigningKey, VerifierKey, table_name
 from controller.audit.format.records import Record
 from controller.audit.log import Log
 from controller.audit.read.lookup import first_head
 from controller.audit.read.reader import records, segments
+from controller.audit.simulate import record_par
+from controller.games import unburned_game
+from tests.support.audit.record.dealing import keyring
 from tests.support.audit.record.table import TABLE_KEY, begun, note
 from tests.support.audit.tools.by_page import tree_hash
 from tests.support.audit.tools.signers import signing_key
@@ -90,3 +98,47 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def audit(*arguments: object) -> int:
     return cli.main(["audit", *map(str, arguments)])
+
+
+Json: TypeAlias = dict[str, Any]
+VERIFIER = "verify_record.py"
+
+
+@pytest.fixture(scope="module")
+def dealt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Real rounds, with hole cards."""
+    place = tmp_path_factory.mktemp("dealt") / "par"
+    record_par(place, unburned_game("classic", {}, "a test"), 24, keyring, seed=4, size=64 * 1024)
+    return place
+
+
+def unpack(case: Path, place: Path) -> Path:
+    with zipfile.ZipFile(case) as packed:
+        packed.extractall(place)
+    return place
+
+
+def verified_by_others(case: Path, *more: str) -> tuple[int, Json]:
+    """As somebody does who has the case and Python, and nothing of ours."""
+    command = [sys.executable, "-I", VERIFIER, "record", "--json", *more]
+    ran = subprocess.run(
+        command, cwd=case, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert ran.stderr == ""
+    return ran.returncode, json.loads(ran.stdout)
+
+
+def wanted(case: SealedCase) -> list[str]:
+    return [one.path for one in case.manifest.files]
+
+
+def end_after(record: Path, seq: int) -> None:
+    """Remove all records after `seq`."""
+    for segment in list(segments(record)):
+        if segment.before.seq >= seq:
+            segment.file.unlink()
+            continue
+        end = max(frame.end for frame in segment.frames if frame.seq <= seq)
+        with segment.file.open("r+b") as file:
+            file.seek(end)
+            file.write(bytes(segment.end - end))

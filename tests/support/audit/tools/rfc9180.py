@@ -35,8 +35,7 @@ def open_with(private: X25519PrivateKey, info: bytes, aad: bytes, sealed: bytes)
 
 def shared_secret(dh: bytes, kem_context: bytes) -> bytes:
     """ExtractAndExpand of section 4.1."""
-    eae_prk = _extract(_KEM, b"", b"eae_prk", dh)
-    return _expand(_KEM, eae_prk, b"shared_secret", kem_context, 32)
+    return _expand(_KEM, _extract(_KEM, b"", b"eae_prk", dh), b"shared_secret", kem_context, 32)
 
 
 def schedule(shared: bytes, info: bytes) -> tuple[bytes, bytes]:
@@ -50,8 +49,7 @@ def schedule(shared: bytes, info: bytes) -> tuple[bytes, bytes]:
 
 
 def _extract(suite: bytes, salt: bytes, label: bytes, ikm: bytes) -> bytes:
-    labeled = b"HPKE-v1" + suite + label + ikm
-    return hmac.digest(salt or bytes(32), labeled, sha256)
+    return hmac.digest(salt or bytes(32), b"HPKE-v1" + suite + label + ikm, sha256)
 
 
 def _expand(suite: bytes, prk: bytes, label: bytes, info: bytes, size: int) -> bytes:
