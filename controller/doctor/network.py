@@ -175,13 +175,9 @@ def pages(case: DoctorCase) -> CheckFindings | DoctorProblem:
         place = pages_place(screens, str(case.file))
         load(screens.texts)
     except UsageProblem as problem:
-        return wrong(f"{problem.where}: {problem.what}", mend=_mend(problem))
+        return wrong(f"{problem.where}: {problem.what}", mend=f"allowed: {problem.allowed}")
     note = f"any free port of {place.host}" if not place.port else place.address(place.port)
     return found(note, [*_port(case, screens, place), *shut_off(case, place.host)])
-
-
-def _mend(problem: UsageProblem) -> str:
-    return f"allowed: {problem.allowed}"
 
 
 def _port(case: DoctorCase, screens: ScreensPlace, place: ListenAddress) -> Iterator[DoctorProblem]:

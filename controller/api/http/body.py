@@ -111,7 +111,7 @@ def read_object(data: bytes) -> dict[str, Any]:
     except _DuplicateName as problem:
         raise _no_json(str(problem)) from None
     except (msgspec.DecodeError, ValueError) as problem:
-        raise _no_json(_first_line(problem)) from None
+        raise _no_json(str(problem).splitlines()[0][:200]) from None
     if not isinstance(found, dict):
         raise _no_json("it is no object")
     return found
@@ -163,10 +163,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for at, name in enumerate(names) if name in names[:at])
         raise _DuplicateName(f"it says {twice[:40]!r} twice")
     return found
-
-
-def _first_line(problem: Exception) -> str:
-    return str(problem).splitlines()[0][:200]
 
 
 def _no_json(why: str) -> Problem:

@@ -20,6 +20,7 @@ from controller.screens.console.text import HouseTerms
 from controller.screens.console.view.allowed_acts import (
     ActButton,
     ActField,
+    ActingRole,
     AllowedActs,
     ButtonLook,
     FieldOption,
@@ -66,11 +67,11 @@ def answers(offers: AllowedActs, terms: HouseTerms) -> tuple[ActButton, ...]:
     return () if prompt is None else _ANSWERS[prompt.tell](offers, prompt, terms)
 
 
-def _one(name: str, key: str) -> Makes:
-    """One act of the dealer without fields."""
+def _one(name: str, key: str, who: ActingRole = "dealer") -> Makes:
+    """One act without fields."""
 
     def makes(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-        return o.offer(name, _does(t, name), preferred_key=key)
+        return o.offer(name, _does(t, name), who=who, preferred_key=key)
 
     return makes
 
@@ -175,10 +176,6 @@ def _pay(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]
     )
 
 
-def _approve(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    return o.offer("PaymentApproved", _does(t, "PaymentApproved"), who="floor", preferred_key="a")
-
-
 # --- the table and its shoe -------------------------------------------------------------------
 
 
@@ -190,10 +187,6 @@ def _open(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...
     return o.offer(
         "TableOpened", _does(t, "TableOpened"), who="floor", inputs=bank_asks(t), preferred_key="o"
     )
-
-
-def _decks(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    return o.offer("DecksChanged", _does(t, "DecksChanged"), who="floor", preferred_key="d")
 
 
 def _shuffled(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
@@ -292,7 +285,7 @@ _ANSWERS: Final[dict[Tell, Makes]] = {
     Tell.OPEN_TABLE: _open,
     Tell.SHUFFLE: _one("ShuffleStarted", "s"),
     Tell.AWAIT_SHUFFLE: _shuffled,
-    Tell.CHANGE_DECKS: _decks,
+    Tell.CHANGE_DECKS: _one("DecksChanged", "d", "floor"),
     Tell.LOAD_SHOE: _load,
     Tell.BURN: _by_shoe,
     Tell.TAKE_WAGERS: _wagers,
@@ -310,7 +303,7 @@ _ANSWERS: Final[dict[Tell, Makes]] = {
     Tell.PAY: _pay,
     Tell.COLLECT: _pay,
     Tell.GIVE_BACK: _pay,
-    Tell.FLOOR_FIRST: _approve,
+    Tell.FLOOR_FIRST: _one("PaymentApproved", "a", "floor"),
     Tell.CLEAR: _one("Cleared", "c"),
     Tell.RULE: _rule,
     Tell.ENTER_CARD: _enter,

@@ -34,8 +34,8 @@ from controller.screens.common.access import (
 from controller.screens.common.sessions import Appearance, Role, SessionStore
 from controller.screens.common.templates import Pages, StaticFiles
 from controller.screens.review.source import FileSource, ReviewContext
-from controller.screens.review.view.filters import BEFORE, FIELDS, one_of
-from controller.screens.review.web import export, live, record, rounds
+from controller.screens.review.view.rounds import BEFORE, FIELDS, one_of
+from controller.screens.review.web import live, record, rounds
 
 READERS: Final[tuple[Role, ...]] = ("surveillance", "floor")
 EXPORTERS: Final[tuple[Role, ...]] = ("surveillance",)
@@ -83,16 +83,16 @@ PAGES: Final[tuple[PageRoute[ReviewContext], ...]] = (
     PageRoute("/report", record.pace, READERS, ("from", "to")),
     PageRoute("/verify", record.verify_page, READERS),
     PageRoute("/verify", record.verify_start, READERS, (), "POST"),
-    PageRoute("/export", export.form, EXPORTERS, ("round",)),
+    PageRoute("/export", record.export_form, EXPORTERS, ("round",)),
     PageRoute(
         "/export",
-        export.export,
+        record.export_start,
         EXPORTERS,
         ("format", "round", "day", "all", "reason"),
         "POST",
     ),
-    PageRoute("/export/{id}", export.made, EXPORTERS),
-    PageRoute("/export/{id}/case.zip", export.fetch, EXPORTERS),
+    PageRoute("/export/{id}", record.export_made, EXPORTERS),
+    PageRoute("/export/{id}/case.zip", record.export_fetch, EXPORTERS),
     PageRoute("/live", live.page, READERS, ("all",)),
     PageRoute("/about", record.about, READERS),
     PageRoute("/looks", _looks, READERS, ("theme", "suits"), "POST"),

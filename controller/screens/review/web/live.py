@@ -19,7 +19,7 @@ from controller.audit.text import currency_of, timeline_line, timeline_lines
 from controller.errors import UsageProblem
 from controller.screens.common.access import Visit
 from controller.screens.review.source import FileSource, ReviewContext
-from controller.screens.review.view.filters import number_of
+from controller.screens.review.view.rounds import number_of
 
 ROWS: Final = 60
 READ: Final = 300

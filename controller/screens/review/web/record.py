@@ -1,15 +1,20 @@
-"""Pages of the whole record: problems, records, pace, verification, about."""
+"""Pages of the whole record: problems, records, pace, verification, about, exports."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date
+from itertools import chain
+from pathlib import Path
+from typing import Final, cast
 
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response, StreamingResponse
 
+from controller.audit.export import RowFormat, record_rows
 from controller.audit.format.segments import numbers
 from controller.audit.index import parse_time
-from controller.audit.read.lookup import first_head
+from controller.audit.read.lookup import Selection, first_head
 from controller.audit.text import (
     format_clock,
     format_day,
@@ -21,13 +26,13 @@ from controller.audit.text import (
 )
 from controller.audit.witness import COSIGNED
 from controller.errors import UsageProblem, printable
-from controller.screens.common.access import PageNotFound, Visit
+from controller.screens.common.access import PageNotFound, Visit, shown
 from controller.screens.review.source import ReviewContext, open_index, recorded_look
 from controller.screens.review.view import queries
-from controller.screens.review.view.filters import number_of
 from controller.screens.review.view.queries import ends, read_back
 from controller.screens.review.view.report import PaceFigures, bars, columns, last_day, report
-from controller.screens.review.web.rounds import LINES
+from controller.screens.review.view.rounds import number_of, one_of, rounds_of
+from controller.screens.review.web.rounds import LINES, attached
 
 ROWS: Final = 100
 _SHOWN: Final = 20
@@ -228,3 +233,117 @@ def about(visit: Visit[ReviewContext]) -> Response:
         whole=house.source.whole,
         served=house.source.served,
     )
+
+
+FORMATS: Final = ("case", "csv", "jsonl")
+_TYPES: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_MOST_REASON: Final = 200
+
+
+# --- exports ----------------------------------------------------------------------------------
+
+
+def export_form(visit: Visit[ReviewContext]) -> Response:
+    house = visit.house
+    if "round" in visit.query:
+        rounds_of("round", visit.query["round"])
+    return house.page(
+        visit,
+        "review/export.html",
+        round=visit.query.get("round", ""),
+        whole=house.source.whole,
+        served=house.source.served,
+    )
+
+
+def export_start(visit: Visit[ReviewContext]) -> Response:
+    house, form = visit.house, visit.form
+    kind = one_of("format", form.get("format", "case"), FORMATS)
+    reason = form.get("reason", "")
+    if len(reason) > _MOST_REASON:
+        raise UsageProblem("reason", "is too long", f"up to {_MOST_REASON} characters")
+    pick = _pick(form.get("round"), form.get("day"), form.get("all"))
+    name = _NAME.sub("-", f"{house.source.name}-{pick}").strip("-")
+    if kind != "case":
+        return _rows(visit, pick, cast(RowFormat, kind), f"{name}.{kind}", reason)
+    kept = house.cases.make(
+        f"{name}.zip",
+        visit.who,
+        str(pick),
+        lambda out, tell: house.source.export(out, pick, visit.who, reason, tell),
+    )
+    return visit.house.to(f"/export/{kept.id}")
+
+
+def _rows(
+    visit: Visit[ReviewContext], pick: Selection, kind: RowFormat, name: str, reason: str
+) -> Response:
+    source = visit.house.source
+    source.look(visit.who, f"review export {kind}", str(pick), reason=reason, out=name)
+    lines = record_rows(source.record, pick, kind)
+    first = next(lines)  # errors are raised before the response starts
+    return StreamingResponse(
+        _together(chain((first,), lines)),
+        media_type=_TYPES[kind],
+        headers={"Content-Disposition": attached(name)},
+    )
+
+
+_TOGETHER: Final = 64 * 1024
+
+
+def _together(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Join lines to larger chunks."""
+    waiting: list[bytes] = []
+    size = 0
+    for line in lines:
+        waiting.append(line)
+        size += len(line)
+        if size >= _TOGETHER:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    yield b"".join(waiting)
+
+
+def export_made(visit: Visit[ReviewContext]) -> Response:
+    kept = visit.house.cases.find(str(visit.path["id"]), visit.who)
+    if kept is None:
+        raise _gone()
+    return visit.house.page(visit, "review/made.html", kept=kept)
+
+
+def export_fetch(visit: Visit[ReviewContext]) -> Response:
+    kept = visit.house.cases.find(str(visit.path["id"]), visit.who)
+    if kept is None or not kept.file.is_file():
+        raise _gone()
+    return FileResponse(
+        Path(kept.file),
+        media_type="application/zip",
+        headers={"Content-Disposition": attached(kept.file.name)},
+    )
+
+
+def _gone() -> PageNotFound:
+    return PageNotFound("export", "this case is not here, or no longer", "one that was just made")
+
+
+def _pick(rounds: str | None, day: str | None, everything: str | None) -> Selection:
+    given = [one for one in (rounds, day, everything) if one is not None]
+    if len(given) != 1:
+        what = "nothing is named" if not given else "more than one thing is named"
+        raise UsageProblem("export", what, "rounds, a gaming day, or all")
+    if rounds is not None:
+        return Selection(*rounds_of("round", rounds))
+    if everything is not None:
+        one_of("all", everything, ("yes",))
+        return Selection()
+    assert day is not None
+    try:
+        if not _DAY.fullmatch(day):
+            raise ValueError(day)
+        date.fromisoformat(day)
+    except ValueError:
+        raise UsageProblem("day", f"{shown(day)} is no day", "YYYY-MM-DD") from None
+    return Selection(day=day)

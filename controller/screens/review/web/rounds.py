@@ -25,18 +25,19 @@ from controller.screens.review.source import (
     round_not_found,
 )
 from controller.screens.review.view import queries
-from controller.screens.review.view.filters import (
+from controller.screens.review.view.queries import RecordLocation, ends, newest, read_back
+from controller.screens.review.view.replay import RoundReplay, replay_of, states
+from controller.screens.review.view.rounds import (
     BEFORE,
     FIELDS,
     HAPPENINGS,
     Filters,
+    bet_lines,
     filters_of,
     number_of,
+    round_line,
     typed,
 )
-from controller.screens.review.view.queries import RecordLocation, ends, newest, read_back
-from controller.screens.review.view.replay import RoundReplay, replay_of, states
-from controller.screens.review.view.rounds import bet_lines, round_line
 from controller.screens.review.view.verdict import check_round
 
 ROWS: Final = 50

@@ -26,7 +26,7 @@ from controller.errors import UsageProblem
 from controller.procedure.prompts import card_words
 from controller.screens.common.sessions import PageUser
 from controller.screens.common.texts import load
-from controller.screens.review.view.filters import HAPPENINGS
+from controller.screens.review.view.rounds import HAPPENINGS
 from tests.support.paths import ROOT
 from tests.support.screens.looked_at import Browser, Looking
 

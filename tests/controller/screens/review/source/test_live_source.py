@@ -25,8 +25,8 @@ from controller.rules.cards import NAMES, Card
 from controller.rules.irregularities import Irregularity
 from controller.screens.review.source import LiveSource, source
 from controller.screens.review.source.source import IndexGap
-from controller.screens.review.view.filters import FIELDS, HAPPENINGS
 from controller.screens.review.view.queries import last_seq
+from controller.screens.review.view.rounds import FIELDS, HAPPENINGS
 from controller.screens.review.web.app import FLOWS, PAGES
 from controller.table.running import RunningTable
 from hil.table.robots import Robot, wire_name

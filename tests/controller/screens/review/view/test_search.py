@@ -22,8 +22,8 @@ from controller.errors import UsageProblem
 from controller.procedure.prompts import MoneyFormat
 from controller.rules.cards import NAMES
 from controller.screens.review.view import queries
-from controller.screens.review.view.filters import FIELDS, Filters, filters_of, number_of
 from controller.screens.review.view.queries import ends, newest
+from controller.screens.review.view.rounds import FIELDS, Filters, filters_of, number_of
 from tests.support.audit.record.table import begun
 from tests.support.screens.looked_at import Browser
 
