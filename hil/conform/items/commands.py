@@ -104,7 +104,7 @@ async def repeated(bench: ConformBench) -> str | None:
     way, and nothing is done twice."""
     session = await bench.session()
     defect = await _inject_defect(bench)
-    mark, came = len(session.kept), len(session.got)
+    mark, came = len(session.accepted), len(session.received)
     for _ in range(2):
         session.call(Selftest(), ident=50)  # a repeat of one under way waits for its reply
     first = await session.ask(Selftest(), ident=50)
@@ -118,7 +118,7 @@ async def repeated(bench: ConformBench) -> str | None:
     bench.require_none(others, f"{shown} alone")
     faults = _faults(session, mark)
     await _repair(bench, defect)
-    mark = len(session.kept)
+    mark = len(session.accepted)
     for _ in range(2):
         again = await session.ask(Selftest(), ident=50)
         bench.require_equal(again, first, f"{shown}, as before")
@@ -155,7 +155,7 @@ async def _buzzes_once(bench: ConformBench, session: TesterSession) -> str | Non
 
 
 def _faults(session: TesterSession, mark: int) -> list[Fault]:
-    return [one.event for one in session.kept[mark:] if isinstance(one.event, Fault)]
+    return [one.event for one in session.accepted[mark:] if isinstance(one.event, Fault)]
 
 
 async def _inject_defect(bench: ConformBench) -> InjectDefect | None:
@@ -302,7 +302,7 @@ async def in_time(bench: ConformBench) -> None:
             bench.require_type(reply, command.REPLY)
     # A command beside a SELFTEST that may still be at work.
     number = session.call(Selftest())
-    mark = len(session.got)
+    mark = len(session.received)
     await session.check_alive("INFO is answered beside a SELFTEST")
     await session.answer(Selftest(), number, 0)
     for kind in (0x43, 0x58):

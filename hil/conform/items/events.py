@@ -119,7 +119,7 @@ async def window(bench: ConformBench) -> None:
     them."""
     session = await ready_session(bench)
     session.holding = True
-    session.ack(window=2, loud=True)
+    session.ack(window=2, in_report=True)
     await bench.pause(bench.late_ms)
     mark, first = len(session.records), session.cursor.seq + 1
     made = await make_records(bench, count_for_operator(bench, 10))
@@ -128,19 +128,19 @@ async def window(bench: ConformBench) -> None:
     await bench.pause(500)
     _beyond(bench, session, mark, first + 1, "window 2")
     session.accept(got[0].record)
-    session.ack(loud=True)
+    session.ack(in_report=True)
     await wait_for_records(bench, session, mark, 3)
     await bench.pause(1500)
     _beyond(bench, session, mark, first + 2, "window 2 and one more acknowledged")
     await _narrower(bench, session)
-    session.ack(window=0, loud=True)
+    session.ack(window=0, in_report=True)
     await bench.pause(bench.late_ms)
     mark = len(session.records)
     await bench.pause(2500)
     bench.require_none(session.records[mark:], "no record while the window is 0")
     session.holding = False
-    session.ack(window=8, loud=True)
-    await session.until_kept(
+    session.ack(window=8, in_report=True)
+    await session.until_accepted(
         lambda one: one.seq == first + made - 1, settle_ms(made), "all records once the window is 8"
     )
     await _most(bench, session)
@@ -149,7 +149,7 @@ async def window(bench: ConformBench) -> None:
 async def _narrower(bench: ConformBench, session: TesterSession) -> None:
     """A smaller window stops repeats too; an older acknowledgement sets it as well."""
     last = session.cursor.seq
-    session.ack(window=1, loud=True)
+    session.ack(window=1, in_report=True)
     await bench.pause(bench.late_ms)
     mark = len(session.records)
     await bench.pause(2 * RESEND_MOST_MS)
@@ -160,7 +160,7 @@ async def _narrower(bench: ConformBench, session: TesterSession) -> None:
     if not last:
         return
     # Heartbeats continue with window 1: only this acknowledgement allows more records.
-    session.say(EvtAck(session.cursor.epoch, last - 1, 4))
+    session.send(EvtAck(session.cursor.epoch, last - 1, 4))
     new = last + 3
     await bench.wait_for(
         lambda: _times(session, new),
@@ -202,7 +202,7 @@ async def asked_again(bench: ConformBench) -> None:
     mark = len(session.records)
     wanted = first.seq + 2
     asked = bench.wire.now()
-    session.say(EvtNak(first.epoch, wanted, NakWhy.AGAIN))
+    session.send(EvtNak(first.epoch, wanted, NakWhy.AGAIN))
     await bench.until(lambda: session.records[mark:], bench.late_ms + 50)
     await bench.pause(bench.late_ms)
     seqs = [one.record.seq for one in session.records[mark:]]
@@ -212,9 +212,9 @@ async def asked_again(bench: ConformBench) -> None:
     # The next regular repeat is most of a second away: the line is empty now.
     mark = len(session.records)
     session.accept(records[1].record)
-    session.ack(loud=True)
+    session.ack(in_report=True)
     await bench.pause(bench.late_ms)
-    session.say(EvtNak(first.epoch, first.seq, NakWhy.AGAIN))
+    session.send(EvtNak(first.epoch, first.seq, NakWhy.AGAIN))
     await bench.pause(2500)
     last = records[1].record.seq
     late = [one for one in session.records[mark:] if one.record.seq <= last]
@@ -231,8 +231,8 @@ async def _ignored_naks(
     first = records[0].record
     mark = len(session.records)
     beyond = max(one.record.seq for one in session.records) + 1
-    session.say(EvtNak((first.epoch ^ 1) or 2, first.seq, NakWhy.AGAIN))
-    session.say(EvtNak(first.epoch, beyond + 7, NakWhy.AGAIN))
+    session.send(EvtNak((first.epoch ^ 1) or 2, first.seq, NakWhy.AGAIN))
+    session.send(EvtNak(first.epoch, beyond + 7, NakWhy.AGAIN))
     await bench.pause(RESEND_MOST_MS // 4 + bench.late_ms)
     bench.require_none(session.records[mark:], "no record for an EVT_NAK to be ignored")
 
@@ -295,7 +295,7 @@ async def bad_line(bench: ConformBench) -> None:
 async def _kept_alive(bench: ConformBench, session: TesterSession) -> TesterSession:
     """The session, or a new one from the same record if all frames were lost for a second. The
     handshake uses a clean line, since its repeats are up to the host."""
-    last = session.got[-1].at if session.got else 0
+    last = session.received[-1].at if session.received else 0
     if bench.wire.now() - last < 1_200_000:
         return session
     noise = bench.mend_line()
@@ -315,12 +315,12 @@ async def host_killed(bench: ConformBench) -> None:
             await bench.fall_silent()
         new = await bench.session(session.cursor)
         for was in records:
-            await _comes_again(bench, new, was)
+            await _sent_again(bench, new, was)
 
 
-async def _comes_again(bench: ConformBench, session: TesterSession, was: ReceivedRecord) -> None:
+async def _sent_again(bench: ConformBench, session: TesterSession, was: ReceivedRecord) -> None:
     seq = was.record.seq
-    now = await session.until_kept(
+    now = await session.until_accepted(
         lambda one: one.seq == seq,
         2000,
         f"record {seq} in the next session, for it was not acknowledged",

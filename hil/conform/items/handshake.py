@@ -277,9 +277,9 @@ async def undisturbed(bench: ConformBench) -> None:
     bad = flip_bits(frame.payload, 60)
     bench.send_frame(Frame(FrameKind.DATA, frame.session, 0, bad), "DATA of the pending session")
     await session.check_alive("garbage does not end the session")
-    mark = len(session.got)
+    mark = len(session.received)
     await bench.pause(1500)
-    bench.require(len(session.got) - mark >= 4, "DEVICE_BEAT goes on in the session")
+    bench.require(len(session.received) - mark >= 4, "DEVICE_BEAT goes on in the session")
     await session.check_alive()
 
 
@@ -292,9 +292,9 @@ async def takes_over(bench: ConformBench) -> None:
     await new.begin("INFO_REPLY under the new keys")
     former.beating = False
     await bench.pause(bench.late_ms)  # what was on its way
-    former.say(CommandCall(900, former.boot, Info()))
+    former.send(CommandCall(900, former.boot, Info()))
     await bench.pause(bench.quiet_ms)
-    bench.require(not former.got[former.mark :], "no DATA under the former session")
+    bench.require(not former.received[former.mark :], "no DATA under the former session")
     await new.check_alive()
     await new.catch_up()
 

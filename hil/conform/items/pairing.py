@@ -56,16 +56,16 @@ async def wrong_code(bench: ConformBench) -> None:
 async def _try_wrong(bench: ConformBench, session: TesterSession, code: bytes) -> None:
     stranger = X25519PrivateKey.generate()
     for turn in range(_TRIES):
-        mark = len(session.kept)
+        mark = len(session.accepted)
         text = f"PAIR3 made with wrong label code {turn + 1}"
         tried = await attempt_pairing(bench, stranger, flip_bits(code, turn), text)
-        await session.until_kept(_is_wrong_code, 2000, "TAMPER PAIRING_CODE", mark)
+        await session.until_accepted(_is_wrong_code, 2000, "TAMPER PAIRING_CODE", mark)
         await bench.pause(bench.late_ms)
         bench.require(
             not bench.frames(FrameKind.DATA, session=tried.session),
             "no PAIR_DONE, the label code was wrong",
         )
-    found = sum(map(_is_wrong_code, session.kept))
+    found = sum(map(_is_wrong_code, session.accepted))
     bench.require_equal(found, _TRIES, f"TAMPER PAIRING_CODE {_TRIES} times")
     await session.check_alive("wrong codes do not end the paired host's session")
     await send_pair1(bench, stranger, code)
@@ -129,7 +129,9 @@ async def _ended(bench: ConformBench, session: TesterSession) -> None:
     session.beating = False
     session.call(Info())
     await bench.pause(bench.quiet_ms)
-    bench.require(not session.got[session.mark :], "no DATA in the session that pairing has ended")
+    bench.require(
+        not session.received[session.mark :], "no DATA in the session that pairing has ended"
+    )
     bench.end_sessions()
 
 

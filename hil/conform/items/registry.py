@@ -74,7 +74,7 @@ TRIALS: Final[dict[str, Trial]] = {
     "SF-1": shuffler.starts_and_ends,
     "SF-2": shuffler.one_at_a_time,
     "SF-3": shuffler.aborts,
-    "SF-4": shuffler.goes_on_alone,
+    "SF-4": shuffler.continues_alone,
     "ST-1": station.unarmed,
     "ST-2": station.one_press,
     "ST-3": station.disarms,

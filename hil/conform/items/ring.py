@@ -72,18 +72,20 @@ async def _one_cut(bench: ConformBench, moment: CutMoment, *, holding: bool) -> 
     seen = {one.record.seq: one.data for one in session.records if one.record.seq}
     cursor = session.cursor
     new = await bench.session(cursor)
-    first = await new.until_kept(
+    first = await new.until_accepted(
         lambda one: one.boot > boot, 2000, f"POWER, after a power cut {moment}: boot beyond {boot}"
     )
     bench.require_type(first.event, Power, "POWER first after the start")
     bench.require_equal(first.boot, new.info.boot, f"records of boot {new.info.boot}")
-    for record in new.kept:
+    for record in new.accepted:
         bench.require(
             seen.get(record.seq, record.encode()) == record.encode(),
             f"record {record.seq} as it came before the cut",
             message_text(record.event),
         )
-    lost = [seq for seq in seen if cursor.seq < seq and seq not in {one.seq for one in new.kept}]
+    lost = [
+        seq for seq in seen if cursor.seq < seq and seq not in {one.seq for one in new.accepted}
+    ]
     bench.require(not lost, "every record that came before the cut", f"without {lost}")
 
 
@@ -113,7 +115,7 @@ def _cause_moment(session: TesterSession, moment: CutMoment) -> None:
         session.call(Info())
     elif moment == "before_ack" and session.holding and session.records:
         last = session.records[-1].record
-        session.say(EvtAck(last.epoch, last.seq, session.window))
+        session.send(EvtAck(last.epoch, last.seq, session.window))
 
 
 # --- RESUME ---------------------------------------------------------------------------------
@@ -227,7 +229,7 @@ async def fills_up(bench: ConformBench) -> None:
     session = await ready_session(bench)
     cursor = session.cursor
     session.holding = True
-    session.ack(window=0, loud=True)
+    session.ack(window=0, in_report=True)
     await bench.pause(bench.late_ms)
     await bench.request(RingMemory(what="fill"))
     await bench.pause(300)
@@ -280,7 +282,7 @@ async def _recorded_later(bench: ConformBench, session: TesterSession) -> None:
     """Events at a full ring are recorded later, in order."""
 
     def moves() -> list[bool]:
-        return [one.event.open for one in session.kept if isinstance(one.event, Cover | Door)]
+        return [one.event.open for one in session.accepted if isinstance(one.event, Cover | Door)]
 
     await bench.until(lambda: moves()[-2:] == [True, False], _LATER_MS)
     bench.require(
@@ -295,7 +297,7 @@ def _pressure(bench: ConformBench, session: TesterSession) -> None:
     """LOG_PRESSURE is recorded at the threshold, and again when the ring is full."""
     found = [
         (number, one.event.used)
-        for number, one in enumerate(session.kept, 1)
+        for number, one in enumerate(session.accepted, 1)
         if isinstance(one.event, LogPressure)
     ]
     first = session.info.capacity * PRESSURE_PERCENT / 100

@@ -42,7 +42,7 @@ def _info(session: TesterSession, ident: int) -> bytes:
 async def sent_twice(bench: ConformBench) -> None:
     """A DATA frame sent twice is taken once."""
     session = await bench.session()
-    frame = session.say(CommandCall(700, session.boot, Info()))
+    frame = session.send(CommandCall(700, session.boot, Info()))
     bench.send_frame(frame, "INFO, and the same frame again")
     await bench.pause(bench.quiet_ms)
     bench.require_equal(len(session.replies()), 1, "one INFO_REPLY")
@@ -67,7 +67,7 @@ async def changed(bench: ConformBench) -> None:
         *((at, 0x01, f"byte {at - 8} of its ciphertext") for at in (8, 10, 12, 16, 40, 63)),
         *((at, 0x80, f"byte {at - (end - 16)} of its tag") for at in (end - 16, end - 8, end - 1)),
     ]
-    mark = len(session.got)
+    mark = len(session.received)
     for at, bits, text in changes:
         bench.send(raw_frame(flip_bits(decoded, at, bits)), f"DATA with {text} changed, CRC right")
         await bench.pause(max(40, bench.late_ms))
@@ -90,7 +90,9 @@ async def counters_taken(bench: ConformBench) -> None:
     for back in (30_000, 500, 1):
         ahead = session.sealer.counter
         session.sealer.counter = ahead - back
-        session.say_bytes(_info(session, 702), f"INFO under counter {ahead - back}, not above last")
+        session.send_bytes(
+            _info(session, 702), f"INFO under counter {ahead - back}, not above last"
+        )
         session.sealer.counter = ahead
         await bench.pause(bench.quiet_ms)
         bench.require_none(session.replies(), "no answer to a counter that goes back")
@@ -135,9 +137,9 @@ async def falls_silent(bench: ConformBench) -> None:
 async def malformed(bench: ConformBench) -> None:
     """A malformed plaintext changes nothing; a malformed command is refused."""
     session = await bench.session()
-    mark = len(session.got)
+    mark = len(session.received)
     for data, text in _malformed(session):
-        session.say_bytes(data, text)
+        session.send_bytes(data, text)
         await bench.pause(20)
     await bench.pause(bench.quiet_ms)
     bench.require_none(session.replies(mark), "no answer to a malformed plaintext")
@@ -179,7 +181,7 @@ async def _padded_ack(bench: ConformBench, session: TesterSession) -> None:
     last = records[-1].record
     ack = encode_plaintext(EvtAck(last.epoch, last.seq, 8))
     mark = len(session.records)
-    session.say_bytes(flip_bits(ack, 30), "EVT_ACK with padding that is not zero")
+    session.send_bytes(flip_bits(ack, 30), "EVT_ACK with padding that is not zero")
     await bench.wait_for(
         lambda: session.records[mark:],
         2 * RESEND_MOST_MS + bench.late_ms,
@@ -199,7 +201,7 @@ async def counts(bench: ConformBench) -> None:
         bench.send(data, text)
         await bench.pause(25)
     for plaintext, text in (*malformed, *_uncounted(session)):
-        session.say_bytes(plaintext, text)
+        session.send_bytes(plaintext, text)
         await bench.pause(25)
     await session.next_beat()
     after = await session.next_beat()
@@ -219,7 +221,7 @@ def _damaged(bench: ConformBench) -> list[tuple[bytes, str]]:
 
 
 def _refused(bench: ConformBench, session: TesterSession) -> list[tuple[bytes, str]]:
-    frame = session.say(CommandCall(705, session.boot, Info()))
+    frame = session.send(CommandCall(705, session.boot, Info()))
     hello = bench.hello_frame()
     bad = Frame(FrameKind.DATA, frame.session, frame.counter + 900, bytes(72))
     strays = (
@@ -275,12 +277,12 @@ _SPAN_MS: Final = 10_000
 async def beats(bench: ConformBench) -> None:
     """DEVICE_BEAT is sent each HEARTBEAT, on its schedule, independent of other frames."""
     session = await bench.session()
-    mark = len(session.got)
+    mark = len(session.received)
     number = 0
     end = bench.wire.now() + (_BEATS + 1) * _BEAT_US
     while bench.wire.now() < end:
         number += 1
-        session.say(CommandCall(1000 + number, session.boot, Info()))
+        session.send(CommandCall(1000 + number, session.boot, Info()))
         await bench.pause(_BUSY_MS)
     times = [at for at, _ in session.controls(DeviceBeat, mark)]
     bench.require(
@@ -314,7 +316,7 @@ class _Sample(Struct, frozen=True):
 
     at: int
     offset: float
-    unsure: float
+    uncertainty: float
 
 
 async def clock(bench: ConformBench) -> None:
@@ -328,12 +330,12 @@ async def clock(bench: ConformBench) -> None:
     for before, after in itertools.pairwise(seen):
         bench.require(after >= before, "a clock that never goes back", f"{after} after {before}")
     span = last.at - first.at
-    unsure = (first.unsure + last.unsure) / span * 1e6
+    uncertainty = (first.uncertainty + last.uncertainty) / span * 1e6
     off = (last.offset - first.offset) / span * 1e6
     bench.require(
-        abs(off) - unsure <= _PARTS,
+        abs(off) - uncertainty <= _PARTS,
         f"a clock within {_PARTS} parts in a million of the tester's",
-        f"{off:+.0f} parts in a million, give or take {unsure:.0f}",
+        f"{off:+.0f} parts in a million, give or take {uncertainty:.0f}",
         f"TIME_ASK over {span / 1e6:.1f} s",
     )
 
@@ -344,12 +346,12 @@ async def _best(bench: ConformBench, session: TesterSession, seen: list[int]) ->
     for _ in range(_ASKS):
         samples.append(await _ask(bench, session, seen))
         await bench.pause(30)
-    return min(samples, key=lambda one: one.unsure)
+    return min(samples, key=lambda one: one.uncertainty)
 
 
 async def _ask(bench: ConformBench, session: TesterSession, seen: list[int]) -> _Sample:
     t1 = bench.wire.now()
-    session.say(TimeAsk(t1))
+    session.send(TimeAsk(t1))
     answers = await bench.wait_for(
         lambda: session.controls(TimeAnswer), 500 + bench.late_ms, "TIME_ANSWER"
     )
@@ -358,10 +360,10 @@ async def _ask(bench: ConformBench, session: TesterSession, seen: list[int]) -> 
     bench.require(answer.t2 <= answer.t3, "t2 <= t3", f"t2 {answer.t2}, t3 {answer.t3}")
     seen.extend((answer.t2, answer.t3))
     offset = ((answer.t2 - t1) + (answer.t3 - at)) / 2
-    unsure = ((at - t1) - (answer.t3 - answer.t2)) / 2
+    uncertainty = ((at - t1) - (answer.t3 - answer.t2)) / 2
     bench.require(
-        not (unsure < 0 and -unsure > 0.02 * (at - t1) + 1000),
+        not (uncertainty < 0 and -uncertainty > 0.02 * (at - t1) + 1000),
         "t3 - t2 not longer than question and answer took",
         f"{answer.t3 - answer.t2} us of {at - t1} us",
     )
-    return _Sample((t1 + at) // 2, offset, abs(unsure))
+    return _Sample((t1 + at) // 2, offset, abs(uncertainty))

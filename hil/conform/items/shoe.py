@@ -39,7 +39,7 @@ CARD_EVENTS: Final = (CardRead, ReadFail, CutCard)
 
 def out(session: TesterSession, since: int = 0) -> list[EventRecord]:
     """The records of cards that have left the shoe."""
-    return [one for one in session.kept[since:] if isinstance(one.event, CARD_EVENTS)]
+    return [one for one in session.accepted[since:] if isinstance(one.event, CARD_EVENTS)]
 
 
 async def drawn(
@@ -56,7 +56,7 @@ async def salts(bench: ConformBench) -> None:
     """Salts differ from record to record."""
     session = await bench.session()
     await make_ready(bench, session)
-    mark = len(session.kept)
+    mark = len(session.accepted)
     made = await make_records(bench, count_for_operator(bench, 20))
     cards = await drawn(bench, session, made, since=mark, made=made)
     seen = [one.event.salt for one in cards if isinstance(one.event, CardRead)]
@@ -85,7 +85,7 @@ async def _count(bench: ConformBench, session: TesterSession, shoe: int) -> None
         ]
     pulls.append(Draw())
     await unlock(bench, session)
-    mark, wanted = len(session.kept), 0
+    mark, wanted = len(session.accepted), 0
     for pull in pulls:
         await bench.request(pull)
         wanted += pull.count * (2 if pull.double else 1)
@@ -110,7 +110,7 @@ async def rereads(bench: ConformBench) -> None:
     came = session.cursor.seq - start
     bench.require(came >= made, f"{made} records", f"{came}")
     await bench.pause(300)
-    records = {one.seq: one.encode() for one in session.kept}
+    records = {one.seq: one.encode() for one in session.accepted}
     head = session.cursor.seq
     await _reread_all(bench, session, records, head)
     await _not_kept(session, head)

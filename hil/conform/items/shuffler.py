@@ -53,7 +53,9 @@ async def _start(bench: ConformBench, session: TesterSession) -> int:
     if not isinstance(reply, StartReply):
         bench.require(not bench.operator.can, "START_REPLY", message_text(reply))
         raise ItemSkipped(f"a shuffler that takes START: door closed, {_DECKS} decks in it")
-    last_end = max((number for number, one in enumerate(session.kept, 1) if _ends(one)), default=0)
+    last_end = max(
+        (number for number, one in enumerate(session.accepted, 1) if _ends(one)), default=0
+    )
     started = await session.until_event(Started, _BEGIN_MS, "STARTED", last_end)
     bench.require_equal(started, Started(reply.shuffle, _DECKS))
     return reply.shuffle
@@ -69,9 +71,11 @@ async def _end(
     bench: ConformBench, session: TesterSession, number: int, since: int = 0
 ) -> EventRecord:
     """Wait for the record that ends the shuffle; there must be exactly one."""
-    end = await session.until_kept(_ends, _SHUFFLE_MS, "DONE, COUNT_ERROR or FAULT ABORTED", since)
+    end = await session.until_accepted(
+        _ends, _SHUFFLE_MS, "DONE, COUNT_ERROR or FAULT ABORTED", since
+    )
     await bench.pause(_AFTER_MS)
-    ends = [one for one in session.kept[since:] if _ends(one)]
+    ends = [one for one in session.accepted[since:] if _ends(one)]
     bench.require_none(ends[1:], "one of DONE, COUNT_ERROR and FAULT ABORTED, once")
     if isinstance(end.event, Done):
         bench.require_equal(end.event.shuffle, number, f"DONE of shuffle {number}")
@@ -84,14 +88,14 @@ async def starts_and_ends(bench: ConformBench) -> None:
     """START is answered with the number that STARTED carries; DONE, COUNT_ERROR or FAULT ABORTED
     ends it, once."""
     session = await _prepared(bench)
-    mark = len(session.kept)
+    mark = len(session.accepted)
     number = await _start(bench, session)
     bench.require(await _runs(session), "state RUNNING while a shuffle runs")
     await _end(bench, session, number, mark)
     bench.require(not await _runs(session), "not RUNNING once the shuffle is over")
     if not bench.operator.exact:
         return
-    mark = len(session.kept)
+    mark = len(session.accepted)
     again = await _start(bench, session)
     bench.require_equal(again, number + 1, f"shuffle {number + 1}")
     await _end(bench, session, again, mark)
@@ -100,7 +104,7 @@ async def starts_and_ends(bench: ConformBench) -> None:
 async def one_at_a_time(bench: ConformBench) -> None:
     """START during a shuffle is refused NOT_NOW; a repeated START does not start twice."""
     session = await _prepared(bench)
-    mark = len(session.kept)
+    mark = len(session.accepted)
     first = session.next_id
     number = await _start(bench, session)
     start = Start(_DECKS, 0)
@@ -112,7 +116,7 @@ async def one_at_a_time(bench: ConformBench) -> None:
     await _end(bench, session, number, mark)
 
     def starts() -> int:
-        return sum(isinstance(one.event, Started) for one in session.kept[mark:])
+        return sum(isinstance(one.event, Started) for one in session.accepted[mark:])
 
     bench.require_equal(starts(), 1, "STARTED once")
     again = await session.ask(start, ident=first)
@@ -128,24 +132,24 @@ async def aborts(bench: ConformBench) -> None:
     """ABORT ends a shuffle with FAULT ABORTED and its number; without one it is answered and
     changes nothing."""
     session = await _prepared(bench)
-    mark = len(session.kept)
+    mark = len(session.accepted)
     number = await _start(bench, session)
     await bench.pause(300)
     await session.demand(Abort(), AbortReply)
-    record = await session.until_kept(
+    record = await session.until_accepted(
         _ends, _BEGIN_MS, f"FAULT ABORTED with arg {number} after ABORT", mark
     )
     aborted = Fault(FaultCode.ABORTED, number)
     bench.require_equal(record.event, aborted, f"FAULT ABORTED with arg {number}")
     await _end(bench, session, number, mark)
-    mark = len(session.kept)
+    mark = len(session.accepted)
     await session.demand(Abort(), AbortReply)
     await bench.pause(_AFTER_MS)
-    bench.require_none(session.kept[mark:], "no record of an ABORT without a shuffle")
+    bench.require_none(session.accepted[mark:], "no record of an ABORT without a shuffle")
     bench.require(not await _runs(session), "not RUNNING after ABORT")
 
 
-async def goes_on_alone(bench: ConformBench) -> None:
+async def continues_alone(bench: ConformBench) -> None:
     """A shuffle continues while the host is away, and its events arrive afterwards."""
     session = await _prepared(bench)
     number = await _start(bench, session)

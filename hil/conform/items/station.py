@@ -34,7 +34,7 @@ _RED: Final = bytes((200, 0, 0))
 
 
 def _events(session: TesterSession, mark: int) -> list[Button | Stuck]:
-    return [one.event for one in session.kept[mark:] if isinstance(one.event, Button | Stuck)]
+    return [one.event for one in session.accepted[mark:] if isinstance(one.event, Button | Stuck)]
 
 
 async def _press(bench: ConformBench, button: ButtonName = "hit", bounces: int = 0) -> None:
@@ -46,7 +46,7 @@ async def _counts(
     bench: ConformBench, session: TesterSession, token: int, why: str, bounces: int = 0
 ) -> int:
     """Require that a press of HIT makes DOWN and UP. Returns its number."""
-    mark = len(session.kept)
+    mark = len(session.accepted)
     await _press(bench, bounces=bounces)
     await bench.until(lambda: len(_events(session, mark)) >= 2, 3000)
     await bench.pause(200)
@@ -69,7 +69,7 @@ async def _counts(
 async def _makes_none(
     bench: ConformBench, session: TesterSession, button: ButtonName, why: str
 ) -> None:
-    mark = len(session.kept)
+    mark = len(session.accepted)
     await _press(bench, button)
     bench.require_none(_events(session, mark), f"no record of a press: {why}")
 
@@ -97,7 +97,7 @@ async def one_press(bench: ConformBench) -> None:
         return
     await arm(bench, session, token=7)
     await _counts(bench, session, 7, "a press whose contact bounces", bounces=6)
-    mark = len(session.kept)
+    mark = len(session.accepted)
     await bench.request(Press(seat=bench.seat, button="hit", held_ms=None))
     await bench.pause(100)
     await arm(bench, session, mask=ButtonMask(0), token=8)
@@ -139,11 +139,11 @@ async def stuck(bench: ConformBench) -> None:
     """A button held for STUCK_AFTER makes STUCK once, and does not count until it has come up."""
     session = await bench.session()
     await arm(bench, session)
-    mark = len(session.kept)
+    mark = len(session.accepted)
     await bench.request(Press(seat=bench.seat, button="hit", held_ms=None))
     await bench.until(lambda: _events(session, mark), 3000)
     # The time of the record, not when a person presses Enter.
-    down = next((one.at for one in session.records if one.record in session.kept[mark:]), 0)
+    down = next((one.at for one in session.records if one.record in session.accepted[mark:]), 0)
     await bench.pause_until(down + (STUCK_AFTER_MS - 1000) * 1000)
     early = any(isinstance(one, Stuck) for one in _events(session, mark))
     bench.require(not early, "no STUCK before 10 s")

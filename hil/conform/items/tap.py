@@ -130,7 +130,7 @@ async def nothing_in_clear(bench: ConformBench) -> None:
     _alerts(bench, info.state)
     heard = _tapped(bench.log)
     bench.require_none(repeated_ciphertexts(heard), "another ciphertext each time")
-    records = (got.record for one in (session, other) for got in one.records)
+    records = (arrival.record for one in (session, other) for arrival in one.records)
     found = find_secrets(heard, secrets_of(records))
     bench.require_none(found, "no part of a record in clear")
 

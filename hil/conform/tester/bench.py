@@ -212,7 +212,7 @@ class ConformBench:
             self.log.append(ReceivedFrame(heard, at))
             session = self._sessions.get(heard.session)
             if heard.kind is FrameKind.DATA and session is not None:
-                session.take(heard, at)
+                session.receive(heard, at)
             elif heard.kind is not FrameKind.DATA or heard.session not in self._former:
                 self.note(frame_text(heard))
 

@@ -153,11 +153,11 @@ class TesterSession:
         """Records are stored and not acknowledged."""
         self.forgiving = False
         """The line is noisy: a frame may arrive twice."""
-        self.got: list[ReceivedPlaintext] = []
+        self.received: list[ReceivedPlaintext] = []
         self.records: list[ReceivedRecord] = []
-        self.kept: list[EventRecord] = []
+        self.accepted: list[EventRecord] = []
         self.mark = 0
-        """Position in `got` of the last plaintext that was sent, except heartbeats and such."""
+        """Position in `received` of the last plaintext that was sent, except heartbeats and such."""
         self.info: InfoReply
         """The first INFO_REPLY of the session."""
         self._bytes: dict[int, bytes] = {}
@@ -165,16 +165,16 @@ class TesterSession:
 
     # --- sending ------------------------------------------------------------------------------
 
-    def say(self, what: Plaintext, *, loud: bool = True) -> Frame:
-        """Encrypt and send a plaintext. `loud`: the report lists it as sent."""
-        return self.say_bytes(encode_plaintext(what), plaintext_text(what), loud=loud)
+    def send(self, what: Plaintext, *, in_report: bool = True) -> Frame:
+        """Encrypt and send a plaintext. `in_report`: the report lists it as sent."""
+        return self.send_bytes(encode_plaintext(what), plaintext_text(what), in_report=in_report)
 
-    def say_bytes(self, plaintext: bytes, text: str, *, loud: bool = True) -> Frame:
+    def send_bytes(self, plaintext: bytes, text: str, *, in_report: bool = True) -> Frame:
         frame = self.sealer.seal(plaintext)
         where = f"{text} (session {self.ident:#06x}, counter {frame.counter})"
-        self._bench.send(frame.encode(), where if loud else None)
-        if loud:
-            self.mark = len(self.got)
+        self._bench.send(frame.encode(), where if in_report else None)
+        if in_report:
+            self.mark = len(self.received)
         return frame
 
     async def begin(self, expected: str = "INFO_REPLY within 500 ms") -> None:
@@ -185,7 +185,7 @@ class TesterSession:
 
     def call(self, command: Command, *, ident: int | None = None, boot: int | None = None) -> int:
         number = self._number(ident)
-        self.say(CommandCall(number, self.boot if boot is None else boot, command))
+        self.send(CommandCall(number, self.boot if boot is None else boot, command))
         return number
 
     def _number(self, ident: int | None) -> int:
@@ -207,11 +207,11 @@ class TesterSession:
             self._beats = (now - self.began) // _BEAT_US
         cursor = self.cursor if self.resumed else NO_CURSOR
         window = self.window if self.resumed else 0
-        self.say(HostBeat(cursor.epoch, cursor.seq, window), loud=False)
+        self.send(HostBeat(cursor.epoch, cursor.seq, window), in_report=False)
 
     # --- receiving ----------------------------------------------------------------------------
 
-    def take(self, frame: Frame, at: int) -> None:
+    def receive(self, frame: Frame, at: int) -> None:
         try:
             plaintext = self.opener.open(frame)
         except ProtocolError as error:
@@ -230,7 +230,7 @@ class TesterSession:
                 "a well-formed plaintext", f"{plaintext[:8].hex()}...: {error.name} ({error})"
             ) from None
         self._bench.note(plaintext_text(what), quiet=isinstance(what, DeviceBeat))
-        self.got.append(ReceivedPlaintext(at, frame.counter, plaintext, what))
+        self.received.append(ReceivedPlaintext(at, frame.counter, plaintext, what))
         if isinstance(what, EventRecord):
             self.records.append(ReceivedRecord(at, frame.counter, plaintext, what))
             if self.resumed and not self.holding:
@@ -257,7 +257,7 @@ class TesterSession:
                 f"chain {record.chain.hex()} after {cursor.chain.hex()}",
             )
             self.accept(record)
-            self.kept.append(record)
+            self.accepted.append(record)
             self._bytes[record.seq] = data
         self._bench.require(
             self._bytes.get(record.seq, data) == data,
@@ -270,14 +270,16 @@ class TesterSession:
         now = self._bench.wire.now()
         if self._nak_at is None or now - self._nak_at >= NAK_GAP_MS * 1000:
             self._nak_at = now
-            self.say(EvtNak(cursor.epoch, cursor.seq + 1, NakWhy.GAP), loud=False)
+            self.send(EvtNak(cursor.epoch, cursor.seq + 1, NakWhy.GAP), in_report=False)
 
-    def ack(self, seq: int | None = None, window: int | None = None, *, loud: bool = False) -> None:
+    def ack(
+        self, seq: int | None = None, window: int | None = None, *, in_report: bool = False
+    ) -> None:
         """Acknowledge up to the cursor or to `seq`. `window` applies from now on."""
         if window is not None:
             self.window = window
         last = self.cursor.seq if seq is None else seq
-        self.say(EvtAck(self.cursor.epoch, last, self.window), loud=loud)
+        self.send(EvtAck(self.cursor.epoch, last, self.window), in_report=in_report)
 
     def accept(self, record: EventRecord) -> None:
         """Move the cursor; the next heartbeat acknowledges it."""
@@ -287,7 +289,7 @@ class TesterSession:
 
     def replies(self, since: int | None = None) -> list[CommandReply]:
         """All replies after the last plaintext that was sent, or `since`."""
-        came = self.got[self.mark if since is None else since :]
+        came = self.received[self.mark if since is None else since :]
         return [got.what for got in came if isinstance(got.what, CommandReply)]
 
     def reply_to(
@@ -339,7 +341,7 @@ class TesterSession:
 
     async def ask_bytes(self, plaintext: bytes, text: str, ident: int) -> Reply | None:
         """Send a command that may be malformed. Returns its reply, or None on timeout."""
-        self.say_bytes(plaintext, text)
+        self.send_bytes(plaintext, text)
         return await self._bench.until(lambda: self.reply_to(ident), 500 + self._bench.late_ms)
 
     async def check_alive(self, why: str = "the session goes on") -> InfoReply:
@@ -381,7 +383,7 @@ class TesterSession:
 
     async def next_beat(self) -> DeviceBeat:
         """Wait for the next DEVICE_BEAT."""
-        mark = len(self.got)
+        mark = len(self.received)
         beats = await self._bench.wait_for(
             lambda: self.controls(DeviceBeat, mark),
             HEARTBEAT_MS * 2 + self._bench.late_ms,
@@ -391,7 +393,7 @@ class TesterSession:
 
     def controls(self, kind: type[_Found], since: int | None = None) -> list[tuple[int, _Found]]:
         """Arrivals of this message after the last plaintext that was sent, or `since`."""
-        came = self.got[self.mark if since is None else since :]
+        came = self.received[self.mark if since is None else since :]
         return [(got.at, got.what) for got in came if isinstance(got.what, kind)]
 
     async def until_head(self, head: int, ms: int = 5000) -> None:
@@ -404,28 +406,28 @@ class TesterSession:
 
     async def until_recorded(self, head: int, ms: int) -> None:
         """Wait until a DEVICE_BEAT reports this head, whether the records were sent or not."""
-        mark = len(self.got)
+        mark = len(self.received)
         await self._bench.wait_for(
             lambda: any(beat.head >= head for _, beat in self.controls(DeviceBeat, mark)),
             ms,
             f"DEVICE_BEAT with head {head}, the number of events",
         )
 
-    async def until_kept(
+    async def until_accepted(
         self, fits: Callable[[EventRecord], bool], ms: int, expected: str, since: int = 0
     ) -> EventRecord:
-        """Wait for a record from kept[since] on that fits; it is a finding if none comes."""
+        """Wait for a record from accepted[since] on that fits; it is a finding if none comes."""
         return await self._bench.wait_for(
-            lambda: next(filter(fits, self.kept[since:]), None), ms, expected
+            lambda: next(filter(fits, self.accepted[since:]), None), ms, expected
         )
 
     async def until_event(
         self, kind: type[_Found], ms: int, expected: str, since: int = 0
     ) -> _Found:
-        """Wait for an event of this type from kept[since] on."""
+        """Wait for an event of this type from accepted[since] on."""
 
         def found() -> _Found | None:
-            events = (one.event for one in self.kept[since:])
+            events = (one.event for one in self.accepted[since:])
             return next((event for event in events if isinstance(event, kind)), None)
 
         return await self._bench.wait_for(found, ms, expected)

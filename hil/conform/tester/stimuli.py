@@ -99,7 +99,7 @@ def settle_ms(count: int) -> int:
 
 async def load_cards(bench: ConformBench, session: TesterSession, request: Load) -> Loaded:
     """Load cards. Returns the event."""
-    mark = len(session.kept)
+    mark = len(session.accepted)
     await bench.request(request)
     expected = "LOADED after the cover closed"
     loaded = await session.until_event(Loaded, _LOAD_MS, expected, mark)
